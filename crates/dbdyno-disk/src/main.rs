@@ -1,0 +1,2 @@
+//! Emulated disk.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Load generator.
+fn main() {}

@@ -1,0 +1,101 @@
+"""What a run folder holds, as plain values: the only thing analysis and report ever see.
+
+Nothing here reads or writes; ``run_folder`` does.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """One combination of factor levels, e.g. ``{"device": "hdd-7200", "scheduler": "none"}``."""
+
+    id: str  # "t1", "t2", ... in the order of the study file
+    levels: dict[str, str]  # factor name -> level as written in the study; empty if the study has no factor
+
+    @property
+    def label(self) -> str:
+        """Levels joined for display, e.g. ``"hdd-7200 / none"``."""
+        return " / ".join(self.levels.values()) or "as written"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A planned comparison: ``level`` against ``baseline``, both treatment ids."""
+
+    baseline: str
+    level: str
+
+
+@dataclass(frozen=True)
+class Design:
+    """How the run was laid out and how its verdicts are to be drawn."""
+
+    treatments: list[Treatment]
+    baseline: str  # treatment id
+    comparisons: list[Comparison]
+    blocks: int
+    margin: float  # 0.03 for 3 %
+    metric: str  # primary metric, a key of Trial.metrics
+    seed: int
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A finished trial. ``metrics`` are scalars in the unit that ends their name."""
+
+    id: str
+    block: int  # 1-based
+    attempt: int  # 1-based; a block with a failed trial is repeated whole under the next attempt
+    position: int  # 1-based place in the run order of its block
+    treatment: str  # treatment id
+    started_at: str  # ISO 8601, UTC
+    metrics: dict[str, float]
+    observed: dict[str, Any] = field(default_factory=dict)  # layer -> what was read back
+    load: dict[str, Any] = field(default_factory=dict)  # the load generator's result, as stored
+    probes: dict[str, Any] = field(default_factory=dict)  # probe -> {"cpu_seconds", "samples", ...}
+    device: dict[str, Any] = field(default_factory=dict)  # the emulated disk's own figures, if any
+    seconds: dict[str, float] = field(default_factory=dict)  # phase -> wall clock
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A trial that failed; never part of a result, always shown."""
+
+    id: str
+    block: int
+    attempt: int
+    treatment: str
+    cause: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything a run folder says, apart from its series."""
+
+    title: str
+    question: str
+    design: Design
+    trials: list[Trial]  # finished, in run order, void blocks included
+    failures: list[Failure]
+    host: dict[str, Any]
+    versions: dict[str, str]
+    ended: str  # "done", "interrupted", "failed", "running"
+    notes: list[str]  # deviations in plain words, e.g. why a block was repeated
+
+
+# Metrics that a trial may carry, and whether more is better. Names end in their unit.
+METRICS: dict[str, bool] = {
+    "queries_per_second": True,
+    "seconds_real": False,
+    "seconds_user": False,
+    "seconds_sys": False,
+    "latency_ms_mean": False,
+    "latency_ms_p50": False,
+    "latency_ms_p95": False,
+    "latency_ms_p99": False,
+    "latency_ms_max": False,
+    "client_cpu_us_per_query": False,
+    "server_cpu_us_per_query": False,
+}
