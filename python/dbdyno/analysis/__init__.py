@@ -1,0 +1,1 @@
+"""Pure statistics: from trials to estimates and verdicts."""

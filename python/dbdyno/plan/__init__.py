@@ -1,0 +1,1 @@
+"""From factors to treatments to seeded blocks of trials."""

@@ -1,0 +1,1 @@
+"""What is watched while the load runs: one file per probe."""

@@ -1,0 +1,1 @@
+"""Pure rendering: terminal tables, Markdown, JSON and HTML."""

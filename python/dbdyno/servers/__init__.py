@@ -1,0 +1,1 @@
+"""Finding, provisioning and starting database servers."""

@@ -1,0 +1,1 @@
+"""The run folder: the only thing analysis and report ever see."""

@@ -1,0 +1,1 @@
+"""What load is offered: one file per workload."""
