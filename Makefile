@@ -1,0 +1,61 @@
+# `make demo` and `make test` each do all the set-up a fresh Debian or Ubuntu machine needs.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+PY := .venv/bin/python
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+# Cargo may have been installed by rustup a moment ago, in a place that no login shell has announced yet.
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
+
+.PHONY: demo test check build setup clean bench help
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+demo: build ## run the demo study and print its verdicts
+	@$(SUDO) $(PY) -m dbdyno.cli.main run studies/examples/demo.toml --into runs/demo-$$(date +%Y%m%d-%H%M%S) --html
+
+build: .make/built ## everything installed and built
+
+.make/system: scripts/system-packages
+	@mkdir -p .make
+	@scripts/system-packages run
+	@touch $@
+
+.make/venv: requirements.txt .make/system
+	@[ -x $(PY) ] || python3 -m venv .venv
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@touch $@
+
+.make/built: $(RUST_SOURCES) pyproject.toml .make/venv
+	@cargo build --release --locked --workspace --exclude dbdyno-py
+	@VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --quiet --release --locked --skip-install-deps 2>&1 | tail -20
+	@install -m 755 target/release/dbdyno-load target/release/dbdyno-disk .venv/bin/
+	@touch $@
+
+.make/dev: requirements-dev.txt .make/built
+	@scripts/system-packages test
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@touch $@
+
+check: .make/dev ## linters and types
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	$(PY) -m mypy.stubtest dbdyno._native
+	cargo fmt --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+test: check ## every check, then every test a machine like this can prove
+	cargo test --locked --workspace
+	$(SUDO) $(PY) -m pytest
+
+lock: ## write the requirement files anew
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group build pyproject.toml -o requirements.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group dev pyproject.toml -c requirements.txt -o requirements-dev.txt
+
+clean: ## remove what was built
+	rm -rf .venv .make target

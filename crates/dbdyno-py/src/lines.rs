@@ -1,0 +1,71 @@
+//! Where each key of a TOML text stands, so that an error can name its line.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use toml_edit::{Document, Item, TableLike, TomlError, Value};
+
+/// Line (from 1) of every key and array element, by dotted path (`stack.device`, `stack.device.1`).
+pub fn lines(text: &str) -> Result<HashMap<String, usize>, TomlError> {
+    let document = Document::parse(text)?;
+    let mut found = HashMap::new();
+    let locate = |span: Option<Range<usize>>| {
+        span.map(|range| 1 + text.as_bytes()[..range.start].iter().filter(|&&byte| byte == b'\n').count())
+    };
+    walk_table(document.as_table(), "", &locate, &mut found);
+    Ok(found)
+}
+
+type Locate<'a> = dyn Fn(Option<Range<usize>>) -> Option<usize> + 'a;
+
+fn walk_table(table: &dyn TableLike, prefix: &str, locate: &Locate<'_>, found: &mut HashMap<String, usize>) {
+    for (name, item) in table.iter() {
+        let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+        let span = table.key(name).and_then(toml_edit::Key::span);
+        if let Some(line) = locate(span.or_else(|| item.span())) {
+            found.insert(path.clone(), line);
+        }
+        walk_item(item, &path, locate, found);
+    }
+}
+
+fn walk_item(item: &Item, path: &str, locate: &Locate<'_>, found: &mut HashMap<String, usize>) {
+    if let Some(table) = item.as_table_like() {
+        walk_table(table, path, locate, found);
+    } else if let Some(array) = item.as_array() {
+        for (index, value) in array.iter().enumerate() {
+            let path = format!("{path}.{index}");
+            if let Some(line) = locate(value.span()) {
+                found.insert(path.clone(), line);
+            }
+            if let Value::InlineTable(table) = value {
+                walk_table(table, &path, locate, found);
+            }
+        }
+    } else if let Some(tables) = item.as_array_of_tables() {
+        for (index, table) in tables.iter().enumerate() {
+            walk_table(table, &format!("{path}.{index}"), locate, found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lines;
+
+    #[test]
+    fn keys_tables_and_elements_have_their_lines() {
+        let found = lines("version = 1\n[stack]\ndevice = [\n  \"a\",\n  \"b\",\n]\n[design]\nbaseline = { device = \"a\" }\n")
+            .expect("valid TOML");
+        assert_eq!(found["version"], 1);
+        assert_eq!(found["stack"], 2);
+        assert_eq!(found["stack.device"], 3);
+        assert_eq!(found["stack.device.1"], 5);
+        assert_eq!(found["design.baseline.device"], 8);
+    }
+
+    #[test]
+    fn a_syntax_error_is_an_error() {
+        assert!(lines("a = [1,").is_err());
+    }
+}
