@@ -1,0 +1,105 @@
+"""The analysis of a run, from its trials to its verdicts. Deterministic: no clock, no random numbers."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
+from dbdyno.analysis.drift import drift_over_run
+from dbdyno.analysis.effect import log_ratios
+from dbdyno.analysis.metrics import Metric, metric, value_of
+from dbdyno.analysis.summary import TreatmentSummary, summarise
+from dbdyno.analysis.verdict import Paired, Verdict, judge
+from dbdyno.analysis.wording import count, percent, percent_range
+from dbdyno.store.records import Run
+
+DRIFT_WORTH_A_NOTE = 0.01
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Everything a report says about a run, apart from its series."""
+
+    title: str
+    question: str
+    metric: Metric
+    margin: float
+    verdicts: list[Verdict]
+    treatments: list[TreatmentSummary]
+    blocks: UsableBlocks
+    notes: list[str]
+
+
+def analyse(run: Run) -> Analysis:
+    """Return the verdicts, the table and the notes of a run, finished or not."""
+    blocks = usable_blocks(run)
+    primary = metric(run.design.metric)
+    pairs = _pairs(run, blocks)
+    failures = Counter(failure.treatment for failure in run.failures)
+    return Analysis(
+        title=run.title,
+        question=run.question,
+        metric=primary,
+        margin=run.design.margin,
+        verdicts=judge(pairs, primary, run.design.margin),
+        treatments=summarise(run.design, blocks, failures),
+        blocks=blocks,
+        notes=_notes(run, blocks, primary),
+    )
+
+
+def _pairs(run: Run, blocks: UsableBlocks) -> list[Paired]:
+    labels = {treatment.id: treatment.label for treatment in run.design.treatments}
+    pairs = []
+    for comparison in run.design.comparisons:
+        failed = [id_ for id_ in (comparison.level, comparison.baseline) if id_ in blocks.dropped]
+        level = blocks.values(comparison.level, run.design.metric)
+        baseline = blocks.values(comparison.baseline, run.design.metric)
+        pairs.append(
+            Paired(
+                baseline=labels[comparison.baseline],
+                level=labels[comparison.level],
+                baseline_id=comparison.baseline,
+                level_id=comparison.level,
+                log_ratios=log_ratios(level, baseline),
+                obstacle=f"{labels[failed[0]]} failed again and again and was dropped" if failed else "",
+            )
+        )
+    return pairs
+
+
+def _notes(run: Run, blocks: UsableBlocks, primary: Metric) -> list[str]:
+    notes = []
+    if run.ended != "done":
+        notes.append(f"The run has not ended as planned: {run.ended}.")
+    if len(blocks.trials) < run.design.blocks:
+        notes.append(f"{len(blocks.trials)} of {count(run.design.blocks, 'planned block')} can be used.")
+    if blocks.void:
+        void = ", ".join(f"block {block} attempt {attempt}" for block, attempt in blocks.void)
+        notes.append(f"Left out, because a trial in it failed or is missing: {void}.")
+    lacking = sorted(
+        trial.id
+        for row in blocks.trials.values()
+        for trial in row.values()
+        if not value_of(trial.metrics, primary.name) > 0
+    )
+    if lacking:
+        notes.append(f"Without a usable {primary.name}: {', '.join(lacking)}.")
+    return notes + _drift_notes(run, blocks, primary)
+
+
+def _drift_notes(run: Run, blocks: UsableBlocks, primary: Metric) -> list[str]:
+    used = {trial.id for row in blocks.trials.values() for trial in row.values()}
+    ordered = [(place, trial) for place, trial in enumerate(run.trials) if trial.id in used]
+    drift = drift_over_run(
+        [place for place, _ in ordered],
+        [trial.treatment for _, trial in ordered],
+        [value_of(trial.metrics, primary.name) for _, trial in ordered],
+    )
+    if not drift.known or abs(drift.value) < DRIFT_WORTH_A_NOTE or drift.low <= 0 <= drift.high:
+        return []
+    note = (
+        f"From the first trial to the last the {primary.words} drifted by {percent(drift.value)}"
+        f" (95 % interval {percent_range(drift.low, drift.high)}), whatever the treatment;"
+        " comparing inside blocks takes this out of the verdicts."
+    )
+    return [note]

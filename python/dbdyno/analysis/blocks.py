@@ -1,0 +1,58 @@
+"""Which trials count: the one place that decides what is left out, and why."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from dbdyno.analysis.metrics import value_of
+from dbdyno.store.records import Run, Trial
+
+FAILURES_TO_DROP = 2  # attempts of the same block in which a treatment failed
+
+
+@dataclass(frozen=True)
+class UsableBlocks:
+    """``trials[block][treatment id]`` of the attempts that count, the treatments dropped, the attempts left out."""
+
+    trials: dict[int, dict[str, Trial]]
+    dropped: frozenset[str]
+    void: tuple[tuple[int, int], ...]  # (block, attempt), in order
+
+    def values(self, treatment: str, metric: str) -> dict[int, float]:
+        """Return block -> the treatment's metric, NaN where a trial lacks it."""
+        return {
+            block: value_of(row[treatment].metrics, metric) for block, row in self.trials.items() if treatment in row
+        }
+
+    def of(self, treatment: str) -> list[Trial]:
+        """Return the treatment's trials, by block."""
+        return [row[treatment] for row in self.trials.values() if treatment in row]
+
+
+def dropped_treatments(run: Run) -> frozenset[str]:
+    """Return the treatments that failed in two attempts of the same block: the runner goes on without them."""
+    attempts = {(failure.treatment, failure.block, failure.attempt) for failure in run.failures}
+    failed = Counter((treatment, block) for treatment, block, _ in attempts)
+    return frozenset(treatment for (treatment, _), times in failed.items() if times >= FAILURES_TO_DROP)
+
+
+def usable_blocks(run: Run) -> UsableBlocks:
+    """Return, per block, the latest attempt in which every treatment that was not dropped finished and none failed.
+
+    A block is the unit of comparison, so an attempt with a failed, missing or half-done trial is void as a whole, also
+    for the treatments that did finish in it: the host was in an unknown state. A dropped treatment's failures void
+    nothing; its trials in valid attempts are kept to be shown, never to be judged.
+    """
+    dropped = dropped_treatments(run)
+    needed = {treatment.id for treatment in run.design.treatments} - dropped
+    finished: dict[tuple[int, int], dict[str, Trial]] = {}
+    for trial in run.trials:
+        finished.setdefault((trial.block, trial.attempt), {})[trial.treatment] = trial
+    failed = {(failure.block, failure.attempt) for failure in run.failures if failure.treatment in needed}
+    valid = [key for key in sorted(finished) if key not in failed and needed <= finished[key].keys()]
+    latest = dict(valid)  # ascending, so the last attempt of a block wins
+    seen = finished.keys() | {(failure.block, failure.attempt) for failure in run.failures}
+    return UsableBlocks(
+        trials={block: finished[block, attempt] for block, attempt in sorted(latest.items())} if needed else {},
+        dropped=dropped,
+        void=tuple(sorted(key for key in seen if latest.get(key[0]) != key[1])),
+    )

@@ -1,0 +1,62 @@
+"""The metrics of a trial: what they are called, their unit, and whether more is better."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dbdyno.analysis.wording import UNKNOWN
+from dbdyno.store.records import METRICS
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric: ``words`` go into a sentence ("+3 % queries per second"), ``heading`` over a column."""
+
+    name: str
+    words: str
+    heading: str
+    unit: str
+    more_is_better: bool
+
+
+_WORDS: dict[str, tuple[str, str, str]] = {
+    "queries_per_second": ("queries per second", "queries/s", "1/s"),
+    "seconds_real": ("seconds", "seconds", "s"),
+    "seconds_user": ("client user seconds", "user s", "s"),
+    "seconds_sys": ("client system seconds", "sys s", "s"),
+    "latency_ms_mean": ("mean latency", "mean ms", "ms"),
+    "latency_ms_p50": ("median latency", "p50 ms", "ms"),
+    "latency_ms_p95": ("95th percentile latency", "p95 ms", "ms"),
+    "latency_ms_p99": ("99th percentile latency", "p99 ms", "ms"),
+    "latency_ms_max": ("largest latency", "max ms", "ms"),
+    "client_cpu_us_per_query": ("client CPU per query", "client us/query", "us"),
+    "server_cpu_us_per_query": ("server CPU per query", "server us/query", "us"),
+}
+
+
+def metric(name: str) -> Metric:
+    """Return the metric of that name; one that has no words yet is called by its name.
+
+    Raises:
+        KeyError: ``METRICS`` doesn't know it, so nobody can say whether more is better.
+
+    """
+    words, heading, unit = _WORDS.get(name, (name.replace("_", " "), name, ""))
+    return Metric(name, words, heading, unit, METRICS[name])
+
+
+def value_of(metrics: Mapping[str, float], name: str) -> float:
+    """Return the value, or NaN where a trial doesn't carry it or carries nonsense."""
+    value = metrics.get(name)
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else math.nan
+
+
+def number(value: float) -> str:
+    """Return a plain figure, never an exponent: four significant digits from 1 on, three below: 4.426, 0.0871."""
+    if not math.isfinite(value):
+        return UNKNOWN
+    if value == 0:
+        return "0"
+    magnitude = math.floor(math.log10(abs(value)))
+    decimals = max(0, 3 - magnitude if magnitude >= 0 else 2 - magnitude)
+    return f"{value:,.{min(decimals, 6)}f}"

@@ -1,0 +1,89 @@
+"""What each treatment did, as the table people post."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dbdyno.analysis.blocks import UsableBlocks
+from dbdyno.analysis.effect import log_ratios, relative_effect
+from dbdyno.analysis.estimate import Estimate
+from dbdyno.analysis.metrics import value_of
+from dbdyno.analysis.verdict import CONFIDENCE
+from dbdyno.store.records import Design, Trial
+
+
+@dataclass(frozen=True)
+class TreatmentSummary:
+    """One treatment over its usable trials. A figure that no trial carries is NaN.
+
+    Latencies are means over trials of each trial's own percentile. ``effect`` is the difference from the design's
+    baseline in the design's metric, with its unadjusted exact 95 % interval; unknown for the baseline itself.
+    """
+
+    id: str
+    label: str
+    levels: dict[str, str]
+    is_baseline: bool
+    dropped: bool
+    n: int  # usable trials
+    failures: int
+    seconds_real_min: float
+    seconds_real_mean: float
+    seconds_real_max: float
+    seconds_user: float
+    seconds_sys: float
+    queries_per_second: float
+    latency_ms_p50: float
+    latency_ms_p95: float
+    latency_ms_p99: float
+    client_cpu_us_per_query: float
+    server_cpu_us_per_query: float
+    effect: Estimate
+
+
+def summarise(design: Design, blocks: UsableBlocks, failures: dict[str, int]) -> list[TreatmentSummary]:
+    """Return one row per treatment, in the order of the study; ``failures`` counts them by treatment id."""
+    baseline = blocks.values(design.baseline, design.metric)
+    rows = []
+    for treatment in design.treatments:
+        trials = blocks.of(treatment.id)
+        d = log_ratios(blocks.values(treatment.id, design.metric), baseline)
+        is_baseline = treatment.id == design.baseline
+        seconds = _known(trials, "seconds_real")
+        rows.append(
+            TreatmentSummary(
+                id=treatment.id,
+                label=treatment.label,
+                levels=dict(treatment.levels),
+                is_baseline=is_baseline,
+                dropped=treatment.id in blocks.dropped,
+                n=len(trials),
+                failures=failures.get(treatment.id, 0),
+                seconds_real_min=min(seconds, default=math.nan),
+                seconds_real_mean=_mean(seconds),
+                seconds_real_max=max(seconds, default=math.nan),
+                seconds_user=_mean(_known(trials, "seconds_user")),
+                seconds_sys=_mean(_known(trials, "seconds_sys")),
+                queries_per_second=_mean(_known(trials, "queries_per_second")),
+                latency_ms_p50=_mean(_known(trials, "latency_ms_p50")),
+                latency_ms_p95=_mean(_known(trials, "latency_ms_p95")),
+                latency_ms_p99=_mean(_known(trials, "latency_ms_p99")),
+                client_cpu_us_per_query=_mean(_known(trials, "client_cpu_us_per_query")),
+                server_cpu_us_per_query=_mean(_known(trials, "server_cpu_us_per_query")),
+                effect=Estimate.unknown(len(d))
+                if is_baseline
+                else relative_effect(np.asarray(list(d.values()), dtype=np.float64), CONFIDENCE),
+            )
+        )
+    return rows
+
+
+def _known(trials: Sequence[Trial], name: str) -> list[float]:
+    values = (value_of(trial.metrics, name) for trial in trials)
+    return [value for value in values if math.isfinite(value)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan

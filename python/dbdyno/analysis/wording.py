@@ -1,0 +1,45 @@
+"""Numbers as people read them, the same in every report and every reason."""
+
+import math
+
+UNKNOWN = "unknown"
+
+
+def percent(fraction: float, *, sign: bool = True) -> str:
+    """Return ``"+3.1 %"``: one decimal below 10 %, none from there on, so that no digit is only noise."""
+    if not math.isfinite(fraction):
+        return UNKNOWN
+    return f"{_percent_number(fraction, sign=sign)} %"
+
+
+def _percent_number(fraction: float, *, sign: bool) -> str:
+    points = 100 * fraction
+    decimals = 0 if abs(round(points, 1)) >= 10 else 1  # noqa: PLR2004 - two digits either way
+    text = f"{points:{'+' if sign else ''},.{decimals}f}"
+    return text.replace("-0.0", "0.0").replace("+0.0", "0.0") if float(text.replace(",", "")) == 0 else text
+
+
+def percent_range(low: float, high: float) -> str:
+    """Return ``"+2.9 to +3.4 %"``, or ``"unknown"`` where an end is unbounded."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return UNKNOWN
+    return f"{_percent_number(low, sign=True)} to {_percent_number(high, sign=True)} %"
+
+
+def margin_text(margin: float) -> str:
+    """Return a margin as its author wrote it: ``"3 %"``, ``"2.5 %"``."""
+    return f"{100 * margin:.4g} %"
+
+
+def p_value(p: float) -> str:
+    """Return ``"p = 0.008"``; below a thousandth only that it is."""
+    if not math.isfinite(p):
+        return "p unknown"
+    if p < 0.001:  # noqa: PLR2004 - the convention of the field
+        return "p < 0.001"
+    return "p = 1" if p > 0.9995 else f"p = {p:.3f}"  # noqa: PLR2004 - would round to 1.000
+
+
+def count(number: int, noun: str) -> str:
+    """Return ``"1 block"`` or ``"7 blocks"``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,98 @@
+"""The report for programs: the same bytes for the same run folder, wherever and whenever it is read."""
+
+import json
+import math
+from typing import Any
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.summary import TreatmentSummary
+from dbdyno.analysis.verdict import Verdict
+from dbdyno.report.sentences import note_lines
+from dbdyno.store.records import Run
+
+DIGITS = 6  # significant; more would only show the last bits of a sum
+
+
+def render(run: Run, analysis: Analysis) -> str:
+    """Return the report as JSON. Differences are fractions (.03 for +3 %); what is unknown is null."""
+    document = {
+        "study": run.title,
+        "question": run.question,
+        "seed": run.design.seed,
+        "ended": run.ended,
+        "metric": analysis.metric.name,
+        "more_is_better": analysis.metric.more_is_better,
+        "margin": analysis.margin,
+        "blocks_planned": run.design.blocks,
+        "blocks_usable": len(analysis.blocks.trials),
+        "verdicts": [_verdict(verdict) for verdict in analysis.verdicts],
+        "treatments": [_treatment(treatment) for treatment in analysis.treatments],
+        "failures": [
+            {
+                "trial": failure.id,
+                "treatment": failure.treatment,
+                "block": failure.block,
+                "attempt": failure.attempt,
+                "cause": failure.cause,
+            }
+            for failure in run.failures
+        ],
+        "notes": note_lines(run, analysis),
+        "versions": dict(sorted(run.versions.items())),
+    }
+    return json.dumps(_rounded(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "metric": verdict.metric,
+        "baseline": verdict.baseline,
+        "level": verdict.level,
+        "effect": verdict.effect.value,
+        "low": verdict.effect.low,
+        "high": verdict.effect.high,
+        "p": verdict.p_adjusted,
+        "p_unadjusted": verdict.p,
+        "p_equivalence": verdict.p_equivalence,
+        "verdict": verdict.verdict,
+        "blocks": verdict.blocks,
+        "reason": verdict.reason,
+        "baseline_id": verdict.baseline_id,
+        "level_id": verdict.level_id,
+    }
+
+
+def _treatment(row: TreatmentSummary) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "label": row.label,
+        "levels": row.levels,
+        "baseline": row.is_baseline,
+        "dropped": row.dropped,
+        "trials": row.n,
+        "failures": row.failures,
+        "seconds_real_min": row.seconds_real_min,
+        "seconds_real_mean": row.seconds_real_mean,
+        "seconds_real_max": row.seconds_real_max,
+        "seconds_user": row.seconds_user,
+        "seconds_sys": row.seconds_sys,
+        "queries_per_second": row.queries_per_second,
+        "latency_ms_p50": row.latency_ms_p50,
+        "latency_ms_p95": row.latency_ms_p95,
+        "latency_ms_p99": row.latency_ms_p99,
+        "client_cpu_us_per_query": row.client_cpu_us_per_query,
+        "server_cpu_us_per_query": row.server_cpu_us_per_query,
+        "effect": row.effect.value,
+        "low": row.effect.low,
+        "high": row.effect.high,
+    }
+
+
+def _rounded(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return value

@@ -1,0 +1,59 @@
+"""The report for a wiki, an issue or a blog."""
+
+import re
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.report.clean import one_line
+from dbdyno.report.sentences import (
+    TABLE_HEADINGS,
+    Sentence,
+    failure_lines,
+    no_verdict,
+    note_lines,
+    table_rows,
+    verdict_sentence,
+    why,
+)
+from dbdyno.store.records import Run
+
+_SPECIAL = re.compile(r"[\\`*{}\[\]<>|~&#$]|(?<![^\W_])_|_(?![^\W_])")  # of CommonMark, GitHub's additions, HTML
+_LEADING = re.compile(r"^(\d*)([-+=.)])(?=\s|$)")  # a list or an underline, at the start of a line
+
+
+def escape(text: str) -> str:
+    """Return ``text`` such that every Markdown reader shows it literally, on one line."""
+    return _LEADING.sub(r"\1\\\2", _SPECIAL.sub(r"\\\g<0>", one_line(text)))
+
+
+def render(run: Run, analysis: Analysis) -> str:
+    """Return the report in GitHub's Markdown."""
+    parts = [f"# {escape(run.title)}", ""]
+    if run.question:
+        parts += [f"*{escape(run.question)}*", ""]
+    for verdict in analysis.verdicts:
+        reason = f" {escape(why(verdict))}" if why(verdict) else ""
+        parts.append(f"- {_sentence(verdict_sentence(verdict, analysis))}{reason}")
+    if not analysis.verdicts:
+        parts.append(no_verdict())
+    parts += ["", *_table(analysis)]
+    parts += _listed("Failed trials", failure_lines(run)) + _listed("Notes", note_lines(run, analysis))
+    return "\n".join(parts) + "\n"
+
+
+def _sentence(sentence: Sentence) -> str:
+    separator = "" if sentence.rest.startswith(":") else " "
+    return f"{escape(sentence.subject)}{sentence.link}**{sentence.word}**{separator}{escape(sentence.rest)}"
+
+
+def _table(analysis: Analysis) -> list[str]:
+    lines = [_line([escape(heading) for heading in TABLE_HEADINGS])]
+    lines.append(_line(["---", *["---:"] * (len(TABLE_HEADINGS) - 1)]))
+    return lines + [_line([escape(cell) for cell in row]) for row in table_rows(analysis)]
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _listed(heading: str, lines: list[str]) -> list[str]:
+    return ["", f"## {heading}", "", *(f"- {escape(line)}" for line in lines)] if lines else []
