@@ -1,0 +1,85 @@
+/* Draws the time series: per treatment its median over the trials, and the range as a band. */
+(function () {
+  "use strict";
+  var root = document.documentElement;
+  var data = JSON.parse(document.getElementById("series").textContent);
+  var plots = [];
+
+  function floats(base64) {
+    var bytes = Uint8Array.from(atob(base64), function (c) { return c.charCodeAt(0); });
+    var view = new DataView(bytes.buffer), out = new Array(bytes.length / 4);
+    for (var i = 0; i < out.length; i++) {
+      var value = view.getFloat32(4 * i, true);
+      out[i] = Number.isNaN(value) ? null : value;
+    }
+    return out;
+  }
+
+  function ink(name) {
+    return getComputedStyle(root).getPropertyValue(name).trim();
+  }
+
+  function figure(value) {
+    return value == null ? "–" : String(Number(value.toPrecision(4)));
+  }
+
+  function axis(label, size) {
+    return {
+      label: label, size: size, labelSize: 18, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif",
+      stroke: function () { return ink("--soft"); },
+      grid: { stroke: function () { return ink("--line"); }, width: 1 },
+      ticks: { stroke: function () { return ink("--line"); }, width: 1, size: 4 }
+    };
+  }
+
+  function draw(panel, holder) {
+    var n = 0, columns = [[]], series = [{ label: "s", value: function (u, v) { return v == null ? "–" : v.toFixed(1); } }];
+    var bands = [];
+    panel.lines.forEach(function (line) {
+      var treatment = data.treatments[line.treatment], at = columns.length, median = floats(line.median);
+      n = Math.max(n, median.length);
+      columns.push(median, floats(line.high), floats(line.low));
+      series.push({
+        label: treatment.label, stroke: treatment.colour, width: 2, dash: treatment.dash, points: { show: false },
+        value: function (u, v) { return figure(v); }
+      });
+      for (var k = 0; k < 2; k++) {
+        series.push({ label: "", class: "edge", stroke: "transparent", width: 0, points: { show: false } });
+      }
+      bands.push({ series: [at + 1, at + 2], fill: treatment.colour + "2e" });
+    });
+    for (var i = 0; i < n; i++) { columns[0].push((i + 0.5) * panel.width_s); }
+    var plot = new uPlot({
+      width: holder.clientWidth, height: 240, series: series, bands: bands,
+      scales: { x: { time: false }, y: { range: function (u, low, high) { return [0, high > 0 ? 1.05 * high : 1]; } } },
+      axes: [axis("seconds of measuring", 34), axis(panel.unit, 56)],
+      cursor: { sync: { key: "time" }, points: { size: 6 }, drag: { x: true, y: false } },
+      legend: { live: true }
+    }, columns, holder);
+    plots.push({ plot: plot, panel: panel, holder: holder });
+  }
+
+  function toggled(treatment, on) {
+    plots.forEach(function (each) {
+      each.panel.lines.forEach(function (line, i) {
+        if (line.treatment !== treatment) { return; }
+        for (var k = 1; k <= 3; k++) { each.plot.setSeries(3 * i + k, { show: on }, false); }
+      });
+    });
+  }
+
+  document.querySelectorAll("[data-panel]").forEach(function (holder) {
+    draw(data.panels[Number(holder.dataset.panel)], holder);
+  });
+  document.querySelectorAll("[data-treatment]").forEach(function (box) {
+    box.addEventListener("change", function () { toggled(Number(box.dataset.treatment), box.checked); });
+    if (!box.checked) { toggled(Number(box.dataset.treatment), false); }
+  });
+  window.addEventListener("resize", function () {
+    plots.forEach(function (each) { each.plot.setSize({ width: each.holder.clientWidth, height: 240 }); });
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", function () {
+    plots.forEach(function (each) { each.plot.redraw(); });
+  });
+  root.dataset.drawn = String(plots.length);
+})();

@@ -1,0 +1,164 @@
+"""The effect chart: per comparison the Hodges-Lehmann estimate, its interval, a dot per block, and the margin band."""
+
+import math
+
+from markupsafe import Markup
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.equivalence import log_margin
+from dbdyno.analysis.verdict import Verdict
+from dbdyno.analysis.wording import percent, percent_range
+from dbdyno.report.clean import one_line
+from dbdyno.report.palette import VERDICTS
+from dbdyno.report.vega import Spec, inline_svg
+
+WIDTH, ROW_HEIGHT = 520, 46
+CLOSE_UP_FROM = 8  # margins: where the chart is wider than this to either side, a second one shows the middle
+CLOSE_UP = 4
+_PERCENT_TICKS = (0.1, 0.2, 0.5, 1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 700, 1000, 2000, 5000)
+_TICKS = 9
+_SAME_TICK = "abs(datum.value) < 1e-9 ? '0 %' : format(100 * (exp(datum.value) - 1), '+,.3~r') + ' %'"
+_LABEL_MAX = 48
+
+
+def charts(analysis: Analysis) -> list[tuple[str, Markup]]:
+    """Return (caption, SVG): the whole range, and a close-up of the margin where the whole range hides it."""
+    shown = [verdict for verdict in analysis.verdicts if verdict.effect.known]
+    if not shown:
+        return []
+    low, high = _extent(shown, analysis)
+    whole = _chart(shown, analysis, (low, high))
+    bound = log_margin(analysis.margin)
+    near = [verdict for verdict in shown if _near(verdict, CLOSE_UP * bound)]
+    if not near or bound <= 0 or max(-low, high) <= CLOSE_UP_FROM * bound:
+        return [("", whole)]
+    return [("", whole), ("Close to the margin", _chart(near, analysis, (-CLOSE_UP * bound, CLOSE_UP * bound)))]
+
+
+def _extent(verdicts: list[Verdict], analysis: Analysis) -> tuple[float, float]:
+    """Return the range of log ratios to show, the margin on both sides always in it."""
+    bound = 1.5 * max(log_margin(analysis.margin), 1e-3)
+    values = [-bound, bound]
+    for verdict in verdicts:
+        values += [_log(value) for _, value in verdict.by_block]
+        values += [_log(end) for end in (verdict.effect.low, verdict.effect.high) if math.isfinite(end)]
+    reach = 0.04 * (max(values) - min(values))
+    return min(values) - reach, max(values) + reach
+
+
+def _log(relative: float) -> float:
+    return math.log1p(relative)
+
+
+def _near(verdict: Verdict, reach: float) -> bool:
+    low = _log(verdict.effect.low if math.isfinite(verdict.effect.low) else verdict.effect.value)
+    high = _log(verdict.effect.high if math.isfinite(verdict.effect.high) else verdict.effect.value)
+    return low < reach and high > -reach
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Return log ratios of round percentages, outwards from 0, at least a ninth of the range apart."""
+    apart = (high - low) / _TICKS
+    upwards = [math.log1p(points / 100) for points in _PERCENT_TICKS]
+    downwards = [math.log1p(-points / 100) for points in (*_PERCENT_TICKS[:13], 90, 95, 99, 99.9) if points < 100]  # noqa: PLR2004
+    chosen = [0.0]
+    for side in (upwards, downwards):
+        last = 0.0
+        for value in side:
+            if low <= value <= high and abs(value - last) >= apart:
+                chosen.append(value)
+                last = value
+    return sorted(chosen)
+
+
+def _chart(verdicts: list[Verdict], analysis: Analysis, domain: tuple[float, float]) -> Markup:
+    rows = [_row(index, verdict, domain) for index, verdict in enumerate(verdicts)]
+    dots = [
+        {"key": rows[index]["key"], "d": _log(value)}
+        for index, verdict in enumerate(verdicts)
+        for _, value in verdict.by_block
+        if domain[0] <= _log(value) <= domain[1]
+    ]
+    bound = log_margin(analysis.margin)
+    x = {"field": "d", "type": "quantitative", "scale": {"domain": list(domain), "nice": False}}
+    axis = {"values": ticks(*domain), "labelExpr": _SAME_TICK, "title": f"difference in {analysis.metric.words}"}
+    y = {
+        "field": "key",
+        "type": "nominal",
+        "sort": None,
+        "title": None,
+        "axis": {
+            "labelExpr": "slice(split(datum.label, '\\n'), 1)",
+            "labelLineHeight": 15,
+            "domain": False,
+            "ticks": False,
+        },
+    }
+    colour = {"field": "colour", "type": "nominal", "scale": None, "legend": None}
+    spec: Spec = {
+        "width": WIDTH,
+        "height": ROW_HEIGHT * len(rows),
+        "data": {"values": rows},
+        "layer": [
+            _band(max(-bound, domain[0]), min(bound, domain[1])),
+            {
+                "data": {"values": [{"d": 0}]},
+                "mark": {"type": "rule", "color": "currentColor", "opacity": 0.6},
+                "encoding": {"x": x},
+            },
+            {
+                "data": {"values": dots},
+                "mark": {
+                    "type": "point",
+                    "filled": True,
+                    "color": "currentColor",
+                    "opacity": 0.5,
+                    "size": 18,
+                    "yOffset": 13,
+                },
+                "encoding": {"x": x, "y": y},
+            },
+            {
+                "transform": [{"filter": "isValid(datum.low)"}],
+                "mark": {"type": "rule", "strokeWidth": 4, "strokeCap": "round"},
+                "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour},
+            },
+            {
+                "transform": [{"filter": "isValid(datum.d)"}],
+                "mark": {"type": "point", "filled": True, "size": 130, "opacity": 1},
+                "encoding": {"x": {**x, "axis": axis}, "y": y, "color": colour},
+            },
+            {
+                "mark": {"type": "text", "align": "left"},
+                "encoding": {"x": {"value": WIDTH + 12}, "y": y, "text": {"field": "text"}},
+            },
+        ],
+    }
+    return inline_svg(spec, "Effect of each comparison with its interval, a dot per block and the margin")
+
+
+def _band(low: float, high: float) -> Spec:
+    return {
+        "data": {"values": [{"d": low, "to": high}]},
+        "mark": {"type": "rect", "color": "currentColor", "opacity": 0.1},
+        "encoding": {"x": {"field": "d", "type": "quantitative"}, "x2": {"field": "to"}},
+    }
+
+
+def _row(index: int, verdict: Verdict, domain: tuple[float, float]) -> dict[str, object]:
+    effect = verdict.effect
+    value = _log(effect.value)
+    row: dict[str, object] = {
+        "key": f"{index}\n{_label(verdict.level)}\nagainst {_label(verdict.baseline)}",
+        "d": value if domain[0] <= value <= domain[1] else None,
+        "colour": VERDICTS[verdict.verdict],
+        "text": f"{percent(effect.value)} ({percent_range(effect.low, effect.high)})",
+    }
+    if effect.bounded:
+        row |= {"low": max(_log(effect.low), domain[0]), "high": min(_log(effect.high), domain[1])}
+    return row
+
+
+def _label(text: str) -> str:
+    short = one_line(text)
+    return short if len(short) <= _LABEL_MAX else f"{short[: _LABEL_MAX - 1]}…"

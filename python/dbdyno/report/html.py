@@ -1,0 +1,96 @@
+"""The report as one HTML file that needs no network: charts as inline SVG, time series drawn by uPlot."""
+
+import base64
+import functools
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.wording import margin_text
+from dbdyno.report import forest, strip
+from dbdyno.report.observed import flattened, settings
+from dbdyno.report.palette import VERDICTS, treatment_colour, treatment_dash
+from dbdyno.report.sentences import (
+    TABLE_HEADINGS,
+    failure_lines,
+    no_verdict,
+    note_lines,
+    table_rows,
+    verdict_sentence,
+    why,
+)
+from dbdyno.report.timeseries import Drawn, Series, drawn_panels, payload
+from dbdyno.store.records import Run
+
+ASSETS = Path(__file__).parent / "assets"
+_SCRIPTS = ("guard.js", "uplot/uPlot.iife.min.js", "report.js")
+_STYLES = ("uplot/uPlot.min.css", "report.css")
+
+
+def render(run: Run, analysis: Analysis, series: Series) -> str:
+    """Return the whole page. All texts of ``run`` are untrusted and escaped; nothing is loaded from anywhere.
+
+    ``series`` maps trial id -> series name -> column -> samples, the column ``t_s`` being seconds from the start of
+    measuring. Trials without series are left out of the time charts.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(ASSETS),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    drawn = drawn_panels(run, analysis, series)
+    script = _joined(_SCRIPTS)
+    observed = settings(analysis)
+    return environment.get_template("report.html.j2").render(
+        run=run,
+        analysis=analysis,
+        verdicts=[(verdict, verdict_sentence(verdict, analysis), why(verdict)) for verdict in analysis.verdicts],
+        margin=margin_text(analysis.margin),
+        no_verdict=no_verdict(),
+        colours=VERDICTS,
+        forest=forest.charts(analysis),
+        headings=TABLE_HEADINGS,
+        rows=list(zip(table_rows(analysis), _legend(run), strict=True)),
+        legend=_legend(run),
+        drawn=drawn,
+        series=_data(run, drawn),
+        strip=strip.chart(run, analysis),
+        failures=failure_lines(run),
+        notes=note_lines(run, analysis),
+        differing=[setting for setting in observed if setting.differs],
+        same=[setting for setting in observed if not setting.differs],
+        versions=flattened(run.versions),
+        host=flattened(run.host),
+        style=Markup(_joined(_STYLES)),  # noqa: S704 - our own files
+        script=Markup(script),  # noqa: S704 - our own files
+        script_hash=_csp_hash(script),
+    )
+
+
+@functools.cache
+def _joined(names: Sequence[str]) -> str:
+    return "\n".join((ASSETS / name).read_text(encoding="utf-8").strip() for name in names) + "\n"
+
+
+def _csp_hash(script: str) -> str:
+    """Return what lets a browser run this script and no other: the policy's hash of its text."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode('ascii')}"
+
+
+def _legend(run: Run) -> list[dict[str, Any]]:
+    return [
+        {"label": treatment.label, "colour": treatment_colour(place), "dash": list(treatment_dash(place))}
+        for place, treatment in enumerate(run.design.treatments)
+    ]
+
+
+def _data(run: Run, drawn: list[Drawn]) -> dict[str, Any]:
+    places = {treatment.id: place for place, treatment in enumerate(run.design.treatments)}
+    return {"treatments": _legend(run), "panels": [payload(panel, places) for panel in drawn]}

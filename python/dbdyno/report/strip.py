@@ -1,0 +1,95 @@
+"""The run-order strip: every trial in the order it ran, so that drift, jumps and outliers cannot hide in a mean."""
+
+import math
+from collections import defaultdict
+
+from markupsafe import Markup
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.metrics import value_of
+from dbdyno.report.palette import treatment_colour
+from dbdyno.report.vega import Spec, inline_svg
+from dbdyno.store.records import Run, Trial
+
+WIDTH, HEIGHT = 860, 110
+LOG_FROM = 3.0  # largest over smallest
+
+
+def chart(run: Run, analysis: Analysis) -> Markup | None:
+    """Return the metric of each trial, and each trial against its treatment's mean; None without a usable trial."""
+    values = [(trial, value_of(trial.metrics, analysis.metric.name)) for trial in run.trials]
+    usable = [(trial, value) for trial, value in values if value > 0]
+    if not usable:
+        return None
+    index = {treatment.id: place for place, treatment in enumerate(run.design.treatments)}
+    counted = {trial.id for row in analysis.blocks.trials.values() for trial in row.values()}
+    means = _means(usable)
+    rows = [
+        {
+            "place": place,
+            "value": value,
+            "off": 100 * (value / means[trial.treatment] - 1),
+            "colour": treatment_colour(index[trial.treatment]),
+            "void": trial.id not in counted,
+        }
+        for place, (trial, value) in enumerate(usable, start=1)
+    ]
+    starts = [place for place, (trial, _) in enumerate(usable, start=1) if _starts_block(usable, place)]
+    spread = max(value for _, value in usable) / min(value for _, value in usable)
+    scale: Spec = {"type": "log"} if spread > LOG_FROM else {"zero": False}
+    unit = f"{analysis.metric.heading}{', log scale' if spread > LOG_FROM else ''}"
+    spec: Spec = {
+        "data": {"values": rows},
+        "vconcat": [
+            _panel("value", unit, scale, starts, len(rows), x_title=None),
+            _panel("off", "% off its mean", {"zero": True}, starts, len(rows), x_title="trial, in run order"),
+        ],
+        "spacing": 12,
+    }
+    return inline_svg(spec, f"{analysis.metric.words} of every trial in run order")
+
+
+def _means(usable: list[tuple[Trial, float]]) -> dict[str, float]:
+    by_treatment = defaultdict(list)
+    for trial, value in usable:
+        by_treatment[trial.treatment].append(value)
+    return {treatment: math.fsum(values) / len(values) for treatment, values in by_treatment.items()}
+
+
+def _starts_block(usable: list[tuple[Trial, float]], place: int) -> bool:
+    if place == 1:
+        return False
+    before, here = usable[place - 2][0], usable[place - 1][0]
+    return (before.block, before.attempt) != (here.block, here.attempt)
+
+
+def _panel(field: str, title: str, scale: Spec, starts: list[int], trials: int, x_title: str | None) -> Spec:  # noqa: PLR0913, PLR0917
+    x: Spec = {
+        "field": "place",
+        "type": "quantitative",
+        "scale": {"domain": [0.5, trials + 0.5], "nice": False},
+        "axis": {"title": x_title, "grid": False, "tickMinStep": 1, "labels": x_title is not None},
+    }
+    y: Spec = {"field": field, "type": "quantitative", "scale": scale, "axis": {"title": title, "tickCount": 4}}
+    colour: Spec = {"field": "colour", "type": "nominal", "scale": None, "legend": None}
+    return {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "layer": [
+            {
+                "data": {"values": [{"place": start - 0.5} for start in starts]},
+                "mark": {"type": "rule", "color": "currentColor", "opacity": 0.2, "strokeDash": [3, 3]},
+                "encoding": {"x": x},
+            },
+            {
+                "transform": [{"filter": "!datum.void"}],
+                "mark": {"type": "point", "filled": True, "size": 60, "opacity": 0.95},
+                "encoding": {"x": x, "y": y, "color": colour},
+            },
+            {
+                "transform": [{"filter": "datum.void"}],
+                "mark": {"type": "point", "shape": "cross", "size": 50, "filled": False},
+                "encoding": {"x": x, "y": y, "stroke": colour},
+            },
+        ],
+    }

@@ -1,0 +1,174 @@
+"""Series of many trials made small enough for a page: per treatment the median trial over time, and the range.
+
+Every trial is first cut into buckets of equal width, keeping each bucket's mean, smallest and largest sample; then, in
+each bucket, the median of the trials' means and the smallest and largest sample of any trial. No extreme is lost, and
+what is sent does not grow with the samples.
+"""
+
+import base64
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.store.records import Run
+
+Floats = npt.NDArray[np.float64]
+Series = Mapping[str, Mapping[str, Mapping[str, npt.NDArray[Any]]]]  # trial id -> series -> column -> samples
+
+BUCKETS_MAX = 600
+BUCKETS_MIN = 60
+VALUES_MAX = 90_000  # float32 over the whole page: .5 MB as base64
+BRIDGED = 2  # buckets without a sample that are filled from their neighbours; a longer hole stays a hole
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One chart: the sum of ``columns`` of a series over time."""
+
+    title: str
+    unit: str
+    series: str
+    columns: tuple[str, ...]
+    always: bool = True  # otherwise only where it is ever above 0
+
+
+PANELS = (
+    Panel("Queries per second", "1/s", "load", ("queries_per_second",)),
+    Panel("99th percentile latency", "ms", "load", ("latency_ms_p99",)),
+    Panel("Errors per second", "1/s", "load", ("errors_per_second",), always=False),
+    Panel("Write throughput", "MB/s", "block_device", ("wMB/s",)),
+    Panel("Read throughput", "MB/s", "block_device", ("rMB/s",), always=False),
+    Panel("IOPS, reads and writes", "1/s", "block_device", ("r/s", "w/s")),
+    Panel("Write latency at the device (w_await)", "ms", "block_device", ("w_await",)),
+    Panel("Read latency at the device (r_await)", "ms", "block_device", ("r_await",), always=False),
+    Panel("Flush latency at the device (f_await)", "ms", "block_device", ("f_await",), always=False),
+    Panel("Requests queued (aqu-sz)", "", "block_device", ("aqu-sz",)),
+    Panel("CPU busy, user and system", "%", "host_cpu", ("%user", "%system")),
+    Panel("CPU waiting for I/O", "%", "host_cpu", ("%iowait",), always=False),
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A treatment's median and range per bucket, shape (buckets,) each, NaN where nothing was sampled."""
+
+    treatment: str
+    median: Floats
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A panel ready to be drawn: bucket i is centred at ``(i + .5) * width_s`` seconds."""
+
+    panel: Panel
+    width_s: float
+    lines: tuple[Line, ...]
+
+
+def drawn_panels(run: Run, analysis: Analysis, series: Series) -> list[Drawn]:
+    """Return the panels for which there are samples of usable trials, one line per treatment."""
+    trials = {
+        treatment.id: [trial.id for trial in analysis.blocks.of(treatment.id)] for treatment in run.design.treatments
+    }
+    found = [(panel, _samples(panel, trials, series)) for panel in PANELS]
+    found = [(panel, samples) for panel, samples in found if _worth_showing(panel, samples)]
+    if not found:
+        return []
+    lines = sum(len(samples) for _, samples in found)
+    buckets = max(BUCKETS_MIN, min(BUCKETS_MAX, VALUES_MAX // (3 * lines)))
+    return [_drawn(panel, samples, buckets) for panel, samples in found]
+
+
+Samples = dict[str, list[tuple[Floats, Floats]]]  # treatment -> (seconds, values) of each trial
+
+
+def _samples(panel: Panel, trials: Mapping[str, Sequence[str]], series: Series) -> Samples:
+    found: Samples = {}
+    for treatment, ids in trials.items():
+        each = [_column_sum(series.get(id_, {}).get(panel.series, {}), panel.columns) for id_ in ids]
+        usable = [samples for samples in each if samples is not None]
+        if usable:
+            found[treatment] = usable
+    return found
+
+
+def _column_sum(columns: Mapping[str, npt.NDArray[Any]], names: tuple[str, ...]) -> tuple[Floats, Floats] | None:
+    if "t_s" not in columns or not all(name in columns for name in names):
+        return None
+    t = np.asarray(columns["t_s"], dtype=np.float64)
+    values = np.sum([np.asarray(columns[name], dtype=np.float64) for name in names], axis=0)
+    keep = np.isfinite(t) & np.isfinite(values) & (t >= 0)
+    return (t[keep], values[keep]) if keep.any() else None
+
+
+def _worth_showing(panel: Panel, samples: Samples) -> bool:
+    if panel.always:
+        return bool(samples)
+    return any(bool((values > 0).any()) for trials in samples.values() for _, values in trials)
+
+
+def _drawn(panel: Panel, samples: Samples, buckets: int) -> Drawn:
+    trials = [trial for each in samples.values() for trial in each]
+    longest = max(float(t.max()) for t, _ in trials)
+    spacing = float(np.median([longest if len(t) < 2 else np.median(np.diff(t)) for t, _ in trials]))  # noqa: PLR2004
+    width = max(spacing, longest / buckets, 1e-3)
+    count = max(1, math.ceil(longest / width))
+    lines = (Line(treatment, *_across_trials(each, width, count)) for treatment, each in samples.items())
+    return Drawn(panel, width, tuple(lines))
+
+
+def _across_trials(trials: Sequence[tuple[Floats, Floats]], width: float, count: int) -> tuple[Floats, Floats, Floats]:
+    """Return median, low and high per bucket; the median ends where fewer than half of the trials still run."""
+    binned = np.stack([bucketed(t, values, width, count) for t, values in trials])  # (trials, 3, buckets)
+    means, lows, highs = binned[:, 0], binned[:, 1], binned[:, 2]
+    running = np.isfinite(means).sum(axis=0)
+    shown = running * 2 >= len(trials)
+    nothing = running == 0
+    median = np.full(count, np.nan)
+    median[shown] = np.nanmedian(means[:, shown], axis=0)
+    low = np.where(nothing, np.nan, np.nanmin(np.where(np.isfinite(lows), lows, np.inf), axis=0))
+    high = np.where(nothing, np.nan, np.nanmax(np.where(np.isfinite(highs), highs, -np.inf), axis=0))
+    return median, low, high
+
+
+def bucketed(t: Floats, values: Floats, width: float, count: int) -> Floats:
+    """Return mean, smallest and largest sample per bucket, shape (3, count); NaN where a bucket holds none."""
+    place = np.minimum((t / width).astype(np.int64), count - 1)
+    order = np.argsort(place, kind="stable")
+    place, sorted_values = place[order], values[order]
+    starts = np.flatnonzero(np.diff(place, prepend=-1))
+    out = np.full((3, count), np.nan)
+    filled = place[starts]
+    out[0, filled] = np.add.reduceat(sorted_values, starts) / np.diff(starts, append=len(place))
+    out[1, filled] = np.minimum.reduceat(sorted_values, starts)
+    out[2, filled] = np.maximum.reduceat(sorted_values, starts)
+    for before, after in zip(filled[:-1], filled[1:], strict=True):
+        if 1 < after - before <= BRIDGED + 1:
+            share = np.arange(1, after - before) / (after - before)
+            out[:, before + 1 : after] = out[:, [before]] + share * (out[:, [after]] - out[:, [before]])
+    return out
+
+
+def payload(drawn: Drawn, places: Mapping[str, int]) -> dict[str, Any]:
+    """Return what the page's script draws: base64 of little-endian float32, and each treatment's place in the study."""
+    return {
+        "title": drawn.panel.title,
+        "unit": drawn.panel.unit,
+        "width_s": round(drawn.width_s, 6),
+        "lines": [
+            {"treatment": places[line.treatment]}
+            | {name: _base64(getattr(line, name)) for name in ("median", "low", "high")}
+            for line in drawn.lines
+        ],
+    }
+
+
+def _base64(values: Floats) -> str:
+    return base64.b64encode(values.astype("<f4").tobytes()).decode("ascii")
