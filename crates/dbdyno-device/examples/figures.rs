@@ -1,0 +1,24 @@
+//! Prints what a drive model does under plain loads, in virtual time: `cargo run --example figures -- hdd-7200 SIZE`.
+//! For fitting a drive file to measured figures.
+
+#[path = "../tests/bench/mod.rs"]
+mod bench;
+
+use bench::Bench;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let drive = arguments.next().unwrap_or_else(|| "hdd-7200".into());
+    let size: u64 = arguments.next().and_then(|size| size.parse().ok()).unwrap_or(4 << 30);
+    println!("{drive}, {size} bytes");
+    for depth in [1, 2, 4, 8, 16, 32, 64, 128] {
+        let random = Bench::new(&drive, size, 1).random_reads(depth, 3000);
+        let write = Bench::new(&drive, size, 1).random_writes(depth, 20_000);
+        println!("  4 KiB random, depth {depth:3}: {random:9.1} reads/s {write:9.1} writes/s");
+    }
+    println!("  sequential 128 KiB reads, depth 1: {:.1} MB/s", Bench::new(&drive, size, 1).sequential_reads(4000));
+    for writes in [1, 8, 64, 512] {
+        let flush_ms = Bench::new(&drive, size, 1).flush_after(writes, 20);
+        println!("  flush after {writes:3} scattered writes: {flush_ms:.2} ms");
+    }
+}

@@ -1,0 +1,325 @@
+//! A hard disk: zoned recording, seek and rotation, a queue, a write cache and read-ahead.
+//!
+//! One arm does one thing at a time. Whenever it is free the drive chooses the next move by shortest positioning time
+//! among the oldest `queue_depth` host commands and the oldest `destage_window` dirty extents; host commands have a head
+//! start. Writes complete into the cache while it has room. Reads that continue where the head is reading stream at
+//! media rate. FLUSH waits for every command before it and for the cache to be written out, and holds up all commands
+//! behind it, as ATA's does.
+//!
+//! Cannot: defects and remapping, thermal recalibration, idle states, several actuators, shingled recording.
+
+mod arm;
+mod geometry;
+mod read_cache;
+mod spec;
+mod write_cache;
+
+use std::collections::VecDeque;
+
+use self::arm::Arm;
+use self::geometry::{Geometry, Place};
+use self::read_cache::{Lookup, ReadCache};
+pub(crate) use self::spec::HddSpec;
+use self::spec::ms;
+use self::write_cache::{Extent, WriteCache};
+use crate::due::Agenda;
+use crate::{Command, Completion, DeviceModel, Kind};
+
+/// Of what a medium read delivers, only this much still has to cross the interface once the last sector is read.
+const INTERFACE_TAIL_BYTES: u64 = 64 << 10;
+
+/// A host command that needs the arm.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    command: Command,
+    since_ns: u64,
+    extent: Extent,
+    place: Place,
+}
+
+/// What the arm is doing.
+#[derive(Debug, Clone, Copy)]
+enum Work {
+    /// Nothing yet: choosing what to do next takes `overhead_ms`, and what arrives meanwhile can be chosen.
+    Choose,
+    Host(Waiting),
+    Destage(Extent),
+    /// Reading on; the commands concerned already have their completion times.
+    Stream,
+    Flush,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Flush {
+    id: u64,
+    since_ns: u64,
+    /// True once it has had something to write.
+    wrote: bool,
+}
+
+/// What the drive may do next.
+enum Choice {
+    Host(usize),
+    Destage(Extent),
+}
+
+pub(crate) struct Hdd {
+    spec: HddSpec,
+    size_bytes: u64,
+    now_ns: u64,
+    geometry: Geometry,
+    arm: Arm,
+    current: Option<(u64, Work)>,
+    queue: VecDeque<Waiting>,
+    cache: WriteCache,
+    /// Writes the cache has no room for.
+    blocked: VecDeque<(u64, Command)>,
+    flush: Option<Flush>,
+    /// Commands behind a flush.
+    held: VecDeque<Command>,
+    reads: ReadCache,
+    interface_free_ns: u64,
+    done: Agenda<u64>,
+}
+
+impl Hdd {
+    pub(crate) fn new(spec: HddSpec, size_bytes: u64, seed: u64) -> Self {
+        let geometry = Geometry::new(&spec);
+        // Any odd multiplier spreads neighbouring seeds over the circle.
+        let angle_at_0 = (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 11) as f64 / (1_u64 << 53) as f64;
+        Self {
+            size_bytes,
+            now_ns: 0,
+            arm: Arm::new(&spec, &geometry, angle_at_0),
+            geometry,
+            current: None,
+            queue: VecDeque::new(),
+            cache: WriteCache::new(spec.write_cache_bytes, spec.sector_bytes),
+            blocked: VecDeque::new(),
+            flush: None,
+            held: VecDeque::new(),
+            reads: ReadCache::new(spec.read_segments, spec.read_segment_bytes / spec.sector_bytes),
+            interface_free_ns: 0,
+            done: Agenda::new(),
+            spec,
+        }
+    }
+
+    /// Lets everything happen that happens up to `to_ns`.
+    fn advance(&mut self, to_ns: u64) {
+        while let Some((end_ns, work)) = self.current
+            && end_ns <= to_ns
+        {
+            self.now_ns = self.now_ns.max(end_ns);
+            self.current = None;
+            self.finish(work);
+            self.start_next();
+        }
+        self.now_ns = self.now_ns.max(to_ns);
+    }
+
+    fn accept(&mut self, command: Command) {
+        let extent = self.extent(&command);
+        match command.kind {
+            Kind::Flush => self.flush = Some(Flush { id: command.id, since_ns: self.now_ns, wrote: false }),
+            Kind::Discard => self.deliver(&command, 0),
+            Kind::Read | Kind::Write if extent.sectors == 0 => self.deliver(&command, 0),
+            Kind::Read => self.accept_read(command, extent),
+            Kind::Write => {
+                self.reads.invalidate(self.now_ns, extent.start, extent.start + extent.sectors, &self.geometry);
+                if self.cache.enabled() {
+                    self.blocked.push_back((self.now_ns, command));
+                    self.admit_writes();
+                } else {
+                    self.enqueue(command, extent);
+                }
+            }
+        }
+    }
+
+    fn accept_read(&mut self, command: Command, extent: Extent) {
+        let range = (extent.start, extent.start + extent.sectors);
+        if self.cache.covers(range.0, range.1) {
+            return self.deliver(&command, command.length_bytes);
+        }
+        let (geometry, arm) = (&self.geometry, &self.arm);
+        let device_end = self.size_bytes / self.spec.sector_bytes;
+        let rotation_ns = |sector| arm.rotation_ns(self.now_ns, geometry.locate(sector).angle);
+        match self.reads.look_up(self.now_ns, range, device_end, geometry, rotation_ns) {
+            Lookup::Hit => self.deliver(&command, command.length_bytes),
+            Lookup::Coming(at_ns) => {
+                self.current = Some((at_ns, Work::Stream));
+                self.deliver_at(at_ns, command.id, command.length_bytes.min(INTERFACE_TAIL_BYTES));
+            }
+            Lookup::Miss => self.enqueue(command, extent),
+        }
+    }
+
+    fn enqueue(&mut self, command: Command, extent: Extent) {
+        let place = self.geometry.locate(extent.start);
+        self.queue.push_back(Waiting { command, since_ns: self.now_ns, extent, place });
+    }
+
+    fn admit_writes(&mut self) {
+        while let Some((_, command)) = self.blocked.front().copied() {
+            let extent = self.extent(&command);
+            if !self.cache.has_room(extent.sectors) {
+                return;
+            }
+            self.blocked.pop_front();
+            self.cache.insert(extent);
+            self.deliver(&command, command.length_bytes);
+        }
+    }
+
+    /// Lets the drive choose its next move if the arm is free and there is anything to do.
+    fn start_next(&mut self) {
+        let idle = self.queue.is_empty() && self.cache.is_empty() && self.flush.is_none();
+        if self.current.is_none() && !idle {
+            self.current = Some((self.now_ns + ms(self.spec.overhead_ms), Work::Choose));
+        }
+    }
+
+    fn start_chosen(&mut self) {
+        match self.choose() {
+            Some(Choice::Host(index)) => {
+                if let Some(waiting) = self.queue.remove(index) {
+                    let write = waiting.command.kind == Kind::Write;
+                    self.move_to(waiting.extent, write, Work::Host(waiting));
+                }
+            }
+            Some(Choice::Destage(extent)) => {
+                self.cache.take(extent.start);
+                if let Some(flush) = &mut self.flush {
+                    flush.wrote = true;
+                }
+                self.move_to(extent, true, Work::Destage(extent));
+            }
+            None => {
+                if let Some(flush) = self.flush {
+                    let more_ns = if flush.wrote { ms(self.spec.flush_ms) } else { 0 };
+                    self.current = Some((self.now_ns + more_ns, Work::Flush));
+                }
+            }
+        }
+    }
+
+    fn move_to(&mut self, extent: Extent, write: bool, work: Work) {
+        self.reads.stop(self.now_ns, &self.geometry);
+        let place = self.geometry.locate(extent.start);
+        let mut end_ns = self.now_ns + self.arm.positioning_ns(self.now_ns, &place, write);
+        end_ns += self.geometry.pass_ns(extent.start, extent.sectors) as u64;
+        if write && extent.partial {
+            end_ns += self.geometry.revolution_ns() as u64;
+        }
+        self.arm.go_to(&self.geometry.locate(extent.start + extent.sectors - 1));
+        self.current = Some((end_ns, work));
+    }
+
+    /// The next move: shortest positioning time, less what a host command has waited by its weight; but a command that
+    /// has waited too long goes first.
+    fn choose(&self) -> Option<Choice> {
+        let too_long = |since_ns: u64| self.now_ns - since_ns >= ms(self.spec.age_limit_ms);
+        let starved_write = self.blocked.front().is_some_and(|(since_ns, _)| too_long(*since_ns));
+        if !starved_write && self.queue.front().is_some_and(|oldest| too_long(oldest.since_ns)) {
+            return Some(Choice::Host(0));
+        }
+        let mut best = None;
+        let mut best_score = f64::INFINITY;
+        if !starved_write {
+            for (index, waiting) in self.queue.iter().take(self.spec.queue_depth).enumerate() {
+                let write = waiting.command.kind == Kind::Write;
+                let positioning_ns = self.arm.positioning_ns(self.now_ns, &waiting.place, write) as f64;
+                let score = positioning_ns - self.spec.age_weight * (self.now_ns - waiting.since_ns) as f64;
+                if score < best_score {
+                    (best, best_score) = (Some(Choice::Host(index)), score);
+                }
+            }
+        }
+        let handicap_ns = if self.blocked.is_empty() { self.spec.destage_handicap_ms * 1e6 } else { 0.0 };
+        for extent in self.cache.oldest(self.spec.destage_window) {
+            let place = self.geometry.locate(extent.start);
+            let score = self.arm.positioning_ns(self.now_ns, &place, true) as f64 + handicap_ns;
+            if score < best_score {
+                (best, best_score) = (Some(Choice::Destage(extent)), score);
+            }
+        }
+        best
+    }
+
+    fn finish(&mut self, work: Work) {
+        match work {
+            Work::Choose => self.start_chosen(),
+            Work::Host(waiting) => {
+                let (start, end) = (waiting.extent.start, waiting.extent.start + waiting.extent.sectors);
+                let mut tail_bytes = 0;
+                if waiting.command.kind == Kind::Read {
+                    self.reads.read(self.now_ns, start, end, self.size_bytes / self.spec.sector_bytes);
+                    tail_bytes = waiting.command.length_bytes.min(INTERFACE_TAIL_BYTES);
+                }
+                self.deliver_at(self.now_ns, waiting.command.id, tail_bytes);
+            }
+            Work::Destage(extent) => {
+                self.cache.written(extent.sectors);
+                self.admit_writes();
+            }
+            Work::Stream => {}
+            Work::Flush => {
+                if let Some(flush) = self.flush.take() {
+                    self.done.push(self.now_ns.max(flush.since_ns), flush.id);
+                }
+                while self.flush.is_none()
+                    && let Some(command) = self.held.pop_front()
+                {
+                    self.accept(command);
+                }
+            }
+        }
+    }
+
+    /// Completes a command that needs no medium.
+    fn deliver(&mut self, command: &Command, bytes: u64) {
+        self.deliver_at(self.now_ns + ms(self.spec.overhead_ms), command.id, bytes);
+    }
+
+    fn deliver_at(&mut self, ready_ns: u64, id: u64, bytes: u64) {
+        self.interface_free_ns =
+            ready_ns.max(self.interface_free_ns) + (bytes as f64 * 1e3 / self.spec.interface_mb_s) as u64;
+        self.done.push(self.interface_free_ns, id);
+    }
+
+    fn extent(&self, command: &Command) -> Extent {
+        let sector = self.spec.sector_bytes;
+        let (start, end) = (command.offset_bytes / sector, command.end_bytes().div_ceil(sector));
+        let sectors = if command.length_bytes == 0 { 0 } else { end - start };
+        let partial = !command.offset_bytes.is_multiple_of(sector) || !command.length_bytes.is_multiple_of(sector);
+        Extent { start, sectors, partial }
+    }
+}
+
+impl DeviceModel for Hdd {
+    fn submit(&mut self, now_ns: u64, command: Command) {
+        self.advance(now_ns);
+        let command = command.within(self.size_bytes);
+        if self.flush.is_some() {
+            self.held.push_back(command);
+        } else {
+            self.accept(command);
+        }
+        self.start_next();
+    }
+
+    fn next_due(&self) -> Option<u64> {
+        let arm_matters = !self.queue.is_empty()
+            || !self.blocked.is_empty()
+            || self.flush.is_some()
+            || matches!(self.current, Some((_, Work::Host(_))));
+        let arm_ns = if arm_matters { self.current.map(|(end_ns, _)| end_ns) } else { None };
+        [self.done.next_ns(), arm_ns].into_iter().flatten().min()
+    }
+
+    fn poll(&mut self, now_ns: u64, finished: &mut Vec<Completion>) {
+        self.advance(now_ns);
+        self.done.finish(now_ns, finished);
+    }
+}

@@ -1,0 +1,171 @@
+//! The volatile write cache: dirty extents, by place and by age.
+
+use std::collections::BTreeMap;
+
+/// Neighbouring writes grow into one extent up to this many bytes, then a new one begins.
+const EXTENT_BYTES: u64 = 1 << 20;
+
+/// A run of dirty sectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub start: u64,
+    pub sectors: u64,
+    /// True if part of a sector was written, so that the drive must read it first.
+    pub partial: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    sectors: u64,
+    partial: bool,
+    age: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct WriteCache {
+    by_start: BTreeMap<u64, Entry>,
+    by_age: BTreeMap<u64, u64>,
+    next_age: u64,
+    /// Dirty sectors, and those being written to the medium now.
+    used_sectors: u64,
+    room_sectors: u64,
+    extent_sectors: u64,
+}
+
+impl WriteCache {
+    pub(super) fn new(cache_bytes: u64, sector_bytes: u64) -> Self {
+        Self {
+            by_start: BTreeMap::new(),
+            by_age: BTreeMap::new(),
+            next_age: 0,
+            used_sectors: 0,
+            room_sectors: cache_bytes / sector_bytes,
+            extent_sectors: (EXTENT_BYTES / sector_bytes).max(1),
+        }
+    }
+
+    pub(super) fn enabled(&self) -> bool {
+        self.room_sectors > 0
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_start.is_empty()
+    }
+
+    /// A write larger than the whole cache gets in when the cache is empty.
+    pub(super) fn has_room(&self, sectors: u64) -> bool {
+        self.used_sectors == 0 || self.used_sectors + sectors <= self.room_sectors
+    }
+
+    /// Takes a write in. What it overwrites is gone; if it continues an extent it grows that one.
+    pub(super) fn insert(&mut self, new: Extent) {
+        if new.sectors == 0 {
+            return;
+        }
+        self.cut_out(new.start, new.start + new.sectors);
+        self.used_sectors += new.sectors;
+        if let Some((&start, entry)) = self.by_start.range_mut(..new.start).next_back()
+            && start + entry.sectors == new.start
+            && entry.sectors + new.sectors <= self.extent_sectors
+        {
+            entry.sectors += new.sectors;
+            entry.partial |= new.partial;
+            return;
+        }
+        self.next_age += 1;
+        self.add(new, self.next_age);
+    }
+
+    /// The `window` oldest extents.
+    pub(super) fn oldest(&self, window: usize) -> impl Iterator<Item = Extent> + '_ {
+        self.by_age.values().take(window).filter_map(|start| {
+            let entry = self.by_start.get(start)?;
+            Some(Extent { start: *start, sectors: entry.sectors, partial: entry.partial })
+        })
+    }
+
+    /// Takes an extent out to be written to the medium; its room is free only after [`WriteCache::written`].
+    pub(super) fn take(&mut self, start: u64) {
+        if let Some(entry) = self.by_start.remove(&start) {
+            self.by_age.remove(&entry.age);
+        }
+    }
+
+    pub(super) fn written(&mut self, sectors: u64) {
+        self.used_sectors -= sectors;
+    }
+
+    /// True if all of the range is dirty, so that a read needs no medium.
+    pub(super) fn covers(&self, start: u64, end: u64) -> bool {
+        let mut at = start;
+        while at < end {
+            match self.by_start.range(..=at).next_back() {
+                Some((first, entry)) if first + entry.sectors > at => at = first + entry.sectors,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    fn add(&mut self, extent: Extent, age: u64) {
+        self.by_start.insert(extent.start, Entry { sectors: extent.sectors, partial: extent.partial, age });
+        self.by_age.insert(age, extent.start);
+    }
+
+    fn cut_out(&mut self, from: u64, to: u64) {
+        while let Some((&start, &entry)) = self.by_start.range(..to).next_back() {
+            let end = start + entry.sectors;
+            if end <= from {
+                return;
+            }
+            self.take(start);
+            self.used_sectors -= end.min(to) - start.max(from);
+            // What sticks out on either side stays; the right-hand piece of a split extent counts as new.
+            if end > to {
+                self.next_age += 1;
+                let age = if start < from { self.next_age } else { entry.age };
+                self.add(Extent { start: to, sectors: end - to, partial: entry.partial }, age);
+            }
+            if start < from {
+                self.add(Extent { start, sectors: from - start, partial: entry.partial }, entry.age);
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extent(start: u64, sectors: u64) -> Extent {
+        Extent { start, sectors, partial: false }
+    }
+
+    #[test]
+    fn neighbours_merge_and_overwrites_cost_no_room() {
+        let mut cache = WriteCache::new(64 * 4096, 4096);
+        cache.insert(extent(10, 4));
+        cache.insert(extent(14, 4));
+        cache.insert(extent(12, 2));
+        assert!(cache.covers(10, 18) && !cache.covers(10, 19) && !cache.covers(9, 11));
+        assert_eq!(cache.used_sectors, 8);
+        assert!(cache.has_room(56) && !cache.has_room(57));
+    }
+
+    #[test]
+    fn every_sector_is_written_out_once() {
+        let mut cache = WriteCache::new(1 << 30, 4096);
+        for step in 0..1000_u64 {
+            cache.insert(extent(step * 7919 % 500, 1 + step % 9));
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        while let Some(oldest) = cache.oldest(8).last() {
+            cache.take(oldest.start);
+            cache.written(oldest.sectors);
+            assert!((oldest.start..oldest.start + oldest.sectors).all(|sector| seen.insert(sector)));
+        }
+        assert!(cache.is_empty());
+        assert_eq!((cache.used_sectors, seen.len()), (0, seen.iter().next_back().map_or(0, |last| *last as usize + 1)));
+    }
+}

@@ -1,0 +1,93 @@
+//! A closed-loop load on a model in virtual time.
+
+#![allow(dead_code, clippy::unwrap_used)]
+
+use dbdyno_device::{Command, Completion, DeviceModel, Kind, model};
+
+pub struct Bench {
+    pub device: Box<dyn DeviceModel + Send>,
+    pub size_bytes: u64,
+    pub now_ns: u64,
+    random: u64,
+    next_id: u64,
+    finished: Vec<Completion>,
+}
+
+impl Bench {
+    pub fn new(drive: &str, size_bytes: u64, seed: u64) -> Self {
+        let device = model(drive, size_bytes, seed).unwrap();
+        Self { device, size_bytes, now_ns: 0, random: seed, next_id: 0, finished: Vec::new() }
+    }
+
+    /// Completions per second of `count` random 4 KiB reads, `depth` at a time.
+    pub fn random_reads(&mut self, depth: u64, count: u64) -> f64 {
+        self.closed_loop(Kind::Read, depth, count, |bench, _| (bench.random_offset(), 4096))
+    }
+
+    /// The same for writes.
+    pub fn random_writes(&mut self, depth: u64, count: u64) -> f64 {
+        self.closed_loop(Kind::Write, depth, count, |bench, _| (bench.random_offset(), 4096))
+    }
+
+    /// MB/s of `count` reads of 128 KiB from the beginning on, one at a time.
+    pub fn sequential_reads(&mut self, count: u64) -> f64 {
+        self.closed_loop(Kind::Read, 1, count, |_, index| (index << 17, 1 << 17)) * (1 << 17) as f64 / 1e6
+    }
+
+    /// Mean time in ms of a flush after `writes` scattered 4 KiB writes, over `rounds`.
+    pub fn flush_after(&mut self, writes: u64, rounds: u64) -> f64 {
+        let mut total_ns = 0;
+        for _ in 0..rounds {
+            for _ in 0..writes {
+                let offset_bytes = self.random_offset();
+                self.one(Kind::Write, offset_bytes, 4096);
+            }
+            total_ns += self.one(Kind::Flush, 0, 0);
+        }
+        total_ns as f64 / 1e6 / rounds as f64
+    }
+
+    /// Submits one command, waits for it and returns its time, nanoseconds.
+    pub fn one(&mut self, kind: Kind, offset_bytes: u64, length_bytes: u64) -> u64 {
+        let start_ns = self.now_ns;
+        self.submit(kind, offset_bytes, length_bytes);
+        while self.wait() == 0 {}
+        self.now_ns - start_ns
+    }
+
+    fn closed_loop(&mut self, kind: Kind, depth: u64, count: u64, next: impl Fn(&mut Self, u64) -> (u64, u64)) -> f64 {
+        let start_ns = self.now_ns;
+        let (mut submitted, mut finished) = (0, 0);
+        while finished < count {
+            while submitted < count && submitted - finished < depth {
+                let (offset_bytes, length_bytes) = next(self, submitted);
+                self.submit(kind, offset_bytes, length_bytes);
+                submitted += 1;
+            }
+            finished += self.wait();
+        }
+        count as f64 * 1e9 / (self.now_ns - start_ns) as f64
+    }
+
+    fn submit(&mut self, kind: Kind, offset_bytes: u64, length_bytes: u64) {
+        self.next_id += 1;
+        self.device.submit(self.now_ns, Command { id: self.next_id, kind, offset_bytes, length_bytes });
+    }
+
+    /// Goes on to the next due time; returns how many commands finished.
+    fn wait(&mut self) -> u64 {
+        self.now_ns = self.device.next_due().unwrap().max(self.now_ns);
+        self.finished.clear();
+        self.device.poll(self.now_ns, &mut self.finished);
+        self.finished.len() as u64
+    }
+
+    fn random_offset(&mut self) -> u64 {
+        // splitmix64
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((u128::from(z ^ (z >> 31)) * u128::from(self.size_bytes / 4096)) >> 64) as u64 * 4096
+    }
+}

@@ -1,0 +1,126 @@
+//! The control socket: one JSON object a line in, one out.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::engine::{Engine, Mode};
+use crate::serve::Event;
+
+/// No sensible request is longer.
+const LINE_BYTES_MAX: u64 = 64 << 10;
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "op", rename_all = "lowercase", deny_unknown_fields)]
+enum Request {
+    Ping {},
+    Mode {
+        mode: Mode,
+    },
+    Model {
+        name: String,
+        seed: Option<u64>,
+    },
+    Snapshot {
+        name: String,
+    },
+    Restore {
+        name: String,
+    },
+    Forget {
+        name: String,
+    },
+    Clear {},
+    Stats {
+        #[serde(default)]
+        reset: bool,
+    },
+    Stop {
+        #[serde(default)]
+        force: bool,
+    },
+}
+
+/// Serves connections, each on its own thread, until the process ends.
+pub fn serve(listener: &UnixListener, engine: &Arc<Engine>, events: &Sender<Event>) {
+    for stream in listener.incoming().flatten() {
+        let (engine, events) = (Arc::clone(engine), events.clone());
+        let serving = std::thread::Builder::new().name("control".into()).spawn(move || {
+            // A peer that hangs up is no fault of ours.
+            let _ = converse(&stream, &engine, &events);
+        });
+        // Out of threads: this peer is hung up on, the next may be served.
+        drop(serving);
+    }
+}
+
+fn converse(stream: &UnixStream, engine: &Engine, events: &Sender<Event>) -> std::io::Result<()> {
+    let mut lines = BufReader::new(stream);
+    let mut writer = stream;
+    loop {
+        let mut line = Vec::new();
+        lines.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+        if line.is_empty() {
+            return Ok(());
+        }
+        if line.len() as u64 == LINE_BYTES_MAX && !line.ends_with(b"\n") {
+            // Where the next request begins cannot be known, so the conversation ends.
+            return send(&mut writer, &Err(format!("a request is at most {LINE_BYTES_MAX} bytes long")));
+        }
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        send(&mut writer, &answer(&line, engine, events))?;
+    }
+}
+
+fn send(writer: &mut impl Write, outcome: &Result<Value, String>) -> std::io::Result<()> {
+    let reply = match outcome {
+        Ok(Value::Object(fields)) => {
+            let mut reply = json!({"ok": true});
+            if let Value::Object(reply) = &mut reply {
+                reply.extend(fields.clone());
+            }
+            reply
+        }
+        Ok(_) => json!({"ok": true}),
+        Err(error) => json!({"ok": false, "error": error}),
+    };
+    writer.write_all(format!("{reply}\n").as_bytes())
+}
+
+fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>) -> Result<Value, String> {
+    let request: Request = serde_json::from_slice(line).map_err(|error| {
+        format!(
+            "not a request: {error} (ops are ping, mode, model, snapshot, restore, forget, clear, stats, stop; \
+             an example: {{\"op\":\"stats\"}})"
+        )
+    })?;
+    let unknown = |name: &str| {
+        let known = engine.content.snapshots();
+        let known = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
+        format!("there is no snapshot {name:?}; there are: {known}")
+    };
+    match request {
+        Request::Ping {} => {}
+        Request::Mode { mode } => engine.set_mode(mode)?,
+        Request::Model { name, seed } => engine.set_model(&name, seed)?,
+        Request::Snapshot { name } => engine.content.snapshot(&name),
+        Request::Restore { name } if !engine.content.restore(&name) => return Err(unknown(&name)),
+        Request::Forget { name } if !engine.content.forget(&name) => return Err(unknown(&name)),
+        Request::Restore { .. } | Request::Forget { .. } => {}
+        Request::Clear {} => engine.content.clear(),
+        Request::Stats { reset } => return Ok(engine.stats(reset)),
+        Request::Stop { force } => {
+            let (outcome, stopped) = channel();
+            let gone = |_| "the disk is already stopping".to_owned();
+            events.send(Event::Stop { force, outcome }).map_err(|error| gone(error.to_string()))?;
+            stopped.recv().map_err(|error| gone(error.to_string()))??;
+        }
+    }
+    Ok(Value::Null)
+}

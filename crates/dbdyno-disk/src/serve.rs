@@ -1,0 +1,205 @@
+//! `dbdyno-disk serve`: raises one disk, waits for its end, lowers it.
+
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use fuser::{Config, MountOption, Session};
+use rustix::mount::UnmountFlags;
+use serde_json::json;
+
+use crate::content::Content;
+use crate::control;
+use crate::engine::{Engine, Mode};
+use crate::error::DiskError;
+use crate::filesystem::{DiskFilesystem, FILE_NAME};
+use crate::process::{Granted, StopSignals, prepare, with_realtime_priority};
+
+/// What `serve` was asked on the command line.
+#[derive(Debug)]
+pub struct ServeArgs {
+    pub model: String,
+    pub size_bytes: u64,
+    pub mount: PathBuf,
+    pub control: PathBuf,
+    pub seed: u64,
+    pub mode: Mode,
+    pub max_content_bytes: u64,
+}
+
+/// What ends the disk.
+pub enum Event {
+    Signal,
+    /// The outcome goes to whoever asked.
+    Stop {
+        force: bool,
+        outcome: Sender<Result<(), String>>,
+    },
+    /// The mount is gone, by our doing or somebody's.
+    Unmounted,
+}
+
+/// Serves until a signal, a `stop` or an unmount.
+pub fn serve(args: &ServeArgs) -> Result<(), DiskError> {
+    let signals = StopSignals::block();
+    let mount = usable_mount_point(&args.mount)?;
+    let content = Content::new(args.size_bytes, args.max_content_bytes);
+    let engine = Engine::new(content, &args.model, args.seed, args.mode)?;
+    let listener = bind(&args.control)?;
+    let socket = RemoveOnDrop(&args.control);
+    let mut granted = prepare();
+    let (events, happened) = channel();
+    let session = mount_filesystem(&mount, &engine)?;
+    let (session, completions) = with_realtime_priority(&mut granted, || {
+        let session = spawn("fuse", {
+            let events = events.clone();
+            move || {
+                // However the session ended, the disk is gone. Nobody listens only if it is already on its way out.
+                let _ = session.run();
+                let _ = events.send(Event::Unmounted);
+            }
+        })?;
+        let completions = spawn("completions", {
+            let engine = Arc::clone(&engine);
+            move || engine.answer_when_due()
+        })?;
+        Ok::<_, DiskError>((session, completions))
+    })?;
+    spawn("signals", {
+        let events = events.clone();
+        move || {
+            signals.wait();
+            let _ = events.send(Event::Signal);
+        }
+    })?;
+    spawn("listener", {
+        let engine = Arc::clone(&engine);
+        move || control::serve(&listener, &engine, &events)
+    })?;
+    announce(&mount, &granted)?;
+    let unmounted = wait_for_end(&mount, &happened);
+    drop(socket);
+    engine.stop();
+    if unmounted {
+        // After a forced detach these threads live on until the last user of the file is gone, or this process is.
+        let _ = session.join();
+        let _ = completions.join();
+    }
+    Ok(())
+}
+
+/// Waits for something that ends the disk, and unmounts. Returns false if it had to be detached while in use.
+fn wait_for_end(mount: &Path, happened: &Receiver<Event>) -> bool {
+    for event in happened {
+        match event {
+            Event::Unmounted => return true,
+            Event::Signal => return unmount(mount) || !detach(mount),
+            Event::Stop { force, outcome } => {
+                let unmounted = unmount(mount);
+                if unmounted || force {
+                    let detached = !unmounted && detach(mount);
+                    // The asker may have hung up; the disk ends all the same.
+                    let _ = outcome.send(Ok(()));
+                    return !detached;
+                }
+                let _ = outcome.send(Err(format!(
+                    "{} is in use; unmount what is on it and detach its loop device (losetup -d), or stop with \
+                     \"force\":true and lose what is written after",
+                    mount.join(FILE_NAME).display()
+                )));
+            }
+        }
+    }
+    true
+}
+
+fn unmount(mount: &Path) -> bool {
+    rustix::mount::unmount(mount, UnmountFlags::empty()).is_ok()
+}
+
+fn detach(mount: &Path) -> bool {
+    rustix::mount::unmount(mount, UnmountFlags::DETACH).is_ok()
+}
+
+fn announce(mount: &Path, granted: &Granted) -> Result<(), DiskError> {
+    let ready = json!({
+        "ready": true,
+        "file": mount.join(FILE_NAME),
+        "pid": std::process::id(),
+        "locked_memory": granted.locked_memory,
+        "io_flusher": granted.io_flusher,
+        "realtime": granted.realtime,
+        "notes": granted.notes,
+    });
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{ready}").and_then(|()| stdout.flush()).map_err(|source| DiskError::Announce { source })
+}
+
+fn mount_filesystem(mount: &Path, engine: &Arc<Engine>) -> Result<Session<DiskFilesystem>, DiskError> {
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName("dbdyno-disk".into()),
+        MountOption::Subtype("dbdyno".into()),
+        MountOption::NoSuid,
+        MountOption::NoDev,
+    ];
+    Session::new(DiskFilesystem::new(Arc::clone(engine)), mount, &config)
+        .map_err(|source| DiskError::Mount { path: mount.to_owned(), source })
+}
+
+/// The mount point as an absolute path, if it is an existing directory on which nothing is mounted.
+fn usable_mount_point(given: &Path) -> Result<PathBuf, DiskError> {
+    let refused = |reason: String| DiskError::MountPoint { path: given.to_owned(), reason };
+    let metadata = std::fs::metadata(given).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENOTCONN) => {
+            refused(format!("what was mounted there has died; clear it with: umount -l {}", given.display()))
+        }
+        Some(libc::ENOENT) => refused(format!("it does not exist; make it with: mkdir -p {}", given.display())),
+        _ => refused(error.to_string()),
+    })?;
+    if !metadata.is_dir() {
+        return Err(refused("it is not a directory".into()));
+    }
+    let path = given.canonicalize().map_err(|error| refused(error.to_string()))?;
+    let above = path.parent().map(std::fs::metadata).transpose().map_err(|error| refused(error.to_string()))?;
+    if above.is_none_or(|above| above.dev() != metadata.dev()) {
+        return Err(refused(format!(
+            "something is mounted there already; choose another directory, or: umount {}",
+            given.display()
+        )));
+    }
+    Ok(path)
+}
+
+/// Listens on a new socket that only this user can open.
+fn bind(path: &Path) -> Result<UnixListener, DiskError> {
+    let refused = |reason: String| DiskError::Control { path: path.to_owned(), reason };
+    if std::fs::symlink_metadata(path).is_ok() {
+        return Err(refused(if UnixStream::connect(path).is_ok() {
+            "another disk is listening there; choose another path, or stop that one".into()
+        } else {
+            format!("it exists, and nobody listens there; remove it with: rm {}", path.display())
+        }));
+    }
+    let listener = UnixListener::bind(path).map_err(|error| refused(error.to_string()))?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+        .map_err(|error| refused(error.to_string()))?;
+    Ok(listener)
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, DiskError> {
+    std::thread::Builder::new().name(name.into()).spawn(body).map_err(|source| DiskError::Thread { source })
+}
+
+struct RemoveOnDrop<'a>(&'a Path);
+
+impl Drop for RemoveOnDrop<'_> {
+    fn drop(&mut self) {
+        // Gone already is what was wanted.
+        let _ = std::fs::remove_file(self.0);
+    }
+}

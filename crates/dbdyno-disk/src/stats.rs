@@ -1,0 +1,115 @@
+//! What the disk did and how well it kept the model's times.
+
+use dbdyno_device::Kind;
+use hdrhistogram::Histogram;
+use serde_json::{Value, json};
+
+/// The longest time a histogram tells apart, ns; longer ones count as this.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// A histogram of nanoseconds with .1 % resolution. Made once: recording allocates nothing.
+struct Times(Option<Histogram<u64>>);
+
+impl Times {
+    fn new() -> Self {
+        // The bounds are constants that the crate accepts, so there is always a histogram.
+        Self(Histogram::new_with_bounds(1, LONGEST_NS, 3).ok())
+    }
+
+    fn record(&mut self, time_ns: u64) {
+        if let Some(histogram) = &mut self.0 {
+            histogram.saturating_record(time_ns);
+        }
+    }
+
+    fn json(&self) -> Value {
+        let Some(histogram) = self.0.as_ref().filter(|histogram| !histogram.is_empty()) else {
+            return json!({"count": 0});
+        };
+        json!({
+            "count": histogram.len(),
+            "min": histogram.min(),
+            "mean": histogram.mean(),
+            "p50": histogram.value_at_quantile(0.5),
+            "p90": histogram.value_at_quantile(0.9),
+            "p99": histogram.value_at_quantile(0.99),
+            "p999": histogram.value_at_quantile(0.999),
+            "max": histogram.max(),
+        })
+    }
+}
+
+/// Counters since the start or the last reset.
+pub struct Stats {
+    counts: [u64; 4],
+    read_bytes: u64,
+    write_bytes: u64,
+    service: [Times; 4],
+    lateness: Times,
+    queue_depth_max: usize,
+    enospc_errors: u64,
+}
+
+const NAMES: [&str; 4] = ["read", "write", "flush", "discard"];
+
+fn index(kind: Kind) -> usize {
+    match kind {
+        Kind::Read => 0,
+        Kind::Write => 1,
+        Kind::Flush => 2,
+        Kind::Discard => 3,
+    }
+}
+
+impl Stats {
+    pub fn new() -> Self {
+        Self {
+            counts: [0; 4],
+            read_bytes: 0,
+            write_bytes: 0,
+            service: std::array::from_fn(|_| Times::new()),
+            lateness: Times::new(),
+            queue_depth_max: 0,
+            enospc_errors: 0,
+        }
+    }
+
+    pub fn arrived(&mut self, kind: Kind, bytes: u64, queue_depth: usize) {
+        self.counts[index(kind)] += 1;
+        match kind {
+            Kind::Read => self.read_bytes += bytes,
+            Kind::Write => self.write_bytes += bytes,
+            Kind::Flush | Kind::Discard => {}
+        }
+        self.queue_depth_max = self.queue_depth_max.max(queue_depth);
+    }
+
+    /// `late_ns`: how long after the model's time the reply was given; `None` if no model was asked.
+    pub fn answered(&mut self, kind: Kind, service_ns: u64, late_ns: Option<u64>) {
+        self.service[index(kind)].record(service_ns);
+        if let Some(late_ns) = late_ns {
+            self.lateness.record(late_ns);
+        }
+    }
+
+    pub fn refused_for_space(&mut self) {
+        self.enospc_errors += 1;
+    }
+
+    pub fn json(&self) -> Value {
+        let service: serde_json::Map<_, _> =
+            NAMES.iter().zip(&self.service).map(|(name, times)| ((*name).to_owned(), times.json())).collect();
+        json!({
+            "reads": self.counts[0],
+            "writes": self.counts[1],
+            "flushes": self.counts[2],
+            "discards": self.counts[3],
+            "read_bytes": self.read_bytes,
+            "write_bytes": self.write_bytes,
+            "service_ns": service,
+            "lateness_ns": self.lateness.json(),
+            "queue_depth_max": self.queue_depth_max,
+            "enospc_errors": self.enospc_errors,
+        })
+    }
+}
