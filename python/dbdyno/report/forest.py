@@ -12,11 +12,12 @@ from dbdyno.report.clean import one_line
 from dbdyno.report.palette import VERDICTS
 from dbdyno.report.vega import Spec, inline_svg
 
-WIDTH, ROW_HEIGHT = 520, 46
+WIDTH, ROW_HEIGHT = 560, 46
+CHARACTER = 7.4  # pixels of a wide font: Vega measures with another one than the reader has
 CLOSE_UP_FROM = 8  # margins: where the chart is wider than this to either side, a second one shows the middle
 CLOSE_UP = 4
 _PERCENT_TICKS = (0.1, 0.2, 0.5, 1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 700, 1000, 2000, 5000)
-_TICKS = 9
+_TICKS = 11
 _SAME_TICK = "abs(datum.value) < 1e-9 ? '0 %' : format(100 * (exp(datum.value) - 1), '+,.3~r') + ' %'"
 _LABEL_MAX = 48
 
@@ -57,7 +58,7 @@ def _near(verdict: Verdict, reach: float) -> bool:
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Return log ratios of round percentages, outwards from 0, at least a ninth of the range apart."""
+    """Return log ratios of round percentages, outwards from 0, far enough apart to be labelled."""
     apart = (high - low) / _TICKS
     upwards = [math.log1p(points / 100) for points in _PERCENT_TICKS]
     downwards = [math.log1p(-points / 100) for points in (*_PERCENT_TICKS[:13], 90, 95, 99, 99.9) if points < 100]  # noqa: PLR2004
@@ -82,6 +83,7 @@ def _chart(verdicts: list[Verdict], analysis: Analysis, domain: tuple[float, flo
     bound = log_margin(analysis.margin)
     x = {"field": "d", "type": "quantitative", "scale": {"domain": list(domain), "nice": False}}
     axis = {"values": ticks(*domain), "labelExpr": _SAME_TICK, "title": f"difference in {analysis.metric.words}"}
+    extent = CHARACTER * max(len(line) for row in rows for line in str(row["key"]).split("\n"))
     y = {
         "field": "key",
         "type": "nominal",
@@ -92,12 +94,15 @@ def _chart(verdicts: list[Verdict], analysis: Analysis, domain: tuple[float, flo
             "labelLineHeight": 15,
             "domain": False,
             "ticks": False,
+            "minExtent": extent,
+            "maxExtent": extent,
         },
     }
     colour = {"field": "colour", "type": "nominal", "scale": None, "legend": None}
     spec: Spec = {
         "width": WIDTH,
         "height": ROW_HEIGHT * len(rows),
+        "padding": {"left": 5, "top": 5, "bottom": 5, "right": 60},
         "data": {"values": rows},
         "layer": [
             _band(max(-bound, domain[0]), min(bound, domain[1])),

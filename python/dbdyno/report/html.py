@@ -13,6 +13,7 @@ from markupsafe import Markup
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.wording import margin_text
 from dbdyno.report import forest, strip
+from dbdyno.report.clean import glued
 from dbdyno.report.observed import flattened, settings
 from dbdyno.report.palette import VERDICTS, treatment_colour, treatment_dash
 from dbdyno.report.sentences import (
@@ -45,6 +46,7 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["glued"] = glued
     drawn = drawn_panels(run, analysis, series)
     script = _joined(_SCRIPTS)
     observed = settings(analysis)

@@ -36,13 +36,16 @@ def chart(run: Run, analysis: Analysis) -> Markup | None:
     ]
     starts = [place for place, (trial, _) in enumerate(usable, start=1) if _starts_block(usable, place)]
     spread = max(value for _, value in usable) / min(value for _, value in usable)
-    scale: Spec = {"type": "log"} if spread > LOG_FROM else {"zero": False}
-    unit = f"{analysis.metric.heading}{', log scale' if spread > LOG_FROM else ''}"
+    log = spread > LOG_FROM
+    scale: Spec = {"padding": 10} | ({"type": "log", "nice": False} if log else {"zero": False})
+    unit = f"{analysis.metric.heading}{' (log)' if log else ''}"
     spec: Spec = {
         "data": {"values": rows},
         "vconcat": [
             _panel("value", unit, scale, starts, len(rows), x_title=None),
-            _panel("off", "% off its mean", {"zero": True}, starts, len(rows), x_title="trial, in run order"),
+            _panel(
+                "off", "% off its mean", {"zero": True, "padding": 10}, starts, len(rows), x_title="trial, in run order"
+            ),
         ],
         "spacing": 12,
     }
@@ -70,7 +73,12 @@ def _panel(field: str, title: str, scale: Spec, starts: list[int], trials: int, 
         "scale": {"domain": [0.5, trials + 0.5], "nice": False},
         "axis": {"title": x_title, "grid": False, "tickMinStep": 1, "labels": x_title is not None},
     }
-    y: Spec = {"field": field, "type": "quantitative", "scale": scale, "axis": {"title": title, "tickCount": 4}}
+    y: Spec = {
+        "field": field,
+        "type": "quantitative",
+        "scale": scale,
+        "axis": {"title": title, "tickCount": 4, "minExtent": 48},
+    }
     colour: Spec = {"field": "colour", "type": "nominal", "scale": None, "legend": None}
     return {
         "width": WIDTH,
@@ -88,8 +96,8 @@ def _panel(field: str, title: str, scale: Spec, starts: list[int], trials: int, 
             },
             {
                 "transform": [{"filter": "datum.void"}],
-                "mark": {"type": "point", "shape": "cross", "size": 50, "filled": False},
-                "encoding": {"x": x, "y": y, "stroke": colour},
+                "mark": {"type": "point", "filled": False, "size": 55, "strokeWidth": 1.5},
+                "encoding": {"x": x, "y": y, "color": colour},
             },
         ],
     }

@@ -1,6 +1,5 @@
 """The report for a terminal or a pipe."""
 
-import re
 import textwrap
 from dataclasses import dataclass
 from io import StringIO
@@ -11,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.report.clean import one_line
+from dbdyno.report.clean import NO_BREAK, glued, one_line
 from dbdyno.report.sentences import (
     TABLE_HEADINGS,
     failure_lines,
@@ -31,8 +30,6 @@ STYLES = {
     "not comparable": "bold magenta",
 }
 MIN_WIDTH = 40
-_NO_BREAK = "\u00a0"  # textwrap, unlike rich, keeps together what this joins
-_GLUED = re.compile(r" %| / |\bp [=<] |(?<=\d) blocks?")
 
 
 def render(run: Run, analysis: Analysis, width: int = 120) -> str:
@@ -74,10 +71,10 @@ class Report:
 
 
 def _paragraph(text: str, width: int, *, style: str = "", indent: str = "", first: str | None = None) -> Text:
-    glued = _GLUED.sub(lambda found: found[0].replace(" ", _NO_BREAK), one_line(text))
     start = indent if first is None else first
-    lines = textwrap.wrap(glued, width, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
-    return Text("\n".join(lines).replace(_NO_BREAK, " "), style=style, no_wrap=True, overflow="ignore")
+    # textwrap, unlike rich, keeps together what a no-break space joins.
+    lines = textwrap.wrap(glued(text), width, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
+    return Text("\n".join(lines).replace(NO_BREAK, " "), style=style, no_wrap=True, overflow="ignore")
 
 
 def _table(analysis: Analysis, console: Console, options: ConsoleOptions) -> list[RenderableType]:
@@ -95,11 +92,11 @@ def _table(analysis: Analysis, console: Console, options: ConsoleOptions) -> lis
 
 def _stacked(row: tuple[str, ...], width: int) -> Text:
     figures = (
-        f"{heading}{_NO_BREAK}{cell}".replace(" ", _NO_BREAK)
+        f"{heading}{NO_BREAK}{cell}".replace(" ", NO_BREAK)
         for heading, cell in zip(TABLE_HEADINGS[1:], row[1:], strict=True)
     )
     lines = textwrap.wrap(", ".join(figures), width, initial_indent="  ", subsequent_indent="  ")
-    text = Text.assemble(_paragraph(row[0], width, style="bold"), "\n", "\n".join(lines).replace(_NO_BREAK, " "))
+    text = Text.assemble(_paragraph(row[0], width, style="bold"), "\n", "\n".join(lines).replace(NO_BREAK, " "))
     text.no_wrap = True
     return text
 

@@ -9,6 +9,7 @@ import base64
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -102,10 +103,16 @@ def _samples(panel: Panel, trials: Mapping[str, Sequence[str]], series: Series) 
 def _column_sum(columns: Mapping[str, npt.NDArray[Any]], names: tuple[str, ...]) -> tuple[Floats, Floats] | None:
     if "t_s" not in columns or not all(name in columns for name in names):
         return None
-    t = np.asarray(columns["t_s"], dtype=np.float64)
-    values = np.sum([np.asarray(columns[name], dtype=np.float64) for name in names], axis=0)
+    t = _floats(columns["t_s"])
+    values = np.sum([_floats(columns[name]) for name in names], axis=0)
     keep = np.isfinite(t) & np.isfinite(values) & (t >= 0)
     return (t[keep], values[keep]) if keep.any() else None
+
+
+def _floats(column: npt.NDArray[Any]) -> Floats:
+    """Return a column as float64, NaN for what a database handed over as masked (DuckDB's way to say null)."""
+    filled: Floats = np.ma.asarray(column).astype(np.float64).filled(np.nan)
+    return filled
 
 
 def _worth_showing(panel: Panel, samples: Samples) -> bool:
@@ -149,7 +156,7 @@ def bucketed(t: Floats, values: Floats, width: float, count: int) -> Floats:
     out[0, filled] = np.add.reduceat(sorted_values, starts) / np.diff(starts, append=len(place))
     out[1, filled] = np.minimum.reduceat(sorted_values, starts)
     out[2, filled] = np.maximum.reduceat(sorted_values, starts)
-    for before, after in zip(filled[:-1], filled[1:], strict=True):
+    for before, after in pairwise(filled.tolist()):
         if 1 < after - before <= BRIDGED + 1:
             share = np.arange(1, after - before) / (after - before)
             out[:, before + 1 : after] = out[:, [before]] + share * (out[:, [after]] - out[:, [before]])

@@ -3,7 +3,7 @@
   "use strict";
   var root = document.documentElement;
   var data = JSON.parse(document.getElementById("series").textContent);
-  var plots = [];
+  var plots = [], HEIGHT = 220;
 
   function floats(base64) {
     var bytes = Uint8Array.from(atob(base64), function (c) { return c.charCodeAt(0); });
@@ -23,9 +23,9 @@
     return value == null ? "–" : String(Number(value.toPrecision(4)));
   }
 
-  function axis(label, size) {
+  function axis(size) {
     return {
-      label: label, size: size, labelSize: 18, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif",
+      size: size, font: "12px system-ui, sans-serif",
       stroke: function () { return ink("--soft"); },
       grid: { stroke: function () { return ink("--line"); }, width: 1 },
       ticks: { stroke: function () { return ink("--line"); }, width: 1, size: 4 }
@@ -50,9 +50,9 @@
     });
     for (var i = 0; i < n; i++) { columns[0].push((i + 0.5) * panel.width_s); }
     var plot = new uPlot({
-      width: holder.clientWidth, height: 240, series: series, bands: bands,
-      scales: { x: { time: false }, y: { range: function (u, low, high) { return [0, high > 0 ? 1.05 * high : 1]; } } },
-      axes: [axis("seconds of measuring", 34), axis(panel.unit, 56)],
+      width: holder.clientWidth, height: HEIGHT, series: series, bands: bands,
+      scales: { x: { time: false, range: function (u, low, high) { return [low <= panel.width_s ? 0 : low, high]; } }, y: { range: function (u, low, high) { return [0, high > 0 ? 1.05 * high : 1]; } } },
+      axes: [axis(30), axis(54)],
       cursor: { sync: { key: "time" }, points: { size: 6 }, drag: { x: true, y: false } },
       legend: { live: true }
     }, columns, holder);
@@ -76,7 +76,7 @@
     if (!box.checked) { toggled(Number(box.dataset.treatment), false); }
   });
   window.addEventListener("resize", function () {
-    plots.forEach(function (each) { each.plot.setSize({ width: each.holder.clientWidth, height: 240 }); });
+    plots.forEach(function (each) { each.plot.setSize({ width: each.holder.clientWidth, height: HEIGHT }); });
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", function () {
     plots.forEach(function (each) { each.plot.redraw(); });

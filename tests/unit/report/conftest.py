@@ -1,10 +1,9 @@
 """A fixed run with seeded noise: two devices, two schedulers, a failed attempt, and series to draw."""
 
 import numpy as np
+import pytest
 
 from dbdyno.store.records import Comparison, Design, Failure, Run, Treatment, Trial
-
-Series = dict[str, dict[str, dict[str, np.ndarray]]]
 
 TREATMENTS = [
     Treatment("t1", {"device": "hdd-7200", "scheduler": "mq-deadline"}),
@@ -17,8 +16,9 @@ PAIRS = [("t1", "t2"), ("t1", "t3"), ("t1", "t4"), ("t3", "t4")]
 QUERIES = 5000
 
 
-def trial(id_, block, attempt, position, treatment, rng, rates=RATE, noise=0.012):
-    rate = rates[treatment] * float(np.exp(rng.normal(0, noise)))
+def trial(place, treatment, rate, rng):
+    """Return the trial at ``place``: (block, attempt, position)."""
+    block, attempt, position = place
     seconds = QUERIES / rate
     scheduler = "none" if treatment in {"t2", "t4"} else "mq-deadline"
     metrics = {
@@ -41,7 +41,7 @@ def trial(id_, block, attempt, position, treatment, rng, rates=RATE, noise=0.012
         "server": {"version": "10.11.14-MariaDB", "innodb_buffer_pool_size": 268435456},
     }
     return Trial(
-        id=id_,
+        id="b{}a{}p{}".format(*place),
         block=block,
         attempt=attempt,
         position=position,
@@ -58,33 +58,33 @@ def trial(id_, block, attempt, position, treatment, rng, rates=RATE, noise=0.012
     )
 
 
-def build(blocks=8, seed=7, rates=RATE, noise=0.012, treatments=TREATMENTS, pairs=PAIRS, void_block=3):  # noqa: PLR0913
+def build(blocks=8, *, seed=7, rates=RATE, noise=0.012, pairs=PAIRS, void_block=3):  # noqa: PLR0913
     """Return a run of ``blocks`` blocks whose ``void_block`` failed once and was repeated."""
     rng = np.random.default_rng(seed)
+    treatments = [treatment for treatment in TREATMENTS if treatment.id in rates]
     trials, failures = [], []
     for block in range(1, blocks + 1):
         for attempt in (1, 2) if block == void_block else (1,):
-            order = rng.permutation(len(treatments))
-            for position, index in enumerate(order, start=1):
-                id_ = f"b{block}a{attempt}p{position}"
-                treatment = treatments[index].id
+            for position, index in enumerate(rng.permutation(len(treatments)), start=1):
+                id_ = treatments[index].id
+                rate = rates[id_] * float(np.exp(rng.normal(0, noise)))
+                done = trial((block, attempt, position), id_, rate, rng)
                 if block == void_block and attempt == 1 and position == len(treatments):
-                    failures.append(Failure(id_, block, attempt, treatment, "the server exited with signal 9"))
+                    failures.append(Failure(done.id, block, attempt, id_, "the server exited with signal 9"))
                 else:
-                    trials.append(trial(id_, block, attempt, position, treatment, rng, rates, noise))
-    design = Design(
-        treatments=list(treatments),
-        baseline=treatments[0].id,
-        comparisons=[Comparison(*pair) for pair in pairs],
-        blocks=blocks,
-        margin=0.03,
-        metric="queries_per_second",
-        seed=seed,
-    )
+                    trials.append(done)
     return Run(
         title="SSD or HDD",
         question="Is the SSD worth it for this write load, and does the scheduler matter?",
-        design=design,
+        design=Design(
+            treatments=treatments,
+            baseline=treatments[0].id,
+            comparisons=[Comparison(*pair) for pair in pairs],
+            blocks=blocks,
+            margin=0.03,
+            metric="queries_per_second",
+            seed=seed,
+        ),
         trials=trials,
         failures=failures,
         host={"cpu": "Intel Xeon, 2 cores", "memory_bytes": 8 << 30, "kernel": "6.12.0", "virtual": True},
@@ -100,7 +100,7 @@ def series_of(run, rate_hz=10, samples=None):
     return {item.id: _series(item, rng, rate_hz, samples) for item in run.trials}
 
 
-def _series(item, rng, rate_hz, samples) -> Series:
+def _series(item, rng, rate_hz, samples):
     qps = item.metrics["queries_per_second"]
     n = samples or max(3, int(item.metrics["seconds_real"] * rate_hz))
     t = (np.arange(n) + 1) / rate_hz + rng.normal(0, 0.002, n)
@@ -132,3 +132,18 @@ def _series(item, rng, rate_hz, samples) -> Series:
     host = {"t_s": t, "%user": 30 * wobble, "%system": 12 * wobble, "%iowait": 20 * wobble}
     host |= {"%idle": 38 * wobble, "%steal": zero}
     return {"block_device": block_device, "load": load, "host_cpu": host, "server_status": {"t_s": t}}
+
+
+@pytest.fixture(scope="session", name="build")
+def build_fixture():
+    return build
+
+
+@pytest.fixture(scope="session", name="series_of")
+def series_of_fixture():
+    return series_of
+
+
+@pytest.fixture(scope="session")
+def run():
+    return build()

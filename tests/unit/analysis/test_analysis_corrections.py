@@ -1,0 +1,83 @@
+"""Equivalence, Holm, and how many blocks it takes."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from dbdyno.analysis.equivalence import log_margin, tost_interval, tost_p
+from dbdyno.analysis.min_blocks import MIN_BLOCKS, blocks_needed, smallest_p
+from dbdyno.analysis.multiplicity import holm
+from dbdyno.analysis.sample_size import blocks_to_resolve, sigma_upper_bound
+
+P = st.lists(st.floats(0, 1), min_size=1, max_size=12)
+
+
+@given(st.lists(st.floats(-0.1, 0.1), min_size=2, max_size=20).map(np.array), st.floats(0.005, 0.2))
+def test_tost_p_and_the_90_percent_interval_say_the_same(d, margin):
+    interval = tost_interval(d)
+    inside = -log_margin(margin) < interval.low and interval.high < log_margin(margin)
+    assert (tost_p(d, margin) <= 0.05) == inside
+
+
+def test_tost_p_equals_scipy():
+    d = np.random.default_rng(5).normal(0.003, 0.01, 12)
+    bound = log_margin(0.03)
+    expected = max(
+        stats.wilcoxon(d + bound, alternative="greater", method="exact").pvalue,
+        stats.wilcoxon(d - bound, alternative="less", method="exact").pvalue,
+    )
+    assert tost_p(d, 0.03) == pytest.approx(expected)
+
+
+def test_tost_edges():
+    assert tost_p(np.array([]), 0.03) == 1
+    assert tost_p(np.full(8, log_margin(0.03)), 0.03) == 1
+    assert tost_p(np.zeros(8), 0.03) == pytest.approx(1 / 2**8)
+
+
+@given(P)
+def test_holm_is_monotone_and_never_below_p(p):
+    adjusted = np.array(holm(p))
+    assert (adjusted >= np.array(p)).all()
+    assert (adjusted <= 1).all()
+    assert (np.diff(adjusted[np.argsort(p, kind="stable")]) >= 0).all()
+
+
+@given(P, st.randoms(use_true_random=False))
+def test_holm_follows_its_p_wherever_it_stands(p, random):
+    order = list(range(len(p)))
+    random.shuffle(order)
+    moved = holm([p[i] for i in order])
+    assert [moved[order.index(i)] for i in range(len(p))] == holm(p)
+
+
+def test_holm_worked_example():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([]) == []
+
+
+@pytest.mark.parametrize(("comparisons", "blocks"), [(0, 6), (1, 6), (2, 7), (3, 7), (4, 8), (6, 8), (7, 9), (100, 12)])
+def test_blocks_needed_is_the_fewest_that_can_decide(comparisons, blocks):
+    assert blocks_needed(comparisons) == blocks
+    assert max(comparisons, 1) * smallest_p(blocks) <= 0.05
+    assert blocks == MIN_BLOCKS or comparisons * smallest_p(blocks - 1) > 0.05
+
+
+def test_sigma_bound_covers_four_times_out_of_five():
+    samples = np.random.default_rng(6).normal(0, 2, (4000, 6))
+    covered = np.mean([sigma_upper_bound(sample) >= 2 for sample in samples])
+    assert covered == pytest.approx(0.8, abs=0.02)
+
+
+def test_blocks_to_resolve():
+    d = np.random.default_rng(7).normal(0, 0.03, 6)
+    sigma = float(np.std(d, ddof=1)) * math.sqrt(5 / stats.chi2.ppf(0.2, 5))
+    expected = ((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * sigma / math.log(1.03)) ** 2
+    assert blocks_to_resolve(d, 0.03) == math.ceil(expected)
+    assert blocks_to_resolve(d, 0.03, comparisons=5) > blocks_to_resolve(d, 0.03)
+    assert blocks_to_resolve(d[:1], 0.03) is None
+    assert blocks_to_resolve(d, 0) is None

@@ -1,0 +1,94 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbdyno.analysis.effect import (
+    hodges_lehmann,
+    log_ratios,
+    relative_effect,
+    signed_rank_cdf,
+    signed_rank_interval,
+    walsh_averages,
+)
+
+RATIOS = st.lists(st.floats(-3, 3), min_size=6, max_size=25).map(np.array)
+
+
+@given(RATIOS, st.floats(-2, 2))
+def test_estimate_and_interval_move_with_the_data(d, shift):
+    here, there = signed_rank_interval(d, 0.95), signed_rank_interval(d + shift, 0.95)
+    assert hodges_lehmann(d + shift) == pytest.approx(hodges_lehmann(d) + shift, abs=1e-9)
+    assert (there.low, there.high) == pytest.approx((here.low + shift, here.high + shift), abs=1e-9)
+
+
+@given(RATIOS)
+def test_interval_contains_the_estimate(d):
+    interval = signed_rank_interval(d, 0.95)
+    assert interval.low <= hodges_lehmann(d) <= interval.high
+    assert interval.coverage >= 0.95
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 1e6), st.floats(0.1, 1e6)), min_size=6, max_size=15))
+def test_swapping_the_levels_inverts_the_effect(pairs):
+    level = {block: pair[0] for block, pair in enumerate(pairs)}
+    baseline = {block: pair[1] for block, pair in enumerate(pairs)}
+    there = relative_effect(np.array(list(log_ratios(level, baseline).values())), 0.95)
+    back = relative_effect(np.array(list(log_ratios(baseline, level).values())), 0.95)
+    assert 1 + back.value == pytest.approx(1 / (1 + there.value))
+    assert (1 + back.low, 1 + back.high) == pytest.approx((1 / (1 + there.high), 1 / (1 + there.low)))
+
+
+@pytest.mark.parametrize("n", range(1, 13))
+def test_signed_rank_distribution_equals_enumeration(n):
+    ranks = np.arange(1, n + 1)
+    patterns = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    statistic = patterns @ ranks
+    expected = [(statistic <= w).mean() for w in range(n * (n + 1) // 2 + 1)]
+    np.testing.assert_allclose(signed_rank_cdf(n), expected, atol=1e-15)
+
+
+@given(st.lists(st.integers(-40, 40), min_size=6, max_size=11, unique_by=abs))
+def test_interval_equals_the_inverted_test(values):
+    """The interval holds exactly the shifts that an enumerated two-sided signed-rank test does not reject."""
+    d = np.array(values, dtype=float)
+    interval = signed_rank_interval(d, 0.95)
+    averages = walsh_averages(d)
+    gaps = (np.unique(averages)[:-1] + np.unique(averages)[1:]) / 2
+    for shift in [averages[0] - 1, *gaps, averages[-1] + 1]:
+        statistic = int((averages > shift).sum())
+        tail = min(statistic, len(averages) - statistic)
+        kept = 2 * signed_rank_cdf(len(d))[tail] > 0.05
+        assert kept == (interval.low < shift < interval.high)
+
+
+@pytest.mark.parametrize(("n", "confidence"), [(0, 0.95), (1, 0.95), (5, 0.95), (4, 0.90)])
+def test_too_few_blocks_give_no_interval(n, confidence):
+    interval = signed_rank_interval(np.arange(n, dtype=float), confidence)
+    assert (interval.low, interval.high) == (-math.inf, math.inf)
+
+
+def test_known_coverages():
+    assert signed_rank_interval(np.arange(6.0), 0.95).coverage == pytest.approx(1 - 2 / 64)
+    assert signed_rank_interval(np.arange(10.0), 0.95).coverage == pytest.approx(1 - 2 * 25 / 1024)  # W+ <= 8
+
+
+def test_worked_example():
+    d = np.array([1.0, 2.0, 4.0])
+    assert walsh_averages(d).tolist() == [1, 1.5, 2, 2.5, 3, 4]
+    assert hodges_lehmann(d) == 2.25
+
+
+def test_no_blocks_no_estimate():
+    effect = relative_effect(np.array([]), 0.95)
+    assert math.isnan(effect.value)
+    assert not effect.known
+    assert effect.n == 0
+
+
+def test_blocks_without_a_usable_value_are_left_out():
+    level = {1: 2.0, 2: math.nan, 3: 0.0, 4: -1.0, 5: math.inf, 6: 4.0}
+    baseline = dict.fromkeys((1, 2, 3, 4, 5, 7), 1.0)
+    assert log_ratios(level, baseline) == {1: pytest.approx(math.log(2))}

@@ -1,0 +1,107 @@
+"""The table, the notes, and numbers in words."""
+
+import math
+
+import pytest
+
+from dbdyno.analysis.analyse import analyse
+from dbdyno.analysis.drift import drift_over_run
+from dbdyno.analysis.metrics import metric, number
+from dbdyno.analysis.wording import count, margin_text, p_value, percent, percent_range
+from dbdyno.store.records import METRICS
+
+
+def test_one_row_per_treatment(a_run, a_trial):
+    trials = [
+        a_trial(t, block, qps, seconds_real=10.0 + block, latency_ms_p99=float(block), seconds_user=0.5)
+        for block in (1, 2, 3)
+        for t, qps in (("t1", 100.0), ("t2", 110.0))
+    ]
+    first, second = analyse(a_run({"t1": [1] * 3, "t2": [1] * 3}, trials=trials)).treatments
+    assert (first.id, first.label, first.is_baseline, first.n) == ("t1", "level t1", True, 3)
+    assert (first.seconds_real_min, first.seconds_real_mean, first.seconds_real_max) == (11, 12, 13)
+    assert first.latency_ms_p99 == 2
+    assert first.queries_per_second == 100
+    assert math.isnan(first.seconds_sys)
+    assert not first.effect.known
+    assert second.effect.value == pytest.approx(0.1)
+    assert not second.effect.bounded
+
+
+def test_an_empty_run_has_rows_of_unknowns(a_run):
+    analysis = analyse(a_run({"t1": [1.0], "t2": [1.0]}, trials=[]))
+    assert [row.n for row in analysis.treatments] == [0, 0]
+    assert all(math.isnan(row.seconds_real_mean) for row in analysis.treatments)
+    assert analysis.notes == ["0 of 1 planned block can be used."]
+
+
+def test_same_run_same_analysis(a_run):
+    run = a_run({"t1": [100.0 + i for i in range(8)], "t2": [110.0 + i * i for i in range(8)]})
+    assert analyse(run) == analyse(run)
+
+
+def test_drift_is_noted_but_changes_no_verdict(a_run):
+    falling = [100 * 0.98**i for i in range(8)]
+    drifting = analyse(a_run({"t1": falling, "t2": [1.2 * value for value in falling]}))
+    steady = analyse(a_run({"t1": [100.0] * 8, "t2": [120.0] * 8}))
+    assert any("drifted by -14 %" in note for note in drifting.notes)
+    assert steady.notes == []
+    assert drifting.verdicts[0].effect.value == pytest.approx(steady.verdicts[0].effect.value)
+
+
+def test_drift_needs_enough_trials():
+    assert not drift_over_run(range(5), ["a"] * 5, [1.0, 2, 3, 4, 5]).known
+
+
+def test_every_known_metric_has_words():
+    for name, more_is_better in METRICS.items():
+        found = metric(name)
+        assert found.unit
+        assert found.more_is_better is more_is_better
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [
+        (3.12, "+312 %"),
+        (0.0312, "+3.1 %"),
+        (-0.0004, "0.0 %"),
+        (0.0996, "+10 %"),
+        (-0.5, "-50 %"),
+        (12.345, "+1,234 %"),
+        (math.nan, "unknown"),
+        (math.inf, "unknown"),
+    ],
+)
+def test_percent(fraction, text):
+    assert percent(fraction) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (4.426, "4.426"),
+        (12480.4, "12,480"),
+        (0.08714, "0.0871"),
+        (99.996, "100.00"),
+        (0, "0"),
+        (1e-9, "0.000000"),
+        (math.nan, "unknown"),
+    ],
+)
+def test_number(value, text):
+    assert number(value) == text
+
+
+def test_other_words():
+    assert percent_range(0.029, 0.034) == "+2.9 to +3.4 %"
+    assert percent_range(-math.inf, 1) == "unknown"
+    assert margin_text(0.025) == "2.5 %"
+    assert [p_value(p) for p in (0.0078125, 1e-5, 0.125, 1.0, math.nan)] == [
+        "p = 0.008",
+        "p < 0.001",
+        "p = 0.125",
+        "p = 1",
+        "p unknown",
+    ]
+    assert (count(1, "block"), count(1200, "block")) == ("1 block", "1,200 blocks")

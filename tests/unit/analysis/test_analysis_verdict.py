@@ -1,0 +1,143 @@
+"""Every word, and the reason that goes with it."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbdyno.analysis.analyse import analyse
+
+STEADY = [100.0, 101, 99, 100.5, 99.5, 100.2, 99.8, 100.1]
+
+
+def scaled(factor, *, noise=0.002, n=8, seed=1):
+    wobble = np.exp(np.random.default_rng(seed).normal(0, noise, n))
+    return [value * factor * float(w) for value, w in zip((STEADY * 5)[:n], wobble, strict=True)]
+
+
+def verdict(run):
+    (only,) = analyse(run).verdicts
+    return only
+
+
+def test_faster(a_run):
+    found = verdict(a_run({"t1": STEADY, "t2": scaled(1.2)}))
+    assert found.verdict == "faster"
+    assert found.effect.value == pytest.approx(0.2, abs=0.01)
+    assert found.p == found.p_adjusted == pytest.approx(2 / 2**8)
+    assert found.blocks == found.effect.n == len(found.by_block) == 8
+    assert found.reason == "faster in all 8 blocks (p = 0.008 over 1 comparison), and the interval excludes 0"
+
+
+def test_slower(a_run):
+    assert verdict(a_run({"t1": STEADY, "t2": scaled(0.8)})).verdict == "slower"
+
+
+@pytest.mark.parametrize(("factor", "word"), [(0.8, "faster"), (1.2, "slower")])
+@pytest.mark.parametrize("metric", ["seconds_real", "latency_ms_p99", "server_cpu_us_per_query"])
+def test_less_is_faster_for_times(a_run, metric, factor, word):
+    found = verdict(a_run({"t1": STEADY, "t2": scaled(factor)}, metric=metric))
+    assert found.verdict == word
+    assert math.copysign(1, found.effect.value) == (1 if factor > 1 else -1)
+
+
+def test_equivalent(a_run):
+    found = verdict(a_run({"t1": STEADY, "t2": scaled(1.0)}))
+    assert found.verdict == "equivalent"
+    assert found.reason.startswith("the 90 % interval, ")
+    assert found.reason.endswith(" %, lies inside the margin of 3 %")
+
+
+def test_a_real_difference_inside_the_margin_is_equivalent(a_run):
+    found = verdict(a_run({"t1": STEADY, "t2": scaled(1.01, noise=0.001)}))
+    assert found.verdict == "equivalent"
+    assert found.p_adjusted <= 0.05
+    assert found.reason == "the difference is real (p = 0.008) but smaller than the margin of 3 %"
+
+
+def test_a_difference_that_may_exceed_the_margin_is_not_equivalent(a_run):
+    assert verdict(a_run({"t1": STEADY, "t2": scaled(1.025, noise=0.01)})).verdict == "faster"
+
+
+def test_undecided_says_how_many_more(a_run):
+    found = verdict(a_run({"t1": STEADY, "t2": scaled(1.0, noise=0.08)}))
+    assert found.verdict == "undecided"
+    assert found.reason.startswith("the interval includes 0 and reaches beyond the margin of 3 %; about ")
+    assert found.reason.endswith(" more blocks to resolve 3 %")
+
+
+def test_too_few_blocks_for_so_many_comparisons(a_run):
+    scores = {"t1": STEADY[:6]} | {f"t{i}": scaled(1.5, n=6, seed=i) for i in (2, 3, 4)}
+    for found in analyse(a_run(scores)).verdicts:
+        assert found.verdict == "undecided"
+        assert found.reason == "6 blocks can at best reach p = 0.094 over 3 comparisons; 7 blocks are needed"
+
+
+def test_five_blocks_cannot_decide(a_run):
+    found = verdict(a_run({"t1": STEADY[:5], "t2": scaled(1.5, n=5)}))
+    assert found.verdict == "undecided"
+    assert not found.effect.bounded
+    assert found.coverage == 1
+    assert found.reason == "5 blocks can at best reach p = 0.062 over 1 comparison; 6 blocks are needed"
+
+
+def test_no_equivalence_beside_an_unknown_interval(a_run):
+    assert verdict(a_run({"t1": STEADY[:5], "t2": STEADY[:5]})).verdict == "undecided"
+
+
+def test_identical_values(a_run):
+    found = verdict(a_run({"t1": STEADY, "t2": STEADY}))
+    assert (found.verdict, found.effect.value, found.p) == ("equivalent", 0, 1)
+
+
+def test_holm_makes_the_same_data_stricter(a_run):
+    scores = {"t1": STEADY, "t2": [*scaled(1.1)[:7], 99.0]}
+    alone = analyse(a_run(scores)).verdicts[0]
+    scores |= {f"t{i}": scaled(1.0, noise=0.05, seed=i) for i in range(3, 8)}
+    among = analyse(a_run(scores)).verdicts[0]
+    assert alone.verdict == "faster"
+    assert alone.p == among.p < among.p_adjusted
+    assert among.verdict == "undecided"
+    assert "over 6 comparisons" in among.reason
+
+
+def test_not_comparable_for_want_of_blocks(a_run):
+    found = verdict(a_run({"t1": STEADY[:1], "t2": STEADY[:1]}))
+    assert found.verdict == "not comparable"
+    assert found.reason == "1 usable block, at least 2 are needed"
+    assert math.isnan(found.p)
+    assert not found.effect.known
+
+
+def test_not_comparable_when_it_crashes_again_and_again(a_run, a_trial):
+    trials = [a_trial("t1", block, 100) for block in range(1, 9)]
+    run = a_run({"t1": STEADY, "t2": STEADY}, trials=trials, failures=[("t2", 1, 1), ("t2", 1, 2)])
+    found = verdict(run)
+    assert found.verdict == "not comparable"
+    assert found.reason == "level t2 failed again and again and was dropped"
+
+
+def test_a_metric_that_no_trial_carries(a_run, a_trial):
+    trials = [a_trial(t, block, 1.0, metric="seconds_real") for block in range(1, 9) for t in ("t1", "t2")]
+    analysis = analyse(a_run({"t1": STEADY, "t2": STEADY}, trials=trials))
+    assert analysis.verdicts[0].verdict == "not comparable"
+    assert any("Without a usable queries_per_second" in note for note in analysis.notes)
+
+
+@given(st.lists(st.tuples(st.floats(1, 1e4), st.floats(1, 1e4)), max_size=12))
+def test_swapping_the_levels_swaps_the_words(a_run, pairs):
+    first, second = [a for a, _ in pairs] or [1.0], [b for _, b in pairs] or [1.0]
+    there = verdict(a_run({"t1": first, "t2": second}))
+    back = verdict(a_run({"t1": second, "t2": first}))
+    opposite = {"faster": "slower", "slower": "faster"}
+    assert back.verdict == opposite.get(there.verdict, there.verdict)
+    assert back.p == pytest.approx(there.p, nan_ok=True)
+    if there.effect.known:
+        assert 1 + back.effect.value == pytest.approx(1 / (1 + there.effect.value))
+
+
+def test_an_unknown_metric_is_refused(a_run):
+    with pytest.raises(KeyError):
+        analyse(a_run({"t1": STEADY, "t2": STEADY}, metric="beauty"))

@@ -1,0 +1,166 @@
+"""The page: escaped, self-contained, and free of errors in a real browser."""
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from dbdyno.analysis.analyse import analyse
+from dbdyno.report import forest, html
+from dbdyno.report.observed import flattened, settings
+from dbdyno.store.records import Design, Failure, Run, Treatment
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> {{ 7 * 7 }} ' \""
+
+
+def in_browser(page, folder, *flags):
+    """Return (DOM after the scripts ran, what the console said)."""
+    (folder / "report.html").write_text(page, encoding="utf-8")
+    done = subprocess.run(
+        [
+            CHROMIUM,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            f"--user-data-dir={folder / 'profile'}",
+            "--enable-logging=stderr",
+            "--v=0",
+            "--virtual-time-budget=3000",
+            "--dump-dom",
+            *flags,
+            (folder / "report.html").as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this host")
+
+
+@pytest.fixture(scope="module")
+def page(run, series_of):
+    return html.render(run, analyse(run), series_of(run))
+
+
+@browser
+@pytest.mark.parametrize("flags", [(), ("--window-size=400,800",)])
+def test_opens_without_console_errors(page, tmp_path, flags):
+    dom, console = in_browser(page, tmp_path, *flags)
+    assert console == []
+    drawn = int(re.search(r'<html[^>]* data-drawn="(\d+)"', dom)[1])
+    assert drawn == page.count("<div data-panel=") == dom.count("<canvas")
+    assert drawn >= 6
+
+
+@browser
+def test_the_browser_test_sees_errors(page, tmp_path):
+    broken = page.replace('id="series"', 'id="lost"')
+    assert in_browser(broken, tmp_path)[1] != []
+
+
+@browser
+def test_a_malformed_browser_language_is_survived(page, tmp_path):
+    lie = "<script>Object.defineProperty(navigator, 'language', { get: () => 'not_a_language' })</script>"
+    dom, console = in_browser(re.sub(r"<meta http-equiv[^>]*>", lie, page), tmp_path)
+    assert console == []
+    assert "data-drawn" in dom
+
+
+@browser
+def test_a_hostile_study_runs_nothing(run, series_of, tmp_path):
+    told = hostile(run)
+    dom, console = in_browser(html.render(told, analyse(told), series_of(told)), tmp_path)
+    assert console == []
+    assert len(re.findall(r"<script", dom)) == 2
+    assert "<img" not in dom
+
+
+def hostile(run):
+    treatments = [replace(item, levels={"x": f"{HOSTILE} {item.id}"}) for item in run.design.treatments]
+    trials = [replace(trial, observed={HOSTILE: HOSTILE}) for trial in run.trials]
+    return replace(
+        run,
+        title=HOSTILE,
+        question=HOSTILE,
+        design=replace(run.design, treatments=treatments),
+        trials=trials,
+        failures=[Failure(HOSTILE, 3, 1, "t1", HOSTILE)],
+        host={HOSTILE: HOSTILE},
+        versions={HOSTILE: HOSTILE},
+        notes=[HOSTILE],
+    )
+
+
+def test_script_in_a_title_or_a_level_is_escaped(run, series_of):
+    told = hostile(run)
+    page = html.render(told, analyse(told), series_of(told))
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    assert "{{ 7 * 7 }}" in page
+    assert len(re.findall(r"<script\b", page)) == 2
+
+
+def test_nothing_is_loaded_from_anywhere(page):
+    assert not re.search(r"""(?:src|href)\s*=\s*["'](?!data:)""", page.split("<script")[0].replace("xlink:href", ""))
+    assert "default-src 'none'" in page
+    assert not re.search(r"url\((?!data:)", page)
+
+
+def test_verdict_words_are_coloured_and_first(page):
+    assert '<li class="faster">' in page
+    assert page.index('<li class="faster">') < page.index("<h2>Effect</h2>") < page.index("<h2>Results</h2>")
+
+
+def test_the_page_is_deterministic(run, series_of, page):
+    assert html.render(run, analyse(run), series_of(run)) == page
+
+
+def test_an_empty_run_has_a_page():
+    design = Design([Treatment("t1", {})], "t1", [], 6, 0.03, "queries_per_second", 1)
+    run = Run("Empty", "", design, [], [], {}, {}, "interrupted", [])
+    page = html.render(run, analyse(run), {})
+    assert "no verdict" in page
+    assert "<svg" not in page
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 5, 45])
+def test_any_number_of_blocks_has_a_page(build, blocks):
+    run = build(blocks, void_block=0)
+    assert "</html>" in html.render(run, analyse(run), {})
+
+
+def test_large_and_small_effects_get_a_close_up(run, build):
+    assert [caption for caption, _ in forest.charts(analyse(run))] == ["", "Close to the margin"]
+    small = build(8, rates={"t1": 100.0, "t2": 103.0}, pairs=[("t1", "t2")])
+    assert [caption for caption, _ in forest.charts(analyse(small))] == [""]
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.05, 0.05), (-0.1, 1.5), (-3, 4), (-0.002, 0.002)])
+def test_ticks_are_within_the_range_and_hold_zero(low, high):
+    found = forest.ticks(low, high)
+    assert 0 in found
+    assert found == sorted(found)
+    assert 1 <= len(found) <= 12
+    assert all(low <= value <= high for value in found)
+
+
+def test_settings_that_differ_and_that_changed(run):
+    trials = [replace(trial, observed={"queue": {"depth": trial.block % 2, "wbt": None}}) for trial in run.trials]
+    found = {setting.name: setting for setting in settings(analyse(replace(run, trials=trials)))}
+    assert found["queue.depth"].values[0] == "1 then 0"
+    assert not found["queue.wbt"].differs
+
+
+def test_flattened():
+    assert flattened({"b": {"x": [1, True], "e": {}}, "a": None}) == {"a": "none", "b.x": "1, yes"}

@@ -1,0 +1,124 @@
+"""Text, Markdown and JSON: what they look like, and that hostile or missing input cannot break them."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from dbdyno.analysis.analyse import analyse
+from dbdyno.report import json as json_report
+from dbdyno.report import markdown, text
+from dbdyno.store.records import Design, Run, Treatment
+
+HOSTILE = "a|b <script>alert(1)</script> *x* `y` [l](u) \x1b[31m\n# z"
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_text(snapshot, run, width):
+    assert text.render(run, analyse(run), width) == snapshot
+
+
+def test_markdown(snapshot, run):
+    assert markdown.render(run, analyse(run)) == snapshot
+
+
+def test_json(snapshot, run):
+    assert json_report.render(run, analyse(run)) == snapshot
+
+
+def test_undecided(snapshot, build):
+    run = build(6, noise=0.03, void_block=0)
+    assert text.render(run, analyse(run)) == snapshot
+
+
+@pytest.mark.parametrize("width", [10, 40, 80, 100, 200])
+def test_no_line_is_wider_than_asked(run, width):
+    lines = text.render(run, analyse(run), width).splitlines()
+    assert max(map(len, lines)) <= max(width, 40)
+    assert not any("\x1b" in line or line != line.rstrip() for line in lines)
+
+
+def test_verdicts_come_first(run):
+    assert text.render(run, analyse(run)).splitlines()[3].startswith("hdd-7200 / none is slower than hdd-7200")
+
+
+def test_json_has_the_agreed_shape(run):
+    document = json.loads(json_report.render(run, analyse(run)))
+    assert document["study"] == "SSD or HDD"
+    assert list(document["verdicts"][0])[:10] == [
+        "metric",
+        "baseline",
+        "level",
+        "effect",
+        "low",
+        "high",
+        "p",
+        "p_unadjusted",
+        "p_equivalence",
+        "verdict",
+    ]
+    assert {"blocks", "reason"} <= document["verdicts"][0].keys()
+    assert document["verdicts"][1]["p"] == pytest.approx(4 * document["verdicts"][1]["p_unadjusted"])
+
+
+def test_json_is_the_same_bytes_whatever_the_order_of_dictionaries(run):
+    shuffled = replace(run, versions=dict(reversed(run.versions.items())))
+    assert json_report.render(run, analyse(run)) == json_report.render(shuffled, analyse(shuffled))
+
+
+def test_unknown_is_null(build):
+    run = build(4, void_block=0)
+    verdict = json.loads(json_report.render(run, analyse(run)))["verdicts"][0]
+    assert (verdict["low"], verdict["high"], verdict["verdict"]) == (None, None, "undecided")
+
+
+def hostile(run):
+    treatments = [replace(run.design.treatments[0], levels={"x": HOSTILE}), *run.design.treatments[1:]]
+    return replace(run, title=HOSTILE, question=HOSTILE, design=replace(run.design, treatments=treatments))
+
+
+def test_hostile_labels_stay_text(run):
+    told = hostile(run)
+    plain = text.render(told, analyse(told))
+    assert "\x1b" not in plain
+    marked = markdown.render(told, analyse(told))
+    assert "<script" not in marked.replace("\\<", "")
+    rows = [line for line in marked.splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in rows} == {10}
+    assert json.loads(json_report.render(told, analyse(told)))["study"] == HOSTILE
+
+
+@pytest.mark.parametrize(
+    ("raw", "escaped"), [("- a", "\\- a"), ("1. a", "1\\. a"), ("a_b -1.5", "a_b -1.5"), ("_a_", "\\_a\\_")]
+)
+def test_markdown_escapes_only_what_it_must(raw, escaped):
+    assert markdown.escape(raw) == escaped
+
+
+def empty_run(**changes):
+    design = Design([Treatment("t1", {})], "t1", [], 6, 0.03, "queries_per_second", 1)
+    return replace(Run("Empty", "", design, [], [], {}, {}, "interrupted", []), **changes)
+
+
+def test_a_run_without_trials_can_be_reported():
+    run = empty_run()
+    for render in (text.render, markdown.render, json_report.render):
+        assert render(run, analyse(run))
+    assert "no verdict" in text.render(run, analyse(run))
+
+
+def test_missing_metrics_are_unknown(run):
+    trials = [
+        replace(trial, metrics={"queries_per_second": trial.metrics["queries_per_second"]}) for trial in run.trials
+    ]
+    poor = replace(run, trials=trials)
+    assert "unknown" in text.render(poor, analyse(poor))
+    row = json.loads(json_report.render(poor, analyse(poor)))["treatments"][0]
+    assert row["seconds_real_mean"] is None
+
+
+def test_probes_of_odd_shape_cost_nothing(run):
+    trials = [replace(run.trials[0], probes={"odd": None, "nan": {"cpu_seconds": math.nan}}, device={"late_us": "?"})]
+    odd = replace(run, trials=trials + run.trials[1:])
+    assert text.render(odd, analyse(odd))

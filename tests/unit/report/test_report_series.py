@@ -1,0 +1,86 @@
+"""Making a million samples small without losing an extreme."""
+
+import base64
+import time
+
+import numpy as np
+import pytest
+
+from dbdyno.analysis.analyse import analyse
+from dbdyno.report import html
+from dbdyno.report.timeseries import bucketed, drawn_panels, payload
+
+
+def test_buckets_keep_mean_and_extremes():
+    t = np.array([0.1, 0.2, 1.5, 2.5])
+    mean, low, high = bucketed(t, np.array([1.0, 3.0, -5.0, 7.0]), 1.0, 3)
+    assert mean.tolist() == [2, -5, 7]
+    assert low.tolist() == [1, -5, 7]
+    assert high.tolist() == [3, -5, 7]
+
+
+def test_short_holes_are_bridged_and_long_ones_stay():
+    mean, _, _ = bucketed(np.array([0.5, 2.5, 8.5]), np.array([1.0, 3.0, 9.0]), 1.0, 10)
+    assert mean[:3].tolist() == [1, 2, 3]
+    assert np.isnan(mean[[3, 7, 9]]).all()
+
+
+def test_samples_out_of_order_or_after_the_end():
+    mean, _, _ = bucketed(np.array([5.0, 0.5]), np.array([2.0, 1.0]), 1.0, 2)
+    assert mean.tolist() == [1, 2]
+
+
+def test_a_spike_in_one_trial_survives(run, series_of):
+    series = series_of(run, rate_hz=1000, samples=20_000)
+    counted = analyse(run).blocks.trials[1]["t1"].id
+    series[counted]["load"]["latency_ms_p99"][12_345] = 9999.0
+    panel = next(p for p in drawn_panels(run, analyse(run), series) if p.panel.columns == ("latency_ms_p99",))
+    line = next(line for line in panel.lines if line.treatment == "t1")
+    assert np.nanmax(line.high) == 9999
+    assert np.nanmax(line.median) < 1000
+
+
+def test_columns_without_a_single_read_are_not_drawn(run, series_of):
+    titles = {panel.panel.title for panel in drawn_panels(run, analyse(run), series_of(run))}
+    assert "Write throughput" in titles
+    assert "Read throughput" not in titles
+
+
+def test_void_attempts_are_not_drawn(run, series_of):
+    used = {trial.id for row in analyse(run).blocks.trials.values() for trial in row.values()}
+    void = [trial.id for trial in run.trials if trial.id not in used]
+    series = {id_: found for id_, found in series_of(run).items() if id_ in void}
+    assert void
+    assert drawn_panels(run, analyse(run), series) == []
+
+
+def test_masked_and_missing_samples(run):
+    column = np.ma.masked_array([1.0, 2.0, 3.0], mask=[False, True, False])
+    times = np.array([0.1, 0.2, 0.3])
+    series = {trial.id: {"load": {"t_s": times, "queries_per_second": column}} for trial in run.trials}
+    (panel,) = drawn_panels(run, analyse(run), series)
+    assert np.nanmax(panel.lines[0].high) == 3
+    assert not (panel.lines[0].median == 2).all()
+
+
+def test_payload_is_little_endian_float32(run, series_of):
+    panel = drawn_panels(run, analyse(run), series_of(run))[0]
+    sent = payload(panel, {"t1": 0, "t2": 1, "t3": 2, "t4": 3})
+    decoded = np.frombuffer(base64.b64decode(sent["lines"][0]["median"]), dtype="<f4")
+    np.testing.assert_allclose(decoded, panel.lines[0].median, rtol=1e-6)
+
+
+@pytest.mark.parametrize("series", [{}, {"b1a1p1": {}}, {"b1a1p1": {"load": {"t_s": np.array([])}}}])
+def test_nothing_to_draw(run, series):
+    assert drawn_panels(run, analyse(run), series) == []
+
+
+def test_a_million_samples_in_two_seconds_and_one_megabyte(run, series_of):
+    columns_drawn = 10
+    series = series_of(run, rate_hz=1000, samples=1_000_000 // len(run.trials) // columns_drawn + 1)
+    analysis = analyse(run)
+    html.render(run, analysis, {})  # V8's start is not what is measured
+    started = time.perf_counter()
+    page = html.render(run, analysis, series)
+    assert time.perf_counter() - started <= 2
+    assert len(page.encode()) <= 1_000_000
