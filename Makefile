@@ -31,7 +31,7 @@ build: .make/built ## everything installed and built
 
 .make/built: $(RUST_SOURCES) pyproject.toml .make/venv
 	@cargo build --release --locked --workspace --exclude dbdyno-py
-	@VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --quiet --release --locked --skip-install-deps 2>&1 | tail -20
+	@PATH=$(CURDIR)/.venv/bin:$$PATH $(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@install -m 755 target/release/dbdyno-load target/release/dbdyno-disk .venv/bin/
 	@touch $@
 

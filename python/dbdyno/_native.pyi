@@ -1,7 +1,23 @@
 """The native part of dbdyno (crate ``dbdyno-py``)."""
 
+from typing import TypedDict
+
+class DeviceModel(TypedDict):
+    """A drive that can be emulated."""
+
+    name: str
+    kind: str  # "hdd", "ssd" or "ideal"
+    title: str
+    rotational: bool
+
 def toml_lines(text: str) -> dict[str, int]:
     """Line (from 1) of every key and array element of a TOML text, by dotted path, e.g. ``stack.device.1``.
 
     Raises ``ValueError`` where the text is not TOML.
+    """
+
+def device_models(drive: str | None = None) -> list[DeviceModel]:
+    """Return the drives that can be emulated; with a name or the path of a drive file, that drive alone.
+
+    Raises ``ValueError`` where there is no such drive, or its file is not one.
     """

@@ -3,6 +3,7 @@
 mod lines;
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 /// The native part of dbdyno, see `python/dbdyno/_native.pyi`.
 #[pymodule]
@@ -11,11 +12,32 @@ mod _native {
 
     use pyo3::exceptions::PyValueError;
 
-    use super::{PyResult, lines, pyfunction};
+    use super::{Bound, PyDict, PyDictMethods, PyResult, Python, lines, pyfunction};
 
     /// Line (from 1) of every key and array element of a TOML text, by dotted path.
     #[pyfunction]
     fn toml_lines(text: &str) -> PyResult<HashMap<String, usize>> {
         lines::lines(text).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// The drives that can be emulated; with a name or the path of a drive file, that drive alone.
+    #[pyfunction]
+    #[pyo3(signature = (drive=None))]
+    fn device_models<'py>(py: Python<'py>, drive: Option<&str>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let found = match drive {
+            None => dbdyno_device::catalogue(),
+            Some(name) => {
+                vec![dbdyno_device::drive(name).map_err(|error| PyValueError::new_err(error.to_string()))?]
+            }
+        };
+        let as_dict = |info: dbdyno_device::DriveInfo| {
+            let dict = PyDict::new(py);
+            dict.set_item("name", info.name)?;
+            dict.set_item("kind", info.kind)?;
+            dict.set_item("title", info.title)?;
+            dict.set_item("rotational", info.rotational)?;
+            Ok(dict)
+        };
+        found.into_iter().map(as_dict).collect()
     }
 }

@@ -1,0 +1,108 @@
+//! The models against the figures their drive files were fitted to, in virtual time.
+
+mod bench;
+
+use bench::Bench;
+use dbdyno_device::Kind;
+
+/// The whole ST2000DM006: its figures were measured over all of it.
+const HDD_BYTES: u64 = 2_000_398_934_016;
+
+fn assert_near(what: &str, got: f64, wanted: f64, tolerance: f64) {
+    let off = got / wanted - 1.0;
+    assert!(off.abs() <= tolerance, "{what}: {got:.2} is {:+.1} % off {wanted}", off * 100.0);
+}
+
+#[test]
+fn hdd_7200_random_reads_by_queue_depth() {
+    for (depth, measured) in [(1, 57.6), (2, 64.5), (4, 71.2), (8, 78.6), (16, 86.3), (32, 93.6)] {
+        for seed in 1..4 {
+            let iops = Bench::new("hdd-7200", HDD_BYTES, seed).random_reads(depth, 4000);
+            assert_near(&format!("reads/s at depth {depth}, seed {seed}"), iops, measured, 0.10);
+        }
+    }
+}
+
+#[test]
+fn hdd_7200_flush_after_scattered_writes() {
+    for (writes, measured_ms) in [(8, 127.0), (64, 630.0)] {
+        let flush_ms = Bench::new("hdd-7200", HDD_BYTES, 1).flush_after(writes, 100);
+        assert_near(&format!("ms to flush {writes} writes"), flush_ms, measured_ms, 0.20);
+    }
+}
+
+#[test]
+fn hdds_stream_at_their_sustained_rate() {
+    for (drive, size_bytes, mb_s) in [("hdd-7200", HDD_BYTES, 220.0), ("hdd-15k", 300_000_000_000, 171.0)] {
+        assert_near(drive, Bench::new(drive, size_bytes, 1).sequential_reads(10_000), mb_s, 0.03);
+    }
+}
+
+#[test]
+fn hdd_15k_seeks_as_its_data_sheet_says() {
+    // 3.4 ms seek, 2.0 ms rotation, .08 ms overhead.
+    let iops = Bench::new("hdd-15k", 300_000_000_000, 1).random_reads(1, 4000);
+    assert_near("reads/s at depth 1", iops, 1e3 / 5.48, 0.05);
+}
+
+#[test]
+fn a_short_stroked_hdd_is_faster() {
+    let iops = Bench::new("hdd-7200", 4 << 30, 1).random_reads(1, 4000);
+    assert!((130.0..200.0).contains(&iops), "{iops}");
+}
+
+#[test]
+fn hdd_writes_complete_into_the_cache_until_it_is_full() {
+    let mut bench = Bench::new("hdd-7200", HDD_BYTES, 1);
+    assert!(bench.one(Kind::Write, 1 << 40, 4096) < 1_000_000);
+    let filled = Bench::new("hdd-7200", HDD_BYTES, 1).random_writes(32, 8_000);
+    assert!(filled > 2_000.0, "{filled}");
+    let mut bench = Bench::new("hdd-7200", HDD_BYTES, 1);
+    bench.random_writes(32, 9_000);
+    let sustained = bench.random_writes(32, 2_000);
+    assert!((60.0..250.0).contains(&sustained), "{sustained}");
+}
+
+#[test]
+fn ssds_keep_their_data_sheets() {
+    for (drive, deep_reads, deep_writes, first_read) in
+        [("ssd-sata", 100e3, 90e3, 11e3), ("ssd-nvme", 370e3, 500e3, 15e3)]
+    {
+        let reads = |depth| Bench::new(drive, 100 << 30, 1).random_reads(depth, 50_000);
+        assert_near(&format!("{drive} reads/s at depth 1"), reads(1), first_read, 0.10);
+        assert!(reads(4) > 3.5 * reads(1), "{drive} does not scale");
+        let deep = if drive == "ssd-sata" { 32 } else { 128 };
+        assert_near(&format!("{drive} reads/s at depth {deep}"), reads(deep), deep_reads, 0.12);
+        let writes = Bench::new(drive, 100 << 30, 1).random_writes(32, 50_000);
+        assert_near(&format!("{drive} writes/s at depth 32"), writes, deep_writes, 0.12);
+    }
+}
+
+#[test]
+fn ssd_flush_costs_a_program_only_after_writes() {
+    for (drive, least_us, most_us) in [("ssd-sata", 900, 2500), ("ssd-nvme", 400, 1500)] {
+        let mut bench = Bench::new(drive, 100 << 30, 1);
+        assert!(bench.one(Kind::Flush, 0, 0) < 100_000, "{drive}: an empty flush");
+        let flush_us = Bench::new(drive, 100 << 30, 1).flush_after(8, 50) * 1e3;
+        assert!((f64::from(least_us)..f64::from(most_us)).contains(&flush_us), "{drive}: {flush_us} us");
+    }
+}
+
+#[test]
+fn power_loss_protection_makes_flush_free() {
+    let own = include_str!("../drives/ssd-sata.toml").replace("protected = false", "protected = true ");
+    let path = std::env::temp_dir().join(format!("dbdyno-plp-{}.toml", std::process::id()));
+    std::fs::write(&path, own).unwrap();
+    let flush_ms = Bench::new(path.to_str().unwrap(), 100 << 30, 1).flush_after(64, 20);
+    std::fs::remove_file(&path).unwrap();
+    assert!(flush_ms < 0.1, "{flush_ms}");
+}
+
+#[test]
+fn an_ssd_slows_reads_while_it_programs() {
+    let mut bench = Bench::new("ssd-sata", 100 << 30, 1);
+    let alone_ns = bench.one(Kind::Read, 1 << 30, 4096);
+    bench.random_writes(32, 20_000);
+    let worst_ns = (0..200_u64).map(|page| bench.one(Kind::Read, page << 20, 4096)).max().unwrap();
+    assert!(worst_ns > 2 * alone_ns, "{worst_ns} against {alone_ns}");
+}

@@ -1,0 +1,131 @@
+//! What every device model promises, over every drive of the catalogue.
+
+use std::collections::BTreeMap;
+
+use dbdyno_device::{Command, Completion, Kind, catalogue, model};
+use proptest::prelude::*;
+
+const SIZE_BYTES: u64 = 8 << 30;
+
+/// A command and how long after the one before it comes.
+type Step = (u64, Kind, u64, u64);
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let gap_ns = prop_oneof![3 => Just(0), 3 => 0..200_000_u64, 1 => 0..50_000_000_u64];
+    let kind = prop_oneof![
+        6 => Just(Kind::Read),
+        6 => Just(Kind::Write),
+        1 => Just(Kind::Flush),
+        1 => Just(Kind::Discard),
+    ];
+    let offset = prop_oneof![
+        4 => (0..SIZE_BYTES / 4096).prop_map(|block| block * 4096),
+        2 => (0..64_u64).prop_map(|block| block * 4096),
+        1 => SIZE_BYTES - 8192..SIZE_BYTES + 8192,
+        1 => any::<u64>(),
+    ];
+    let length = prop_oneof![
+        4 => Just(4096),
+        2 => (0..256_u64).prop_map(|blocks| blocks * 512),
+        1 => Just(1 << 20),
+        1 => Just(64 << 20),
+        1 => Just(u64::MAX / 2),
+    ];
+    // A transfer of exabytes takes a model as many steps as it has tracks or pages; only a discard may be that long.
+    let step = (gap_ns, kind, offset, length).prop_map(|(gap_ns, kind, offset, length)| {
+        let length = if kind == Kind::Discard { length } else { length.min(64 << 20) };
+        (gap_ns, kind, offset, length)
+    });
+    prop::collection::vec(step, 1..120)
+}
+
+/// Runs the steps to the last completion. `polls` are extra polls between due times, which must change nothing.
+fn run(drive: &str, steps: &[Step], polls: bool) -> (BTreeMap<u64, u64>, Vec<Completion>) {
+    let mut device = model(drive, SIZE_BYTES, 7).unwrap();
+    let (mut submitted, mut finished) = (BTreeMap::new(), Vec::new());
+    let mut now_ns = 1_000;
+    for (id, &(gap_ns, kind, offset_bytes, length_bytes)) in (0..).zip(steps) {
+        let next_ns = now_ns + gap_ns;
+        while let Some(due_ns) = device.next_due().filter(|due_ns| *due_ns <= next_ns) {
+            poll(&mut *device, due_ns.max(now_ns), &mut finished);
+        }
+        if polls {
+            device.poll(now_ns + gap_ns / 2, &mut finished);
+        }
+        now_ns = next_ns;
+        device.submit(now_ns, Command { id, kind, offset_bytes, length_bytes });
+        submitted.insert(id, now_ns);
+    }
+    while let Some(due_ns) = device.next_due() {
+        now_ns = now_ns.max(due_ns);
+        poll(&mut *device, now_ns, &mut finished);
+    }
+    // Nothing comes after the model says that nothing is outstanding.
+    device.poll(now_ns + 3_600_000_000_000, &mut finished);
+    (submitted, finished)
+}
+
+fn poll(device: &mut dyn dbdyno_device::DeviceModel, now_ns: u64, finished: &mut Vec<Completion>) {
+    let before = finished.len();
+    device.poll(now_ns, finished);
+    assert!(finished[before..].iter().all(|completion| completion.at_ns <= now_ns), "a completion from the future");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn every_command_completes_once_and_not_before_it_was_submitted(steps in steps()) {
+        for drive in catalogue() {
+            let (submitted, finished) = run(&drive.name, &steps, false);
+            let ids: std::collections::BTreeSet<_> = finished.iter().map(|completion| completion.id).collect();
+            prop_assert_eq!((finished.len(), ids.len()), (steps.len(), steps.len()), "{}", &drive.name);
+            for completion in &finished {
+                prop_assert!(completion.at_ns >= submitted[&completion.id], "{}: {:?}", &drive.name, completion);
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_calls_give_the_same_completions(steps in steps()) {
+        for drive in catalogue() {
+            let (_, once) = run(&drive.name, &steps, false);
+            let (_, again) = run(&drive.name, &steps, false);
+            prop_assert_eq!(&once, &again, "{}", &drive.name);
+            let by_id = |mut all: Vec<Completion>| { all.sort_by_key(|completion| completion.id); all };
+            let (_, polled) = run(&drive.name, &steps, true);
+            prop_assert_eq!(by_id(once), by_id(polled), "{}: polling more often changed something", &drive.name);
+        }
+    }
+
+    #[test]
+    fn a_flush_comes_after_every_write_before_it(steps in steps()) {
+        // By contract only completed writes count; with none outstanding there can be no excuse.
+        for drive in catalogue().into_iter().filter(|drive| drive.kind == "hdd") {
+            let (_, finished) = run(&drive.name, &steps, false);
+            let at: BTreeMap<u64, u64> = finished.iter().map(|completion| (completion.id, completion.at_ns)).collect();
+            for (flush, _) in (0..).zip(&steps).filter(|(_, step)| step.1 == Kind::Flush) {
+                for (write, _) in (0..flush).zip(&steps).filter(|(_, step)| step.1 == Kind::Write) {
+                    prop_assert!(at[&write] <= at[&flush], "{}: {write} after {flush}", &drive.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn time_going_backwards_is_survived() {
+    for drive in catalogue() {
+        let mut device = model(&drive.name, SIZE_BYTES, 1).unwrap();
+        let read = |id| Command { id, kind: Kind::Read, offset_bytes: id << 20, length_bytes: 4096 };
+        device.submit(5_000_000, read(1));
+        device.submit(1_000_000, read(2));
+        let mut finished = Vec::new();
+        device.poll(0, &mut finished);
+        while let Some(due_ns) = device.next_due() {
+            device.poll(due_ns, &mut finished);
+        }
+        assert_eq!(finished.len(), 2, "{}", drive.name);
+        assert!(finished.iter().all(|completion| completion.at_ns >= 5_000_000), "{}", drive.name);
+    }
+}

@@ -1,0 +1,50 @@
+"""How far a run is: a live line on a terminal, plain lines into a pipe. Goes to standard error."""
+
+import sys
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from dbdyno.plan.plan import Slot
+from dbdyno.study.units import format_seconds
+
+
+class TerminalProgress:
+    """The progress of one run: trial, block, time left."""
+
+    def __init__(self, guessed_seconds_per_trial: float) -> None:
+        self._guess, self._spent, self._measured = guessed_seconds_per_trial, 0.0, 0
+        self._console = Console(stderr=True)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._live = Progress(*columns, console=self._console, transient=True, disable=not sys.stderr.isatty())
+        self._task = self._live.add_task("starting", total=None)
+        self._began = time.monotonic()
+
+    def __enter__(self) -> "TerminalProgress":
+        self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._live.stop()
+
+    def say(self, text: str) -> None:
+        """One line for the user."""
+        self._console.print(escape(text), highlight=False, soft_wrap=True)
+
+    def trial(self, slot: Slot, label: str, done: int, total: int) -> None:
+        """A trial begins."""
+        each = self._spent / self._measured if self._measured else self._guess
+        left = format_seconds(each * (total - done))
+        again = f", attempt {slot.attempt}" if slot.attempt > 1 else ""
+        text = f"trial {done + 1} of {total}, block {slot.block}{again}: {label}, about {left} left"
+        if self._live.disable:
+            self.say(text)
+        else:
+            self._live.update(self._task, description=escape(text), completed=done, total=total)
+
+    def trial_done(self, seconds: float) -> None:
+        """A trial has ended."""
+        self._spent, self._measured = self._spent + seconds, self._measured + 1

@@ -1,0 +1,47 @@
+"""``dbdyno report DIR``: verdicts from a run folder alone, on any machine."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+
+import typer
+
+from dbdyno.errors import UserError
+
+
+class Format(StrEnum):
+    """How a report is printed."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    JSON = "json"
+
+
+def report(
+    folder: Path = typer.Argument(metavar="DIR", help="The run folder."),
+    format_: Format = typer.Option(Format.TEXT, "--format", help="How to print it."),
+    html: Path | None = typer.Option(None, metavar="FILE", help="Write a self-contained HTML page as well."),
+) -> None:
+    """Print the verdicts of a run, and write its HTML page."""
+    show(folder, format_, html)
+
+
+def show(folder: Path, format_: Format = Format.TEXT, html: Path | None = None) -> None:
+    """Print the verdicts of a run folder; with ``html`` write its page there too."""
+    from dbdyno.analysis.analyse import analyse
+    from dbdyno.report import json, markdown, text
+    from dbdyno.store.run_folder import read_run, read_series
+
+    run = read_run(folder)
+    analysis = analyse(run)
+    renderers = {Format.TEXT: text.render, Format.MARKDOWN: markdown.render, Format.JSON: json.render}
+    sys.stdout.write(renderers[format_](run, analysis).rstrip("\n") + "\n")
+    if html is not None:
+        from dbdyno.report import html as page
+
+        series = read_series(folder, [trial.id for trial in run.trials])
+        try:
+            html.write_text(page.render(run, analysis, series), encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{html}: {error.strerror}") from None
+        typer.echo(f"HTML report: {html}", err=format_ is not Format.TEXT)

@@ -1,0 +1,57 @@
+"""``dbdyno run STUDY --into DIR``: run a study."""
+
+from pathlib import Path
+
+import typer
+
+from dbdyno.cli.report import show
+from dbdyno.errors import HostError, UserError
+
+TRIALS_FAILED, INTERRUPTED = 1, 130
+
+
+def run(
+    study: Path = typer.Argument(help="The study file."),
+    into: Path = typer.Option(..., help="The run folder to make."),
+    resume: bool = typer.Option(False, "--resume", help="Go on with the run in that folder, same seed, same order."),
+    seed: int | None = typer.Option(None, min=0, help="Overrules the study's seed."),
+    blocks: int | None = typer.Option(None, min=1, help="Overrules the study's number of blocks."),
+    html: bool = typer.Option(False, "--html", help="Write the HTML report into the run folder at the end."),
+    erase: list[str] = typer.Option([], metavar="SERIAL", help="Erase the real device with this serial, whatever it holds."),
+) -> None:
+    """Run a study; exits 0 when done, 1 when trials failed, 2 on a user's mistake, 130 when interrupted."""
+    from dbdyno.cli.progress import TerminalProgress
+    from dbdyno.needs import unmet_needs
+    from dbdyno.plan.plan import make_plan
+    from dbdyno.provenance import host_facts, versions
+    from dbdyno.runner import open_run, run_all
+    from dbdyno.study.load import load_study
+
+    loaded = load_study(study)
+    plan = make_plan(loaded, seed=seed if seed is not None else _held_seed(into, resume), blocks=blocks)
+    lacking = unmet_needs(plan)
+    if lacking:
+        raise UserError("\n".join(f"{one.name}: {one.detail}; {one.remedy}" for one in lacking))
+    with TerminalProgress(plan.seconds_per_trial()) as progress:
+        for warning in plan.warnings():
+            progress.say(f"warning: {warning}")
+        folder = open_run(plan, into, resume=resume, versions=versions(plan), host=host_facts())
+        try:
+            outcome = run_all(plan, folder, progress, frozenset(erase))
+        except HostError as error:
+            progress.say(f"the run stopped: {error}")
+            raise
+        finally:
+            folder.close()
+    show(into, html=into / "report.html" if html else None)
+    if outcome.how == "interrupted":
+        typer.echo(f"interrupted; to go on: dbdyno run {study} --into {into} --resume", err=True)
+        raise typer.Exit(INTERRUPTED)
+    if outcome.failures:
+        raise typer.Exit(TRIALS_FAILED)
+
+
+def _held_seed(into: Path, resume: bool) -> int | None:
+    from dbdyno.store.run_folder import run_header
+
+    return int(run_header(into)["run"]["seed"]) if resume else None

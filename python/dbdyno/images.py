@@ -1,0 +1,81 @@
+"""Prepared data: made once per server, engine, filesystem and data, and the same bytes for every trial.
+
+An emulated disk keeps it in memory, as a snapshot of its blocks; elsewhere it is a folder that is copied.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from dbdyno.layers import device_layer, layers
+from dbdyno.servers.installation import find_server
+from dbdyno.stack.data import Image, Tree
+from dbdyno.stack.device import PREPARED
+from dbdyno.stack.emulated_disk import running_disk
+from dbdyno.stack.journal import Journal
+from dbdyno.stack.layer import raised
+from dbdyno.stack.scratch import scratch
+from dbdyno.stack.undo import RemoveTree
+from dbdyno.state import make_traversable, new_token, scratch_path
+from dbdyno.study.rules import is_emulated
+from dbdyno.study.schema import TrialSpec
+from dbdyno.workload.slap import Slap
+
+
+class Images:
+    """The images of one run; a context that ends their disks and removes their folders."""
+
+    def __init__(self, journal: Journal, erase: frozenset[str], say: Callable[[str], None]) -> None:
+        self._journal, self._erase, self._say = journal, erase, say
+        self._made: dict[str, Image] = {}
+        self._closing = ExitStack()
+
+    def __enter__(self) -> "Images":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.close()
+
+    def of(self, spec: TrialSpec) -> Image:
+        """The image of a treatment, prepared at first need. Raises ``TrialError`` or ``HostError``."""
+        key = image_key(spec)
+        if key not in self._made:
+            self._say(f"preparing data: {spec.stack.server}, {spec.stack.engine}, {spec.stack.filesystem or 'here'}")
+            self._made[key] = self._prepare(spec)
+        return self._made[key]
+
+    def _prepare(self, spec: TrialSpec) -> Image:
+        stack = spec.stack
+        with ExitStack() as undoing:
+            if is_emulated(stack.device) and stack.size is not None:
+                disk = undoing.enter_context(running_disk(self._journal, model=stack.device, size=stack.size))
+                image = Image(disk, None)
+            else:
+                folder = scratch_path(new_token())
+                undoing.enter_context(self._journal.undoing(RemoveTree(str(folder))))
+                make_traversable(folder)
+                image = Image(None, Tree(folder / "image"))
+            device = device_layer(spec, image, seed=0, erase=self._erase, blank=True)
+            with scratch(self._journal) as ground:
+                log = ground.scratch / "prepare.log"
+                with raised(layers(spec, image, device, log=log, install=True), ground) as stand:
+                    assert stand.endpoint is not None and stand.directory is not None  # noqa: S101, PT018
+                    Slap(spec.workload, stack.engine).prepare(stand.endpoint)
+            if image.disk:
+                image.disk.ask("snapshot", name=PREPARED)
+            self._closing.push(undoing.pop_all())
+        return image
+
+
+def image_key(spec: TrialSpec) -> str:
+    """Names the prepared data: everything that its bytes depend on. The drive's model is not among it."""
+    stack = spec.stack
+    what = {
+        "place": stack.size if is_emulated(stack.device) else "tree",
+        "filesystem": [stack.filesystem, spec.filesystem.mkfs] if is_emulated(stack.device) else None,
+        "server": [str(find_server(stack.server).daemon), find_server(stack.server).version],
+        "settings": dict(spec.server.settings),
+        "data": Slap(spec.workload, stack.engine).data_spec(),
+    }
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()

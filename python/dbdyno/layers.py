@@ -1,0 +1,51 @@
+"""Which layers a treatment stands on, from the device up."""
+
+from pathlib import Path
+
+from dbdyno._native import device_models
+from dbdyno.servers.installation import find_server
+from dbdyno.stack.data import Image, Keep
+from dbdyno.stack.device import Emulated, Here, Real
+from dbdyno.stack.filesystem import Filesystem
+from dbdyno.stack.layer import Layer
+from dbdyno.stack.memory import Memory
+from dbdyno.stack.queue import Queue
+from dbdyno.stack.server import Server
+from dbdyno.study.rules import HERE
+from dbdyno.study.schema import TrialSpec
+
+Device = Emulated | Real | Here
+
+
+def device_layer(spec: TrialSpec, image: Image, *, seed: int, erase: frozenset[str], blank: bool) -> Device:
+    """The lowest layer; ``blank`` asks an emulated disk for no content rather than the prepared one."""
+    name = spec.stack.device
+    if name == HERE:
+        return Here()
+    if image.disk is None:
+        return Real(Path(name), spec.stack.serial, erase)
+    return Emulated(image.disk, name, rotational=is_rotational(name), seed=seed, restore=not blank)
+
+
+def is_rotational(model: str) -> bool:
+    """What the kernel should believe of an emulated drive. Raises ``UserError`` for a drive file that can't be read."""
+    return any(drive["rotational"] for drive in device_models(model))
+
+
+def layers(spec: TrialSpec, image: Image, device: Device, *, log: Path, install: bool) -> list[Layer]:
+    """The whole stack. With ``install`` it is raised to prepare the data: no queue setting, no memory limit."""
+    stack: list[Layer] = [device]
+    if not isinstance(device, Here):
+        if not install:
+            stack.append(Queue(spec.stack.scheduler, spec.queue))
+        fresh = install or image.tree is not None
+        assert spec.stack.filesystem is not None  # noqa: S101  (a rule of the study format)
+        stack.append(Filesystem(spec.stack.filesystem, spec.filesystem, format=fresh))
+    if image.tree:
+        stack.append(Keep(image.tree) if install else image.tree)
+    if spec.stack.memory and not install:
+        stack.append(Memory(spec.stack.memory))
+    server = find_server(spec.stack.server)
+    settings = spec.server.settings
+    stack.append(Server(server, settings, spec.stack.engine, spec.workload.clients, install=install, log=log))
+    return stack

@@ -1,0 +1,124 @@
+"""From a study to its plan: treatments, comparisons, and blocks in seeded random order."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.analysis.min_blocks import blocks_needed
+from dbdyno.study.load import Study, level_label
+from dbdyno.study.rules import HERE, is_emulated
+from dbdyno.study.schema import TrialSpec
+from dbdyno.store.records import Comparison, Design, Treatment
+
+DEFAULT_BLOCKS = 10
+# What raising, restoring and lowering a stack takes on a small machine, and what a load bounded by queries may take:
+# a guess until the first block has been measured.
+OVERHEAD_SECONDS, GUESSED_LOAD_SECONDS = 4.0, 5.0
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One trial to be run."""
+
+    block: int  # from 1
+    attempt: int  # from 1
+    position: int  # from 1, in the run order of its block
+    treatment: str
+
+    @property
+    def id(self) -> str:
+        """Sorts in run order: ``b003a1p2-t4``."""
+        return f"b{self.block:03d}a{self.attempt}p{self.position}-{self.treatment}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that is decided before the host is touched."""
+
+    study: Study
+    design: Design
+    specs: dict[str, TrialSpec]  # treatment id -> what to raise and offer
+
+    def slots(self, block: int, attempt: int) -> list[Slot]:
+        """The trials of one attempt at a block, in the random order that the seed gives: the same on every machine."""
+        order = sorted((t.id for t in self.design.treatments), key=lambda id_: self._draw("order", block, attempt, id_))
+        return [Slot(block, attempt, position, id_) for position, id_ in enumerate(order, 1)]
+
+    def trial_seed(self, block: int) -> int:
+        """The seed of load and device: common to a block, so that its treatments meet the same chances."""
+        return int.from_bytes(self._draw("trial", block)[:6])
+
+    def _draw(self, *what: object) -> bytes:
+        return hashlib.sha256("/".join(map(str, (self.design.seed, *what))).encode()).digest()
+
+    def study_sha256(self) -> str:
+        """Identity of what is measured: equal for two studies whose trials are alike."""
+        body: dict[str, Any] = {"body": self.study.raw, "metric": self.design.metric, "baseline": self.design.baseline}
+        return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+    def seconds_per_trial(self) -> float:
+        """A guess; exact only for loads bounded by time."""
+        loads = [spec.workload for spec in self.specs.values()]
+        seconds = [load.warmup + (load.duration or GUESSED_LOAD_SECONDS) + OVERHEAD_SECONDS for load in loads]
+        return sum(seconds) / len(seconds)
+
+    def warnings(self) -> Iterator[str]:
+        """What can be foreseen of the answer."""
+        needed, count = blocks_needed(len(self.design.comparisons)), len(self.design.comparisons)
+        if count and self.design.blocks < needed:
+            yield (
+                f"{self.design.blocks} blocks can't decide {count} comparison{'s' * (count > 1)} at 5 %: the smallest p "
+                f"the exact test can show, times {count} (Holm), is {min(1, count * 2 / 2**self.design.blocks):.3g}; "
+                f"give blocks = {needed} or more"
+            )
+        if not count:
+            yield "there is nothing to compare: no field is given as a list"
+
+
+def make_plan(study: Study, *, seed: int | None = None, blocks: int | None = None) -> Plan:
+    """The plan of a study; ``seed`` and ``blocks`` overrule the study's."""
+    combinations = list(study.combinations())
+    treatments = [Treatment(f"t{number}", levels) for number, (levels, _) in enumerate(combinations, 1)]
+    baseline = _baseline(study, treatments)
+    comparisons = list(_comparisons(study, treatments, baseline))
+    chosen = blocks or study.design.blocks or max(DEFAULT_BLOCKS, blocks_needed(len(comparisons)))
+    design = Design(
+        treatments=treatments,
+        baseline=baseline.id,
+        comparisons=comparisons,
+        blocks=chosen,
+        margin=study.design.margin,
+        metric=study.design.metric,
+        seed=study.design.seed if seed is None else seed,
+    )
+    return Plan(study, design, {t.id: spec for t, (_, spec) in zip(treatments, combinations, strict=True)})
+
+
+def erased_devices(plan: Plan) -> list[str]:
+    """Real devices that the study would erase."""
+    devices = dict.fromkeys(spec.stack.device for spec in plan.specs.values())
+    return [device for device in devices if device != HERE and not is_emulated(device)]
+
+
+def _reference_levels(study: Study) -> dict[str, str]:
+    levels = {factor.name: factor.labels()[0] for factor in study.factors}
+    return levels | {name: level_label(level) for name, level in study.design.baseline.items()}
+
+
+def _baseline(study: Study, treatments: list[Treatment]) -> Treatment:
+    levels = _reference_levels(study)
+    return next(treatment for treatment in treatments if treatment.levels == levels)
+
+
+def _comparisons(study: Study, treatments: list[Treatment], baseline: Treatment) -> Iterator[Comparison]:
+    if study.design.compare == "baseline":
+        yield from (Comparison(baseline.id, t.id) for t in treatments if t is not baseline)
+        return
+    reference = _reference_levels(study)
+    for treatment in treatments:
+        for name, level in reference.items():
+            if treatment.levels[name] != level:
+                against = {**treatment.levels, name: level}
+                yield Comparison(next(t.id for t in treatments if t.levels == against), treatment.id)

@@ -1,0 +1,83 @@
+"""The contract of a probe, and the thread that drives it at 10 Hz and measures what it costs."""
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from dbdyno.clock import now_ns
+
+INTERVAL_NS = 100_000_000
+
+
+@dataclass
+class Series:
+    """A probe's samples: ``t_ns`` is the end of each interval on the monotonic clock."""
+
+    t_ns: list[int] = field(default_factory=list)
+    columns: dict[str, list[float]] = field(default_factory=dict)
+    cpu_seconds: float = 0.0  # what the probe itself burned in this process
+    missed: int = 0  # samples that could not be taken
+
+    def add(self, t_ns: int, values: dict[str, float]) -> None:
+        """One more sample; every sample has the same columns."""
+        self.t_ns.append(t_ns)
+        for name, value in values.items():
+            self.columns.setdefault(name, []).append(value)
+
+
+class Source(Protocol):
+    """What a probe watches: one file per source in this folder."""
+
+    name: str
+
+    def sample(self) -> dict[str, float]:
+        """Cumulative counters or gauges now. Raises ``OSError`` where they can't be had."""
+
+    def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
+        """The columns of the series from two samples ``seconds`` apart."""
+
+    def close(self) -> None:
+        """Let go of what the source holds."""
+
+
+class Probe:
+    """A source, watched by a thread of its own from ``start`` to ``stop``."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.series = Series()
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name=f"probe-{source.name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin sampling."""
+        self._thread.start()
+
+    def stop(self) -> Series:
+        """End sampling; returns the whole series."""
+        self._end.set()
+        self._thread.join(10)
+        self.source.close()
+        return self.series
+
+    def _watch(self) -> None:
+        began = time.thread_time()
+        before, before_ns = self._sample(), now_ns()
+        due_ns = before_ns + INTERVAL_NS
+        while not self._end.wait(max(0, due_ns - now_ns()) / 1e9):
+            after, after_ns = self._sample(), now_ns()
+            if before is not None and after is not None:
+                values = self.source.interval(before, after, (after_ns - before_ns) / 1e9)
+                self.series.add(after_ns, values)
+            before, before_ns = after, after_ns
+            due_ns += INTERVAL_NS * max(1, 1 + (after_ns - due_ns) // INTERVAL_NS)
+            self.series.cpu_seconds = time.thread_time() - began
+        self.series.cpu_seconds = time.thread_time() - began
+
+    def _sample(self) -> dict[str, float] | None:
+        try:
+            return self.source.sample()
+        except OSError:
+            self.series.missed += 1
+            return None

@@ -1,0 +1,232 @@
+"""All trials of a run: in order, block by block; what happens when one fails; and going on after a kill."""
+
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from dbdyno.errors import HostError, TrialError, UserError
+from dbdyno.images import Images
+from dbdyno.plan.plan import Plan, Slot
+from dbdyno.stack.journal import Journal
+from dbdyno.store import run_folder
+from dbdyno.store.run_folder import RunFolder
+from dbdyno.trial import run_trial
+
+ATTEMPTS = 3  # at one block, before it is given up
+FAILURES_TO_DROP = 2  # of one treatment in one block: it fails again and again, which is a result of its own
+
+
+class Progress(Protocol):
+    """Where a run says how far it is."""
+
+    def say(self, text: str) -> None:
+        """One line for the user."""
+
+    def trial(self, slot: Slot, label: str, done: int, total: int) -> None:
+        """A trial begins; ``done`` of ``total`` are finished."""
+
+    def trial_done(self, seconds: float) -> None:
+        """It has ended, after so long."""
+
+
+@dataclass
+class _State:
+    """What the journal says has happened; replaying it is how a run goes on."""
+
+    finished: set[tuple[int, int, str]] = field(default_factory=set)  # block, attempt, treatment
+    failed: Counter[tuple[int, str]] = field(default_factory=Counter)  # block, treatment -> times
+    failures: dict[tuple[int, int], set[str]] = field(default_factory=dict)  # block, attempt -> treatments
+    dropped: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, path: Path) -> "_State":
+        state = cls()
+        for event in run_folder.events(path):
+            if event["event"] == "finished":
+                state.finished.add((event["block"], event["attempt"], event["treatment"]))
+            elif event["event"] == "failed":
+                state.add_failure(Slot(event["block"], event["attempt"], 0, event["treatment"]))
+            elif event["event"] == "dropped":
+                state.dropped.add(event["treatment"])
+        return state
+
+    def add_failure(self, slot: Slot) -> None:
+        self.failed[slot.block, slot.treatment] += 1
+        self.failures.setdefault((slot.block, slot.attempt), set()).add(slot.treatment)
+
+    def is_void(self, block: int, attempt: int) -> bool:
+        """Whether a treatment that still counts has failed in this attempt."""
+        return bool(self.failures.get((block, attempt), set()) - self.dropped)
+
+    def done(self) -> int:
+        """Trials finished so far, repetitions of a block not counted."""
+        return len({(block, treatment) for block, _, treatment in self.finished})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    how: str  # "done", "interrupted", "failed"
+    failures: int
+
+
+class Interrupted(BaseException):
+    """Ctrl-C or SIGTERM: lower the stack, keep what is finished."""
+
+
+def open_run(plan: Plan, into: Path, *, resume: bool, versions: dict[str, str], host: dict[str, Any]) -> RunFolder:
+    """A new run folder, or the one to go on with. Raises ``UserError`` where it is another study's."""
+    if not resume:
+        return run_folder.create(into, _header(plan, versions), host)
+    held = run_folder.run_header(into)
+    if held["run"]["study_sha256"] != plan.study_sha256():
+        raise UserError(f"{into} holds a run of another study (or this one has been changed since); use a new folder")
+    if held["run"]["seed"] != plan.design.seed:
+        raise UserError(f"{into} was begun with seed {held['run']['seed']}; go on without --seed, or use a new folder")
+    return RunFolder(into)
+
+
+def run_all(plan: Plan, folder: RunFolder, progress: Progress, erase: frozenset[str]) -> Outcome:
+    """Run what is missing. Trials that fail are journalled; ``HostError`` ends the run after it was journalled."""
+    state = _State.of(folder.path)
+    resumed = any(True for _ in run_folder.events(folder.path))
+    folder.note("resumed" if resumed else "planned", blocks=plan.design.blocks)
+    journal = Journal(f"run {plan.study.path} into {folder.path}")
+    how = "failed"
+    try:
+        with _interruptible(progress), Images(journal, erase, progress.say) as images:
+            _Runner(plan, folder, state, images, journal, progress, erase).run()
+        how = "done"
+    except Interrupted:
+        how = "interrupted"
+    except TrialError as error:
+        raise HostError(str(error)) from None
+    finally:
+        folder.note("ended", how=how)
+        journal.close()
+    return Outcome(how, sum(state.failed.values()))
+
+
+@dataclass(frozen=True)
+class _Runner:
+    """What the trials of one run share."""
+
+    plan: Plan
+    folder: RunFolder
+    state: _State
+    images: Images
+    journal: Journal
+    progress: Progress
+    erase: frozenset[str]
+
+    def run(self) -> None:
+        """Every block; a block with a failed trial is repeated whole, up to ``ATTEMPTS`` times."""
+        for block in range(1, self.plan.design.blocks + 1):
+            for attempt in range(1, ATTEMPTS + 1):
+                self._attempt(block, attempt)
+                if self._complete(block, attempt):
+                    break
+            else:
+                text = f"block {block} was given up after {ATTEMPTS} attempts"
+                self.folder.note("note", text=text)
+                self.progress.say(text)
+
+    def _attempt(self, block: int, attempt: int) -> None:
+        for slot in self.plan.slots(block, attempt):
+            if self.state.is_void(block, attempt):
+                return
+            done = (block, attempt, slot.treatment) in self.state.finished
+            if not done and slot.treatment not in self.state.dropped:
+                self._trial(slot)
+
+    def _trial(self, slot: Slot) -> None:
+        """Run and store one trial, or journal why it failed."""
+        total = self.plan.design.blocks * len(self.plan.design.treatments)
+        self.progress.trial(slot, self._label(slot), self.state.done(), total)
+        where = self.folder.trial_folder(slot.id)
+        about = {"trial": slot.id, "block": slot.block, "attempt": slot.attempt, "treatment": slot.treatment}
+        self.folder.note("started", **about)
+        spec, seed = self.plan.specs[slot.treatment], self.plan.trial_seed(slot.block)
+        try:
+            image = self.images.of(spec)
+            measured = run_trial(
+                slot, spec, image, seed=seed, folder=where, journal=self.journal, erase=self.erase
+            )
+        except (TrialError, HostError) as error:
+            self.folder.note("failed", **about, cause=str(error))
+            self.state.add_failure(slot)
+            if isinstance(error, HostError):
+                raise
+            self._failed(slot, str(error))
+        else:
+            self.folder.finish(measured.trial, measured.series)
+            self.state.finished.add((slot.block, slot.attempt, slot.treatment))
+            self.progress.trial_done(sum(measured.trial.seconds.values()))
+
+    def _failed(self, slot: Slot, cause: str) -> None:
+        """Say so; leave a treatment out for good once it has failed again and again."""
+        self.progress.say(f"{slot.id} ({self._label(slot)}) failed: {cause}")
+        if self.state.failed[slot.block, slot.treatment] < FAILURES_TO_DROP:
+            self.progress.say(f"block {slot.block} is repeated whole: a block counts only with all its trials")
+            return
+        text = f"{self._label(slot)} failed {FAILURES_TO_DROP} times in block {slot.block} and is left out: {cause}"
+        self.state.dropped.add(slot.treatment)
+        self.folder.note("dropped", treatment=slot.treatment, text=text)
+        self.progress.say(text)
+        if self.plan.design.baseline in self.state.dropped or len(self._live()) < min(2, len(self.plan.specs)):
+            raise HostError(f"nothing is left to compare, so the run stops: {text}")
+
+    def _label(self, slot: Slot) -> str:
+        return next(t.label for t in self.plan.design.treatments if t.id == slot.treatment)
+
+    def _live(self) -> set[str]:
+        return set(self.plan.specs) - self.state.dropped
+
+    def _complete(self, block: int, attempt: int) -> bool:
+        return all((block, attempt, treatment) in self.state.finished for treatment in self._live())
+
+
+@contextmanager
+def _interruptible(progress: Progress) -> Iterator[None]:
+    """Turn the first Ctrl-C or SIGTERM into ``Interrupted``; later ones must not disturb the lowering."""
+    asked = False
+
+    def stop(*_: object) -> None:
+        nonlocal asked
+        if asked:
+            progress.say("putting the host back; a moment")
+            return
+        asked = True
+        raise Interrupted
+
+    held = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in held.items():
+            signal.signal(number, handler)
+
+
+def _header(plan: Plan, versions: dict[str, str]) -> dict[str, Any]:
+    design = plan.design
+    return {
+        "run": {
+            "title": plan.study.about.title,
+            "question": plan.study.about.question,
+            "seed": design.seed,
+            "blocks": design.blocks,
+            "margin": design.margin,
+            "metric": design.metric,
+            "baseline": design.baseline,
+            "study_sha256": plan.study_sha256(),
+        },
+        "versions": versions,
+        "treatment": [asdict(treatment) for treatment in design.treatments],
+        "comparison": [asdict(comparison) for comparison in design.comparisons],
+        "study": plan.study.raw,
+    }

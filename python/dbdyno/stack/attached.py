@@ -1,0 +1,55 @@
+"""Emulated disks that outlive the command that attached them."""
+
+from pathlib import Path
+
+from dbdyno._native import device_models
+from dbdyno.errors import HostError, UserError
+from dbdyno.stack.emulated_disk import attached_device, disk_undos, start_disk
+from dbdyno.stack.journal import Journal, Leftover, Process, leftovers, replay
+from dbdyno.stack.undo import DetachLoops, loops_over
+from dbdyno.state import new_token, scratch_path
+
+
+def attach_disk(model: str, size: int, seed: int) -> tuple[Path, list[str]]:
+    """Start a disk and attach it; returns its loop device and what could not be had. ``size`` in bytes."""
+    try:
+        drives = device_models(model)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    if size < 1024**2 or size % 4096:
+        raise UserError(f"--size must be at least 1 MiB and a multiple of 4096 bytes, not {size}")
+    token = new_token()
+    scratch = scratch_path(token)
+    journal = Journal(f"disk attach {model}")
+    numbers = [journal.announce(undo) for undo in disk_undos(token, scratch)]
+    try:
+        disk = start_disk(token, scratch, model=model, size=size, seed=seed, mode="model")
+        device = attached_device(disk, rotational=any(drive["rotational"] for drive in drives))
+        owner = Process.of(disk.pid)
+        if owner is None:
+            raise HostError(f"the emulated disk {model} ended at once")
+    except BaseException:
+        for number in reversed(numbers):
+            journal.settle(number)
+        journal.close()
+        raise
+    journal.hand_over(owner)
+    return device, list(disk.observed.get("notes", []))
+
+
+def detach_disk(device: Path) -> None:
+    """End a disk that ``attach_disk`` made. Raises ``UserError`` where this is none."""
+    for held in leftovers():
+        if device.name in _loops(held):
+            said: list[str] = []
+            if not replay(held, said.append):
+                raise HostError("; ".join(said))
+            return
+    raise UserError(f"{device} is not a disk that dbdyno disk attach made")
+
+
+def _loops(held: Leftover) -> list[str]:
+    if not held.what.startswith("disk attach"):
+        return []
+    files = [undo.backing_file for _, undo in held.undos if isinstance(undo, DetachLoops)]
+    return [name for file in files for name in loops_over(file)]

@@ -1,0 +1,141 @@
+"""What this host can do, found by looking and by trying, never by assuming."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.errors import DbdynoError
+from dbdyno.servers.installation import find_server
+from dbdyno.stack.memory import memory_hierarchy
+from dbdyno.stack.tools import PACKAGES, own_binary, tool_path
+
+FILESYSTEMS = ("ext4", "xfs", "btrfs")
+BLK_MQ_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
+OTHER_TOOLS = {"fio": "fio", "sysbench": "sysbench", "mariadb-slap": "mariadb-client", "bonnie++": "bonnie++",
+               "iostat": "sysstat", "smartctl": "smartmontools"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Capability:
+    """One thing that a host can or can't do."""
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""  # what to do about a no
+    needed: bool = True  # whether a study on emulated disks with the usual layers needs it
+
+
+def look_around() -> list[Capability]:
+    """Everything that dbdyno may ask of a host. Changes nothing."""
+    found = [root(), fuse(), loop(), *(filesystem(kind) for kind in FILESYSTEMS)]
+    found += [schedulers(), memory_cgroup(), server("mariadb"), own_programs(), tracefs()]
+    return found + [_tool(name, package) for name, package in OTHER_TOOLS.items()]
+
+
+def root() -> Capability:
+    """Whether this process may change block devices and mounts."""
+    effective = next(
+        line.split()[1] for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines() if "CapEff" in line
+    )
+    admin = bool(int(effective, 16) >> 21 & 1)  # CAP_SYS_ADMIN
+    if os.geteuid() == 0 and admin:
+        return Capability("root", ok=True, detail="yes")
+    detail = "root, but without CAP_SYS_ADMIN" if os.geteuid() == 0 else "this is an ordinary user"
+    return Capability("root", ok=False, detail=detail, remedy='run it with sudo, or study device = "here"')
+
+
+def fuse() -> Capability:
+    """Whether a file can be served by a process."""
+    if not Path("/dev/fuse").exists():
+        return Capability("FUSE", ok=False, detail="no /dev/fuse", remedy="modprobe fuse, or give the container /dev/fuse")
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        return Capability("FUSE", ok=False, detail="/dev/fuse can't be opened", remedy="run it with sudo")
+    if tool_path("fusermount3") is None:
+        return Capability("FUSE", ok=False, detail="no fusermount3", remedy="apt-get install fuse3")
+    return Capability("FUSE", ok=True, detail="/dev/fuse and fusermount3")
+
+
+def loop() -> Capability:
+    """Whether loop devices can be made."""
+    if not Path("/dev/loop-control").exists():
+        return Capability("loop", ok=False, detail="no /dev/loop-control", remedy="modprobe loop")
+    if not os.access("/dev/loop-control", os.R_OK | os.W_OK):
+        return Capability("loop", ok=False, detail="/dev/loop-control can't be opened", remedy="run it with sudo")
+    return Capability("loop", ok=True, detail="/dev/loop-control")
+
+
+def filesystem(kind: str) -> Capability:
+    """Whether a filesystem can be made and mounted."""
+    known = kind in Path("/proc/filesystems").read_text(encoding="ascii").split()
+    module = any(Path(f"/lib/modules/{os.uname().release}").glob(f"kernel/fs/{kind}/{kind}.ko*"))
+    if not known and not module:
+        return Capability(kind, ok=False, detail="not in this kernel", remedy="use another filesystem or kernel")
+    if tool_path(f"mkfs.{kind}") is None:
+        package = PACKAGES[f"mkfs.{kind}"]
+        return Capability(kind, ok=False, detail=f"no mkfs.{kind}", remedy=f"apt-get install {package}")
+    return Capability(kind, ok=True, detail=f"in the kernel, {tool_path(f'mkfs.{kind}')}")
+
+
+def schedulers() -> Capability:
+    """I/O schedulers that some block queue here offers."""
+    offered = offered_schedulers()
+    lacking = [name for name in BLK_MQ_SCHEDULERS if name not in offered]
+    remedy = f"modprobe {' '.join(f'{name}-iosched' for name in lacking)}" if lacking else ""
+    return Capability("schedulers", ok=bool(offered), detail=" ".join(offered) or "none found", remedy=remedy)
+
+
+def offered_schedulers() -> list[str]:
+    """Names of the schedulers that a block queue here can have."""
+    for queue in sorted(Path("/sys/block").glob("*/queue/scheduler"), key=lambda path: "loop" not in str(path)):
+        words = queue.read_text(encoding="ascii").replace("[", "").replace("]", "").split()
+        if len(words) > 1:
+            return words
+    return []
+
+
+def memory_cgroup() -> Capability:
+    """Whether memory can be limited."""
+    found = memory_hierarchy()
+    remedy = "boot with cgroup_enable=memory, or leave stack.memory out"
+    if found is None:
+        return Capability("memory cgroup", ok=False, detail="no memory controller", remedy=remedy)
+    version, place = found
+    if not os.access(place, os.W_OK):
+        return Capability("memory cgroup", ok=False, detail=f"{place} can't be written", remedy="run it with sudo")
+    return Capability("memory cgroup", ok=True, detail=f"version {version} at {place}")
+
+
+def server(name: str) -> Capability:
+    """Whether a server that a study names is there."""
+    try:
+        found = find_server(name)
+    except DbdynoError as error:
+        return Capability(f"server {name}", ok=False, detail=str(error), remedy="apt-get install mariadb-server-core")
+    return Capability(f"server {name}", ok=True, detail=f"{found.version}, {found.daemon}")
+
+
+def own_programs() -> Capability:
+    """Whether dbdyno's own programs are built."""
+    try:
+        places = [own_binary(name) for name in ("dbdyno-disk", "dbdyno-load")]
+    except DbdynoError as error:
+        return Capability("dbdyno programs", ok=False, detail=str(error), remedy="make build")
+    return Capability("dbdyno programs", ok=True, detail=", ".join(places))
+
+
+def tracefs() -> Capability:
+    """Whether the kernel's block trace can be read."""
+    for place in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing"):
+        if (Path(place) / "events/block").is_dir():
+            return Capability("tracefs", ok=True, detail=f"mounted at {place}", needed=False)
+    known = "tracefs" in Path("/proc/filesystems").read_text(encoding="ascii").split()
+    detail = "in the kernel, not mounted" if known else "not in this kernel"
+    remedy = "mount -t tracefs tracefs /sys/kernel/tracing" if known else "use a kernel with CONFIG_FTRACE"
+    return Capability("tracefs", ok=False, detail=detail, remedy=remedy, needed=False)
+
+
+def _tool(name: str, package: str) -> Capability:
+    path = tool_path(name)
+    remedy = "" if path else f"apt-get install {package}"
+    return Capability(name, ok=path is not None, detail=path or "not installed", remedy=remedy, needed=False)

@@ -1,0 +1,119 @@
+"""The device layer: an emulated disk, a real block device, or ``here``."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.stack.emulated_disk import EmulatedDisk, attached_device, wait_idle
+from dbdyno.stack.erase_guard import check_erasable
+from dbdyno.stack.layer import BlockDevice, Stand
+from dbdyno.stack.tools import run_tool
+from dbdyno.stack.undo import DetachLoops
+
+PREPARED = "prepared"  # the snapshot that every trial starts from
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """An emulated disk, attached as a pristine loop device."""
+
+    disk: EmulatedDisk
+    model: str
+    rotational: bool
+    seed: int
+    restore: bool  # start from the prepared content rather than from an empty disk
+    name: str = "device"
+
+    @contextmanager
+    def raised(self, below: Stand) -> Iterator[Stand]:
+        """The loop device over the disk, in instant mode; ``measuring`` turns the model on."""
+        undo = DetachLoops(str(self.disk.file))
+        self.disk.ask("mode", mode="instant")
+        self.disk.ask("restore", name=PREPARED) if self.restore else self.disk.ask("clear")
+        with below.journal.undoing(undo):
+            path = attached_device(self.disk, rotational=self.rotational)
+            observed = {
+                "kind": "emulated",
+                "model": self.model,
+                "size_bytes": _size_bytes(path.name),
+                "sector_bytes": _queue_number(path.name, "logical_block_size"),
+                "locked_memory": self.disk.observed.get("locked_memory"),
+                "io_flusher": self.disk.observed.get("io_flusher"),
+            }
+            device = BlockDevice(path, rotational=self.rotational, disposable=True)
+            yield below.raised(self.name, observed, device=device)
+
+    @contextmanager
+    def measuring(self) -> Iterator[dict[str, Any]]:
+        """Behave like the drive for as long as the context lasts; fills the yielded dict with the disk's figures."""
+        wait_idle(self.disk)
+        self.disk.ask("model", name=self.model, seed=self.seed)
+        self.disk.ask("mode", mode="model")
+        self.disk.ask("stats", reset=True)
+        figures: dict[str, Any] = {}
+        try:
+            yield figures
+        finally:
+            figures |= {key: value for key, value in self.disk.ask("stats").items() if key != "ok"}
+            self.disk.ask("mode", mode="instant")
+
+
+@dataclass(frozen=True)
+class Real:
+    """A real block device; every trial makes its filesystem anew, so all it holds is erased."""
+
+    path: Path
+    serial: str | None
+    erase: frozenset[str]  # serials the command line allows to be erased although they hold something
+    name: str = "device"
+
+    @contextmanager
+    def raised(self, below: Stand) -> Iterator[Stand]:
+        """The device, once it has proved to be the one named and to hold nothing."""
+        identity = check_erasable(self.path, self.serial, self.erase)
+        path = self.path.resolve()
+        run_tool(["wipefs", "--all", "--quiet", str(path)])
+        rotational = _queue_number(path.name, "rotational") == 1
+        observed = {
+            "kind": "real",
+            "model": identity.model,
+            "serial": identity.serial,
+            "size_bytes": _size_bytes(path.name),
+            "sector_bytes": _queue_number(path.name, "logical_block_size"),
+        }
+        try:
+            yield below.raised(
+                self.name, observed, device=BlockDevice(path, rotational=rotational, disposable=False)
+            )
+        finally:
+            # What this trial made is ours to wipe, and the next trial's guard must find nothing.
+            run_tool(["wipefs", "--all", "--quiet", str(path)])
+
+
+@dataclass(frozen=True)
+class Here:
+    """A folder on what the host has; needs no root."""
+
+    name: str = "device"
+
+    @contextmanager
+    def raised(self, below: Stand) -> Iterator[Stand]:
+        """A folder of this trial's own."""
+        directory = below.scratch / "data"
+        directory.mkdir()
+        found = json.loads(run_tool(["findmnt", "--json", "--target", str(directory)]))["filesystems"][0]
+        observed = {"kind": "here", "source": found["source"], "filesystem": found["fstype"]}
+        yield below.raised(self.name, observed | {"mount_options": found["options"]}, directory=directory)
+
+
+
+
+def _size_bytes(name: str) -> int:
+    return int((Path("/sys/class/block") / name / "size").read_text(encoding="ascii")) * 512
+
+
+def _queue_number(name: str, setting: str) -> int:
+    return int((Path("/sys/block") / name / "queue" / setting).read_text(encoding="ascii"))

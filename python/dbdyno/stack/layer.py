@@ -1,0 +1,75 @@
+"""The contract of a layer, and how a stack of them is raised."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from dbdyno.stack.journal import Journal
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A running server, as a client on this host reaches it."""
+
+    socket: Path
+    user: str
+    pid: int
+    error_log: Path
+
+
+@dataclass(frozen=True)
+class BlockDevice:
+    """A block device under the stack."""
+
+    path: Path  # /dev/loop3
+    rotational: bool  # what the drive is, whatever the kernel believes
+    disposable: bool  # it goes away when lowered, and its settings with it
+
+    @property
+    def name(self) -> str:
+        """Its name in /sys/block."""
+        return self.path.name
+
+
+@dataclass(frozen=True)
+class Stand:
+    """What has been raised so far. Each layer yields the stand below with its own part added."""
+
+    journal: Journal
+    scratch: Path  # a folder of this stack's own
+    device: BlockDevice | None = None
+    directory: Path | None = None  # where the data lies
+    cgroup: Path | None = None  # that the server must join
+    endpoint: Endpoint | None = None
+    observed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # layer -> what was read back
+
+    def raised(self, layer: str, observed: Mapping[str, Any], **added: object) -> "Stand":
+        """This stand with one more layer on it."""
+        return replace(self, observed={**self.observed, layer: dict(observed)}, **added)  # type: ignore[arg-type]
+
+
+class Layer(Protocol):
+    """One layer of the stack.
+
+    ``raised`` sets up on enter and puts the host back on exit whatever happened. What it reports as observed is read
+    back from the kernel or the server, never copied from the study; a setting that did not take raises ``TrialError``.
+    """
+
+    @property
+    def name(self) -> str:
+        """The key of this layer in ``Stand.observed``."""
+
+    def raised(self, below: Stand) -> AbstractContextManager[Stand]:
+        """Raise this layer on the stand below. Raises ``TrialError`` or ``HostError``."""
+
+
+@contextmanager
+def raised(layers: Sequence[Layer], ground: Stand) -> Iterator[Stand]:
+    """Raise layers from the bottom up; lower them, top first, on exit."""
+    with ExitStack() as lowering:
+        stand = ground
+        for layer in layers:
+            stand = lowering.enter_context(layer.raised(stand))
+        yield stand

@@ -1,0 +1,116 @@
+"""The server: started on the data below, its version and settings read back, its error log kept."""
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pymysql
+
+from dbdyno.errors import TrialError
+from dbdyno.servers import mariadb
+from dbdyno.servers.installation import Installation
+from dbdyno.stack.layer import Endpoint, Stand
+from dbdyno.stack.undo import TOKEN_VARIABLE, EndProcesses
+from dbdyno.state import new_token
+from dbdyno.study.schema import Setting
+from dbdyno.study.units import size_bytes
+
+# What decides how a load fares and is worth showing although the study does not set it.
+SHOWN = ("version", "version_comment", "innodb_buffer_pool_size", "innodb_flush_log_at_trx_commit",
+         "innodb_flush_method", "innodb_log_file_size", "innodb_doublewrite", "innodb_io_capacity", "sync_binlog",
+         "log_bin", "key_buffer_size", "query_cache_type", "default_storage_engine", "max_connections")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Server:
+    """A MariaDB of our own on the folder below."""
+
+    installation: Installation
+    settings: Mapping[str, Setting]
+    engine: str
+    clients: int
+    install: bool  # create the system tables first
+    log: Path  # kept with the trial
+    name: str = "server"
+
+    @contextmanager
+    def raised(self, below: Stand) -> Iterator[Stand]:
+        """The server, answering on its socket."""
+        assert below.directory is not None  # noqa: S101  (a filesystem or ``here`` is always below)
+        token, data = new_token(), below.directory / "mysql"
+        home = below.scratch / "server"
+        environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", TOKEN_VARIABLE: token}
+        settings = {**self._defaults(), **self.settings}
+        with below.journal.undoing(EndProcesses(token, "the database server")):
+            mariadb.own_folder(home)
+            error_log = home / "error.log"
+            if self.install:
+                mariadb.install_data(self.installation, data, environment, home / "install.log")
+            socket = home / "server.sock"
+            argv = mariadb.options(self.installation, data, socket, error_log, settings)
+            process = self._start(argv, below, environment)
+            try:
+                mariadb.await_ready(process, socket, error_log)
+                observed = self._observed(socket, settings)
+                yield below.raised(
+                    self.name, observed, endpoint=Endpoint(socket, "root", process.pid, error_log)
+                )
+            finally:
+                mariadb.stop(process)
+                self._keep_log(error_log)
+
+    def _defaults(self) -> dict[str, Setting]:
+        return {"default_storage_engine": self.engine, "max_connections": max(151, self.clients + 20)}
+
+    def _start(self, argv: list[str], below: Stand, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            mariadb.unprivileged(argv, below.cgroup),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=dict(environment),
+            cwd="/",
+            start_new_session=True,
+        )
+
+    def _observed(self, socket: Path, settings: Mapping[str, Setting]) -> dict[str, Any]:
+        wanted = {*SHOWN, *settings}
+        try:
+            with mariadb.connect(socket) as connection, connection.cursor() as cursor:
+                cursor.execute("SHOW GLOBAL VARIABLES")
+                variables = {name: value for name, value in cursor.fetchall() if name in wanted}
+        except pymysql.Error as error:
+            raise TrialError(f"the server does not tell its settings: {error}") from None
+        for name, value in settings.items():
+            if name not in variables:
+                raise TrialError(f"server.settings.{name}: the server shows no such variable, so it can't be read back")
+            if not same_setting(value, variables[name]):
+                raise TrialError(f"server.settings.{name}: asked for {value}, the server took {variables[name]}")
+        return {name: variables[name] for name in sorted(variables)}
+
+    def _keep_log(self, error_log: Path) -> None:
+        if error_log.exists() and self.log.parent.is_dir():
+            self.log.write_bytes(error_log.read_bytes()[-1_000_000:])
+
+
+def same_setting(asked: Setting, observed: str) -> bool:
+    """Whether a variable reads back as what was asked, over its spellings (``256M`` = 268435456, ``true`` = ON = 1)."""
+
+    def plain(value: Setting) -> str | float:
+        text = ("on" if value else "off") if isinstance(value, bool) else str(value).strip().lower()
+        try:
+            return float(text)
+        except ValueError:
+            pass
+        try:
+            return float(size_bytes(text))
+        except ValueError:
+            return {"1": "on", "0": "off", "true": "on", "false": "off", "yes": "on", "no": "off"}.get(text, text)
+
+    left, right = plain(asked), plain(observed)
+    switch: dict[str | float, str] = {1.0: "on", 0.0: "off"}
+    return left == right or switch.get(left, left) == switch.get(right, right)

@@ -1,0 +1,69 @@
+"""Running the system's own tools, with errors that name the command and the remedy."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from dbdyno.errors import HostError, TrialError
+
+PACKAGES = {
+    "mkfs.ext4": "e2fsprogs",
+    "mkfs.xfs": "xfsprogs",
+    "mkfs.btrfs": "btrfs-progs",
+    "losetup": "mount",
+    "mount": "mount",
+    "setpriv": "util-linux",
+    "blockdev": "util-linux",
+    "wipefs": "util-linux",
+    "fusermount3": "fuse3",
+    "mariadbd": "mariadb-server-core",
+    "mariadb-install-db": "mariadb-server-core",
+}
+
+
+def tool_path(name: str) -> str | None:
+    """Where a system tool is: on PATH, or in the sbin folders that a user's PATH leaves out."""
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")
+
+
+def own_binary(name: str) -> str:
+    """Path of one of dbdyno's own programs, which stand beside its Python. Raises ``HostError``."""
+    beside = Path(sys.executable).parent / name
+    found = str(beside) if beside.is_file() else shutil.which(name)
+    if found is None:
+        raise HostError(f"{name} is not beside {sys.executable} nor on PATH; build it with: make build")
+    return found
+
+
+def run_tool(argv: Sequence[str], *, timeout_seconds: float = 120) -> str:
+    """Run a tool to its end; returns its standard output.
+
+    Raises ``HostError`` where the tool is not installed (no trial can go without it), ``TrialError`` where it fails.
+    """
+    path = tool_path(argv[0])
+    if path is None:
+        package = PACKAGES.get(argv[0])
+        remedy = f"; install it: apt-get install {package}" if package else ""
+        raise HostError(f"{argv[0]} is not installed{remedy}")
+    command = " ".join(argv)
+    try:
+        done = subprocess.run(
+            # Should dbdyno be killed, its tools go with it: none must change the host after ``restore`` has looked.
+            ["setpriv", "--pdeathsig", "KILL", path, *argv[1:]],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_seconds,
+            check=False,
+            env={**os.environ, "LC_ALL": "C"},
+            start_new_session=True,  # Ctrl-C is for dbdyno, which then puts the host back
+        )
+    except subprocess.TimeoutExpired:
+        raise TrialError(f"{command}: not done after {timeout_seconds:g} s; ended") from None
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip() or "it said nothing").replace("\n", " / ")
+        raise TrialError(f"{command}: exit {done.returncode}: {said}")
+    return done.stdout

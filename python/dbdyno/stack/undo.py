@@ -1,0 +1,231 @@
+"""What undoes each kind of change. Every undo is found by what it changed, not by what came of it.
+
+That is why it can be written down beforehand, and applied at any moment, any number of times.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+from dbdyno.errors import HostError
+from dbdyno.state import state_folder
+
+TOKEN_VARIABLE = "DBDYNO_TOKEN"  # noqa: S105  (not a password: it marks our processes)
+LOOP_CTL_ADD, LOOP_CTL_REMOVE, LOOP_CTL_GET_FREE = 0x4C80, 0x4C81, 0x4C82  # linux/loop.h
+
+
+class Undo(Protocol):
+    """Undoes one change."""
+
+    __dataclass_fields__: dict[str, object]  # type: ignore[assignment]
+
+    def apply(self) -> bool:
+        """Undo it if it is there. Returns whether anything had to be done. Raises ``HostError``."""
+
+    def said(self) -> str:
+        """What ``apply`` does, as ``restore`` says it."""
+
+
+@dataclass(frozen=True)
+class EndProcesses:
+    """End every process that carries a token in its environment."""
+
+    token: str
+    what: str
+    grace_seconds: float = 10.0
+
+    def _found(self) -> list[psutil.Process]:
+        marker = f"{TOKEN_VARIABLE}={self.token}".encode()
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(OSError):
+                if marker in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0"):
+                    found.append(process)
+        return found
+
+    def apply(self) -> bool:
+        """SIGTERM, and SIGKILL after the grace."""
+        found = self._found()
+        for stop in ("terminate", "kill"):
+            for process in found:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    getattr(process, stop)()
+            _, alive = psutil.wait_procs(found, timeout=self.grace_seconds)
+            if not alive:
+                return bool(found)
+        raise HostError(f"{self.what} (pid {', '.join(str(p.pid) for p in alive)}) does not end, even killed")
+
+    def said(self) -> str:
+        """Name what is ended."""
+        return f"end {self.what}"
+
+
+@dataclass(frozen=True)
+class Unmount:
+    """Unmount a folder."""
+
+    path: str
+    patience_seconds: float = 10.0
+
+    def apply(self) -> bool:
+        """Unmount; where the mount stays busy or its FUSE daemon is dead, take it out of the tree."""
+        if not is_mounted(self.path):
+            return False
+        deadline = time.monotonic() + self.patience_seconds
+        while True:
+            done = subprocess.run(["umount", self.path], capture_output=True, text=True, check=False)
+            if not is_mounted(self.path):
+                return True
+            if "busy" not in done.stderr or time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        subprocess.run(["umount", "--lazy", self.path], capture_output=True, check=False)
+        if is_mounted(self.path):
+            raise HostError(f"umount {self.path}: {done.stderr.strip()}; end what uses it, then: dbdyno restore")
+        return True
+
+    def said(self) -> str:
+        """Name the mount."""
+        return f"unmount {self.path}"
+
+
+@dataclass(frozen=True)
+class DetachLoops:
+    """Detach every loop device over a file, and remove it, so that no setting of its queue survives."""
+
+    backing_file: str
+
+    def apply(self) -> bool:
+        """Detach and wait until the kernel has let go."""
+        found = loops_over(self.backing_file)
+        for name in found:
+            done = subprocess.run(["losetup", "--detach", f"/dev/{name}"], capture_output=True, text=True, check=False)
+            deadline = time.monotonic() + 10
+            while name in loops_over(self.backing_file):
+                if time.monotonic() > deadline:
+                    raise HostError(f"losetup --detach /dev/{name}: {done.stderr.strip() or 'still in use'}")
+                time.sleep(0.02)
+            remove_loop(int(name.removeprefix("loop")))
+        return bool(found)
+
+    def said(self) -> str:
+        """Name the backing file."""
+        return f"detach the loop device over {self.backing_file}"
+
+
+@dataclass(frozen=True)
+class RemoveTree:
+    """Remove a scratch folder of ours."""
+
+    path: str
+
+    def apply(self) -> bool:
+        """Remove it, but never through a mount and never outside the state folder."""
+        path = Path(self.path)
+        if not path.is_dir():
+            return False
+        if state_folder() not in path.resolve().parents:
+            raise HostError(f"{path} is not under {state_folder()}; it is left alone")
+        if any(is_mounted(str(folder)) for folder in (path, *(f for f in path.iterdir() if f.is_dir()))):
+            raise HostError(f"{path} still holds a mount; it is left alone")
+        shutil.rmtree(path)
+        return True
+
+    def said(self) -> str:
+        """Name the folder."""
+        return f"remove {self.path}"
+
+
+@dataclass(frozen=True)
+class RemoveCgroup:
+    """Remove a control group of ours."""
+
+    path: str
+
+    def apply(self) -> bool:
+        """Remove it; the kernel needs a moment after its last process is gone."""
+        deadline = time.monotonic() + 5
+        while True:
+            try:
+                Path(self.path).rmdir()
+            except FileNotFoundError:
+                return False
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise HostError(f"rmdir {self.path}: {error.strerror}") from None
+                time.sleep(0.05)
+            else:
+                return True
+
+    def said(self) -> str:
+        """Name the group."""
+        return f"remove the control group {self.path}"
+
+
+@dataclass(frozen=True)
+class WriteBack:
+    """Write a kernel setting back to what it was."""
+
+    path: str
+    value: str
+
+    def apply(self) -> bool:
+        """Write it if it differs."""
+        setting = Path(self.path)
+        try:
+            if _selected(setting.read_text(encoding="ascii")) == self.value:
+                return False
+            setting.write_text(self.value, encoding="ascii")
+        except FileNotFoundError:
+            return False  # the device is gone
+        except OSError as error:
+            raise HostError(f"write {self.value!r} to {self.path}: {error.strerror}") from None
+        return True
+
+    def said(self) -> str:
+        """Name the setting and its value."""
+        return f"set {self.path} back to {self.value}"
+
+
+UNDOS: dict[str, type[Undo]] = {
+    kind.__name__: kind for kind in (EndProcesses, Unmount, DetachLoops, RemoveTree, RemoveCgroup, WriteBack)
+}
+
+
+def _selected(text: str) -> str:
+    """The chosen one of ``none [mq-deadline] kyber``, or the text itself."""
+    return text.partition("[")[2].partition("]")[0] or text.strip()
+
+
+def is_mounted(path: str) -> bool:
+    """Whether a folder is a mount point of this process's view."""
+    with Path("/proc/self/mounts").open(encoding="utf-8") as mounts:
+        return any(line.split()[1].replace("\\040", " ") == path for line in mounts)
+
+
+def loops_over(backing_file: str) -> list[str]:
+    """Names (``loop3``) of the loop devices over a file."""
+    found = []
+    for entry in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):
+            if entry.read_text(encoding="utf-8").strip().removesuffix(" (deleted)") == backing_file:
+                found.append(entry.parts[3])
+    return found
+
+
+def remove_loop(number: int) -> None:
+    """Remove a detached loop device; its queue settings would survive otherwise. Silent where another took it."""
+    control = os.open("/dev/loop-control", os.O_RDWR)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
+    finally:
+        os.close(control)

@@ -1,0 +1,214 @@
+"""The run folder on disk: ``run.toml``, ``journal.jsonl``, ``host.json`` and one folder per trial.
+
+Truth is the journal: one fsync'd line per event; only a torn last line is forgiven. A trial counts when the journal
+says ``finished``, and its files are on disk before that line is written.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import UserError
+from dbdyno.store.records import Comparison, Design, Failure, Run, Treatment, Trial
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+FORMAT = 1
+
+
+class RunFolder:
+    """A run folder that is being written; one writer at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = os.open(path / "lock", os.O_WRONLY | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock)
+            raise UserError(f"{path}: another dbdyno is writing this run") from None
+        self._journal = path / "journal.jsonl"
+        _cut_torn_line(self._journal)
+
+    def close(self) -> None:
+        """Let another process write."""
+        os.close(self._lock)
+
+    def note(self, event: str, **fields: object) -> None:
+        """One event, on disk when this returns."""
+        handle = os.open(self._journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            os.write(handle, json.dumps({"event": event, **fields}).encode() + b"\n")
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def trial_folder(self, trial_id: str) -> Path:
+        """An empty folder for a trial that is about to begin; what an earlier, unfinished try left is removed."""
+        folder = self.path / "trials" / trial_id
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
+
+    def finish(self, trial: Trial, series: Mapping[str, Mapping[str, "list[float] | NDArray[np.float64]"]]) -> None:
+        """Store a finished trial: series and scalars first, then the journal's line."""
+        folder = self.path / "trials" / trial.id
+        for name, columns in series.items():
+            _write_parquet(folder / f"{name}.parquet", columns)
+        _write_synced(folder / "trial.json", json.dumps(asdict(trial), indent=1).encode())
+        self.note("finished", trial=trial.id, block=trial.block, attempt=trial.attempt, treatment=trial.treatment)
+
+
+def create(path: Path, run: Mapping[str, Any], host: Mapping[str, Any]) -> RunFolder:
+    """A new run folder. Raises ``UserError`` where it exists and is not empty, or can't be made."""
+    import tomli_w
+
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            raise UserError(f"{path} is not empty; name a new folder, or go on with this run by --resume")
+        folder = RunFolder(path)
+        (path / "trials").mkdir()
+        _write_synced(path / "host.json", json.dumps(host, indent=1).encode())
+        _write_synced(path / "run.toml", tomli_w.dumps({"format": FORMAT, **run}).encode())
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    return folder
+
+
+def run_header(path: Path) -> dict[str, Any]:
+    """``run.toml`` as it is. Raises ``UserError`` where this is no run folder of this format."""
+    try:
+        header = tomllib.loads((path / "run.toml").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path} is not a run folder: it holds no run.toml") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path / 'run.toml'}: can't be read: {error}") from None
+    if header.get("format") != FORMAT:
+        raise UserError(f"{path}: run format {header.get('format')!r}; this dbdyno reads format {FORMAT}")
+    return header
+
+
+def events(path: Path) -> Iterator[dict[str, Any]]:
+    """The journal's events, oldest first. Raises ``UserError`` at a line that is not one, but for a torn last."""
+    try:
+        lines = (path / "journal.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    except FileNotFoundError:
+        return
+    for number, line in enumerate(lines, 1):
+        if not line.endswith("\n"):
+            return
+        try:
+            event = json.loads(line)
+            event["event"]
+        except (ValueError, KeyError, TypeError):
+            raise UserError(f"{path / 'journal.jsonl'}:{number}: not a journal line; the run folder is damaged") from None
+        yield event
+
+
+def design_of(header: Mapping[str, Any]) -> Design:
+    """The design that ``run.toml`` holds."""
+    run = header["run"]
+    return Design(
+        treatments=[Treatment(item["id"], dict(item["levels"])) for item in header["treatment"]],
+        baseline=run["baseline"],
+        comparisons=[Comparison(item["baseline"], item["level"]) for item in header.get("comparison", [])],
+        blocks=run["blocks"],
+        margin=run["margin"],
+        metric=run["metric"],
+        seed=run["seed"],
+    )
+
+
+def read_run(path: Path) -> Run:
+    """Everything a run folder says but its series. Raises ``UserError`` where it can't be read."""
+    header = run_header(path)
+    try:
+        design = design_of(header)
+        trials, failures, notes, ended = [], [], [], "running"
+        for event in events(path):
+            kind = event["event"]
+            if kind == "finished":
+                trials.append(_read_trial(path, event["trial"]))
+            elif kind == "failed":
+                fields = ("block", "attempt", "treatment", "cause")
+                failures.append(Failure(event["trial"], *(event[field] for field in fields)))
+            elif kind in {"note", "dropped"}:
+                notes.append(event["text"])
+            ended = {"ended": event.get("how", ""), "planned": "running", "resumed": "running"}.get(kind, ended)
+            if kind in {"planned", "resumed"}:
+                design = Design(**{**design.__dict__, "blocks": event["blocks"]})
+        host = json.loads((path / "host.json").read_text(encoding="utf-8"))
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        raise UserError(f"{path}: the run folder is damaged: {error!r}") from None
+    run = header["run"]
+    versions = {name: str(version) for name, version in header.get("versions", {}).items()}
+    return Run(run["title"], run["question"], design, trials, failures, host, versions, ended, notes)
+
+
+def read_series(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, dict[str, NDArray[np.float64]]]]":
+    """Trial id -> series -> column -> values, for the trials named."""
+    import duckdb
+
+    found: dict[str, dict[str, dict[str, NDArray[np.float64]]]] = {}
+    with duckdb.connect() as connection:
+        for trial_id in trial_ids:
+            files = sorted((path / "trials" / trial_id).glob("*.parquet"))
+            found[trial_id] = {
+                file.stem: dict(connection.execute("SELECT * FROM read_parquet(?)", [str(file)]).fetchnumpy())
+                for file in files
+            }
+    return found
+
+
+def _read_trial(path: Path, trial_id: str) -> Trial:
+    return Trial(**json.loads((path / "trials" / trial_id / "trial.json").read_text(encoding="utf-8")))
+
+
+def _write_parquet(path: Path, columns: Mapping[str, "list[float] | NDArray[np.float64]"]) -> None:
+    import duckdb
+    import numpy as np
+
+    table = {name: np.asarray(values, dtype=np.float64) for name, values in columns.items()}
+    if not table or not all(len(values) == len(next(iter(table.values()))) for values in table.values()):
+        return
+    partial = path.with_suffix(".part")
+    with duckdb.connect() as connection:
+        connection.register("series", table)
+        connection.execute("COPY series TO ? (FORMAT parquet)", [str(partial)])
+    _sync(partial)
+    partial.rename(path)
+    _sync(path.parent)
+
+
+def _write_synced(path: Path, content: bytes) -> None:
+    partial = path.with_name(path.name + ".part")
+    partial.write_bytes(content)
+    _sync(partial)
+    partial.rename(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _cut_torn_line(journal: Path) -> None:
+    """Remove what a kill left of a last line, or the next line would be glued to it."""
+    if journal.exists():
+        content = journal.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
+        if whole != content:
+            os.truncate(journal, len(whole))

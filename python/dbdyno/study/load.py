@@ -1,0 +1,229 @@
+"""From a study file to a ``Study``; every mistake in the file is found here, before anything is touched."""
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from dbdyno import _native
+from dbdyno.errors import UserError
+from dbdyno.study.mistakes import Mistake, did_you_mean, explain, mistakes_of, shown
+from dbdyno.study.rules import broken_rules
+from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, StudySection, TrialSpec
+
+TOP_LEVEL = ("version", "study", "stack", "queue", "filesystem", "server", "workload", "design")
+
+Path_ = tuple[str | int, ...]
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A field that the study gives as a list."""
+
+    name: str  # the field's name; with its section where two sections vary the same field
+    path: tuple[str, ...]  # where it stands: ("stack", "device")
+    levels: tuple[Any, ...]
+
+    def labels(self) -> list[str]:
+        """Levels as they are shown and as a baseline names them."""
+        return [level_label(level) for level in self.levels]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study file, checked: nothing in it can still be wrong but for what this host can do."""
+
+    path: Path
+    text: str
+    raw: dict[str, Any]
+    about: StudySection
+    design: DesignSection
+    factors: tuple[Factor, ...]
+
+    def combinations(self) -> Iterator[tuple[dict[str, str], TrialSpec]]:
+        """Each treatment's levels (factor -> label) with its whole specification, in the order of the file."""
+        for levels in product(*(factor.levels for factor in self.factors)):
+            labels = {
+                factor.name: level_label(level) for factor, level in zip(self.factors, levels, strict=True)
+            }
+            yield labels, TrialSpec.model_validate(_with_levels(self.raw, self.factors, levels))
+
+
+def level_label(level: object) -> str:
+    """A level as text: TOML's own spelling for booleans, plain text for the rest."""
+    return str(level).lower() if isinstance(level, bool) else str(level)
+
+
+def load_study(path: Path) -> Study:
+    """Read and check a study file. Raises ``UserError`` that names file, line and field of every mistake."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UserError(f"{path}: can't be read: {reason}") from None
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path}: not valid TOML: {error}") from None
+    lines = _native.toml_lines(text)
+    try:
+        return _checked(path, text, raw)
+    except _Mistakes as found:
+        raise UserError("\n".join(explain(path, lines, mistake) for mistake in found.mistakes)) from None
+
+
+class _Mistakes(Exception):  # noqa: N818  (carries them, is not one)
+    def __init__(self, mistakes: list[Mistake]) -> None:
+        super().__init__()
+        self.mistakes = mistakes
+
+
+def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
+    found = [*_top_level_mistakes(raw)]
+    about = _section(StudySection, raw.get("study", {}), ("study",), found)
+    design = _section(DesignSection, raw.get("design", {}), ("design",), found)
+    body = {name: raw[name] for name in ("stack", "queue", "filesystem", "server", "workload") if name in raw}
+    factors = tuple(_factors(body, found))
+    if found or about is None or design is None:
+        found += [] if found and _unreadable(found) else _level_mistakes(body, factors)
+        raise _Mistakes(found)
+    found += _level_mistakes(body, factors)
+    if not found:
+        found += _combination_mistakes(body, factors, path.parent)
+        found += _baseline_mistakes(design, factors)
+    if found:
+        raise _Mistakes(found)
+    return Study(path=path, text=text, raw=_resolved(body, path.parent), about=about, design=design, factors=factors)
+
+
+def _unreadable(found: list[Mistake]) -> bool:
+    """Whether a section is not even a table, so that its fields can't be looked at."""
+    return any(len(mistake.path) == 1 for mistake in found)
+
+
+def _section(model: type[Model], raw: object, path: Path_, found: list[Mistake]) -> Model | None:
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        found += mistakes_of(error, model, path)
+        return None
+
+
+def _top_level_mistakes(raw: dict[str, Any]) -> Iterator[Mistake]:
+    for name, value in raw.items():
+        if name not in TOP_LEVEL:
+            yield Mistake((name,), f"is unknown; known are {', '.join(TOP_LEVEL)}{did_you_mean(name, TOP_LEVEL)}")
+        elif name != "version" and not isinstance(value, dict):
+            yield Mistake((name,), f"is {shown(value)} but must be a section: [{name}]")
+    if raw.get("version") != 1:
+        given = f"is {shown(raw['version'])}" if "version" in raw else "is missing"
+        yield Mistake(("version",), f"{given}; this dbdyno reads version = 1")
+    for name in ("study", "stack", "workload"):
+        if name not in raw:
+            yield Mistake((name,), f"is missing; a study needs [{name}]")
+
+
+def _factors(body: dict[str, Any], found: list[Mistake]) -> Iterator[Factor]:
+    varied: list[tuple[tuple[str, ...], list[Any]]] = []
+    for section in FACTOR_SECTIONS:
+        path = tuple(section.split("."))
+        table: Any = body
+        for part in path:
+            table = table.get(part, {}) if isinstance(table, dict) else {}
+        if isinstance(table, dict):
+            varied += [((*path, name), value) for name, value in table.items() if isinstance(value, list)]
+    names = [path[-1] for path, _ in varied]
+    for path, levels in varied:
+        if not levels:
+            found.append(Mistake(path, "is an empty list; give its levels, or one value without brackets"))
+            continue
+        if any(isinstance(level, list | dict) for level in levels):
+            found.append(Mistake(path, "must be a list of plain values, one per level"))
+            continue
+        labels = [level_label(level) for level in levels]
+        for index, label in enumerate(labels):
+            if label in labels[:index]:
+                found.append(Mistake((*path, index), f"gives the level {label!r} twice"))
+        name = path[-1] if names.count(path[-1]) == 1 else ".".join(path)
+        yield Factor(name=name, path=path, levels=tuple(levels))
+
+
+def _with_levels(body: dict[str, Any], factors: tuple[Factor, ...], levels: tuple[Any, ...]) -> dict[str, Any]:
+    """The body with each factor's list replaced by one of its levels."""
+    spec = {name: dict(section) for name, section in body.items()}
+    if isinstance(spec.get("server", {}).get("settings"), dict):
+        spec["server"]["settings"] = dict(spec["server"]["settings"])
+    for factor, level in zip(factors, levels, strict=True):
+        table: Any = spec
+        for part in factor.path[:-1]:
+            table = table[part]
+        table[factor.path[-1]] = level
+    return spec
+
+
+def _level_mistakes(body: dict[str, Any], factors: tuple[Factor, ...]) -> list[Mistake]:
+    """Every field and every level, each checked once: all first levels, then the others one at a time."""
+    if any(not isinstance(section, dict) for section in body.values()):
+        return []
+    first = tuple(factor.levels[0] for factor in factors)
+    found: dict[tuple[Path_, str], Mistake] = {}
+    trials = [(first, {factor.path: 0 for factor in factors})]
+    for index, factor in enumerate(factors):
+        for number, level in enumerate(factor.levels[1:], 1):
+            trials.append(((*first[:index], level, *first[index + 1 :]), {factor.path: number}))
+    for levels, numbers in trials:
+        try:
+            TrialSpec.model_validate(_with_levels(body, factors, levels))
+        except ValidationError as error:
+            for mistake in mistakes_of(error, TrialSpec, ()):
+                number = next((n for path, n in numbers.items() if path == mistake.path), None)
+                place = mistake.path if number is None else (*mistake.path, number)
+                found.setdefault((place, mistake.text), Mistake(place, mistake.text))
+    # A level is reported at its own place; the list as a whole is not at fault.
+    varied = {factor.path for factor in factors}
+    return [mistake for mistake in found.values() if mistake.path not in varied]
+
+
+def _combination_mistakes(body: dict[str, Any], factors: tuple[Factor, ...], folder: Path) -> list[Mistake]:
+    found: dict[tuple[Path_, str], Mistake] = {}
+    for levels in product(*(factor.levels for factor in factors)):
+        spec = TrialSpec.model_validate(_with_levels(body, factors, levels))
+        for mistake in broken_rules(spec, folder):
+            number = next(
+                (f.levels.index(level) for f, level in zip(factors, levels, strict=True) if f.path == mistake.path),
+                None,
+            )
+            place = mistake.path if number is None else (*mistake.path, number)
+            found.setdefault((place, mistake.text), Mistake(place, mistake.text))
+    return list(found.values())
+
+
+def _baseline_mistakes(design: DesignSection, factors: tuple[Factor, ...]) -> Iterator[Mistake]:
+    by_name = {factor.name: factor for factor in factors}
+    for name, level in design.baseline.items():
+        if name not in by_name:
+            known = ", ".join(by_name) or "none: no field is given as a list"
+            text = f"is not a factor of this study; factors are {known}{did_you_mean(name, by_name)}"
+            yield Mistake(("design", "baseline", name), text)
+        elif level_label(level) not in by_name[name].labels():
+            labels = by_name[name].labels()
+            text = f"is {shown(level)}, not a level of {name}; levels are {', '.join(labels)}"
+            yield Mistake(("design", "baseline", name), text + did_you_mean(level_label(level), labels))
+
+
+def _resolved(body: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The body with the user's own drive files as absolute paths: they are relative to the study file."""
+
+    def resolve(device: object) -> object:
+        if isinstance(device, str) and device.endswith(".toml"):
+            return str((folder / device).resolve())
+        return device
+
+    given = body["stack"]["device"]
+    device = [resolve(level) for level in given] if isinstance(given, list) else resolve(given)
+    return {**body, "stack": {**body["stack"], "device": device}}

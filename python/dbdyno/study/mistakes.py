@@ -1,0 +1,93 @@
+"""A mistake in a study file, and how it is said: file, line, field, what was given, what is allowed."""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """What is wrong with the field at ``path``; a number at its end is a level of a factor."""
+
+    path: tuple[str | int, ...]
+    text: str
+
+
+def shown(value: object) -> str:
+    """A value from the file, short and safe to print."""
+    text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    text = "".join(char if char.isprintable() else "?" for char in text)
+    return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """``". Did you mean X?"``, or nothing where no known word is near."""
+    known = list(known)
+    near = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
+    # "deadline" is far from "mq-deadline" by letters, yet that is what was meant.
+    near = near or [word for word in known if len(given) > 2 and (given in word or word in given)][:1]  # noqa: PLR2004
+    return f'. Did you mean "{near[0]}"?' if near else ""
+
+
+def explain(file: Path, lines: dict[str, int], mistake: Mistake) -> str:
+    """One line for a person: ``study.toml:7: stack.scheduler: ...``."""
+    parts = [str(part) for part in mistake.path]
+    line = next((lines[key] for n in range(len(parts), 0, -1) if (key := ".".join(parts[:n])) in lines), None)
+    field = ".".join(str(part) for part in mistake.path if isinstance(part, str))
+    place = f"{file}:{line}" if line else str(file)
+    return f"{place}: {shown(field)[1:-1]}: {mistake.text}"
+
+
+def mistakes_of(error: ValidationError, model: type[BaseModel], prefix: tuple[str | int, ...]) -> list[Mistake]:
+    """Pydantic's errors in our words."""
+    found = []
+    for item in error.errors(include_url=False):
+        path = tuple(part for part in item["loc"] if part not in {"[key]", "bool", "int", "float", "str"})
+        path = tuple(part for part in path if not (isinstance(part, str) and "[" in part))
+        found.append(Mistake((*prefix, *path), _words(item, model, path)))
+    # A union of types reports each member's view of the same value: one mistake is enough.
+    return list({mistake.path: mistake for mistake in found}.values())
+
+
+def _words(item: Any, model: type[BaseModel], path: tuple[str | int, ...]) -> str:
+    kind, given, context = item["type"], item["input"], item.get("ctx", {})
+    if kind == "missing":
+        return "is missing"
+    if kind == "extra_forbidden":
+        known = list(_model_at(model, path[:-1]).model_fields)
+        return f"is unknown here; known are {', '.join(known)}{did_you_mean(str(path[-1]), known)}"
+    if kind == "literal_error":
+        allowed = [str(value) for value in get_args(_annotation(model, path))] or [context["expected"]]
+        return f"is {shown(given)}; allowed are {', '.join(allowed)}{did_you_mean(str(given), allowed)}"
+    if kind == "value_error":
+        reason = str(context["error"])
+        return f"is {shown(given)}, which {reason}"
+    limits = {"greater_than_equal": ("ge", "at least"), "less_than_equal": ("le", "at most")}
+    limits |= {"greater_than": ("gt", "more than"), "less_than": ("lt", "less than")}
+    if kind in limits:
+        key, words = limits[kind]
+        return f"is {shown(given)}; it must be {words} {context[key]}"
+    wanted = {"string_type": "text in quotes", "int_type": "a whole number", "bool_type": "true or false"}
+    wanted |= {"model_type": "a section", "dict_type": "a section"}
+    return f"is {shown(given)} but must be {wanted.get(kind, item['msg'])}"
+
+
+def _model_at(model: type[BaseModel], path: tuple[str | int, ...]) -> type[BaseModel]:
+    for part in path:
+        field = model.model_fields.get(str(part))
+        if field is None or not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
+            break
+        model = field.annotation
+    return model
+
+
+def _annotation(model: type[BaseModel], path: tuple[str | int, ...]) -> Any:
+    field = _model_at(model, path[:-1]).model_fields.get(str(path[-1]))
+    if field is None:
+        return None
+    members = [arg for arg in get_args(field.annotation) if get_args(arg)]
+    return members[0] if members else field.annotation

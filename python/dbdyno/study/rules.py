@@ -1,0 +1,111 @@
+"""What can't be combined: rules over one whole treatment that need no look at the host."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from dbdyno._native import device_models
+from dbdyno.study.mistakes import Mistake, did_you_mean, shown
+from dbdyno.study.schema import NR_REQUESTS_NONE_MAX, TrialSpec
+from dbdyno.study.units import format_bytes, size_bytes
+
+HERE = "here"
+
+
+def is_emulated(device: str) -> bool:
+    """Whether a device is a model rather than a real block device or ``here``."""
+    return device != HERE and not device.startswith("/dev/")
+
+
+def broken_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
+    """Every rule that this treatment breaks; ``folder`` is where relative drive files are looked for."""
+    yield from _device(spec, folder)
+    yield from _queue(spec)
+    yield from _workload(spec)
+    yield from _memory(spec)
+
+
+def _device(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
+    device, stack = spec.stack.device, spec.stack
+    if device == HERE:
+        for name in ("size", "scheduler", "filesystem", "serial"):
+            if getattr(stack, name) is not None:
+                yield Mistake(("stack", name), f'can\'t be set with device = "{HERE}", a directory of the host as it is')
+        for section in ("queue", "filesystem"):
+            for name in sorted(getattr(spec, section).model_fields_set):
+                yield Mistake((section, name), f'can\'t be set with device = "{HERE}", a directory of the host as it is')
+        return
+    if stack.filesystem is None:
+        yield Mistake(("stack", "filesystem"), "is missing; allowed are ext4, xfs, btrfs")
+    if is_emulated(device):
+        yield from _emulated(spec, folder)
+    elif stack.size is not None:
+        yield Mistake(("stack", "size"), "is for emulated disks; a real device is used whole")
+    elif not device.startswith("/dev/disk/by-id/") and stack.serial is None:
+        text = f"is {shown(device)}, a name that may be another disk tomorrow: name it by /dev/disk/by-id/..., "
+        yield Mistake(("stack", "device"), text + "or give its serial in stack.serial")
+
+
+def _emulated(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
+    device = spec.stack.device
+    if device.endswith(".toml"):
+        try:
+            device_models(str(folder / device))
+        except ValueError as error:
+            yield Mistake(("stack", "device"), f"is {shown(device)}: {error}")
+    else:
+        models = [model["name"] for model in device_models()]
+        if device not in models:
+            known = [*models, HERE, "/dev/disk/by-id/..."]
+            near = did_you_mean(device, models)
+            yield Mistake(("stack", "device"), f"is {shown(device)}; known are {', '.join(known)}{near}")
+    if spec.stack.size is None:
+        yield Mistake(("stack", "size"), 'is missing; an emulated disk needs one, such as "4GiB"')
+    elif spec.stack.size % 4096:
+        yield Mistake(("stack", "size"), "must be a multiple of 4096 bytes")
+    if spec.stack.serial is not None:
+        yield Mistake(("stack", "serial"), "is for real devices; an emulated disk has none")
+    if spec.stack.filesystem == "btrfs" and spec.stack.size is not None and spec.stack.size < size_bytes("256MiB"):
+        yield Mistake(("stack", "size"), f"is {format_bytes(spec.stack.size)}; btrfs needs at least 256 MiB")
+    if spec.stack.filesystem == "xfs" and spec.stack.size is not None and spec.stack.size < size_bytes("300MiB"):
+        yield Mistake(("stack", "size"), f"is {format_bytes(spec.stack.size)}; mkfs.xfs needs at least 300 MiB")
+
+
+def _queue(spec: TrialSpec) -> Iterator[Mistake]:
+    wanted, scheduler = spec.queue.nr_requests, spec.stack.scheduler
+    if wanted is None or not is_emulated(spec.stack.device):
+        return
+    if scheduler in {None, "none"} and wanted > NR_REQUESTS_NONE_MAX:
+        text = f"is {wanted}; without a scheduler the kernel allows at most the device's own depth, "
+        text += f"{NR_REQUESTS_NONE_MAX} for an emulated disk. Give stack.scheduler, or a smaller number"
+        yield Mistake(("queue", "nr_requests"), text)
+    if scheduler == "bfq" and spec.queue.wbt_lat_usec:
+        yield Mistake(("queue", "wbt_lat_usec"), "can't be set under bfq, which throttles writeback itself")
+
+
+def _workload(spec: TrialSpec) -> Iterator[Mistake]:
+    load = spec.workload
+    if (load.queries is None) == (load.duration is None):
+        yield Mistake(("workload", "queries"), "or workload.duration must be given, and not both")
+    if load.queries is not None and load.queries < load.clients:
+        text = f"is {load.queries}, fewer than one for each of {load.clients} clients"
+        yield Mistake(("workload", "queries"), text)
+    if load.autoincrement and load.guid_primary:
+        yield Mistake(("workload", "guid_primary"), "and autoincrement are two keys for the same table; give one")
+    if load.load == "key" and not (load.autoincrement or load.guid_primary):
+        text = 'is "key", which reads by primary key: set workload.autoincrement or guid_primary to true'
+        yield Mistake(("workload", "load"), text)
+    if load.int_cols + load.char_cols == 0:
+        yield Mistake(("workload", "int_cols"), "and char_cols are both 0; a table needs a column")
+
+
+def _memory(spec: TrialSpec) -> Iterator[Mistake]:
+    pool = spec.server.settings.get("innodb_buffer_pool_size")
+    if spec.stack.memory is None or pool is None:
+        return
+    try:
+        pool_bytes = pool if isinstance(pool, int) else size_bytes(pool)
+    except ValueError:
+        return  # the server will say what it thinks of it
+    if pool_bytes >= spec.stack.memory:
+        text = f"is {shown(pool)}, not less than stack.memory ({format_bytes(spec.stack.memory)}): "
+        yield Mistake(("server", "settings", "innodb_buffer_pool_size"), text + "the kernel would kill the server")

@@ -1,0 +1,148 @@
+"""What a study file may say: one class per section. A list in a study is a factor; here every field is one level."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+from dbdyno.store.records import METRICS
+from dbdyno.study.units import Duration, Fraction, Size
+
+Setting = StrictBool | StrictInt | StrictFloat | StrictStr
+
+# nr_requests of a blk-mq kernel: BLKDEV_MIN_RQ .. 16 x 128 (block/blk-mq.c); without a scheduler the hardware's depth.
+NR_REQUESTS_MIN, NR_REQUESTS_MAX, NR_REQUESTS_NONE_MAX = 4, 2048, 128
+
+
+class Section(BaseModel):
+    """A section of the study file: unknown keys are errors, values are not bent into other types."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def _one_line(text: str) -> str:
+    if not text.strip() or any(ord(char) < ord(" ") for char in text):
+        msg = "must be one line of text"
+        raise ValueError(msg)
+    return text.strip()
+
+
+def _setting_name(name: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        msg = "is not a server variable; names are lower case with underscores, such as innodb_buffer_pool_size"
+        raise ValueError(msg)
+    return name
+
+
+def _no_newline(value: Setting) -> Setting:
+    if isinstance(value, str) and any(ord(char) < ord(" ") for char in value):
+        msg = "must not hold control characters"
+        raise ValueError(msg)
+    return value
+
+
+def _identifier(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
+        msg = "must be a plain name of letters, digits and underscores"
+        raise ValueError(msg)
+    return name
+
+
+def _options(text: str) -> str:
+    if not re.fullmatch(r"[\w\-+=,.:/^ ]*", text):
+        msg = "holds a character that no mkfs or mount option needs"
+        raise ValueError(msg)
+    return text.strip()
+
+
+Line = Annotated[str, AfterValidator(_one_line)]
+Identifier = Annotated[str, AfterValidator(_identifier)]
+Options = Annotated[str, AfterValidator(_options)]
+
+
+class StudySection(Section):
+    """``[study]``: what is asked."""
+
+    title: Line
+    question: str = ""
+    expect: str = ""  # what the author expects to observe, in prose
+    result: str = ""  # what came out, in prose
+
+
+class StackSection(Section):
+    """``[stack]``: what the queries stand on."""
+
+    device: Line
+    serial: Line | None = None  # identifies a real device that has no /dev/disk/by-id name
+    size: Annotated[Size, Field(ge=64 * 1024**2)] | None = None  # of an emulated disk
+    scheduler: Literal["none", "mq-deadline", "kyber", "bfq"] | None = None
+    filesystem: Literal["ext4", "xfs", "btrfs"] | None = None
+    server: Line = "mariadb"
+    engine: Identifier = "innodb"
+    memory: Annotated[Size, Field(ge=64 * 1024**2)] | None = None  # bounds server + page cache
+
+
+class QueueSection(Section):
+    """``[queue]``: the kernel's block queue."""
+
+    nr_requests: Annotated[StrictInt, Field(ge=NR_REQUESTS_MIN, le=NR_REQUESTS_MAX)] | None = None
+    read_ahead_kb: Annotated[StrictInt, Field(ge=0, le=1024 * 1024)] | None = None
+    rotational: StrictBool | None = None
+    wbt_lat_usec: Annotated[StrictInt, Field(ge=0)] | None = None
+
+
+class FilesystemSection(Section):
+    """``[filesystem]``: how it is made and mounted, in the words of mkfs and mount."""
+
+    mkfs: Options = ""
+    mount: Options = ""
+
+
+class ServerSection(Section):
+    """``[server]``: ``[server.settings]`` takes any variable of the server."""
+
+    settings: dict[Annotated[str, AfterValidator(_setting_name)], Annotated[Setting, AfterValidator(_no_newline)]] = {}
+
+
+class SlapSection(Section):
+    """``[workload]`` of kind ``slap``: mysqlslap's auto-generated SQL; names and defaults are mysqlslap's."""
+
+    kind: Literal["slap"]
+    load: Literal["read", "key", "write", "update", "mixed"] = "mixed"
+    clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 1
+    queries: Annotated[StrictInt, Field(ge=1)] | None = None
+    duration: Annotated[Duration, Field(ge=0.1)] | None = None
+    warmup: Annotated[Duration, Field(ge=0)] = 0.5
+    int_cols: Annotated[StrictInt, Field(ge=0, le=500)] = 1
+    char_cols: Annotated[StrictInt, Field(ge=0, le=500)] = 1
+    autoincrement: StrictBool = False
+    guid_primary: StrictBool = False
+    secondary_indexes: Annotated[StrictInt, Field(ge=0, le=60)] = 0
+    initial_rows: Annotated[StrictInt, Field(ge=1)] = 100  # mysqlslap's write-number
+    unique_queries: Annotated[StrictInt, Field(ge=1)] = 10
+    unique_writes: Annotated[StrictInt, Field(ge=1)] = 10
+    commit_every: Annotated[StrictInt, Field(ge=0)] = 0
+
+
+class DesignSection(Section):
+    """``[design]``: how the question is put to the host."""
+
+    baseline: dict[str, Setting] = {}  # factor -> level; a factor left out means its first level
+    compare: Literal["baseline", "one-factor"] = "baseline"
+    blocks: Annotated[StrictInt, Field(ge=1, le=1000)] | None = None
+    margin: Annotated[Fraction, Field(gt=0, lt=1)] = 0.03
+    metric: Literal[tuple(METRICS)] = "queries_per_second"  # type: ignore[valid-type]
+    seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] = 1
+
+
+class TrialSpec(Section):
+    """One treatment, whole: every field has one value."""
+
+    stack: StackSection
+    queue: QueueSection = QueueSection()
+    filesystem: FilesystemSection = FilesystemSection()
+    server: ServerSection = ServerSection()
+    workload: SlapSection
+
+
+FACTOR_SECTIONS = ("stack", "queue", "filesystem", "server.settings", "workload")

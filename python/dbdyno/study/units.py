@@ -1,0 +1,78 @@
+"""Sizes, times and percentages as people write them, always with their unit."""
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+# As in MariaDB's own settings, a bare K, M or G is binary; KB, MB and GB are decimal, as disks are sold.
+_SIZE_UNITS = {
+    "": 0,
+    "B": 1,
+    **{f"{prefix}": 1024**power for power, prefix in enumerate("KMGT", 1)},
+    **{f"{prefix}IB": 1024**power for power, prefix in enumerate("KMGT", 1)},
+    **{f"{prefix}B": 1000**power for power, prefix in enumerate("KMGT", 1)},
+}
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_NUMBER_AND_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\s*")
+
+
+def _split(text: object, what: str, example: str) -> tuple[float, str]:
+    match = _NUMBER_AND_UNIT.fullmatch(text) if isinstance(text, str) else None
+    if match is None or not match[2]:
+        msg = f"is not a {what}; write a number with its unit in quotes, such as {example}"
+        raise ValueError(msg)
+    return float(match[1]), match[2]
+
+
+def size_bytes(text: object) -> int:
+    """Bytes of a size such as ``"4GiB"``, ``"256M"`` (binary) or ``"120GB"`` (decimal). Raises ``ValueError``."""
+    number, unit = _split(text, "size", '"4GiB"')
+    factor = _SIZE_UNITS.get(unit.upper(), 0)
+    if not factor:
+        msg = f"has the unknown unit {unit!r}; known are B, K, M, G, T, KiB .. TiB and KB .. TB"
+        raise ValueError(msg)
+    return round(number * factor)
+
+
+def duration_seconds(text: object) -> float:
+    """Seconds of a time such as ``"500ms"``, ``"10s"`` or ``"5min"``. Raises ``ValueError``."""
+    number, unit = _split(text, "time", '"10s"')
+    if unit not in _SECONDS:
+        msg = f"has the unknown unit {unit!r}; known are {', '.join(_SECONDS)}"
+        raise ValueError(msg)
+    return number * _SECONDS[unit]
+
+
+def fraction(text: object) -> float:
+    """The fraction of a percentage such as ``"3%"`` (0.03). Raises ``ValueError``."""
+    number, unit = _split(text, "percentage", '"3%"')
+    if unit != "%":
+        msg = f'has the unit {unit!r}; a percentage ends in %, such as "3%"'
+        raise ValueError(msg)
+    return number / 100
+
+
+def format_bytes(count: float) -> str:
+    """Bytes for people: ``4 GiB``, ``1.5 MiB``."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:  # noqa: PLR2004
+            return f"{count:.4g} {unit}"
+        count /= 1024
+    return f"{count:.4g} TiB"
+
+
+def format_seconds(seconds: float) -> str:
+    """Seconds for people: ``45 s``, ``3 min 05 s``, ``2 h 10 min``."""
+    whole = round(seconds)
+    if whole < 60:  # noqa: PLR2004
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:  # noqa: PLR2004
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+Size = Annotated[int, BeforeValidator(size_bytes), WithJsonSchema({"type": "string", "examples": ["4GiB"]})]
+Duration = Annotated[float, BeforeValidator(duration_seconds), WithJsonSchema({"type": "string", "examples": ["10s"]})]
+Fraction = Annotated[float, BeforeValidator(fraction), WithJsonSchema({"type": "string", "examples": ["3%"]})]

@@ -1,0 +1,166 @@
+"""One trial: raise the stack, offer the load, watch, lower the stack. The main path of dbdyno."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import TrialError
+from dbdyno.layers import device_layer, layers
+from dbdyno.plan.plan import Slot
+from dbdyno.probe.block_device import BlockDeviceSource
+from dbdyno.probe.host_cpu import HostCpuSource
+from dbdyno.probe.sampler import Probe, Series
+from dbdyno.probe.server_process import ServerProcessSource
+from dbdyno.probe.server_status import ServerStatusSource
+from dbdyno.stack.data import Image
+from dbdyno.stack.device import Emulated
+from dbdyno.stack.journal import Journal
+from dbdyno.stack.layer import Endpoint, Layer, Stand, raised
+from dbdyno.stack.scratch import scratch
+from dbdyno.store.records import Trial
+from dbdyno.study.schema import TrialSpec
+from dbdyno.workload.load import Load
+from dbdyno.workload.slap import Slap
+
+Columns = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A trial and its series, ready to be stored."""
+
+    trial: Trial
+    series: dict[str, Columns]
+
+
+def run_trial(  # noqa: PLR0913  (what a trial consists of)
+    slot: Slot, spec: TrialSpec, image: Image, *, seed: int, folder: Path, journal: Journal, erase: frozenset[str]
+) -> Measured:
+    """Run one trial; its raw files go to ``folder``. Raises ``TrialError`` or ``HostError``; the host is put back."""
+    started_at, watch = datetime.now(UTC).isoformat(timespec="seconds"), Stopwatch()
+    workload = Slap(spec.workload, spec.stack.engine)
+    device = device_layer(spec, image, seed=seed, erase=erase, blank=False)
+    with ExitStack() as lowering:
+        ground = lowering.enter_context(scratch(journal))
+        stack: list[Layer] = layers(spec, image, device, log=folder / "server.log", install=False)
+        stand = lowering.enter_context(raised(stack, ground))
+        tables = workload.check(_endpoint(stand))
+        watch.lap("raise")
+        with device.measuring() if isinstance(device, Emulated) else nullcontext({}) as figures:
+            with watching(stand) as probes:
+                load = workload.run(_endpoint(stand), seed, folder)
+        watch.lap("load")
+        observed = {**stand.observed, "tables": tables}
+    watch.lap("lower")
+    series = {name: probe.series for name, probe in probes.items()}
+    trial = Trial(
+        id=slot.id,
+        block=slot.block,
+        attempt=slot.attempt,
+        position=slot.position,
+        treatment=slot.treatment,
+        started_at=started_at,
+        metrics=metrics(load, series),
+        observed={layer: dict(values) for layer, values in observed.items()},
+        load=load.result,
+        probes={name: probe_cost(one, load) for name, one in series.items()},
+        device=dict(figures),
+        seconds=watch.laps,
+    )
+    return Measured(trial, series_columns(load, series))
+
+
+class Stopwatch:
+    """Wall clock per phase, in seconds."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.monotonic()
+
+    def lap(self, phase: str) -> None:
+        """The phase that just ended."""
+        now = time.monotonic()
+        self.laps[phase], self._last = round(now - self._last, 3), now
+
+
+@contextmanager
+def watching(stand: Stand) -> Iterator[dict[str, Probe]]:
+    """All probes that this stand allows, running for as long as the context lasts."""
+    endpoint = _endpoint(stand)
+    with ExitStack() as stopping:
+        try:
+            sources = [HostCpuSource(), ServerProcessSource(endpoint.pid), ServerStatusSource(endpoint.socket)]
+            if stand.device:
+                sources.append(BlockDeviceSource(stand.device.name))
+        except OSError as error:
+            raise TrialError(f"a probe can't start: {error}") from None
+        probes = {source.name: Probe(source) for source in sources}
+        for probe in probes.values():
+            stopping.callback(probe.stop)
+            probe.start()
+        yield probes
+
+
+def metrics(load: Load, series: Mapping[str, Series]) -> dict[str, float]:
+    """The trial's scalars: the client's own, and what the probes add."""
+    found = load.metrics()
+    server = series["server_process"]
+    if len(server.t_ns) > 1:
+        start, end = (_at(server, "cpu_seconds", t_ns) for t_ns in load.window_ns)
+        found["server_cpu_us_per_query"] = (end - start) * 1e6 / load.result["queries"]
+    return found
+
+
+def probe_cost(series: Series, load: Load) -> dict[str, Any]:
+    """What a probe burned: seconds of CPU, and as a share of one core while it ran."""
+    start, end = load.window_ns
+    inside = sum(start <= t <= end for t in series.t_ns)
+    seconds = (series.t_ns[-1] - series.t_ns[0]) / 1e9 if len(series.t_ns) > 1 else 0.0
+    share = 100 * series.cpu_seconds / seconds if seconds else None
+    return {"cpu_seconds": series.cpu_seconds, "cpu_percent": share, "samples": inside, "missed": series.missed}
+
+
+def series_columns(load: Load, series: Mapping[str, Series]) -> dict[str, Columns]:
+    """Every series on the trial's clock: ``t_s`` is 0 where measuring starts; what lies outside is left out."""
+    start, end = load.window_ns
+    found = {"load": _load_columns(load, start)}
+    for name, one in series.items():
+        # An interval belongs to the measured run when it began in it; its last may end just after.
+        inside = [index for index, t_ns in enumerate(one.t_ns) if start < t_ns <= end + 100_000_000]
+        columns = {column: [values[index] for index in inside] for column, values in one.columns.items()}
+        found[name] = {"t_s": [(one.t_ns[index] - start) / 1e9 for index in inside], **columns}
+    return found
+
+
+def _load_columns(load: Load, start: int) -> Columns:
+    t_ns = load.series.get("t_ns", [])
+    seconds = [(t - before) / 1e9 for t, before in zip(t_ns, [start, *t_ns], strict=False)]
+
+    def rate(column: str) -> list[float]:
+        values = load.series.get(column, [])
+        return [value / s if s > 0 else 0.0 for value, s in zip(values, seconds, strict=True)]
+
+    columns = {"t_s": [(t - start) / 1e9 for t in t_ns]}
+    columns |= {"queries_per_second": rate("queries"), "errors_per_second": rate("errors")}
+    for name in ("mean", "p50", "p99", "max"):
+        columns[f"latency_ms_{name}"] = [value / 1e6 for value in load.series.get(f"latency_ns_{name}", [])]
+    return columns
+
+
+def _at(series: Series, column: str, t_ns: float) -> float:
+    """A cumulative column at a moment, by straight line between samples."""
+    times, values = series.t_ns, series.columns[column]
+    after = next((index for index, t in enumerate(times) if t >= t_ns), len(times) - 1)
+    before = max(0, after - 1)
+    span = times[after] - times[before]
+    share = min(1.0, max(0.0, (t_ns - times[before]) / span)) if span else 0.0
+    return values[before] + share * (values[after] - values[before])
+
+
+def _endpoint(stand: Stand) -> Endpoint:
+    assert stand.endpoint is not None  # noqa: S101  (the server is always the top layer)
+    return stand.endpoint
