@@ -1,6 +1,5 @@
 """Which trials count: the one place that decides what is left out, and why."""
 
-from collections import Counter
 from dataclasses import dataclass
 
 from dbdyno.analysis.metrics import value_of
@@ -29,10 +28,22 @@ class UsableBlocks:
 
 
 def dropped_treatments(run: Run) -> frozenset[str]:
-    """Return the treatments that failed in two attempts of the same block: the runner goes on without them."""
-    attempts = {(failure.treatment, failure.block, failure.attempt) for failure in run.failures}
-    failed = Counter((treatment, block) for treatment, block, _ in attempts)
-    return frozenset(treatment for (treatment, _), times in failed.items() if times >= FAILURES_TO_DROP)
+    """Return the treatments that failed in two attempts of the same block and never finished after.
+
+    The runner left those out. One that did finish later was kept: the host was mended before the run went on.
+    """
+    failed: dict[tuple[str, int], set[int]] = {}
+    for failure in run.failures:
+        failed.setdefault((failure.treatment, failure.block), set()).add(failure.attempt)
+    last = {treatment: (0, 0) for treatment, _ in failed}
+    for trial in run.trials:
+        if trial.treatment in last:
+            last[trial.treatment] = max(last[trial.treatment], (trial.block, trial.attempt))
+    return frozenset(
+        treatment
+        for (treatment, block), attempts in failed.items()
+        if len(attempts) >= FAILURES_TO_DROP and last[treatment] < (block, max(attempts))
+    )
 
 
 def usable_blocks(run: Run) -> UsableBlocks:

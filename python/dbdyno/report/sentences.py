@@ -1,6 +1,5 @@
 """What every report says in words: one sentence per verdict, the headings of the table, failures, cost."""
 
-import math
 from dataclasses import dataclass
 
 from dbdyno.analysis.analyse import Analysis
@@ -9,6 +8,7 @@ from dbdyno.analysis.metrics import number
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.wording import UNKNOWN, count, margin_text, p_value, percent, percent_range
+from dbdyno.report.cost import cost_lines
 from dbdyno.store.records import Run
 
 TABLE_HEADINGS = (
@@ -113,30 +113,3 @@ def failure_lines(run: Run) -> list[str]:
 def note_lines(run: Run, analysis: Analysis) -> list[str]:
     """Return deviations, what the data say about themselves, and what watching them cost."""
     return [*run.notes, *analysis.notes, *cost_lines(run)]
-
-
-def cost_lines(run: Run) -> list[str]:
-    """Return what the tool itself took from the host: CPU of the probes, lateness of the emulated disk."""
-    lines = []
-    probes: dict[str, float] = {}
-    for trial in run.trials:
-        for name, probe in trial.probes.items():
-            probes[name] = probes.get(name, 0.0) + _figure(probe, "cpu_seconds")
-    measured = math.fsum(_positive(trial.metrics.get("seconds_real")) for trial in run.trials)
-    if probes and measured > 0:
-        share = percent(math.fsum(probes.values()) / measured, sign=False)
-        each = ", ".join(f"{name} {number(seconds)} s" for name, seconds in sorted(probes.items()))
-        lines.append(f"The probes took {share} of one core while the load ran ({each} of {number(measured)} s).")
-    for key in sorted({key for trial in run.trials for key in trial.device if "late" in key}):
-        values = [_figure(trial.device, key) for trial in run.trials if key in trial.device]
-        mean = number(math.fsum(values) / len(values))
-        lines.append(f"Emulated disk, {key}: mean over trials {mean}, at most {number(max(values))}.")
-    return lines
-
-
-def _figure(mapping: object, key: str) -> float:
-    return _positive(mapping.get(key)) if isinstance(mapping, dict) else 0.0
-
-
-def _positive(value: object) -> float:
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) and value > 0 else 0.0

@@ -111,8 +111,8 @@ def _column_sum(columns: Mapping[str, npt.NDArray[Any]], names: tuple[str, ...])
 
 def _floats(column: npt.NDArray[Any]) -> Floats:
     """Return a column as float64, NaN for what a database handed over as masked (DuckDB's way to say null)."""
-    filled: Floats = np.ma.asarray(column).astype(np.float64).filled(np.nan)
-    return filled
+    floats: Floats = np.asarray(np.ma.getdata(column), dtype=np.float64)
+    return np.where(np.ma.getmaskarray(column), np.nan, floats)
 
 
 def _worth_showing(panel: Panel, samples: Samples) -> bool:

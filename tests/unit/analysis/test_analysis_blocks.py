@@ -64,3 +64,10 @@ def test_everything_dropped(a_run):
     failures = [(t, 1, attempt) for t in ("t1", "t2") for attempt in (1, 2)]
     run = a_run({"t1": [1], "t2": [1]}, trials=[], failures=failures)
     assert used(run) == {}
+
+
+def test_a_treatment_that_ran_again_after_two_failures_was_not_dropped(a_run, a_trial):
+    trials = [a_trial(t, block, 5, attempt=3 if block == 1 else 1) for block in (1, 2) for t in ("t1", "t2")]
+    run = a_run({"t1": [1, 1], "t2": [1, 1]}, trials=trials, failures=[("t2", 1, 1), ("t2", 1, 2)])
+    assert dropped_treatments(run) == frozenset()
+    assert used(run) == {1: {"t1": 3, "t2": 3}, 2: {"t1": 1, "t2": 1}}

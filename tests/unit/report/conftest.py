@@ -50,10 +50,10 @@ def trial(place, treatment, rate, rng):
         metrics=metrics,
         observed=observed,
         probes={
-            "block_device": {"cpu_seconds": 0.004, "samples": int(10 * seconds)},
-            "host_cpu": {"cpu_seconds": 0.003, "samples": int(10 * seconds)},
+            "block_device": {"cpu_seconds": 0.004, "cpu_percent": 0.12, "samples": int(10 * seconds), "missed": 0},
+            "host_cpu": {"cpu_seconds": 0.003, "cpu_percent": 0.09, "samples": int(10 * seconds), "missed": 0},
         },
-        device={"lateness_us_p99": 31.0 + float(rng.random())},
+        device={"lateness_ns": {"count": 9, "p99": 31_000 + int(rng.integers(1000)), "max": 410_000}},
         seconds={"run": seconds},
     )
 

@@ -9,6 +9,7 @@ import pytest
 from dbdyno.analysis.analyse import analyse
 from dbdyno.report import json as json_report
 from dbdyno.report import markdown, text
+from dbdyno.report.cost import cost_lines
 from dbdyno.store.records import Design, Run, Treatment
 
 HOSTILE = "a|b <script>alert(1)</script> *x* `y` [l](u) \x1b[31m\n# z"
@@ -119,6 +120,17 @@ def test_missing_metrics_are_unknown(run):
 
 
 def test_probes_of_odd_shape_cost_nothing(run):
-    trials = [replace(run.trials[0], probes={"odd": None, "nan": {"cpu_seconds": math.nan}}, device={"late_us": "?"})]
+    trials = [
+        replace(run.trials[0], probes={"odd": None, "nan": {"cpu_percent": math.nan}}, device={"lateness_ns": "?"})
+    ]
     odd = replace(run, trials=trials + run.trials[1:])
     assert text.render(odd, analyse(odd))
+
+
+def test_what_the_tool_cost(run):
+    lines = cost_lines(run)
+    assert lines[0] == "The probes took 0.210 % of one core on the average (block_device 0.120 %, host_cpu 0.0900 %)."
+    assert lines[1].startswith("The emulated disk answered 99 % of its requests at most 31.")
+    assert lines[1].endswith("; 410.0 us the latest single answer).")
+    one = replace(run.trials[0], probes={"host_cpu": {"missed": 2}}, device={})
+    assert cost_lines(replace(run, trials=[one])) == ["The probes could not take 2 samples."]
