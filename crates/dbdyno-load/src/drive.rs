@@ -1,0 +1,278 @@
+//! The event loop: one thread, all connections, one statement under way on each.
+
+use std::os::fd::OwnedFd;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use crate::clock::now_ns;
+use crate::error::Error;
+use crate::measure::{Operation, Recorder};
+use crate::protocol::packet::reply_sequence;
+use crate::protocol::reply::{Reply, ReplyParser};
+use crate::protocol::session::Session;
+use crate::stop::Stop;
+
+/// Bytes read at a time; a larger reply takes several reads.
+const READ_SIZE: usize = 256 << 10;
+
+/// Longest sleep, in nanoseconds: how soon a silent server, a signal or a deadline is noticed.
+const SLEEP_MAX_NS: i64 = 100_000_000;
+
+/// What the clients say.
+pub trait Statements {
+    /// The next statement of `client` as whole packets, either kept or put into `scratch`; `None`
+    /// when it has said all.
+    fn next<'a>(&'a mut self, client: usize, scratch: &'a mut Vec<u8>) -> Option<(Operation, &'a [u8])>;
+}
+
+/// When a run ends other than by the clients having said all.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// No statement starts at or after this time (`CLOCK_MONOTONIC`, ns); those under way finish.
+    pub deadline_ns: Option<u64>,
+    /// The run is given up after more refused statements than this.
+    pub errors_max: u64,
+    /// The run is given up when no connection got a byte for this long, ns.
+    pub stall_ns: u64,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// As planned.
+    Finished,
+    /// Early, for this cause.
+    Aborted(String),
+    /// By a signal.
+    Interrupted,
+}
+
+/// A connection of the loop.
+struct Client {
+    socket: OwnedFd,
+    parser: ReplyParser,
+    /// What waits for a reply.
+    operation: Operation,
+    /// When it was meant to start.
+    start_ns: u64,
+    /// What the socket did not take yet.
+    unsent: Vec<u8>,
+}
+
+/// All connections of a load.
+pub struct Clients {
+    all: Vec<Client>,
+    poll: OwnedFd,
+    place: String,
+}
+
+impl Clients {
+    /// Takes over logged-in sessions.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn new(sessions: Vec<Session>, place: String) -> Result<Self, Error> {
+        let failed = |errno| Error::Failed(format!("cannot watch the connections: {errno}"));
+        let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
+        let mut all = Vec::with_capacity(sessions.len());
+        for (number, session) in sessions.into_iter().enumerate() {
+            let (socket, parser) = session.into_parts();
+            rustix::io::ioctl_fionbio(&socket, true).map_err(failed)?;
+            let data = epoll::EventData::new_u64(number as u64);
+            epoll::add(&poll, &socket, data, epoll::EventFlags::IN).map_err(failed)?;
+            all.push(Client { socket, parser, operation: Operation::Other, start_ns: 0, unsent: Vec::new() });
+        }
+        Ok(Self { all, poll, place })
+    }
+
+    /// Ends all sessions politely.
+    pub fn quit(self) {
+        let packet = crate::protocol::packet::quit();
+        for client in &self.all {
+            let _ = send(&client.socket, &packet, SendFlags::NOSIGNAL);
+        }
+    }
+
+    /// Lets all clients go at once and returns when none has a statement under way, or at once
+    /// when the run is given up.
+    pub fn drive<S: Statements>(
+        &mut self,
+        statements: &mut S,
+        recorder: &mut Recorder<'_>,
+        limits: Limits,
+        stop: &Stop,
+    ) -> End {
+        let mut run = Run {
+            statements,
+            recorder,
+            limits,
+            busy: 0,
+            stopping: false,
+            scratch: Vec::new(),
+            buffer: vec![0; READ_SIZE],
+        };
+        match run.all(self, stop) {
+            Ok(()) if stop.asked() => End::Interrupted,
+            Ok(()) => End::Finished,
+            Err(cause) => End::Aborted(cause),
+        }
+    }
+}
+
+struct Run<'r, 's, S> {
+    statements: &'r mut S,
+    recorder: &'r mut Recorder<'s>,
+    limits: Limits,
+    /// Clients with a statement under way.
+    busy: usize,
+    /// No new statements.
+    stopping: bool,
+    scratch: Vec<u8>,
+    buffer: Vec<u8>,
+}
+
+impl<S: Statements> Run<'_, '_, S> {
+    fn all(&mut self, clients: &mut Clients, stop: &Stop) -> Result<(), String> {
+        let started_ns = now_ns();
+        for number in 0..clients.all.len() {
+            let client = &mut clients.all[number];
+            self.start_next(number, client, &clients.poll, started_ns)
+                .map_err(|errno| lost(number, &clients.place, errno))?;
+        }
+        let mut heard_ns = started_ns;
+        let mut events = Vec::with_capacity(clients.all.len().clamp(1, 1024));
+        while self.busy > 0 {
+            events.clear();
+            match epoll::wait(&clients.poll, spare_capacity(&mut events), Some(&SLEEP)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(format!("cannot wait for the server: {errno}")),
+            }
+            if stop.asked() {
+                self.stopping = true;
+            }
+            if events.is_empty() {
+                let now = now_ns();
+                self.recorder.pass_time(now);
+                if now - heard_ns >= self.limits.stall_ns {
+                    let seconds = (now - heard_ns) / 1_000_000_000;
+                    return Err(format!(
+                        "{} answered no client for {seconds} s: see the server's error log",
+                        clients.place
+                    ));
+                }
+                // A server that hangs must not hold up whoever wants to stop.
+                if self.stopping && stop.asked() {
+                    return Ok(());
+                }
+                continue;
+            }
+            for event in &events {
+                let number = event.data.u64() as usize;
+                let client = &mut clients.all[number];
+                if !client.unsent.is_empty() {
+                    flush(number, client, &clients.poll).map_err(|errno| lost(number, &clients.place, errno))?;
+                }
+                heard_ns = self.receive(number, client, &clients.poll, &clients.place, heard_ns)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what there is for a client; when its reply is complete, counts it and goes on.
+    fn receive(
+        &mut self,
+        number: usize,
+        client: &mut Client,
+        poll: &OwnedFd,
+        place: &str,
+        heard_ns: u64,
+    ) -> Result<u64, String> {
+        let got = match recv(&client.socket, &mut self.buffer[..], RecvFlags::empty()) {
+            Ok((0, _)) => return Err(lost(number, place, Errno::CONNRESET)),
+            Ok((got, _)) => got,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(heard_ns),
+            Err(errno) => return Err(lost(number, place, errno)),
+        };
+        let reply = client.parser.feed(&self.buffer[..got]);
+        let now = now_ns();
+        if let Some(reply) = reply.map_err(|error| format!("client {number}: {error}"))? {
+            self.busy -= 1;
+            self.count(client, &reply, now)?;
+            self.start_next(number, client, poll, now).map_err(|errno| lost(number, place, errno))?;
+        }
+        Ok(now)
+    }
+
+    #[inline]
+    fn count(&mut self, client: &Client, reply: &Reply, now: u64) -> Result<(), String> {
+        let Some(error) = &reply.error else {
+            self.recorder.answered(client.operation, now - client.start_ns, now);
+            return Ok(());
+        };
+        self.recorder.refused(client.operation, error, now);
+        let operation = client.operation.name();
+        if error.ends_session() {
+            return Err(format!("the server ended the session: error {error}"));
+        }
+        if self.recorder.error_count() > self.limits.errors_max {
+            return Err(format!(
+                "more than {} refused statements; the last, {operation}: error {error}",
+                self.limits.errors_max
+            ));
+        }
+        Ok(())
+    }
+
+    /// Sends the client's next statement, whose intended start is `now`.
+    #[inline]
+    fn start_next(&mut self, number: usize, client: &mut Client, poll: &OwnedFd, now: u64) -> Result<(), Errno> {
+        if self.stopping || self.limits.deadline_ns.is_some_and(|end| now >= end) {
+            return Ok(());
+        }
+        let Some((operation, request)) = self.statements.next(number, &mut self.scratch) else {
+            return Ok(());
+        };
+        client.operation = operation;
+        client.start_ns = now;
+        client.parser.expect(reply_sequence(request));
+        self.busy += 1;
+        let sent = match send(&client.socket, request, SendFlags::NOSIGNAL) {
+            Ok(sent) => sent,
+            Err(Errno::AGAIN | Errno::INTR) => 0,
+            Err(errno) => return Err(errno),
+        };
+        if sent < request.len() {
+            client.unsent.extend_from_slice(&request[sent..]);
+            watch(number, client, poll, epoll::EventFlags::IN | epoll::EventFlags::OUT)?;
+        }
+        Ok(())
+    }
+}
+
+const SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: SLEEP_MAX_NS };
+
+/// Sends more of a statement that the socket did not take at once.
+fn flush(number: usize, client: &mut Client, poll: &OwnedFd) -> Result<(), Errno> {
+    match send(&client.socket, &client.unsent, SendFlags::NOSIGNAL) {
+        Ok(sent) => drop(client.unsent.drain(..sent)),
+        Err(Errno::AGAIN | Errno::INTR) => {}
+        Err(errno) => return Err(errno),
+    }
+    if client.unsent.is_empty() {
+        watch(number, client, poll, epoll::EventFlags::IN)?;
+    }
+    Ok(())
+}
+
+fn watch(number: usize, client: &Client, poll: &OwnedFd, flags: epoll::EventFlags) -> Result<(), Errno> {
+    let data = epoll::EventData::new_u64(number as u64);
+    epoll::modify(poll, &client.socket, data, flags)
+}
+
+fn lost(number: usize, place: &str, errno: Errno) -> String {
+    let error = Error::Lost(place.to_owned(), errno);
+    format!("client {number} {error}")
+}

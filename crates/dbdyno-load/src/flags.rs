@@ -1,0 +1,204 @@
+//! Command-line flags from a table, by the rules of MySQL's clients: dashes or underscores, any
+//! unambiguous prefix, `--flag=value` or `--flag value`, `-fvalue` or `-f value`.
+
+use std::ffi::OsString;
+
+use lexopt::{Arg, Parser};
+
+use crate::error::Error;
+
+/// Whether a flag has a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// Never.
+    Nothing,
+    /// Always.
+    Value,
+    /// Only when joined to the flag (`--csv=file`, `-psecret`).
+    Joined,
+}
+
+/// What becomes of a flag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// It counts.
+    Honoured,
+    /// It changes nothing here; the text says why.
+    Ignored(&'static str),
+    /// It cannot be honoured; the text says why and what to do.
+    Refused(&'static str),
+}
+
+/// One flag.
+#[derive(Debug, Clone, Copy)]
+pub struct Flag {
+    /// Long name, with dashes.
+    pub name: &'static str,
+    /// Short name.
+    pub short: Option<char>,
+    /// Whether it has a value.
+    pub takes: Takes,
+    /// What becomes of it.
+    pub used: Use,
+    /// One line of help; empty: not shown.
+    pub help: &'static str,
+}
+
+/// A flag as given, with its value.
+pub type Given = (&'static Flag, Option<String>);
+
+/// Parses `arguments` by `table`; notes on ignored flags are appended to `notes`.
+///
+/// # Errors
+/// Unknown flags with the nearest known one, values missing, too many or not UTF-8, refused flags.
+pub fn parse(
+    table: &'static [Flag],
+    arguments: impl IntoIterator<Item = OsString>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Given>, Error> {
+    let mut parser = Parser::from_args(arguments);
+    let mut given = Vec::new();
+    while let Some(argument) = parser.next().map_err(usage)? {
+        let flag = match argument {
+            Arg::Long(name) => find_long(table, name)?,
+            Arg::Short(name) => find_short(table, name)?,
+            // Its text stays unsaid: after `-p` it may be a password.
+            Arg::Value(_) => {
+                return Err(Error::Usage(
+                    "an argument that belongs to no flag (-p takes its value without a space)".into(),
+                ));
+            }
+        };
+        let value = match flag.takes {
+            Takes::Nothing => None,
+            Takes::Value => Some(parser.value().map_err(usage)?),
+            Takes::Joined => parser.optional_value(),
+        };
+        let value = value.map(OsString::into_string).transpose();
+        let value = value.map_err(|_| Error::Usage(format!("--{}: not UTF-8", flag.name)))?;
+        match flag.used {
+            Use::Honoured => given.push((flag, value)),
+            Use::Ignored(why) => notes.push(format!("--{} is ignored: {why}", flag.name)),
+            Use::Refused(why) => return Err(Error::Usage(format!("--{}: {why}", flag.name))),
+        }
+    }
+    Ok(given)
+}
+
+fn usage(error: lexopt::Error) -> Error {
+    match error {
+        // Says the value, which may be a password.
+        lexopt::Error::UnexpectedValue { option, .. } => Error::Usage(format!("{option} takes no value")),
+        other => Error::Usage(other.to_string()),
+    }
+}
+
+fn find_short(table: &'static [Flag], name: char) -> Result<&'static Flag, Error> {
+    let found = table.iter().find(|flag| flag.short == Some(name));
+    found.ok_or_else(|| Error::Usage(format!("unknown flag -{name}: see --help")))
+}
+
+fn find_long(table: &'static [Flag], name: &str) -> Result<&'static Flag, Error> {
+    let name = name.replace('_', "-");
+    if let Some(flag) = table.iter().find(|flag| flag.name == name) {
+        return Ok(flag);
+    }
+    let mut prefixed = table.iter().filter(|flag| flag.name.starts_with(&name));
+    match (prefixed.next(), prefixed.next()) {
+        (Some(flag), None) => Ok(flag),
+        (Some(one), Some(other)) => {
+            Err(Error::Usage(format!("--{name} is short for --{} and --{}: write one out", one.name, other.name)))
+        }
+        (None, _) => {
+            let names = table.iter().map(|flag| flag.name);
+            let hint =
+                nearest(&name, names).map_or_else(|| "see --help".to_owned(), |near| format!("did you mean --{near}?"));
+            Err(Error::Usage(format!("unknown flag --{name}: {hint}")))
+        }
+    }
+}
+
+/// The candidate that differs least from `text`, if it is near at all.
+pub fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .map(|candidate| (distance(text, candidate), candidate))
+        .filter(|(distance, _)| *distance <= (text.len() / 3).max(2).min(text.len() / 2))
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// Insertions, deletions and replacements between two texts (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// The flags as lines of help.
+pub fn help(table: &[Flag]) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::new();
+    for flag in table.iter().filter(|flag| !flag.help.is_empty()) {
+        let short = flag.short.map_or_else(|| "   ".into(), |name| format!("-{name},"));
+        let value = match flag.takes {
+            Takes::Nothing => "",
+            Takes::Value => "=..",
+            Takes::Joined => "[=..]",
+        };
+        let name = format!("--{}{value}", flag.name);
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {short} {name:<45} {}", flag.help);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn flag(name: &'static str, short: char, takes: Takes) -> Flag {
+        Flag { name, short: Some(short), takes, used: Use::Honoured, help: "x" }
+    }
+
+    static TABLE: [Flag; 4] = [
+        flag("concurrency", 'c', Takes::Value),
+        flag("csv", 'C', Takes::Joined),
+        flag("create-schema", 's', Takes::Value),
+        flag("password", 'p', Takes::Joined),
+    ];
+
+    fn parsed(arguments: &[&str]) -> Result<Vec<(&'static str, Option<String>)>, String> {
+        let arguments = arguments.iter().map(OsString::from);
+        parse(&TABLE, arguments, &mut Vec::new())
+            .map(|given| given.into_iter().map(|(f, v)| (f.name, v)).collect())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_forms_of_mysql_clients() {
+        let value = |name, text: &str| Ok(vec![(name, Some(text.to_owned()))]);
+        assert_eq!(parsed(&["--concurrency=3"]), value("concurrency", "3"));
+        assert_eq!(parsed(&["--conc", "3"]), value("concurrency", "3"));
+        assert_eq!(parsed(&["--create_schema=x"]), value("create-schema", "x"));
+        assert_eq!(parsed(&["-c3"]), value("concurrency", "3"));
+        assert_eq!(parsed(&["-psecret"]), value("password", "secret"));
+        assert_eq!(parsed(&["--csv"]), Ok(vec![("csv", None)]));
+    }
+
+    #[test]
+    fn mistakes_are_explained_and_tell_no_secret() {
+        let said = |arguments: &[&str]| parsed(arguments).unwrap_err();
+        assert!(said(&["--concurency=3"]).contains("did you mean --concurrency?"));
+        assert!(said(&["--c=3"]).contains("write one out"));
+        assert!(said(&["--zzzzzzzzzz"]).contains("see --help"));
+        assert!(!said(&["-p", "secret"]).contains("secret"));
+    }
+}

@@ -1,0 +1,21 @@
+//! Load generator for MySQL and MariaDB servers.
+//!
+//! Data flows one way: flags -> options -> statements -> the event loop ([`drive`]) -> the
+//! recorder ([`measure`]) -> results ([`output`]). Each workload is a verb with a module of its
+//! own ([`slap`]); it says what the clients send and what the server needs before.
+#![allow(clippy::doc_markdown, reason = "products such as MySQL are names, not code")]
+
+pub mod clock;
+pub mod drive;
+pub mod endpoint;
+pub mod error;
+pub mod flags;
+pub mod login;
+pub mod measure;
+pub mod option_file;
+pub mod output;
+pub mod protocol;
+pub mod random;
+pub mod secret;
+pub mod slap;
+pub mod stop;

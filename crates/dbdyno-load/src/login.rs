@@ -1,0 +1,176 @@
+//! The flags every verb has for reaching a server, and what environment and option files add.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::endpoint::{Address, Endpoint, Password, usual_socket};
+use crate::error::Error;
+use crate::flags::{Flag, Takes, Use};
+use crate::option_file::{self, Source};
+use crate::secret;
+
+const PORT: u16 = 3306;
+
+const fn flag(name: &'static str, short: Option<char>, takes: Takes, help: &'static str) -> Flag {
+    Flag { name, short, takes, used: Use::Honoured, help }
+}
+
+/// The flags.
+pub const FLAGS: [Flag; 14] = [
+    flag("host", Some('h'), Takes::Value, "server; localhost means its socket"),
+    flag("port", Some('P'), Takes::Value, "TCP port (3306)"),
+    flag("socket", Some('S'), Takes::Value, "unix socket"),
+    flag("user", Some('u'), Takes::Value, "user name (yours)"),
+    flag("password", Some('p'), Takes::Joined, "password; without a value: ask. Better: MYSQL_PWD or an option file"),
+    flag("password-from-env", None, Takes::Nothing, ""),
+    flag("protocol", None, Takes::Value, "tcp or socket"),
+    flag("init-command", None, Takes::Value, "statement run on each new connection"),
+    flag("connect-timeout", None, Takes::Value, "seconds per connection (10)"),
+    flag("stall-timeout", None, Takes::Value, "seconds without any answer after which the server counts as dead (600)"),
+    flag("no-defaults", None, Takes::Nothing, "read no option files"),
+    flag("defaults-file", None, Takes::Value, "read only this option file"),
+    flag("defaults-extra-file", None, Takes::Value, "read this option file too"),
+    flag("defaults-group-suffix", None, Takes::Value, ""),
+];
+
+/// The flags as given.
+#[derive(Debug, Default)]
+pub struct LoginOptions {
+    values: BTreeMap<&'static str, String>,
+    source: Source,
+    ask_password: bool,
+    password_from_env: bool,
+}
+
+impl LoginOptions {
+    /// Takes a flag if it is one of [`FLAGS`].
+    ///
+    /// # Errors
+    /// Two flags that contradict each other.
+    pub fn take(&mut self, name: &'static str, value: Option<&str>) -> Result<bool, Error> {
+        if !FLAGS.iter().any(|flag| flag.name == name) {
+            return Ok(false);
+        }
+        let path = || PathBuf::from(value.unwrap_or_default());
+        match name {
+            "no-defaults" => self.source = Source::Nothing,
+            "defaults-file" => self.source = Source::Only(path()),
+            "defaults-extra-file" => self.source = Source::Also(path()),
+            "defaults-group-suffix" => {}
+            "password-from-env" => self.password_from_env = true,
+            "password" if value.is_none() => self.ask_password = true,
+            _ => {
+                self.values.insert(name, value.unwrap_or_default().into());
+            }
+        }
+        Ok(true)
+    }
+
+    /// The password given as a flag's value, which must leave the process list.
+    pub fn exposed_password(&self) -> Option<&str> {
+        self.values.get("password").map(String::as_str)
+    }
+
+    /// The endpoint: flags win over the environment's password, over option files, over defaults.
+    ///
+    /// # Errors
+    /// A value that is no number, a protocol that is not one of ours, an option file missing.
+    pub fn endpoint(&self) -> Result<Endpoint, Error> {
+        let file = option_file::read(&self.source)?;
+        let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+        let chosen = |name: &'static str, from_env: Option<String>| {
+            let flag = self.values.get(name).cloned();
+            flag.or_else(|| file.get(name).cloned()).or(from_env)
+        };
+        let password = if self.password_from_env {
+            variable(secret::VARIABLE)
+        } else if self.ask_password {
+            Some(secret::ask()?)
+        } else {
+            chosen("password", variable(secret::VARIABLE))
+        };
+        let port = chosen("port", variable("MYSQL_TCP_PORT"));
+        let port = number("port", port.as_deref())?.unwrap_or(PORT);
+        let host = chosen("host", variable("MYSQL_HOST"));
+        let socket = chosen("socket", variable("MYSQL_UNIX_PORT")).map(PathBuf::from);
+        let local = host.as_deref().is_none_or(|host| host == "localhost");
+        let over_socket = match chosen("protocol", None).map(|name| name.to_ascii_lowercase()) {
+            None => local,
+            Some(name) if name == "tcp" => false,
+            Some(name) if name == "socket" => true,
+            Some(name) => {
+                return Err(Error::Usage(format!("--protocol={name}: use tcp or socket")));
+            }
+        };
+        Ok(Endpoint {
+            address: if over_socket {
+                Address::Socket(socket.unwrap_or_else(usual_socket))
+            } else {
+                Address::Tcp(host.unwrap_or_else(|| "localhost".into()), port)
+            },
+            user: chosen("user", variable("USER")).unwrap_or_else(|| "root".into()),
+            password: Password::new(password.unwrap_or_default()),
+            connect_timeout: self.seconds("connect-timeout", 10)?,
+            stall_timeout: self.seconds("stall-timeout", 600)?,
+            init_command: self.values.get("init-command").cloned(),
+        })
+    }
+
+    fn seconds(&self, name: &'static str, default: u64) -> Result<Duration, Error> {
+        let given = number(name, self.values.get(name).map(String::as_str))?;
+        match given.unwrap_or(default) {
+            0 => Err(Error::Usage(format!("--{name}=0: give at least 1 second"))),
+            seconds => Ok(Duration::from_secs(seconds)),
+        }
+    }
+}
+
+/// A number as a flag's value.
+///
+/// # Errors
+/// It is none, or out of range; names the flag.
+pub fn number<T: std::str::FromStr>(name: &str, text: Option<&str>) -> Result<Option<T>, Error> {
+    let Some(text) = text else {
+        return Ok(None);
+    };
+    text.trim()
+        .parse()
+        .map(Some)
+        .map_err(|_| Error::Usage(format!("--{name}={text}: not a number that is possible here")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(flags: &[(&'static str, Option<&str>)]) -> Result<Endpoint, Error> {
+        let mut options = LoginOptions::default();
+        options.take("no-defaults", None)?;
+        for (name, value) in flags {
+            assert!(options.take(name, *value)?);
+        }
+        options.endpoint()
+    }
+
+    #[test]
+    fn localhost_is_the_socket_unless_tcp_is_asked_for() {
+        let socket = Address::Socket("/x.sock".into());
+        let tcp = |host: &str, port| Address::Tcp(host.into(), port);
+        let address = |flags: &[_]| endpoint(flags).unwrap().address;
+        let s = ("socket", Some("/x.sock"));
+        assert_eq!(address(&[s]), socket);
+        assert_eq!(address(&[s, ("host", Some("localhost"))]), socket);
+        assert_eq!(address(&[s, ("host", Some("db"))]), tcp("db", 3306));
+        assert_eq!(address(&[("protocol", Some("TCP")), ("port", Some("4000"))]), tcp("localhost", 4000));
+    }
+
+    #[test]
+    fn impossible_values_name_their_flag() {
+        let said = |name, value| endpoint(&[(name, Some(value))]).unwrap_err().to_string();
+        assert!(said("port", "70000").contains("--port=70000"));
+        assert!(said("protocol", "pipe").contains("tcp or socket"));
+        assert!(said("connect-timeout", "0").contains("at least 1"));
+    }
+}

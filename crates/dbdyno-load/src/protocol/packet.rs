@@ -1,0 +1,179 @@
+//! Framing: a payload travels as packets of at most 16 MiB - 1, each behind a four-byte header
+//! (three bytes of length, one of sequence).
+
+/// Largest payload of one packet, in bytes; a longer payload is split.
+pub const PAYLOAD_MAX: usize = 0xff_ffff;
+
+/// Bytes in front of each payload.
+pub const HEADER_SIZE: usize = 4;
+
+const COM_QUIT: u8 = 0x01;
+const COM_QUERY: u8 = 0x03;
+
+/// Appends `payload` to `out` as packets numbered from `sequence`.
+///
+/// A payload whose length is a multiple of [`PAYLOAD_MAX`] ends in an empty packet, without which
+/// the receiver would wait for more.
+pub fn encode(sequence: u8, payload: &[u8], out: &mut Vec<u8>) {
+    let mut sequence = sequence;
+    let mut rest = payload;
+    loop {
+        let (piece, tail) = rest.split_at(rest.len().min(PAYLOAD_MAX));
+        out.extend_from_slice(&header(piece.len(), sequence));
+        out.extend_from_slice(piece);
+        if piece.len() < PAYLOAD_MAX {
+            return;
+        }
+        sequence = sequence.wrapping_add(1);
+        rest = tail;
+    }
+}
+
+/// Replaces the content of `out` by the packets of a text query made of `parts`.
+pub fn encode_query(parts: &[&[u8]], out: &mut Vec<u8>) {
+    out.clear();
+    let length = 1 + parts.iter().map(|part| part.len()).sum::<usize>();
+    out.reserve(length + HEADER_SIZE);
+    if length < PAYLOAD_MAX {
+        out.extend_from_slice(&header(length, 0));
+        out.push(COM_QUERY);
+        for part in parts {
+            out.extend_from_slice(part);
+        }
+        return;
+    }
+    let mut payload = Vec::with_capacity(length);
+    payload.push(COM_QUERY);
+    for part in parts {
+        payload.extend_from_slice(part);
+    }
+    encode(0, &payload, out);
+}
+
+/// The packets of the text query `sql`.
+pub fn query(sql: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode_query(&[sql], &mut out);
+    out
+}
+
+/// The packet that ends a session.
+pub fn quit() -> Vec<u8> {
+    let mut out = Vec::new();
+    encode(0, &[COM_QUIT], &mut out);
+    out
+}
+
+/// The sequence number that the reply to `request` (whole encoded packets) starts with.
+pub fn reply_sequence(request: &[u8]) -> u8 {
+    let pieces = request.len() / (PAYLOAD_MAX + HEADER_SIZE) + 1;
+    pieces as u8
+}
+
+fn header(length: usize, sequence: u8) -> [u8; HEADER_SIZE] {
+    let [a, b, c, _] = (length as u32).to_le_bytes();
+    [a, b, c, sequence]
+}
+
+/// Length and sequence of the packet behind `header`.
+pub fn decode_header(header: [u8; HEADER_SIZE]) -> (usize, u8) {
+    let [a, b, c, sequence] = header;
+    (u32::from_le_bytes([a, b, c, 0]) as usize, sequence)
+}
+
+/// Takes a length-encoded integer off the front of `bytes`; `None` if there is no whole one.
+pub fn take_integer(bytes: &mut &[u8]) -> Option<u64> {
+    let (first, rest) = bytes.split_first()?;
+    let width = match first {
+        0..=0xfa => {
+            *bytes = rest;
+            return Some(u64::from(*first));
+        }
+        0xfc => 2,
+        0xfd => 3,
+        0xfe => 8,
+        _ => return None,
+    };
+    let (value, rest) = rest.split_at_checked(width)?;
+    let mut wide = [0; 8];
+    wide[..width].copy_from_slice(value);
+    *bytes = rest;
+    Some(u64::from_le_bytes(wide))
+}
+
+/// Takes a length-encoded string off the front of `bytes`: `Some(None)` is NULL, `None` is garbage.
+pub fn take_string<'a>(bytes: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
+    if bytes.first() == Some(&0xfb) {
+        *bytes = &bytes[1..];
+        return Some(None);
+    }
+    let length = usize::try_from(take_integer(bytes)?).ok()?;
+    let (value, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(Some(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn decode(mut bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        let (mut payload, mut sequences) = (Vec::new(), Vec::new());
+        while let Some((header, rest)) = bytes.split_at_checked(HEADER_SIZE) {
+            let (length, sequence) = decode_header(header.try_into().unwrap());
+            payload.extend_from_slice(&rest[..length]);
+            sequences.push(sequence);
+            bytes = &rest[length..];
+        }
+        assert!(bytes.is_empty());
+        (payload, sequences)
+    }
+
+    #[test]
+    fn a_payload_around_the_limit_is_split_and_ends_short() {
+        for (length, pieces) in
+            [(0, 1), (PAYLOAD_MAX - 1, 1), (PAYLOAD_MAX, 2), (PAYLOAD_MAX + 1, 2), (2 * PAYLOAD_MAX, 3)]
+        {
+            let sent = vec![7; length];
+            let mut out = Vec::new();
+            encode(0, &sent, &mut out);
+            let (payload, sequences) = decode(&out);
+            assert_eq!(payload, sent);
+            assert_eq!(sequences, (0..pieces).collect::<Vec<u8>>());
+            assert_eq!(reply_sequence(&out), pieces);
+        }
+    }
+
+    #[test]
+    fn a_query_of_parts_is_the_query_of_their_sum() {
+        let mut parts = Vec::new();
+        encode_query(&[b"SELECT ", b"1"], &mut parts);
+        assert_eq!(parts, query(b"SELECT 1"));
+        assert_eq!(parts, b"\x09\0\0\0\x03SELECT 1");
+        let long = vec![b'x'; PAYLOAD_MAX + 5];
+        let (payload, _) = decode(&query(&long));
+        assert_eq!(payload[1..], long);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_decodes(payload: Vec<u8>, sequence: u8) {
+            let mut out = Vec::new();
+            encode(sequence, &payload, &mut out);
+            prop_assert_eq!(decode(&out), (payload, vec![sequence]));
+        }
+
+        #[test]
+        fn garbage_has_no_integer_or_a_shorter_rest(bytes: Vec<u8>) {
+            let mut rest = bytes.as_slice();
+            if take_integer(&mut rest).is_some() {
+                prop_assert!(rest.len() < bytes.len());
+            }
+            let mut rest = bytes.as_slice();
+            if take_string(&mut rest).is_some() {
+                prop_assert!(rest.len() < bytes.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! The reply to one statement, parsed as it arrives and only as far as needed.
+//!
+//! The parser keeps at most [`HEAD_MAX`] bytes of a packet, so a server can make it neither
+//! buffer a large result nor trust a length it claims.
+
+use super::packet::{HEADER_SIZE, PAYLOAD_MAX, decode_header, take_integer};
+
+/// Bytes kept of a packet that arrives in pieces; only an error message can be longer, and is cut.
+const HEAD_MAX: usize = 1024;
+
+const OK: u8 = 0x00;
+const LOCAL_INFILE: u8 = 0xfb;
+const END: u8 = 0xfe;
+const ERROR: u8 = 0xff;
+
+/// The server allows 4,096 columns; more than this is garbage.
+const COLUMNS_MAX: u64 = 65_535;
+
+const STATUS_MORE_RESULTS: u16 = 0x0008;
+
+/// An error packet.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{code} ({sqlstate}): {message}")]
+pub struct ServerError {
+    /// The server's error code.
+    pub code: u16,
+    /// Five characters; `HY000` if the server sent none.
+    pub sqlstate: String,
+    /// The server's text without control characters.
+    pub message: String,
+}
+
+impl ServerError {
+    /// Parses the payload of an error packet, marker included.
+    pub fn parse(payload: &[u8]) -> Option<Self> {
+        let [ERROR, low, high, rest @ ..] = payload else {
+            return None;
+        };
+        let (sqlstate, message) = match rest {
+            [b'#', rest @ ..] => rest.split_at_checked(5)?,
+            message => (&b"HY000"[..], message),
+        };
+        Some(Self {
+            code: u16::from_le_bytes([*low, *high]),
+            sqlstate: printable(sqlstate),
+            message: printable(message),
+        })
+    }
+
+    /// Whether the server ends the session (or itself) with this error.
+    pub fn ends_session(&self) -> bool {
+        const SERVER_SHUTDOWN: u16 = 1053;
+        const CONNECTION_KILLED: u16 = 1927;
+        const DISCONNECTED_BY_SERVER: u16 = 4031;
+        matches!(self.code, SERVER_SHUTDOWN | CONNECTION_KILLED | DISCONNECTED_BY_SERVER)
+    }
+}
+
+/// Text from a server, safe to print on a terminal.
+pub fn printable(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Bytes that are not the protocol.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the server broke the protocol: {0}")]
+pub struct ProtocolError(pub &'static str);
+
+/// A whole reply.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reply {
+    /// Rows over all result sets.
+    pub rows: u64,
+    /// The error that ended the reply.
+    pub error: Option<ServerError>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    First,
+    Columns(u64),
+    EndOfColumns,
+    Rows,
+}
+
+/// Parses one reply at a time.
+#[derive(Debug)]
+pub struct ReplyParser {
+    deprecate_eof: bool,
+    state: State,
+    sequence: u8,
+    rows: u64,
+    /// The packet before was of the largest size: this one continues it.
+    continued: bool,
+    header: [u8; HEADER_SIZE],
+    header_filled: usize,
+    head: Vec<u8>,
+    missing: usize,
+}
+
+impl ReplyParser {
+    /// `deprecate_eof`: whether that capability was negotiated.
+    pub fn new(deprecate_eof: bool) -> Self {
+        Self {
+            deprecate_eof,
+            state: State::First,
+            sequence: 1,
+            rows: 0,
+            continued: false,
+            header: [0; HEADER_SIZE],
+            header_filled: 0,
+            head: Vec::new(),
+            missing: 0,
+        }
+    }
+
+    /// Makes ready for a reply whose first packet is numbered `sequence`.
+    pub fn expect(&mut self, sequence: u8) {
+        self.state = State::First;
+        self.sequence = sequence;
+        self.rows = 0;
+        self.continued = false;
+        self.header_filled = 0;
+        self.missing = 0;
+    }
+
+    /// Rows seen so far of the reply under way.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Consumes `bytes`; `Some` when they complete the reply.
+    ///
+    /// # Errors
+    /// What is not the protocol, and bytes after the end of the reply.
+    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Option<Reply>, ProtocolError> {
+        while !bytes.is_empty() {
+            let done = match whole_packet(bytes).filter(|_| self.header_filled == 0) {
+                Some((sequence, payload, rest)) => {
+                    bytes = rest;
+                    self.packet(payload, payload.len(), sequence)?
+                }
+                None => self.piece(&mut bytes)?,
+            };
+            if let Some(reply) = done {
+                if !bytes.is_empty() {
+                    return Err(ProtocolError("bytes after the end of a reply"));
+                }
+                return Ok(Some(reply));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes what there is of a packet that is not there as a whole.
+    fn piece(&mut self, bytes: &mut &[u8]) -> Result<Option<Reply>, ProtocolError> {
+        while self.header_filled < HEADER_SIZE {
+            let Some((first, rest)) = bytes.split_first() else {
+                return Ok(None);
+            };
+            self.header[self.header_filled] = *first;
+            self.header_filled += 1;
+            *bytes = rest;
+            if self.header_filled == HEADER_SIZE {
+                self.missing = decode_header(self.header).0;
+                self.head.clear();
+            }
+        }
+        let (piece, rest) = bytes.split_at(bytes.len().min(self.missing));
+        let kept = piece.len().min(HEAD_MAX - self.head.len());
+        self.head.extend_from_slice(&piece[..kept]);
+        self.missing -= piece.len();
+        *bytes = rest;
+        if self.missing > 0 {
+            return Ok(None);
+        }
+        self.header_filled = 0;
+        let (length, sequence) = decode_header(self.header);
+        let head = std::mem::take(&mut self.head);
+        let done = self.packet(&head, length, sequence);
+        self.head = head;
+        done
+    }
+
+    /// Handles one packet of `length` bytes that starts with `head`.
+    #[inline]
+    fn packet(&mut self, head: &[u8], length: usize, sequence: u8) -> Result<Option<Reply>, ProtocolError> {
+        let first = head.first().copied();
+        let continues = std::mem::replace(&mut self.continued, length == PAYLOAD_MAX);
+        // An error that announces a disconnect is numbered on its own.
+        if sequence != self.sequence && (continues || first != Some(ERROR)) {
+            return Err(ProtocolError("a packet out of sequence"));
+        }
+        self.sequence = sequence.wrapping_add(1);
+        if continues {
+            return Ok(None);
+        }
+        let Some(first) = first else {
+            return Err(ProtocolError("an empty packet"));
+        };
+        if first == ERROR {
+            let error = ServerError::parse(head).ok_or(ProtocolError("an error packet cut short"))?;
+            return Ok(Some(self.finish(Some(error))));
+        }
+        match self.state {
+            State::First => self.first_packet(first, head),
+            State::Columns(left) => {
+                self.state = match left {
+                    2.. => State::Columns(left - 1),
+                    _ if self.deprecate_eof => State::Rows,
+                    _ => State::EndOfColumns,
+                };
+                Ok(None)
+            }
+            State::EndOfColumns if first == END && length < 9 => {
+                self.state = State::Rows;
+                Ok(None)
+            }
+            State::EndOfColumns => Err(ProtocolError("columns without an end")),
+            State::Rows if first == END && length < self.end_size() => self.end(head),
+            State::Rows => {
+                self.rows += 1;
+                Ok(None)
+            }
+        }
+    }
+
+    /// A row can start like an end packet, but is then at least this long.
+    fn end_size(&self) -> usize {
+        if self.deprecate_eof { PAYLOAD_MAX } else { 9 }
+    }
+
+    fn first_packet(&mut self, first: u8, head: &[u8]) -> Result<Option<Reply>, ProtocolError> {
+        match first {
+            OK => self.after_result(ok_status(head)),
+            LOCAL_INFILE => Err(ProtocolError("it asks for a local file")),
+            _ => {
+                let columns = take_integer(&mut &*head).filter(|n| (1..=COLUMNS_MAX).contains(n));
+                let columns = columns.ok_or(ProtocolError("an impossible number of columns"))?;
+                self.state = State::Columns(columns);
+                Ok(None)
+            }
+        }
+    }
+
+    fn end(&mut self, head: &[u8]) -> Result<Option<Reply>, ProtocolError> {
+        let status = if self.deprecate_eof { ok_status(head) } else { eof_status(head) };
+        self.after_result(status)
+    }
+
+    fn after_result(&mut self, status: Option<u16>) -> Result<Option<Reply>, ProtocolError> {
+        let status = status.ok_or(ProtocolError("a status packet cut short"))?;
+        if status & STATUS_MORE_RESULTS != 0 {
+            self.state = State::First;
+            return Ok(None);
+        }
+        Ok(Some(self.finish(None)))
+    }
+
+    fn finish(&mut self, error: Option<ServerError>) -> Reply {
+        Reply { rows: self.rows, error }
+    }
+}
+
+/// The first packet of `bytes` if it is there as a whole: sequence, payload, what follows.
+#[inline]
+fn whole_packet(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (header, rest) = bytes.split_first_chunk::<HEADER_SIZE>()?;
+    let (length, sequence) = decode_header(*header);
+    let (payload, rest) = rest.split_at_checked(length)?;
+    Some((sequence, payload, rest))
+}
+
+/// Status flags of an OK packet: marker, affected rows, insert id, status.
+fn ok_status(head: &[u8]) -> Option<u16> {
+    let mut rest = head.get(1..)?;
+    take_integer(&mut rest)?;
+    take_integer(&mut rest)?;
+    Some(u16::from_le_bytes(*rest.first_chunk()?))
+}
+
+/// Status flags of an EOF packet: marker, warnings, status. An older server may send none.
+fn eof_status(head: &[u8]) -> Option<u16> {
+    match head {
+        [_, _, _, low, high, ..] => Some(u16::from_le_bytes([*low, *high])),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "reply_tests.rs"]
+mod tests;

@@ -1,0 +1,419 @@
+//! The command line of `slap` as one checked value.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::flags::{self, Given, nearest};
+use crate::login::{LoginOptions, number};
+use crate::secret;
+
+use super::flags::TABLE;
+use super::list::PerClient;
+use super::sql::{Columns, Key, Load, Shape};
+
+/// Which part of the work is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// All of it, as mysqlslap.
+    All,
+    /// Make schema, table and rows, and leave them.
+    Prepare,
+    /// Only the load, on what is there.
+    Run,
+    /// Drop what prepare made.
+    Cleanup,
+}
+
+/// What the clients say.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// Generated SQL.
+    Generated {
+        /// The load type.
+        load: Load,
+        /// The table.
+        shape: Shape,
+        /// Distinct statements less one.
+        unique_queries: u64,
+        /// Distinct initial rows.
+        unique_rows: u64,
+        /// Initial rows.
+        rows: u64,
+    },
+    /// The user's.
+    Given {
+        /// Statements that make the tables.
+        create: Vec<String>,
+        /// Statements of the load.
+        query: Vec<String>,
+    },
+}
+
+/// Where mysqlslap's CSV line goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Csv {
+    /// Nowhere.
+    No,
+    /// Instead of the report.
+    Terminal,
+    /// Appended to a file.
+    File(PathBuf),
+}
+
+/// How long a run lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// Queries of all clients together.
+    Queries(u64),
+    /// Queries of each client.
+    PerClient(u64),
+    /// Once through the list.
+    Once,
+    /// By time.
+    Time(Duration),
+}
+
+/// All options.
+#[derive(Debug, Clone)]
+#[allow(missing_docs, clippy::struct_excessive_bools)]
+pub struct Options {
+    pub endpoint: Endpoint,
+    pub source: Source,
+    pub schema: String,
+    pub phase: Phase,
+    pub concurrency: Vec<usize>,
+    pub iterations: u32,
+    /// Empty: the server's default.
+    pub engines: Vec<String>,
+    pub bound: Bound,
+    pub commit_every: Option<u64>,
+    pub pre_query: Vec<String>,
+    pub post_query: Vec<String>,
+    pub warmup: Duration,
+    pub interval: Duration,
+    pub seed: u64,
+    pub errors_max: u64,
+    pub no_drop: bool,
+    pub force: bool,
+    pub only_print: bool,
+    pub silent: bool,
+    pub verbose: bool,
+    pub csv: Csv,
+    pub json: Option<PathBuf>,
+    pub series: Option<PathBuf>,
+    pub hlog: Option<PathBuf>,
+}
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum Request {
+    /// The help text.
+    Help,
+    /// The version.
+    Version,
+    /// A load.
+    Load(Box<Options>),
+}
+
+/// Reads the command line; notes on what is ignored go to `notes`.
+///
+/// A password on it makes the process start over without.
+///
+/// # Errors
+/// Anything wrong with it.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>, notes: &mut Vec<String>) -> Result<Request, Error> {
+    let given = flags::parse(&TABLE, arguments, notes)?;
+    let has = |name: &str| given.iter().any(|(flag, _)| flag.name == name);
+    if has("help") {
+        return Ok(Request::Help);
+    }
+    if has("version") {
+        return Ok(Request::Version);
+    }
+    let mut login = LoginOptions::default();
+    let mut own = Vec::new();
+    for (flag, value) in &given {
+        if !login.take(flag.name, value.as_deref())? {
+            own.push((flag.name, value.as_deref()));
+        }
+    }
+    if let Some(password) = login.exposed_password() {
+        return Err(secret::restart_without(password, without_password(&given)));
+    }
+    let options = options(&Values(own), &login)?;
+    Ok(Request::Load(Box::new(options)))
+}
+
+/// The command line again, without the password.
+fn without_password(given: &[Given]) -> Vec<OsString> {
+    let mut arguments = vec!["slap".into(), "--password-from-env".into()];
+    for (flag, value) in given.iter().filter(|(flag, _)| flag.name != "password") {
+        arguments.push(match value {
+            Some(value) => format!("--{}={value}", flag.name).into(),
+            None => format!("--{}", flag.name).into(),
+        });
+    }
+    arguments
+}
+
+/// The verb's own flags; the last of a name counts.
+struct Values<'a>(Vec<(&'static str, Option<&'a str>)>);
+
+impl Values<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(given, _)| *given == name)
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().rev().find(|(given, _)| *given == name);
+        found.and_then(|(_, value)| *value)
+    }
+
+    fn number<T: std::str::FromStr>(&self, name: &str, default: T) -> Result<T, Error> {
+        Ok(number(name, self.text(name))?.unwrap_or(default))
+    }
+
+    /// A number of at least one.
+    fn positive(&self, name: &str, default: u64) -> Result<u64, Error> {
+        match self.number(name, default)? {
+            0 => Err(Error::Usage(format!("--{name}=0: give at least 1"))),
+            number => Ok(number),
+        }
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.text(name).map(PathBuf::from)
+    }
+
+    /// One of some names.
+    fn choice<T: Copy>(&self, name: &str, all: &[(&str, T)], default: T) -> Result<T, Error> {
+        let Some(text) = self.text(name) else {
+            return Ok(default);
+        };
+        if let Some((_, found)) = all.iter().find(|(known, _)| *known == text) {
+            return Ok(*found);
+        }
+        let names: Vec<&str> = all.iter().map(|(known, _)| *known).collect();
+        let hint =
+            nearest(text, names.iter().copied()).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        Err(Error::Usage(format!("--{name}={text}: use one of {}{hint}", names.join(", "))))
+    }
+
+    /// `3` or `3:1`, the latter with an index on each column.
+    fn columns(&self, name: &str) -> Result<Columns, Error> {
+        const COUNT_MAX: u32 = 1000;
+        let text = self.text(name).unwrap_or("1");
+        let (count, indexed) = text.split_once(':').unwrap_or((text, "0"));
+        let count = number(name, Some(count))?.unwrap_or(1);
+        let indexed = number::<u32>(name, Some(indexed))?.unwrap_or(0) > 0;
+        if count > COUNT_MAX {
+            return Err(Error::Usage(format!("--{name}={text}: at most {COUNT_MAX} columns")));
+        }
+        Ok(Columns { count, indexed })
+    }
+
+    /// Statements given as such or as the name of a file, split at the delimiter.
+    fn statements(&self, name: &str) -> Result<Vec<String>, Error> {
+        let Some(text) = self.text(name) else {
+            return Ok(Vec::new());
+        };
+        let path = Path::new(text);
+        let text = if path.is_file() {
+            std::fs::read_to_string(path).map_err(|error| Error::File(path.into(), error))?
+        } else {
+            text.to_owned()
+        };
+        let delimiter = self.text("delimiter").unwrap_or("\n").replace("\\n", "\n");
+        if delimiter.is_empty() {
+            return Err(Error::Usage("--delimiter= is empty".into()));
+        }
+        let pieces = text.split(delimiter.as_str()).map(str::trim);
+        Ok(pieces.filter(|piece| !piece.is_empty()).map(str::to_owned).collect())
+    }
+}
+
+fn options(values: &Values<'_>, login: &LoginOptions) -> Result<Options, Error> {
+    let phases = [("all", Phase::All), ("prepare", Phase::Prepare), ("run", Phase::Run), ("cleanup", Phase::Cleanup)];
+    let milliseconds = |name, default| values.number(name, default).map(Duration::from_millis);
+    let options = Options {
+        endpoint: login.endpoint()?,
+        phase: values.choice("phase", &phases, Phase::All)?,
+        source: source(values)?,
+        schema: values.text("create-schema").unwrap_or("mysqlslap").into(),
+        concurrency: concurrency(values)?,
+        iterations: values.positive("iterations", 1)?.try_into().unwrap_or(u32::MAX),
+        engines: engines(values)?,
+        bound: bound(values)?,
+        commit_every: match values.number("commit", 0)? {
+            0 => None,
+            every => Some(every),
+        },
+        pre_query: values.statements("pre-query")?,
+        post_query: values.statements("post-query")?,
+        warmup: milliseconds("warmup", 0)?,
+        interval: Duration::from_millis(values.positive("interval", 1000)?),
+        seed: values.number("seed", 1)?,
+        errors_max: values.number("max-errors", 0)?,
+        no_drop: values.has("no-drop"),
+        force: values.has("force"),
+        only_print: values.has("only-print"),
+        silent: values.has("silent"),
+        verbose: values.has("verbose"),
+        csv: match (values.has("csv"), values.path("csv")) {
+            (_, Some(path)) => Csv::File(path),
+            (true, None) => Csv::Terminal,
+            (false, None) => Csv::No,
+        },
+        json: values.path("json"),
+        series: values.path("series"),
+        hlog: values.path("hlog"),
+    };
+    check(&options)?;
+    Ok(options)
+}
+
+fn source(values: &Values<'_>) -> Result<Source, Error> {
+    if !values.has("auto-generate-sql") {
+        let query = values.statements("query")?;
+        if query.is_empty() && values.text("phase") != Some("cleanup") {
+            return Err(Error::Usage("nothing to run: give -a (--auto-generate-sql) or --query".into()));
+        }
+        return Ok(Source::Given { create: values.statements("create")?, query });
+    }
+    if values.has("query") || values.has("create") {
+        return Err(Error::Usage(
+            "--auto-generate-sql makes its own table and statements: leave out --query and \
+             --create, or --auto-generate-sql"
+                .into(),
+        ));
+    }
+    let key = match (values.has("auto-generate-sql-add-autoincrement"), values.has("auto-generate-sql-guid-primary")) {
+        (false, false) => Key::None,
+        (true, false) => Key::Serial,
+        (false, true) => Key::Guid,
+        (true, true) => {
+            return Err(Error::Usage(
+                "--auto-generate-sql-add-autoincrement and --auto-generate-sql-guid-primary: \
+                 choose one"
+                    .into(),
+            ));
+        }
+    };
+    let shape = Shape {
+        key,
+        secondary: values.number("auto-generate-sql-secondary-indexes", 0)?,
+        integers: values.columns("number-int-cols")?,
+        strings: values.columns("number-char-cols")?,
+    };
+    let loads = Load::ALL.map(|load| (load.name(), load));
+    let load = values.choice("auto-generate-sql-load-type", &loads, Load::Mixed)?;
+    if load == Load::Key && key == Key::None {
+        return Err(Error::Usage(
+            "the key load needs a key: add --auto-generate-sql-add-autoincrement or \
+             --auto-generate-sql-guid-primary"
+                .into(),
+        ));
+    }
+    if shape.integers.count + shape.strings.count == 0 {
+        return Err(Error::Usage("a table without columns: raise --number-int-cols or --number-char-cols".into()));
+    }
+    Ok(Source::Generated {
+        load,
+        shape,
+        unique_queries: values.positive("auto-generate-sql-unique-query-number", 10)?,
+        unique_rows: values.positive("auto-generate-sql-unique-write-number", 10)?,
+        rows: values.positive("auto-generate-sql-write-number", 100)? - 1,
+    })
+}
+
+fn concurrency(values: &Values<'_>) -> Result<Vec<usize>, Error> {
+    const CLIENTS_MAX: usize = 100_000;
+    let text = values.text("concurrency").unwrap_or("1");
+    text.split(',')
+        .map(|clients| match number("concurrency", Some(clients))? {
+            Some(clients @ 1..=CLIENTS_MAX) => Ok(clients),
+            _ => Err(Error::Usage(format!("--concurrency={text}: 1 to {CLIENTS_MAX} clients"))),
+        })
+        .collect()
+}
+
+fn engines(values: &Values<'_>) -> Result<Vec<String>, Error> {
+    let text = values.text("engine").unwrap_or_default();
+    let engines = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    engines
+        .map(|name| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            if name.chars().all(plain) {
+                Ok(name.to_owned())
+            } else {
+                Err(Error::Usage(format!("--engine={name}: not the name of an engine")))
+            }
+        })
+        .collect()
+}
+
+fn bound(values: &Values<'_>) -> Result<Bound, Error> {
+    let queries = "number-of-queries";
+    let each = "auto-generate-sql-execute-number";
+    let given = [queries, each, "duration"].map(|name| values.has(name));
+    match given {
+        [false, false, false] => Ok(Bound::Once),
+        [true, false, false] => Ok(Bound::Queries(values.positive(queries, 1)?)),
+        [false, true, false] => Ok(Bound::PerClient(values.positive(each, 1)?)),
+        [false, false, true] => Ok(Bound::Time(Duration::from_millis(values.positive("duration", 1)?))),
+        _ => Err(Error::Usage(format!("--{queries}, --{each} and --duration each bound the run: give one"))),
+    }
+}
+
+fn check(options: &Options) -> Result<(), Error> {
+    const SYSTEM: [&str; 4] = ["mysql", "information_schema", "performance_schema", "sys"];
+    let schema = &options.schema;
+    if schema.is_empty() || schema.chars().any(char::is_control) {
+        return Err(Error::Usage("--create-schema: not the name of a schema".into()));
+    }
+    if SYSTEM.contains(&schema.to_ascii_lowercase().as_str()) {
+        return Err(Error::Usage(format!("--create-schema={schema} belongs to the server")));
+    }
+    let prepares_once = matches!(options.phase, Phase::Prepare | Phase::Run);
+    if prepares_once && options.engines.len() > 1 {
+        return Err(Error::Usage("--phase=prepare and --phase=run work on one table: give one --engine".into()));
+    }
+    if let Bound::Queries(queries) = options.bound {
+        let most = options.concurrency.iter().copied().max().unwrap_or(1);
+        if queries < most as u64 {
+            return Err(Error::Usage(format!("--number-of-queries={queries} leaves none for some of {most} clients")));
+        }
+    }
+    Ok(())
+}
+
+impl Options {
+    /// What each of `clients` says, given a list of `length` statements, and how many queries
+    /// the even split leaves out.
+    pub fn per_client(&self, clients: usize, length: usize) -> (PerClient, u64) {
+        let clients = clients as u64;
+        let (queries, dropped) = match self.bound {
+            Bound::Queries(all) => (Some(all / clients), all % clients),
+            Bound::PerClient(each) => (Some(each), 0),
+            Bound::Once => (Some(length as u64), 0),
+            Bound::Time(_) => (None, 0),
+        };
+        let per_client = PerClient { queries, commit_every: self.commit_every };
+        (per_client, dropped)
+    }
+
+    /// Name of the load in every output.
+    pub fn load_name(&self) -> &'static str {
+        match &self.source {
+            Source::Generated { load, .. } => load.name(),
+            Source::Given { .. } => "query",
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "options_tests.rs"]
+mod tests;

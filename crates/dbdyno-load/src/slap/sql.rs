@@ -1,0 +1,213 @@
+//! The tables and statements of mysqlslap's auto-generated SQL.
+
+use crate::measure::Operation;
+use crate::random::Random;
+
+/// The generated table.
+pub const TABLE: &str = "t1";
+
+/// What keeps a schema of ours apart from anybody else's.
+pub const TABLE_COMMENT: &str = "dbdyno slap";
+
+/// Characters of a generated string.
+const STRING_LENGTH: usize = 126;
+
+/// mysqlslap's alphabet: it lacks U and V.
+const ALPHABET: &[u8; 60] = b"0123456789ABCDEFGHIJKLMNOPQRSTWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// What the clients do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Load {
+    /// Whole-table SELECTs.
+    Read,
+    /// SELECTs by key.
+    Key,
+    /// INSERTs.
+    Write,
+    /// UPDATEs, by key if there is one.
+    Update,
+    /// INSERT, SELECT in turn.
+    Mixed,
+}
+
+impl Load {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Read, Self::Key, Self::Write, Self::Update, Self::Mixed];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Key => "key",
+            Self::Write => "write",
+            Self::Update => "update",
+            Self::Mixed => "mixed",
+        }
+    }
+}
+
+/// Columns of one type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Columns {
+    /// How many.
+    pub count: u32,
+    /// Whether each has an index.
+    pub indexed: bool,
+}
+
+/// What identifies a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// Nothing.
+    None,
+    /// `id serial`, which is unique, not primary.
+    Serial,
+    /// `id varchar(36) primary key`, a UUID.
+    Guid,
+}
+
+/// Shape of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// What identifies a row.
+    pub key: Key,
+    /// Unique UUID columns.
+    pub secondary: u32,
+    /// Integers.
+    pub integers: Columns,
+    /// Strings.
+    pub strings: Columns,
+}
+
+/// A statement of the list that all clients walk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// Its kind.
+    pub operation: Operation,
+    /// Its text; if `keyed`, up to the key, which is followed by a quote.
+    pub text: String,
+    /// Whether it ends in a key chosen for each execution.
+    pub keyed: bool,
+}
+
+impl Shape {
+    /// Names of the columns that statements read and set, which leaves out keys.
+    fn payload_columns(&self) -> impl Iterator<Item = String> + use<> {
+        let strings = (1..=self.strings.count).map(|n| format!("charcol{n}"));
+        (1..=self.integers.count).map(|n| format!("intcol{n}")).chain(strings)
+    }
+
+    /// Names of all columns, in order.
+    pub fn columns(&self) -> Vec<String> {
+        let id = (self.key != Key::None).then(|| "id".to_owned());
+        let secondary = (0..self.secondary).map(|n| format!("id{n}"));
+        id.into_iter().chain(secondary).chain(self.payload_columns()).collect()
+    }
+
+    /// CREATE TABLE. The comment is ours; mysqlslap has none.
+    pub fn create_table(&self, engine: Option<&str>) -> String {
+        let mut columns = Vec::new();
+        match self.key {
+            Key::None => {}
+            Key::Serial => columns.push("id serial".to_owned()),
+            Key::Guid => columns.push("id varchar(36) primary key".to_owned()),
+        }
+        columns.extend((0..self.secondary).map(|n| format!("id{n} varchar(36) unique key")));
+        let mut payload = |name: &str, kind: &str, these: Columns| {
+            for n in 1..=these.count {
+                columns.push(format!("{name}{n} {kind}"));
+                if these.indexed {
+                    columns.push(format!("INDEX({name}{n})"));
+                }
+            }
+        };
+        payload("intcol", "INT(32)", self.integers);
+        payload("charcol", "VARCHAR(128)", self.strings);
+        let engine = engine.map_or_else(String::new, |name| format!(" Engine = {name}"));
+        format!("CREATE TABLE `{TABLE}` ({}){engine} COMMENT = '{TABLE_COMMENT}'", columns.join(","))
+    }
+
+    /// One row in parentheses, as INSERT takes it.
+    pub fn row(&self, random: &mut Random) -> String {
+        let key = match self.key {
+            Key::None => None,
+            Key::Serial => Some("NULL".to_owned()),
+            Key::Guid => Some("uuid()".to_owned()),
+        };
+        let secondary = (0..self.secondary).map(|_| "uuid()".to_owned());
+        let values: Vec<String> = key.into_iter().chain(secondary).chain(self.values(random)).collect();
+        format!("({})", values.join(","))
+    }
+
+    /// Literals for the payload columns.
+    fn values(&self, random: &mut Random) -> Vec<String> {
+        let mut values = Vec::new();
+        for _ in 0..self.integers.count {
+            values.push(random.integer().to_string());
+        }
+        for _ in 0..self.strings.count {
+            values.push(format!("'{}'", string(random)));
+        }
+        values
+    }
+
+    fn insert(&self, random: &mut Random) -> Statement {
+        Statement {
+            operation: Operation::Insert,
+            text: format!("INSERT INTO {TABLE} VALUES {}", self.row(random)),
+            keyed: false,
+        }
+    }
+
+    fn select(&self, keyed: bool) -> Statement {
+        let columns: Vec<String> = self.payload_columns().collect();
+        // Two spaces, as mysqlslap.
+        let filter = if keyed { " WHERE id =  '" } else { "" };
+        Statement {
+            operation: Operation::Select,
+            text: format!("SELECT {} FROM {TABLE}{filter}", columns.join(",")),
+            keyed,
+        }
+    }
+
+    fn update(&self, random: &mut Random) -> Statement {
+        let keyed = self.key != Key::None;
+        let values = self.values(random);
+        let pairs: Vec<String> =
+            self.payload_columns().zip(values).map(|(column, value)| format!("{column} = {value}")).collect();
+        let filter = if keyed { " WHERE id =  '" } else { "" };
+        Statement {
+            operation: Operation::Update,
+            text: format!("UPDATE {TABLE} SET {}{filter}", pairs.join(",")),
+            keyed,
+        }
+    }
+
+    /// The list of `unique` + 1 statements that every client walks from its top.
+    pub fn statements(&self, load: Load, unique: u64, random: &mut Random) -> Vec<Statement> {
+        (0..=unique)
+            .map(|number| match load {
+                Load::Read => self.select(false),
+                Load::Key => self.select(true),
+                Load::Write => self.insert(random),
+                Load::Update => self.update(random),
+                Load::Mixed if number % 2 == 0 => self.insert(random),
+                Load::Mixed => self.select(self.key != Key::None),
+            })
+            .collect()
+    }
+
+    /// The distinct rows that the table is filled with, over and over.
+    pub fn initial_rows(&self, unique: u64, random: &mut Random) -> Vec<String> {
+        (0..unique).map(|_| self.row(random)).collect()
+    }
+}
+
+fn string(random: &mut Random) -> String {
+    let pick = |_| char::from(ALPHABET[random.below(ALPHABET.len() as u64) as usize]);
+    (0..STRING_LENGTH).map(pick).collect()
+}
+
+#[cfg(test)]
+#[path = "sql_tests.rs"]
+mod tests;

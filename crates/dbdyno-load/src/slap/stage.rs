@@ -1,0 +1,224 @@
+//! The schema a load runs on: made before, dropped after, and never somebody else's.
+
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::protocol::session::Session;
+use crate::random::Random;
+use crate::stop::Stop;
+
+use super::options::{Options, Source};
+use super::sql::{Load, TABLE, TABLE_COMMENT};
+
+/// Rows per INSERT and bytes per statement while the table is filled; any server takes these.
+const ROWS_MAX: usize = 250;
+const BYTES_MAX: usize = 512 << 10;
+
+/// A name as SQL quotes it.
+pub fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+/// Whether there is such a schema, and whether it holds nothing but a table of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    Ours,
+    Foreign,
+}
+
+/// The schema of a load, over the control connection.
+pub struct Stage<'a> {
+    options: &'a Options,
+    /// The control connection.
+    pub session: Session,
+    /// This invocation made the schema, so it may drop it.
+    made: bool,
+}
+
+impl<'a> Stage<'a> {
+    /// Connects.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    pub fn connect(options: &'a Options, stop: &Stop) -> Result<Self, Error> {
+        Ok(Self { options, session: Session::connect(&options.endpoint, None, stop)?, made: false })
+    }
+
+    fn found(&mut self) -> Result<Found, Error> {
+        let name = literal(&self.options.schema);
+        let schemas =
+            self.session.query(&format!("SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = {name}"))?;
+        if schemas.is_empty() {
+            return Ok(Found::Nothing);
+        }
+        let tables = self.session.query(&format!(
+            "SELECT TABLE_NAME, TABLE_COMMENT FROM information_schema.TABLES \
+             WHERE TABLE_SCHEMA = {name}"
+        ))?;
+        let ours = [Some(TABLE.to_owned()), Some(TABLE_COMMENT.to_owned())];
+        Ok(match tables.as_slice() {
+            [only] if *only == ours => Found::Ours,
+            _ => Found::Foreign,
+        })
+    }
+
+    /// Drops the schema if it is there and may go.
+    ///
+    /// # Errors
+    /// It is not ours.
+    pub fn clear(&mut self) -> Result<(), Error> {
+        let schema = &self.options.schema;
+        if !self.made && !self.options.force && self.found()? == Found::Foreign {
+            return Err(Error::Usage(format!(
+                "the schema {schema} exists and was not made by dbdyno: name another with \
+                 --create-schema, or let it be dropped with --force"
+            )));
+        }
+        self.session.execute(&format!("DROP SCHEMA IF EXISTS {}", quoted(schema)))
+    }
+
+    /// Makes schema, table and rows afresh.
+    ///
+    /// # Errors
+    /// The schema is not ours, or the server refuses a statement.
+    pub fn make(&mut self, engine: Option<&str>) -> Result<(), Error> {
+        if let Source::Given { create, .. } = &self.options.source {
+            if create.is_empty() {
+                return self.enter();
+            }
+        }
+        self.clear()?;
+        let schema = quoted(&self.options.schema);
+        self.session.execute(&format!("CREATE SCHEMA {schema}"))?;
+        self.made = true;
+        self.enter()?;
+        let options = self.options;
+        match &options.source {
+            Source::Given { create, .. } => {
+                if let Some(engine) = engine {
+                    self.session.execute(&format!("SET default_storage_engine = {engine}"))?;
+                }
+                for statement in create {
+                    self.session.execute(statement)?;
+                }
+            }
+            Source::Generated { shape, .. } => {
+                self.session.execute(&shape.create_table(engine))?;
+                for statement in initial_inserts(options) {
+                    self.session.execute(&statement)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes into the schema.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn enter(&mut self) -> Result<(), Error> {
+        self.session.execute(&format!("USE {}", quoted(&self.options.schema)))
+    }
+
+    /// The table's engine as the server reports it, after checking that the table fits the load.
+    ///
+    /// # Errors
+    /// There is no such table, it has other columns, or another engine than asked for.
+    pub fn engine(&mut self, asked: Option<&str>) -> Result<Option<String>, Error> {
+        let Source::Generated { shape, .. } = &self.options.source else {
+            return Ok(asked.map(str::to_owned));
+        };
+        let schema = &self.options.schema;
+        let filter = format!("WHERE TABLE_SCHEMA = {} AND TABLE_NAME = '{TABLE}'", literal(schema));
+        let columns = self
+            .session
+            .query(&format!("SELECT COLUMN_NAME FROM information_schema.COLUMNS {filter} ORDER BY ORDINAL_POSITION"))?;
+        let columns: Vec<String> = columns.into_iter().flatten().flatten().collect();
+        if columns != shape.columns() {
+            return Err(Error::Usage(format!(
+                "{schema}.{TABLE} has the columns ({}), this load needs ({}): prepare it with the \
+                 same flags",
+                columns.join(", "),
+                shape.columns().join(", ")
+            )));
+        }
+        let engines = self.session.query(&format!("SELECT ENGINE FROM information_schema.TABLES {filter}"))?;
+        let engine = engines.into_iter().flatten().flatten().next();
+        match (&engine, asked) {
+            (Some(got), Some(asked)) if !got.eq_ignore_ascii_case(asked) => {
+                Err(Error::Failed(format!("the server made {schema}.{TABLE} in {got} instead of {asked}")))
+            }
+            _ => Ok(engine),
+        }
+    }
+
+    /// All keys of the table, if the load draws from them.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn keys(&mut self) -> Result<Arc<[String]>, Error> {
+        if !draws_keys(&self.options.source) {
+            return Ok(Arc::from([]));
+        }
+        let rows = self.session.query(&format!("SELECT id from {TABLE}"))?;
+        let keys: Vec<String> = rows.into_iter().flatten().flatten().collect();
+        if keys.is_empty() {
+            return Err(Error::Usage(format!(
+                "the table {TABLE} has no rows to draw keys from: raise \
+                 --auto-generate-sql-write-number"
+            )));
+        }
+        Ok(keys.into())
+    }
+
+    /// Drops the schema if this invocation made it and it is not to stay.
+    ///
+    /// # Errors
+    /// The server refuses.
+    pub fn leave(mut self) -> Result<(), Error> {
+        self.session.ignore_stop();
+        if self.made && !self.options.no_drop {
+            self.clear()?;
+        }
+        self.session.quit();
+        Ok(())
+    }
+}
+
+fn draws_keys(source: &Source) -> bool {
+    match source {
+        Source::Generated { load, shape, .. } => {
+            shape.key != super::sql::Key::None && matches!(load, Load::Key | Load::Update | Load::Mixed)
+        }
+        Source::Given { .. } => false,
+    }
+}
+
+/// INSERTs of many rows each that fill the table; the rows are those of mysqlslap's single ones.
+pub fn initial_inserts(options: &Options) -> impl Iterator<Item = String> + use<> {
+    let (distinct, mut left) = match &options.source {
+        Source::Generated { shape, unique_rows, rows, .. } => {
+            let distinct = (*unique_rows).min(*rows);
+            (shape.initial_rows(distinct, &mut Random::new(options.seed)), *rows)
+        }
+        Source::Given { .. } => (Vec::new(), 0),
+    };
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let mut text = String::new();
+        let mut count = 0;
+        while left > 0 && count < ROWS_MAX && text.len() < BYTES_MAX {
+            text.push_str(if count == 0 { "INSERT INTO t1 VALUES " } else { "," });
+            text.push_str(&distinct[at]);
+            at = (at + 1) % distinct.len();
+            count += 1;
+            left -= 1;
+        }
+        (count > 0).then_some(text)
+    })
+}
