@@ -18,7 +18,9 @@ CLOSE_UP_FROM = 8  # margins: where the chart is wider than this to either side,
 CLOSE_UP = 4
 _PERCENT_TICKS = (0.1, 0.2, 0.5, 1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 700, 1000, 2000, 5000)
 _TICKS = 11
-_SAME_TICK = "abs(datum.value) < 1e-9 ? '0 %' : format(100 * (exp(datum.value) - 1), '+,.3~r') + ' %'"
+_SAME_TICK = (
+    "abs(datum.value) < 1e-9 ? '0 %' : replace(format(100 * (exp(datum.value) - 1), '+,.3~r'), '\u2212', '-') + ' %'"
+)
 _LABEL_MAX = 48
 
 

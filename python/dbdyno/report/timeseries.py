@@ -23,7 +23,7 @@ Series = Mapping[str, Mapping[str, Mapping[str, npt.NDArray[Any]]]]  # trial id 
 
 BUCKETS_MAX = 600
 BUCKETS_MIN = 60
-VALUES_MAX = 90_000  # float32 over the whole page: .5 MB as base64
+VALUES_MAX = 75_000  # float32 over the whole page: .4 MB as base64
 BRIDGED = 2  # buckets without a sample that are filled from their neighbours; a longer hole stays a hole
 
 

@@ -13,6 +13,7 @@ _DIGITS = re.compile(r"(\.\d\d)\d+")  # a hundredth of a pixel is enough
 
 # ``currentColor`` lets one SVG follow the page between light and dark.
 CONFIG: Spec = {
+    "aria": False,  # a label per mark would double the size; the chart as a whole has one
     "background": None,
     "font": "system-ui, sans-serif",
     "view": {"stroke": None},

@@ -46,7 +46,7 @@
       for (var k = 0; k < 2; k++) {
         series.push({ label: "", class: "edge", stroke: "transparent", width: 0, points: { show: false } });
       }
-      bands.push({ series: [at + 1, at + 2], fill: treatment.colour + "2e" });
+      bands.push({ series: [at + 1, at + 2], fill: treatment.colour + (panel.lines.length > 4 ? "18" : "2e") });
     });
     for (var i = 0; i < n; i++) { columns[0].push((i + 0.5) * panel.width_s); }
     var plot = new uPlot({
