@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Self
 
 from dbdyno.layers import device_layer, layers
 from dbdyno.servers.installation import find_server
@@ -31,7 +32,7 @@ class Images:
         self._made: dict[str, Image] = {}
         self._closing = ExitStack()
 
-    def __enter__(self) -> "Images":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

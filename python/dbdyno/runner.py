@@ -154,9 +154,7 @@ class _Runner:
         spec, seed = self.plan.specs[slot.treatment], self.plan.trial_seed(slot.block)
         try:
             image = self.images.of(spec)
-            measured = run_trial(
-                slot, spec, image, seed=seed, folder=where, journal=self.journal, erase=self.erase
-            )
+            measured = run_trial(slot, spec, image, seed=seed, folder=where, journal=self.journal, erase=self.erase)
         except (TrialError, HostError) as error:
             self.folder.note("failed", **about, cause=str(error))
             self.state.add_failure(slot)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,11 +13,10 @@ from dbdyno.layers import device_layer, layers
 from dbdyno.plan.plan import Slot
 from dbdyno.probe.block_device import BlockDeviceSource
 from dbdyno.probe.host_cpu import HostCpuSource
-from dbdyno.probe.sampler import Probe, Series
+from dbdyno.probe.sampler import Probe, Series, Source
 from dbdyno.probe.server_process import ServerProcessSource
 from dbdyno.probe.server_status import ServerStatusSource
 from dbdyno.stack.data import Image
-from dbdyno.stack.device import Emulated
 from dbdyno.stack.journal import Journal
 from dbdyno.stack.layer import Endpoint, Layer, Stand, raised
 from dbdyno.stack.scratch import scratch
@@ -50,9 +49,8 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         stand = lowering.enter_context(raised(stack, ground))
         tables = workload.check(_endpoint(stand))
         watch.lap("raise")
-        with device.measuring() if isinstance(device, Emulated) else nullcontext({}) as figures:
-            with watching(stand) as probes:
-                load = workload.run(_endpoint(stand), seed, folder)
+        with device.measuring() as figures, watching(stand) as probes:
+            load = workload.run(_endpoint(stand), seed, folder)
         watch.lap("load")
         observed = {**stand.observed, "tables": tables}
     watch.lap("lower")
@@ -93,7 +91,11 @@ def watching(stand: Stand) -> Iterator[dict[str, Probe]]:
     endpoint = _endpoint(stand)
     with ExitStack() as stopping:
         try:
-            sources = [HostCpuSource(), ServerProcessSource(endpoint.pid), ServerStatusSource(endpoint.socket)]
+            sources: list[Source] = [
+                HostCpuSource(),
+                ServerProcessSource(endpoint.pid),
+                ServerStatusSource(endpoint.socket),
+            ]
             if stand.device:
                 sources.append(BlockDeviceSource(stand.device.name))
         except OSError as error:

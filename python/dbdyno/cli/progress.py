@@ -3,6 +3,7 @@
 import sys
 import time
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.markup import escape
@@ -23,7 +24,7 @@ class TerminalProgress:
         self._task = self._live.add_task("starting", total=None)
         self._began = time.monotonic()
 
-    def __enter__(self) -> "TerminalProgress":
+    def __enter__(self) -> Self:
         self._live.start()
         return self
 

@@ -17,7 +17,9 @@ def run(
     seed: int | None = typer.Option(None, min=0, help="Overrules the study's seed."),
     blocks: int | None = typer.Option(None, min=1, help="Overrules the study's number of blocks."),
     html: bool = typer.Option(False, "--html", help="Write the HTML report into the run folder at the end."),
-    erase: list[str] = typer.Option([], metavar="SERIAL", help="Erase the real device with this serial, whatever it holds."),
+    erase: list[str] = typer.Option(
+        [], metavar="SERIAL", help="Erase the real device with this serial, whatever it holds."
+    ),
 ) -> None:
     """Run a study; exits 0 when done, 1 when trials failed, 2 on a user's mistake, 130 when interrupted."""
     from dbdyno.cli.progress import TerminalProgress

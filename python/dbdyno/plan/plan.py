@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.analysis.min_blocks import blocks_needed
+from dbdyno.store.records import Comparison, Design, Treatment
 from dbdyno.study.load import Study, level_label
 from dbdyno.study.rules import HERE, is_emulated
 from dbdyno.study.schema import TrialSpec
-from dbdyno.store.records import Comparison, Design, Treatment
 
 DEFAULT_BLOCKS = 10
 # What raising, restoring and lowering a stack takes on a small machine, and what a load bounded by queries may take:
@@ -69,8 +69,8 @@ class Plan:
         needed, count = blocks_needed(len(self.design.comparisons)), len(self.design.comparisons)
         if count and self.design.blocks < needed:
             yield (
-                f"{self.design.blocks} blocks can't decide {count} comparison{'s' * (count > 1)} at 5 %: the smallest p "
-                f"the exact test can show, times {count} (Holm), is {min(1, count * 2 / 2**self.design.blocks):.3g}; "
+                f"{self.design.blocks} blocks can't decide {count} comparison{'s' * (count > 1)} at 5 %: the smallest "
+                f"p the exact test can show, times {count} (Holm), is {min(1, count * 2 / 2**self.design.blocks):.3g}; "
                 f"give blocks = {needed} or more"
             )
         if not count:

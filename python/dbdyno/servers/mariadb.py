@@ -87,7 +87,9 @@ def install_data(installation: Installation, data: Path, environment: Mapping[st
         raise TrialError(f"{installation.installer.name} failed: {cause_in(log)}")
 
 
-def options(installation: Installation, data: Path, socket: Path, log: Path, settings: Mapping[str, Setting]) -> list[str]:
+def options(
+    installation: Installation, data: Path, socket: Path, log: Path, settings: Mapping[str, Setting]
+) -> list[str]:
     """The server's command line."""
     argv = [str(installation.daemon), "--no-defaults", f"--basedir={installation.basedir}", f"--datadir={data}"]
     argv += [f"--socket={socket}", f"--pid-file={data}/server.pid", f"--log-error={log}", "--skip-name-resolve"]

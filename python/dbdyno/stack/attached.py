@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dbdyno._native import device_models
 from dbdyno.errors import HostError, UserError
-from dbdyno.stack.emulated_disk import attached_device, disk_undos, start_disk
+from dbdyno.stack.emulated_disk import EmulatedDisk, attached_device, disk_undos, start_disk
 from dbdyno.stack.journal import Journal, Leftover, Process, leftovers, replay
 from dbdyno.stack.undo import DetachLoops, loops_over
 from dbdyno.state import new_token, scratch_path
@@ -25,9 +25,7 @@ def attach_disk(model: str, size: int, seed: int) -> tuple[Path, list[str]]:
     try:
         disk = start_disk(token, scratch, model=model, size=size, seed=seed, mode="model")
         device = attached_device(disk, rotational=any(drive["rotational"] for drive in drives))
-        owner = Process.of(disk.pid)
-        if owner is None:
-            raise HostError(f"the emulated disk {model} ended at once")
+        owner = _process_of(disk, model)
     except BaseException:
         for number in reversed(numbers):
             journal.settle(number)
@@ -35,6 +33,13 @@ def attach_disk(model: str, size: int, seed: int) -> tuple[Path, list[str]]:
         raise
     journal.hand_over(owner)
     return device, list(disk.observed.get("notes", []))
+
+
+def _process_of(disk: EmulatedDisk, model: str) -> Process:
+    owner = Process.of(disk.pid)
+    if owner is None:
+        raise HostError(f"the emulated disk {model} ended at once")
+    return owner
 
 
 def detach_disk(device: Path) -> None:

@@ -36,7 +36,9 @@ def look_around() -> list[Capability]:
 def root() -> Capability:
     """Whether this process may change block devices and mounts."""
     effective = next(
-        line.split()[1] for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines() if "CapEff" in line
+        line.split()[1]
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        if "CapEff" in line
     )
     admin = bool(int(effective, 16) >> 21 & 1)  # CAP_SYS_ADMIN
     if os.geteuid() == 0 and admin:
@@ -48,7 +50,9 @@ def root() -> Capability:
 def fuse() -> Capability:
     """Whether a file can be served by a process."""
     if not Path("/dev/fuse").exists():
-        return Capability("FUSE", ok=False, detail="no /dev/fuse", remedy="modprobe fuse, or give the container /dev/fuse")
+        return Capability(
+            "FUSE", ok=False, detail="no /dev/fuse", remedy="modprobe fuse, or give the container /dev/fuse"
+        )
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         return Capability("FUSE", ok=False, detail="/dev/fuse can't be opened", remedy="run it with sudo")
     if tool_path("fusermount3") is None:

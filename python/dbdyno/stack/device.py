@@ -71,6 +71,11 @@ class Real:
     name: str = "device"
 
     @contextmanager
+    def measuring(self) -> Iterator[dict[str, Any]]:
+        """A real device is always itself, and tells no figures of its own."""
+        yield {}
+
+    @contextmanager
     def raised(self, below: Stand) -> Iterator[Stand]:
         """The device, once it has proved to be the one named and to hold nothing."""
         identity = check_erasable(self.path, self.serial, self.erase)
@@ -85,9 +90,7 @@ class Real:
             "sector_bytes": _queue_number(path.name, "logical_block_size"),
         }
         try:
-            yield below.raised(
-                self.name, observed, device=BlockDevice(path, rotational=rotational, disposable=False)
-            )
+            yield below.raised(self.name, observed, device=BlockDevice(path, rotational=rotational, disposable=False))
         finally:
             # What this trial made is ours to wipe, and the next trial's guard must find nothing.
             run_tool(["wipefs", "--all", "--quiet", str(path)])
@@ -100,6 +103,11 @@ class Here:
     name: str = "device"
 
     @contextmanager
+    def measuring(self) -> Iterator[dict[str, Any]]:
+        """What the host has is always itself."""
+        yield {}
+
+    @contextmanager
     def raised(self, below: Stand) -> Iterator[Stand]:
         """A folder of this trial's own."""
         directory = below.scratch / "data"
@@ -107,8 +115,6 @@ class Here:
         found = json.loads(run_tool(["findmnt", "--json", "--target", str(directory)]))["filesystems"][0]
         observed = {"kind": "here", "source": found["source"], "filesystem": found["fstype"]}
         yield below.raised(self.name, observed | {"mount_options": found["options"]}, directory=directory)
-
-
 
 
 def _size_bytes(name: str) -> int:

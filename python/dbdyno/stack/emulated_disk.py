@@ -58,7 +58,9 @@ def disk_undos(token: str, scratch: Path) -> list[Undo]:
     ]
 
 
-def start_disk(token: str, scratch: Path, *, model: str, size: int, seed: int, mode: str) -> EmulatedDisk:
+def start_disk(  # noqa: PLR0913  (what a disk consists of)
+    token: str, scratch: Path, *, model: str, size: int, seed: int, mode: str
+) -> EmulatedDisk:
     """Start a disk process; its undos must have been announced. ``size`` in bytes. Raises ``HostError``."""
     make_traversable(scratch)
     mount, control, log = scratch / "disk", scratch / "disk.sock", scratch / "disk.log"

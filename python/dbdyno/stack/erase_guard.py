@@ -46,7 +46,9 @@ def check_erasable(device: Path, serial: str | None, erase: frozenset[str]) -> I
     if serial is None and not by_id:
         raise HostError(f"{device} now leads to the disk with serial {found.serial!r}, which its name does not hold")
     if serial is not None and serial != found.serial:
-        raise HostError(f"{device} has the serial {found.serial!r}, not {serial!r} as the study says; it is not touched")
+        raise HostError(
+            f"{device} has the serial {found.serial!r}, not {serial!r} as the study says; it is not touched"
+        )
     in_use = list(_uses(found.path))
     if in_use:
         raise HostError(f"{device} is in use: {'; '.join(in_use)}. It is not touched")

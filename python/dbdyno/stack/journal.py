@@ -127,7 +127,9 @@ def _read(path: Path) -> Leftover | None:
             else:
                 undos.pop(entry["done"], None)
         except (ValueError, KeyError, TypeError) as error:
-            raise HostError(f"{path}:{number}: not an undo journal of this dbdyno ({error}); remove it by hand") from None
+            raise HostError(
+                f"{path}:{number}: not an undo journal of this dbdyno ({error}); remove it by hand"
+            ) from None
     if owner is None:
         path.unlink()  # killed before its first line: nothing was changed
         return None

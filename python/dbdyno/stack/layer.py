@@ -46,7 +46,7 @@ class Stand:
     observed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # layer -> what was read back
 
     def raised(self, layer: str, observed: Mapping[str, Any], **added: object) -> "Stand":
-        """This stand with one more layer on it."""
+        """The stand with one more layer on it."""
         return replace(self, observed={**self.observed, layer: dict(observed)}, **added)  # type: ignore[arg-type]
 
 

@@ -56,9 +56,7 @@ class Server:
             try:
                 mariadb.await_ready(process, socket, error_log)
                 observed = self._observed(socket, settings)
-                yield below.raised(
-                    self.name, observed, endpoint=Endpoint(socket, "root", process.pid, error_log)
-                )
+                yield below.raised(self.name, observed, endpoint=Endpoint(socket, "root", process.pid, error_log))
             finally:
                 mariadb.stop(process)
                 self._keep_log(error_log)

@@ -9,9 +9,9 @@ import os
 import shutil
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import psutil
 
@@ -22,20 +22,21 @@ TOKEN_VARIABLE = "DBDYNO_TOKEN"  # noqa: S105  (not a password: it marks our pro
 LOOP_CTL_ADD, LOOP_CTL_REMOVE, LOOP_CTL_GET_FREE = 0x4C80, 0x4C81, 0x4C82  # linux/loop.h
 
 
-class Undo(Protocol):
+@dataclass(frozen=True)
+class Undo(ABC):
     """Undoes one change."""
 
-    __dataclass_fields__: dict[str, object]  # type: ignore[assignment]
-
+    @abstractmethod
     def apply(self) -> bool:
         """Undo it if it is there. Returns whether anything had to be done. Raises ``HostError``."""
 
+    @abstractmethod
     def said(self) -> str:
         """What ``apply`` does, as ``restore`` says it."""
 
 
 @dataclass(frozen=True)
-class EndProcesses:
+class EndProcesses(Undo):
     """End every process that carries a token in its environment."""
 
     token: str
@@ -69,7 +70,7 @@ class EndProcesses:
 
 
 @dataclass(frozen=True)
-class Unmount:
+class Unmount(Undo):
     """Unmount a folder."""
 
     path: str
@@ -98,7 +99,7 @@ class Unmount:
 
 
 @dataclass(frozen=True)
-class DetachLoops:
+class DetachLoops(Undo):
     """Detach every loop device over a file, and remove it, so that no setting of its queue survives."""
 
     backing_file: str
@@ -122,7 +123,7 @@ class DetachLoops:
 
 
 @dataclass(frozen=True)
-class RemoveTree:
+class RemoveTree(Undo):
     """Remove a scratch folder of ours."""
 
     path: str
@@ -145,7 +146,7 @@ class RemoveTree:
 
 
 @dataclass(frozen=True)
-class RemoveCgroup:
+class RemoveCgroup(Undo):
     """Remove a control group of ours."""
 
     path: str
@@ -171,7 +172,7 @@ class RemoveCgroup:
 
 
 @dataclass(frozen=True)
-class WriteBack:
+class WriteBack(Undo):
     """Write a kernel setting back to what it was."""
 
     path: str

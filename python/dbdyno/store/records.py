@@ -16,8 +16,13 @@ class Treatment:
 
     @property
     def label(self) -> str:
-        """Levels joined for display, e.g. ``"hdd-7200 / none"``."""
-        return " / ".join(self.levels.values()) or "as written"
+        """Levels joined for display, e.g. ``"hdd-7200 / none / clients 10"``: what is no word goes by its factor."""
+        words = (level if _is_word(level) else f"{name} {level}" for name, level in self.levels.items())
+        return " / ".join(words) or "as written"
+
+
+def _is_word(level: str) -> bool:
+    return level[:1].isalpha() and level not in {"true", "false"}
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,9 @@ def events(path: Path) -> Iterator[dict[str, Any]]:
             event = json.loads(line)
             event["event"]
         except (ValueError, KeyError, TypeError):
-            raise UserError(f"{path / 'journal.jsonl'}:{number}: not a journal line; the run folder is damaged") from None
+            raise UserError(
+                f"{path / 'journal.jsonl'}:{number}: not a journal line; the run folder is damaged"
+            ) from None
         yield event
 
 

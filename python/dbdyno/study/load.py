@@ -11,11 +11,12 @@ from pydantic import BaseModel, ValidationError
 
 from dbdyno import _native
 from dbdyno.errors import UserError
-from dbdyno.study.mistakes import Mistake, did_you_mean, explain, mistakes_of, shown
+from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
 from dbdyno.study.rules import broken_rules
 from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, StudySection, TrialSpec
 
-TOP_LEVEL = ("version", "study", "stack", "queue", "filesystem", "server", "workload", "design")
+BODY = ("stack", "queue", "filesystem", "server", "workload")  # what a treatment consists of
+TOP_LEVEL = ("version", "study", *BODY, "design")
 
 Path_ = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
@@ -48,9 +49,7 @@ class Study:
     def combinations(self) -> Iterator[tuple[dict[str, str], TrialSpec]]:
         """Each treatment's levels (factor -> label) with its whole specification, in the order of the file."""
         for levels in product(*(factor.levels for factor in self.factors)):
-            labels = {
-                factor.name: level_label(level) for factor, level in zip(self.factors, levels, strict=True)
-            }
+            labels = {factor.name: level_label(level) for factor, level in zip(self.factors, levels, strict=True)}
             yield labels, TrialSpec.model_validate(_with_levels(self.raw, self.factors, levels))
 
 
@@ -74,7 +73,8 @@ def load_study(path: Path) -> Study:
     try:
         return _checked(path, text, raw)
     except _Mistakes as found:
-        raise UserError("\n".join(explain(path, lines, mistake) for mistake in found.mistakes)) from None
+        in_order = sorted(found.mistakes, key=lambda mistake: line_of(lines, mistake) or 0)
+        raise UserError("\n".join(explain(path, lines, mistake) for mistake in in_order)) from None
 
 
 class _Mistakes(Exception):  # noqa: N818  (carries them, is not one)
@@ -87,23 +87,17 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     found = [*_top_level_mistakes(raw)]
     about = _section(StudySection, raw.get("study", {}), ("study",), found)
     design = _section(DesignSection, raw.get("design", {}), ("design",), found)
-    body = {name: raw[name] for name in ("stack", "queue", "filesystem", "server", "workload") if name in raw}
+    body: dict[str, Any] = {name: raw[name] for name in BODY if name in raw}
     factors = tuple(_factors(body, found))
+    if all(isinstance(section, dict) for section in body.values()):
+        found += _level_mistakes(body, factors)
     if found or about is None or design is None:
-        found += [] if found and _unreadable(found) else _level_mistakes(body, factors)
         raise _Mistakes(found)
-    found += _level_mistakes(body, factors)
-    if not found:
-        found += _combination_mistakes(body, factors, path.parent)
-        found += _baseline_mistakes(design, factors)
+    found += _combination_mistakes(body, factors, path.parent)
+    found += _baseline_mistakes(design, factors)
     if found:
         raise _Mistakes(found)
     return Study(path=path, text=text, raw=_resolved(body, path.parent), about=about, design=design, factors=factors)
-
-
-def _unreadable(found: list[Mistake]) -> bool:
-    """Whether a section is not even a table, so that its fields can't be looked at."""
-    return any(len(mistake.path) == 1 for mistake in found)
 
 
 def _section(model: type[Model], raw: object, path: Path_, found: list[Mistake]) -> Model | None:
@@ -168,8 +162,6 @@ def _with_levels(body: dict[str, Any], factors: tuple[Factor, ...], levels: tupl
 
 def _level_mistakes(body: dict[str, Any], factors: tuple[Factor, ...]) -> list[Mistake]:
     """Every field and every level, each checked once: all first levels, then the others one at a time."""
-    if any(not isinstance(section, dict) for section in body.values()):
-        return []
     first = tuple(factor.levels[0] for factor in factors)
     found: dict[tuple[Path_, str], Mistake] = {}
     trials = [(first, {factor.path: 0 for factor in factors})]
@@ -181,24 +173,26 @@ def _level_mistakes(body: dict[str, Any], factors: tuple[Factor, ...]) -> list[M
             TrialSpec.model_validate(_with_levels(body, factors, levels))
         except ValidationError as error:
             for mistake in mistakes_of(error, TrialSpec, ()):
-                number = next((n for path, n in numbers.items() if path == mistake.path), None)
-                place = mistake.path if number is None else (*mistake.path, number)
+                place = _place(mistake.path, numbers)
                 found.setdefault((place, mistake.text), Mistake(place, mistake.text))
     # A level is reported at its own place; the list as a whole is not at fault.
     varied = {factor.path for factor in factors}
     return [mistake for mistake in found.values() if mistake.path not in varied]
 
 
+def _place(path: Path_, numbers: dict[tuple[str, ...], int]) -> Path_:
+    """The path, with the number of the level where it is a factor's."""
+    number = next((number for factor, number in numbers.items() if factor == path), None)
+    return path if number is None else (*path, number)
+
+
 def _combination_mistakes(body: dict[str, Any], factors: tuple[Factor, ...], folder: Path) -> list[Mistake]:
     found: dict[tuple[Path_, str], Mistake] = {}
     for levels in product(*(factor.levels for factor in factors)):
         spec = TrialSpec.model_validate(_with_levels(body, factors, levels))
+        numbers = {f.path: f.levels.index(level) for f, level in zip(factors, levels, strict=True)}
         for mistake in broken_rules(spec, folder):
-            number = next(
-                (f.levels.index(level) for f, level in zip(factors, levels, strict=True) if f.path == mistake.path),
-                None,
-            )
-            place = mistake.path if number is None else (*mistake.path, number)
+            place = _place(mistake.path, numbers)
             found.setdefault((place, mistake.text), Mistake(place, mistake.text))
     return list(found.values())
 

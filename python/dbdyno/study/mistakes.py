@@ -4,9 +4,10 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,15 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     return f'. Did you mean "{near[0]}"?' if near else ""
 
 
+def line_of(lines: dict[str, int], mistake: Mistake) -> int | None:
+    """The line of the field, or of the nearest section around it that the file has."""
+    parts = [str(part) for part in mistake.path]
+    return next((lines[key] for n in range(len(parts), 0, -1) if (key := ".".join(parts[:n])) in lines), None)
+
+
 def explain(file: Path, lines: dict[str, int], mistake: Mistake) -> str:
     """One line for a person: ``study.toml:7: stack.scheduler: ...``."""
-    parts = [str(part) for part in mistake.path]
-    line = next((lines[key] for n in range(len(parts), 0, -1) if (key := ".".join(parts[:n])) in lines), None)
+    line = line_of(lines, mistake)
     field = ".".join(str(part) for part in mistake.path if isinstance(part, str))
     place = f"{file}:{line}" if line else str(file)
     return f"{place}: {shown(field)[1:-1]}: {mistake.text}"
@@ -53,7 +59,7 @@ def mistakes_of(error: ValidationError, model: type[BaseModel], prefix: tuple[st
     return list({mistake.path: mistake for mistake in found}.values())
 
 
-def _words(item: Any, model: type[BaseModel], path: tuple[str | int, ...]) -> str:
+def _words(item: ErrorDetails, model: type[BaseModel], path: tuple[str | int, ...]) -> str:
     kind, given, context = item["type"], item["input"], item.get("ctx", {})
     if kind == "missing":
         return "is missing"
@@ -85,7 +91,7 @@ def _model_at(model: type[BaseModel], path: tuple[str | int, ...]) -> type[BaseM
     return model
 
 
-def _annotation(model: type[BaseModel], path: tuple[str | int, ...]) -> Any:
+def _annotation(model: type[BaseModel], path: tuple[str | int, ...]) -> object:
     field = _model_at(model, path[:-1]).model_fields.get(str(path[-1]))
     if field is None:
         return None

@@ -29,10 +29,14 @@ def _device(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     if device == HERE:
         for name in ("size", "scheduler", "filesystem", "serial"):
             if getattr(stack, name) is not None:
-                yield Mistake(("stack", name), f'can\'t be set with device = "{HERE}", a directory of the host as it is')
+                yield Mistake(
+                    ("stack", name), f'can\'t be set with device = "{HERE}", a directory of the host as it is'
+                )
         for section in ("queue", "filesystem"):
             for name in sorted(getattr(spec, section).model_fields_set):
-                yield Mistake((section, name), f'can\'t be set with device = "{HERE}", a directory of the host as it is')
+                yield Mistake(
+                    (section, name), f'can\'t be set with device = "{HERE}", a directory of the host as it is'
+                )
         return
     if stack.filesystem is None:
         yield Mistake(("stack", "filesystem"), "is missing; allowed are ext4, xfs, btrfs")

@@ -48,6 +48,13 @@ def _identifier(name: str) -> str:
     return name
 
 
+def _blk_mq_depth(number: int) -> int:
+    if not NR_REQUESTS_MIN <= number <= NR_REQUESTS_MAX:
+        msg = f"no blk-mq kernel allows; give {NR_REQUESTS_MIN} to {NR_REQUESTS_MAX}"
+        raise ValueError(msg)
+    return number
+
+
 def _options(text: str) -> str:
     if not re.fullmatch(r"[\w\-+=,.:/^ ]*", text):
         msg = "holds a character that no mkfs or mount option needs"
@@ -85,7 +92,7 @@ class StackSection(Section):
 class QueueSection(Section):
     """``[queue]``: the kernel's block queue."""
 
-    nr_requests: Annotated[StrictInt, Field(ge=NR_REQUESTS_MIN, le=NR_REQUESTS_MAX)] | None = None
+    nr_requests: Annotated[StrictInt, AfterValidator(_blk_mq_depth)] | None = None
     read_ahead_kb: Annotated[StrictInt, Field(ge=0, le=1024 * 1024)] | None = None
     rotational: StrictBool | None = None
     wbt_lat_usec: Annotated[StrictInt, Field(ge=0)] | None = None

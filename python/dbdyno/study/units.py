@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, WithJsonSchema
 
 # As in MariaDB's own settings, a bare K, M or G is binary; KB, MB and GB are decimal, as disks are sold.
-_SIZE_UNITS = {
+_SIZE_UNITS: dict[str, int] = {
     "": 0,
     "B": 1,
     **{f"{prefix}": 1024**power for power, prefix in enumerate("KMGT", 1)},
