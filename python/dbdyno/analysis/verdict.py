@@ -27,7 +27,7 @@ from dbdyno.analysis.effect import relative, relative_effect, signed_rank_interv
 from dbdyno.analysis.equivalence import log_margin, tost_interval, tost_p
 from dbdyno.analysis.estimate import Estimate
 from dbdyno.analysis.metrics import Metric
-from dbdyno.analysis.min_blocks import ALPHA, blocks_needed, smallest_p
+from dbdyno.analysis.min_blocks import ALPHA, MIN_BLOCKS, blocks_needed, smallest_p
 from dbdyno.analysis.multiplicity import holm
 from dbdyno.analysis.permutation import sign_flip_p
 from dbdyno.analysis.sample_size import blocks_to_resolve
@@ -179,7 +179,8 @@ def _reason_different(evidence: _Evidence, word: Word) -> str:
 def _reason_undecided(evidence: _Evidence) -> str:
     n, margin = len(evidence.d), margin_text(evidence.margin)
     over = f"over {count(evidence.comparisons, 'comparison')}"
-    needed = blocks_to_resolve(evidence.d, evidence.margin, evidence.comparisons) or 0
+    pilot = n >= MIN_BLOCKS  # fewer say too little about the spread to plan from
+    needed = (blocks_to_resolve(evidence.d, evidence.margin, evidence.comparisons) if pilot else None) or 0
     excludes_zero = evidence.effect.low > 0 or evidence.effect.high < 0
     if evidence.p_best > ALPHA:
         fewest = blocks_needed(evidence.comparisons)

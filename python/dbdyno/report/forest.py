@@ -7,9 +7,9 @@ from markupsafe import Markup
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.equivalence import log_margin
 from dbdyno.analysis.verdict import Verdict
-from dbdyno.analysis.wording import percent, percent_range
 from dbdyno.report.clean import one_line
 from dbdyno.report.palette import VERDICTS
+from dbdyno.report.sentences import effect_text
 from dbdyno.report.vega import Spec, inline_svg
 
 WIDTH, ROW_HEIGHT = 560, 46
@@ -18,7 +18,7 @@ CLOSE_UP_FROM = 8  # margins: where the chart is wider than this to either side,
 CLOSE_UP = 4
 _PERCENT_TICKS = (0.1, 0.2, 0.5, 1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 700, 1000, 2000, 5000)
 _TICKS = 11
-_SAME_TICK = (
+_TICK_LABEL = (
     "abs(datum.value) < 1e-9 ? '0 %' : replace(format(100 * (exp(datum.value) - 1), '+,.3~r'), '\u2212', '-') + ' %'"
 )
 _LABEL_MAX = 48
@@ -84,7 +84,7 @@ def _chart(verdicts: list[Verdict], analysis: Analysis, domain: tuple[float, flo
     ]
     bound = log_margin(analysis.margin)
     x = {"field": "d", "type": "quantitative", "scale": {"domain": list(domain), "nice": False}}
-    axis = {"values": ticks(*domain), "labelExpr": _SAME_TICK, "title": f"difference in {analysis.metric.words}"}
+    axis = {"values": ticks(*domain), "labelExpr": _TICK_LABEL, "title": f"difference in {analysis.metric.words}"}
     extent = CHARACTER * max(len(line) for row in rows for line in str(row["key"]).split("\n"))
     y = {
         "field": "key",
@@ -159,7 +159,7 @@ def _row(index: int, verdict: Verdict, domain: tuple[float, float]) -> dict[str,
         "key": f"{index}\n{_label(verdict.level)}\nagainst {_label(verdict.baseline)}",
         "d": value if domain[0] <= value <= domain[1] else None,
         "colour": VERDICTS[verdict.verdict],
-        "text": f"{percent(effect.value)} ({percent_range(effect.low, effect.high)})",
+        "text": effect_text(effect, is_baseline=False),
     }
     if effect.bounded:
         row |= {"low": max(_log(effect.low), domain[0]), "high": min(_log(effect.high), domain[1])}

@@ -77,7 +77,8 @@ def effect_text(effect: Estimate, *, is_baseline: bool) -> str:
         return "baseline"
     if not effect.known:
         return UNKNOWN
-    return f"{percent(effect.value)} ({percent_range(effect.low, effect.high)})"
+    interval = percent_range(effect.low, effect.high) if effect.bounded else "interval unknown"
+    return f"{percent(effect.value)} ({interval})"
 
 
 def table_rows(analysis: Analysis) -> list[tuple[str, ...]]:

@@ -58,10 +58,10 @@ def trial(place, treatment, rate, rng):
     )
 
 
-def build(blocks=8, *, seed=7, rates=RATE, noise=0.012, pairs=PAIRS, void_block=3):  # noqa: PLR0913
+def build(blocks=8, *, seed=7, rates=RATE, noise=0.012, pairs=PAIRS, void_block=3, treatments=TREATMENTS):  # noqa: PLR0913
     """Return a run of ``blocks`` blocks whose ``void_block`` failed once and was repeated."""
     rng = np.random.default_rng(seed)
-    treatments = [treatment for treatment in TREATMENTS if treatment.id in rates]
+    treatments = [treatment for treatment in treatments if treatment.id in rates]
     trials, failures = [], []
     for block in range(1, blocks + 1):
         for attempt in (1, 2) if block == void_block else (1,):

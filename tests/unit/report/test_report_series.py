@@ -9,6 +9,7 @@ import pytest
 from dbdyno.analysis.analyse import analyse
 from dbdyno.report import html
 from dbdyno.report.timeseries import bucketed, drawn_panels, payload
+from dbdyno.store.records import Treatment
 
 
 def test_buckets_keep_mean_and_extremes():
@@ -84,3 +85,11 @@ def test_a_million_samples_in_two_seconds_and_one_megabyte(run, series_of):
     page = html.render(run, analysis, series)
     assert time.perf_counter() - started <= 2
     assert len(page.encode()) <= 1_000_000
+
+
+def test_sixteen_treatments_in_forty_blocks_fit_too(build, series_of):
+    treatments = [Treatment(f"t{i}", {"device": f"ssd-{i}"}) for i in range(16)]
+    rates = {treatment.id: 100.0 + 5 * place for place, treatment in enumerate(treatments)}
+    pairs = [("t0", f"t{i}") for i in range(1, 16)]
+    run = build(40, treatments=treatments, rates=rates, pairs=pairs, void_block=0)
+    assert len(html.render(run, analyse(run), series_of(run, samples=200)).encode()) <= 1_000_000
