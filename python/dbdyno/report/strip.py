@@ -71,7 +71,12 @@ def _panel(field: str, title: str, scale: Spec, starts: list[int], trials: int, 
         "field": "place",
         "type": "quantitative",
         "scale": {"domain": [0.5, trials + 0.5], "nice": False},
-        "axis": {"title": x_title, "grid": False, "tickMinStep": 1, "labels": x_title is not None},
+        "axis": {
+            "title": x_title,
+            "grid": False,
+            "values": list(range(1, trials + 1, 1 + trials // 24)),
+            "labels": x_title is not None,
+        },
     }
     y: Spec = {
         "field": field,

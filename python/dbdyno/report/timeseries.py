@@ -24,6 +24,7 @@ Series = Mapping[str, Mapping[str, Mapping[str, npt.NDArray[Any]]]]  # trial id 
 BUCKETS_MAX = 600
 BUCKETS_MIN = 60
 VALUES_MAX = 75_000  # float32 over the whole page: .4 MB as base64
+NOW_AND_THEN = 0.02  # of a trial's samples
 BRIDGED = 2  # buckets without a sample that are filled from their neighbours; a longer hole stays a hole
 
 
@@ -35,22 +36,22 @@ class Panel:
     unit: str
     series: str
     columns: tuple[str, ...]
-    always: bool = True  # otherwise only where it is ever above 0
+    shown_above: float | None = None  # share of a trial's samples that must be above 0; None: always shown
 
 
 PANELS = (
     Panel("Queries per second", "1/s", "load", ("queries_per_second",)),
     Panel("99th percentile latency", "ms", "load", ("latency_ms_p99",)),
-    Panel("Errors per second", "1/s", "load", ("errors_per_second",), always=False),
+    Panel("Errors per second", "1/s", "load", ("errors_per_second",), shown_above=0),
     Panel("Write throughput", "MB/s", "block_device", ("wMB/s",)),
-    Panel("Read throughput", "MB/s", "block_device", ("rMB/s",), always=False),
+    Panel("Read throughput", "MB/s", "block_device", ("rMB/s",), shown_above=NOW_AND_THEN),
     Panel("IOPS, reads and writes", "1/s", "block_device", ("r/s", "w/s")),
     Panel("Write latency at the device (w_await)", "ms", "block_device", ("w_await",)),
-    Panel("Read latency at the device (r_await)", "ms", "block_device", ("r_await",), always=False),
-    Panel("Flush latency at the device (f_await)", "ms", "block_device", ("f_await",), always=False),
+    Panel("Read latency at the device (r_await)", "ms", "block_device", ("r_await",), shown_above=NOW_AND_THEN),
+    Panel("Flush latency at the device (f_await)", "ms", "block_device", ("f_await",), shown_above=NOW_AND_THEN),
     Panel("Requests queued (aqu-sz)", "", "block_device", ("aqu-sz",)),
     Panel("CPU busy, user and system", "%", "host_cpu", ("%user", "%system")),
-    Panel("CPU waiting for I/O", "%", "host_cpu", ("%iowait",), always=False),
+    Panel("CPU waiting for I/O", "%", "host_cpu", ("%iowait",), shown_above=NOW_AND_THEN),
 )
 
 
@@ -116,9 +117,9 @@ def _floats(column: npt.NDArray[Any]) -> Floats:
 
 
 def _worth_showing(panel: Panel, samples: Samples) -> bool:
-    if panel.always:
+    if panel.shown_above is None:
         return bool(samples)
-    return any(bool((values > 0).any()) for trials in samples.values() for _, values in trials)
+    return any(float((values > 0).mean()) > panel.shown_above for trials in samples.values() for _, values in trials)
 
 
 def _drawn(panel: Panel, samples: Samples, buckets: int) -> Drawn:

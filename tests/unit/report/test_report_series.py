@@ -93,3 +93,13 @@ def test_sixteen_treatments_in_forty_blocks_fit_too(build, series_of):
     pairs = [("t0", f"t{i}") for i in range(1, 16)]
     run = build(40, treatments=treatments, rates=rates, pairs=pairs, void_block=0)
     assert len(html.render(run, analyse(run), series_of(run, samples=200)).encode()) <= 1_000_000
+
+
+def test_a_single_error_is_drawn_but_a_single_read_is_not(run, series_of):
+    series = series_of(run, samples=200)
+    counted = analyse(run).blocks.trials[1]["t1"].id
+    series[counted]["load"]["errors_per_second"][7] = 10.0
+    series[counted]["block_device"]["rMB/s"][7] = 0.04
+    titles = {panel.panel.title for panel in drawn_panels(run, analyse(run), series)}
+    assert "Errors per second" in titles
+    assert "Read throughput" not in titles
