@@ -1,5 +1,7 @@
 //! What every device model promises, over every drive of the catalogue.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 
 use dbdyno_device::{Command, Completion, Kind, catalogue, model};

@@ -106,7 +106,7 @@ fn parse_serve(mut parser: lexopt::Parser) -> Result<Action, DiskError> {
     }
     let missing = |option: &str| DiskError::Usage(format!("serve needs {option}"));
     let size_bytes = size_bytes.ok_or_else(|| missing("--size BYTES"))?;
-    if size_bytes == 0 || !size_bytes.is_multiple_of(4096) || size_bytes > i64::MAX as u64 {
+    if size_bytes == 0 || size_bytes % 4096 != 0 || size_bytes > i64::MAX as u64 {
         return Err(DiskError::Usage(format!("--size {size_bytes} is not a positive multiple of 4096 below 2^63")));
     }
     Ok(Action::Serve(ServeArgs {

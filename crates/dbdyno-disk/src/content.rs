@@ -277,7 +277,7 @@ mod tests {
     fn unwritten_reads_as_zeros_and_the_end_cuts() {
         let content = Content::new(SIZE, SIZE);
         assert_eq!(bytes(&content, SIZE - 10, 100), [0; 10]);
-        assert_eq!(bytes(&content, SIZE + 10, 100), []);
+        assert!(bytes(&content, SIZE + 10, 100).is_empty());
         assert_eq!(content.write(SIZE - 1, &[1, 2]), Err(ContentError::PastEnd));
         assert_eq!(content.write(u64::MAX, &[1, 2]), Err(ContentError::PastEnd));
     }

@@ -103,6 +103,12 @@ impl Geometry {
         revolutions * self.revolution_ns
     }
 
+    /// The same when the head comes from the sector before: at the beginning of a track that is a switch more.
+    pub(super) fn read_on_ns(&self, sector: u64, count: u64) -> f64 {
+        let before = sector.saturating_sub(1);
+        self.pass_ns(before, count + (sector - before)) - self.pass_ns(before, sector - before)
+    }
+
     /// How many sectors from `sector` on pass under the heads in `span_ns`.
     pub(super) fn passed(&self, sector: u64, span_ns: f64) -> u64 {
         let per_track = self.locate(sector).sectors_per_track as f64;

@@ -52,7 +52,6 @@ enum Work {
 #[derive(Debug, Clone, Copy)]
 struct Flush {
     id: u64,
-    since_ns: u64,
     /// True once it has had something to write.
     wrote: bool,
 }
@@ -107,9 +106,7 @@ impl Hdd {
 
     /// Lets everything happen that happens up to `to_ns`.
     fn advance(&mut self, to_ns: u64) {
-        while let Some((end_ns, work)) = self.current
-            && end_ns <= to_ns
-        {
+        while let Some((end_ns, work)) = self.current.filter(|(end_ns, _)| *end_ns <= to_ns) {
             self.now_ns = self.now_ns.max(end_ns);
             self.current = None;
             self.finish(work);
@@ -121,7 +118,7 @@ impl Hdd {
     fn accept(&mut self, command: Command) {
         let extent = self.extent(&command);
         match command.kind {
-            Kind::Flush => self.flush = Some(Flush { id: command.id, since_ns: self.now_ns, wrote: false }),
+            Kind::Flush => self.flush = Some(Flush { id: command.id, wrote: false }),
             Kind::Discard => self.deliver(&command, 0),
             Kind::Read | Kind::Write if extent.sectors == 0 => self.deliver(&command, 0),
             Kind::Read => self.accept_read(command, extent),
@@ -266,11 +263,11 @@ impl Hdd {
             Work::Stream => {}
             Work::Flush => {
                 if let Some(flush) = self.flush.take() {
-                    self.done.push(self.now_ns.max(flush.since_ns), flush.id);
+                    // Completions before it may still be on their way over the interface.
+                    self.done.push(self.now_ns.max(self.interface_free_ns), flush.id);
                 }
-                while self.flush.is_none()
-                    && let Some(command) = self.held.pop_front()
-                {
+                while self.flush.is_none() {
+                    let Some(command) = self.held.pop_front() else { break };
                     self.accept(command);
                 }
             }
@@ -292,7 +289,7 @@ impl Hdd {
         let sector = self.spec.sector_bytes;
         let (start, end) = (command.offset_bytes / sector, command.end_bytes().div_ceil(sector));
         let sectors = if command.length_bytes == 0 { 0 } else { end - start };
-        let partial = !command.offset_bytes.is_multiple_of(sector) || !command.length_bytes.is_multiple_of(sector);
+        let partial = command.offset_bytes % sector != 0 || command.length_bytes % sector != 0;
         Extent { start, sectors, partial }
     }
 }

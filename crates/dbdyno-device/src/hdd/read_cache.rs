@@ -57,9 +57,7 @@ impl ReadCache {
 
     /// The arm is wanted elsewhere.
     pub(super) fn stop(&mut self, now_ns: u64, geometry: &Geometry) {
-        if let Some(reached) = self.reached(now_ns, geometry)
-            && let Some(segment) = self.segments.last_mut()
-        {
+        if let (Some(reached), Some(segment)) = (self.reached(now_ns, geometry), self.segments.last_mut()) {
             segment.end = segment.end.max(reached);
             segment.start = segment.start.max(segment.end.saturating_sub(self.segment_sectors));
         }
@@ -90,7 +88,7 @@ impl ReadCache {
                 }
                 // A later read may begin where this one ends, although it is not there yet.
                 segment.end = end;
-                let passing_ns = geometry.pass_ns(ahead.from, end - ahead.from) as u64;
+                let passing_ns = geometry.read_on_ns(ahead.from, end - ahead.from) as u64;
                 let coming_ns = now_ns.max(ahead.since_ns + passing_ns);
                 *ahead = Ahead { from: end, since_ns: coming_ns, limit: ahead.limit };
                 return Lookup::Coming(coming_ns);

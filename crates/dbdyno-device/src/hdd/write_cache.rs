@@ -64,13 +64,12 @@ impl WriteCache {
         }
         self.cut_out(new.start, new.start + new.sectors);
         self.used_sectors += new.sectors;
-        if let Some((&start, entry)) = self.by_start.range_mut(..new.start).next_back()
-            && start + entry.sectors == new.start
-            && entry.sectors + new.sectors <= self.extent_sectors
-        {
-            entry.sectors += new.sectors;
-            entry.partial |= new.partial;
-            return;
+        if let Some((&start, entry)) = self.by_start.range_mut(..new.start).next_back() {
+            if start + entry.sectors == new.start && entry.sectors + new.sectors <= self.extent_sectors {
+                entry.sectors += new.sectors;
+                entry.partial |= new.partial;
+                return;
+            }
         }
         self.next_age += 1;
         self.add(new, self.next_age);

@@ -40,7 +40,7 @@ struct Die {
 
 #[derive(Debug)]
 pub(super) struct Dies {
-    dies: Vec<Die>,
+    all: Vec<Die>,
     /// When each channel is free.
     channels_free_ns: Vec<u64>,
     /// The die that gets the next program.
@@ -56,7 +56,7 @@ impl Dies {
     pub(super) fn new(spec: &SsdSpec) -> Self {
         let dies = spec.channels * spec.dies_per_channel;
         Self {
-            dies: (0..dies).map(|_| Die::default()).collect(),
+            all: (0..dies).map(|_| Die::default()).collect(),
             channels_free_ns: vec![0; spec.channels],
             next_die: 0,
             read_ns: us(spec.read_us),
@@ -71,31 +71,32 @@ impl Dies {
     /// no stride of the host's hits one die only. (A real drive reads a page where it last programmed it; over many
     /// random pages that comes to the same.)
     pub(super) fn die_of(&self, page: u64) -> usize {
-        let dies = self.dies.len() as u64;
+        let dies = self.all.len() as u64;
         ((page + page / dies) % dies) as usize
     }
 
     pub(super) fn add_read(&mut self, die: usize, read: PageRead) {
-        self.dies[die].reads.push_back(read);
+        self.all[die].reads.push_back(read);
     }
 
     /// Gives the program to the next die in turn (channel after channel, so that transfers overlap) and returns it.
     pub(super) fn add_program(&mut self, program: Program) -> usize {
         let die = self.next_die;
-        self.next_die = (die + 1) % self.dies.len();
-        self.dies[die].programs.push_back(program);
+        self.next_die = (die + 1) % self.all.len();
+        self.all[die].programs.push_back(program);
         die
     }
 
     /// Starts the next piece of work of an idle die and returns when it ends; `None` if it is busy or has none.
     pub(super) fn start(&mut self, die: usize, now_ns: u64) -> Option<u64> {
         let channel = die % self.channels_free_ns.len();
-        let state = &mut self.dies[die];
+        let state = &mut self.all[die];
         if state.current.is_some() {
             return None;
         }
         let program_is_due = state.reads_in_a_row >= self.reads_before_program && !state.programs.is_empty();
-        if !program_is_due && let Some(read) = state.reads.pop_front() {
+        let read = if program_is_due { None } else { state.reads.pop_front() };
+        if let Some(read) = read {
             state.current = Some(Work::Read(read));
             state.reads_in_a_row += 1;
             return Some(now_ns + self.read_ns);
@@ -109,7 +110,7 @@ impl Dies {
 
     /// Takes the work that has just ended off the die, and for a read the time at which its data is across the channel.
     pub(super) fn end(&mut self, die: usize, now_ns: u64) -> Option<(Work, u64)> {
-        let work = self.dies[die].current.take()?;
+        let work = self.all[die].current.take()?;
         let done_ns = match work {
             Work::Read(read) => self.carry(die % self.channels_free_ns.len(), now_ns, read.bytes),
             Work::Program(_) => now_ns,

@@ -272,9 +272,8 @@ impl Ssd {
         self.buffer_used -= program.data_bytes;
         let mut flushed = Vec::new();
         for &slot in &self.flushes {
-            if let Some(active) = &mut self.slots[slot]
-                && program.sequence <= active.covers
-            {
+            let Some(active) = &mut self.slots[slot] else { continue };
+            if program.sequence <= active.covers {
                 active.remaining -= 1;
                 if active.remaining == 0 {
                     flushed.push(slot);
