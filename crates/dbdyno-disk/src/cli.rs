@@ -58,9 +58,7 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Action, DiskError> {
     match parser.next().map_err(usage)? {
         Some(Value(verb)) if verb == "serve" => parse_serve(parser),
         Some(Value(verb)) if verb == "models" => parse_models(parser),
-        Some(Value(verb)) => {
-            Err(DiskError::Usage(format!("there is no verb {:?}; there are serve and models", verb.display())))
-        }
+        Some(Value(verb)) => Err(DiskError::Usage(format!("there is no verb {verb:?}; there are serve and models"))),
         Some(Long("help") | Short('h')) => Ok(Action::Help),
         Some(Long("version") | Short('V')) => Ok(Action::Version),
         Some(other) => Err(usage(other.unexpected())),

@@ -106,13 +106,12 @@ fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>) -> Result<Value,
         format!("there is no snapshot {name:?}; there are: {known}")
     };
     match request {
-        Request::Ping {} => {}
         Request::Mode { mode } => engine.set_mode(mode)?,
         Request::Model { name, seed } => engine.set_model(&name, seed)?,
         Request::Snapshot { name } => engine.content.snapshot(&name),
         Request::Restore { name } if !engine.content.restore(&name) => return Err(unknown(&name)),
         Request::Forget { name } if !engine.content.forget(&name) => return Err(unknown(&name)),
-        Request::Restore { .. } | Request::Forget { .. } => {}
+        Request::Ping {} | Request::Restore { .. } | Request::Forget { .. } => {}
         Request::Clear {} => engine.content.clear(),
         Request::Stats { reset } => return Ok(engine.stats(reset)),
         Request::Stop { force } => {

@@ -122,8 +122,7 @@ impl Engine {
             sleeping_until_ns: 0,
             stopping: false,
         };
-        let (state, stats) = (Mutex::new(state), Mutex::new(Stats::new()));
-        Ok(Arc::new(Self { content, state, wake: Condvar::new(), stats }))
+        Ok(Arc::new(Self { content, state: Mutex::new(state), wake: Condvar::new(), stats: Mutex::new(Stats::new()) }))
     }
 
     /// Takes a request whose data, if any, is already on the disk. Whatever is due by now is answered on this thread,
@@ -228,13 +227,7 @@ impl Engine {
 
     /// All that is known about what the disk did; `reset` starts counting anew.
     pub fn stats(&self, reset: bool) -> Value {
-        let fresh = reset.then(Stats::new);
-        let mut stats = self.lock_stats();
-        let mut json = stats.json();
-        if let Some(fresh) = fresh {
-            *stats = fresh;
-        }
-        drop(stats);
+        let mut json = self.counted(reset);
         let state = self.lock();
         let more = json!({
             "mode": state.mode,
@@ -251,6 +244,17 @@ impl Engine {
         drop(state);
         if let (Value::Object(json), Value::Object(more)) = (&mut json, more) {
             json.extend(more);
+        }
+        json
+    }
+
+    fn counted(&self, reset: bool) -> Value {
+        // Made before the lock is taken: requests are counted under it.
+        let fresh = reset.then(Stats::new);
+        let mut stats = self.lock_stats();
+        let json = stats.json();
+        if let Some(fresh) = fresh {
+            *stats = fresh;
         }
         json
     }

@@ -4,7 +4,7 @@
 //! kernel. [`control`] is how others steer the disk while it runs.
 //!
 //! Cannot: a loop device waits for a FLUSH before it passes on anything behind it, so a drive that queues FLUSH with
-//! other commands (NVMe) shows no such overlap here. The path through FUSE and the loop device adds its own time to
+//! other commands (`NVMe`) shows no such overlap here. The path through FUSE and the loop device adds its own time to
 //! every request; measure it with the model `ideal`.
 
 mod cli;

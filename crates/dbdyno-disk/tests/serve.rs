@@ -137,8 +137,8 @@ fn nonsense_on_the_socket_harms_nothing() {
 
 #[test]
 fn stop_and_signals_leave_nothing() {
-    skip_if_impossible!();
     type End = fn(&Disk);
+    skip_if_impossible!();
     let ends: [(&str, End); 3] = [
         ("stop", |disk| drop(disk.tell(r#"{"op":"stop"}"#))),
         ("term", |disk| disk.signal(Signal::TERM)),
