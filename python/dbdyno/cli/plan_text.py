@@ -1,6 +1,5 @@
 """A plan in words."""
 
-import re
 from typing import Any
 
 from dbdyno.plan.plan import Plan, erased_devices
@@ -37,7 +36,7 @@ def plan_as_text(plan: Plan, lacking: list[Capability]) -> str:
         lines += ["", "this host can't run it:", *(f"  {one.name}: {one.detail}; {one.remedy}" for one in lacking)]
     else:
         lines += ["", "this host can run it"]
-    return "\n".join(re.sub(r"[\x00-\x09\x0b-\x1f\x7f]", "?", line) for line in lines)
+    return "".join(char if char.isprintable() or char == "\n" else "?" for char in "\n".join(lines))
 
 
 def plan_as_dict(plan: Plan, lacking: list[Capability]) -> dict[str, Any]:

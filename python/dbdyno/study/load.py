@@ -69,12 +69,19 @@ def load_study(path: Path) -> Study:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: not valid TOML: {error}") from None
-    lines = _native.toml_lines(text)
+    except RecursionError:
+        raise UserError(f"{path}: not valid TOML: it is nested too deep") from None
+    try:
+        lines = _native.toml_lines(text)
+    except ValueError as error:  # what tomllib lets pass, such as a number that TOML has no room for
+        place, *_, reason = str(error).strip().splitlines()
+        raise UserError(f"{path}: not valid TOML: {reason} ({place})") from None
     try:
         return _checked(path, text, raw)
     except _Mistakes as found:
         in_order = sorted(found.mistakes, key=lambda mistake: line_of(lines, mistake) or 0)
-        raise UserError("\n".join(explain(path, lines, mistake) for mistake in in_order)) from None
+        said = dict.fromkeys(explain(path, lines, mistake) for mistake in in_order)
+        raise UserError("\n".join(said)) from None
 
 
 class _Mistakes(Exception):  # noqa: N818  (carries them, is not one)
@@ -92,7 +99,7 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     if all(isinstance(section, dict) for section in body.values()):
         found += _level_mistakes(body, factors)
     if found or about is None or design is None:
-        raise _Mistakes(found)
+        raise _Mistakes(list(_said_once(found)))
     found += _combination_mistakes(body, factors, path.parent)
     found += _baseline_mistakes(design, factors)
     if found:
@@ -108,13 +115,22 @@ def _section(model: type[Model], raw: object, path: Path_, found: list[Mistake])
         return None
 
 
+def _said_once(found: list[Mistake]) -> Iterator[Mistake]:
+    """The mistakes without those that follow from an earlier one: at the same place, or inside it."""
+    said: set[Path_] = set()
+    for mistake in found:
+        if not any(mistake.path[:length] in said for length in range(1, len(mistake.path) + 1)):
+            said.add(mistake.path)
+            yield mistake
+
+
 def _top_level_mistakes(raw: dict[str, Any]) -> Iterator[Mistake]:
     for name, value in raw.items():
         if name not in TOP_LEVEL:
             yield Mistake((name,), f"is unknown; known are {', '.join(TOP_LEVEL)}{did_you_mean(name, TOP_LEVEL)}")
         elif name != "version" and not isinstance(value, dict):
             yield Mistake((name,), f"is {shown(value)} but must be a section: [{name}]")
-    if raw.get("version") != 1:
+    if type(raw.get("version")) is not int or raw["version"] != 1:  # true and 1.0 are equal to 1 too
         given = f"is {shown(raw['version'])}" if "version" in raw else "is missing"
         yield Mistake(("version",), f"{given}; this dbdyno reads version = 1")
     for name in ("study", "stack", "workload"):

@@ -1,5 +1,6 @@
 """A mistake in a study file, and how it is said: file, line, field, what was given, what is allowed."""
 
+import contextlib
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,6 +9,8 @@ from typing import get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
+
+from dbdyno.study.units import duration_seconds, format_bytes, fraction, size_bytes
 
 
 @dataclass(frozen=True)
@@ -21,8 +24,13 @@ class Mistake:
 def shown(value: object) -> str:
     """A value from the file, short and safe to print."""
     text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
-    text = "".join(char if char.isprintable() else "?" for char in text)
+    text = _printable(text)
     return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004
+
+
+def _printable(text: str) -> str:
+    """The text without what a terminal might obey."""
+    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
@@ -45,18 +53,24 @@ def explain(file: Path, lines: dict[str, int], mistake: Mistake) -> str:
     line = line_of(lines, mistake)
     field = ".".join(str(part) for part in mistake.path if isinstance(part, str))
     place = f"{file}:{line}" if line else str(file)
-    return f"{place}: {shown(field)[1:-1]}: {mistake.text}"
+    return _printable(f"{place}: {shown(field)[1:-1]}: {mistake.text}")
 
 
 def mistakes_of(error: ValidationError, model: type[BaseModel], prefix: tuple[str | int, ...]) -> list[Mistake]:
     """Pydantic's errors in our words."""
     found = []
     for item in error.errors(include_url=False):
-        path = tuple(part for part in item["loc"] if part not in {"[key]", "bool", "int", "float", "str"})
-        path = tuple(part for part in path if not (isinstance(part, str) and "[" in part))
+        path = tuple(part for part in item["loc"] if not _is_pydantics(part))
+        if item["type"] == "extra_forbidden" and _is_pydantics(item["loc"][-1]):
+            path = (*path, item["loc"][-1])  # the key as it was given, whatever it looks like
         found.append(Mistake((*prefix, *path), _words(item, model, path)))
     # A union of types reports each member's view of the same value: one mistake is enough.
     return list({mistake.path: mistake for mistake in found}.values())
+
+
+def _is_pydantics(part: str | int) -> bool:
+    """Whether a part of a location names a type or a validator rather than a field."""
+    return isinstance(part, str) and (part in {"bool", "int", "float", "str"} or "[" in part)
 
 
 def _words(item: ErrorDetails, model: type[BaseModel], path: tuple[str | int, ...]) -> str:
@@ -76,10 +90,27 @@ def _words(item: ErrorDetails, model: type[BaseModel], path: tuple[str | int, ..
     limits |= {"greater_than": ("gt", "more than"), "less_than": ("lt", "less than")}
     if kind in limits:
         key, words = limits[kind]
-        return f"is {shown(given)}; it must be {words} {context[key]}"
+        return f"is {shown(given)}; it must be {words} {_limit(given, context[key])}"
     wanted = {"string_type": "text in quotes", "int_type": "a whole number", "bool_type": "true or false"}
     wanted |= {"model_type": "a section", "dict_type": "a section"}
     return f"is {shown(given)} but must be {wanted.get(kind, item['msg'])}"
+
+
+def _limit(given: object, limit: float) -> str:
+    """A limit in the unit of what was given: pydantic sees bytes, seconds and fractions."""
+    for read, write in ((size_bytes, format_bytes), (duration_seconds, _seconds), (fraction, _percent)):
+        with contextlib.suppress(ValueError):
+            read(given)
+            return write(limit)
+    return str(limit)
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:g} s"
+
+
+def _percent(part: float) -> str:
+    return f"{part:.0%}"
 
 
 def _model_at(model: type[BaseModel], path: tuple[str | int, ...]) -> type[BaseModel]:
