@@ -29,7 +29,10 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = os.open(path / "lock", os.O_WRONLY | os.O_CREAT, 0o644)
+        try:
+            self._lock = os.open(path / "lock", os.O_WRONLY | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise UserError(f"{path} can't be written: {error.strerror}") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -94,15 +97,20 @@ def run_header(path: Path) -> dict[str, Any]:
         raise UserError(f"{path / 'run.toml'}: can't be read: {error}") from None
     if header.get("format") != FORMAT:
         raise UserError(f"{path}: run format {header.get('format')!r}; this dbdyno reads format {FORMAT}")
+    try:
+        design_of(header)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path / 'run.toml'}: is damaged: {error!r}") from None
     return header
 
 
 def events(path: Path) -> Iterator[dict[str, Any]]:
     """The journal's events, oldest first. Raises ``UserError`` at a line that is not one, but for a torn last."""
     try:
-        lines = (path / "journal.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+        text = (path / "journal.jsonl").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return
+    lines = text.splitlines(keepends=True)
     for number, line in enumerate(lines, 1):
         if not line.endswith("\n"):
             return
