@@ -21,6 +21,9 @@ const READ_SIZE: usize = 256 << 10;
 /// Longest sleep, in nanoseconds: how soon a silent server, a signal or a deadline is noticed.
 const SLEEP_MAX_NS: i64 = 100_000_000;
 
+/// Edge-triggered: the kernel need not look at a socket again after it was read.
+const READABLE: epoll::EventFlags = epoll::EventFlags::IN.union(epoll::EventFlags::ET);
+
 /// What the clients say.
 pub trait Statements {
     /// The next statement of `client` as whole packets, either kept or put into `scratch`; `None`
@@ -77,12 +80,13 @@ impl Clients {
     pub fn new(sessions: Vec<Session>, place: String) -> Result<Self, Error> {
         let failed = |errno| Error::Failed(format!("cannot watch the connections: {errno}"));
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
+        let alone = sessions.len() == 1;
         let mut all = Vec::with_capacity(sessions.len());
         for (number, session) in sessions.into_iter().enumerate() {
             let (socket, parser) = session.into_parts();
-            rustix::io::ioctl_fionbio(&socket, true).map_err(failed)?;
+            rustix::io::ioctl_fionbio(&socket, !alone).map_err(failed)?;
             let data = epoll::EventData::new_u64(number as u64);
-            epoll::add(&poll, &socket, data, epoll::EventFlags::IN).map_err(failed)?;
+            epoll::add(&poll, &socket, data, READABLE).map_err(failed)?;
             all.push(Client { socket, parser, operation: Operation::Other, start_ns: 0, unsent: Vec::new() });
         }
         Ok(Self { all, poll, place })
@@ -142,32 +146,50 @@ impl<S: Statements> Run<'_, '_, S> {
             self.start_next(number, client, &clients.poll, started_ns)
                 .map_err(|errno| lost(number, &clients.place, errno))?;
         }
+        match clients.all.as_mut_slice() {
+            [client] => self.alone(client, &clients.poll, &clients.place, started_ns, stop),
+            _ => self.many(clients, started_ns, stop),
+        }
+    }
+
+    /// A single client blocks on its socket, which spares it a system call per statement.
+    fn alone(
+        &mut self,
+        client: &mut Client,
+        poll: &OwnedFd,
+        place: &str,
+        started_ns: u64,
+        stop: &Stop,
+    ) -> Result<(), String> {
+        let mut heard_ns = started_ns;
+        while self.busy > 0 {
+            if !client.unsent.is_empty() {
+                flush(0, client, poll).map_err(|errno| lost(0, place, errno))?;
+            }
+            let before_ns = heard_ns;
+            heard_ns = self.receive(0, client, poll, place, heard_ns)?;
+            self.stopping |= stop.asked();
+            if heard_ns == before_ns && self.silence(heard_ns, place)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn many(&mut self, clients: &mut Clients, started_ns: u64, stop: &Stop) -> Result<(), String> {
         let mut heard_ns = started_ns;
         let mut events = Vec::with_capacity(clients.all.len().clamp(1, 1024));
         while self.busy > 0 {
             events.clear();
             match epoll::wait(&clients.poll, spare_capacity(&mut events), Some(&SLEEP)) {
-                Ok(_) | Err(Errno::INTR) => {}
+                Ok(_) => {}
+                // A signal: what is under way may still come.
+                Err(Errno::INTR) => continue,
                 Err(errno) => return Err(format!("cannot wait for the server: {errno}")),
             }
-            if stop.asked() {
-                self.stopping = true;
-            }
-            if events.is_empty() {
-                let now = now_ns();
-                self.recorder.pass_time(now);
-                if now - heard_ns >= self.limits.stall_ns {
-                    let seconds = (now - heard_ns) / 1_000_000_000;
-                    return Err(format!(
-                        "{} answered no client for {seconds} s: see the server's error log",
-                        clients.place
-                    ));
-                }
-                // A server that hangs must not hold up whoever wants to stop.
-                if self.stopping && stop.asked() {
-                    return Ok(());
-                }
-                continue;
+            self.stopping |= stop.asked();
+            if events.is_empty() && self.silence(heard_ns, &clients.place)? {
+                return Ok(());
             }
             for event in &events {
                 let number = event.data.u64() as usize;
@@ -181,6 +203,20 @@ impl<S: Statements> Run<'_, '_, S> {
         Ok(())
     }
 
+    /// Nothing came for a while: tells whether to leave without the replies under way, since a
+    /// server that hangs must not hold up whoever wants to stop.
+    #[cold]
+    fn silence(&mut self, heard_ns: u64, place: &str) -> Result<bool, String> {
+        let now = now_ns();
+        self.recorder.pass_time(now);
+        let silent_ns = now.saturating_sub(heard_ns);
+        if silent_ns >= self.limits.stall_ns {
+            let seconds = silent_ns / 1_000_000_000;
+            return Err(format!("{place} answered no client for {seconds} s: see the server's error log"));
+        }
+        Ok(self.stopping)
+    }
+
     /// Reads what there is for a client; when its reply is complete, counts it and goes on.
     fn receive(
         &mut self,
@@ -188,22 +224,30 @@ impl<S: Statements> Run<'_, '_, S> {
         client: &mut Client,
         poll: &OwnedFd,
         place: &str,
-        heard_ns: u64,
+        mut heard_ns: u64,
     ) -> Result<u64, String> {
-        let got = match recv(&client.socket, &mut self.buffer[..], RecvFlags::empty()) {
-            Ok((0, _)) => return Err(lost(number, place, Errno::CONNRESET)),
-            Ok((got, _)) => got,
-            Err(Errno::AGAIN | Errno::INTR) => return Ok(heard_ns),
-            Err(errno) => return Err(lost(number, place, errno)),
-        };
-        let reply = client.parser.feed(&self.buffer[..got]);
-        let now = now_ns();
-        if let Some(reply) = reply.map_err(|error| format!("client {number}: {error}"))? {
-            self.busy -= 1;
-            self.count(client, &reply, now)?;
-            self.start_next(number, client, poll, now).map_err(|errno| lost(number, place, errno))?;
+        loop {
+            let got = match recv(&client.socket, &mut self.buffer[..], RecvFlags::empty()) {
+                Ok((0, _)) => return Err(lost(number, place, Errno::CONNRESET)),
+                Ok((got, _)) => got,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return Ok(heard_ns),
+                Err(errno) => return Err(lost(number, place, errno)),
+            };
+            let reply = client.parser.feed(&self.buffer[..got]);
+            let now = now_ns();
+            heard_ns = now;
+            if let Some(reply) = reply.map_err(|error| format!("client {number}: {error}"))? {
+                self.busy -= 1;
+                self.count(client, &reply, now)?;
+                self.start_next(number, client, poll, now).map_err(|errno| lost(number, place, errno))?;
+                return Ok(now);
+            }
+            // A full buffer means there may be more, of which an edge-triggered poll does not tell again.
+            if got < self.buffer.len() {
+                return Ok(now);
+            }
         }
-        Ok(now)
     }
 
     #[inline]
@@ -246,7 +290,7 @@ impl<S: Statements> Run<'_, '_, S> {
         };
         if sent < request.len() {
             client.unsent.extend_from_slice(&request[sent..]);
-            watch(number, client, poll, epoll::EventFlags::IN | epoll::EventFlags::OUT)?;
+            watch(number, client, poll, READABLE | epoll::EventFlags::OUT)?;
         }
         Ok(())
     }
@@ -262,7 +306,7 @@ fn flush(number: usize, client: &mut Client, poll: &OwnedFd) -> Result<(), Errno
         Err(errno) => return Err(errno),
     }
     if client.unsent.is_empty() {
-        watch(number, client, poll, epoll::EventFlags::IN)?;
+        watch(number, client, poll, READABLE)?;
     }
     Ok(())
 }

@@ -245,6 +245,8 @@ pub struct Recorder<'a> {
     interval_end_ns: u64,
     current: [Latencies; 6],
     total: [Latencies; 6],
+    /// All queries of the interval under way; kept, as it is large.
+    queries: Latencies,
     errors: Errors,
     errors_before: u64,
     sink_error: Option<std::io::Error>,
@@ -262,6 +264,7 @@ impl<'a> Recorder<'a> {
             interval_end_ns: u64::MAX,
             current: Default::default(),
             total: Default::default(),
+            queries: Latencies::default(),
             errors: Errors::default(),
             errors_before: 0,
             sink_error: None,
@@ -307,10 +310,10 @@ impl<'a> Recorder<'a> {
 
     #[cold]
     fn close_interval(&mut self, end_ns: u64) {
-        let mut queries = Latencies::default();
+        self.queries.clear();
         for (operation, current) in Operation::ALL.iter().zip(&self.current) {
             if operation.is_query() {
-                queries.add(current);
+                self.queries.add(current);
             }
         }
         let errors = self.errors.total();
@@ -321,7 +324,7 @@ impl<'a> Recorder<'a> {
                 end_ns,
                 errors: errors - self.errors_before,
                 operations: &self.current,
-                queries: &queries,
+                queries: &self.queries,
             };
             self.sink_error = sink.interval(&interval).err();
         }

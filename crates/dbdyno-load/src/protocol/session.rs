@@ -92,6 +92,11 @@ impl Session {
         Stop::next_ends_process();
     }
 
+    /// How long the server may say nothing to this session.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.patience = patience;
+    }
+
     /// Runs `sql` and drops its rows.
     ///
     /// # Errors

@@ -23,6 +23,10 @@ const fn refused(name: &'static str, takes: Takes, why: &'static str) -> Flag {
     Flag { name, short: None, takes, used: Use::Refused(why), help: "" }
 }
 
+const fn short(name: char, flag: Flag) -> Flag {
+    Flag { short: Some(name), ..flag }
+}
+
 /// Said of TLS flags.
 const NO_TLS: &str = "TLS is not supported yet: use a unix socket, or TCP without TLS";
 
@@ -69,9 +73,9 @@ const OWN: [Flag; OWN_COUNT] = [
     value("max-errors", "refused statements after which the run is given up (0)"),
     // Accepted, as nothing depends on them here.
     ignored("character-sets-dir", Takes::Value, "no character sets are loaded"),
-    ignored("debug", Takes::Joined, "there is no debug trace"),
+    short('#', ignored("debug", Takes::Joined, "there is no debug trace")),
     ignored("debug-check", Takes::Nothing, "there is no debug trace"),
-    ignored("debug-info", Takes::Nothing, "there is no debug trace"),
+    short('T', ignored("debug-info", Takes::Nothing, "there is no debug trace")),
     ignored("default-auth", Takes::Value, "the server names the plugin"),
     ignored("default-character-set", Takes::Value, "the generated SQL is ASCII"),
     ignored("plugin-dir", Takes::Value, "plugins are built in"),
@@ -82,7 +86,7 @@ const OWN: [Flag; OWN_COUNT] = [
     ignored("skip-secure-auth", Takes::Nothing, "old passwords are never used"),
     ignored("secure-auth", Takes::Nothing, "old passwords are never used"),
     // Not here.
-    refused("compress", Takes::Nothing, "compression is not supported"),
+    short('C', refused("compress", Takes::Nothing, "compression is not supported")),
     refused("detach", Takes::Value, "reconnecting within a run is not supported yet"),
     refused("pipe", Takes::Nothing, "named pipes exist on Windows only: use --socket"),
     refused("post-system", Takes::Value, "run the command after this one instead"),

@@ -24,6 +24,8 @@ struct Place {
     at: usize,
     done: u64,
     uncommitted: u64,
+    /// The last COMMIT was said.
+    ended: bool,
     random: Random,
 }
 
@@ -68,8 +70,9 @@ impl Walk {
             })
             .collect();
         let mut seeds = Random::new(seed);
-        let places =
-            (0..clients).map(|_| Place { at: 0, done: 0, uncommitted: 0, random: Random::new(seeds.bits()) }).collect();
+        let places = (0..clients)
+            .map(|_| Place { at: 0, done: 0, uncommitted: 0, ended: false, random: Random::new(seeds.bits()) })
+            .collect();
         Self { list, commit: packet::query(b"COMMIT"), keys, places, per_client }
     }
 }
@@ -80,7 +83,10 @@ impl Statements for Walk {
         let place = self.places.get_mut(client)?;
         let over = self.per_client.queries.is_some_and(|end| place.done >= end);
         if let Some(every) = self.per_client.commit_every {
-            if place.uncommitted >= every || (over && place.uncommitted > 0) {
+            // The last COMMIT comes though it may have nothing to do, as mysqlslap's.
+            let due = place.uncommitted >= every;
+            let last = over && !due && !std::mem::replace(&mut place.ended, true);
+            if due || last {
                 place.uncommitted = 0;
                 return Some((Operation::Commit, &self.commit));
             }
@@ -134,6 +140,9 @@ mod tests {
         let per_client = PerClient { queries: Some(3), commit_every: Some(2) };
         let mut walk = Walk::new(&list, Arc::from([]), 1, per_client, 1);
         assert_eq!(said(&mut walk, 0), ["a", "a", "COMMIT", "a", "COMMIT"]);
+        let per_client = PerClient { queries: Some(2), commit_every: Some(2) };
+        let mut walk = Walk::new(&list, Arc::from([]), 1, per_client, 1);
+        assert_eq!(said(&mut walk, 0), ["a", "a", "COMMIT", "COMMIT"]);
     }
 
     #[test]

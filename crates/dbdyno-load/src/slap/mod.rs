@@ -6,6 +6,7 @@ mod options;
 mod run;
 mod sql;
 mod stage;
+mod values;
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -118,30 +119,30 @@ fn load(options: &Options) -> Result<u8, Error> {
     let mut runs = Vec::new();
     let outcome = run_all(options, &mut stage, &mut files, &stop, &mut runs);
     // What was measured is kept whatever happened.
-    let left = stage.leave();
+    let in_haste = !matches!(outcome, Ok(End::Finished | End::Interrupted));
+    let left = stage.leave(in_haste);
     if let Some(path) = &options.json {
         write_json(path, "slap", &runs)?;
     }
-    let end = outcome?;
     drop(files);
     if let Some(mut file) = log_file {
         file.flush().map_err(file_error)?;
     }
-    finish(&runs, &end, left)
+    match (outcome.and_then(|end| finish(&runs, &end)), left) {
+        (Ok(0), Err(left)) => Err(left),
+        (outcome, Err(left)) => {
+            eprintln!("note: {left}");
+            outcome
+        }
+        (outcome, Ok(())) => outcome,
+    }
 }
 
-fn finish(runs: &[RunResult], end: &End, left: Result<(), Error>) -> Result<u8, Error> {
+fn finish(runs: &[RunResult], end: &End) -> Result<u8, Error> {
     match end {
-        End::Interrupted => {
-            left?;
-            Err(Error::Interrupted)
-        }
-        // The server is likely gone, so that the schema could not be dropped is no news.
+        End::Interrupted => Err(Error::Interrupted),
         End::Aborted(cause) => Err(Error::Failed(cause.clone())),
-        End::Finished => {
-            left?;
-            Ok(u8::from(runs.iter().any(|run| run.error_count() > 0)))
-        }
+        End::Finished => Ok(u8::from(runs.iter().any(|run| run.error_count() > 0))),
     }
 }
 

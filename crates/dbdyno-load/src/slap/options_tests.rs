@@ -81,9 +81,3 @@ fn a_password_does_not_survive_on_the_command_line() {
         ["slap", "--password-from-env", "--auto-generate-sql", "--concurrency=3", "--csv"]
     );
 }
-
-#[test]
-fn statements_are_split_at_the_delimiter() {
-    let own = vec![("query", Some("a; b ;")), ("delimiter", Some(";"))];
-    assert_eq!(Values(own).statements("query").unwrap(), ["a", "b"]);
-}

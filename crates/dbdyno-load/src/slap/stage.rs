@@ -46,7 +46,10 @@ impl<'a> Stage<'a> {
     /// # Errors
     /// The server cannot be reached.
     pub fn connect(options: &'a Options, stop: &Stop) -> Result<Self, Error> {
-        Ok(Self { options, session: Session::connect(&options.endpoint, None, stop)?, made: false })
+        let mut session = Session::connect(&options.endpoint, None, stop)?;
+        // It sleeps through every run, however long.
+        session.execute("SET SESSION wait_timeout = 31536000")?;
+        Ok(Self { options, session, made: false })
     }
 
     fn found(&mut self) -> Result<Found, Error> {
@@ -176,14 +179,21 @@ impl<'a> Stage<'a> {
         Ok(keys.into())
     }
 
-    /// Drops the schema if this invocation made it and it is not to stay.
+    /// Drops the schema if this invocation made it and it is not to stay. After a failure
+    /// (`in_haste`) the server may be dead, and is not waited for as long.
     ///
     /// # Errors
-    /// The server refuses.
-    pub fn leave(mut self) -> Result<(), Error> {
+    /// The schema is still there.
+    pub fn leave(mut self, in_haste: bool) -> Result<(), Error> {
         self.session.ignore_stop();
+        if in_haste {
+            let endpoint = &self.options.endpoint;
+            self.session.set_patience(endpoint.connect_timeout.min(endpoint.stall_timeout));
+        }
         if self.made && !self.options.no_drop {
-            self.clear()?;
+            self.clear().map_err(|error| {
+                Error::Failed(format!("the schema {} is left behind: {error}", self.options.schema))
+            })?;
         }
         self.session.quit();
         Ok(())

@@ -1,0 +1,169 @@
+//! A private MariaDB for one test: own datadir, own socket, gone afterwards.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// A user without rights, as servers refuse to run as root.
+const UNPRIVILEGED: &str = "nobody";
+
+pub struct Server {
+    folder: PathBuf,
+    pub process: Child,
+    pub port: u16,
+}
+
+impl Server {
+    /// Starts one; `None`, with the reason printed, where there is no MariaDB.
+    pub fn start() -> Option<Self> {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let template = template()?;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = PathBuf::from(format!("/tmp/dbdyno-load-{}-{number}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        run(Command::new("cp").arg("-a").arg(template).arg(&folder));
+        // The port may be taken before the server has it; then the server does not start, and says so.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new("mariadbd");
+        command.args(common_arguments(&folder));
+        command.arg(format!("--socket={}", folder.join("s").display()));
+        command.args([format!("--port={port}"), "--bind-address=127.0.0.1".into()]);
+        command.args(["--innodb-flush-log-at-trx-commit=0", "--max-connections=1100", "--skip-log-bin"]);
+        let log = fs::File::create(folder.join("log")).unwrap();
+        let process = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let mut server = Self { folder, process, port };
+        server.wait_until_ready();
+        Some(server)
+    }
+
+    fn wait_until_ready(&mut self) {
+        let start = Instant::now();
+        while !self.try_sql("SELECT 1").status.success() {
+            let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+            assert!(self.process.try_wait().unwrap().is_none(), "the server ended: {log}");
+            assert!(start.elapsed() < Duration::from_secs(60), "the server does not start: {log}");
+            sleep(Duration::from_millis(50));
+        }
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join("s")
+    }
+
+    /// A path for an output file.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn try_sql(&self, sql: &str) -> Output {
+        let mut command = Command::new("mariadb");
+        command.args(["--no-defaults", "-uroot", "-N", "-B", "-e", sql, "-S"]);
+        command.arg(self.socket()).output().unwrap()
+    }
+
+    /// What the server's own client prints for `sql`.
+    pub fn sql(&self, sql: &str) -> String {
+        let output = self.try_sql(sql);
+        assert!(output.status.success(), "{sql}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    /// Whether the server takes `sql`.
+    pub fn accepts(&self, sql: &str) -> bool {
+        self.try_sql(sql).status.success()
+    }
+
+    /// A status counter of the server.
+    pub fn counter(&self, name: &str) -> u64 {
+        let line = self.sql(&format!("SHOW GLOBAL STATUS LIKE '{name}'"));
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// `dbdyno-load slap` on this server as root over the socket.
+    pub fn slap(&self, flags: &str) -> Command {
+        let mut command = slap();
+        command.args(["--no-defaults", "-uroot", "-S"]).arg(self.socket());
+        command.args(flags.split_whitespace());
+        command
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A datadir made once, to be copied.
+fn template() -> Option<&'static Path> {
+    static TEMPLATE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    TEMPLATE.get_or_init(install).as_deref()
+}
+
+fn install() -> Option<PathBuf> {
+    for tool in ["mariadbd", "mariadb-install-db", "mariadb"] {
+        if Command::new(tool).arg("--version").output().is_err() {
+            eprintln!("skipped: {tool} is not installed");
+            return None;
+        }
+    }
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("mariadb-template");
+    let _ = fs::remove_dir_all(&folder);
+    let mut command = Command::new("mariadb-install-db");
+    command.args(common_arguments(&folder));
+    command.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
+    run(&mut command);
+    Some(folder)
+}
+
+fn common_arguments(folder: &Path) -> Vec<String> {
+    let mut arguments = vec![
+        "--no-defaults".to_owned(),
+        format!("--datadir={}", folder.display()),
+        "--innodb-log-file-size=8M".to_owned(),
+    ];
+    if rustix::process::getuid().is_root() {
+        arguments.push(format!("--user={UNPRIVILEGED}"));
+    }
+    arguments
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}{}", text(&output.stdout), text(&output.stderr));
+}
+
+/// `dbdyno-load slap` in a clean environment.
+pub fn slap() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dbdyno-load"));
+    for name in ["MYSQL_PWD", "MYSQL_HOST", "MYSQL_TCP_PORT", "MYSQL_UNIX_PORT"] {
+        command.env_remove(name);
+    }
+    command.arg("slap");
+    command
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs to the end, which must have this exit code.
+pub fn expect(command: &mut Command, code: i32) -> Output {
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(code), "{command:?}: {}", text(&output.stderr));
+    output
+}
+
+pub fn json(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
