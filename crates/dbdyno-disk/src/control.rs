@@ -3,13 +3,13 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::engine::{Engine, Mode};
-use crate::serve::Event;
+use crate::serve::{Asker, Event};
 
 /// No sensible request is longer.
 const LINE_BYTES_MAX: u64 = 64 << 10;
@@ -74,7 +74,9 @@ fn converse(stream: &UnixStream, engine: &Engine, events: &Sender<Event>) -> std
         if line.trim_ascii().is_empty() {
             continue;
         }
-        send(&mut writer, &answer(&line, engine, events))?;
+        // Dropped once the answer is written, which is what a stopping disk waits for.
+        let (_answering, answered) = channel();
+        send(&mut writer, &answer(&line, engine, events, answered))?;
     }
 }
 
@@ -93,7 +95,7 @@ fn send(writer: &mut impl Write, outcome: &Result<Value, String>) -> std::io::Re
     writer.write_all(format!("{reply}\n").as_bytes())
 }
 
-fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>) -> Result<Value, String> {
+fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiver<()>) -> Result<Value, String> {
     let request: Request = serde_json::from_slice(line).map_err(|error| {
         format!(
             "not a request: {error} (ops are ping, mode, model, snapshot, restore, forget, clear, stats, stop; \
@@ -117,7 +119,9 @@ fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>) -> Result<Value,
         Request::Stop { force } => {
             let (outcome, stopped) = channel();
             let gone = |_| "the disk is already stopping".to_owned();
-            events.send(Event::Stop { force, outcome }).map_err(|error| gone(error.to_string()))?;
+            events
+                .send(Event::Stop { force, asker: Asker { outcome, answered } })
+                .map_err(|error| gone(error.to_string()))?;
             stopped.recv().map_err(|error| gone(error.to_string()))??;
         }
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use fuser::{Config, MountOption, Session};
 use rustix::mount::UnmountFlags;
@@ -34,13 +35,35 @@ pub struct ServeArgs {
 /// What ends the disk.
 pub enum Event {
     Signal,
-    /// The outcome goes to whoever asked.
+    /// Somebody asked for it on the control socket.
     Stop {
         force: bool,
-        outcome: Sender<Result<(), String>>,
+        asker: Asker,
     },
     /// The mount is gone, by our doing or somebody's.
     Unmounted,
+}
+
+/// Whoever asked for a stop and wants to know what came of it.
+pub struct Asker {
+    pub outcome: Sender<Result<(), String>>,
+    /// Ends once the answer is written, which the process must live to see.
+    pub answered: Receiver<()>,
+}
+
+impl Asker {
+    fn tell(self, outcome: Result<(), String>) {
+        // An asker that hung up, or does not read, cannot keep the disk from ending.
+        let _ = self.outcome.send(outcome);
+        let _ = self.answered.recv_timeout(Duration::from_secs(1));
+    }
+}
+
+/// How a disk ended.
+struct End {
+    /// False if it had to be detached while in use.
+    unmounted: bool,
+    asker: Option<Asker>,
 }
 
 /// Serves until a signal, a `stop` or an unmount.
@@ -81,32 +104,32 @@ pub fn serve(args: &ServeArgs) -> Result<(), DiskError> {
         move || control::serve(&listener, &engine, &events)
     })?;
     announce(&mount, &granted)?;
-    let unmounted = wait_for_end(&mount, &happened);
+    let end = wait_for_end(&mount, &happened);
     drop(socket);
     engine.stop();
-    if unmounted {
+    if end.unmounted {
         // After a forced detach these threads live on until the last user of the file is gone, or this process is.
         let _ = session.join();
         let _ = completions.join();
     }
+    if let Some(asker) = end.asker {
+        asker.tell(Ok(()));
+    }
     Ok(())
 }
 
-/// Waits for something that ends the disk, and unmounts. Returns false if it had to be detached while in use.
-fn wait_for_end(mount: &Path, happened: &Receiver<Event>) -> bool {
+/// Waits for something that ends the disk, and unmounts.
+fn wait_for_end(mount: &Path, happened: &Receiver<Event>) -> End {
     for event in happened {
         match event {
-            Event::Unmounted => return true,
-            Event::Signal => return unmount(mount) || !detach(mount),
-            Event::Stop { force, outcome } => {
+            Event::Unmounted => break,
+            Event::Signal => return End { unmounted: unmount(mount) || !detach(mount), asker: None },
+            Event::Stop { force, asker } => {
                 let unmounted = unmount(mount);
                 if unmounted || force {
-                    let detached = !unmounted && detach(mount);
-                    // The asker may have hung up; the disk ends all the same.
-                    let _ = outcome.send(Ok(()));
-                    return !detached;
+                    return End { unmounted: unmounted || !detach(mount), asker: Some(asker) };
                 }
-                let _ = outcome.send(Err(format!(
+                asker.tell(Err(format!(
                     "{} is in use; unmount what is on it and detach its loop device (losetup -d), or stop with \
                      \"force\":true and lose what is written after",
                     mount.join(FILE_NAME).display()
@@ -114,7 +137,7 @@ fn wait_for_end(mount: &Path, happened: &Receiver<Event>) -> bool {
             }
         }
     }
-    true
+    End { unmounted: true, asker: None }
 }
 
 fn unmount(mount: &Path) -> bool {

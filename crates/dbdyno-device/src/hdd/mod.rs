@@ -40,7 +40,7 @@ struct Waiting {
 /// What the arm is doing.
 #[derive(Debug, Clone, Copy)]
 enum Work {
-    /// Nothing yet: choosing what to do next takes `overhead_ms`, and what arrives meanwhile can be chosen.
+    /// Nothing yet: choosing what to do next takes `choose_ms`, and what arrives meanwhile can be chosen.
     Choose,
     Host(Waiting),
     Destage(Extent),
@@ -173,7 +173,7 @@ impl Hdd {
     fn start_next(&mut self) {
         let idle = self.queue.is_empty() && self.cache.is_empty() && self.flush.is_none();
         if self.current.is_none() && !idle {
-            self.current = Some((self.now_ns + ms(self.spec.overhead_ms), Work::Choose));
+            self.current = Some((self.now_ns + ms(self.spec.choose_ms), Work::Choose));
         }
     }
 

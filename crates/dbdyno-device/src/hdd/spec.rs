@@ -38,8 +38,10 @@ pub(crate) struct HddSpec {
     pub track_skew_ms: f64,
     /// The same from one cylinder to the next, ms.
     pub cylinder_skew_ms: f64,
-    /// Time to choose the next move before the arm moves, ms; also what a command costs that needs no arm.
+    /// What a command costs that needs no arm, beyond its transfer, ms.
     pub overhead_ms: f64,
+    /// Time from the end of one move to the choice of the next, ms; what arrives meanwhile can be chosen.
+    pub choose_ms: f64,
     /// Host interface, MB/s.
     pub interface_mb_s: f64,
     /// How many of the oldest commands the drive chooses among.
@@ -96,6 +98,7 @@ impl HddSpec {
             ("track_skew_ms", self.track_skew_ms),
             ("cylinder_skew_ms", self.cylinder_skew_ms),
             ("overhead_ms", self.overhead_ms),
+            ("choose_ms", self.choose_ms),
             ("age_weight", self.age_weight),
             ("destage_handicap_ms", self.destage_handicap_ms),
             ("flush_ms", self.flush_ms),
