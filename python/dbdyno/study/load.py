@@ -50,7 +50,8 @@ class Study:
         """Each treatment's levels (factor -> label) with its whole specification, in the order of the file."""
         for levels in product(*(factor.levels for factor in self.factors)):
             labels = {factor.name: level_label(level) for factor, level in zip(self.factors, levels, strict=True)}
-            yield labels, TrialSpec.model_validate(_with_levels(self.raw, self.factors, levels))
+            body = _resolved(_with_levels(self.raw, self.factors, levels), self.path.parent)
+            yield labels, TrialSpec.model_validate(body)
 
 
 def level_label(level: object) -> str:
@@ -94,7 +95,7 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     found = [*_top_level_mistakes(raw)]
     about = _section(StudySection, raw.get("study", {}), ("study",), found)
     design = _section(DesignSection, raw.get("design", {}), ("design",), found)
-    body: dict[str, Any] = {name: raw[name] for name in BODY if name in raw}
+    body: dict[str, Any] = {name: section for name, section in raw.items() if name in BODY}
     factors = tuple(_factors(body, found))
     if all(isinstance(section, dict) for section in body.values()):
         found += _level_mistakes(body, factors)
@@ -140,7 +141,7 @@ def _top_level_mistakes(raw: dict[str, Any]) -> Iterator[Mistake]:
 
 def _factors(body: dict[str, Any], found: list[Mistake]) -> Iterator[Factor]:
     varied: list[tuple[tuple[str, ...], list[Any]]] = []
-    for section in FACTOR_SECTIONS:
+    for section in (one for name in body for one in FACTOR_SECTIONS if one.split(".")[0] == name):
         path = tuple(section.split("."))
         table: Any = body
         for part in path:
