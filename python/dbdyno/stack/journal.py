@@ -108,13 +108,24 @@ class Leftover:
 def leftovers(folder: Path | None = None) -> list[Leftover]:
     """Every journal on this host, oldest first. Raises ``HostError`` where one can't be read."""
     folder = folder or journal_folder()
-    paths = sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime) if folder.is_dir() else []
+    paths = sorted(folder.glob("*.jsonl"), key=_changed_at) if folder.is_dir() else []
     return [found for path in paths if (found := _read(path))]
+
+
+def _changed_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # its owner has closed it this moment
+        return 0.0
 
 
 def _read(path: Path) -> Leftover | None:
     what, owner, undos = "", None, {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(keepends=True), 1):
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return None
+    for number, line in enumerate(text.splitlines(keepends=True), 1):
         if not line.endswith("\n"):
             break  # torn by a kill: its change had not been made
         try:
@@ -131,7 +142,8 @@ def _read(path: Path) -> Leftover | None:
                 f"{path}:{number}: not an undo journal of this dbdyno ({error}); remove it by hand"
             ) from None
     if owner is None:
-        path.unlink()  # killed before its first line: nothing was changed
+        if Process.of(int(path.name.partition("-")[0])) is None:  # else it is about to write its first line
+            path.unlink(missing_ok=True)  # killed before its first line: nothing was changed
         return None
     return Leftover(path, what, owner, list(undos.items()))
 
