@@ -1,0 +1,84 @@
+"""A study to vary, and a state folder that is not this host's."""
+
+import pytest
+
+from dbdyno.plan.plan import make_plan
+from dbdyno.study.load import load_study
+
+STUDY = """\
+version = 1
+[study]
+title = "A study"
+question = "Which?"
+[stack]
+device = ["hdd-7200", "ssd-sata"]
+size = "1GiB"
+scheduler = "mq-deadline"
+filesystem = "ext4"
+memory = "1GiB"
+[queue]
+nr_requests = 64
+[server.settings]
+innodb_buffer_pool_size = "256M"
+[workload]
+kind = "slap"
+clients = 10
+queries = 1000
+[design]
+baseline = { device = "hdd-7200" }
+blocks = 6
+"""
+
+
+def changed(*changes):
+    """Return the study with each ``(old, new)`` replaced; every ``old`` must be there."""
+    text = STUDY
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return text
+
+
+@pytest.fixture
+def write_study(tmp_path):
+    """Write the study, changed, and return its path."""
+
+    def write(*changes, text=None):
+        path = tmp_path / "study.toml"
+        path.write_text(changed(*changes) if text is None else text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def load(write_study):
+    return lambda *changes, **options: load_study(write_study(*changes, **options))
+
+
+@pytest.fixture
+def plan(load):
+    def make(*changes, seed=None, blocks=None, **options):
+        return make_plan(load(*changes, **options), seed=seed, blocks=blocks)
+
+    return make
+
+
+@pytest.fixture
+def factors(plan):
+    """Make the plan of a study whose factors are server settings: ``{"x": [1, 2]}`` -> levels "1", "2"."""
+
+    def make(levels, design=""):
+        settings = "".join(f"{name} = {list(values)}\n" for name, values in levels.items())
+        body = ('["hdd-7200", "ssd-sata"]', '"ideal"'), ('innodb_buffer_pool_size = "256M"\n', settings)
+        return plan(*body, ('baseline = { device = "hdd-7200" }\nblocks = 6\n', design))
+
+    return make
+
+
+@pytest.fixture
+def state(tmp_path, monkeypatch):
+    """Keep undo journals and scratch folders away from this host's own."""
+    folder = tmp_path / "state"
+    monkeypatch.setenv("DBDYNO_STATE_DIR", str(folder))
+    return folder

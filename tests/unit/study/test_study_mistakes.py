@@ -1,0 +1,414 @@
+"""Every mistake is found before anything is touched, and names file, line, field, what was given, what is allowed."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dbdyno.errors import UserError
+from dbdyno.study.load import load_study
+
+DEVICES = '["hdd-7200", "ssd-sata"]'
+POOL = 'innodb_buffer_pool_size = "256M"'
+BASELINE = 'baseline = { device = "hdd-7200" }'
+MODELS = "hdd-7200, hdd-15k, ssd-sata, ssd-nvme, ideal, here, /dev/disk/by-id/..."
+HERE = 'can\'t be set with device = "here", a directory of the host as it is'
+SECTIONS = "version, study, stack, queue, filesystem, server, workload, design"
+STACK = "device, serial, size, scheduler, filesystem, server, engine, memory"
+
+# What is changed in the study; the messages, each after the study's path.
+MISTAKES = {
+    "unknown key": (
+        [('scheduler = "mq-deadline"', 'schedular = "none"')],
+        [f':8: stack.schedular: is unknown here; known are {STACK}. Did you mean "scheduler"?'],
+    ),
+    "unknown key, like no other": (
+        [('scheduler = "mq-deadline"', "zzz = 1")],
+        [f":8: stack.zzz: is unknown here; known are {STACK}"],
+    ),
+    "unknown key that looks like a type": (
+        [('scheduler = "mq-deadline"', '"int[" = 1')],
+        [f":8: stack.int[: is unknown here; known are {STACK}"],
+    ),
+    "unknown section": (
+        [("[queue]", "[queu]")],
+        [f':11: queu: is unknown; known are {SECTIONS}. Did you mean "queue"?'],
+    ),
+    "text for a number": (
+        [("clients = 10", 'clients = "ten"')],
+        [':17: workload.clients: is "ten" but must be a whole number'],
+    ),
+    "a part for a whole number": (
+        [("clients = 10", "clients = 1.5")],
+        [":17: workload.clients: is 1.5 but must be a whole number"],
+    ),
+    "true for a number": (
+        [("clients = 10", "clients = true")],
+        [":17: workload.clients: is true but must be a whole number"],
+    ),
+    "a number for text": ([('title = "A study"', "title = 5")], [":3: study.title: is 5 but must be text in quotes"]),
+    "a word for true": (
+        [("nr_requests = 64", 'rotational = "true"')],
+        [':12: queue.rotational: is "true" but must be true or false'],
+    ),
+    "no such word": (
+        [('"mq-deadline"', '"deadline"')],
+        [':8: stack.scheduler: is "deadline"; allowed are none, mq-deadline, kyber, bfq. Did you mean "mq-deadline"?'],
+    ),
+    "no such word, as a level": (
+        [('"mq-deadline"', '[\n"none",\n"kyberr",\n]')],
+        [':10: stack.scheduler: is "kyberr"; allowed are none, mq-deadline, kyber, bfq. Did you mean "kyber"?'],
+    ),
+    "no such metric": (
+        [("blocks = 6", 'metric = "latency_p99"')],
+        [
+            ':21: design.metric: is "latency_p99"; allowed are queries_per_second, seconds_real, seconds_user, '
+            "seconds_sys, latency_ms_mean, latency_ms_p50, latency_ms_p95, latency_ms_p99, latency_ms_max, "
+            'client_cpu_us_per_query, server_cpu_us_per_query. Did you mean "latency_ms_p99"?'
+        ],
+    ),
+    "missing section": (
+        [('[workload]\nkind = "slap"\nclients = 10\nqueries = 1000\n', "")],
+        [": workload: is missing; a study needs [workload]"],
+    ),
+    "missing field": ([('title = "A study"\n', "")], [":2: study.title: is missing"]),
+    "a value for a section": (
+        [("[queue]\nnr_requests = 64\n", ""), ("version = 1\n", "version = 1\nqueue = 64\n")],
+        [":2: queue: is 64 but must be a section: [queue]"],
+    ),
+    "another version": ([("version = 1", "version = 2")], [":1: version: is 2; this dbdyno reads version = 1"]),
+    "no version": ([("version = 1\n", "")], [": version: is missing; this dbdyno reads version = 1"]),
+    "true for a version": (
+        [("version = 1", "version = true")],
+        [":1: version: is true; this dbdyno reads version = 1"],
+    ),
+    "a level twice": (
+        [(DEVICES, '["hdd-7200", "ssd-sata", "hdd-7200"]')],
+        [":6: stack.device: gives the level 'hdd-7200' twice"],
+    ),
+    "two levels that look alike": (
+        [(POOL, 'x = ["1", 1]')],
+        [":14: server.settings.x: gives the level '1' twice"],
+    ),
+    "an empty list": (
+        [(DEVICES, "[]")],
+        [":6: stack.device: is an empty list; give its levels, or one value without brackets"],
+    ),
+    "a list in a list": (
+        [(DEVICES, '[["hdd-7200"], "ssd-sata"]')],
+        [":6: stack.device: must be a list of plain values, one per level"],
+    ),
+    "a list where nothing varies": (
+        [("blocks = 6", "blocks = [5, 6]")],
+        [":21: design.blocks: is [5, 6] but must be a whole number"],
+    ),
+    "baseline of no factor": (
+        [("{ device", "{ devise")],
+        [':20: design.baseline.devise: is not a factor of this study; factors are device. Did you mean "device"?'],
+    ),
+    "baseline of a fixed field": (
+        [(DEVICES, '"ssd-sata"')],
+        [":20: design.baseline.device: is not a factor of this study; factors are none: no field is given as a list"],
+    ),
+    "baseline of no level": (
+        [(BASELINE, 'baseline = { device = "hdd-720" }')],
+        [
+            ':20: design.baseline.device: is "hdd-720", not a level of device; levels are hdd-7200, ssd-sata. '
+            'Did you mean "hdd-7200"?'
+        ],
+    ),
+    "nr_requests of no kernel": (
+        [("nr_requests = 64", "nr_requests = 100000")],
+        [":12: queue.nr_requests: is 100000, which no blk-mq kernel allows; give 4 to 2048"],
+    ),
+    "nr_requests of no kernel, as a level": (
+        [("nr_requests = 64", "nr_requests = [\n  64,\n  3,\n]")],
+        [":14: queue.nr_requests: is 3, which no blk-mq kernel allows; give 4 to 2048"],
+    ),
+    "none with 256": (
+        [('"mq-deadline"', '["mq-deadline", "none"]'), ("nr_requests = 64", "nr_requests = [\n64,\n256]")],
+        [
+            ":14: queue.nr_requests: is 256; without a scheduler the kernel allows at most the device's own depth, "
+            "128 for an emulated disk. Give stack.scheduler, or a smaller number"
+        ],
+    ),
+    "bfq with a writeback limit": (
+        [('"mq-deadline"', '"bfq"'), ("nr_requests = 64", "nr_requests = 64\nwbt_lat_usec = 75000")],
+        [":13: queue.wbt_lat_usec: can't be set under bfq, which throttles writeback itself"],
+    ),
+    "key load without a key": (
+        [("clients = 10", 'load = "key"')],
+        [
+            ':17: workload.load: is "key", which reads by primary key: set workload.autoincrement or guid_primary '
+            "to true"
+        ],
+    ),
+    "two keys": (
+        [("clients = 10", "autoincrement = true\nguid_primary = true")],
+        [":18: workload.guid_primary: and autoincrement are two keys for the same table; give one"],
+    ),
+    "no column": (
+        [("clients = 10", "int_cols = 0\nchar_cols = 0")],
+        [":17: workload.int_cols: and char_cols are both 0; a table needs a column"],
+    ),
+    "queries and a duration": (
+        [("clients = 10", 'duration = "5s"')],
+        [":18: workload.queries: or workload.duration must be given, and not both"],
+    ),
+    "neither queries nor a duration": (
+        [("queries = 1000\n", "")],
+        [":15: workload.queries: or workload.duration must be given, and not both"],
+    ),
+    "fewer queries than clients": (
+        [("clients = 10", "clients = [10, 1001]")],
+        [":18: workload.queries: is 1000, fewer than one for each of 1001 clients"],
+    ),
+    "no size": (
+        [('size = "1GiB"\n', "")],
+        [':5: stack.size: is missing; an emulated disk needs one, such as "4GiB"'],
+    ),
+    "a size without unit": (
+        [('"1GiB"', "4")],
+        [':7: stack.size: is 4, which is not a size; write a number with its unit in quotes, such as "4GiB"'],
+    ),
+    "a size of an unknown unit": (
+        [('"1GiB"', '"4 GiP"')],
+        [
+            ":7: stack.size: is \"4 GiP\", which has the unknown unit 'GiP'; "
+            "known are B, K, M, G, T, KiB .. TiB and KB .. TB"
+        ],
+    ),
+    "a size too small": ([('"1GiB"', '"4M"')], [':7: stack.size: is "4M"; it must be at least 64 MiB']),
+    "a size of half a block": (
+        [('"1GiB"', '"100000001B"')],
+        [":7: stack.size: must be a multiple of 4096 bytes"],
+    ),
+    "too small for a filesystem": (
+        [('"1GiB"', '"100MiB"'), ('"ext4"', '["ext4", "xfs", "btrfs"]')],
+        [
+            ":7: stack.size: is 100 MiB; mkfs.xfs needs at least 300 MiB",
+            ":7: stack.size: is 100 MiB; btrfs needs at least 256 MiB",
+        ],
+    ),
+    "a time too short": (
+        [("queries = 1000", 'duration = "5ms"')],
+        [':18: workload.duration: is "5ms"; it must be at least 0.1 s'],
+    ),
+    "a margin too wide": (
+        [("blocks = 6", 'margin = "150%"')],
+        [':21: design.margin: is "150%"; it must be less than 100%'],
+    ),
+    "no block": ([("blocks = 6", "blocks = 0")], [":21: design.blocks: is 0; it must be at least 1"]),
+    "unknown device": (
+        [('"ssd-sata"', '"ssd-stata"')],
+        [f':6: stack.device: is "ssd-stata"; known are {MODELS}. Did you mean "ssd-sata"?'],
+    ),
+    "a device that may change its name": (
+        [(DEVICES, '"/dev/sda"'), ('size = "1GiB"\n', ""), (BASELINE, "")],
+        [
+            ':6: stack.device: is "/dev/sda", a name that may be another disk tomorrow: '
+            "name it by /dev/disk/by-id/..., or give its serial in stack.serial"
+        ],
+    ),
+    "a real device with a size": (
+        [(DEVICES, '"/dev/disk/by-id/ata-X_1"'), (BASELINE, "")],
+        [":7: stack.size: is for emulated disks; a real device is used whole"],
+    ),
+    "an emulated disk with a serial": (
+        [('size = "1GiB"', 'size = "1GiB"\nserial = "S1"')],
+        [":8: stack.serial: is for real devices; an emulated disk has none"],
+    ),
+    "no filesystem": (
+        [('filesystem = "ext4"\n', "")],
+        [":5: stack.filesystem: is missing; allowed are ext4, xfs, btrfs"],
+    ),
+    "here, with what stands below it": (
+        [(DEVICES, '"here"'), (BASELINE, "")],
+        [
+            f":7: stack.size: {HERE}",
+            f":8: stack.scheduler: {HERE}",
+            f":9: stack.filesystem: {HERE}",
+            f":12: queue.nr_requests: {HERE}",
+        ],
+    ),
+    "a pool as large as the memory": (
+        [('"256M"', '"1G"')],
+        [
+            ':14: server.settings.innodb_buffer_pool_size: is "1G", not less than stack.memory (1 GiB): '
+            "the kernel would kill the server"
+        ],
+    ),
+    "a pool in bytes, larger than the memory": (
+        [('"256M"', "2000000000")],
+        [
+            ":14: server.settings.innodb_buffer_pool_size: is 2000000000, not less than stack.memory (1 GiB): "
+            "the kernel would kill the server"
+        ],
+    ),
+    "no server variable": (
+        [(POOL, '"Inno-DB" = 1')],
+        [
+            ':14: server.settings.Inno-DB: is "Inno-DB", which is not a server variable; '
+            "names are lower case with underscores, such as innodb_buffer_pool_size"
+        ],
+    ),
+    "an option for a shell": (
+        [("[queue]", '[filesystem]\nmkfs = "-O $(reboot)"\n[queue]')],
+        [':12: filesystem.mkfs: is "-O $(reboot)", which holds a character that no mkfs or mount option needs'],
+    ),
+    "an engine for SQL": (
+        [('size = "1GiB"', 'size = "1GiB"\nengine = "innodb; DROP"')],
+        [':8: stack.engine: is "innodb; DROP", which must be a plain name of letters, digits and underscores'],
+    ),
+    "a title of two lines": (
+        [('"A study"', '"A\\nstudy"')],
+        [':3: study.title: is "A?study", which must be one line of text'],
+    ),
+    "an endless value": (
+        [('"ssd-sata"', f'"{"s" * 100}"')],
+        [f':6: stack.device: is "{"s" * 56}...; known are {MODELS}'],
+    ),
+    "several at once, by line": (
+        [("blocks = 6", "blocks = 0"), ("clients = 10", 'clients = "x"'), ('size = "1GiB"', "foo = 1")],
+        [
+            f":7: stack.foo: is unknown here; known are {STACK}",
+            ':17: workload.clients: is "x" but must be a whole number',
+            ":21: design.blocks: is 0; it must be at least 1",
+        ],
+    ),
+}
+
+
+def refusal(path):
+    with pytest.raises(UserError) as refused:
+        load_study(path)
+    assert refused.value.exit_code == 2
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(("changes", "messages"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_is_named(write_study, changes, messages):
+    path = write_study(*changes)
+    assert refusal(path) == "\n".join(f"{path}{message}" for message in messages)
+
+
+def test_a_drive_file_that_is_not_there_is_looked_for_beside_the_study(write_study, tmp_path):
+    path = write_study(('"ssd-sata"', '"mine.toml"'))
+    assert refusal(path) == (
+        f'{path}:6: stack.device: is "mine.toml": cannot read the drive file {tmp_path / "mine.toml"}: '
+        "No such file or directory (os error 2)"
+    )
+
+
+def test_a_drive_file_that_is_none_is_said_so(write_study, tmp_path):
+    path = write_study(('"ssd-sata"', '"mine.toml"'))
+    (tmp_path / "mine.toml").write_text("kind = 'rocket'\n")
+    assert refusal(path).startswith(f'{path}:6: stack.device: is "mine.toml": ')
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    assert refusal(tmp_path / "no.toml") == f"{tmp_path / 'no.toml'}: can't be read: No such file or directory"
+
+
+def test_a_folder_is_no_study(tmp_path):
+    assert refusal(tmp_path) == f"{tmp_path}: can't be read: Is a directory"
+
+
+def test_a_file_that_is_not_utf8(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_bytes(b"version = 1\n[study]\ntitle = '\xe9'\n")
+    assert refusal(path) == f"{path}: can't be read: it is not UTF-8 text"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("version = = 1\n", "Invalid value (at line 1, column 11)"),
+        ("[study]\n[study]\n", "Cannot declare ('study',) twice (at line 2, column 7)"),
+        (
+            "version = 99999999999999999999\n",
+            "integer number overflowed (TOML parse error at line 1, column 11)",
+        ),
+        (f"version = {'[' * 20000}{']' * 20000}\n", "it is nested too deep"),
+    ],
+)
+def test_a_file_that_is_not_toml(write_study, text, reason):
+    path = write_study(text=text)
+    assert refusal(path) == f"{path}: not valid TOML: {reason}"
+
+
+def test_an_empty_file_is_told_what_a_study_needs(write_study):
+    path = write_study(text="")
+    assert refusal(path).splitlines() == [
+        f"{path}: version: is missing; this dbdyno reads version = 1",
+        f"{path}: study: is missing; a study needs [study]",
+        f"{path}: stack: is missing; a study needs [stack]",
+        f"{path}: workload: is missing; a study needs [workload]",
+    ]
+
+
+# ESC, DEL, the one-byte CSI, a right-to-left override: each written as a TOML escape.
+@pytest.mark.parametrize("escape", ["\\u001b[31m", "\\u007f", "\\u009b31m", "\\u202e"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        ('"mq-deadline"', '"@"'),
+        ('"ssd-sata"', '"@"'),
+        ('"ssd-sata"', '"@.toml"'),
+        (DEVICES, '["@", "@"]'),
+        ('size = "1GiB"', '"@" = 1'),
+        ('"1GiB"', '"4 @"'),
+        ("[queue]", '["@"]'),
+        (POOL, '"@" = 1'),
+        (POOL, 'x = ["a@", "b"]\n[design]\nbaseline = { x = "c" }\n[workload]\n[x]'),
+        ('"hdd-7200" }', '"@" }'),
+        ("{ device", '{ "@"'),
+        ('kind = "slap"', 'kind = "@"'),
+    ],
+    ids=str,
+)
+def test_what_a_terminal_would_obey_never_reaches_it(write_study, change, escape):
+    path = write_study((change[0], change[1].replace("@", escape)))
+    said = refusal(path)
+    assert all(char.isprintable() or char == "\n" for char in said)
+
+
+# Whatever stands where a value is expected, the answer is a study or a refusal that names a line.
+VALUES = st.recursive(
+    st.one_of(
+        st.integers(-(2**63), 2**63 - 1).map(str),
+        st.floats(allow_nan=False, allow_infinity=False).map(repr),
+        st.sampled_from(["true", "false", "inf", "nan", "1979-05-27", "07:32:00", "{}", "[]", '""', '"here"', '"4G"']),
+        st.text("abc 0.%[]{}#=", max_size=9).map('"{}"'.format),
+            '"{}"'.format
+        ),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]"),
+        inner.map("{{ a = {} }}".format),
+    ),
+    max_leaves=4,
+)
+FIELDS = [
+    'title = "A study"',
+    DEVICES,
+    'size = "1GiB"',
+    "nr_requests = 64",
+    POOL,
+    'kind = "slap"',
+    "clients = 10",
+    BASELINE,
+    "blocks = 6",
+]
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(field=st.sampled_from(FIELDS), value=VALUES)
+def test_any_value_is_taken_or_refused_in_words(write_study, field, value):
+    new = value if field == DEVICES else f"{field.split(' = ')[0]} = {value}"
+    path = write_study((field, new))
+    try:
+        study = load_study(path)
+    except UserError as refused:
+        assert all(line.startswith(str(path)) for line in str(refused).splitlines())  # noqa: PT017
+    else:
+        assert all(spec.stack.device for _, spec in study.combinations())
