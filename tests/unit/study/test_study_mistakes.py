@@ -61,9 +61,11 @@ MISTAKES = {
     "no such metric": (
         [("blocks = 6", 'metric = "latency_p99"')],
         [
-            ':21: design.metric: is "latency_p99"; allowed are queries_per_second, seconds_real, seconds_user, '
-            "seconds_sys, latency_ms_mean, latency_ms_p50, latency_ms_p95, latency_ms_p99, latency_ms_max, "
-            'client_cpu_us_per_query, server_cpu_us_per_query. Did you mean "latency_ms_p99"?'
+            (
+                ':21: design.metric: is "latency_p99"; allowed are queries_per_second, seconds_real, seconds_user, '
+                "seconds_sys, latency_ms_mean, latency_ms_p50, latency_ms_p95, latency_ms_p99, latency_ms_max, "
+                'client_cpu_us_per_query, server_cpu_us_per_query. Did you mean "latency_ms_p99"?'
+            )
         ],
     ),
     "missing section": (
@@ -112,8 +114,10 @@ MISTAKES = {
     "baseline of no level": (
         [(BASELINE, 'baseline = { device = "hdd-720" }')],
         [
-            ':20: design.baseline.device: is "hdd-720", not a level of device; levels are hdd-7200, ssd-sata. '
-            'Did you mean "hdd-7200"?'
+            (
+                ':20: design.baseline.device: is "hdd-720", not a level of device; levels are hdd-7200, ssd-sata. '
+                'Did you mean "hdd-7200"?'
+            )
         ],
     ),
     "nr_requests of no kernel": (
@@ -127,8 +131,10 @@ MISTAKES = {
     "none with 256": (
         [('"mq-deadline"', '["mq-deadline", "none"]'), ("nr_requests = 64", "nr_requests = [\n64,\n256]")],
         [
-            ":14: queue.nr_requests: is 256; without a scheduler the kernel allows at most the device's own depth, "
-            "128 for an emulated disk. Give stack.scheduler, or a smaller number"
+            (
+                ":14: queue.nr_requests: is 256; without a scheduler the kernel allows at most the device's own depth, "
+                "128 for an emulated disk. Give stack.scheduler, or a smaller number"
+            )
         ],
     ),
     "bfq with a writeback limit": (
@@ -138,8 +144,10 @@ MISTAKES = {
     "key load without a key": (
         [("clients = 10", 'load = "key"')],
         [
-            ':17: workload.load: is "key", which reads by primary key: set workload.autoincrement or guid_primary '
-            "to true"
+            (
+                ':17: workload.load: is "key", which reads by primary key: set workload.autoincrement or guid_primary '
+                "to true"
+            )
         ],
     ),
     "two keys": (
@@ -173,8 +181,10 @@ MISTAKES = {
     "a size of an unknown unit": (
         [('"1GiB"', '"4 GiP"')],
         [
-            ":7: stack.size: is \"4 GiP\", which has the unknown unit 'GiP'; "
-            "known are B, K, M, G, T, KiB .. TiB and KB .. TB"
+            (
+                ":7: stack.size: is \"4 GiP\", which has the unknown unit 'GiP'; "
+                "known are B, K, M, G, T, KiB .. TiB and KB .. TB"
+            )
         ],
     ),
     "a size too small": ([('"1GiB"', '"4M"')], [':7: stack.size: is "4M"; it must be at least 64 MiB']),
@@ -205,8 +215,10 @@ MISTAKES = {
     "a device that may change its name": (
         [(DEVICES, '"/dev/sda"'), ('size = "1GiB"\n', ""), (BASELINE, "")],
         [
-            ':6: stack.device: is "/dev/sda", a name that may be another disk tomorrow: '
-            "name it by /dev/disk/by-id/..., or give its serial in stack.serial"
+            (
+                ':6: stack.device: is "/dev/sda", a name that may be another disk tomorrow: '
+                "name it by /dev/disk/by-id/..., or give its serial in stack.serial"
+            )
         ],
     ),
     "a real device with a size": (
@@ -233,22 +245,28 @@ MISTAKES = {
     "a pool as large as the memory": (
         [('"256M"', '"1G"')],
         [
-            ':14: server.settings.innodb_buffer_pool_size: is "1G", not less than stack.memory (1 GiB): '
-            "the kernel would kill the server"
+            (
+                ':14: server.settings.innodb_buffer_pool_size: is "1G", not less than stack.memory (1 GiB): '
+                "the kernel would kill the server"
+            )
         ],
     ),
     "a pool in bytes, larger than the memory": (
         [('"256M"', "2000000000")],
         [
-            ":14: server.settings.innodb_buffer_pool_size: is 2000000000, not less than stack.memory (1 GiB): "
-            "the kernel would kill the server"
+            (
+                ":14: server.settings.innodb_buffer_pool_size: is 2000000000, not less than stack.memory (1 GiB): "
+                "the kernel would kill the server"
+            )
         ],
     ),
     "no server variable": (
         [(POOL, '"Inno-DB" = 1')],
         [
-            ':14: server.settings.Inno-DB: is "Inno-DB", which is not a server variable; '
-            "names are lower case with underscores, such as innodb_buffer_pool_size"
+            (
+                ':14: server.settings.Inno-DB: is "Inno-DB", which is not a server variable; '
+                "names are lower case with underscores, such as innodb_buffer_pool_size"
+            )
         ],
     ),
     "an option for a shell": (
@@ -379,8 +397,6 @@ VALUES = st.recursive(
         st.floats(allow_nan=False, allow_infinity=False).map(repr),
         st.sampled_from(["true", "false", "inf", "nan", "1979-05-27", "07:32:00", "{}", "[]", '""', '"here"', '"4G"']),
         st.text("abc 0.%[]{}#=", max_size=9).map('"{}"'.format),
-            '"{}"'.format
-        ),
     ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]"),
