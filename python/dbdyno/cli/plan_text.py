@@ -28,7 +28,7 @@ def plan_as_text(plan: Plan, lacking: list[Capability]) -> str:
     if design.blocks > BLOCKS_SHOWN:
         lines.append(f"  ... and {design.blocks - BLOCKS_SHOWN} more")
     trials = design.blocks * len(design.treatments)
-    lines += ["", f"time: {trials} trials, about {format_seconds(plan.seconds_per_trial() * trials)} {_basis(plan)}"]
+    lines += ["", f"time: {trials} trials, about {format_seconds(plan.seconds_per_trial() * trials)}{_basis(plan)}"]
     lines += ["", "touches:", *(f"  {line}" for line in touched(plan))]
     for warning in plan.warnings():
         lines += ["", f"warning: {warning}"]
@@ -80,4 +80,4 @@ def touched(plan: Plan) -> list[str]:
 def _basis(plan: Plan) -> str:
     if all(spec.workload.duration for spec in plan.specs.values()):
         return ""
-    return "(a guess: the load is bounded by queries, not by time)"
+    return " (a guess: the load is bounded by queries, not by time)"

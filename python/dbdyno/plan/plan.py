@@ -29,8 +29,8 @@ class Slot:
 
     @property
     def id(self) -> str:
-        """Sorts in run order: ``b003a1p2-t4``."""
-        return f"b{self.block:03d}a{self.attempt}p{self.position}-{self.treatment}"
+        """Sorts in run order, as files do: ``b0003a1p002-t4``."""
+        return f"b{self.block:04d}a{self.attempt}p{self.position:03d}-{self.treatment}"
 
 
 @dataclass(frozen=True)
