@@ -1,0 +1,253 @@
+"""From a study to its plan: order, comparisons, number of blocks, identity."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from dbdyno.plan.plan import Slot, erased_devices
+
+MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+TWO_BY_TWO = ('scheduler = "mq-deadline"', 'scheduler = ["mq-deadline", "none"]')
+
+
+def seeded(plan, seed):
+    return replace(plan, design=replace(plan.design, seed=seed))
+
+
+def order(plan, block, attempt=1):
+    return [slot.treatment for slot in plan.slots(block, attempt)]
+
+
+@pytest.fixture
+def four(plan):
+    return plan(TWO_BY_TWO)
+
+
+@MANY
+@given(st.integers(0, 2**63 - 1), st.integers(1, 1000), st.integers(1, 3))
+def test_a_block_holds_every_treatment_once(four, seed, block, attempt):
+    slots = seeded(four, seed).slots(block, attempt)
+    assert sorted(slot.treatment for slot in slots) == ["t1", "t2", "t3", "t4"]
+    assert [slot.position for slot in slots] == [1, 2, 3, 4]
+    assert {(slot.block, slot.attempt) for slot in slots} == {(block, attempt)}
+
+
+# The order of a run that was begun with an older dbdyno must not change under --resume.
+GOLDEN = {
+    (1, 1, 1): "t4 t2 t3 t1",
+    (1, 1, 2): "t2 t3 t1 t4",
+    (1, 2, 1): "t3 t4 t2 t1",
+    (1, 3, 1): "t2 t4 t1 t3",
+    (1, 1000, 1): "t1 t3 t2 t4",
+    (0, 1, 1): "t4 t1 t2 t3",
+    (2**63 - 1, 1, 1): "t3 t4 t2 t1",
+}
+
+
+@pytest.mark.parametrize(("key", "expected"), GOLDEN.items(), ids=str)
+def test_the_order_never_changes_from_version_to_version(four, key, expected):
+    seed, block, attempt = key
+    assert " ".join(order(seeded(four, seed), block, attempt)) == expected
+
+
+def test_seeds_of_load_and_device_never_change_from_version_to_version(four):
+    assert [four.trial_seed(block) for block in (1, 2)] == [243257677398418, 115297019394292]
+
+
+def test_the_order_knows_nothing_of_the_number_of_blocks(plan):
+    short, long = plan(TWO_BY_TWO, blocks=2), plan(TWO_BY_TWO, blocks=50)
+    assert [order(short, block) for block in (1, 2)] == [order(long, block) for block in (1, 2)]
+
+
+def test_seeds_blocks_and_attempts_shuffle_anew(four):
+    by_seed = {tuple(map(tuple, (order(seeded(four, seed), block) for block in range(1, 6)))) for seed in range(50)}
+    by_block = {tuple(order(four, block)) for block in range(1, 300)}
+    by_attempt = {tuple(order(four, 1, attempt)) for attempt in range(1, 300)}
+    assert len(by_seed) == 50
+    assert len(by_block) == len(by_attempt) == math.factorial(4)
+
+
+def test_no_treatment_is_favoured(four):
+    orders = [order(four, block) for block in range(1, 1201)]
+    for position in range(4):
+        assert all(240 <= count <= 360 for count in Counter(row[position] for row in orders).values())
+    follows = Counter(pair for row in orders for pair in pairwise(row))
+    assert len(follows) == 12
+    assert all(240 <= count <= 360 for count in follows.values())
+
+
+def test_the_treatments_of_a_block_meet_the_same_chances_and_blocks_meet_others(four):
+    assert len({four.trial_seed(block) for block in range(1, 1001)}) == 1000
+    assert four.trial_seed(1) != seeded(four, 2).trial_seed(1)
+    assert all(0 <= four.trial_seed(block) < 2**53 for block in range(1, 100))  # JSON and the load generator hold it
+
+
+def test_trial_ids_sort_in_the_order_of_the_run(factors):
+    made = factors({"x": list(range(12))})
+    blocks = (1, 2, 9, 10, 99, 100, 999, 1000)
+    ids = [slot.id for block in blocks for attempt in (1, 2) for slot in made.slots(block, attempt)]
+    assert ids == sorted(ids)
+    assert Slot(3, 1, 2, "t4").id == "b0003a1p002-t4"
+
+
+def pairs(plan):
+    return [(comparison.baseline, comparison.level) for comparison in plan.design.comparisons]
+
+
+ONE_FACTOR = 'compare = "one-factor"\n'
+
+
+@pytest.mark.parametrize(
+    ("levels", "design", "expected"),
+    [
+        ({"x": [1, 2], "y": [1, 2]}, "", [("t1", "t2"), ("t1", "t3"), ("t1", "t4")]),
+        ({"x": [1, 2], "y": [1, 2]}, "baseline = { x = 2 }\n", [("t3", "t1"), ("t3", "t2"), ("t3", "t4")]),
+        ({"x": [1, 2], "y": [1, 2]}, ONE_FACTOR, [("t1", "t2"), ("t1", "t3"), ("t2", "t4"), ("t3", "t4")]),
+        (
+            {"x": [1, 2, 3], "y": [1, 2]},
+            ONE_FACTOR + "baseline = { x = 2, y = 2 }\n",
+            [("t3", "t1"), ("t2", "t1"), ("t4", "t2"), ("t4", "t3"), ("t3", "t5"), ("t6", "t5"), ("t4", "t6")],
+        ),
+        ({"x": [1]}, "", []),
+        ({"x": [1]}, ONE_FACTOR, []),
+    ],
+)
+def test_comparisons(factors, levels, design, expected):
+    assert sorted(pairs(factors(levels, design))) == sorted(expected)
+
+
+@MANY
+@given(st.data(), st.lists(st.integers(1, 3), min_size=1, max_size=3))
+def test_one_factor_comparisons_differ_in_one_factor_and_lead_away_from_the_reference(factors, data, counts):
+    levels = {f"x{index}": list(range(1, count + 1)) for index, count in enumerate(counts)}
+    reference = {name: str(data.draw(st.sampled_from(values))) for name, values in levels.items()}
+    baseline = ", ".join(f"{name} = {level}" for name, level in reference.items())
+    made = factors(levels, f"{ONE_FACTOR}baseline = {{ {baseline} }}\n")
+    by_id = {treatment.id: treatment.levels for treatment in made.design.treatments}
+    assert by_id[made.design.baseline] == reference
+    for one, other in pairs(made):
+        [name] = [name for name in levels if by_id[one][name] != by_id[other][name]]
+        assert by_id[one][name] == reference[name]
+    total = math.prod(counts)
+    assert len(set(pairs(made))) == len(pairs(made)) == sum(total // count * (count - 1) for count in counts)
+
+
+@MANY
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+def test_baseline_comparisons_put_every_other_treatment_against_it(factors, counts):
+    made = factors({f"x{index}": list(range(count)) for index, count in enumerate(counts)})
+    others = [treatment.id for treatment in made.design.treatments if treatment.id != made.design.baseline]
+    assert pairs(made) == [(made.design.baseline, other) for other in others]
+
+
+def test_the_baseline_is_the_first_level_of_each_factor_but_where_the_study_says_otherwise(factors):
+    levels = {"x": [1, 2], "y": [1, 2]}
+    assert factors(levels).design.baseline == "t1"
+    assert factors(levels, "baseline = { y = 2 }\n").design.baseline == "t2"
+
+
+def test_every_treatment_has_its_specification(four):
+    for treatment in four.design.treatments:
+        spec = four.specs[treatment.id]
+        assert {"device": spec.stack.device, "scheduler": spec.stack.scheduler} == treatment.levels
+
+
+@pytest.mark.parametrize(
+    ("levels", "design", "given_blocks", "expected"),
+    [
+        (2, "", None, 10),
+        (25, "", None, 10),
+        (27, "", None, 11),  # 26 comparisons: 26 x 2 / 2^n <= 5 % from n = 11 on
+        (27, "blocks = 4\n", None, 4),
+        (2, "blocks = 4\n", 7, 7),
+    ],
+)
+def test_blocks(factors, levels, design, given_blocks, expected):
+    made = factors({"x": list(range(levels))}, design)
+    if given_blocks:
+        made = replace(made, design=replace(made.design, blocks=given_blocks))
+    assert made.design.blocks == expected
+
+
+def test_the_command_line_overrules_seed_and_blocks(plan):
+    made = plan(seed=0, blocks=3)
+    assert (made.design.seed, made.design.blocks) == (0, 3)
+    assert (plan().design.seed, plan().design.blocks) == (1, 6)
+
+
+def test_too_few_blocks_are_foretold(plan):
+    assert list(plan(blocks=5).warnings()) == [
+        (
+            "5 blocks can't decide 1 comparison at 5 %: the smallest p the exact test can show, times 1 (Holm), "
+            "is 0.0625; give blocks = 6 or more"
+        )
+    ]
+    assert list(plan(TWO_BY_TWO, blocks=6).warnings()) == [
+        (
+            "6 blocks can't decide 3 comparisons at 5 %: the smallest p the exact test can show, times 3 (Holm), "
+            "is 0.0938; give blocks = 7 or more"
+        )
+    ]
+    assert list(plan(blocks=6).warnings()) == []
+
+
+@MANY
+@given(st.integers(2, 9), st.integers(1, 14))
+def test_a_warning_comes_exactly_where_holm_can_not_be_met(factors, levels, blocks):
+    made = factors({"x": list(range(levels))}, f"blocks = {blocks}\n")
+    comparisons = levels - 1
+    assume(blocks >= 6 or comparisons * 2 / 2**blocks > 0.05)
+    assert bool(list(made.warnings())) == (comparisons * 2 / 2**blocks > 0.05)
+
+
+def test_nothing_to_compare_is_foretold(factors):
+    assert list(factors({"x": [1]}).warnings()) == ["there is nothing to compare: no field is given as a list"]
+
+
+def test_the_time_is_exact_where_the_load_is_bounded_by_time(plan):
+    bounded = plan(("queries = 1000", 'duration = ["10s", "30s"]\nwarmup = "1s"'))
+    assert bounded.seconds_per_trial() == pytest.approx(1 + (10 + 30) / 2 + 4)
+
+
+SAME = {
+    "title": ('"A study"', '"Another"'),
+    "question": ('"Which?"', '"What?"'),
+    "blocks": ("blocks = 6", "blocks = 9"),
+    "seed": ("blocks = 6", "blocks = 6\nseed = 5"),
+    "margin": ("blocks = 6", 'margin = "10%"'),
+    "order of the fields": ("clients = 10\nqueries = 1000", "queries = 1000\nclients = 10"),
+    "a comment": ("clients = 10", "clients = 10  # ten"),
+}
+OTHER = {
+    "workload": ("clients = 10", "clients = 11"),
+    "levels": ('["hdd-7200", "ssd-sata"]', '["hdd-7200", "ssd-nvme"]'),
+    "order of levels": ('["hdd-7200", "ssd-sata"]', '["ssd-sata", "hdd-7200"]'),
+    "server setting": ('"256M"', '"128M"'),
+    "queue": ("nr_requests = 64", "nr_requests = 32"),
+    "metric": ("blocks = 6", 'metric = "latency_ms_p99"'),
+    "baseline": ('device = "hdd-7200" }', 'device = "ssd-sata" }'),
+}
+
+
+@pytest.mark.parametrize("change", SAME.values(), ids=SAME.keys())
+def test_identity_is_what_a_trial_measures(plan, change):
+    assert plan(change).study_sha256() == plan().study_sha256()
+
+
+@pytest.mark.parametrize("change", OTHER.values(), ids=OTHER.keys())
+def test_identity_changes_with_what_a_trial_measures(plan, change):
+    assert plan(change).study_sha256() != plan().study_sha256()
+
+
+def test_devices_to_be_erased_are_the_real_ones(plan):
+    devices = '["/dev/disk/by-id/ata-A_1", "/dev/disk/by-id/ata-B_2"]'
+    made = plan(
+        ('["hdd-7200", "ssd-sata"]', devices), ('size = "1GiB"\n', ""), ('baseline = { device = "hdd-7200" }', "")
+    )
+    assert erased_devices(made) == ["/dev/disk/by-id/ata-A_1", "/dev/disk/by-id/ata-B_2"]
+    assert erased_devices(plan()) == []
