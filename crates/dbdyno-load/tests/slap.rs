@@ -153,8 +153,8 @@ fn a_killed_server_ends_the_run_with_what_was_measured() {
 
 #[test]
 fn a_frozen_server_is_not_waited_for_forever() {
-    let Some(server) = Server::start() else { return };
     for clients in ["1", "4"] {
+        let Some(server) = Server::start() else { return };
         let mut command = server.slap("-a --duration=60000 --stall-timeout=1");
         command.args(["-c", clients]).stderr(Stdio::piped()).stdout(Stdio::null());
         let child = command.spawn().unwrap();
@@ -180,6 +180,21 @@ fn an_interrupt_keeps_the_result_and_drops_the_schema() {
         let (code, said) = ends_within(child, Duration::from_secs(5));
         assert_eq!(code, Some(130), "{said}");
         assert!(json(&path)["runs"][0]["queries"].as_u64().unwrap() > 0);
+        assert!(!server.sql("SHOW DATABASES").contains("mysqlslap"));
+    }
+}
+
+#[test]
+fn an_interrupt_while_preparing_leaves_nothing() {
+    let Some(server) = Server::start() else { return };
+    for phase in ["all", "prepare"] {
+        let mut command = server.slap("-a --auto-generate-sql-write-number=100000000");
+        let child = command.args(["--phase", phase]).stderr(Stdio::piped()).spawn().unwrap();
+        sleep(Duration::from_millis(700));
+        assert!(server.sql("SHOW DATABASES").contains("mysqlslap"));
+        signal(&child, Signal::TERM);
+        let (code, said) = ends_within(child, Duration::from_secs(5));
+        assert_eq!(code, Some(130), "{said}");
         assert!(!server.sql("SHOW DATABASES").contains("mysqlslap"));
     }
 }

@@ -46,6 +46,8 @@ pub enum AuthError {
 pub struct Greeting {
     /// Version text of the server.
     pub server_version: String,
+    /// The server's number for this connection.
+    pub connection_id: u32,
     /// Whether result sets end in an OK packet instead of EOF packets.
     pub deprecate_eof: bool,
 }
@@ -131,6 +133,7 @@ impl<'a> Dialogue<'a> {
         response.serialize(&mut payload);
         let greeting = Greeting {
             server_version: without_replication_prefix(&printable(packet.server_version_ref())),
+            connection_id: packet.connection_id(),
             deprecate_eof: ours.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF),
         };
         Ok((dialogue, greeting, payload))

@@ -26,6 +26,9 @@ pub struct Session {
     socket: OwnedFd,
     deprecate_eof: bool,
     server_version: String,
+    connection_id: u32,
+    /// A statement was sent whose reply was not read to its end.
+    in_reply: bool,
     sequence: u8,
     patience: Duration,
     stop: Option<Stop>,
@@ -44,6 +47,8 @@ impl Session {
             socket: endpoint.dial()?,
             deprecate_eof: false,
             server_version: String::new(),
+            connection_id: 0,
+            in_reply: false,
             sequence: 0,
             patience: endpoint.connect_timeout,
             stop: Some(stop.clone()),
@@ -70,6 +75,7 @@ impl Session {
         let (mut dialogue, greeting, answer) = Dialogue::start(login, &payload)?;
         self.deprecate_eof = greeting.deprecate_eof;
         self.server_version = greeting.server_version;
+        self.connection_id = greeting.connection_id;
         self.write_payload(&answer)?;
         loop {
             let payload = self.read_payload()?;
@@ -86,10 +92,21 @@ impl Session {
         &self.server_version
     }
 
-    /// From now on a wish to stop no longer interrupts: for cleaning up after it.
-    pub fn ignore_stop(&mut self) {
-        self.stop = None;
+    /// A session for cleaning up, which a wish to stop no longer interrupts. It is this one, unless
+    /// that was left in the middle of a statement, which is killed then.
+    ///
+    /// # Errors
+    /// The server cannot be reached any more.
+    pub fn for_cleaning_up(mut self, endpoint: &Endpoint) -> Result<Self, Error> {
         Stop::next_ends_process();
+        if self.in_reply {
+            let mut fresh = Self::connect(endpoint, None, &Stop::default())?;
+            // It may have ended by itself, which is an error here.
+            let _ = fresh.execute(&format!("KILL {}", self.connection_id));
+            return Ok(fresh);
+        }
+        self.stop = None;
+        Ok(self)
     }
 
     /// How long the server may say nothing to this session.
@@ -108,9 +125,13 @@ impl Session {
     /// Runs `sql` and gives its rows.
     ///
     /// # Errors
-    /// The server's error, with the statement.
+    /// The server's error, with the statement; a wish to stop, in which case it is not run.
     pub fn query(&mut self, sql: &str) -> Result<Rows, Error> {
+        if self.stop.as_ref().is_some_and(Stop::asked) {
+            return Err(Error::Interrupted);
+        }
         let request = packet::query(sql.as_bytes());
+        self.in_reply = true;
         self.write(&request)?;
         self.sequence = packet::reply_sequence(&request);
         self.result(sql)
@@ -143,6 +164,7 @@ impl Session {
                 rows.push(row(&payload)?);
             }
             if let Some(reply) = done {
+                self.in_reply = false;
                 let sql = sql.to_owned();
                 return match reply.error {
                     Some(error) => Err(Error::Statement { sql, error }),

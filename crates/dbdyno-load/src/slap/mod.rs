@@ -10,7 +10,7 @@ mod values;
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::io::{Write as _, stdout};
 
 use hdrhistogram::serialization::V2DeflateSerializer;
 
@@ -51,35 +51,42 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Result<u8, Error> 
         eprintln!("note: {note}");
     }
     match request {
-        Request::Help => print!("{ABOUT}{}", crate::flags::help(&flags::TABLE)),
-        Request::Version => println!("dbdyno-load {}", env!("CARGO_PKG_VERSION")),
+        Request::Help => print(&format!("{ABOUT}{}", crate::flags::help(&flags::TABLE))),
+        Request::Version => print(&format!("dbdyno-load {}\n", env!("CARGO_PKG_VERSION"))),
         Request::Load(options) if options.only_print => only_print(&options),
         Request::Load(options) => return load(&options),
     }
     Ok(0)
 }
 
+/// Prints; a reader that went away (`| head`) is no failure.
+fn print(text: &str) {
+    let _ = stdout().write_all(text.as_bytes());
+}
+
 /// The statements without a server, as they would be sent.
 fn only_print(options: &Options) {
     let schema = quoted(&options.schema);
-    let engines: Vec<Option<&str>> = engines(options);
-    for engine in engines {
-        println!("DROP SCHEMA IF EXISTS {schema};\nCREATE SCHEMA {schema};\nUSE {schema};");
+    let each = |text: &str| print(&format!("{text};\n"));
+    for engine in engines(options) {
+        each(&format!("DROP SCHEMA IF EXISTS {schema}"));
+        each(&format!("CREATE SCHEMA {schema}"));
+        each(&format!("USE {schema}"));
         match &options.source {
-            Source::Generated { shape, .. } => println!("{};", shape.create_table(engine)),
-            Source::Given { create, .. } => create.iter().for_each(|text| println!("{text};")),
+            Source::Generated { shape, .. } => each(&shape.create_table(engine)),
+            Source::Given { create, .. } => create.iter().for_each(|text| each(text)),
         }
-        initial_inserts(options).for_each(|text| println!("{text};"));
+        initial_inserts(options).for_each(|text| each(&text));
         for clients in &options.concurrency {
             let list = run::statements(options);
-            let each = options.per_client(*clients, list.len()).0.queries;
-            println!("-- {clients} clients, each:");
-            for statement in list.iter().cycle().take(each.unwrap_or(list.len() as u64) as usize) {
+            let queries = options.per_client(*clients, list.len()).0.queries;
+            print(&format!("-- {clients} clients, each:\n"));
+            for statement in list.iter().cycle().take(queries.unwrap_or(list.len() as u64) as usize) {
                 let key = if statement.keyed { "(a key)'" } else { "" };
-                println!("{}{key};", statement.text);
+                each(&format!("{}{key}", statement.text));
             }
         }
-        println!("DROP SCHEMA IF EXISTS {schema};");
+        each(&format!("DROP SCHEMA IF EXISTS {schema}"));
     }
 }
 
@@ -94,13 +101,7 @@ fn load(options: &Options) -> Result<u8, Error> {
     let stop = Stop::on_signals()?;
     let mut stage = Stage::connect(options, &stop)?;
     match options.phase {
-        Phase::Prepare => {
-            for engine in engines(options) {
-                stage.make(engine)?;
-                stage.engine(engine)?;
-            }
-            return Ok(0);
-        }
+        Phase::Prepare => return prepare(options, stage),
         Phase::Cleanup => {
             stage.clear()?;
             return Ok(0);
@@ -135,6 +136,23 @@ fn load(options: &Options) -> Result<u8, Error> {
             outcome
         }
         (outcome, Ok(())) => outcome,
+    }
+}
+
+/// Makes the tables and leaves them, or nothing if that fails.
+fn prepare(options: &Options, mut stage: Stage<'_>) -> Result<u8, Error> {
+    let made = engines(options).into_iter().try_for_each(|engine| {
+        stage.make(engine)?;
+        stage.engine(engine).map(drop)
+    });
+    match made {
+        Ok(()) => Ok(0),
+        Err(error) => {
+            if let Err(left) = stage.leave(true) {
+                eprintln!("note: {left}");
+            }
+            Err(error)
+        }
     }
 }
 
@@ -216,8 +234,8 @@ fn tell(options: &Options, runs: &[RunResult]) -> Result<(), Error> {
         return Ok(());
     }
     match options.csv {
-        Csv::Terminal => print!("{}", report::csv_line(runs)),
-        Csv::No | Csv::File(_) => print!("{}", report::block(runs)),
+        Csv::Terminal => print(&report::csv_line(runs)),
+        Csv::No | Csv::File(_) => print(&report::block(runs)),
     }
     Ok(())
 }

@@ -185,16 +185,17 @@ impl<'a> Stage<'a> {
     /// # Errors
     /// The schema is still there.
     pub fn leave(mut self, in_haste: bool) -> Result<(), Error> {
-        self.session.ignore_stop();
+        if !self.made || self.options.no_drop {
+            self.session.quit();
+            return Ok(());
+        }
+        let left = |error| Error::Failed(format!("the schema {} is left behind: {error}", self.options.schema));
+        let endpoint = &self.options.endpoint;
+        self.session = self.session.for_cleaning_up(endpoint).map_err(left)?;
         if in_haste {
-            let endpoint = &self.options.endpoint;
             self.session.set_patience(endpoint.connect_timeout.min(endpoint.stall_timeout));
         }
-        if self.made && !self.options.no_drop {
-            self.clear().map_err(|error| {
-                Error::Failed(format!("the schema {} is left behind: {error}", self.options.schema))
-            })?;
-        }
+        self.clear().map_err(left)?;
         self.session.quit();
         Ok(())
     }
