@@ -177,7 +177,7 @@ class _Runner:
         self.folder.note("dropped", treatment=slot.treatment, text=text)
         self.progress.say(text)
         if self.plan.design.baseline in self.state.dropped or len(self._live()) < min(2, len(self.plan.specs)):
-            raise HostError(f"nothing is left to compare, so the run stops: {text}")
+            raise HostError(f"the run stops, nothing is left to compare: {text}")
 
     def _label(self, slot: Slot) -> str:
         return next(t.label for t in self.plan.design.treatments if t.id == slot.treatment)

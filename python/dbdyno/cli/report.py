@@ -34,8 +34,13 @@ def show(folder: Path, format_: Format = Format.TEXT, html: Path | None = None) 
 
     run = read_run(folder)
     analysis = analyse(run)
-    renderers = {Format.TEXT: text.render, Format.MARKDOWN: markdown.render, Format.JSON: json.render}
-    sys.stdout.write(renderers[format_](run, analysis).rstrip("\n") + "\n")
+    if format_ is Format.TEXT and sys.stdout.isatty():
+        from rich.console import Console
+
+        Console().print(text.Report(run, analysis))
+    else:
+        renderers = {Format.TEXT: text.render, Format.MARKDOWN: markdown.render, Format.JSON: json.render}
+        sys.stdout.write(renderers[format_](run, analysis).rstrip("\n") + "\n")
     if html is not None:
         from dbdyno.report import html as page
 

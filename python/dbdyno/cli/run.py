@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from dbdyno.cli.report import show
-from dbdyno.errors import HostError, UserError
+from dbdyno.errors import UserError
 
 TRIALS_FAILED, INTERRUPTED = 1, 130
 
@@ -40,9 +40,6 @@ def run(
         folder = open_run(plan, into, resume=resume, versions=versions(plan), host=host_facts())
         try:
             outcome = run_all(plan, folder, progress, frozenset(erase))
-        except HostError as error:
-            progress.say(f"the run stopped: {error}")
-            raise
         finally:
             folder.close()
     show(into, html=into / "report.html" if html else None)

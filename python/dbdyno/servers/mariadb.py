@@ -4,6 +4,7 @@ import os
 import pwd
 import re
 import signal
+import socket as socketlib
 import subprocess
 import time
 from collections.abc import Mapping
@@ -115,13 +116,21 @@ def await_ready(process: "subprocess.Popen[bytes]", socket: Path, log: Path) -> 
         if process.poll() is not None:
             raise TrialError(f"the server ended while starting ({_exit_words(process.returncode)}): {cause_in(log)}")
         try:
+            _knock(socket)
             connect(socket, 5).close()
-        except pymysql.Error:
+        except (OSError, pymysql.Error):
             if time.monotonic() > deadline:
                 raise TrialError(f"the server does not answer after {START_SECONDS:g} s: {cause_in(log)}") from None
             time.sleep(0.02)
         else:
             return
+
+
+def _knock(address: Path) -> None:
+    """See whether anybody listens, which costs less than a login. Raises ``OSError``."""
+    with socketlib.socket(socketlib.AF_UNIX) as client:
+        client.settimeout(5)
+        client.connect(str(address))
 
 
 def stop(process: "subprocess.Popen[bytes]") -> None:

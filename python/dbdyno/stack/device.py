@@ -11,7 +11,7 @@ from dbdyno.stack.emulated_disk import EmulatedDisk, attached_device, wait_idle
 from dbdyno.stack.erase_guard import check_erasable
 from dbdyno.stack.layer import BlockDevice, Stand
 from dbdyno.stack.tools import run_tool
-from dbdyno.stack.undo import DetachLoops
+from dbdyno.stack.undo import DetachLoops, RemoveTree
 
 PREPARED = "prepared"  # the snapshot that every trial starts from
 
@@ -111,10 +111,11 @@ class Here:
     def raised(self, below: Stand) -> Iterator[Stand]:
         """A folder of this trial's own."""
         directory = below.scratch / "data"
-        directory.mkdir()
-        found = json.loads(run_tool(["findmnt", "--json", "--target", str(directory)]))["filesystems"][0]
-        observed = {"kind": "here", "source": found["source"], "filesystem": found["fstype"]}
-        yield below.raised(self.name, observed | {"mount_options": found["options"]}, directory=directory)
+        with below.journal.undoing(RemoveTree(str(directory))):
+            directory.mkdir()
+            found = json.loads(run_tool(["findmnt", "--json", "--target", str(directory)]))["filesystems"][0]
+            observed = {"kind": "here", "source": found["source"], "filesystem": found["fstype"]}
+            yield below.raised(self.name, observed | {"mount_options": found["options"]}, directory=directory)
 
 
 def _size_bytes(name: str) -> int:

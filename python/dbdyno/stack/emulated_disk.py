@@ -28,8 +28,13 @@ class EmulatedDisk:
 
     control: Path
     file: Path
-    pid: int
+    process: "subprocess.Popen[bytes]"
     observed: dict[str, Any]  # what the process said of itself: locked_memory, io_flusher, notes
+
+    @property
+    def pid(self) -> int:
+        """The process that serves it."""
+        return self.process.pid
 
     def ask(self, op: str, **arguments: object) -> dict[str, Any]:
         """One request to the disk's control socket. Raises ``TrialError`` where the disk refuses or is gone."""
@@ -86,7 +91,7 @@ def start_disk(  # noqa: PLR0913  (what a disk consists of)
         said = log.read_text(encoding="utf-8", errors="replace").strip() or "it said nothing"
         raise HostError(f"the emulated disk {model} did not start: {said}")
     said = json.loads(line)
-    return EmulatedDisk(control, Path(said["file"]), process.pid, said)
+    return EmulatedDisk(control, Path(said["file"]), process, said)
 
 
 @contextmanager
@@ -95,11 +100,15 @@ def running_disk(journal: Journal, *, model: str, size: int) -> Iterator[Emulate
     token = new_token()
     scratch = scratch_path(token)
     numbers = [journal.announce(undo) for undo in disk_undos(token, scratch)]
+    disk = None
     try:
-        yield start_disk(token, scratch, model=model, size=size, seed=0, mode="instant")
+        disk = start_disk(token, scratch, model=model, size=size, seed=0, mode="instant")
+        yield disk
     finally:
         for number in reversed(numbers):
             journal.settle(number)
+        if disk:
+            disk.process.wait()
 
 
 def attached_device(disk: EmulatedDisk, *, rotational: bool) -> Path:

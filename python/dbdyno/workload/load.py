@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,9 @@ def read_load(result: Path, series: Path) -> Load:
         run = json.loads(result.read_text(encoding="utf-8"))["runs"][0]
         with series.open(encoding="ascii", newline="") as file:
             rows = list(csv.DictReader(file))
+        columns = [name for name in rows[0] if name != "run"] if rows else []
+        # An interval in which nothing ended has no latency: unknown, not 0.
+        values = {name: [float(row[name] or math.nan) for row in rows] for name in columns}
     except (OSError, ValueError, KeyError, IndexError) as error:
         raise TrialError(f"{result} and {series} are not what dbdyno-load writes: {error!r}") from None
-    columns = [name for name in rows[0] if name != "run"] if rows else []
-    return Load(run, {name: [float(row[name]) for row in rows] for name in columns})
+    return Load(run, values)

@@ -106,8 +106,8 @@ class Slap:
         except subprocess.TimeoutExpired:
             raise TrialError(f"the load was not done after {TIMEOUT_SECONDS:g} s; it was ended") from None
         if done.returncode != 0:
-            said = done.stderr.strip().splitlines()
-            raise TrialError(f"dbdyno-load: {said[-1] if said else f'exit {done.returncode}'}{_server_words(endpoint)}")
+            said = " / ".join(line.strip() for line in done.stderr.splitlines() if line.strip())
+            raise TrialError(f"dbdyno-load: {said or f'exit {done.returncode}'}{_server_words(endpoint)}")
 
 
 def _cause(result: Path) -> str:

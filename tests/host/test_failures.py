@@ -1,0 +1,161 @@
+"""What can go wrong on a host: one clear message, the host put back, the trial marked failed with its cause."""
+
+import json
+import os
+import signal
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.support import dbdyno, start_dbdyno, study_text, wait_for, what_is_left
+
+pytestmark = pytest.mark.host
+
+ONE = {"scheduler": '"none"', "blocks": 1}
+
+
+def events(run, kind):
+    lines = (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    return [event for event in map(json.loads, lines) if event["event"] == kind]
+
+
+def causes(run):
+    return [event["cause"] for event in events(run, "failed")]
+
+
+def run_study(state, study_file, run, *options, prefix=(), **fields):
+    study = study_file(study_text(**fields))
+    return dbdyno("run", study, "--into", run, *options, state=state, prefix=prefix)
+
+
+def assert_one_message(done, *words):
+    said = done.stdout + done.stderr
+    assert "Traceback" not in said
+    for word in words:
+        assert word in said, said
+
+
+def test_server_dies_in_mid_trial(state, study_file, tmp_path):
+    run = tmp_path / "run"
+    study = study_file(study_text(amount='duration = "2s"', blocks=1))
+    process = start_dbdyno("run", study, "--into", run, state=state)
+
+    def server_under_load():
+        left = what_is_left(state)
+        if not any("dbdyno-load" in line and "phase=run" in line for line in left):
+            return None
+        return next(
+            (line.split()[1].rstrip(":") for line in left if "mariadbd" in line and "bootstrap" not in line), None
+        )
+
+    os.kill(int(wait_for(server_under_load)), signal.SIGKILL)
+    output = process.communicate(timeout=120)[0]
+    assert process.returncode == 1, output
+    assert len(causes(run)) == 1
+    assert "server" in causes(run)[0]
+    assert "is repeated whole" in output
+    finished = events(run, "finished")
+    assert {(e["attempt"], e["treatment"]) for e in finished if e["attempt"] == 2} == {(2, "t1"), (2, "t2")}
+    assert events(run, "ended")[-1]["how"] == "done"
+
+
+def test_disk_full(state, study_file, tmp_path):
+    run = tmp_path / "run"
+    amount = 'duration = "60s"\nchar_cols = 20'
+    done = run_study(state, study_file, run, size="192MiB", amount=amount, **ONE)
+    assert done.returncode == 1
+    assert_one_message(done, "full")
+    assert all("full" in cause for cause in causes(run)), causes(run)
+    assert len(causes(run)) == 2, "it failed again and again, so it was left out after the second time"
+
+
+def test_mount_refused(state, study_file, tmp_path):
+    done = run_study(state, study_file, tmp_path / "run", mount="nosuchoption", **ONE)
+    assert done.returncode == 1
+    assert_one_message(done, "mount -t ext4 -o nosuchoption", "exit 32")
+
+
+def test_mkfs_missing(state, study_file, tmp_path):
+    hide = ["unshare", "--mount", "sh", "-c", 'mount --bind /dev/null "$(command -v mkfs.xfs)" && exec "$@"', "sh"]
+    done = run_study(state, study_file, tmp_path / "run", prefix=hide, filesystem='"xfs"', **ONE)
+    assert done.returncode == 2
+    assert_one_message(done, "no mkfs.xfs", "apt-get install xfsprogs")
+    assert not (tmp_path / "run").exists()
+
+
+def test_port_taken(state, study_file, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        settings = f'port = {taken.getsockname()[1]}\nbind_address = "127.0.0.1"'
+        done = run_study(state, study_file, tmp_path / "run", settings=settings, **ONE)
+    assert done.returncode == 1
+    assert_one_message(done, "the TCP port is taken")
+
+
+def test_without_the_power_of_root(state, study_file, tmp_path):
+    weak = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]
+    done = run_study(state, study_file, tmp_path / "run", prefix=weak, **ONE)
+    assert done.returncode == 2
+    assert_one_message(done, "CAP_SYS_ADMIN", "sudo")
+
+
+def test_setting_that_the_server_changes(state, study_file, tmp_path):
+    done = run_study(state, study_file, tmp_path / "run", settings="innodb_io_capacity = 50", **ONE)
+    assert done.returncode == 1
+    assert_one_message(done, "server.settings.innodb_io_capacity: asked for 50, the server took 100")
+
+
+def test_setting_that_the_server_does_not_know(state, study_file, tmp_path):
+    done = run_study(state, study_file, tmp_path / "run", settings="innodb_flush_weekly = 1", **ONE)
+    assert done.returncode == 1
+    assert_one_message(done, "the server does not know the setting innodb-flush-weekly")
+
+
+def test_engine_that_the_server_lacks(state, study_file, tmp_path):
+    done = run_study(state, study_file, tmp_path / "run", engine='"nosuch"', **ONE)
+    assert done.returncode == 1
+    assert_one_message(done, "nosuch")
+
+
+def test_level_that_fails_again_and_again_is_left_out(state, study_file, tmp_path):
+    run = tmp_path / "run"
+    done = run_study(state, study_file, run, settings="innodb_io_capacity = [200, 300, 50]", scheduler='"none"')
+    assert done.returncode == 1
+    assert [event["treatment"] for event in events(run, "dropped")] == ["t3"]
+    assert {(e["block"], e["treatment"]) for e in events(run, "finished")} >= {(2, "t1"), (2, "t2")}
+    report = json.loads(dbdyno("report", run, "--format", "json", state=state).stdout)
+    words = {verdict["level_id"]: verdict["verdict"] for verdict in report["verdicts"]}
+    assert words["t3"] == "not comparable"
+    assert report["treatments"][1]["trials"] == 2
+
+
+def test_disk_that_is_too_large_for_its_drive(state, study_file, tmp_path):
+    done = run_study(state, study_file, tmp_path / "run", size="9TiB", **ONE)
+    assert done.returncode in {1, 2}
+    assert_one_message(done, "is larger than the drive")
+
+
+def test_two_runs_side_by_side(state, study_file, tmp_path):
+    study = study_file(study_text(blocks=1))
+    outcomes = {}
+
+    def go(name):
+        outcomes[name] = dbdyno("run", study, "--into", tmp_path / name, state=state)
+
+    threads = [threading.Thread(target=go, args=(name,)) for name in ("a", "b")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [done.returncode for done in outcomes.values()] == [0, 0], outcomes
+
+
+def test_no_password_and_no_host_name_in_a_run_folder(state, study_file, tmp_path, monkeypatch):
+    monkeypatch.setenv("MYSQL_PWD", "hunter2-secret")
+    run = tmp_path / "run"
+    assert run_study(state, study_file, run, **ONE).returncode == 0
+    for path in run.rglob("*"):
+        if path.is_file():
+            assert b"hunter2-secret" not in path.read_bytes()
+    assert Path("/etc/hostname").read_text(encoding="ascii").strip() not in (run / "host.json").read_text("ascii")

@@ -1,0 +1,92 @@
+"""SIGKILL at every step of a run: restore leaves nothing, and resuming loses and doubles nothing."""
+
+import json
+import os
+import signal
+from collections import Counter
+
+import pytest
+
+from tests.support import dbdyno, start_dbdyno, study_text, wait_for, what_is_left
+
+pytestmark = [pytest.mark.host, pytest.mark.timeout(900)]
+
+
+def journal_lines(state):
+    return sum(path.read_bytes().count(b"\n") for path in (state / "journals").glob("*.jsonl"))
+
+
+def finished(run):
+    journal = run / "journal.jsonl"
+    lines = journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []
+    events = [json.loads(line) for line in lines]
+    return Counter((e["block"], e["treatment"]) for e in events if e["event"] == "finished")
+
+
+def kill(process):
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+
+
+def test_killed_at_every_step_then_restored_and_resumed(state, study_file, tmp_path):
+    study, run = study_file(study_text(blocks=3)), tmp_path / "run"
+    steps, kept = 0, Counter()
+    while True:
+        steps += 1
+        resume = ["--resume"] if (run / "run.toml").exists() else []
+        process = start_dbdyno("run", study, "--into", run, *resume, state=state)
+        # The undo journal grows by a line before each change and after each undoing: a step each.
+        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.0005)
+        if process.poll() is not None:
+            break
+        kill(process)
+        restored = dbdyno("restore", state=state)
+        assert restored.returncode == 0, restored.stdout + restored.stderr
+        assert what_is_left(state) == []
+        assert kept <= finished(run), "a finished trial was lost"
+        kept = finished(run)
+    output = process.communicate(timeout=30)[0]
+    assert process.returncode == 0, output
+    assert steps > 25, "too few steps: the journal no longer shows them"
+    assert finished(run) == {(block, treatment): 1 for block in (1, 2, 3) for treatment in ("t1", "t2")}
+
+
+def test_killed_while_the_load_runs(state, study_file, tmp_path):
+    study, run = study_file(study_text(amount='duration = "20s"', blocks=1)), tmp_path / "run"
+    process = start_dbdyno("run", study, "--into", run, state=state)
+    wait_for(lambda: _load_runs(state))
+    kill(process)
+    assert what_is_left(state)
+    assert dbdyno("restore", state=state).returncode == 0
+    assert what_is_left(state) == []
+    assert dbdyno("restore", state=state).stdout == "nothing to restore\n"
+
+
+def _load_runs(state):
+    return any("dbdyno-load" in line and "phase=run" in line for line in what_is_left(state))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_cleanly_and_resumed(state, study_file, tmp_path, number):
+    study, run = study_file(study_text(amount='duration = "1s"', blocks=1)), tmp_path / "run"
+    process = start_dbdyno("run", study, "--into", run, state=state)
+    wait_for(lambda: sum(finished(run).values()) == 1 and _load_runs(state))
+    os.kill(process.pid, number)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 130, output
+    assert "--resume" in output
+    assert what_is_left(state) == []
+    assert sum(finished(run).values()) == 1
+    resumed = dbdyno("run", study, "--into", run, "--resume", state=state)
+    assert resumed.returncode == 0, resumed.stderr
+    assert finished(run) == {(1, "t1"): 1, (1, "t2"): 1}
+
+
+def test_restore_leaves_a_running_dbdyno_alone(state, study_file, tmp_path):
+    study, run = study_file(study_text(amount='duration = "2s"', blocks=1)), tmp_path / "run"
+    process = start_dbdyno("run", study, "--into", run, state=state)
+    wait_for(lambda: _load_runs(state))
+    restored = dbdyno("restore", state=state)
+    assert "left alone: run " in restored.stdout
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 0, output

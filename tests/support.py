@@ -1,0 +1,108 @@
+"""Small studies and a clean host for the tests that change one."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+DBDYNO = [sys.executable, "-m", "dbdyno.cli.main"]
+
+SMALL = """\
+version = 1
+[study]
+title = "small"
+[stack]
+device = {device}
+size = "{size}"
+scheduler = {scheduler}
+filesystem = {filesystem}
+engine = {engine}
+memory = "1GiB"
+{stack}
+[filesystem]
+mount = "{mount}"
+[server.settings]
+innodb_buffer_pool_size = "32M"
+{settings}
+[workload]
+kind = "slap"
+load = "write"
+clients = 4
+warmup = "100ms"
+{amount}
+[design]
+blocks = {blocks}
+seed = 7
+"""
+
+
+def study_text(**fields):
+    """A study that runs in a second or two a trial."""
+    given = {
+        "device": '"ssd-nvme"',
+        "size": "512MiB",
+        "scheduler": '["none", "mq-deadline"]',
+        "filesystem": '"ext4"',
+        "engine": '"innodb"',
+        "stack": "",
+        "mount": "noatime",
+        "settings": 'innodb_log_file_size = "8M"',
+        "amount": "queries = 200",
+        "blocks": 2,
+    }
+    return SMALL.format(**{**given, **fields})
+
+
+def dbdyno(*argv, state, timeout=180, prefix=(), **options):
+    """Run the command line to its end."""
+    environment = {**os.environ, "DBDYNO_STATE_DIR": str(state)}
+    command = [*prefix, *DBDYNO, *map(str, argv)]
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=timeout, check=False, **options
+    )
+
+
+def start_dbdyno(*argv, state):
+    """Start the command line in a session of its own."""
+    environment = {**os.environ, "DBDYNO_STATE_DIR": str(state)}
+    return subprocess.Popen(
+        [*DBDYNO, *map(str, argv)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def what_is_left(state):
+    """Everything of a state folder that is still on the host; empty on a clean host."""
+    left = [str(path) for folder in ("journals", "scratch") for path in sorted((state / folder).glob("*"))]
+    for entry in Path("/sys/block").glob("loop*/loop/backing_file"):
+        backing = entry.read_text(encoding="utf-8").strip()
+        left += [f"{entry.parts[3]} over {backing}"] if backing.startswith(str(state)) else []
+    mounts = Path("/proc/self/mounts").read_text(encoding="utf-8")
+    left += [line for line in mounts.splitlines() if f" {state}" in line]
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            argv = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        program = os.path.basename(argv[0]) if argv else b""
+        if program.startswith((b"mariadbd", b"dbdyno-")) and any(str(state).encode() in word for word in argv):
+            left.append(f"process {process.name}: {b' '.join(argv).decode()}")
+    for group in (*Path("/sys/fs/cgroup").glob("dbdyno-*"), *Path("/sys/fs/cgroup/memory").glob("dbdyno-*")):
+        left += [str(group)] if any(group.name.endswith(path.name) for path in (state / "scratch").glob("*")) else []
+    return left
+
+
+def wait_for(condition, seconds=60.0, every=0.002):
+    """Wait until a condition holds and return its value."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError("waited in vain")
+        time.sleep(every)
+    return value
