@@ -68,7 +68,8 @@ struct Client {
 /// All connections of a load.
 pub struct Clients {
     all: Vec<Client>,
-    poll: OwnedFd,
+    /// None for a single client, which blocks on its socket.
+    poll: Option<OwnedFd>,
     place: String,
 }
 
@@ -79,14 +80,16 @@ impl Clients {
     /// The kernel refused.
     pub fn new(sessions: Vec<Session>, place: String) -> Result<Self, Error> {
         let failed = |errno| Error::Failed(format!("cannot watch the connections: {errno}"));
-        let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
         let alone = sessions.len() == 1;
+        let poll = if alone { None } else { Some(epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?) };
         let mut all = Vec::with_capacity(sessions.len());
         for (number, session) in sessions.into_iter().enumerate() {
             let (socket, parser) = session.into_parts();
             rustix::io::ioctl_fionbio(&socket, !alone).map_err(failed)?;
-            let data = epoll::EventData::new_u64(number as u64);
-            epoll::add(&poll, &socket, data, READABLE).map_err(failed)?;
+            if let Some(poll) = &poll {
+                let data = epoll::EventData::new_u64(number as u64);
+                epoll::add(poll, &socket, data, READABLE).map_err(failed)?;
+            }
             all.push(Client { socket, parser, operation: Operation::Other, start_ns: 0, unsent: Vec::new() });
         }
         Ok(Self { all, poll, place })
@@ -141,63 +144,63 @@ struct Run<'r, 's, S> {
 impl<S: Statements> Run<'_, '_, S> {
     fn all(&mut self, clients: &mut Clients, stop: &Stop) -> Result<(), String> {
         let started_ns = now_ns();
-        for number in 0..clients.all.len() {
-            let client = &mut clients.all[number];
-            self.start_next(number, client, &clients.poll, started_ns)
-                .map_err(|errno| lost(number, &clients.place, errno))?;
+        let wire = Wire { poll: clients.poll.as_ref(), place: &clients.place };
+        for (number, client) in clients.all.iter_mut().enumerate() {
+            self.start_next(number, client, wire, started_ns)?;
         }
-        match clients.all.as_mut_slice() {
-            [client] => self.alone(client, &clients.poll, &clients.place, started_ns, stop),
-            _ => self.many(clients, started_ns, stop),
+        match (clients.all.as_mut_slice(), wire.poll) {
+            ([client], _) => self.alone(client, wire, started_ns, stop),
+            (all, Some(poll)) => self.many(all, poll, wire, started_ns, stop),
+            (_, None) => Ok(()),
         }
     }
 
     /// A single client blocks on its socket, which spares it a system call per statement.
-    fn alone(
-        &mut self,
-        client: &mut Client,
-        poll: &OwnedFd,
-        place: &str,
-        started_ns: u64,
-        stop: &Stop,
-    ) -> Result<(), String> {
+    fn alone(&mut self, client: &mut Client, wire: Wire<'_>, started_ns: u64, stop: &Stop) -> Result<(), String> {
         let mut heard_ns = started_ns;
         while self.busy > 0 {
             if !client.unsent.is_empty() {
-                flush(0, client, poll).map_err(|errno| lost(0, place, errno))?;
+                flush(0, client, wire)?;
             }
             let before_ns = heard_ns;
-            heard_ns = self.receive(0, client, poll, place, heard_ns)?;
+            heard_ns = self.receive(0, client, wire, heard_ns)?;
             self.stopping |= stop.asked();
-            if heard_ns == before_ns && self.silence(heard_ns, place)? {
+            if heard_ns == before_ns && self.silence(heard_ns, wire.place)? {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    fn many(&mut self, clients: &mut Clients, started_ns: u64, stop: &Stop) -> Result<(), String> {
+    fn many(
+        &mut self,
+        all: &mut [Client],
+        poll: &OwnedFd,
+        wire: Wire<'_>,
+        started_ns: u64,
+        stop: &Stop,
+    ) -> Result<(), String> {
         let mut heard_ns = started_ns;
-        let mut events = Vec::with_capacity(clients.all.len().clamp(1, 1024));
+        let mut events = Vec::with_capacity(all.len().clamp(1, 1024));
         while self.busy > 0 {
             events.clear();
-            match epoll::wait(&clients.poll, spare_capacity(&mut events), Some(&SLEEP)) {
+            match epoll::wait(poll, spare_capacity(&mut events), Some(&SLEEP)) {
                 Ok(_) => {}
                 // A signal: what is under way may still come.
                 Err(Errno::INTR) => continue,
                 Err(errno) => return Err(format!("cannot wait for the server: {errno}")),
             }
             self.stopping |= stop.asked();
-            if events.is_empty() && self.silence(heard_ns, &clients.place)? {
+            if events.is_empty() && self.silence(heard_ns, wire.place)? {
                 return Ok(());
             }
             for event in &events {
                 let number = event.data.u64() as usize;
-                let client = &mut clients.all[number];
+                let client = &mut all[number];
                 if !client.unsent.is_empty() {
-                    flush(number, client, &clients.poll).map_err(|errno| lost(number, &clients.place, errno))?;
+                    flush(number, client, wire)?;
                 }
-                heard_ns = self.receive(number, client, &clients.poll, &clients.place, heard_ns)?;
+                heard_ns = self.receive(number, client, wire, heard_ns)?;
             }
         }
         Ok(())
@@ -222,17 +225,16 @@ impl<S: Statements> Run<'_, '_, S> {
         &mut self,
         number: usize,
         client: &mut Client,
-        poll: &OwnedFd,
-        place: &str,
+        wire: Wire<'_>,
         mut heard_ns: u64,
     ) -> Result<u64, String> {
         loop {
             let got = match recv(&client.socket, &mut self.buffer[..], RecvFlags::empty()) {
-                Ok((0, _)) => return Err(lost(number, place, Errno::CONNRESET)),
+                Ok((0, _)) => return Err(wire.lost(number, Errno::CONNRESET)),
                 Ok((got, _)) => got,
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => return Ok(heard_ns),
-                Err(errno) => return Err(lost(number, place, errno)),
+                Err(errno) => return Err(wire.lost(number, errno)),
             };
             let reply = client.parser.feed(&self.buffer[..got]);
             let now = now_ns();
@@ -240,7 +242,7 @@ impl<S: Statements> Run<'_, '_, S> {
             if let Some(reply) = reply.map_err(|error| format!("client {number}: {error}"))? {
                 self.busy -= 1;
                 self.count(client, &reply, now)?;
-                self.start_next(number, client, poll, now).map_err(|errno| lost(number, place, errno))?;
+                self.start_next(number, client, wire, now)?;
                 return Ok(now);
             }
             // A full buffer means there may be more, of which an edge-triggered poll does not tell again.
@@ -272,7 +274,7 @@ impl<S: Statements> Run<'_, '_, S> {
 
     /// Sends the client's next statement, whose intended start is `now`.
     #[inline]
-    fn start_next(&mut self, number: usize, client: &mut Client, poll: &OwnedFd, now: u64) -> Result<(), Errno> {
+    fn start_next(&mut self, number: usize, client: &mut Client, wire: Wire<'_>, now: u64) -> Result<(), String> {
         if self.stopping || self.limits.deadline_ns.is_some_and(|end| now >= end) {
             return Ok(());
         }
@@ -286,11 +288,11 @@ impl<S: Statements> Run<'_, '_, S> {
         let sent = match send(&client.socket, request, SendFlags::NOSIGNAL) {
             Ok(sent) => sent,
             Err(Errno::AGAIN | Errno::INTR) => 0,
-            Err(errno) => return Err(errno),
+            Err(errno) => return Err(wire.lost(number, errno)),
         };
         if sent < request.len() {
             client.unsent.extend_from_slice(&request[sent..]);
-            watch(number, client, poll, READABLE | epoll::EventFlags::OUT)?;
+            wire.watch(number, client, READABLE | epoll::EventFlags::OUT)?;
         }
         Ok(())
     }
@@ -298,25 +300,35 @@ impl<S: Statements> Run<'_, '_, S> {
 
 const SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: SLEEP_MAX_NS };
 
+/// What the connections of a loop have in common.
+#[derive(Clone, Copy)]
+struct Wire<'a> {
+    poll: Option<&'a OwnedFd>,
+    place: &'a str,
+}
+
+impl Wire<'_> {
+    /// Has the poll, if there is one, tell of `flags`.
+    fn watch(self, number: usize, client: &Client, flags: epoll::EventFlags) -> Result<(), String> {
+        let Some(poll) = self.poll else { return Ok(()) };
+        let data = epoll::EventData::new_u64(number as u64);
+        epoll::modify(poll, &client.socket, data, flags).map_err(|errno| self.lost(number, errno))
+    }
+
+    fn lost(self, number: usize, errno: Errno) -> String {
+        format!("client {number} {}", Error::Lost(self.place.to_owned(), errno))
+    }
+}
+
 /// Sends more of a statement that the socket did not take at once.
-fn flush(number: usize, client: &mut Client, poll: &OwnedFd) -> Result<(), Errno> {
+fn flush(number: usize, client: &mut Client, wire: Wire<'_>) -> Result<(), String> {
     match send(&client.socket, &client.unsent, SendFlags::NOSIGNAL) {
         Ok(sent) => drop(client.unsent.drain(..sent)),
         Err(Errno::AGAIN | Errno::INTR) => {}
-        Err(errno) => return Err(errno),
+        Err(errno) => return Err(wire.lost(number, errno)),
     }
     if client.unsent.is_empty() {
-        watch(number, client, poll, READABLE)?;
+        wire.watch(number, client, READABLE)?;
     }
     Ok(())
-}
-
-fn watch(number: usize, client: &Client, poll: &OwnedFd, flags: epoll::EventFlags) -> Result<(), Errno> {
-    let data = epoll::EventData::new_u64(number as u64);
-    epoll::modify(poll, &client.socket, data, flags)
-}
-
-fn lost(number: usize, place: &str, errno: Errno) -> String {
-    let error = Error::Lost(place.to_owned(), errno);
-    format!("client {number} {error}")
 }

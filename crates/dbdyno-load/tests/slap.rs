@@ -133,6 +133,21 @@ fn refused_statements_are_counted_by_code() {
 }
 
 #[test]
+fn statements_and_replies_beyond_a_packet_work() {
+    let Some(server) = Server::start() else { return };
+    server.sql("CREATE SCHEMA test; CREATE TABLE test.t (a LONGTEXT)");
+    let (query, path) = (server.file("q.sql"), server.file("r.json"));
+    let long = "x".repeat(17_000_000);
+    fs::write(&query, format!("SELECT LENGTH('{long}')\nSELECT REPEAT('y', 17000000)\nSELECT 1")).unwrap();
+    for clients in ["1", "3"] {
+        let mut command = server.slap("--create-schema=test --number-of-queries=18 -s");
+        command.arg("-q").arg(&query).args(["-c", clients]).arg("--json").arg(&path);
+        expect(&mut command, 0);
+        assert_eq!(json(&path)["runs"][0]["queries"], 18);
+    }
+}
+
+#[test]
 fn a_killed_server_ends_the_run_with_what_was_measured() {
     for clients in ["1", "8"] {
         let Some(mut server) = Server::start() else { return };

@@ -36,7 +36,12 @@ impl Server {
         command.args(common_arguments(&folder));
         command.arg(format!("--socket={}", folder.join("s").display()));
         command.args([format!("--port={port}"), "--bind-address=127.0.0.1".into()]);
-        command.args(["--innodb-flush-log-at-trx-commit=0", "--max-connections=1100", "--skip-log-bin"]);
+        command.args([
+            "--innodb-flush-log-at-trx-commit=0",
+            "--max-connections=1100",
+            "--skip-log-bin",
+            "--max-allowed-packet=64M",
+        ]);
         let log = fs::File::create(folder.join("log")).unwrap();
         let process = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
         let mut server = Self { folder, process, port };
