@@ -57,9 +57,9 @@ def state(monkeypatch):
     yield folder
     for process in psutil.process_iter():  # of a test that failed half-way
         with suppress(psutil.Error):
-            if process.name().startswith("python") and process.environ().get("DBDYNO_STATE_DIR") == str(folder):
-                if process.pid != os.getpid():
-                    process.kill()
+            ours = process.pid != os.getpid() and process.name().startswith("python")
+            if ours and process.environ().get("DBDYNO_STATE_DIR") == str(folder):
+                process.kill()
     left = what_is_left(folder)
     if left:
         dbdyno("restore", state=folder)

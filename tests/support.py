@@ -6,7 +6,6 @@ import sys
 import time
 from pathlib import Path
 
-
 DBDYNO = [sys.executable, "-m", "dbdyno.cli.main"]
 
 SMALL = """\
@@ -90,7 +89,7 @@ def what_is_left(state):
             argv = (process / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        program = os.path.basename(argv[0]) if argv else b""
+        program = argv[0].rpartition(b"/")[2]
         if program.startswith((b"mariadbd", b"dbdyno-")) and any(str(state).encode() in word for word in argv):
             left.append(f"process {process.name}: {b' '.join(argv).decode()}")
     for group in (*Path("/sys/fs/cgroup").glob("dbdyno-*"), *Path("/sys/fs/cgroup/memory").glob("dbdyno-*")):

@@ -1,8 +1,6 @@
 """The page: escaped, self-contained, and free of errors in a real browser."""
 
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 
 import pytest
@@ -11,41 +9,9 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.report import forest, html
 from dbdyno.report.observed import flattened, settings
 from dbdyno.store.records import Design, Failure, Run, Treatment
+from tests.browser import browser, in_browser
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> {{ 7 * 7 }} ' \""
-
-
-def in_browser(page, folder, *flags):
-    """Return (DOM after the scripts ran, what the console said)."""
-    (folder / "report.html").write_text(page, encoding="utf-8")
-    done = subprocess.run(
-        [
-            CHROMIUM,
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            f"--user-data-dir={folder / 'profile'}",
-            "--enable-logging=stderr",
-            "--v=0",
-            "--virtual-time-budget=3000",
-            "--dump-dom",
-            *flags,
-            (folder / "report.html").as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-
-
-browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this host")
 
 
 @pytest.fixture(scope="module")
