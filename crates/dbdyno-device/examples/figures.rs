@@ -6,6 +6,7 @@ mod bench;
 
 use bench::Bench;
 
+#[allow(clippy::disallowed_methods)] // The speed of the simulation is a matter of real time.
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let drive = arguments.next().unwrap_or_else(|| "hdd-7200".into());
@@ -17,6 +18,14 @@ fn main() {
         println!("  4 KiB random, depth {depth:3}: {random:9.1} reads/s {write:9.1} writes/s");
     }
     println!("  sequential 128 KiB reads, depth 1: {:.1} MB/s", Bench::new(&drive, size, 1).sequential_reads(4000));
+    println!("  sequential 128 KiB writes, depth 1: {:.1} MB/s", Bench::new(&drive, size, 1).sequential_writes(8000));
+    println!("  4 KiB log write and flush: {:.1} a second", Bench::new(&drive, size, 1).log_writes(500));
+    for (what, write) in [("reads", false), ("writes", true)] {
+        let mut bench = Bench::new(&drive, size, 1);
+        let start = std::time::Instant::now();
+        let _ = if write { bench.random_writes(32, 300_000) } else { bench.random_reads(32, 300_000) };
+        println!("  simulated {what} per second: {:.0}", 300e3 / start.elapsed().as_secs_f64());
+    }
     for writes in [1, 8, 64, 512] {
         let flush_ms = Bench::new(&drive, size, 1).flush_after(writes, 20);
         println!("  flush after {writes:3} scattered writes: {flush_ms:.2} ms");

@@ -39,6 +39,20 @@ fn hdds_stream_at_their_sustained_rate() {
 }
 
 #[test]
+fn sequential_writes_stream() {
+    for (drive, least_mb_s, most_mb_s) in [("hdd-7200", 190.0, 235.0), ("ssd-sata", 350.0, 560.0)] {
+        let mb_s = Bench::new(drive, 100 << 30, 1).sequential_writes(30_000);
+        assert!((least_mb_s..most_mb_s).contains(&mb_s), "{drive}: {mb_s}");
+    }
+}
+
+#[test]
+fn a_hdd_commits_a_log_once_a_revolution() {
+    assert_near("commits/s", Bench::new("hdd-7200", HDD_BYTES, 1).log_writes(500), 120.0, 0.02);
+    assert_near("commits/s at 15k", Bench::new("hdd-15k", 100 << 30, 1).log_writes(500), 250.0, 0.02);
+}
+
+#[test]
 fn hdd_15k_seeks_as_its_data_sheet_says() {
     // 3.4 ms seek, 2.0 ms rotation, .15 ms to choose.
     let iops = Bench::new("hdd-15k", 300_000_000_000, 1).random_reads(1, 4000);

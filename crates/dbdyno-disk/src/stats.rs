@@ -22,19 +22,19 @@ impl Times {
         }
     }
 
+    /// Every key is always there; the values are null while nothing was recorded.
     fn json(&self) -> Value {
-        let Some(histogram) = self.0.as_ref().filter(|histogram| !histogram.is_empty()) else {
-            return json!({"count": 0});
-        };
+        let recorded = self.0.as_ref().filter(|histogram| !histogram.is_empty());
+        let quantile = |quantile| recorded.map(|histogram| histogram.value_at_quantile(quantile));
         json!({
-            "count": histogram.len(),
-            "min": histogram.min(),
-            "mean": histogram.mean(),
-            "p50": histogram.value_at_quantile(0.5),
-            "p90": histogram.value_at_quantile(0.9),
-            "p99": histogram.value_at_quantile(0.99),
-            "p999": histogram.value_at_quantile(0.999),
-            "max": histogram.max(),
+            "count": recorded.map_or(0, Histogram::len),
+            "min": recorded.map(Histogram::min),
+            "mean": recorded.map(Histogram::mean),
+            "p50": quantile(0.5),
+            "p90": quantile(0.9),
+            "p99": quantile(0.99),
+            "p999": quantile(0.999),
+            "max": recorded.map(Histogram::max),
         })
     }
 }

@@ -3,7 +3,7 @@
 //! Seek: t = a + b sqrt(d) for d < D cylinders, else c + e d (Ruemmler and Wilkes, "An introduction to disk drive
 //! modeling", IEEE Computer 27(3), 1994), plus a settle for writes; then the wait until the sector comes round.
 
-use super::geometry::{Geometry, Place};
+use super::geometry::{Geometry, Place, fraction};
 use super::spec::{HddSpec, ms};
 
 #[derive(Debug)]
@@ -37,14 +37,17 @@ impl Arm {
 
     /// Time from `now_ns` until the head is at the beginning of `place`, nanoseconds.
     pub(super) fn positioning_ns(&self, now_ns: u64, place: &Place, write: bool) -> u64 {
-        let move_ns = self.move_ns(place) + if write { self.write_settle_ns } else { 0 };
+        let mut move_ns = self.move_ns(place);
+        if write && move_ns > 0 {
+            move_ns += self.write_settle_ns;
+        }
         move_ns + self.rotation_ns(now_ns + move_ns, place.angle)
     }
 
     /// Wait from `now_ns` until `angle` is under the head.
     pub(super) fn rotation_ns(&self, now_ns: u64, angle: f64) -> u64 {
-        let turned = (now_ns as f64 / self.revolution_ns + self.angle_at_0).fract();
-        ((angle - turned).rem_euclid(1.0) * self.revolution_ns) as u64
+        let ahead = angle - fraction(now_ns as f64 / self.revolution_ns + self.angle_at_0);
+        ((if ahead < 0.0 { ahead + 1.0 } else { ahead }) * self.revolution_ns) as u64
     }
 
     pub(super) fn go_to(&mut self, place: &Place) {

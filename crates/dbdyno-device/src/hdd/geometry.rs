@@ -34,6 +34,12 @@ pub(super) struct Geometry {
     cylinder_skew: f64,
 }
 
+/// The part after the point of a number that is not negative. Unlike `f64::fract` it needs no library call on plain
+/// `x86_64`, and choosing the next move comes down to this.
+pub(super) fn fraction(number: f64) -> f64 {
+    number - (number as u64) as f64
+}
+
 impl Geometry {
     pub(super) fn new(spec: &HddSpec) -> Self {
         let revolution_s = 60.0 / spec.rpm;
@@ -79,7 +85,7 @@ impl Geometry {
         Place {
             cylinder,
             head,
-            angle: (on_track as f64 / zone.sectors_per_track as f64 + skews).fract(),
+            angle: fraction(on_track as f64 / zone.sectors_per_track as f64 + skews),
             left_on_track: zone.sectors_per_track - on_track,
             sectors_per_track: zone.sectors_per_track,
         }
@@ -114,5 +120,55 @@ impl Geometry {
         let per_track = self.locate(sector).sectors_per_track as f64;
         let switches = ((self.heads - 1) as f64 * self.track_skew + self.cylinder_skew) / self.heads as f64;
         (span_ns / self.revolution_ns / (1.0 + switches) * per_track) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn geometry() -> Geometry {
+        let file: toml::Table = include_str!("../../drives/hdd-7200.toml").parse().unwrap();
+        let mut spec: HddSpec = file["hdd"].clone().try_into().unwrap();
+        spec.capacity_bytes = 10 << 30;
+        Geometry::new(&spec)
+    }
+
+    #[test]
+    fn tracks_follow_each_other_without_gap_or_overlap() {
+        let geometry = geometry();
+        let (mut sector, mut before) = (0, (0, 0));
+        while sector < (10 << 30) / 4096 {
+            let place = geometry.locate(sector);
+            assert_eq!(place.left_on_track, place.sectors_per_track, "a track begins at {sector}");
+            assert!((0.0..1.0).contains(&place.angle));
+            let here = (place.cylinder, place.head);
+            assert!(
+                sector == 0 || here == (before.0, before.1 + 1) || here == (before.0 + 1, 0),
+                "{before:?} {here:?}"
+            );
+            assert_eq!(geometry.locate(sector + place.sectors_per_track - 1).left_on_track, 1);
+            (sector, before) = (sector + place.sectors_per_track, here);
+        }
+    }
+
+    #[test]
+    fn the_skews_meet_the_head_after_each_switch() {
+        let geometry = geometry();
+        for track in 1..200 {
+            let first = track * geometry.locate(0).sectors_per_track;
+            // Reading over the switch takes to the angle where the next track's first sector then is.
+            let turned = geometry.pass_ns(first - 1, 2) - geometry.pass_ns(first, 1);
+            let apart = (geometry.locate(first).angle - geometry.locate(first - 1).angle).rem_euclid(1.0);
+            assert!((turned / geometry.revolution_ns() - apart).abs() < 1e-6, "track {track}");
+        }
+    }
+
+    #[test]
+    fn outer_tracks_hold_more() {
+        let geometry = geometry();
+        let last = geometry.locate((10 << 30) / 4096 - 1);
+        assert!(geometry.locate(0).sectors_per_track > 2 * last.sectors_per_track - 10);
+        assert!(geometry.passed(0, geometry.revolution_ns() * 10.0) > 8 * geometry.locate(0).sectors_per_track);
     }
 }

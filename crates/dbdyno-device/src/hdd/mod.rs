@@ -2,8 +2,8 @@
 //!
 //! One arm does one thing at a time. Whenever it is free the drive chooses the next move by shortest positioning time
 //! among the oldest `queue_depth` host commands and the oldest `destage_window` dirty extents; host commands have a head
-//! start. Writes complete into the cache while it has room. Reads that continue where the head is reading stream at
-//! media rate. FLUSH waits for every command before it and for the cache to be written out, and holds up all commands
+//! start. Writes complete into the cache while it has room. Reads that continue where the head is reading, and
+//! dirty extents that continue where it is writing, stream at media rate. FLUSH waits for every command before it and for the cache to be written out, and holds up all commands
 //! behind it, as ATA's does.
 //!
 //! Cannot: defects and remapping, thermal recalibration, idle states, several actuators, shingled recording.
@@ -59,7 +59,8 @@ struct Flush {
 /// What the drive may do next.
 enum Choice {
     Host(usize),
-    Destage(Extent),
+    /// The extent that starts at this sector.
+    Destage(u64),
 }
 
 pub(crate) struct Hdd {
@@ -70,7 +71,7 @@ pub(crate) struct Hdd {
     arm: Arm,
     current: Option<(u64, Work)>,
     queue: VecDeque<Waiting>,
-    cache: WriteCache,
+    cache: WriteCache<Place>,
     /// Writes the cache has no room for.
     blocked: VecDeque<(u64, Command)>,
     flush: Option<Flush>,
@@ -164,7 +165,7 @@ impl Hdd {
                 return;
             }
             self.blocked.pop_front();
-            self.cache.insert(extent);
+            self.cache.insert(extent, |sector| self.geometry.locate(sector));
             self.deliver(&command, command.length_bytes);
         }
     }
@@ -185,12 +186,13 @@ impl Hdd {
                     self.move_to(waiting.extent, write, Work::Host(waiting));
                 }
             }
-            Some(Choice::Destage(extent)) => {
-                self.cache.take(extent.start);
+            Some(Choice::Destage(start)) => {
                 if let Some(flush) = &mut self.flush {
                     flush.wrote = true;
                 }
-                self.move_to(extent, true, Work::Destage(extent));
+                if let Some(extent) = self.cache.take(start) {
+                    self.move_to(extent, true, Work::Destage(extent));
+                }
             }
             None => {
                 if let Some(flush) = self.flush {
@@ -198,6 +200,18 @@ impl Hdd {
                     self.current = Some((self.now_ns + more_ns, Work::Flush));
                 }
             }
+        }
+    }
+
+    /// Goes on writing where the head is, if what follows is dirty and no command waits: sequential writes stream.
+    fn write_on(&mut self, sector: u64) {
+        if !self.queue.is_empty() {
+            return;
+        }
+        if let Some(extent) = self.cache.take(sector) {
+            let pass_ns = self.geometry.read_on_ns(extent.start, extent.sectors) as u64;
+            self.arm.go_to(&self.geometry.locate(extent.start + extent.sectors - 1));
+            self.current = Some((self.now_ns + pass_ns, Work::Destage(extent)));
         }
     }
 
@@ -234,11 +248,10 @@ impl Hdd {
             }
         }
         let handicap_ns = if self.blocked.is_empty() { self.spec.destage_handicap_ms * 1e6 } else { 0.0 };
-        for extent in self.cache.oldest(self.spec.destage_window) {
-            let place = self.geometry.locate(extent.start);
-            let score = self.arm.positioning_ns(self.now_ns, &place, true) as f64 + handicap_ns;
+        for (start, place) in self.cache.oldest(self.spec.destage_window) {
+            let score = self.arm.positioning_ns(self.now_ns, place, true) as f64 + handicap_ns;
             if score < best_score {
-                (best, best_score) = (Some(Choice::Destage(extent)), score);
+                (best, best_score) = (Some(Choice::Destage(*start)), score);
             }
         }
         best
@@ -259,6 +272,7 @@ impl Hdd {
             Work::Destage(extent) => {
                 self.cache.written(extent.sectors);
                 self.admit_writes();
+                self.write_on(extent.start + extent.sectors);
             }
             Work::Stream => {}
             Work::Flush => {

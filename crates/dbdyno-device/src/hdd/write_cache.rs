@@ -22,9 +22,10 @@ struct Entry {
 }
 
 #[derive(Debug)]
-pub(super) struct WriteCache {
+pub(super) struct WriteCache<Place> {
     by_start: BTreeMap<u64, Entry>,
-    by_age: BTreeMap<u64, u64>,
+    /// Start and place of each extent, the place kept because the choice of the next move looks at many.
+    by_age: BTreeMap<u64, (u64, Place)>,
     next_age: u64,
     /// Dirty sectors, and those being written to the medium now.
     used_sectors: u64,
@@ -32,7 +33,7 @@ pub(super) struct WriteCache {
     extent_sectors: u64,
 }
 
-impl WriteCache {
+impl<Place: Copy> WriteCache<Place> {
     pub(super) fn new(cache_bytes: u64, sector_bytes: u64) -> Self {
         Self {
             by_start: BTreeMap::new(),
@@ -58,11 +59,11 @@ impl WriteCache {
     }
 
     /// Takes a write in. What it overwrites is gone; if it continues an extent it grows that one.
-    pub(super) fn insert(&mut self, new: Extent) {
+    pub(super) fn insert(&mut self, new: Extent, place_of: impl Fn(u64) -> Place) {
         if new.sectors == 0 {
             return;
         }
-        self.cut_out(new.start, new.start + new.sectors);
+        self.cut_out(new.start, new.start + new.sectors, &place_of);
         self.used_sectors += new.sectors;
         if let Some((&start, entry)) = self.by_start.range_mut(..new.start).next_back() {
             if start + entry.sectors == new.start && entry.sectors + new.sectors <= self.extent_sectors {
@@ -72,22 +73,19 @@ impl WriteCache {
             }
         }
         self.next_age += 1;
-        self.add(new, self.next_age);
+        self.add(new, self.next_age, &place_of);
     }
 
-    /// The `window` oldest extents.
-    pub(super) fn oldest(&self, window: usize) -> impl Iterator<Item = Extent> + '_ {
-        self.by_age.values().take(window).filter_map(|start| {
-            let entry = self.by_start.get(start)?;
-            Some(Extent { start: *start, sectors: entry.sectors, partial: entry.partial })
-        })
+    /// Start and place of the `window` oldest extents.
+    pub(super) fn oldest(&self, window: usize) -> impl Iterator<Item = &(u64, Place)> {
+        self.by_age.values().take(window)
     }
 
     /// Takes an extent out to be written to the medium; its room is free only after [`WriteCache::written`].
-    pub(super) fn take(&mut self, start: u64) {
-        if let Some(entry) = self.by_start.remove(&start) {
-            self.by_age.remove(&entry.age);
-        }
+    pub(super) fn take(&mut self, start: u64) -> Option<Extent> {
+        let entry = self.by_start.remove(&start)?;
+        self.by_age.remove(&entry.age);
+        Some(Extent { start, sectors: entry.sectors, partial: entry.partial })
     }
 
     pub(super) fn written(&mut self, sectors: u64) {
@@ -106,12 +104,12 @@ impl WriteCache {
         true
     }
 
-    fn add(&mut self, extent: Extent, age: u64) {
+    fn add(&mut self, extent: Extent, age: u64, place_of: impl Fn(u64) -> Place) {
         self.by_start.insert(extent.start, Entry { sectors: extent.sectors, partial: extent.partial, age });
-        self.by_age.insert(age, extent.start);
+        self.by_age.insert(age, (extent.start, place_of(extent.start)));
     }
 
-    fn cut_out(&mut self, from: u64, to: u64) {
+    fn cut_out(&mut self, from: u64, to: u64, place_of: impl Fn(u64) -> Place) {
         while let Some((&start, &entry)) = self.by_start.range(..to).next_back() {
             let end = start + entry.sectors;
             if end <= from {
@@ -123,10 +121,10 @@ impl WriteCache {
             if end > to {
                 self.next_age += 1;
                 let age = if start < from { self.next_age } else { entry.age };
-                self.add(Extent { start: to, sectors: end - to, partial: entry.partial }, age);
+                self.add(Extent { start: to, sectors: end - to, partial: entry.partial }, age, &place_of);
             }
             if start < from {
-                self.add(Extent { start, sectors: from - start, partial: entry.partial }, entry.age);
+                self.add(Extent { start, sectors: from - start, partial: entry.partial }, entry.age, &place_of);
                 return;
             }
         }
@@ -141,12 +139,14 @@ mod tests {
         Extent { start, sectors, partial: false }
     }
 
+    fn nowhere(_: u64) {}
+
     #[test]
     fn neighbours_merge_and_overwrites_cost_no_room() {
         let mut cache = WriteCache::new(64 * 4096, 4096);
-        cache.insert(extent(10, 4));
-        cache.insert(extent(14, 4));
-        cache.insert(extent(12, 2));
+        cache.insert(extent(10, 4), nowhere);
+        cache.insert(extent(14, 4), nowhere);
+        cache.insert(extent(12, 2), nowhere);
         assert!(cache.covers(10, 18) && !cache.covers(10, 19) && !cache.covers(9, 11));
         assert_eq!(cache.used_sectors, 8);
         assert!(cache.has_room(56) && !cache.has_room(57));
@@ -156,11 +156,11 @@ mod tests {
     fn every_sector_is_written_out_once() {
         let mut cache = WriteCache::new(1 << 30, 4096);
         for step in 0..1000_u64 {
-            cache.insert(extent(step * 7919 % 500, 1 + step % 9));
+            cache.insert(extent(step * 7919 % 500, 1 + step % 9), nowhere);
         }
         let mut seen = std::collections::BTreeSet::new();
-        while let Some(oldest) = cache.oldest(8).last() {
-            cache.take(oldest.start);
+        while let Some(&(start, ())) = cache.oldest(8).last() {
+            let oldest = cache.take(start).unwrap();
             cache.written(oldest.sectors);
             assert!((oldest.start..oldest.start + oldest.sectors).all(|sector| seen.insert(sector)));
         }

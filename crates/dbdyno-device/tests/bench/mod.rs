@@ -34,6 +34,21 @@ impl Bench {
         self.closed_loop(Kind::Read, 1, count, |_, index| (index << 17, 1 << 17)) * (1 << 17) as f64 / 1e6
     }
 
+    /// The same for writes, the last of them perhaps still in the cache.
+    pub fn sequential_writes(&mut self, count: u64) -> f64 {
+        self.closed_loop(Kind::Write, 1, count, |_, index| (index << 17, 1 << 17)) * (1 << 17) as f64 / 1e6
+    }
+
+    /// Appends of 4 KiB a second, each followed by a flush, as a database's log does.
+    pub fn log_writes(&mut self, count: u64) -> f64 {
+        let start_ns = self.now_ns;
+        for index in 0..count {
+            self.one(Kind::Write, (1 << 30) + index * 4096, 4096);
+            self.one(Kind::Flush, 0, 0);
+        }
+        count as f64 * 1e9 / (self.now_ns - start_ns) as f64
+    }
+
     /// Mean time in ms of a flush after `writes` scattered 4 KiB writes, over `rounds`.
     pub fn flush_after(&mut self, writes: u64, rounds: u64) -> f64 {
         let mut total_ns = 0;
