@@ -59,10 +59,20 @@ class EndProcesses(Undo):
             for process in found:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     getattr(process, stop)()
-            _, alive = psutil.wait_procs(found, timeout=self.grace_seconds)
+            alive = self._awaited(found)
             if not alive:
                 return bool(found)
         raise HostError(f"{self.what} (pid {', '.join(str(p.pid) for p in alive)}) does not end, even killed")
+
+    def _awaited(self, processes: list[psutil.Process]) -> list[psutil.Process]:
+        """Those that have not ended after the grace."""
+        deadline = time.monotonic() + self.grace_seconds
+        while True:
+            _, alive = psutil.wait_procs(processes, timeout=0)
+            alive = [process for process in alive if not _is_dead(process)]
+            if not alive or time.monotonic() > deadline:
+                return alive
+            time.sleep(0.01)
 
     def said(self) -> str:
         """Name what is ended."""
@@ -199,6 +209,15 @@ class WriteBack(Undo):
 UNDOS: dict[str, type[Undo]] = {
     kind.__name__: kind for kind in (EndProcesses, Unmount, DetachLoops, RemoveTree, RemoveCgroup, WriteBack)
 }
+
+
+def _is_dead(process: psutil.Process) -> bool:
+    """Whether nothing of a process runs any more; in a container its parent may never ask how it ended."""
+    try:
+        threads = len(list(Path(f"/proc/{process.pid}/task").iterdir()))
+        return process.status() == psutil.STATUS_ZOMBIE and threads == 1
+    except (OSError, psutil.NoSuchProcess):
+        return True
 
 
 def _selected(text: str) -> str:
