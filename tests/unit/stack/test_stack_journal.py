@@ -1,0 +1,293 @@
+"""What undoes a change is on disk before the change is made, and is run newest first."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dbdyno.errors import HostError
+from dbdyno.stack import undo as undo_module
+from dbdyno.stack.journal import Journal, Process, leftovers, replay
+from dbdyno.stack.undo import UNDOS, RemoveTree, Undo, WriteBack
+from dbdyno.state import journal_folder
+
+
+@dataclass(frozen=True)
+class Recorded(Undo):
+    """Writes its name down when applied; the first ``stubborn`` times it fails."""
+
+    name: str
+    into: str
+    stubborn: bool = False
+
+    def apply(self):
+        if self.stubborn and not Path(f"{self.into}.mended").exists():
+            raise HostError(f"{self.name} is stuck")
+        with Path(self.into).open("a") as record:
+            record.write(self.name)
+        return True
+
+    def said(self):
+        return f"undo {self.name}"
+
+
+@pytest.fixture(autouse=True)
+def _known(monkeypatch):
+    monkeypatch.setitem(UNDOS, "Recorded", Recorded)
+
+
+@pytest.fixture
+def undone(tmp_path):
+    """Make undos, and tell in which order they were applied."""
+    path = tmp_path / "undone"
+
+    class Made:
+        def __call__(self, name, *, stubborn=False):
+            return Recorded(name, str(path), stubborn)
+
+        def mend(self):
+            Path(f"{path}.mended").touch()
+
+        def __str__(self):
+            return path.read_text() if path.exists() else ""
+
+    return Made()
+
+
+@pytest.fixture
+def sleeper():
+    process = subprocess.Popen(["sleep", "60"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def entries(journal):
+    return [json.loads(line) for line in journal.path.read_text().splitlines()]
+
+
+def disown(journal):
+    """Make the journal look as if its process had been killed."""
+    owner = {"owner": {"pid": 2**22 + 1, "started": "1"}, "what": "run study.toml"}
+    lines = journal.path.read_text().splitlines(keepends=True)
+    journal.path.write_text(json.dumps(owner) + "\n" + "".join(lines[1:]))
+    [found] = leftovers()
+    return found
+
+
+def test_announced_is_on_disk(undone, monkeypatch):
+    synced = []
+    real = os.fsync
+
+    def fsync(handle):
+        real(handle)
+        synced.append(os.fstat(handle).st_size)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    journal = Journal("test")
+    number = journal.announce(undone("a"))
+    assert entries(journal)[1] == {
+        "undo": number, "kind": "Recorded", "name": "a", "into": undone("a").into, "stubborn": False
+    }  # fmt: skip
+    assert synced[-1] == journal.path.stat().st_size
+    assert str(undone) == ""
+    journal.settle(number)
+    assert str(undone) == "a"
+    assert entries(journal)[2] == {"done": number}
+    assert synced[-1] == journal.path.stat().st_size
+
+
+def test_what_is_undone_is_undone_before_it_is_crossed_out(undone):
+    journal = Journal("test")
+    number = journal.announce(undone("a", stubborn=True))
+    with pytest.raises(HostError, match="a is stuck"):
+        journal.settle(number)
+    assert [undo for _, undo in leftovers()[0].undos] == [undone("a", stubborn=True)]
+    undone.mend()
+    journal.settle(number)
+    assert leftovers()[0].undos == []
+
+
+def test_undoing_lowers_in_reverse_whatever_happened(undone):
+    journal = Journal("test")
+
+    def fail():
+        with journal.undoing(undone("a")), journal.undoing(undone("b")):
+            assert str(undone) == ""
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert str(undone) == "ba"
+    journal.close()
+    assert not journal.path.exists()
+
+
+def test_one_that_is_stuck_keeps_no_other_from_being_undone_and_its_journal_stays(undone):
+    journal = Journal("test")
+
+    def fail():
+        with journal.undoing(undone("a")), journal.undoing(undone("b", stubborn=True)), journal.undoing(undone("c")):
+            pass
+
+    with pytest.raises(HostError, match="b is stuck"):
+        fail()
+    assert str(undone) == "ca"
+    journal.close()
+    assert [undo.name for _, undo in leftovers()[0].undos] == ["b"]
+
+
+def test_replay_is_newest_first_and_leaves_out_what_was_undone(undone):
+    journal = Journal("run study.toml")
+    numbers = [journal.announce(undone(name)) for name in "abcd"]
+    journal.settle(numbers[1])
+    found = disown(journal)
+    assert (found.orphaned(), found.what) == (True, "run study.toml")
+    said = []
+    assert replay(found, said.append)
+    assert str(undone) == "bdca"
+    assert said == ["undo d", "undo c", "undo a"]
+    assert leftovers() == []
+
+
+def test_replay_goes_on_past_what_is_stuck_and_can_be_tried_again(undone):
+    journal = Journal("test")
+    for name in "abc":
+        journal.announce(undone(name, stubborn=name == "b"))
+    said = []
+    assert not replay(disown(journal), said.append)
+    assert str(undone) == "ca"
+    assert said == ["undo c", "could not undo b: b is stuck", "undo a"]
+    undone.mend()
+    assert replay(leftovers()[0], said.append)
+    assert leftovers() == []
+
+
+def test_what_had_already_been_undone_is_not_spoken_of(tmp_path):
+    journal = Journal("test")
+    journal.announce(RemoveTree(str(tmp_path / "gone")))
+    said = []
+    assert replay(disown(journal), said.append)
+    assert said == []
+
+
+def test_a_line_torn_by_a_kill_is_forgiven_wherever_it_is_torn(undone):
+    journal = Journal("test")
+    journal.announce(undone("a"))
+    whole = journal.path.read_bytes()
+    journal.announce(undone("b"))
+    last = journal.path.read_bytes()[len(whole) :]
+    for length in range(len(last)):
+        journal.path.write_bytes(whole + last[:length])
+        assert [undo.name for _, undo in leftovers()[0].undos] == ["a"]
+
+
+@pytest.mark.parametrize("damage", [b"{", b"17", b'{"undo": 2, "kind": "Unheard"}', b'{"undo": 2}', b"{}", b"\xff"])
+def test_a_journal_that_can_not_be_read_is_named(undone, damage):
+    journal = Journal("test")
+    journal.announce(undone("a"))
+    with journal.path.open("ab") as file:
+        file.write(damage + b"\n")
+    with pytest.raises(HostError) as refused:
+        leftovers()
+    assert str(refused.value).startswith(f"{journal.path}:3: not an undo journal of this dbdyno (")
+    assert str(refused.value).endswith("); remove it by hand")
+
+
+def test_a_process_that_runs_is_no_orphan_and_keeps_its_journal(undone):
+    journal = Journal("test")
+    journal.announce(undone("a"))
+    [found] = leftovers()
+    assert not found.orphaned()
+    assert found.owner.pid == os.getpid()
+
+
+def test_the_journal_of_a_killed_process_is_an_orphan(state):
+    code = "import os\nfrom dbdyno.stack.journal import Journal\nfrom dbdyno.stack.undo import RemoveTree\n"
+    code += "Journal('was killed').announce(RemoveTree('/nowhere'))\nos.kill(os.getpid(), 9)\n"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    [found] = leftovers()
+    assert (found.orphaned(), found.what) == (True, "was killed")
+    assert [undo for _, undo in found.undos] == [RemoveTree("/nowhere")]
+    assert found.path.parent == state / "journals"
+
+
+def test_a_later_process_with_the_same_number_is_another(sleeper):
+    real = Process.of(sleeper.pid)
+    assert real.alive()
+    assert not Process(sleeper.pid, str(int(real.started) - 1)).alive()
+
+
+def test_a_zombie_does_not_run():
+    process = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert Process.of(process.pid) is None
+    process.wait()
+    assert Process.of(process.pid) is None
+
+
+def test_a_name_that_looks_like_the_end_of_a_name_deceives_nobody(tmp_path):
+    program = tmp_path / "a) R 1 (b"
+    program.symlink_to("/bin/sleep")
+    process = subprocess.Popen([str(program), "60"])
+    try:
+        assert Process.of(process.pid).alive()
+        assert int(Process.of(process.pid).started) > int(Process.of(1).started)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_handed_over_it_belongs_to_the_other_process(undone, sleeper):
+    journal = Journal("disk attach hdd-7200")
+    journal.announce(undone("a"))
+    journal.hand_over(Process.of(sleeper.pid))
+    [found] = leftovers()
+    assert (found.owner.pid, found.what, found.orphaned()) == (sleeper.pid, "disk attach hdd-7200", False)
+    sleeper.kill()
+    sleeper.wait()
+    [found] = leftovers()
+    assert found.orphaned()
+    assert replay(found, lambda _: None)
+    assert str(undone) == "a"
+
+
+def test_leftovers_come_oldest_first(undone):
+    journals = [Journal(name) for name in ("first", "second", "third")]
+    for age, journal in enumerate(journals):
+        journal.announce(undone("a"))
+        os.utime(journal.path, (1000 + age, 1000 + age))
+    assert [found.what for found in leftovers()] == ["first", "second", "third"]
+
+
+def test_no_journal_no_leftover(state):
+    assert leftovers() == []
+    assert not (state / "journals").exists()
+
+
+def test_a_journal_without_a_first_line_is_left_to_a_process_that_runs():
+    folder = journal_folder()
+    folder.mkdir()
+    mine, dead = folder / f"{os.getpid()}-aaaaaaaaaaaa.jsonl", folder / f"{2**22 + 1}-bbbbbbbbbbbb.jsonl"
+    for path in (mine, dead):
+        path.write_text('{"owner": {"pi')
+    assert leftovers() == []
+    assert mine.exists()
+    assert not dead.exists()
+
+
+def test_every_undo_can_be_written_down_and_read_back():
+    examples = {name: kind for name, kind in vars(undo_module).items() if isinstance(kind, type)}
+    kinds = {name for name, kind in examples.items() if issubclass(kind, Undo) and kind is not Undo}
+    assert kinds <= UNDOS.keys()
+    journal = Journal("test")
+    made = [WriteBack("/sys/x", "1"), RemoveTree("/x"), UNDOS["EndProcesses"]("token", "it", grace_seconds=2.5)]
+    made += [UNDOS["Unmount"]("/m n"), UNDOS["DetachLoops"]("/é"), UNDOS["RemoveCgroup"]("/g")]
+    for undo in made:
+        journal.announce(undo)
+    assert [undo for _, undo in leftovers()[0].undos] == made
+    assert {type(undo).__name__ for undo in made} == kinds

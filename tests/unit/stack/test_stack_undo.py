@@ -1,0 +1,174 @@
+"""Each undo does what it says, to nothing else, and any number of times."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from dbdyno.errors import HostError
+from dbdyno.stack.undo import TOKEN_VARIABLE, DetachLoops, EndProcesses, RemoveCgroup, RemoveTree, Unmount, WriteBack
+from dbdyno.state import new_token, state_folder
+
+
+def running(pid):
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.fixture
+def marked(tmp_path):
+    """Start a shell script with a token in its environment, once it has written its children's numbers."""
+    started = []
+
+    def start(token, script):
+        pids = tmp_path / f"pids{len(started)}"
+        environment = {"PATH": os.environ["PATH"], "PIDS": str(pids)}
+        if token:
+            environment[TOKEN_VARIABLE] = token
+        process = subprocess.Popen(["sh", "-c", script], env=environment, start_new_session=True)
+        started.append(process)
+        deadline = time.monotonic() + 10
+        while not pids.exists() or not pids.read_text().endswith(".\n"):
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        return [process.pid, *(int(word) for word in pids.read_text().split()[:-1])]
+
+    yield start
+    for process in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, 9)
+        process.wait()
+
+
+TREE = """
+sleep 60 & echo $! >> $PIDS
+(sleep 60 & echo $! >> $PIDS; wait) & echo $! >> $PIDS
+sleep .1; echo . >> $PIDS; wait
+"""
+
+
+def test_a_whole_tree_of_processes_ends_and_no_other(marked):
+    token = new_token()
+    ours = marked(token, TREE)
+    others = [*marked(token + "0", TREE), *marked(token[:-1], TREE), *marked(None, TREE)]
+    assert len(ours) == 4
+    undo = EndProcesses(token, "the test's processes", grace_seconds=5)
+    assert undo.apply()
+    assert not any(running(pid) for pid in ours)
+    assert all(running(pid) for pid in others)
+    assert not undo.apply()
+
+
+def test_what_will_not_end_is_killed(marked):
+    token = new_token()
+    [pid] = marked(token, 'trap "" TERM; echo . >> $PIDS; while :; do sleep .05; done')
+    assert EndProcesses(token, "a stubborn one", grace_seconds=0.3).apply()
+    assert not running(pid)
+
+
+def test_a_process_that_nobody_waits_for_has_ended():
+    """Under a first process that reaps nothing, as in many containers, what ended stays as a zombie."""
+    token = new_token()
+    code = "import os, subprocess, sys, time\n"
+    code += (
+        f"child = subprocess.Popen(['sleep', '60'], env={{'{TOKEN_VARIABLE}': '{token}', 'PATH': '/bin:/usr/bin'}})\n"
+    )
+    code += "print(child.pid, flush=True)\ntime.sleep(60)\n"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+        pid = int(parent.stdout.readline())
+        deadline = time.monotonic() + 5
+        while b"TOKEN" not in Path(f"/proc/{pid}/environ").read_bytes():
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        try:
+            assert EndProcesses(token, "a child of another", grace_seconds=1).apply()
+            assert not running(pid)
+        finally:
+            parent.kill()
+
+
+def test_a_scratch_folder_is_removed_once():
+    folder = state_folder() / "scratch" / new_token()
+    (folder / "mnt").mkdir(parents=True)
+    (folder / "mnt" / "file").write_text("x")
+    undo = RemoveTree(str(folder))
+    assert undo.apply()
+    assert not folder.exists()
+    assert folder.parent.exists()
+    assert not undo.apply()
+
+
+def test_nothing_outside_the_state_folder_is_removed(tmp_path, state):
+    outside = tmp_path / "precious"
+    outside.mkdir()
+    (state / "scratch").mkdir()
+    (state / "scratch" / "link").symlink_to(outside)
+    beside = Path(f"{state}2")
+    beside.mkdir()
+    for path in (outside, state / ".." / "precious", state / "scratch" / "link", beside, state, tmp_path):
+        with pytest.raises(HostError) as refused:
+            RemoveTree(str(path)).apply()
+        assert str(refused.value) == f"{path} is not under {state}; it is left alone"
+    assert outside.exists()
+    assert state.exists()
+
+
+@pytest.mark.parametrize("where", ["", "/disk"])
+def test_nothing_is_removed_through_a_mount(monkeypatch, where):
+    folder = state_folder() / "scratch" / "token"
+    (folder / "disk").mkdir(parents=True)
+    monkeypatch.setattr("dbdyno.stack.undo.is_mounted", lambda path: path == f"{folder}{where}")
+    with pytest.raises(HostError, match="still holds a mount; it is left alone"):
+        RemoveTree(str(folder)).apply()
+    assert (folder / "disk").exists()
+
+
+@pytest.mark.parametrize(
+    ("holds", "value", "done"),
+    [
+        ("64\n", "64", False),
+        ("64\n", "128", True),
+        ("none [mq-deadline] kyber bfq\n", "mq-deadline", False),
+        ("none [mq-deadline] kyber bfq\n", "none", True),
+        ("[none] mq-deadline\n", "none", False),
+        ("[none] mq-deadline\n", "deadline", True),
+    ],
+)
+def test_a_setting_is_written_back_only_where_it_differs(tmp_path, holds, value, done):
+    setting = tmp_path / "scheduler"
+    setting.write_text(holds)
+    undo = WriteBack(str(setting), value)
+    assert undo.apply() is done
+    assert setting.read_text() == (value if done else holds)
+    assert not undo.apply()
+
+
+def test_a_setting_of_a_device_that_is_gone_needs_nothing(tmp_path):
+    assert not WriteBack(str(tmp_path / "sdb" / "scheduler"), "none").apply()
+
+
+def test_a_setting_that_can_not_be_written_is_named(tmp_path):
+    with pytest.raises(HostError) as refused:
+        WriteBack(str(tmp_path), "none").apply()
+    assert str(refused.value) == f"write 'none' to {tmp_path}: Is a directory"
+
+
+def test_a_control_group_is_removed_once(tmp_path):
+    group = tmp_path / "dbdyno-x"
+    group.mkdir()
+    assert RemoveCgroup(str(group)).apply()
+    assert not group.exists()
+    assert not RemoveCgroup(str(group)).apply()
+
+
+def test_what_is_not_there_needs_no_undoing(tmp_path):
+    assert not Unmount(str(tmp_path)).apply()
+    assert not DetachLoops(str(tmp_path / "disk.img")).apply()
+    assert not EndProcesses(new_token(), "nothing").apply()
