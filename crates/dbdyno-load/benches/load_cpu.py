@@ -21,8 +21,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROWS = 1000
 BUDGET = {1: 0.75, 8: 0.55, 64: 0.33, 256: 0.30}
@@ -50,8 +53,12 @@ def server(max_connections: int) -> Iterator[str]:
     subprocess.run(install, check=True, stdout=subprocess.DEVNULL)
     process = subprocess.Popen(
         [
-            "mariadbd", *common, f"--socket={socket}", "--skip-networking",
-            f"--max-connections={max_connections}", "--innodb-flush-log-at-trx-commit=0",
+            "mariadbd",
+            *common,
+            f"--socket={socket}",
+            "--skip-networking",
+            f"--max-connections={max_connections}",
+            "--innodb-flush-log-at-trx-commit=0",
         ],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -84,13 +91,27 @@ def measure(command: list[str]) -> tuple[float, float]:
 def tools(binary: str, socket: str) -> dict[str, list[str]]:
     """Command of each tool that is installed; CLIENTS and QUERIES are filled in later."""
     slap = [
-        "--no-defaults", "-uroot", f"--socket={socket}", "-a", "--auto-generate-sql-add-autoincrement",
-        "--auto-generate-sql-load-type=key", f"--auto-generate-sql-write-number={ROWS + 1}",
-        "--concurrency=CLIENTS", "--number-of-queries=QUERIES",
+        "--no-defaults",
+        "-uroot",
+        f"--socket={socket}",
+        "-a",
+        "--auto-generate-sql-add-autoincrement",
+        "--auto-generate-sql-load-type=key",
+        f"--auto-generate-sql-write-number={ROWS + 1}",
+        "--concurrency=CLIENTS",
+        "--number-of-queries=QUERIES",
     ]
     sysbench = [
-        "sysbench", "oltp_point_select", "--mysql-user=root", f"--mysql-socket={socket}", "--mysql-db=sb",
-        f"--table-size={ROWS}", "--rand-type=uniform", "--time=0", "--threads=CLIENTS", "--events=QUERIES",
+        "sysbench",
+        "oltp_point_select",
+        "--mysql-user=root",
+        f"--mysql-socket={socket}",
+        "--mysql-db=sb",
+        f"--table-size={ROWS}",
+        "--rand-type=uniform",
+        "--time=0",
+        "--threads=CLIENTS",
+        "--events=QUERIES",
     ]
     found = {"dbdyno": [binary, "slap", *slap]}
     if shutil.which("mysqlslap"):
@@ -159,12 +180,19 @@ def show(costs: dict[int, dict[str, Cost]]) -> None:
             print(f"{clients:>7}  ratio to {cheapest}: {ratio:.2f} (budget {budget})")
         results.append(
             {
-                "clients": clients, "cpu_us_per_query": cpu, "queries_per_second": rate,
-                "cheapest_peer": cheapest, "ratio": ratio, "budget": budget,
+                "clients": clients,
+                "cpu_us_per_query": cpu,
+                "queries_per_second": rate,
+                "cheapest_peer": cheapest,
+                "ratio": ratio,
+                "budget": budget,
                 "rounds": {name: cost.cpu_us_per_query for name, cost in by_tool.items()},
             }
         )
-    print(json.dumps({"version": 1, "kind": "load_cpu", "results": results}))
+    busy = os.getloadavg()[0]
+    if busy > (os.cpu_count() or 1) + 1:
+        print(f"load average {busy:.1f}: others were running, trust no ratio of this table")
+    print(json.dumps({"version": 1, "kind": "load_cpu", "load_average": busy, "results": results}))
 
 
 if __name__ == "__main__":
