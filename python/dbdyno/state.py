@@ -44,8 +44,17 @@ def scratch_path(token: str) -> Path:
 
 
 def make_traversable(folder: Path) -> None:
-    """Make a folder that other users can pass through but not list: servers run as another user."""
+    """Make a folder that other users can pass through but not list: servers run as another user.
+
+    Raises ``HostError`` where a folder above the state folder keeps them out, which is not ours to change.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    for above in state_folder().parents if os.geteuid() == 0 else ():
+        if not above.stat().st_mode & 0o001:
+            raise HostError(
+                f"the server runs as an ordinary user, whom {above} does not let through to {state_folder()}; "
+                "set DBDYNO_STATE_DIR to a folder that all may pass, such as /var/lib/dbdyno"
+            )
     for part in (state_folder(), *(p for p in folder.parents if state_folder() in p.parents), folder):
         if part.stat().st_uid == os.geteuid():
             part.chmod(0o711)

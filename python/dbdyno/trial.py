@@ -49,7 +49,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         stand = lowering.enter_context(raised(stack, ground))
         tables = workload.check(_endpoint(stand))
         watch.lap("raise")
-        with device.measuring() as figures, watching(stand) as probes:
+        with device.measuring(journal) as figures, watching(stand) as probes:
             load = workload.run(_endpoint(stand), seed, folder)
         watch.lap("load")
         observed = {**stand.observed, "tables": tables}

@@ -91,13 +91,13 @@ def test_lowered_whatever_happened_above(name, disk, ground, state, tmp_path):
 
 
 @pytest.mark.parametrize("drive", DRIVES)
-def test_every_drive_is_what_the_kernel_is_told(drive, disk, ground):
+def test_every_drive_is_what_the_kernel_is_told(drive, disk, ground, journal):
     rotational = drive.startswith("hdd")
     layers = [emulated(disk, drive, rotational), Queue("none", QueueSection())]
     with raised(layers, ground) as stand:
         assert sysfs(stand.device, "rotational") == str(int(rotational))
         assert sysfs(stand.device, "wbt_lat_usec") == ("75000" if rotational else "2000")
-        with layers[0].measuring() as figures:
+        with layers[0].measuring(journal) as figures:
             subprocess.run(["dd", f"of={stand.device.path}", "if=/dev/zero", "bs=4096", "count=8", "oflag=direct"],
                            check=True, capture_output=True)  # fmt: skip
         assert figures["writes"] >= 1

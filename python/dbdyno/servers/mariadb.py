@@ -26,6 +26,7 @@ _CAUSES = (
     (r"No space left on device|Disk is full|errno: 28", "the disk is full"),
     (r"Cannot allocate memory|Out of memory", "the server found too little memory; look at stack.memory"),
     (r"\[ERROR\] (.+)", "{0}"),
+    (r"(?:FATAL ERROR|ERROR|Error|mkdir|chmod): (.+)", "{0}"),  # of the install script
 )
 
 

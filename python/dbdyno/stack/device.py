@@ -9,9 +9,10 @@ from typing import Any
 
 from dbdyno.stack.emulated_disk import EmulatedDisk, attached_device, wait_idle
 from dbdyno.stack.erase_guard import check_erasable
+from dbdyno.stack.journal import Journal
 from dbdyno.stack.layer import BlockDevice, Stand
 from dbdyno.stack.tools import run_tool
-from dbdyno.stack.undo import DetachLoops, RemoveTree
+from dbdyno.stack.undo import DetachLoops, HurryDisk, RemoveTree
 
 PREPARED = "prepared"  # the snapshot that every trial starts from
 
@@ -47,18 +48,16 @@ class Emulated:
             yield below.raised(self.name, observed, device=device)
 
     @contextmanager
-    def measuring(self) -> Iterator[dict[str, Any]]:
+    def measuring(self, journal: Journal) -> Iterator[dict[str, Any]]:
         """Behave like the drive for as long as the context lasts; fills the yielded dict with the disk's figures."""
         wait_idle(self.disk)
         self.disk.ask("model", name=self.model, seed=self.seed)
-        self.disk.ask("mode", mode="model")
-        self.disk.ask("stats", reset=True)
         figures: dict[str, Any] = {}
-        try:
+        with journal.undoing(HurryDisk(str(self.disk.control))):
+            self.disk.ask("mode", mode="model")
+            self.disk.ask("stats", reset=True)
             yield figures
-        finally:
             figures |= {key: value for key, value in self.disk.ask("stats").items() if key != "ok"}
-            self.disk.ask("mode", mode="instant")
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Real:
     name: str = "device"
 
     @contextmanager
-    def measuring(self) -> Iterator[dict[str, Any]]:
+    def measuring(self, _: Journal) -> Iterator[dict[str, Any]]:
         """A real device is always itself, and tells no figures of its own."""
         yield {}
 
@@ -103,7 +102,7 @@ class Here:
     name: str = "device"
 
     @contextmanager
-    def measuring(self) -> Iterator[dict[str, Any]]:
+    def measuring(self, _: Journal) -> Iterator[dict[str, Any]]:
         """What the host has is always itself."""
         yield {}
 
