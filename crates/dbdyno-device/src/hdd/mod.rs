@@ -2,9 +2,9 @@
 //!
 //! One arm does one thing at a time. Whenever it is free the drive chooses the next move by shortest positioning time
 //! among the oldest `queue_depth` host commands and the oldest `destage_window` dirty extents; host commands have a head
-//! start. Writes complete into the cache while it has room. Reads that continue where the head is reading, and
-//! dirty extents that continue where it is writing, stream at media rate. FLUSH waits for every command before it and for the cache to be written out, and holds up all commands
-//! behind it, as ATA's does.
+//! start. Writes complete into the cache while it has room. Reads that continue where the head is reading, and dirty
+//! extents that continue where it is writing, stream at media rate. FLUSH waits for every command before it and for the
+//! cache to be written out, and holds up all commands behind it, as ATA's does.
 //!
 //! Cannot: defects and remapping, thermal recalibration, idle states, several actuators, shingled recording.
 
