@@ -53,6 +53,10 @@ test: check ## every check, then every test a machine like this can prove
 	cargo test --locked --workspace
 	$(SUDO) $(PY) -m pytest
 
+bench: .make/dev ## what dbdyno itself costs, beside its peers; some minutes on a quiet machine
+	$(SUDO) $(PY) benches/overhead.py
+	$(PY) crates/dbdyno-load/benches/load_cpu.py
+
 lock: ## write the requirement files anew
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group build pyproject.toml -o requirements.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group dev pyproject.toml -c requirements.txt -o requirements-dev.txt

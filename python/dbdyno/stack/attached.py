@@ -4,6 +4,7 @@ from pathlib import Path
 
 from dbdyno._native import device_models
 from dbdyno.errors import HostError, UserError
+from dbdyno.stack.capabilities import fuse, loop, own_programs, root
 from dbdyno.stack.emulated_disk import EmulatedDisk, attached_device, disk_undos, start_disk
 from dbdyno.stack.journal import Journal, Leftover, Process, leftovers, replay
 from dbdyno.stack.undo import DetachLoops, loops_over
@@ -18,6 +19,9 @@ def attach_disk(model: str, size: int, seed: int) -> tuple[Path, list[str]]:
         raise UserError(str(error)) from None
     if size < 1024**2 or size % 4096:
         raise UserError(f"--size must be at least 1 MiB and a multiple of 4096 bytes, not {size}")
+    lacking = [one for one in (root(), fuse(), loop(), own_programs()) if not one.ok]
+    if lacking:
+        raise UserError("\n".join(f"{one.name}: {one.detail}; {one.remedy}" for one in lacking))
     token = new_token()
     scratch = scratch_path(token)
     journal = Journal(f"disk attach {model}")
