@@ -27,7 +27,9 @@ def models(json_: bool = typer.Option(False, "--json", help="Print JSON.")) -> N
 
 @app.command("attach")
 def attach(
-    model: str = typer.Argument(help="A drive: see dbdyno disk models, or a drive file of your own ending in .toml."),
+    model: str = typer.Argument(
+        metavar="MODEL", help="A drive: see dbdyno disk models, or a drive file of your own ending in .toml."
+    ),
     size: str = typer.Option(..., help='Size, such as "2G".'),
     seed: int = typer.Option(1, min=0, help="Seed of the drive's chances."),
 ) -> None:
@@ -46,7 +48,7 @@ def attach(
 
 
 @app.command("detach")
-def detach(device: Path = typer.Argument(help="The /dev/loopN that attach printed.")) -> None:
+def detach(device: Path = typer.Argument(metavar="DEVICE", help="The /dev/loopN that attach printed.")) -> None:
     """Detach an emulated disk; its content is gone."""
     from dbdyno.stack.attached import detach_disk
 

@@ -39,7 +39,7 @@ def _root(context: typer.Context, version: bool = typer.Option(False, "--version
 def main() -> NoReturn:
     """Entry point of the console script."""
     try:
-        app()
+        app(prog_name="dbdyno")
     except DbdynoError as error:
         print(f"dbdyno: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

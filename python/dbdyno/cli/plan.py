@@ -8,7 +8,7 @@ from dbdyno.errors import UserError
 
 
 def plan(
-    study: Path = typer.Argument(help="The study file."),
+    study: Path = typer.Argument(metavar="STUDY", help="The study file."),
     seed: int | None = typer.Option(None, min=0, help="Overrules the study's seed."),
     blocks: int | None = typer.Option(None, min=1, help="Overrules the study's number of blocks."),
     json_: bool = typer.Option(False, "--json", help="Print JSON."),

@@ -11,7 +11,7 @@ TRIALS_FAILED, INTERRUPTED = 1, 130
 
 
 def run(
-    study: Path = typer.Argument(help="The study file."),
+    study: Path = typer.Argument(metavar="STUDY", help="The study file."),
     into: Path = typer.Option(..., help="The run folder to make."),
     resume: bool = typer.Option(False, "--resume", help="Go on with the run in that folder, same seed, same order."),
     seed: int | None = typer.Option(None, min=0, help="Overrules the study's seed."),
