@@ -1,0 +1,238 @@
+"""The command line: what help says, and that a mistake is one message with its exit code."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dbdyno import __version__
+from dbdyno.cli import main as cli
+from dbdyno.errors import HostError
+
+ENVIRONMENT = {"COLUMNS": "100", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
+
+
+@pytest.fixture
+def dbdyno(monkeypatch, capsys, state):
+    """Run the command line in this process; returns its exit code, standard output and standard error."""
+    for name, value in {**ENVIRONMENT, "DBDYNO_STATE_DIR": str(state)}.items():
+        monkeypatch.setenv(name, value)
+
+    def run(*argv):
+        monkeypatch.setattr(sys, "argv", ["dbdyno", *map(str, argv)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        return ended.value.code, said.out, said.err
+
+    return run
+
+
+VERBS = ["", "plan", "run", "report", "doctor", "restore", "disk", "disk attach", "disk detach", "disk models"]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help(snapshot, dbdyno, verb):
+    code, out, err = dbdyno(*verb.split(), "--help")
+    assert (code, err) == (0, "")
+    assert out == snapshot
+    assert dbdyno(*verb.split(), "-h") == (0, out, "")
+
+
+def test_without_a_verb_it_is_help(dbdyno):
+    assert dbdyno() == dbdyno("--help")
+
+
+def test_version(dbdyno):
+    assert dbdyno("--version") == (0, f"dbdyno {__version__}\n", "")
+
+
+def test_models_are_listed(dbdyno):
+    code, out, _ = dbdyno("disk", "models")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()][:3] == ["hdd-7200", "hdd-15k", "ssd-sata"]
+
+
+def test_doctor_has_a_remedy_for_every_no(dbdyno):
+    code, out, _ = dbdyno("doctor", "--json")
+    found = json.loads(out)
+    rows = found["capabilities"]
+    assert code == 0
+    assert found["able"] is all(row["ok"] for row in rows if row["needed"])
+    assert all(row["remedy"] for row in rows if not row["ok"])
+    assert {"root", "FUSE", "loop", "ext4", "xfs", "btrfs", "schedulers", "memory cgroup", "tracefs"} <= {
+        row["name"] for row in rows
+    }
+    lines = dbdyno("doctor")[1].splitlines()
+    assert [line[:3].strip() for line in lines] == ["yes" if row["ok"] else "no" for row in rows]
+
+
+def test_nothing_to_restore_is_success(dbdyno):
+    assert dbdyno("restore") == (0, "nothing to restore\n", "")
+
+
+def test_restore_leaves_alone_what_a_running_process_has_raised(dbdyno):
+    from dbdyno.stack.journal import Journal
+    from dbdyno.stack.undo import RemoveTree
+
+    Journal("run study.toml").announce(RemoveTree("/nowhere"))
+    said = f"left alone: run study.toml (pid {os.getpid()} is running)\nnothing to restore\n"
+    assert dbdyno("restore") == (0, said, "")
+
+
+def test_restore_says_what_it_did(dbdyno, state):
+    code = "import os\nfrom dbdyno.stack.journal import Journal\nfrom dbdyno.stack.undo import RemoveTree\n"
+    code += f"journal = Journal('run study.toml')\njournal.announce(RemoveTree('{state}/scratch/x'))\n"
+    (state / "scratch" / "x").mkdir(parents=True)
+    killed = subprocess.run(
+        [sys.executable, "-c", code + "print(os.getpid(), flush=True)\nos.kill(os.getpid(), 9)"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert dbdyno("restore") == (
+        0,
+        (
+            f"run study.toml (pid {int(killed.stdout)}) has ended without putting the host back:\n"
+            f"  remove {state}/scratch/x\n"
+            "the host is as it was\n"
+        ),
+        "",
+    )
+    assert not (state / "scratch" / "x").exists()
+    assert dbdyno("restore") == (0, "nothing to restore\n", "")
+
+
+MISTAKES = {
+    "no such study": (["plan", "{tmp}/no.toml"], "dbdyno: {tmp}/no.toml: can't be read: No such file or directory\n"),
+    "a study with a mistake": (
+        ["plan", "{bad}"],
+        'dbdyno: {bad}:17: workload.clients: is "ten" but must be a whole number\n',
+    ),
+    "run of a study with a mistake": (
+        ["run", "{bad}", "--into", "{tmp}/run"],
+        'dbdyno: {bad}:17: workload.clients: is "ten" but must be a whole number\n',
+    ),
+    "nothing to resume": (
+        ["run", "{good}", "--into", "{tmp}/run", "--resume"],
+        "dbdyno: {tmp}/run is not a run folder: it holds no run.toml\n",
+    ),
+    "report of no run": (["report", "{tmp}"], "dbdyno: {tmp} is not a run folder: it holds no run.toml\n"),
+    "a size without unit": (
+        ["disk", "attach", "hdd-7200", "--size", "2"],
+        "dbdyno: --size '2' is not a size; write a number with its unit in quotes, such as \"4GiB\"\n",
+    ),
+    "a size too small": (
+        ["disk", "attach", "hdd-7200", "--size", "4K"],
+        "dbdyno: --size must be at least 1 MiB and a multiple of 4096 bytes, not 4096\n",
+    ),
+    "a disk that is not ours": (
+        ["disk", "detach", "/dev/sda"],
+        "dbdyno: /dev/sda is not a disk that dbdyno disk attach made\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("argv", "message"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_is_one_message_and_exit_2(dbdyno, tmp_path, write_study, argv, message):
+    good = write_study().rename(tmp_path / "good.toml")
+    bad = write_study(("clients = 10", 'clients = "ten"')).rename(tmp_path / "bad.toml")
+    names = {"tmp": tmp_path, "good": good, "bad": bad}
+    code, out, err = dbdyno(*(word.format(**names) for word in argv))
+    assert (code, out, err) == (2, "", message.format(**names))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["plann"], "No such command 'plann'"),
+        (["plan"], "Missing argument 'STUDY'"),
+        (["plan", "x.toml", "--blocks", "0"], "Invalid value for '--blocks'"),
+        (["plan", "x.toml", "--seed", "-1"], "Invalid value for '--seed'"),
+        (["plan", "x.toml", "--seeds", "1"], "No such option: --seeds"),
+        (["run", "x.toml"], "Missing option '--into'"),
+        (["report", ".", "--format", "xml"], "'xml' is not one of 'text', 'markdown', 'json'"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense_is_exit_2(dbdyno, argv, said):
+    code, out, err = dbdyno(*argv)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_an_unknown_model_names_the_known_ones(dbdyno):
+    code, _, err = dbdyno("disk", "attach", "hdd-720", "--size", "1GiB")
+    assert code == 2
+    assert err.startswith("dbdyno: ")
+    assert "hdd-7200" in err
+
+
+def test_what_the_host_can_not_do_is_exit_1(dbdyno, monkeypatch):
+    def leftovers():
+        raise HostError("it is stuck")
+
+    monkeypatch.setattr("dbdyno.stack.journal.leftovers", leftovers)
+    assert dbdyno("restore") == (1, "", "dbdyno: it is stuck\n")
+
+
+def test_ctrl_c_outside_a_run_is_130(dbdyno, monkeypatch):
+    def leftovers():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dbdyno.stack.journal.leftovers", leftovers)
+    assert dbdyno("restore")[0] == 130
+
+
+@pytest.mark.parametrize("terminal", ["xterm-256color", "dumb"])
+def test_into_a_pipe_goes_plain_text_without_a_traceback(tmp_path, write_study, terminal):
+    environment = {**os.environ, **ENVIRONMENT, "TERM": terminal, "DBDYNO_STATE_DIR": str(tmp_path / "state")}
+    for argv in (["plan", str(write_study())], ["report", str(tmp_path)]):
+        done = subprocess.run(
+            [sys.executable, "-m", "dbdyno.cli.main", *argv], env=environment, capture_output=True, check=False
+        )
+        assert b"\x1b" not in done.stdout + done.stderr
+        assert b"Traceback" not in done.stderr
+    assert done.returncode == 2
+
+
+def test_a_reader_that_goes_away_is_no_error_worth_a_word():
+    script = f"{sys.executable} -m dbdyno.cli.main --help | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+HEAVY = ("numpy", "scipy", "duckdb", "vl_convert", "jinja2", "pandas", "rich.progress")
+IMPORTS = f"""
+import sys
+sys.argv = ["dbdyno", *sys.argv[1:]]
+from dbdyno.cli.main import main
+try:
+    main()
+except SystemExit:
+    print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["plan", "{study}"], ["plan", "{study}", "--json"], ["run", "--help"]])
+def test_what_must_answer_at_once_imports_nothing_heavy(write_study, tmp_path, argv):
+    argv = [word.format(study=write_study()) for word in argv]
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS, *argv],
+        env={**os.environ, "DBDYNO_STATE_DIR": str(tmp_path / "state")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.splitlines()[-1] == "[]"
+    assert done.stdout
+
+
+def test_a_plan_changes_nothing(dbdyno, write_study, tmp_path, monkeypatch):
+    study = write_study()
+    monkeypatch.chdir(tmp_path)
+    dbdyno("plan", study)
+    assert [path.name for path in Path.cwd().iterdir()] == ["study.toml"]

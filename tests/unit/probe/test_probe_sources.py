@@ -1,0 +1,147 @@
+"""What the probes compute from the kernel's and the server's counters, against numbers worked out by hand."""
+
+import gc
+import os
+import time
+
+import psutil
+import pytest
+
+from dbdyno.probe.block_device import BlockDeviceSource
+from dbdyno.probe.host_cpu import HostCpuSource
+from dbdyno.probe.server_process import ServerProcessSource
+from dbdyno.probe.server_status import ServerStatusSource
+
+BEFORE = "  1000 20 80000 5000  2000 300 160000 40000 3 90000 45000  7 0 56 1  500 9000"
+AFTER = "  1200 30 84000 5900  2600 360 208000 64000 5 91500 69900  7 0 56 1  900 10000"
+
+
+@pytest.fixture
+def block_device(tmp_path, monkeypatch):
+    """Read /sys/block/sdx/stat from a file of our own; call with the text it then holds."""
+    (tmp_path / "sdx").mkdir()
+    stat = tmp_path / "sdx" / "stat"
+    stat.write_text(BEFORE)
+    real = type(tmp_path)
+    monkeypatch.setattr("dbdyno.probe.block_device.Path", lambda _: real(tmp_path))
+    source = BlockDeviceSource("sdx")
+
+    def sample(text):
+        stat.write_text(text)
+        return source.sample()
+
+    sample.interval = source.interval
+    yield sample
+    source.close()
+
+
+def test_a_block_device_in_iostat_s_columns(block_device):
+    columns = block_device.interval(block_device(BEFORE), block_device(AFTER), 2.0)
+    assert columns == pytest.approx(
+        {
+            "r/s": 100.0,  # 200 reads in 2 s
+            "w/s": 300.0,
+            "rMB/s": 1.024,  # 4,000 sectors of 512 bytes
+            "wMB/s": 12.288,
+            "rrqm/s": 5.0,
+            "wrqm/s": 30.0,
+            "r_await": 4.5,  # 900 ms over 200 reads
+            "w_await": 40.0,
+            "f/s": 200.0,
+            "f_await": 2.5,
+            "areq-sz": 32.5,  # 52,000 sectors over 800 requests, in KiB
+            "aqu-sz": 12.45,  # 24,900 ms weighted in 2,000 ms
+            "%util": 75.0,
+        }
+    )
+
+
+def test_a_device_that_did_nothing_shows_noughts(block_device):
+    columns = block_device.interval(block_device(BEFORE), block_device(BEFORE), 0.1)
+    assert set(columns.values()) == {0.0}
+
+
+def test_a_kernel_without_flush_counters_shows_none(block_device):
+    old = [block_device(" ".join(text.split()[:11])) for text in (BEFORE, AFTER)]
+    columns = block_device.interval(*old, 2.0)
+    assert (columns["f/s"], columns["f_await"], columns["w_await"]) == (0.0, 0.0, 40.0)
+
+
+def test_busy_is_at_most_all_the_time(block_device):
+    assert block_device.interval(block_device(BEFORE), block_device(AFTER), 1.0)["%util"] == 100.0
+
+
+def test_a_device_that_is_not_there():
+    with pytest.raises(OSError, match="No such file"):
+        BlockDeviceSource("no-such-device")
+
+
+def cpu(**ticks):
+    return dict.fromkeys(("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"), 100.0) | ticks
+
+
+def test_host_cpu_in_percent_of_all_cores():
+    source = HostCpuSource()
+    after = cpu(user=130, nice=110, system=115, idle=220, iowait=115, irq=102, softirq=103, steal=105)
+    assert source.interval(cpu(), after, 1.0) == pytest.approx(
+        {"%user": 20.0, "%system": 10.0, "%idle": 60.0, "%iowait": 7.5, "%steal": 2.5}
+    )
+    assert set(source.interval(cpu(), cpu(), 1.0).values()) == {0.0}
+    # iowait may run backwards (proc(5)); a share below nought would be nonsense.
+    assert source.interval(cpu(), cpu(iowait=90, idle=110), 1.0)["%idle"] == 100.0
+    source.close()
+
+
+def test_host_cpu_counts_what_the_kernel_counts():
+    source = HostCpuSource()
+    first, times, second = source.sample(), psutil.cpu_times(), source.sample()
+    ticks = os.sysconf("SC_CLK_TCK")
+    for state in ("system", "idle", "iowait", "steal"):
+        assert first[state] <= getattr(times, state) * ticks + 1e-6
+        assert getattr(times, state) * ticks <= second[state] + 1e-6
+    source.close()
+
+
+def test_the_server_s_process():
+    source = ServerProcessSource(os.getpid())
+    before = source.sample()
+    deadline = time.process_time() + 0.05
+    while time.process_time() < deadline:
+        pass
+    after = source.sample()
+    own = psutil.Process()
+    assert after["user_seconds"] + after["system_seconds"] == pytest.approx(sum(own.cpu_times()[:2]), abs=0.05)
+    assert after["resident_bytes"] == pytest.approx(own.memory_info().rss, rel=0.2)
+    assert after["write_bytes"] <= own.io_counters().write_bytes
+    spent = sum(after[name] - before[name] for name in ("user_seconds", "system_seconds"))
+    assert 0.03 <= spent <= 0.5
+    source.close()
+
+
+def test_the_server_s_process_as_rates():
+    names = ("user_seconds", "system_seconds", "resident_bytes", "read_bytes", "write_bytes")
+    before, after = (dict(zip(names, v, strict=True)) for v in ((1, 2, 5e6, 0, 1e6), (1.5, 2.25, 7e6, 4e6, 2e6)))
+    source = ServerProcessSource(os.getpid())
+    assert source.interval(before, after, 0.5) == pytest.approx(
+        {"cpu_seconds": 3.75, "%usr": 100.0, "%system": 50.0, "rss_MB": 7.0, "rMB/s": 8.0, "wMB/s": 2.0}
+    )
+    source.close()
+
+
+def test_a_process_that_has_ended_can_not_be_watched():
+    with pytest.raises(OSError, match="No such file"):
+        ServerProcessSource(2**22 + 1)
+
+
+def test_server_status_counters_become_rates_and_gauges_stay():
+    source = ServerStatusSource.__new__(ServerStatusSource)  # no server is needed to compute
+    before = {"Questions": 100.0, "Key_writes": 5.0, "Threads_running": 3.0}
+    after = {"Questions": 300.0, "Key_writes": 5.0, "Threads_running": 7.0}
+    assert source.interval(before, after, 0.5) == {"Questions/s": 400.0, "Key_writes/s": 0.0, "Threads_running": 7.0}
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # pymysql leaves failed connections to the collector
+def test_a_server_that_does_not_answer_can_not_be_watched(tmp_path):
+    with pytest.raises(OSError, match="Can't connect"):
+        ServerStatusSource(tmp_path / "no.sock")
+    gc.collect()

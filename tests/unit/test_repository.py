@@ -1,0 +1,124 @@
+"""Promises about the source as a whole."""
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "python/dbdyno").rglob("*.py"))
+EXITS = {"exit", "quit", "print", "input", "SystemExit"}
+ENDINGS = {
+    "sys.exit",
+    "os._exit",
+    "os.abort",
+    "sys.stdout.write",
+    "sys.stderr.write",
+    "os.execv",
+    "os.execvp",
+    "typer.echo",
+}
+
+
+def dotted(node):
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def prints_or_exits(source):
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and (dotted(node.func) in EXITS | ENDINGS):
+            yield f"{node.lineno}: {dotted(node.func)}"
+        elif isinstance(node, ast.Raise) and node.exc and dotted(getattr(node.exc, "func", node.exc)) == "SystemExit":
+            yield f"{node.lineno}: raise SystemExit"
+
+
+def test_only_the_command_line_prints_or_exits():
+    outside = [path for path in SOURCES if path.parent.name != "cli"]
+    found = [f"{path.relative_to(ROOT)}:{hit}" for path in outside for hit in prints_or_exits(path.read_text())]
+    assert found == []
+    assert len(outside) > 60
+    inside = [path for path in SOURCES if path.parent.name == "cli"]
+    assert any(list(prints_or_exits(path.read_text())) for path in inside)  # the search does find what it is for
+
+
+def test_a_verb_is_a_file_of_its_own_that_fits_a_screen_or_two():
+    for path in (ROOT / "python/dbdyno/cli").glob("*.py"):
+        assert len(path.read_text().splitlines()) <= 100, path
+
+
+def git(*argv):
+    # ``make test`` may run the tests as root over another user's checkout.
+    done = subprocess.run(
+        ["git", "-c", "safe.directory=*", "-C", str(ROOT), *argv], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        pytest.skip(f"this is no git checkout: {done.stderr.strip()}")
+    return done.stdout
+
+
+KNOWN_REGISTRIES = ("https://github.com/rust-lang/crates.io-index",)
+REGISTRY = re.compile(
+    r"registry\+(\S+?)\"|(?:--(?:extra-)?index-url|--find-links|index-url|registry|replace-with)\s*[= ]\s*(\S+)|"
+    r"(https?://[^\s\"'<>)]*(?:/simple\b|/pypi/|artifactory|nexus|:\d{4,5}/)[^\s\"'<>)]*)"
+)
+
+
+def test_no_tracked_file_names_a_registry():
+    """Whoever builds it decides where packages come from; an address of ours would be a secret or a dead end."""
+    found = []
+    for name in git("ls-files", "-z").split("\0"):
+        path = ROOT / name
+        if not name or not path.is_file() or path == Path(__file__):
+            continue
+        hits = REGISTRY.finditer(path.read_text(encoding="utf-8", errors="ignore"))
+        found += [f"{name}: {hit[0]}" for hit in hits if next(filter(None, hit.groups())) not in KNOWN_REGISTRIES]
+    assert found == []
+
+
+def test_locks_are_tracked():
+    tracked = set(git("ls-files").splitlines())
+    assert {"Cargo.lock", "requirements.txt", "requirements-dev.txt"} <= tracked
+    assert not {name for name in tracked if name.endswith((".so", ".pyc", ".hlog", ".parquet"))}
+
+
+def dependencies():
+    """Crate of this workspace -> names of the packages that it depends on."""
+    cargo = shutil.which("cargo")
+    if cargo:
+        done = subprocess.run(
+            [cargo, "metadata", "--format-version", "1", "--locked", "--offline"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode == 0:
+            metadata = json.loads(done.stdout)
+            names = {package["id"]: package["name"] for package in metadata["packages"]}
+            members = set(metadata["workspace_members"])
+            nodes = metadata["resolve"]["nodes"]
+            return {
+                names[node["id"]]: {names[one["pkg"]] for one in node["deps"]}
+                for node in nodes
+                if node["id"] in members
+            }
+    found = {}
+    for manifest in ROOT.glob("crates/*/Cargo.toml"):
+        held = tomllib.loads(manifest.read_text())
+        tables = [held.get(f"{kind}dependencies", {}) for kind in ("", "dev-", "build-")]
+        found[held["package"]["name"]] = {name for table in tables for name in table}
+    return found
+
+
+def test_only_one_crate_knows_python():
+    found = dependencies()
+    assert {"dbdyno-device", "dbdyno-disk", "dbdyno-load", "dbdyno-py"} <= set(found)
+    assert [name for name, needs in found.items() if any(need.startswith("pyo3") for need in needs)] == ["dbdyno-py"]
+    assert not any("dbdyno-py" in needs for needs in found.values())

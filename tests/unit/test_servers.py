@@ -1,0 +1,222 @@
+"""MariaDB's command line, the causes found in its log, and what counts as an installation."""
+
+import gc
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dbdyno.errors import TrialError, UserError
+from dbdyno.servers import mariadb
+from dbdyno.servers.installation import Installation, find_server
+
+INSTALLATION = Installation(
+    "mariadb", Path("/usr"), Path("/usr/sbin/mariadbd"), Path("/usr/bin/mariadb-install-db"), "11"
+)
+
+
+def options(settings):
+    return mariadb.options(INSTALLATION, Path("/d"), Path("/s/server.sock"), Path("/s/error.log"), settings)
+
+
+def test_the_command_line_is_private_and_holds_every_setting():
+    assert options(
+        {"innodb_buffer_pool_size": "256M", "sync_binlog": True, "log_bin": False, "long_query_time": 0.5}
+    ) == [
+        "/usr/sbin/mariadbd",
+        "--no-defaults",
+        "--basedir=/usr",
+        "--datadir=/d",
+        "--socket=/s/server.sock",
+        "--pid-file=/d/server.pid",
+        "--log-error=/s/error.log",
+        "--skip-name-resolve",
+        "--skip-networking",
+        "--innodb-buffer-pool-size=256M",
+        "--sync-binlog=ON",
+        "--log-bin=OFF",
+        "--long-query-time=0.5",
+    ]
+
+
+def test_tcp_only_where_a_port_is_asked_for():
+    assert "--skip-networking" in options({})
+    assert "--skip-networking" not in options({"port": 3307})
+    assert "--port=3307" in options({"port": 3307})
+
+
+def test_options_of_the_host_never_come_in():
+    assert options({"defaults_file": "/etc/my.cnf"})[1] == "--no-defaults"  # which must be the first
+
+
+STAMP = "2025-11-21 21:00:00 0 "
+
+
+@pytest.mark.parametrize(
+    ("log", "cause"),
+    [
+        (
+            f"{STAMP}[Note] starting\n{STAMP}[ERROR] /usr/sbin/mariadbd: unknown variable 'innodb_bufer=1'\n",
+            "the server does not know the setting innodb_bufer=1",
+        ),
+        (
+            f"{STAMP}[ERROR] /usr/sbin/mariadbd: unknown option '--skip-foo'\n{STAMP}[ERROR] Aborting\n",
+            "the server does not know the setting --skip-foo",
+        ),
+        (
+            f"{STAMP}[ERROR] Can't start server: Bind on TCP/IP port. Got error: 98: Address already in use\n",
+            "the TCP port is taken by another server; choose another port or leave it out",
+        ),
+        (
+            f"{STAMP}[ERROR] Can't start server : Bind on unix socket: Address already in use\n",
+            "the socket is taken by another server",
+        ),
+        (
+            f"{STAMP}[ERROR] Do you already have another server running on socket: /s ?\n",
+            "the socket is taken by another server",
+        ),
+        (f"{STAMP}[ERROR] mariadbd: Disk is full writing './x' (Errcode: 28)\n", "the disk is full"),
+        (f"{STAMP}[ERROR] InnoDB: Write to file ./ibdata1 failed: No space left on device\n", "the disk is full"),
+        (
+            f"{STAMP}[ERROR] InnoDB: Cannot allocate memory for the buffer pool\n",
+            "the server found too little memory; look at stack.memory",
+        ),
+        (f"{STAMP}[Note] a\n{STAMP}[ERROR] Unknown engine\n{STAMP}[ERROR] Aborting\n", "Unknown engine"),
+        (f"{STAMP}[ERROR] \x1b[31mred\n", "?[31mred"),
+        (f"{STAMP}[ERROR] {'x' * 1000}\n", "x" * 300),
+        (f"{STAMP}[Note] ready for connections\n\n", f"its log ends with: {STAMP}[Note] ready for connections"),
+        ("\n \n", "its error log is empty"),
+        ("", "its error log is empty"),
+    ],
+)
+def test_the_cause_in_a_log(tmp_path, log, cause):
+    path = tmp_path / "error.log"
+    path.write_text(log)
+    assert mariadb.cause_in(path) == cause
+
+
+def test_a_log_that_was_never_written(tmp_path):
+    assert mariadb.cause_in(tmp_path / "error.log") == "it left no error log"
+
+
+def test_a_log_that_is_not_utf8(tmp_path):
+    (tmp_path / "error.log").write_bytes(b"[ERROR] caf\xe9\n")
+    assert mariadb.cause_in(tmp_path / "error.log") == "caf\N{REPLACEMENT CHARACTER}"
+
+
+@pytest.mark.parametrize(
+    ("script", "how"), [("exit 7", "exit 7"), ("kill -9 $$", "killed by signal SIGKILL"), ("exit 0", "exit 0")]
+)
+def test_a_server_that_ends_while_starting_says_how_and_why(tmp_path, script, how):
+    (tmp_path / "error.log").write_text("[ERROR] bad data\n")
+    process = subprocess.Popen(["sh", "-c", script])
+    with pytest.raises(TrialError) as failed:
+        mariadb.await_ready(process, tmp_path / "no.sock", tmp_path / "error.log")
+    assert str(failed.value) == f"the server ended while starting ({how}): bad data"
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # pymysql leaves failed connections to the collector
+def test_a_server_that_never_answers_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(mariadb, "START_SECONDS", 0.1)
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        with pytest.raises(TrialError, match=r"the server does not answer after 0\.1 s: it left no error log"):
+            mariadb.await_ready(process, tmp_path / "no.sock", tmp_path / "error.log")
+    finally:
+        mariadb.stop(process)
+    assert process.returncode == -signal.SIGTERM
+    gc.collect()
+
+
+def test_a_server_that_will_not_stop_is_killed(monkeypatch):
+    monkeypatch.setattr(mariadb, "STOP_SECONDS", 0.1)
+    with subprocess.Popen(
+        ["sh", "-c", "trap '' TERM; echo; while :; do sleep .05; done"], stdout=subprocess.PIPE
+    ) as process:
+        process.stdout.readline()
+        mariadb.stop(process)
+        assert process.returncode == -signal.SIGKILL
+        mariadb.stop(process)  # a second time does no harm
+
+
+def test_a_server_never_runs_as_root(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    argv = mariadb.unprivileged(["mariadbd"], Path("/cg"))
+    assert argv[:4] == ["/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"', "/cg/cgroup.procs"]
+    assert argv[4] == "setpriv"
+    user = argv[5].removeprefix("--reuid=")
+    assert user in {"mysql", "nobody"}
+    assert argv[7:] == ["--clear-groups", "--", "mariadbd"]
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert mariadb.unprivileged(["mariadbd"]) == ["mariadbd"]
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Make an unpacked tree whose server says what it is told to."""
+
+    def make(says='echo "mariadbd  Ver 11.4.2-MariaDB for Linux on x86_64"', *, installer=True, mode=0o755):
+        (tmp_path / "bin").mkdir()
+        daemon = tmp_path / "bin" / "mariadbd"
+        daemon.write_text(f"#!/bin/sh\n{says}\n")
+        daemon.chmod(mode)
+        if installer:
+            (tmp_path / "scripts").mkdir()
+            (tmp_path / "scripts" / "mariadb-install-db").write_text("")
+        return str(tmp_path)
+
+    return make
+
+
+def refusal(name):
+    with pytest.raises(UserError) as refused:
+        find_server(name)
+    return str(refused.value)
+
+
+def test_an_unpacked_tree(tree, tmp_path):
+    name = tree()
+    assert find_server(name) == Installation(
+        name, tmp_path, tmp_path / "bin/mariadbd", tmp_path / "scripts/mariadb-install-db", "11.4.2-MariaDB"
+    )
+
+
+def test_a_distribution_s_version_is_kept_whole(tree):
+    name = tree('echo "mysqld  Ver 10.11.6-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)"')
+    assert find_server(name).version == "10.11.6-MariaDB-0+deb12u1"
+
+
+def test_a_folder_without_a_server(tmp_path):
+    assert refusal(str(tmp_path)) == (
+        f"stack.server: '{tmp_path}': no mariadbd under {tmp_path}; "
+        "name the folder of an unpacked MariaDB, the one that holds bin/"
+    )
+
+
+def test_a_folder_without_an_installer(tree):
+    name = tree(installer=False)
+    assert refusal(name).startswith(f"stack.server: '{name}': no mariadb-install-db under {name}; ")
+
+
+def test_another_product_is_not_measured(tree, tmp_path):
+    name = tree('echo "mysqld  Ver 8.4.3 for Linux on x86_64 (MySQL Community Server - GPL)"')
+    assert refusal(name) == (
+        f"stack.server: {tmp_path}/bin/mariadbd does not tell a MariaDB version; it said: "
+        "'mysqld  Ver 8.4.3 for Linux on x86_64 (MySQL Community Server - GPL)'"
+    )
+
+
+def test_a_server_that_says_nothing_is_not_measured(tree):
+    assert refusal(tree("echo broken >&2; exit 127")).endswith("does not tell a MariaDB version; it said: 'broken'")
+
+
+def test_a_server_that_does_not_run(tree, tmp_path):
+    assert refusal(tree(mode=0o644)).startswith(f"stack.server: {tmp_path}/bin/mariadbd does not run: ")
+
+
+def test_an_unknown_server():
+    assert refusal("postgres") == (
+        "stack.server: 'postgres' is unknown; known are \"mariadb\" and the folder of an unpacked tree"
+    )
