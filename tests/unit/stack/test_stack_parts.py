@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -348,6 +349,16 @@ def test_a_stack_is_lowered_top_first_whatever_fails(tmp_path, fails, trace):
 # The state folder
 
 
+@pytest.fixture
+def open_state(monkeypatch):
+    """Keep state where every user can pass through; pytest's own folders are shut to others."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o711)
+        monkeypatch.setenv("DBDYNO_STATE_DIR", f"{name}/state")
+        yield Path(name) / "state"
+
+
+@pytest.mark.usefixtures("open_state")
 def test_a_scratch_folder_is_gone_afterwards():
     journal = Journal("test")
     with scratch(journal) as ground:
@@ -359,11 +370,22 @@ def test_a_scratch_folder_is_gone_afterwards():
     assert not folder.exists()
 
 
-def test_folders_above_the_state_folder_keep_their_mode(state):
-    mode = state.parent.stat().st_mode
-    make_traversable(state / "scratch" / "x")
-    assert state.parent.stat().st_mode == mode
-    assert state.stat().st_mode & 0o777 == 0o711
+def test_folders_above_the_state_folder_keep_their_mode(open_state):
+    mode = open_state.parent.stat().st_mode
+    make_traversable(open_state / "scratch" / "x")
+    assert open_state.parent.stat().st_mode == mode
+    assert [path.stat().st_mode & 0o777 for path in (open_state, open_state / "scratch/x")] == [0o711, 0o711]
+
+
+def test_a_folder_that_shuts_the_server_s_user_out_is_named(open_state, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    open_state.parent.chmod(0o700)
+    with pytest.raises(HostError) as refused:
+        make_traversable(open_state / "scratch" / "x")
+    assert str(refused.value) == (
+        f"the server runs as an ordinary user, whom {open_state.parent} does not let through to {open_state}; "
+        "set DBDYNO_STATE_DIR to a folder that all may pass, such as /var/lib/dbdyno"
+    )
 
 
 @pytest.mark.parametrize(

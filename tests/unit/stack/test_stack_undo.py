@@ -1,9 +1,12 @@
 """Each undo does what it says, to nothing else, and any number of times."""
 
 import contextlib
+import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -11,7 +14,16 @@ import psutil
 import pytest
 
 from dbdyno.errors import HostError
-from dbdyno.stack.undo import TOKEN_VARIABLE, DetachLoops, EndProcesses, RemoveCgroup, RemoveTree, Unmount, WriteBack
+from dbdyno.stack.undo import (
+    TOKEN_VARIABLE,
+    DetachLoops,
+    EndProcesses,
+    HurryDisk,
+    RemoveCgroup,
+    RemoveTree,
+    Unmount,
+    WriteBack,
+)
 from dbdyno.state import new_token, state_folder
 
 
@@ -166,6 +178,29 @@ def test_a_control_group_is_removed_once(tmp_path):
     assert RemoveCgroup(str(group)).apply()
     assert not group.exists()
     assert not RemoveCgroup(str(group)).apply()
+
+
+def test_a_disk_that_runs_is_asked_to_hurry_and_one_that_is_gone_is_not_missed(tmp_path):
+    control = tmp_path / "disk.sock"
+    heard = []
+
+    def answer(server):
+        with server.accept()[0] as client:
+            heard.append(json.loads(client.makefile("r").readline()))
+            client.sendall(b'{"ok": true}\n')
+
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(control))
+        server.listen()
+        server.settimeout(10)
+        thread = threading.Thread(target=answer, args=(server,))
+        thread.start()
+        assert HurryDisk(str(control)).apply()
+        thread.join()
+    assert heard == [{"op": "mode", "mode": "instant"}]
+    assert not HurryDisk(str(control)).apply()  # nobody listens
+    control.unlink()
+    assert not HurryDisk(str(control)).apply()
 
 
 def test_what_is_not_there_needs_no_undoing(tmp_path):
