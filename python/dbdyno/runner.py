@@ -39,8 +39,10 @@ class _State:
 
     finished: set[tuple[int, int, str]] = field(default_factory=set)  # block, attempt, treatment
     failed: Counter[tuple[int, str]] = field(default_factory=Counter)  # block, treatment -> times
-    failures: dict[tuple[int, int], set[str]] = field(default_factory=dict)  # block, attempt -> treatments
+    void: set[tuple[int, int]] = field(default_factory=set)  # block, attempt in which a treatment failed that counts
     dropped: set[str] = field(default_factory=set)
+    given_up: set[int] = field(default_factory=set)  # blocks
+    _last: tuple[int, int] = (0, 0)  # block, attempt of the latest failure
 
     @classmethod
     def of(cls, path: Path) -> "_State":
@@ -51,16 +53,20 @@ class _State:
             elif event["event"] == "failed":
                 state.add_failure(Slot(event["block"], event["attempt"], 0, event["treatment"]))
             elif event["event"] == "dropped":
-                state.dropped.add(event["treatment"])
+                state.drop(event["treatment"])
+            elif event["event"] == "note" and "given_up" in event:
+                state.given_up.add(event["given_up"])
         return state
 
     def add_failure(self, slot: Slot) -> None:
         self.failed[slot.block, slot.treatment] += 1
-        self.failures.setdefault((slot.block, slot.attempt), set()).add(slot.treatment)
+        self.void.add((slot.block, slot.attempt))
+        self._last = (slot.block, slot.attempt)
 
-    def is_void(self, block: int, attempt: int) -> bool:
-        """Whether a treatment that still counts has failed in this attempt."""
-        return bool(self.failures.get((block, attempt), set()) - self.dropped)
+    def drop(self, treatment: str) -> None:
+        """Leave a treatment out. The attempt it has just failed in goes on without it; earlier ones stay void."""
+        self.dropped.add(treatment)
+        self.void.discard(self._last)
 
     def done(self) -> int:
         """Trials finished so far, repetitions of a block not counted."""
@@ -132,13 +138,17 @@ class _Runner:
                 if self._complete(block, attempt):
                     break
             else:
-                text = f"block {block} was given up after {ATTEMPTS} attempts"
-                self.folder.note("note", text=text)
-                self.progress.say(text)
+                self._give_up(block)
+
+    def _give_up(self, block: int) -> None:
+        if block not in self.state.given_up:
+            text = f"block {block} was given up after {ATTEMPTS} attempts"
+            self.folder.note("note", text=text, given_up=block)
+            self.progress.say(text)
 
     def _attempt(self, block: int, attempt: int) -> None:
         for slot in self.plan.slots(block, attempt):
-            if self.state.is_void(block, attempt):
+            if (block, attempt) in self.state.void:
                 return
             done = (block, attempt, slot.treatment) in self.state.finished
             if not done and slot.treatment not in self.state.dropped:
@@ -173,7 +183,7 @@ class _Runner:
             self.progress.say(f"block {slot.block} is repeated whole: a block counts only with all its trials")
             return
         text = f"{self._label(slot)} failed {FAILURES_TO_DROP} times in block {slot.block} and is left out: {cause}"
-        self.state.dropped.add(slot.treatment)
+        self.state.drop(slot.treatment)
         self.folder.note("dropped", treatment=slot.treatment, text=text)
         self.progress.say(text)
         if self.plan.design.baseline in self.state.dropped or len(self._live()) < min(2, len(self.plan.specs)):

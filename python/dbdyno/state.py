@@ -8,7 +8,7 @@ from dbdyno.errors import HostError
 
 # An AF_UNIX address holds 108 bytes with its final NUL (unix(7)); "/server.sock" is the longest name used below.
 _SOCKET_PATH_MAX = 107
-_LONGEST_NAME = "/xxxxxxxxxxxx/server.sock"
+_LONGEST_NAME = "/xxxxxxxxxxxx/server/server.sock"
 
 
 def state_folder() -> Path:
@@ -35,7 +35,7 @@ def new_token() -> str:
 def scratch_path(token: str) -> Path:
     """The scratch folder of a token, not yet made. Raises ``HostError`` where a socket in it could have no address."""
     path = state_folder() / "scratch" / token
-    if len(str(path.parent)) + len(_LONGEST_NAME) > _SOCKET_PATH_MAX:
+    if len(os.fsencode(path.parent)) + len(_LONGEST_NAME) > _SOCKET_PATH_MAX:
         raise HostError(
             f"the state folder {state_folder()} has too long a name for a Unix socket in it; "
             "set DBDYNO_STATE_DIR to a shorter path"

@@ -301,9 +301,6 @@ def test_killed_anywhere_a_run_with_a_drop_still_has_each_trial_once(script, fou
         }, kept
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a drop un-voids earlier attempts on resume, so trials that count for nothing run"
-)
 @pytest.mark.parametrize("fails", DROPS.values(), ids=DROPS.keys())
 def test_killed_anywhere_a_run_with_a_drop_runs_no_trial_more(script, four, into, tmp_path, fails):
     script.fails = fails
@@ -325,7 +322,6 @@ def test_resumed_when_done_nothing_is_run_again(script, four, into):
     assert script.ran == []
 
 
-@pytest.mark.xfail(strict=True, reason="a block that was given up is noted again by every resume")
 def test_resumed_when_done_nothing_is_said_twice(script, four, into):
     script.fails = {(1, attempt, f"t{attempt}"): died() for attempt in (1, 2, 3)}
     perform(script, four, into)

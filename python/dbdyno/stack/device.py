@@ -43,6 +43,7 @@ class Emulated:
                 "sector_bytes": _queue_number(path.name, "logical_block_size"),
                 "locked_memory": self.disk.observed.get("locked_memory"),
                 "io_flusher": self.disk.observed.get("io_flusher"),
+                "realtime": self.disk.observed.get("realtime"),
             }
             device = BlockDevice(path, rotational=self.rotational, disposable=True)
             yield below.raised(self.name, observed, device=device)

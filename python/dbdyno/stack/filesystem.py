@@ -1,6 +1,5 @@
 """The filesystem: made, mounted, and its options read back."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,8 +8,9 @@ from pathlib import Path
 from dbdyno.errors import TrialError
 from dbdyno.stack.layer import Stand
 from dbdyno.stack.tools import run_tool
-from dbdyno.stack.undo import Unmount
+from dbdyno.stack.undo import Unmount, unescaped
 from dbdyno.study.schema import FilesystemSection
+from dbdyno.study.units import size_bytes
 
 MKFS: dict[str, list[str]] = {
     # Lazy initialisation would write in the background while the trial measures.
@@ -20,7 +20,8 @@ MKFS: dict[str, list[str]] = {
 }
 # Options that the kernel accepts but does not list, because they are its defaults.
 UNLISTED = {"defaults", "rw", "async", "suid", "dev", "exec", "auto", "nouser", "barrier", "barrier=1", "delalloc",
-            "data=ordered", "attr2", "inode64", "noquota", "datacow", "datasum", "ssd", "discard=async"}  # fmt: skip
+            "data=ordered", "commit=5", "commit=30", "attr2", "inode64", "noquota", "datacow", "datasum", "ssd",
+            "discard=async"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,16 +53,30 @@ class Filesystem:
             raise TrialError(f"asked for {self.kind}, mounted is {observed['kind']}")
         listed = str(observed["mount_options"]).split(",")
         for option in filter(None, self.options.mount.split(",")):
-            bare = re.sub(r":\d+$", "", option)  # btrfs lists a compression level that was not asked for
-            if option not in listed and option not in UNLISTED and not any(o.startswith(bare) for o in listed):
+            key = option.partition("=")[0]
+            default = option in UNLISTED and not any(other.startswith(f"{key}=") for other in listed)
+            if not default and not any(_same_option(option, other) for other in listed):
                 raise TrialError(f"mount option {option!r} did not take; the kernel lists {','.join(listed)}")
+
+
+def _same_option(asked: str, listed: str) -> bool:
+    """Whether the kernel lists what was asked, in its own spelling: ``zstd`` as ``zstd:3``, ``64m`` as ``65536k``."""
+    if asked == listed or listed.startswith(f"{asked}:"):
+        return True
+    key, _, value = asked.partition("=")
+    listed_key, _, listed_value = listed.partition("=")
+    try:
+        return key == listed_key and size_bytes(value) == size_bytes(listed_value)
+    except ValueError:
+        return False
 
 
 def observed_mount(directory: Path) -> dict[str, object]:
     """Type, options and barriers of the filesystem mounted at a folder, from /proc/self/mountinfo."""
-    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
+    lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+    for line in reversed(lines):  # of mounts upon each other the last is the one that is seen
         fields, _, rest = line.partition(" - ")
-        if fields.split()[4] == str(directory):
+        if unescaped(fields.split()[4]) == str(directory):
             kind, _, super_options = rest.split(" ", 2)
             options = ",".join(dict.fromkeys([*fields.split()[5].split(","), *super_options.split(",")]))
             barriers = not {"nobarrier", "barrier=0"} & set(options.split(","))

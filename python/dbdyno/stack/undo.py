@@ -6,6 +6,7 @@ That is why it can be written down beforehand, and applied at any moment, any nu
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -249,7 +250,12 @@ def _selected(text: str) -> str:
 def is_mounted(path: str) -> bool:
     """Whether a folder is a mount point of this process's view."""
     with Path("/proc/self/mounts").open(encoding="utf-8") as mounts:
-        return any(line.split()[1].replace("\\040", " ") == path for line in mounts)
+        return any(unescaped(line.split()[1]) == path for line in mounts)
+
+
+def unescaped(path: str) -> str:
+    """A path as /proc shows it, with its blanks back: the kernel writes them as octal numbers."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), path)
 
 
 def loops_over(backing_file: str) -> list[str]:

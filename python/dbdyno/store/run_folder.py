@@ -22,6 +22,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FORMAT = 1
+_BEFORE_THE_HEADER = {"lock", "trials", "host.json", "host.json.part", "run.toml.part"}
+_TRIAL_FIELDS = ("trial", "block", "attempt", "treatment")
+_FIELDS = {
+    "started": _TRIAL_FIELDS,
+    "finished": _TRIAL_FIELDS,
+    "failed": (*_TRIAL_FIELDS, "cause"),
+    "dropped": ("treatment", "text"),
+    "note": ("text",),
+    "planned": ("blocks",),
+    "resumed": ("blocks",),
+    "ended": ("how",),
+}  # event -> what it must say
 
 
 class RunFolder:
@@ -76,10 +88,11 @@ def create(path: Path, run: Mapping[str, Any], host: Mapping[str, Any]) -> RunFo
 
     try:
         path.mkdir(parents=True, exist_ok=True)
-        if any(path.iterdir()):
+        # A run killed before its header was whole had no trial: it may be begun anew.
+        if {entry.name for entry in path.iterdir()} - _BEFORE_THE_HEADER:
             raise UserError(f"{path} is not empty; name a new folder, or go on with this run by --resume")
         folder = RunFolder(path)
-        (path / "trials").mkdir()
+        (path / "trials").mkdir(exist_ok=True)
         _write_synced(path / "host.json", json.dumps(host, indent=1).encode())
         _write_synced(path / "run.toml", tomli_w.dumps({"format": FORMAT, **run}).encode())
     except OSError as error:
@@ -116,11 +129,11 @@ def events(path: Path) -> Iterator[dict[str, Any]]:
             return
         try:
             event = json.loads(line)
-            event["event"]
+            whole = all(field in event for field in _FIELDS[event["event"]])
         except (ValueError, KeyError, TypeError):
-            raise UserError(
-                f"{path / 'journal.jsonl'}:{number}: not a journal line; the run folder is damaged"
-            ) from None
+            whole = False
+        if not whole:
+            raise UserError(f"{path / 'journal.jsonl'}:{number}: not a journal line; the run folder is damaged")
         yield event
 
 

@@ -12,6 +12,8 @@ from pydantic_core import ErrorDetails
 
 from dbdyno.study.units import duration_seconds, format_bytes, fraction, size_bytes
 
+_PLAIN_TYPES = {"bool", "int", "float", "str"}  # as pydantic names them in the location of a union's error
+
 
 @dataclass(frozen=True)
 class Mistake:
@@ -70,7 +72,7 @@ def mistakes_of(error: ValidationError, model: type[BaseModel], prefix: tuple[st
 
 def _is_pydantics(part: str | int) -> bool:
     """Whether a part of a location names a type or a validator rather than a field."""
-    return isinstance(part, str) and (part in {"bool", "int", "float", "str"} or "[" in part)
+    return isinstance(part, str) and (part in _PLAIN_TYPES or "[" in part)
 
 
 def _words(item: ErrorDetails, model: type[BaseModel], path: tuple[str | int, ...]) -> str:
@@ -93,7 +95,9 @@ def _words(item: ErrorDetails, model: type[BaseModel], path: tuple[str | int, ..
         return f"is {shown(given)}; it must be {words} {_limit(given, context[key])}"
     wanted = {"string_type": "text in quotes", "int_type": "a whole number", "bool_type": "true or false"}
     wanted |= {"model_type": "a section", "dict_type": "a section"}
-    return f"is {shown(given)} but must be {wanted.get(kind, item['msg'])}"
+    union = item["loc"][-1] in _PLAIN_TYPES  # the value fits none of its members
+    words = "text in quotes, a number, true or false" if union else wanted.get(kind, item["msg"])
+    return f"is {shown(given)} but must be {words}"
 
 
 def _limit(given: object, limit: float) -> str:
