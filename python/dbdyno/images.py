@@ -74,7 +74,9 @@ def image_key(spec: TrialSpec) -> str:
     stack = spec.stack
     what = {
         "place": stack.size if is_emulated(stack.device) else "tree",
-        "filesystem": [stack.filesystem, spec.filesystem.mkfs] if is_emulated(stack.device) else None,
+        "filesystem": [stack.filesystem, spec.filesystem.mkfs, spec.filesystem.mount]
+        if is_emulated(stack.device)
+        else None,
         "server": [str(find_server(stack.server).daemon), find_server(stack.server).version],
         "settings": dict(spec.server.settings),
         "data": Slap(spec.workload, stack.engine).data_spec(),

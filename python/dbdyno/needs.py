@@ -2,24 +2,24 @@
 
 from pathlib import Path
 
-from dbdyno.errors import HostError
+from dbdyno.errors import HostError, TrialError
 from dbdyno.plan.plan import Plan
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
-from dbdyno.stack.erase_guard import identify
+from dbdyno.stack.erase_guard import check_erasable
 from dbdyno.study.rules import HERE, is_emulated
 from dbdyno.study.schema import TrialSpec
 
 
-def unmet_needs(plan: Plan) -> list[Capability]:
+def unmet_needs(plan: Plan, erase: frozenset[str] = frozenset()) -> list[Capability]:
     """What stands in the way of running a plan here, each with its remedy; empty if nothing does."""
     found: dict[str, Capability] = {}
     for spec in plan.specs.values():
-        found |= {one.name: one for one in _needs(spec)}
+        found |= {one.name: one for one in _needs(spec, erase)}
     return [one for one in found.values() if not one.ok]
 
 
-def _needs(spec: TrialSpec) -> list[Capability]:
+def _needs(spec: TrialSpec, erase: frozenset[str]) -> list[Capability]:
     stack = spec.stack
     needs = [capabilities.own_programs(), capabilities.server(stack.server)]
     if stack.device != HERE:
@@ -31,7 +31,7 @@ def _needs(spec: TrialSpec) -> list[Capability]:
     if is_emulated(stack.device):
         needs += [capabilities.fuse(), capabilities.loop()]
     elif stack.device != HERE:
-        needs.append(_real(stack.device))
+        needs.append(_real(stack.device, stack.serial, erase))
     if stack.memory:
         needs.append(capabilities.memory_cgroup())
     return needs
@@ -43,9 +43,9 @@ def _scheduler(name: str) -> Capability:
     return Capability(f"scheduler {name}", ok=name in offered, detail=detail, remedy=f"modprobe {name}-iosched")
 
 
-def _real(device: str) -> Capability:
+def _real(device: str, serial: str | None, erase: frozenset[str]) -> Capability:
     try:
-        found = identify(Path(device))
-    except HostError as error:
-        return Capability(f"device {device}", ok=False, detail=str(error), remedy="name the disk to be erased")
+        found = check_erasable(Path(device), serial, erase)
+    except (HostError, TrialError) as error:
+        return Capability(f"device {device}", ok=False, detail=str(error), remedy="or name another disk")
     return Capability(f"device {device}", ok=True, detail=f"{found.model} {found.serial}")

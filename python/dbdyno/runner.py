@@ -225,7 +225,7 @@ def _header(plan: Plan, versions: dict[str, str]) -> dict[str, Any]:
     return {
         "run": {
             "title": plan.study.about.title,
-            "question": plan.study.about.question,
+            **plan.study.about.model_dump(exclude={"title"}),
             "seed": design.seed,
             "blocks": design.blocks,
             "margin": design.margin,
@@ -237,4 +237,5 @@ def _header(plan: Plan, versions: dict[str, str]) -> dict[str, Any]:
         "treatment": [asdict(treatment) for treatment in design.treatments],
         "comparison": [asdict(comparison) for comparison in design.comparisons],
         "study": plan.study.raw,
+        "drive_files": plan.drive_files(),
     }

@@ -11,6 +11,9 @@ def plan(
     study: Path = typer.Argument(metavar="STUDY", help="The study file."),
     seed: int | None = typer.Option(None, min=0, help="Overrules the study's seed."),
     blocks: int | None = typer.Option(None, min=1, help="Overrules the study's number of blocks."),
+    erase: list[str] = typer.Option(
+        [], metavar="SERIAL", help="Plan to erase the real device with this serial, whatever it holds."
+    ),
     json_: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
     """Show treatments, blocks, order, time, what will be touched, and whether this host can do it."""
@@ -20,7 +23,7 @@ def plan(
     from dbdyno.study.load import load_study
 
     made = make_plan(load_study(study), seed=seed, blocks=blocks)
-    lacking = unmet_needs(made)
+    lacking = unmet_needs(made, frozenset(erase))
     if json_:
         import json
 

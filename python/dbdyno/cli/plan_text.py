@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from dbdyno.images import image_key
 from dbdyno.plan.plan import Plan, erased_devices
 from dbdyno.stack.capabilities import Capability
 from dbdyno.study.rules import is_emulated
@@ -62,12 +63,14 @@ def touched(plan: Plan) -> list[str]:
     """What will be created, changed or erased on the host, a line each."""
     specs = list(plan.specs.values())
     erased = erased_devices(plan)
-    emulated = {(spec.stack.size or 0) for spec in specs if is_emulated(spec.stack.device)}
+    disks = {image_key(spec): spec.stack.size or 0 for spec in specs if is_emulated(spec.stack.device)}
     lines = [f"ERASED: {device}, all that is on it" for device in erased]
     lines += [f"changed: queue settings of {device}, put back after each trial" for device in erased]
-    if emulated:
-        sizes = ", ".join(format_bytes(size) for size in sorted(emulated))
-        lines.append(f"created: emulated disks of {sizes} in memory, as loop devices; gone afterwards")
+    if disks:
+        sizes = ", ".join(format_bytes(size) for size in sorted(disks.values()))
+        lines.append(
+            f"created: {len(disks)} emulated disk{'s' * (len(disks) > 1)} in memory ({sizes}); gone afterwards"
+        )
     if any(spec.stack.memory for spec in specs):
         lines.append("created: a memory control group; gone afterwards")
     servers = ", ".join(dict.fromkeys(spec.stack.server for spec in specs))

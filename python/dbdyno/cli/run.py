@@ -31,7 +31,7 @@ def run(
 
     loaded = load_study(study)
     plan = make_plan(loaded, seed=seed if seed is not None else _held_seed(into, resume), blocks=blocks)
-    lacking = unmet_needs(plan)
+    lacking = unmet_needs(plan, frozenset(erase))
     if lacking:
         raise UserError("\n".join(f"{one.name}: {one.detail}; {one.remedy}" for one in lacking))
     with TerminalProgress(plan.seconds_per_trial()) as progress:

@@ -4,9 +4,10 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from dbdyno.analysis.min_blocks import blocks_needed
+from dbdyno.analysis.min_blocks import blocks_needed, smallest_p
 from dbdyno.store.records import Comparison, Design, Treatment
 from dbdyno.study.load import Study, level_label
 from dbdyno.study.rules import HERE, is_emulated
@@ -56,7 +57,14 @@ class Plan:
     def study_sha256(self) -> str:
         """Identity of what is measured: equal for two studies whose trials are alike."""
         body: dict[str, Any] = {"body": self.study.raw, "metric": self.design.metric, "baseline": self.design.baseline}
+        if self.drive_files():
+            body["drive_files"] = self.drive_files()
         return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+    def drive_files(self) -> dict[str, str]:
+        """The text of the user's own drive files, by path."""
+        paths = dict.fromkeys(spec.stack.device for spec in self.specs.values() if spec.stack.device.endswith(".toml"))
+        return {path: Path(path).read_text(encoding="utf-8") for path in paths}
 
     def seconds_per_trial(self) -> float:
         """A guess; exact only for loads bounded by time."""
@@ -67,14 +75,19 @@ class Plan:
     def warnings(self) -> Iterator[str]:
         """What can be foreseen of the answer."""
         needed, count = blocks_needed(len(self.design.comparisons)), len(self.design.comparisons)
+        smallest = min(1, count * smallest_p(self.design.blocks))
         if count and self.design.blocks < needed:
             yield (
-                f"{self.design.blocks} blocks can't decide {count} comparison{'s' * (count > 1)} at 5 %: the smallest "
-                f"p the exact test can show, times {count} (Holm), is {min(1, count * 2 / 2**self.design.blocks):.3g}; "
+                f"{_counted(self.design.blocks, 'block')} can't decide {_counted(count, 'comparison')} at 5 %: "
+                f"the smallest p the exact test can show, times {count} (Holm), is {smallest:.3g}; "
                 f"give blocks = {needed} or more"
             )
         if not count:
             yield "there is nothing to compare: no field is given as a list"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def make_plan(study: Study, *, seed: int | None = None, blocks: int | None = None) -> Plan:

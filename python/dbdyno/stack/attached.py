@@ -1,5 +1,6 @@
 """Emulated disks that outlive the command that attached them."""
 
+import os
 from pathlib import Path
 
 from dbdyno._native import device_models
@@ -7,6 +8,7 @@ from dbdyno.errors import HostError, UserError
 from dbdyno.stack.capabilities import fuse, loop, own_programs, root
 from dbdyno.stack.emulated_disk import EmulatedDisk, attached_device, disk_undos, start_disk
 from dbdyno.stack.journal import Journal, Leftover, Process, leftovers, replay
+from dbdyno.stack.queue import WBT_LATENCY_US, write_knob
 from dbdyno.stack.undo import DetachLoops, loops_over
 from dbdyno.state import new_token, scratch_path
 
@@ -28,7 +30,9 @@ def attach_disk(model: str, size: int, seed: int) -> tuple[Path, list[str]]:
     numbers = [journal.announce(undo) for undo in disk_undos(token, scratch)]
     try:
         disk = start_disk(token, scratch, model=model, size=size, seed=seed, mode="model")
-        device = attached_device(disk, rotational=any(drive["rotational"] for drive in drives))
+        rotational = any(drive["rotational"] for drive in drives)
+        device = attached_device(disk, rotational=rotational)
+        write_knob(Path("/sys/block") / device.name / "queue/wbt_lat_usec", str(WBT_LATENCY_US[rotational]))
         owner = _process_of(disk, model)
     except BaseException:
         for number in reversed(numbers):
@@ -50,11 +54,22 @@ def detach_disk(device: Path) -> None:
     """End a disk that ``attach_disk`` made. Raises ``UserError`` where this is none."""
     for held in leftovers():
         if device.name in _loops(held):
+            _refuse_if_used(device)
             said: list[str] = []
             if not replay(held, said.append):
                 raise HostError("; ".join(said))
             return
     raise UserError(f"{device} is not a disk that dbdyno disk attach made")
+
+
+def _refuse_if_used(device: Path) -> None:
+    """Raises ``UserError`` where the disk is mounted or held: ending it would destroy what stands on it."""
+    try:
+        os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
+    except OSError as error:
+        raise UserError(
+            f"{device} is in use ({error.strerror}); unmount it or end what holds it, then detach it"
+        ) from None
 
 
 def _loops(held: Leftover) -> list[str]:

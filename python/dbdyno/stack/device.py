@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.stack.emulated_disk import EmulatedDisk, attached_device, wait_idle
-from dbdyno.stack.erase_guard import check_erasable
+from dbdyno.stack.erase_guard import check_erasable, wipe_signatures
 from dbdyno.stack.journal import Journal
 from dbdyno.stack.layer import BlockDevice, Stand
 from dbdyno.stack.tools import run_tool
-from dbdyno.stack.undo import DetachLoops, HurryDisk, RemoveTree
+from dbdyno.stack.undo import DetachLoops, HurryDisk, RemoveTree, WipeSignatures
 
 PREPARED = "prepared"  # the snapshot that every trial starts from
 
@@ -56,9 +56,10 @@ class Emulated:
         figures: dict[str, Any] = {}
         with journal.undoing(HurryDisk(str(self.disk.control))):
             self.disk.ask("mode", mode="model")
-            self.disk.ask("stats", reset=True)
+            before = self.disk.ask("stats", reset=True)
             yield figures
             figures |= {key: value for key, value in self.disk.ask("stats").items() if key != "ok"}
+            figures["cpu_seconds"] -= before["cpu_seconds"]  # which no reset resets
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,7 @@ class Real:
     def raised(self, below: Stand) -> Iterator[Stand]:
         """The device, once it has proved to be the one named and to hold nothing."""
         identity = check_erasable(self.path, self.serial, self.erase)
-        path = self.path.resolve()
-        run_tool(["wipefs", "--all", "--quiet", str(path)])
+        path = identity.path
         rotational = _queue_number(path.name, "rotational") == 1
         observed = {
             "kind": "real",
@@ -89,11 +89,10 @@ class Real:
             "size_bytes": _size_bytes(path.name),
             "sector_bytes": _queue_number(path.name, "logical_block_size"),
         }
-        try:
+        # From here on what is on the device is ours to wipe: the guard found nothing, or was told to erase it.
+        with below.journal.undoing(WipeSignatures(str(path), identity.serial)):
+            wipe_signatures(path, identity.serial)
             yield below.raised(self.name, observed, device=BlockDevice(path, rotational=rotational, disposable=False))
-        finally:
-            # What this trial made is ours to wipe, and the next trial's guard must find nothing.
-            run_tool(["wipefs", "--all", "--quiet", str(path)])
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from typing import Any
 from dbdyno.errors import HostError, TrialError
 from dbdyno.stack.tools import run_tool
 
+SERIAL_CHARS_MIN = 4  # a shorter one could be part of any name
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -19,6 +21,14 @@ class Identity:
     path: Path  # resolved: /dev/sdb
     model: str
     serial: str
+    wwn: str = ""  # its world wide name, as ``wwn-`` and ``scsi-`` links hold it
+
+    def is_named_by(self, link: Path) -> bool:
+        """Whether a /dev/disk/by-id link holds the serial or the WWN; udev writes blanks as underscores."""
+        names = (self.serial.replace(" ", "_"), self.wwn)
+        return "/disk/by-id/" in str(link) and any(
+            len(name) >= SERIAL_CHARS_MIN and name in link.name for name in names
+        )
 
 
 def identify(device: Path) -> Identity:
@@ -33,17 +43,16 @@ def identify(device: Path) -> Identity:
     if (sysfs / "partition").exists():
         raise HostError(f"{device} is a partition; name a whole disk, or its queue could not be set")
     serial = next((text for place in _serials(sysfs, path) if (text := _text(place))), "")
+    wwn = _text(sysfs / "device/wwid").removeprefix("naa.").removeprefix("eui.")
     if not serial:
         raise HostError(f"{device} shows no serial, so it can't be told from another disk; it is not touched")
-    return Identity(path, _text(sysfs / "device/model"), serial)
+    return Identity(path, _text(sysfs / "device/model"), serial, wwn)
 
 
 def check_erasable(device: Path, serial: str | None, erase: frozenset[str]) -> Identity:
     """Raises ``HostError`` unless the study names this very device and it holds nothing (or erasing is allowed)."""
     found = identify(device)
-    # A by-id name holds the serial, in which udev writes blanks as underscores.
-    by_id = "/disk/by-id/" in str(device) and found.serial.replace(" ", "_") in device.name
-    if serial is None and not by_id:
+    if serial is None and not found.is_named_by(device):
         raise HostError(f"{device} now leads to the disk with serial {found.serial!r}, which its name does not hold")
     if serial is not None and serial != found.serial:
         raise HostError(
@@ -64,16 +73,20 @@ def check_erasable(device: Path, serial: str | None, erase: frozenset[str]) -> I
 def _serials(sysfs: Path, path: Path) -> Iterator[Path]:
     yield sysfs / "device/serial"  # NVMe
     yield sysfs / "serial"  # virtio
-    yield sysfs / "device/wwid"  # SCSI, SATA
+    yield sysfs / "device/vpd_pg80"  # SCSI, SAS, SATA: the unit serial number page
+    yield sysfs / "device/wwid"
     if path.name.startswith("loop"):
         yield sysfs / "loop/backing_file"
 
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
+        content = path.read_bytes()
     except OSError:
         return ""
+    if path.name == "vpd_pg80":
+        content = content[4:]  # page header (SPC-4, 7.8.15)
+    return content.decode(errors="replace").strip(" \t\n\0")
 
 
 def _uses(path: Path) -> Iterator[str]:
@@ -94,6 +107,18 @@ def _nodes(nodes: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for node in nodes:
         yield node
         yield from _nodes(node.get("children", []))
+
+
+def wipe_signatures(device: Path, serial: str) -> bool:
+    """Wipe the signatures of what we made on a device, if it is still the one; returns whether there were any."""
+    try:
+        found = identify(device)
+    except HostError:
+        return False  # it is gone
+    if found.serial != serial or not list(_content(found.path)):
+        return False
+    run_tool(["wipefs", "--all", "--quiet", str(found.path)])
+    return True
 
 
 def _content(path: Path) -> Iterator[str]:

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import psutil
 
-from dbdyno.errors import HostError
+from dbdyno.errors import HostError, TrialError
+from dbdyno.stack.erase_guard import wipe_signatures
 from dbdyno.state import state_folder
 
 TOKEN_VARIABLE = "DBDYNO_TOKEN"  # noqa: S105  (not a password: it marks our processes)
@@ -204,6 +205,25 @@ class RemoveCgroup(Undo):
 
 
 @dataclass(frozen=True)
+class WipeSignatures(Undo):
+    """Leave a real device as empty as the erase guard found it (or was told to make it)."""
+
+    device: str
+    serial: str
+
+    def apply(self) -> bool:
+        """Wipe the filesystem that a trial made, if this is still that device."""
+        try:
+            return wipe_signatures(Path(self.device), self.serial)
+        except TrialError as error:
+            raise HostError(str(error)) from None
+
+    def said(self) -> str:
+        """Name the device."""
+        return f"wipe what a trial made on {self.device}"
+
+
+@dataclass(frozen=True)
 class WriteBack(Undo):
     """Write a kernel setting back to what it was."""
 
@@ -229,7 +249,8 @@ class WriteBack(Undo):
 
 
 UNDOS: dict[str, type[Undo]] = {
-    kind.__name__: kind for kind in (EndProcesses, HurryDisk, Unmount, DetachLoops, RemoveTree, RemoveCgroup, WriteBack)
+    kind.__name__: kind
+    for kind in (EndProcesses, HurryDisk, Unmount, DetachLoops, RemoveTree, RemoveCgroup, WipeSignatures, WriteBack)
 }
 
 

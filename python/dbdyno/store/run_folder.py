@@ -168,6 +168,11 @@ def read_run(path: Path) -> Run:
                 notes.append(event["text"])
             ended = {"ended": event.get("how", ""), "planned": "running", "resumed": "running"}.get(kind, ended)
             if kind in {"planned", "resumed"}:
+                if kind == "resumed" and event["blocks"] > design.blocks:
+                    notes.append(
+                        f"The blocks were raised from {design.blocks} to {event['blocks']} after the run had begun; "
+                        "if that was for its results, p is too small"
+                    )
                 design = Design(**{**design.__dict__, "blocks": event["blocks"]})
         host = json.loads((path / "host.json").read_text(encoding="utf-8"))
     except (KeyError, TypeError, ValueError, OSError) as error:

@@ -287,7 +287,7 @@ def test_every_undo_can_be_written_down_and_read_back():
     journal = Journal("test")
     made = [WriteBack("/sys/x", "1"), RemoveTree("/x"), UNDOS["EndProcesses"]("token", "it", grace_seconds=2.5)]
     made += [UNDOS["Unmount"]("/m n"), UNDOS["DetachLoops"]("/é"), UNDOS["RemoveCgroup"]("/g")]
-    made.append(UNDOS["HurryDisk"]("/c"))
+    made += [UNDOS["HurryDisk"]("/c"), UNDOS["WipeSignatures"]("/dev/sdz", "S 1")]
     for undo in made:
         journal.announce(undo)
     assert [undo for _, undo in leftovers()[0].undos] == made
