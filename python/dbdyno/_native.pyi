@@ -1,8 +1,11 @@
 """The native part of dbdyno (crate ``dbdyno-py``)."""
 
-from typing import TypedDict
+from typing import TypedDict, type_check_only
 
-class DeviceModel(TypedDict):
+__all__ = ["device_models", "toml_lines"]
+
+@type_check_only
+class _DeviceModel(TypedDict):
     """A drive that can be emulated."""
 
     name: str
@@ -16,7 +19,7 @@ def toml_lines(text: str) -> dict[str, int]:
     Raises ``ValueError`` where the text is not TOML.
     """
 
-def device_models(drive: str | None = None) -> list[DeviceModel]:
+def device_models(drive: str | None = None) -> list[_DeviceModel]:
     """Return the drives that can be emulated; with a name or the path of a drive file, that drive alone.
 
     Raises ``ValueError`` where there is no such drive, or its file is not one.

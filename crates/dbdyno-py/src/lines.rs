@@ -55,8 +55,9 @@ mod tests {
 
     #[test]
     fn keys_tables_and_elements_have_their_lines() {
-        let found = lines("version = 1\n[stack]\ndevice = [\n  \"a\",\n  \"b\",\n]\n[design]\nbaseline = { device = \"a\" }\n")
-            .expect("valid TOML");
+        let found =
+            lines("version = 1\n[stack]\ndevice = [\n  \"a\",\n  \"b\",\n]\n[design]\nbaseline = { device = \"a\" }\n")
+                .expect("valid TOML");
         assert_eq!(found["version"], 1);
         assert_eq!(found["stack"], 2);
         assert_eq!(found["stack.device"], 3);
