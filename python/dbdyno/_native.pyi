@@ -19,8 +19,8 @@ def toml_lines(text: str) -> dict[str, int]:
     Raises ``ValueError`` where the text is not TOML.
     """
 
-def device_models(drive: str | None = None) -> list[_DeviceModel]:
+def device_models(drive: str | None = None, size_bytes: int | None = None) -> list[_DeviceModel]:
     """Return the drives that can be emulated; with a name or the path of a drive file, that drive alone.
 
-    Raises ``ValueError`` where there is no such drive, or its file is not one.
+    Raises ``ValueError`` where there is no such drive, its file is not one, or a disk of ``size_bytes`` does not fit.
     """

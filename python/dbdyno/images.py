@@ -41,6 +41,10 @@ class Images:
     def of(self, spec: TrialSpec) -> Image:
         """The image of a treatment, prepared at first need. Raises ``TrialError`` or ``HostError``."""
         key = image_key(spec)
+        made = self._made.get(key)
+        if made and made.disk and made.disk.process.poll() is not None:
+            self._say("an emulated disk has ended by itself; its data is prepared anew")
+            del self._made[key]
         if key not in self._made:
             self._say(f"preparing data: {spec.stack.server}, {spec.stack.engine}, {spec.stack.filesystem or 'here'}")
             self._made[key] = self._prepare(spec)

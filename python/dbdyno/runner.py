@@ -1,15 +1,13 @@
 """All trials of a run: in order, block by block; what happens when one fails; and going on after a kill."""
 
-import signal
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from dbdyno.errors import HostError, TrialError, UserError
 from dbdyno.images import Images
+from dbdyno.interrupt import Interrupted, interruptible, shielded
 from dbdyno.plan.plan import Plan, Slot
 from dbdyno.stack.journal import Journal
 from dbdyno.store import run_folder
@@ -81,31 +79,43 @@ class Outcome:
     failures: int
 
 
-class Interrupted(BaseException):
-    """Ctrl-C or SIGTERM: lower the stack, keep what is finished."""
-
-
 def open_run(plan: Plan, into: Path, *, resume: bool, versions: dict[str, str], host: dict[str, Any]) -> RunFolder:
     """A new run folder, or the one to go on with. Raises ``UserError`` where it is another study's."""
-    if not resume:
-        return run_folder.create(into, _header(plan, versions), host)
+    header = _header(plan, versions)
+    if not resume or not (into / "run.toml").exists():
+        return run_folder.create(into, header, host)
     held = run_folder.run_header(into)
     if held["run"]["study_sha256"] != plan.study_sha256():
         raise UserError(f"{into} holds a run of another study (or this one has been changed since); use a new folder")
     if held["run"]["seed"] != plan.design.seed:
         raise UserError(f"{into} was begun with seed {held['run']['seed']}; go on without --seed, or use a new folder")
-    return RunFolder(into)
+    if [held.get(part) for part in ("treatment", "comparison")] != [
+        header[part] for part in ("treatment", "comparison")
+    ]:
+        raise UserError(f"{into} was begun with other comparisons; a design is not changed under way: use a new folder")
+    if held["run"]["margin"] != plan.design.margin:
+        raise UserError(f"{into} was begun with margin {held['run']['margin']:.3g}; use a new folder for another")
+    folder = RunFolder(into)
+    for name, version in versions.items():
+        was = held["versions"].get(name)
+        if was != version and name.startswith("server "):
+            folder.close()
+            raise UserError(f"{into} was begun with {name} {was}, now it is {version}; trials of two can't be one run")
+        if was != version:
+            folder.note("note", text=f"{name} changed from {was} to {version} while the run was interrupted")
+    return folder
 
 
 def run_all(plan: Plan, folder: RunFolder, progress: Progress, erase: frozenset[str]) -> Outcome:
     """Run what is missing. Trials that fail are journalled; ``HostError`` ends the run after it was journalled."""
+    run_folder.preload()
     state = _State.of(folder.path)
     resumed = any(True for _ in run_folder.events(folder.path))
     folder.note("resumed" if resumed else "planned", blocks=plan.design.blocks)
     journal = Journal(f"run {plan.study.path} into {folder.path}")
     how = "failed"
     try:
-        with _interruptible(progress), Images(journal, erase, progress.say) as images:
+        with interruptible(progress.say), Images(journal, erase, progress.say) as images:
             _Runner(plan, folder, state, images, journal, progress, erase).run()
         how = "done"
     except Interrupted:
@@ -165,6 +175,8 @@ class _Runner:
         try:
             image = self.images.of(spec)
             measured = run_trial(slot, spec, image, seed=seed, folder=where, journal=self.journal, erase=self.erase)
+        except OSError as error:
+            raise HostError(f"{error.filename or where}: {error.strerror or error}") from None
         except (TrialError, HostError) as error:
             self.folder.note("failed", **about, cause=str(error))
             self.state.add_failure(slot)
@@ -172,8 +184,9 @@ class _Runner:
                 raise
             self._failed(slot, str(error))
         else:
-            self.folder.finish(measured.trial, measured.series)
-            self.state.finished.add((slot.block, slot.attempt, slot.treatment))
+            with shielded():
+                self.folder.finish(measured.trial, measured.series)
+                self.state.finished.add((slot.block, slot.attempt, slot.treatment))
             self.progress.trial_done(sum(measured.trial.seconds.values()))
 
     def _failed(self, slot: Slot, cause: str) -> None:
@@ -197,27 +210,6 @@ class _Runner:
 
     def _complete(self, block: int, attempt: int) -> bool:
         return all((block, attempt, treatment) in self.state.finished for treatment in self._live())
-
-
-@contextmanager
-def _interruptible(progress: Progress) -> Iterator[None]:
-    """Turn the first Ctrl-C or SIGTERM into ``Interrupted``; later ones must not disturb the lowering."""
-    asked = False
-
-    def stop(*_: object) -> None:
-        nonlocal asked
-        if asked:
-            progress.say("putting the host back; a moment")
-            return
-        asked = True
-        raise Interrupted
-
-    held = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in held.items():
-            signal.signal(number, handler)
 
 
 def _header(plan: Plan, versions: dict[str, str]) -> dict[str, Any]:

@@ -17,9 +17,9 @@ def state_folder() -> Path:
     if given:
         return Path(given).resolve()
     if os.geteuid() == 0:
-        return Path("/var/lib/dbdyno")
+        return Path("/var/lib/dbdyno").resolve()
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
-    return Path(base) / "dbdyno"
+    return (Path(base) / "dbdyno").resolve()
 
 
 def journal_folder() -> Path:
@@ -43,18 +43,37 @@ def scratch_path(token: str) -> Path:
     return path
 
 
-def make_traversable(folder: Path) -> None:
-    """Make a folder that other users can pass through but not list: servers run as another user.
+def make_state_folder() -> Path:
+    """The state folder, made if need be. Raises ``HostError`` where others could write to it.
 
-    Raises ``HostError`` where a folder above the state folder keeps them out, which is not ours to change.
+    What lies in its journals is done with our rights.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    for above in state_folder().parents if os.geteuid() == 0 else ():
+    folder = state_folder()
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        folder.chmod(0o711)
+    found = folder.stat()
+    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise HostError(
+            f"the state folder {folder} must be yours and writable by nobody else: it says what is done to this host; "
+            "set DBDYNO_STATE_DIR to a folder of its own"
+        )
+    return folder
+
+
+def make_traversable(folder: Path) -> None:
+    """Make a folder below the state folder that other users can pass through: servers run as another user.
+
+    Raises ``HostError`` where a folder that is not ours to change keeps them out.
+    """
+    state = make_state_folder()
+    for part in (*(path for path in reversed(folder.parents) if state in path.parents), folder):
+        if not part.exists():
+            part.mkdir()
+            part.chmod(0o711)
+    for above in (state, *state.parents) if os.geteuid() == 0 else ():
         if not above.stat().st_mode & 0o001:
             raise HostError(
-                f"the server runs as an ordinary user, whom {above} does not let through to {state_folder()}; "
+                f"the server runs as an ordinary user, whom {above} does not let through to {state}; "
                 "set DBDYNO_STATE_DIR to a folder that all may pass, such as /var/lib/dbdyno"
             )
-    for part in (state_folder(), *(p for p in folder.parents if state_folder() in p.parents), folder):
-        if part.stat().st_uid == os.geteuid():
-            part.chmod(0o711)

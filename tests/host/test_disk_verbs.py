@@ -41,10 +41,11 @@ def test_attached_used_and_detached(state, tmp_path):
     assert what_is_left(state) == []
 
 
-def test_a_disk_that_was_killed_is_restored(state):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_disk_that_was_killed_is_restored(state, number):
     device = dbdyno("disk", "attach", "ssd-sata", "--size", "64M", state=state).stdout.strip()
     pid = next(line.split()[1].rstrip(":") for line in what_is_left(state) if "dbdyno-disk serve" in line)
-    os.kill(int(pid), signal.SIGKILL)
+    os.kill(int(pid), number)
     wait_for(lambda: not any("dbdyno-disk serve" in line for line in what_is_left(state)))
     restored = dbdyno("restore", state=state)
     assert restored.returncode == 0, restored.stdout + restored.stderr
@@ -70,7 +71,9 @@ def test_mistakes_are_named(argv, words, state):
 
 def test_a_killed_study_leaves_a_real_device_as_it_was(state, study_file, tmp_path):
     with lent_loop(tmp_path / "disk") as device:
-        (Path("/sys/block") / device.name / "queue/scheduler").write_text("kyber", encoding="ascii")
+        queue = Path("/sys/block") / device.name / "queue"
+        (queue / "scheduler").write_text("kyber", encoding="ascii")
+        (queue / "iosched/read_lat_nsec").write_text("3000000", encoding="ascii")
         text = study_text(
             device=f'"{device}"',
             stack=f'serial = "{tmp_path / "disk"}"',
@@ -86,8 +89,13 @@ def test_a_killed_study_leaves_a_real_device_as_it_was(state, study_file, tmp_pa
         assert "[mq-deadline]" in knob(device, "scheduler")
         assert dbdyno("restore", state=state).returncode == 0
         assert "[kyber]" in knob(device, "scheduler")
+        assert knob(device, "iosched/read_lat_nsec") == "3000000"
         found = subprocess.run(["wipefs", "--no-act", str(device)], check=True, capture_output=True, text=True)
         assert found.stdout == ""
+        subprocess.run(["mkfs.ext4", "-q", "-L", "somebody", str(device)], check=True)
+        refused = dbdyno("run", study, "--into", run, "--resume", state=state)
+        assert "holds data" in refused.stderr
+        subprocess.run(["wipefs", "--all", "--quiet", str(device)], check=True)
         resumed = dbdyno("run", study, "--into", run, "--resume", "--blocks", "2", state=state)
         assert resumed.returncode == 0, resumed.stdout + resumed.stderr
         report = json.loads(dbdyno("report", run, "--format", "json", state=state).stdout)

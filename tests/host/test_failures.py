@@ -87,7 +87,7 @@ def test_mkfs_missing(state, study_file, tmp_path):
 
 def test_port_taken(state, study_file, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        settings = f'port = {taken.getsockname()[1]}\nbind_address = "127.0.0.1"'
+        settings = f"port = {taken.getsockname()[1]}"
         done = run_study(state, study_file, tmp_path / "run", settings=settings, **ONE)
     assert done.returncode == 1
     assert_one_message(done, "the TCP port is taken")
@@ -159,3 +159,59 @@ def test_no_password_and_no_host_name_in_a_run_folder(state, study_file, tmp_pat
         if path.is_file():
             assert b"hunter2-secret" not in path.read_bytes()
     assert Path("/etc/hostname").read_text(encoding="ascii").strip() not in (run / "host.json").read_text("ascii")
+
+
+def test_a_server_killed_for_its_memory_says_so(state, study_file, tmp_path):
+    run = tmp_path / "run"
+    fields = {"settings": 'innodb_log_file_size = "8M"\nkey_buffer_size = "8M"', **ONE}
+    text = study_text(**fields).replace('memory = "1GiB"', 'memory = "64MiB"').replace('"32M"', '"48M"')
+    done = dbdyno("run", study_file(text), "--into", run, state=state)
+    assert done.returncode == 1
+    assert_one_message(done, "the kernel killed the server for going beyond stack.memory")
+
+
+def test_a_disk_that_ends_by_itself_costs_a_block_not_the_treatment(state, study_file, tmp_path):
+    run = tmp_path / "run"
+    study = study_file(study_text(amount='duration = "1s"', blocks=1))
+    process = start_dbdyno("run", study, "--into", run, state=state)
+
+    def disk_under_load():
+        left = what_is_left(state)
+        if not any("phase=run" in line for line in left):
+            return None
+        return next((line.split()[1].rstrip(":") for line in left if "dbdyno-disk serve" in line), None)
+
+    os.kill(int(wait_for(disk_under_load)), signal.SIGKILL)
+    output = process.communicate(timeout=120)[0]
+    assert "an emulated disk has ended by itself" in output
+    assert process.returncode == 1, output
+    assert events(run, "dropped") == []
+    assert events(run, "ended")[-1]["how"] == "done"
+
+
+def test_the_state_folder_may_be_a_link_but_not_everybodys(state, study_file, tmp_path):
+    link = state / "link"
+    (state / "there").mkdir()
+    link.symlink_to(state / "there")
+    study = study_file(study_text(**ONE))
+    done = dbdyno("run", study, "--into", tmp_path / "a", state=link)
+    assert done.returncode == 0, done.stderr
+    assert what_is_left(state / "there") == []
+    (state / "open").mkdir()
+    (state / "open").chmod(0o777)
+    done = dbdyno("run", study, "--into", tmp_path / "b", state=state / "open")
+    assert done.returncode == 1
+    assert_one_message(done, "must be yours and writable by nobody else")
+    assert (state / "open").stat().st_mode & 0o777 == 0o777, "a folder that was there before keeps its mode"
+
+
+def test_a_full_run_folder_is_one_message(state, study_file, tmp_path):
+    study = study_file(study_text(**ONE))
+    small = tmp_path / "small"
+    small.mkdir()
+    script = f'mount -t tmpfs -o size=64k none {small} && exec "$@"'
+    done = dbdyno(
+        "run", study, "--into", small / "run", state=state, prefix=["unshare", "--mount", "sh", "-c", script, "sh"]
+    )
+    assert done.returncode == 1
+    assert_one_message(done, "No space left on device")

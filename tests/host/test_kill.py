@@ -90,3 +90,17 @@ def test_restore_leaves_a_running_dbdyno_alone(state, study_file, tmp_path):
     assert "left alone: run " in restored.stdout
     output = process.communicate(timeout=60)[0]
     assert process.returncode == 0, output
+
+
+@pytest.mark.parametrize("steps", range(2, 44, 4))
+def test_interrupted_at_any_step_the_host_is_put_back(state, study_file, tmp_path, steps):
+    number = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[steps // 4 % 3]
+    study, run = study_file(study_text(blocks=1)), tmp_path / "run"
+    process = start_dbdyno("run", study, "--into", run, state=state)
+    wait_for(lambda: process.poll() is not None or journal_lines(state) >= steps, every=0.0005)
+    if process.poll() is None:
+        os.kill(process.pid, number)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode in {0, 130}, output
+    assert "Traceback" not in output
+    assert what_is_left(state) == []

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pwd
 import signal
 import subprocess
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import TrialError, UserError
-from dbdyno.servers import mariadb
+from dbdyno.servers import mariadb, user
 from dbdyno.servers.installation import Installation, find_server
 
 INSTALLATION = Installation(
@@ -27,6 +28,10 @@ def test_the_command_line_is_private_and_holds_every_setting():
     ) == [
         "/usr/sbin/mariadbd",
         "--no-defaults",
+        "--innodb-buffer-pool-size=256M",
+        "--sync-binlog=ON",
+        "--log-bin=OFF",
+        "--long-query-time=0.5",
         "--basedir=/usr",
         "--datadir=/d",
         "--socket=/s/server.sock",
@@ -34,10 +39,6 @@ def test_the_command_line_is_private_and_holds_every_setting():
         "--log-error=/s/error.log",
         "--skip-name-resolve",
         "--skip-networking",
-        "--innodb-buffer-pool-size=256M",
-        "--sync-binlog=ON",
-        "--log-bin=OFF",
-        "--long-query-time=0.5",
     ]
 
 
@@ -45,6 +46,12 @@ def test_tcp_only_where_a_port_is_asked_for():
     assert "--skip-networking" in options({})
     assert "--skip-networking" not in options({"port": 3307})
     assert "--port=3307" in options({"port": 3307})
+    assert options({"port": 3307})[-1] == "--bind-address=127.0.0.1"
+
+
+def test_where_the_data_lies_is_ours_to_say_whatever_the_settings_hold():
+    argv = options({"datadir": "/var/lib/mysql"})
+    assert argv.index("--datadir=/d") > argv.index("--datadir=/var/lib/mysql"), "the last one wins"
 
 
 def test_options_of_the_host_never_come_in():
@@ -143,19 +150,36 @@ def test_a_server_that_will_not_stop_is_killed(monkeypatch):
 
 def test_a_server_never_runs_as_root(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    argv = mariadb.unprivileged(["mariadbd"], Path("/cg"))
+    argv = user.unprivileged(["mariadbd"], Path("/cg"))
     assert argv[:4] == ["/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"', "/cg/cgroup.procs"]
     assert argv[4] == "setpriv"
-    user = argv[5].removeprefix("--reuid=")
-    assert user in {"mysql", "nobody"}
+    assert argv[5] == f"--reuid={pwd.getpwnam('nobody').pw_uid}", "not mysql: it may write production data"
     assert argv[7:] == ["--clear-groups", "--", "mariadbd"]
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert mariadb.unprivileged(["mariadbd"]) == ["mariadbd"]
+    assert user.unprivileged(["mariadbd"]) == ["mariadbd"]
+
+
+def test_a_log_is_read_only_where_it_is_a_file_of_the_server(tmp_path):
+    log, secret = tmp_path / "error.log", tmp_path / "secret"
+    secret.write_bytes(b"root:x:0")
+    log.symlink_to(secret)
+    assert user.read_log(log) is None
+    log.unlink()
+    log.hardlink_to(secret)
+    assert user.read_log(log) is None
+    log.unlink()
+    os.mkfifo(log)
+    assert user.read_log(log) is None
+    log.unlink()
+    log.write_bytes(b"a" + bytes(user.LOG_BYTES_MAX))
+    assert len(user.read_log(log)) == user.LOG_BYTES_MAX
 
 
 @pytest.fixture
-def tree(tmp_path):
+def tree(tmp_path, monkeypatch):
     """Make an unpacked tree whose server says what it is told to."""
+    # The server's user may not enter pytest's own folder.
+    monkeypatch.setattr("dbdyno.servers.installation.unprivileged", lambda argv: argv)
 
     def make(says='echo "mariadbd  Ver 11.4.2-MariaDB for Linux on x86_64"', *, installer=True, mode=0o755):
         (tmp_path / "bin").mkdir()

@@ -114,12 +114,12 @@ fn describe(name: &str, text: &str) -> Option<DriveInfo> {
     Some(DriveInfo { name: name.to_owned(), kind, title: file.title, rotational: kind == "hdd" })
 }
 
-/// What a drive is, by its name in the [`catalogue`] or by the path of a drive file.
+/// What a drive is, by its name in the [`catalogue`] or by the path of a drive file, if a disk of `size_bytes` fits it.
 ///
 /// # Errors
-/// As [`model`], for a disk that fits every drive.
-pub fn drive(name_or_path: &str) -> Result<DriveInfo, ModelError> {
-    model(name_or_path, 4096, 0)?;
+/// As [`model`].
+pub fn drive(name_or_path: &str, size_bytes: u64) -> Result<DriveInfo, ModelError> {
+    model(name_or_path, size_bytes, 0)?;
     let reason = || "it could be read once but not twice".to_owned();
     describe(name_or_path, &drive_text(name_or_path)?)
         .ok_or_else(|| ModelError::Malformed { path: name_or_path.to_owned(), reason: reason() })

@@ -14,20 +14,29 @@ mod _native {
 
     use super::{Bound, PyDict, PyDictMethods, PyResult, Python, lines, pyfunction};
 
+    /// The smallest disk, which fits every drive.
+    const SECTOR_BYTES: u64 = 4096;
+
     /// Line (from 1) of every key and array element of a TOML text, by dotted path.
     #[pyfunction]
     fn toml_lines(text: &str) -> PyResult<HashMap<String, usize>> {
         lines::lines(text).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// The drives that can be emulated; with a name or the path of a drive file, that drive alone.
+    /// The drives that can be emulated; with a name or the path of a drive file, that drive alone, if a disk of
+    /// `size_bytes` fits it.
     #[pyfunction]
-    #[pyo3(signature = (drive=None))]
-    fn device_models<'py>(py: Python<'py>, drive: Option<&str>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    #[pyo3(signature = (drive=None, size_bytes=None))]
+    fn device_models<'py>(
+        py: Python<'py>,
+        drive: Option<&str>,
+        size_bytes: Option<u64>,
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let found = match drive {
             None => dbdyno_device::catalogue(),
             Some(name) => {
-                vec![dbdyno_device::drive(name).map_err(|error| PyValueError::new_err(error.to_string()))?]
+                let size_bytes = size_bytes.unwrap_or(SECTOR_BYTES);
+                vec![dbdyno_device::drive(name, size_bytes).map_err(|error| PyValueError::new_err(error.to_string()))?]
             }
         };
         let as_dict = |info: dbdyno_device::DriveInfo| {

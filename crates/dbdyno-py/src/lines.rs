@@ -9,9 +9,7 @@ use toml_edit::{Document, Item, TableLike, TomlError, Value};
 pub fn lines(text: &str) -> Result<HashMap<String, usize>, TomlError> {
     let document = Document::parse(text)?;
     let mut found = HashMap::new();
-    let locate = |span: Option<Range<usize>>| {
-        span.map(|range| 1 + text.as_bytes()[..range.start].iter().filter(|&&byte| byte == b'\n').count())
-    };
+    let locate = |span: Option<Range<usize>>| span.map(|range| 1 + text[..range.start].matches('\n').count());
     walk_table(document.as_table(), "", &locate, &mut found);
     Ok(found)
 }

@@ -74,7 +74,8 @@ def touched(plan: Plan) -> list[str]:
     if any(spec.stack.memory for spec in specs):
         lines.append("created: a memory control group; gone afterwards")
     servers = ", ".join(dict.fromkeys(spec.stack.server for spec in specs))
-    lines.append(f"started: {servers} with data, socket and user of its own, no TCP; ended afterwards")
+    tcp = "TCP on 127.0.0.1 only" if any("port" in spec.server.settings for spec in specs) else "no TCP"
+    lines.append(f"started: {servers} with data, socket and user of its own, {tcp}; ended afterwards")
     if not erased:
         lines.append("erased: nothing")
     return lines

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -33,7 +34,8 @@ class TerminalProgress:
 
     def say(self, text: str) -> None:
         """One line for the user."""
-        self._console.print(escape(text), highlight=False, soft_wrap=True)
+        with suppress(OSError):  # the terminal may have been closed; the run must still end cleanly
+            self._console.print(escape(text), highlight=False, soft_wrap=True)
 
     def trial(self, slot: Slot, label: str, done: int, total: int) -> None:
         """A trial begins."""

@@ -30,7 +30,8 @@ def run(
     from dbdyno.study.load import load_study
 
     loaded = load_study(study)
-    plan = make_plan(loaded, seed=seed if seed is not None else _held_seed(into, resume), blocks=blocks)
+    held_seed, held_blocks = _held(into) if resume else (None, None)
+    plan = make_plan(loaded, seed=held_seed if seed is None else seed, blocks=blocks or held_blocks)
     lacking = unmet_needs(plan, frozenset(erase))
     if lacking:
         raise UserError("\n".join(f"{one.name}: {one.detail}; {one.remedy}" for one in lacking))
@@ -50,7 +51,13 @@ def run(
         raise typer.Exit(TRIALS_FAILED)
 
 
-def _held_seed(into: Path, resume: bool) -> int | None:
-    from dbdyno.store.run_folder import run_header
+def _held(into: Path) -> tuple[int | None, int | None]:
+    """Seed and blocks of the run to go on with; a run that was killed before it wrote them is begun anew."""
+    from dbdyno.store.run_folder import read_run
 
-    return int(run_header(into)["run"]["seed"]) if resume else None
+    if not into.is_dir():
+        raise UserError(f"{into} does not exist, so there is nothing to go on with; leave out --resume")
+    if not (into / "run.toml").exists():
+        return None, None
+    design = read_run(into).design
+    return design.seed, design.blocks

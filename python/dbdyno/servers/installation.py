@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from dbdyno.errors import UserError
+from dbdyno.servers.user import unprivileged
 
 # Where distributions and vendors' tarballs put the server.
 _DAEMONS = ("bin/mariadbd", "sbin/mariadbd", "bin/mysqld", "sbin/mysqld", "usr/sbin/mariadbd", "usr/bin/mariadbd")
@@ -53,7 +54,14 @@ def _first(basedir: Path, places: tuple[str, ...]) -> Path | None:
 def _version(daemon: Path) -> str:
     try:
         done = subprocess.run(
-            [daemon, "--no-defaults", "--version"], capture_output=True, text=True, timeout=20, check=False
+            unprivileged([str(daemon), "--no-defaults", "--version"]),  # never as root: a study may name any folder
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=20,
+            check=False,
+            cwd="/",
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UserError(f"stack.server: {daemon} does not run: {error}") from None

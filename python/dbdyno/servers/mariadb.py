@@ -1,7 +1,6 @@
 """Starting and stopping a MariaDB of our own: private data, private socket, unprivileged user, no TCP."""
 
 import os
-import pwd
 import re
 import signal
 import socket as socketlib
@@ -14,6 +13,7 @@ import pymysql
 
 from dbdyno.errors import TrialError
 from dbdyno.servers.installation import Installation
+from dbdyno.servers.user import own_folder, read_log, unprivileged
 from dbdyno.study.schema import Setting
 
 START_SECONDS, STOP_SECONDS, INSTALL_SECONDS = 120.0, 60.0, 180.0
@@ -30,43 +30,19 @@ _CAUSES = (
 )
 
 
-def server_user() -> tuple[str, str] | None:
-    """User and group that servers run as when dbdyno is root; ``None`` when it is not, and they run as the caller."""
-    if os.geteuid() != 0:
-        return None
-    for name in ("mysql", "nobody"):
-        try:
-            entry = pwd.getpwnam(name)
-        except KeyError:
-            continue
-        return name, str(entry.pw_gid)
-    raise TrialError("neither the user mysql nor nobody exists; a database server must not run as root")
-
-
-def unprivileged(argv: list[str], cgroup: Path | None = None) -> list[str]:
-    """The command line that runs ``argv`` as the server's user, inside a control group."""
-    user = server_user()
-    if user:
-        argv = ["setpriv", f"--reuid={user[0]}", f"--regid={user[1]}", "--clear-groups", "--", *argv]
-    if cgroup:
-        argv = ["/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"', str(cgroup / "cgroup.procs"), *argv]
-    return argv
-
-
-def own_folder(folder: Path) -> None:
-    """Make a folder that the server's user owns."""
-    folder.mkdir(exist_ok=True)
-    user = server_user()
-    if user:
-        os.chown(folder, pwd.getpwnam(user[0]).pw_uid, int(user[1]))
-    folder.chmod(0o700)
-
-
-def install_data(installation: Installation, data: Path, environment: Mapping[str, str], log: Path) -> None:
+def install_data(
+    installation: Installation,
+    data: Path,
+    environment: Mapping[str, str],
+    log: Path,
+    settings: Mapping[str, Setting],
+) -> None:
     """Create the system tables in an empty folder. Raises ``TrialError`` with the installer's words."""
     own_folder(data)
     argv = [str(installation.installer), "--no-defaults", f"--basedir={installation.basedir}", f"--datadir={data}"]
     argv += ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
+    # Page size, log size and the like are settled when the data is created.
+    argv += [_option(name, value) for name, value in settings.items() if name.startswith(("innodb_", "aria_"))]
     with log.open("ab") as out:
         process = subprocess.Popen(
             unprivileged(argv),
@@ -93,14 +69,16 @@ def options(
     installation: Installation, data: Path, socket: Path, log: Path, settings: Mapping[str, Setting]
 ) -> list[str]:
     """The server's command line."""
-    argv = [str(installation.daemon), "--no-defaults", f"--basedir={installation.basedir}", f"--datadir={data}"]
-    argv += [f"--socket={socket}", f"--pid-file={data}/server.pid", f"--log-error={log}", "--skip-name-resolve"]
-    if "port" not in settings:
-        argv.append("--skip-networking")
-    for name, value in settings.items():
-        shown = ("ON" if value else "OFF") if isinstance(value, bool) else str(value)
-        argv.append(f"--{name.replace('_', '-')}={shown}")
-    return argv
+    argv = [str(installation.daemon), "--no-defaults", *(_option(name, value) for name, value in settings.items())]
+    # Ours come last, where they win.
+    argv += [f"--basedir={installation.basedir}", f"--datadir={data}", f"--socket={socket}"]
+    argv += [f"--pid-file={data}/server.pid", f"--log-error={log}", "--skip-name-resolve"]
+    return [*argv, "--bind-address=127.0.0.1" if "port" in settings else "--skip-networking"]
+
+
+def _option(name: str, value: Setting) -> str:
+    shown = ("ON" if value else "OFF") if isinstance(value, bool) else str(value)
+    return f"--{name.replace('_', '-')}={shown}"
 
 
 def connect(socket: Path, timeout_seconds: float = 10) -> "pymysql.Connection[pymysql.cursors.Cursor]":
@@ -115,7 +93,7 @@ def await_ready(process: "subprocess.Popen[bytes]", socket: Path, log: Path) -> 
     deadline = time.monotonic() + START_SECONDS
     while True:
         if process.poll() is not None:
-            raise TrialError(f"the server ended while starting ({_exit_words(process.returncode)}): {cause_in(log)}")
+            raise TrialError(f"the server ended while starting ({exit_words(process.returncode)}): {cause_in(log)}")
         try:
             _knock(socket)
             connect(socket, 5).close()
@@ -138,19 +116,22 @@ def stop(process: "subprocess.Popen[bytes]") -> None:
     """End the server: politely, then for good."""
     if process.poll() is None:
         process.terminate()
-    try:
-        process.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    for _ in range(2):
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        else:
+            return
+    raise TrialError(f"the server (pid {process.pid}) does not end, even killed: the device below it does not answer")
 
 
 def cause_in(log: Path) -> str:
     """Why a server would not run, in one sentence, from its error log."""
-    try:
-        text = log.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+    content = read_log(log)
+    if content is None:
         return "it left no error log"
+    text = content.decode(errors="replace")
     for pattern, words in _CAUSES:
         match = re.search(pattern, text)
         if match:
@@ -160,5 +141,6 @@ def cause_in(log: Path) -> str:
     return f"its log ends with: {last[0].strip()[:300]}" if last else "its error log is empty"
 
 
-def _exit_words(code: int) -> str:
+def exit_words(code: int) -> str:
+    """An exit code in words."""
     return f"killed by signal {signal.Signals(-code).name}" if code < 0 else f"exit {code}"

@@ -1,6 +1,7 @@
 """The device layer: an emulated disk, a real block device, or ``here``."""
 
 import json
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.stack.emulated_disk import EmulatedDisk, attached_device, wait_idle
-from dbdyno.stack.erase_guard import check_erasable, wipe_signatures
+from dbdyno.stack.erase_guard import check_erasable
 from dbdyno.stack.journal import Journal
 from dbdyno.stack.layer import BlockDevice, Stand
 from dbdyno.stack.tools import run_tool
-from dbdyno.stack.undo import DetachLoops, HurryDisk, RemoveTree, WipeSignatures
+from dbdyno.stack.undo import DetachLoops, HurryDisk, RemoveTree, WipeOurs
 
 PREPARED = "prepared"  # the snapshot that every trial starts from
 
@@ -89,10 +90,12 @@ class Real:
             "size_bytes": _size_bytes(path.name),
             "sector_bytes": _queue_number(path.name, "logical_block_size"),
         }
-        # From here on what is on the device is ours to wipe: the guard found nothing, or was told to erase it.
-        with below.journal.undoing(WipeSignatures(str(path), identity.serial)):
-            wipe_signatures(path, identity.serial)
-            yield below.raised(self.name, observed, device=BlockDevice(path, rotational=rotational, disposable=False))
+        # The guard found nothing, or was told to erase what it found.
+        run_tool(["wipefs", "--all", "--quiet", str(path)])
+        ours = str(uuid.uuid4())
+        with below.journal.undoing(WipeOurs(str(path), ours)):
+            device = BlockDevice(path, rotational=rotational, disposable=False, uuid=ours)
+            yield below.raised(self.name, observed, device=device)
 
 
 @dataclass(frozen=True)

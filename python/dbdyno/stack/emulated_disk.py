@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from dbdyno.errors import HostError, TrialError
+from dbdyno.interrupt import shielded
 from dbdyno.stack.journal import Journal
 from dbdyno.stack.loop import attach_loop
 from dbdyno.stack.tools import own_binary
@@ -72,6 +75,7 @@ def start_disk(  # noqa: PLR0913  (what a disk consists of)
     mount.mkdir()
     argv = [own_binary("dbdyno-disk"), "serve", "--model", model, "--size", str(size), "--seed", str(seed)]
     argv += ["--mode", mode, "--mount", str(mount), "--control", str(control)]
+    argv += ["--max-content", str(_content_bytes_max(size))]
     with log.open("wb") as errors:
         process = subprocess.Popen(
             argv,
@@ -91,7 +95,14 @@ def start_disk(  # noqa: PLR0913  (what a disk consists of)
         said = log.read_text(encoding="utf-8", errors="replace").strip() or "it said nothing"
         raise HostError(f"the emulated disk {model} did not start: {said}")
     said = json.loads(line)
+    # Its memory is locked: should the host run short, it is the disk that must go, not somebody's server.
+    Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000", encoding="ascii")
     return EmulatedDisk(control, Path(said["file"]), process, said)
+
+
+def _content_bytes_max(size: int) -> int:
+    """What a disk may hold in memory: its content twice, for the snapshot's sake, but at most half of what is free."""
+    return min(2 * size, psutil.virtual_memory().available // 2)
 
 
 @contextmanager
@@ -105,10 +116,11 @@ def running_disk(journal: Journal, *, model: str, size: int) -> Iterator[Emulate
         disk = start_disk(token, scratch, model=model, size=size, seed=0, mode="instant")
         yield disk
     finally:
-        for number in reversed(numbers):
-            journal.settle(number)
-        if disk:
-            disk.process.wait()
+        with shielded():
+            for number in reversed(numbers):
+                journal.settle(number)
+            if disk:
+                disk.process.wait()
 
 
 def attached_device(disk: EmulatedDisk, *, rotational: bool) -> Path:

@@ -109,18 +109,6 @@ def _nodes(nodes: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield from _nodes(node.get("children", []))
 
 
-def wipe_signatures(device: Path, serial: str) -> bool:
-    """Wipe the signatures of what we made on a device, if it is still the one; returns whether there were any."""
-    try:
-        found = identify(device)
-    except HostError:
-        return False  # it is gone
-    if found.serial != serial or not list(_content(found.path)):
-        return False
-    run_tool(["wipefs", "--all", "--quiet", str(found.path)])
-    return True
-
-
 def _content(path: Path) -> Iterator[str]:
     try:
         found = json.loads(run_tool(["wipefs", "--json", "--no-act", str(path)]) or "{}")

@@ -13,11 +13,12 @@ from dbdyno.study.schema import FilesystemSection
 from dbdyno.study.units import size_bytes
 
 MKFS: dict[str, list[str]] = {
-    # Lazy initialisation would write in the background while the trial measures.
-    "ext4": ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+    "ext4": ["mkfs.ext4", "-q", "-F"],
     "xfs": ["mkfs.xfs", "-q", "-f"],
     "btrfs": ["mkfs.btrfs", "-q", "-f"],
 }
+# Lazy initialisation would write in the background while the trial measures.
+NOT_LAZY = "lazy_itable_init=0,lazy_journal_init=0"
 # Options that the kernel accepts but does not list, because they are its defaults.
 UNLISTED = {"defaults", "rw", "async", "suid", "dev", "exec", "auto", "nouser", "barrier", "barrier=1", "delalloc",
             "data=ordered", "commit=5", "commit=30", "attr2", "inode64", "noquota", "datacow", "datasum", "ssd",
@@ -39,7 +40,7 @@ class Filesystem:
         assert below.device is not None  # noqa: S101  (the plan puts no filesystem on ``here``)
         device, directory = str(below.device.path), below.scratch / "mnt"
         if self.format:
-            run_tool([*MKFS[self.kind], *self.options.mkfs.split(), device])
+            run_tool([*MKFS[self.kind], *self._options(below.device.uuid), device])
         directory.mkdir(exist_ok=True)
         with below.journal.undoing(Unmount(str(directory))):
             asked = ["-o", self.options.mount] if self.options.mount else []
@@ -47,6 +48,16 @@ class Filesystem:
             observed = observed_mount(directory)
             self._check(observed)
             yield below.raised(self.name, observed, directory=directory)
+
+    def _options(self, uuid: str | None) -> list[str]:
+        given = self.options.mkfs.split()
+        if self.kind == "ext4":  # of several -E only the last counts
+            extended = [given.pop(at + 1) for at in reversed([n for n, word in enumerate(given) if word == "-E"])]
+            given = [word for word in given if word != "-E"]
+            given += ["-E", ",".join([NOT_LAZY, *reversed(extended)])]
+        if uuid:
+            given += ["-m", f"uuid={uuid}"] if self.kind == "xfs" else ["-U", uuid]
+        return given
 
     def _check(self, observed: dict[str, object]) -> None:
         if observed["kind"] != self.kind:

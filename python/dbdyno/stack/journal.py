@@ -7,14 +7,15 @@ change, ``{"done": id}`` says it has been undone. Lowering a stack and ``dbdyno 
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import HostError
-from dbdyno.stack.undo import UNDOS, Undo
-from dbdyno.state import journal_folder, new_token
+from dbdyno.interrupt import shielded
+from dbdyno.stack.undo import UNDOS, Undo, boot_id
+from dbdyno.state import journal_folder, make_state_folder, new_token
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Process:
     """A process that can't be taken for a later one with the same number."""
 
     pid: int
-    started: str  # start time in clock ticks since boot, field 22 of /proc/PID/stat
+    started: str  # which boot, and the start time in clock ticks since then (field 22 of /proc/PID/stat)
 
     @classmethod
     def of(cls, pid: int) -> "Process | None":
@@ -31,7 +32,7 @@ class Process:
             fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             return None
-        return None if fields[0] in "ZX" else cls(pid, fields[19])
+        return None if fields[0] in "ZX" else cls(pid, f"{boot_id()}:{fields[19]}")
 
     def alive(self) -> bool:
         """Whether this very process still runs."""
@@ -42,7 +43,7 @@ class Journal:
     """The undo journal of one process. Closing it removes the file if nothing is left to undo."""
 
     def __init__(self, what: str, owner: Process | None = None, folder: Path | None = None) -> None:
-        folder = folder or journal_folder()
+        folder = folder or make_state_folder() / "journals"
         folder.mkdir(parents=True, exist_ok=True)
         owner = owner or Process.of(os.getpid())
         assert owner is not None  # noqa: S101  (this process runs)
@@ -66,9 +67,10 @@ class Journal:
 
     def settle(self, number: int) -> None:
         """Undo an announced change now. Raises ``HostError`` where that fails; the entry then stays."""
-        self._open[number].apply()
-        self._append({"done": number})
-        del self._open[number]
+        with shielded():
+            self._open[number].apply()
+            self._append({"done": number})
+            del self._open[number]
 
     @contextmanager
     def undoing(self, undo: Undo) -> Iterator[None]:
@@ -85,7 +87,11 @@ class Journal:
         os.close(self._file)
 
     def close(self) -> None:
-        """Remove the journal if everything has been undone."""
+        """Undo what a signal may have left open, and remove the journal if that leaves nothing."""
+        with shielded():
+            for number in sorted(self._open, reverse=True):
+                with suppress(HostError):  # it stays in the journal, for ``dbdyno restore``
+                    self.settle(number)
         os.close(self._file)
         if not self._open:
             self.path.unlink()
@@ -106,10 +112,25 @@ class Leftover:
 
 
 def leftovers(folder: Path | None = None) -> list[Leftover]:
-    """Every journal on this host, oldest first. Raises ``HostError`` where one can't be read."""
+    """Every journal of this user on this host, oldest first; ``unreadable`` tells of the others."""
+    return [found for found in _look(folder) if isinstance(found, Leftover)]
+
+
+def unreadable(folder: Path | None = None) -> list[str]:
+    """What is wrong with each journal that can't be read."""
+    return [found for found in _look(folder) if isinstance(found, str)]
+
+
+def _look(folder: Path | None) -> Iterator["Leftover | str | None"]:
     folder = folder or journal_folder()
-    paths = sorted(folder.glob("*.jsonl"), key=_changed_at) if folder.is_dir() else []
-    return [found for path in paths if (found := _read(path))]
+    for path in sorted(folder.glob("*.jsonl"), key=_changed_at) if folder.is_dir() else []:
+        try:
+            # Undoing is done with our rights, so only what we wrote ourselves is undone.
+            yield _read(path) if path.lstat().st_uid == os.geteuid() else f"{path} is another user's; it is left alone"
+        except FileNotFoundError:
+            continue
+        except HostError as error:
+            yield str(error)
 
 
 def _changed_at(path: Path) -> float:

@@ -1,5 +1,6 @@
 """The contract of a layer, and how a stack of them is raised."""
 
+import subprocess  # noqa: TC003  (dataclasses look at it)
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,8 +16,14 @@ class Endpoint:
 
     socket: Path
     user: str
-    pid: int
+    process: "subprocess.Popen[bytes]"
     error_log: Path
+    cgroup: Path | None = None  # that bounds its memory
+
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        return self.process.pid
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,7 @@ class BlockDevice:
     path: Path  # /dev/loop3
     rotational: bool  # what the drive is, whatever the kernel believes
     disposable: bool  # it goes away when lowered, and its settings with it
+    uuid: str | None = None  # that the filesystem must get, so that it is known as ours later
 
     @property
     def name(self) -> str:

@@ -54,6 +54,15 @@ class Memory:
             yield below.raised(self.name, {"limit_bytes": took, "cgroup": version, "swap_off": swap_off}, cgroup=group)
 
 
+def killed_for_memory(group: Path) -> bool:
+    """Whether the kernel has killed a process of a group for its limit."""
+    for name in ("memory.events", "memory.oom_control"):
+        with suppress(OSError):
+            counts = dict(line.split() for line in (group / name).read_text(encoding="ascii").splitlines())
+            return int(counts.get("oom_kill", 0)) > 0
+    return False
+
+
 def _swap_off(group: Path, version: int) -> bool:
     name, value = ("memory.swappiness", "0") if version == 1 else ("memory.swap.max", "0")
     with suppress(OSError):

@@ -44,9 +44,9 @@ class Queue:
         with ExitStack() as undoing:
             if not below.device.disposable:
                 # Undone in reverse: so the scheduler, which resets the rest, is set back first.
-                for knob in reversed(KNOBS):
-                    undo = WriteBack(str(folder / knob), read_knob(folder / knob))
-                    undoing.enter_context(below.journal.undoing(undo))
+                knobs = [folder / knob for knob in KNOBS if (folder / knob).exists()]
+                for path in reversed([*knobs, *sorted((folder / "iosched").glob("*"))]):
+                    undoing.enter_context(below.journal.undoing(WriteBack(str(path), read_knob(path))))
             for knob, value in wanted.items():
                 write_knob(folder / knob, value)
             observed = {knob: read_knob(folder / knob) for knob in SHOWN if (folder / knob).exists()}

@@ -13,7 +13,9 @@ import pymysql
 from dbdyno.errors import TrialError
 from dbdyno.servers import mariadb
 from dbdyno.servers.installation import Installation
+from dbdyno.servers.user import own_folder, read_log, unprivileged
 from dbdyno.stack.layer import Endpoint, Stand
+from dbdyno.stack.memory import killed_for_memory
 from dbdyno.stack.undo import TOKEN_VARIABLE, EndProcesses
 from dbdyno.state import new_token
 from dbdyno.study.schema import Setting
@@ -46,17 +48,17 @@ class Server:
         environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", TOKEN_VARIABLE: token}
         settings = {**self._defaults(), **self.settings}
         with below.journal.undoing(EndProcesses(token, "the database server")):
-            mariadb.own_folder(home)
+            own_folder(home)
             error_log = home / "error.log"
             if self.install:
-                mariadb.install_data(self.installation, data, environment, home / "install.log")
+                mariadb.install_data(self.installation, data, environment, below.scratch / "install.log", settings)
             socket = home / "server.sock"
             argv = mariadb.options(self.installation, data, socket, error_log, settings)
             process = self._start(argv, below, environment)
+            endpoint = Endpoint(socket, "root", process, error_log, below.cgroup)
             try:
-                mariadb.await_ready(process, socket, error_log)
-                observed = self._observed(socket, settings)
-                yield below.raised(self.name, observed, endpoint=Endpoint(socket, "root", process.pid, error_log))
+                observed = self._observed(endpoint, settings, data)
+                yield below.raised(self.name, observed, endpoint=endpoint)
             finally:
                 mariadb.stop(process)
                 self._keep_log(error_log)
@@ -66,7 +68,7 @@ class Server:
 
     def _start(self, argv: list[str], below: Stand, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
-            mariadb.unprivileged(argv, below.cgroup),
+            unprivileged(argv, below.cgroup),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -75,14 +77,17 @@ class Server:
             start_new_session=True,
         )
 
-    def _observed(self, socket: Path, settings: Mapping[str, Setting]) -> dict[str, Any]:
-        wanted = {*SHOWN, *settings}
+    def _observed(self, endpoint: Endpoint, settings: Mapping[str, Setting], data: Path) -> dict[str, Any]:
+        wanted = {*SHOWN, *settings, "datadir"}
         try:
-            with mariadb.connect(socket) as connection, connection.cursor() as cursor:
+            mariadb.await_ready(endpoint.process, endpoint.socket, endpoint.error_log)
+            with mariadb.connect(endpoint.socket) as connection, connection.cursor() as cursor:
                 cursor.execute("SHOW GLOBAL VARIABLES")
                 variables = {name: value for name, value in cursor.fetchall() if name in wanted}
-        except pymysql.Error as error:
-            raise TrialError(f"the server does not tell its settings: {error}") from None
+        except (pymysql.Error, TrialError) as error:
+            raise TrialError(how_it_ended(endpoint) or f"the server does not tell its settings: {error}") from None
+        if Path(variables.pop("datadir")) != data:
+            raise TrialError(f"the server works on other data than {data}")
         for name, value in settings.items():
             if name not in variables:
                 raise TrialError(f"server.settings.{name}: the server shows no such variable, so it can't be read back")
@@ -91,8 +96,19 @@ class Server:
         return {name: variables[name] for name in sorted(variables)}
 
     def _keep_log(self, error_log: Path) -> None:
-        if error_log.exists() and self.log.parent.is_dir():
-            self.log.write_bytes(error_log.read_bytes()[-1_000_000:])
+        content = read_log(error_log)
+        if content is not None and self.log.parent.is_dir():
+            self.log.write_bytes(content)
+
+
+def how_it_ended(endpoint: Endpoint) -> str:
+    """Why a server is gone, in one sentence; empty while it runs."""
+    code = endpoint.process.poll()
+    if code is None:
+        return ""
+    if endpoint.cgroup and killed_for_memory(endpoint.cgroup):
+        return "the kernel killed the server for going beyond stack.memory; give it more, or smaller caches"
+    return f"the server ended ({mariadb.exit_words(code)}): {mariadb.cause_in(endpoint.error_log)}"
 
 
 def same_setting(asked: Setting, observed: str) -> bool:

@@ -12,16 +12,17 @@ import socket
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
-from dbdyno.errors import HostError, TrialError
-from dbdyno.stack.erase_guard import wipe_signatures
+from dbdyno.errors import HostError
 from dbdyno.state import state_folder
 
 TOKEN_VARIABLE = "DBDYNO_TOKEN"  # noqa: S105  (not a password: it marks our processes)
+LOOP_GET_STATUS64 = 0x4C05
+LOOP_INFO64_BYTES, LOOP_NAME_AT, LOOP_NAME_BYTES = 232, 56, 64  # struct loop_info64
 LOOP_CTL_ADD, LOOP_CTL_REMOVE, LOOP_CTL_GET_FREE = 0x4C80, 0x4C81, 0x4C82  # linux/loop.h
 
 
@@ -57,12 +58,13 @@ class EndProcesses(Undo):
 
     def apply(self) -> bool:
         """SIGTERM, and SIGKILL after the grace."""
-        found = self._found()
-        for stop in ("terminate", "kill"):
-            for process in found:
+        found = alive = self._found()
+        for stop in ("terminate", "kill", "kill"):
+            for process in alive:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     getattr(process, stop)()
-            alive = self._awaited(found)
+            # One may have started another meanwhile.
+            alive = self._awaited(alive) or [process for process in self._found() if not _is_dead(process)]
             if not alive:
                 return bool(found)
         raise HostError(f"{self.what} (pid {', '.join(str(p.pid) for p in alive)}) does not end, even killed")
@@ -205,22 +207,31 @@ class RemoveCgroup(Undo):
 
 
 @dataclass(frozen=True)
-class WipeSignatures(Undo):
-    """Leave a real device as empty as the erase guard found it (or was told to make it)."""
+class WipeOurs(Undo):
+    """Leave a real device empty again: wipe the filesystem that a trial made, and no other."""
 
     device: str
-    serial: str
+    uuid: str  # chosen for that filesystem beforehand
 
     def apply(self) -> bool:
-        """Wipe the filesystem that a trial made, if this is still that device."""
-        try:
-            return wipe_signatures(Path(self.device), self.serial)
-        except TrialError as error:
-            raise HostError(str(error)) from None
+        """Wipe it if the device holds a filesystem with that very UUID."""
+        probe = ["blkid", "--probe", "--match-tag", "UUID", "--output", "value", self.device]
+        found = subprocess.run(probe, capture_output=True, text=True, check=False).stdout.strip()
+        if found != self.uuid:
+            return False
+        done = subprocess.run(["wipefs", "--all", self.device], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise HostError(f"wipefs --all {self.device}: {done.stderr.strip()}")
+        return True
 
     def said(self) -> str:
         """Name the device."""
-        return f"wipe what a trial made on {self.device}"
+        return f"wipe the filesystem that a trial made on {self.device}"
+
+
+def boot_id() -> str:
+    """Which boot this is: what a reboot has undone must not be undone to another device of the same name."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 @dataclass(frozen=True)
@@ -229,10 +240,13 @@ class WriteBack(Undo):
 
     path: str
     value: str
+    boot: str = field(default_factory=boot_id)
 
     def apply(self) -> bool:
         """Write it if it differs."""
         setting = Path(self.path)
+        if self.boot != boot_id():
+            return False
         try:
             if _selected(setting.read_text(encoding="ascii")) == self.value:
                 return False
@@ -250,7 +264,7 @@ class WriteBack(Undo):
 
 UNDOS: dict[str, type[Undo]] = {
     kind.__name__: kind
-    for kind in (EndProcesses, HurryDisk, Unmount, DetachLoops, RemoveTree, RemoveCgroup, WipeSignatures, WriteBack)
+    for kind in (EndProcesses, HurryDisk, Unmount, DetachLoops, RemoveTree, RemoveCgroup, WipeOurs, WriteBack)
 }
 
 
@@ -284,9 +298,24 @@ def loops_over(backing_file: str) -> list[str]:
     found = []
     for entry in Path("/sys/block").glob("loop*/loop/backing_file"):
         with contextlib.suppress(OSError):
-            if entry.read_text(encoding="utf-8").strip().removesuffix(" (deleted)") == backing_file:
+            shown = entry.read_text(encoding="utf-8").strip().removesuffix(" (deleted)")
+            if backing_file in {shown, _attached_as(entry.parts[3])}:
                 found.append(entry.parts[3])
     return found
+
+
+def _attached_as(name: str) -> str:
+    """The path by which a loop device was attached, as the kernel keeps it; empty where it does not fit.
+
+    Where its file can't be seen any more, its mount being detached lazily, sysfs shows another.
+    """
+    handle = os.open(f"/dev/{name}", os.O_RDONLY)
+    try:
+        status = fcntl.ioctl(handle, LOOP_GET_STATUS64, bytes(LOOP_INFO64_BYTES))
+    finally:
+        os.close(handle)
+    path = status[LOOP_NAME_AT : LOOP_NAME_AT + LOOP_NAME_BYTES].split(b"\0")[0]
+    return os.fsdecode(path) if len(path) < LOOP_NAME_BYTES - 1 else ""
 
 
 def remove_loop(number: int) -> None:

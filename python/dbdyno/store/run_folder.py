@@ -4,6 +4,7 @@ Truth is the journal: one fsync'd line per event; only a torn last line is forgi
 says ``finished``, and its files are on disk before that line is written.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -98,6 +99,12 @@ def create(path: Path, run: Mapping[str, Any], host: Mapping[str, Any]) -> RunFo
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     return folder
+
+
+def preload() -> None:
+    """Import now what storing needs: a signal in the middle of an import leaves it half done."""
+    import duckdb  # noqa: F401
+    import numpy as np  # noqa: F401
 
 
 def run_header(path: Path) -> dict[str, Any]:
@@ -209,9 +216,12 @@ def _write_parquet(path: Path, columns: Mapping[str, "list[float] | NDArray[np.f
     if not table or not all(len(values) == len(next(iter(table.values()))) for values in table.values()):
         return
     partial = path.with_suffix(".part")
-    with duckdb.connect() as connection:
-        connection.register("series", table)
-        connection.execute("COPY series TO ? (FORMAT parquet)", [str(partial)])
+    try:
+        with duckdb.connect() as connection:
+            connection.register("series", table)
+            connection.execute("COPY series TO ? (FORMAT parquet)", [str(partial)])
+    except duckdb.Error as error:
+        raise OSError(errno.EIO, str(error), str(partial)) from None
     _sync(partial)
     partial.rename(path)
     _sync(path.parent)

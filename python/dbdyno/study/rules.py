@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dbdyno._native import device_models
+from dbdyno.study.allowed import mkfs_mistake, mount_mistake, setting_mistake
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.schema import NR_REQUESTS_NONE_MAX, TrialSpec
 from dbdyno.study.units import format_bytes, size_bytes
@@ -20,6 +21,7 @@ def broken_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     """Every rule that this treatment breaks; ``folder`` is where relative drive files are looked for."""
     yield from _device(spec, folder)
     yield from _queue(spec)
+    yield from _passed_on(spec)
     yield from _workload(spec)
     yield from _memory(spec)
 
@@ -53,7 +55,7 @@ def _emulated(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     device = spec.stack.device
     if device.endswith(".toml"):
         try:
-            device_models(str(folder / device))
+            device_models(str(folder / device), spec.stack.size)
         except ValueError as error:
             yield Mistake(("stack", "device"), f"is {shown(device)}: {error}")
     else:
@@ -62,6 +64,11 @@ def _emulated(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
             known = [*models, HERE, "/dev/disk/by-id/..."]
             near = did_you_mean(device, models)
             yield Mistake(("stack", "device"), f"is {shown(device)}; known are {', '.join(known)}{near}")
+        else:
+            try:
+                device_models(device, spec.stack.size)
+            except ValueError as error:
+                yield Mistake(("stack", "size"), f"is too much: {error}")
     if spec.stack.size is None:
         yield Mistake(("stack", "size"), 'is missing; an emulated disk needs one, such as "4GiB"')
     elif spec.stack.size % 4096:
@@ -72,6 +79,17 @@ def _emulated(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
         yield Mistake(("stack", "size"), f"is {format_bytes(spec.stack.size)}; btrfs needs at least 256 MiB")
     if spec.stack.filesystem == "xfs" and spec.stack.size is not None and spec.stack.size < size_bytes("300MiB"):
         yield Mistake(("stack", "size"), f"is {format_bytes(spec.stack.size)}; mkfs.xfs needs at least 300 MiB")
+
+
+def _passed_on(spec: TrialSpec) -> Iterator[Mistake]:
+    kind, options = spec.stack.filesystem, spec.filesystem
+    if kind and (text := mkfs_mistake(kind, options.mkfs)):
+        yield Mistake(("filesystem", "mkfs"), text)
+    if text := mount_mistake(options.mount):
+        yield Mistake(("filesystem", "mount"), text)
+    for name, value in spec.server.settings.items():
+        if text := setting_mistake(name, value):
+            yield Mistake(("server", "settings", name), text)
 
 
 def _queue(spec: TrialSpec) -> Iterator[Mistake]:

@@ -12,6 +12,7 @@ import pymysql
 from dbdyno.errors import TrialError
 from dbdyno.servers import mariadb
 from dbdyno.stack.layer import Endpoint
+from dbdyno.stack.server import how_it_ended
 from dbdyno.stack.tools import own_binary
 from dbdyno.study.schema import SlapSection
 from dbdyno.workload.load import Load, read_load
@@ -36,7 +37,7 @@ class Slap:
 
     def prepare(self, endpoint: Endpoint) -> None:
         """Create schema, table and first rows, and see that the engine is the one asked for. Raises ``TrialError``."""
-        self._run([*self._argv(endpoint, seed=0), "--phase=prepare", *self._amount()], endpoint)
+        self._run([*self._argv(endpoint, seed=0), "--phase=prepare", *self._amount()])
         self.check(endpoint)
 
     def check(self, endpoint: Endpoint) -> dict[str, str]:
@@ -62,9 +63,10 @@ class Slap:
         argv += [f"--warmup={round(self.section.warmup * 1000)}", f"--interval={INTERVAL_MS}"]
         argv += [f"--json={result}", f"--series={series}", f"--hlog={folder / 'latency.hlog'}"]
         try:
-            self._run(argv, endpoint)
+            self._run(argv)
         except TrialError as error:
-            raise TrialError(f"{_cause(result) or error}{_server_words(endpoint)}") from None
+            ended = how_it_ended(endpoint)
+            raise TrialError(f"{_cause(result) or error}{ended and f'; {ended}'}") from None
         return read_load(result, series)
 
     def _amount(self) -> list[str]:
@@ -90,7 +92,7 @@ class Slap:
             argv.append("--auto-generate-sql-guid-primary")
         return argv
 
-    def _run(self, argv: list[str], endpoint: Endpoint) -> None:
+    def _run(self, argv: list[str]) -> None:
         environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C"}
         try:
             done = subprocess.run(
@@ -107,7 +109,7 @@ class Slap:
             raise TrialError(f"the load was not done after {TIMEOUT_SECONDS:g} s; it was ended") from None
         if done.returncode != 0:
             said = " / ".join(line.strip() for line in done.stderr.splitlines() if line.strip())
-            raise TrialError(f"dbdyno-load: {said or f'exit {done.returncode}'}{_server_words(endpoint)}")
+            raise TrialError(f"dbdyno-load: {said or f'exit {done.returncode}'}")
 
 
 def _cause(result: Path) -> str:
@@ -118,14 +120,3 @@ def _cause(result: Path) -> str:
         return ""
     errors = [f"{error['count']} x error {error['code']}: {error['message']}" for error in run.get("errors", [])]
     return "the load met " + "; ".join(errors[:3]) if errors else str(run.get("aborted") or "")
-
-
-def _server_words(endpoint: Endpoint) -> str:
-    """The server's own view when it is gone."""
-    try:
-        os.kill(endpoint.pid, 0)
-    except ProcessLookupError:
-        return f"; the server ended: {mariadb.cause_in(endpoint.error_log)}"
-    except PermissionError:
-        pass
-    return ""

@@ -118,7 +118,7 @@ MISTAKES = {
     ),
     "nothing to resume": (
         ["run", "{good}", "--into", "{tmp}/run", "--resume"],
-        "dbdyno: {tmp}/run is not a run folder: it holds no run.toml\n",
+        "dbdyno: {tmp}/run does not exist, so there is nothing to go on with; leave out --resume\n",
     ),
     "report of no run": (["report", "{tmp}"], "dbdyno: {tmp} is not a run folder: it holds no run.toml\n"),
     "a size without unit": (

@@ -11,7 +11,7 @@ import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.stack import undo as undo_module
-from dbdyno.stack.journal import Journal, Process, leftovers, replay
+from dbdyno.stack.journal import Journal, Process, leftovers, replay, unreadable
 from dbdyno.stack.undo import UNDOS, RemoveTree, Undo, WriteBack
 from dbdyno.state import journal_folder
 
@@ -192,10 +192,22 @@ def test_a_journal_that_can_not_be_read_is_named(undone, damage):
     journal.announce(undone("a"))
     with journal.path.open("ab") as file:
         file.write(damage + b"\n")
-    with pytest.raises(HostError) as refused:
-        leftovers()
-    assert str(refused.value).startswith(f"{journal.path}:3: not an undo journal of this dbdyno (")
-    assert str(refused.value).endswith("); remove it by hand")
+    other = Journal("another")
+    [said] = unreadable()
+    assert said.startswith(f"{journal.path}:3: not an undo journal of this dbdyno (")
+    assert said.endswith("); remove it by hand")
+    assert [found.path for found in leftovers()] == [other.path], (
+        "one that can't be read keeps no other from its undoing"
+    )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_journal_of_another_user_is_not_undone(undone):
+    journal = Journal("planted")
+    journal.announce(undone("a"))
+    os.chown(journal.path, 65534, -1)
+    assert leftovers() == []
+    assert unreadable() == [f"{journal.path} is another user's; it is left alone"]
 
 
 def test_a_process_that_runs_is_no_orphan_and_keeps_its_journal(undone):
@@ -219,7 +231,9 @@ def test_the_journal_of_a_killed_process_is_an_orphan(state):
 def test_a_later_process_with_the_same_number_is_another(sleeper):
     real = Process.of(sleeper.pid)
     assert real.alive()
-    assert not Process(sleeper.pid, str(int(real.started) - 1)).alive()
+    boot, ticks = real.started.split(":")
+    assert not Process(sleeper.pid, f"{boot}:{int(ticks) - 1}").alive()
+    assert not Process(sleeper.pid, f"an-earlier-boot:{ticks}").alive()
 
 
 def test_a_zombie_does_not_run():
@@ -236,7 +250,8 @@ def test_a_name_that_looks_like_the_end_of_a_name_deceives_nobody(tmp_path):
     process = subprocess.Popen([str(program), "60"])
     try:
         assert Process.of(process.pid).alive()
-        assert int(Process.of(process.pid).started) > int(Process.of(1).started)
+        started = [int(Process.of(pid).started.partition(":")[2]) for pid in (1, process.pid)]
+        assert started[0] < started[1]
     finally:
         process.kill()
         process.wait()
@@ -287,7 +302,7 @@ def test_every_undo_can_be_written_down_and_read_back():
     journal = Journal("test")
     made = [WriteBack("/sys/x", "1"), RemoveTree("/x"), UNDOS["EndProcesses"]("token", "it", grace_seconds=2.5)]
     made += [UNDOS["Unmount"]("/m n"), UNDOS["DetachLoops"]("/é"), UNDOS["RemoveCgroup"]("/g")]
-    made += [UNDOS["HurryDisk"]("/c"), UNDOS["WipeSignatures"]("/dev/sdz", "S 1")]
+    made += [UNDOS["HurryDisk"]("/c"), UNDOS["WipeOurs"]("/dev/sdz", "a-uuid")]
     for undo in made:
         journal.announce(undo)
     assert [undo for _, undo in leftovers()[0].undos] == made

@@ -69,10 +69,11 @@ pub fn run(
 
     let list = statements(options);
     let (per_client, queries_dropped) = options.per_client(which.clients, list.len());
-    let walk = |per_client| Walk::new(&list, Arc::clone(keys), which.clients, per_client, options.seed);
+    // The warm-up draws other keys than the measured run, which would otherwise read what was just cached.
+    let warm_walk = |per_client| Walk::new(&list, Arc::clone(keys), which.clients, per_client, !options.seed);
 
     let warmup_start_ns = now_ns();
-    let (warmup_queries, mut end) = warm_up(options, &mut clients, &walk, stop);
+    let (warmup_queries, mut end) = warm_up(options, &mut clients, &warm_walk, stop);
     let warmup_ns = if options.warmup.is_zero() { 0 } else { now_ns() - warmup_start_ns };
 
     let mut recorder = Recorder::new(which.number, options.interval.as_nanos() as u64, sink);
@@ -85,7 +86,8 @@ pub fn run(
             _ => None,
         };
         let limits = limits(options, deadline_ns);
-        end = clients.drive(&mut walk(per_client), &mut recorder, limits, stop);
+        let mut walk = Walk::new(&list, Arc::clone(keys), which.clients, per_client, options.seed);
+        end = clients.drive(&mut walk, &mut recorder, limits, stop);
     }
     let measure_end_ns = now_ns();
     let cpu = Cpu::spent().since(cpu_start);

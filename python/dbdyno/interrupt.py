@@ -1,0 +1,58 @@
+"""Ctrl-C, SIGTERM and a closed terminal: ``Interrupted``, but never in the middle of putting the host back."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupted(BaseException):
+    """Somebody asked dbdyno to end: lower the stack, keep what is finished."""
+
+
+class _Shield:
+    """How deep the main thread is in sections that must not be left half-way, and whether a signal waits."""
+
+    depth = 0
+    waiting = False
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """A section of the main thread that a signal does not leave half-way; it raises ``Interrupted`` at its end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+    _Shield.depth += 1
+    try:
+        yield
+    finally:
+        _Shield.depth -= 1
+        if _Shield.waiting and _Shield.depth == 0:
+            _Shield.waiting = False
+            raise Interrupted
+
+
+@contextmanager
+def interruptible(say: Callable[[str], None]) -> Iterator[None]:
+    """Turn the first signal into ``Interrupted``; later ones must not disturb the lowering."""
+    asked = False
+
+    def stop(*_: object) -> None:
+        nonlocal asked
+        if asked:
+            say("putting the host back; a moment")
+        elif _Shield.depth:
+            asked = _Shield.waiting = True
+        else:
+            asked = True
+            raise Interrupted
+
+    held = {number: signal.signal(number, stop) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in held.items():
+            signal.signal(number, handler)

@@ -1,0 +1,84 @@
+"""What a study may not pass on to mkfs, mount and the server: whatever reaches beyond the device it names.
+
+dbdyno runs these as root, or beside somebody's production server. A study is untrusted text: it may say how a
+filesystem is made or what a server does with its own data, never which other device or file is touched.
+"""
+
+import re
+
+from dbdyno.study.schema import Setting
+
+# Flags that take a value, and flags that take none.
+MKFS_FLAGS: dict[str, tuple[str, str]] = {
+    "ext4": ("b C E g G i I J L m N O", ""),
+    "xfs": ("b d i l L m n r s", "K"),
+    "btrfs": ("d L m n O R s --checksum --csum --features --nodesize --runtime-features", "K M --mixed --nodiscard"),
+}
+_OTHER_PLACES = {"device", "dev", "logdev", "rtdev", "name", "file", "journal_path", "journal_dev"}
+_MOUNT_REFUSED = {
+    "bind",
+    "rbind",
+    "remount",
+    "move",
+    "loop",
+    "ro",
+    "user",
+    "users",
+    "owner",
+    "group",
+    "subvol",
+    "subvolid",
+}
+
+# Where the server finds and writes its files, and what it loads, is ours to say.
+_SETTINGS_REFUSED = {"basedir", "bind_address", "bootstrap", "chroot", "datadir", "init_rpl_role", "language",
+                     "log_error", "pid_file", "plugin_load", "plugin_load_add", "plugin_maturity", "skip_bind_address",
+                     "skip_grant_tables", "skip_networking", "socket", "tmpdir", "user"}  # fmt: skip
+_SETTINGS_REFUSED_ENDS = ("_dir", "_file", "_file_path", "_home_dir", "_path", "_directory", "_basename", "_index")
+
+
+def mkfs_mistake(kind: str, text: str) -> str | None:
+    """What is wrong with mkfs options for a filesystem, if anything."""
+    with_value, without = (set(flags.split()) for flags in MKFS_FLAGS[kind])
+    words = iter(text.split())
+    for word in words:
+        flag, joined, value = word.partition("=") if word.startswith("--") else (word[:2], word[2:], word[2:])
+        name = flag if flag.startswith("--") else flag.removeprefix("-")
+        if not word.startswith("-"):
+            return f"holds {word!r}, which belongs to no option; the device is dbdyno's to name"
+        if name in without and not joined:
+            continue
+        if name not in with_value:
+            known = " ".join(other if other.startswith("--") else f"-{other}" for other in sorted(with_value | without))
+            return f"holds {flag!r}; for {kind} a study may give {known}"
+        value = value if joined else next(words, "")
+        if not value or value.startswith("-"):
+            return f"gives {flag!r} no value"
+        if elsewhere(value):
+            return f"holds {value!r}, which may name another device or file"
+    return None
+
+
+def mount_mistake(text: str) -> str | None:
+    """What is wrong with mount options, if anything."""
+    for option in filter(None, text.split(",")):
+        if elsewhere(option) or " " in option:
+            return f"holds {option!r}, which may name another device or file"
+        if option.partition("=")[0] in _MOUNT_REFUSED:
+            return f"holds {option!r}, which is dbdyno's to say"
+    return None
+
+
+def setting_mistake(name: str, value: Setting) -> str | None:
+    """What is wrong with a server setting, if anything."""
+    if name in _SETTINGS_REFUSED or name.endswith(_SETTINGS_REFUSED_ENDS) or name.startswith(("defaults_", "wsrep_")):
+        return "is dbdyno's to say: it decides which files the server touches or who may reach it"
+    if isinstance(value, str) and "/" in value:
+        return f"is {value!r}; a setting must not name a file: the server's files are dbdyno's to place"
+    return None
+
+
+def elsewhere(value: str) -> bool:
+    """Whether an option's value may name a device or a file."""
+    keys = {part.partition("=")[0] for part in value.split(",") if "=" in part}
+    return "/" in value or bool(keys & _OTHER_PLACES) or bool(re.search(r"\b(?:UUID|LABEL)=", value))
