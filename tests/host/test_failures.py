@@ -163,8 +163,8 @@ def test_no_password_and_no_host_name_in_a_run_folder(state, study_file, tmp_pat
 
 def test_a_server_killed_for_its_memory_says_so(state, study_file, tmp_path):
     run = tmp_path / "run"
-    fields = {"settings": 'innodb_log_file_size = "8M"\nkey_buffer_size = "8M"', **ONE}
-    text = study_text(**fields).replace('memory = "1GiB"', 'memory = "64MiB"').replace('"32M"', '"48M"')
+    fields = {"settings": 'innodb_log_file_size = "64M"', "amount": 'duration = "20s"\nchar_cols = 40', **ONE}
+    text = study_text(**fields).replace('memory = "1GiB"', 'memory = "64MiB"').replace('"32M"', '"63M"')
     done = dbdyno("run", study_file(text), "--into", run, state=state)
     assert done.returncode == 1
     assert_one_message(done, "the kernel killed the server for going beyond stack.memory")
@@ -209,7 +209,7 @@ def test_a_full_run_folder_is_one_message(state, study_file, tmp_path):
     study = study_file(study_text(**ONE))
     small = tmp_path / "small"
     small.mkdir()
-    script = f'mount -t tmpfs -o size=64k none {small} && exec "$@"'
+    script = f'mount -t tmpfs -o size=16k none {small} && exec "$@"'
     done = dbdyno(
         "run", study, "--into", small / "run", state=state, prefix=["unshare", "--mount", "sh", "-c", script, "sh"]
     )
