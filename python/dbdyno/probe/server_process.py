@@ -17,8 +17,10 @@ class ServerProcessSource:
         self._io = os.open(Path(f"/proc/{pid}/io"), os.O_RDONLY)
 
     def sample(self) -> dict[str, float]:
-        """CPU seconds, resident bytes, and bytes read from and written to devices since its start."""
+        """CPU seconds, resident bytes, and device bytes since its start. Raises ``OSError`` once it has ended."""
         fields = os.pread(self._stat, 2048, 0).rpartition(b")")[2].split()
+        if fields[0] in b"ZX":
+            raise ProcessLookupError("the process has ended")
         io = dict(line.split(b": ") for line in os.pread(self._io, 1024, 0).splitlines())
         return {
             "user_seconds": int(fields[11]) / _TICKS,
