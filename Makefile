@@ -50,7 +50,7 @@ check: .make/dev ## linters and types
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
 test: check ## every check, then every test a machine like this can prove
-	cargo test --locked --workspace
+	cargo test --locked --workspace --exclude dbdyno-py
 	$(SUDO) $(PY) -m pytest
 
 bench: .make/dev ## what dbdyno itself costs, beside its peers; some minutes on a quiet machine

@@ -46,25 +46,3 @@ fn walk_item(item: &Item, path: &str, locate: &Locate<'_>, found: &mut HashMap<S
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::lines;
-
-    #[test]
-    fn keys_tables_and_elements_have_their_lines() {
-        let found =
-            lines("version = 1\n[stack]\ndevice = [\n  \"a\",\n  \"b\",\n]\n[design]\nbaseline = { device = \"a\" }\n")
-                .expect("valid TOML");
-        assert_eq!(found["version"], 1);
-        assert_eq!(found["stack"], 2);
-        assert_eq!(found["stack.device"], 3);
-        assert_eq!(found["stack.device.1"], 5);
-        assert_eq!(found["design.baseline.device"], 8);
-    }
-
-    #[test]
-    fn a_syntax_error_is_an_error() {
-        assert!(lines("a = [1,").is_err());
-    }
-}
