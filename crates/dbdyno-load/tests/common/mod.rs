@@ -122,12 +122,17 @@ fn install() -> Option<PathBuf> {
             return None;
         }
     }
+    // Made in /tmp, because the server's user may not pass through the folders above this checkout; kept in the build's
+    // own folder, which outlives no build.
+    let made = PathBuf::from(format!("/tmp/dbdyno-load-template-{}", std::process::id()));
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("mariadb-template");
     let _ = fs::remove_dir_all(&folder);
     let mut command = Command::new("mariadb-install-db");
-    command.args(common_arguments(&folder));
+    command.args(common_arguments(&made));
     command.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
     run(&mut command);
+    run(Command::new("cp").arg("-a").arg(&made).arg(&folder));
+    fs::remove_dir_all(&made).unwrap();
     Some(folder)
 }
 
