@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dbdyno.errors import TrialError
 from dbdyno.stack.emulated_disk import EmulatedDisk, attached_device, wait_idle
 from dbdyno.stack.erase_guard import check_erasable
 from dbdyno.stack.journal import Journal
@@ -115,9 +116,16 @@ class Here:
         directory = below.scratch / "data"
         with below.journal.undoing(RemoveTree(str(directory))):
             directory.mkdir()
-            found = json.loads(run_tool(["findmnt", "--json", "--target", str(directory)]))["filesystems"][0]
-            observed = {"kind": "here", "source": found["source"], "filesystem": found["fstype"]}
-            yield below.raised(self.name, observed | {"mount_options": found["options"]}, directory=directory)
+            yield below.raised(self.name, {"kind": "here", **_mount_of(directory)}, directory=directory)
+
+
+def _mount_of(directory: Path) -> dict[str, Any]:
+    """What a folder lies on; unknown in a chroot whose root is no mount point."""
+    try:
+        found = json.loads(run_tool(["findmnt", "--json", "--target", str(directory)]))["filesystems"][0]
+    except TrialError:
+        return {"source": None, "filesystem": None, "mount_options": None}
+    return {"source": found["source"], "filesystem": found["fstype"], "mount_options": found["options"]}
 
 
 def _size_bytes(name: str) -> int:
