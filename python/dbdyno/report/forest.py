@@ -22,6 +22,7 @@ _TICK_LABEL = (
     "abs(datum.value) < 1e-9 ? '0 %' : replace(format(100 * (exp(datum.value) - 1), '+,.3~r'), '\u2212', '-') + ' %'"
 )
 _LABEL_MAX = 48
+_LABEL_GAP = 8  # pixels
 
 
 def charts(analysis: Analysis) -> list[tuple[str, Markup]]:
@@ -61,17 +62,23 @@ def _near(verdict: Verdict, reach: float) -> bool:
 
 def ticks(low: float, high: float) -> list[float]:
     """Return log ratios of round percentages, outwards from 0, far enough apart to be labelled."""
-    apart = (high - low) / _TICKS
+    apart, pixel = (high - low) / _TICKS, (high - low) / WIDTH
     upwards = [math.log1p(points / 100) for points in _PERCENT_TICKS]
     downwards = [math.log1p(-points / 100) for points in (*_PERCENT_TICKS[:13], 90, 95, 99, 99.9) if points < 100]  # noqa: PLR2004
     chosen = [0.0]
     for side in (upwards, downwards):
         last = 0.0
         for value in side:
-            if low <= value <= high and abs(value - last) >= apart:
+            labels = (tick_width(last) + tick_width(value)) / 2 + _LABEL_GAP
+            if low <= value <= high and abs(value - last) >= max(apart, labels * pixel):
                 chosen.append(value)
                 last = value
     return sorted(chosen)
+
+
+def tick_width(value: float) -> float:
+    """Return how many pixels the label of the tick at this log ratio takes, about."""
+    return CHARACTER * len(f"{round(100 * math.expm1(value), 1):+,g} %")
 
 
 def _chart(verdicts: list[Verdict], analysis: Analysis, domain: tuple[float, float]) -> Markup:

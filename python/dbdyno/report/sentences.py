@@ -1,5 +1,6 @@
 """What every report says in words: one sentence per verdict, the headings of the table, failures, cost."""
 
+import math
 from dataclasses import dataclass
 
 from dbdyno.analysis.analyse import Analysis
@@ -81,20 +82,27 @@ def effect_text(effect: Estimate, *, is_baseline: bool) -> str:
     return f"{percent(effect.value)} ({interval})"
 
 
+def client_text(real: float, user: float, sys: float) -> str:
+    """Return ``"2.03/0.011/0.000"``, with as many digits as ``time`` prints; ``"unknown"`` if none is known."""
+    values = ((real, 2), (user, 3), (sys, 3))
+    if not any(math.isfinite(value) for value, _ in values):
+        return UNKNOWN
+    return "/".join(f"{value:,.{digits}f}" if math.isfinite(value) else "-" for value, digits in values)
+
+
 def table_rows(analysis: Analysis) -> list[tuple[str, ...]]:
     """Return the table in the shape people post, one row of texts per treatment, as ``TABLE_HEADINGS``."""
     return [_row(row) for row in analysis.treatments]
 
 
 def _row(row: TreatmentSummary) -> tuple[str, ...]:
-    client = "/".join(number(value) for value in (row.seconds_real_mean, row.seconds_user, row.seconds_sys))
     return (
         f"{row.label} (dropped)" if row.dropped else row.label,
         str(row.n),
         number(row.seconds_real_min),
         number(row.seconds_real_mean),
         number(row.seconds_real_max),
-        client,
+        client_text(row.seconds_real_mean, row.seconds_user, row.seconds_sys),
         number(row.queries_per_second),
         number(row.latency_ms_p99),
         effect_text(row.effect, is_baseline=row.is_baseline),

@@ -4,6 +4,7 @@ import textwrap
 from dataclasses import dataclass
 from io import StringIO
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
@@ -33,10 +34,13 @@ MIN_WIDTH = 40
 
 
 def render(run: Run, analysis: Analysis, width: int = 120) -> str:
-    """Return the report as plain text without colour codes, no line wider than ``width`` columns (at least 40)."""
+    """Return the report as plain text without colour codes, for a file or a pipe.
+
+    Sentences are wrapped to ``width`` columns (at least 40); the table is as wide as it needs to be, one line per row.
+    """
     buffer = StringIO()
     console = Console(file=buffer, width=max(width, MIN_WIDTH), color_system=None, legacy_windows=False, _environ={})
-    console.print(Report(run, analysis))
+    console.print(Report(run, analysis, table_fits=False), crop=False)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
@@ -46,6 +50,7 @@ class Report:
 
     run: Run
     analysis: Analysis
+    table_fits: bool = True  # into the console; else it takes the width it needs
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the verdicts, the table, failures and notes, as ``rich`` asks for them."""
@@ -65,9 +70,27 @@ class Report:
         if not analysis.verdicts:
             yield _paragraph(no_verdict(), width)
         yield ""
-        yield from _table(analysis, console, options)
+        yield from self._table(console, options)
         yield from _listed("Failed trials", failure_lines(run), width)
         yield from _listed("Notes", note_lines(run, analysis), width)
+
+    def _table(self, console: Console, options: ConsoleOptions) -> list[RenderableType]:
+        """Return the table, or one paragraph per treatment where only the labels may wrap and it still doesn't fit."""
+        rows = table_rows(self.analysis)
+        table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+        table.add_column(TABLE_HEADINGS[0], min_width=16)
+        for place, heading in enumerate(TABLE_HEADINGS[1:], start=1):
+            # Rich takes a cell's longest word for its smallest width, even where it may not wrap.
+            widest = max(cell_len(text) for text in (heading, *(one_line(row[place]) for row in rows)))
+            table.add_column(Text(heading), justify="right", no_wrap=True, min_width=widest)
+        for row in rows:
+            table.add_row(*(Text(one_line(cell)) for cell in row))
+        needed = Measurement.get(console, options.update(width=100_000), table)
+        if not self.table_fits:
+            table.width = needed.maximum
+        elif needed.minimum > options.max_width:
+            return [_stacked(row, options.max_width) for row in rows]
+        return [table]
 
 
 def _paragraph(text: str, width: int, *, style: str = "", indent: str = "", first: str | None = None) -> Text:
@@ -77,25 +100,15 @@ def _paragraph(text: str, width: int, *, style: str = "", indent: str = "", firs
     return Text("\n".join(lines).replace(NO_BREAK, " "), style=style, no_wrap=True, overflow="ignore")
 
 
-def _table(analysis: Analysis, console: Console, options: ConsoleOptions) -> list[RenderableType]:
-    """Return the table, or one paragraph per treatment where only the labels may wrap and it still doesn't fit."""
-    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column(TABLE_HEADINGS[0], min_width=16, overflow="fold")
-    for heading in TABLE_HEADINGS[1:]:
-        table.add_column(Text(heading), justify="right", no_wrap=True)
-    for row in table_rows(analysis):
-        table.add_row(*(Text(one_line(cell)) for cell in row))
-    if Measurement.get(console, options.update(width=10_000), table).minimum <= options.max_width:
-        return [table]
-    return [_stacked(row, options.max_width) for row in table_rows(analysis)]
-
-
 def _stacked(row: tuple[str, ...], width: int) -> Text:
-    figures = (
-        f"{heading}{NO_BREAK}{cell}".replace(" ", NO_BREAK)
-        for heading, cell in zip(TABLE_HEADINGS[1:], row[1:], strict=True)
+    figures = []
+    for heading, cell in zip(TABLE_HEADINGS[1:], row[1:], strict=True):
+        between = NO_BREAK if len(f"  {heading} {cell},") <= width else " "
+        figures.append(between.join(part.replace(" ", NO_BREAK) for part in (heading, one_line(cell))))
+    indent = "  "
+    lines = textwrap.wrap(
+        ", ".join(figures), width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
     )
-    lines = textwrap.wrap(", ".join(figures), width, initial_indent="  ", subsequent_indent="  ")
     text = Text.assemble(_paragraph(row[0], width, style="bold"), "\n", "\n".join(lines).replace(NO_BREAK, " "))
     text.no_wrap = True
     return text

@@ -1,8 +1,8 @@
 """Series of many trials made small enough for a page: per treatment the median trial over time, and the range.
 
 Every trial is first cut into buckets of equal width, keeping each bucket's mean, smallest and largest sample; then, in
-each bucket, the median of the trials' means and the smallest and largest sample of any trial. No extreme is lost, and
-what is sent does not grow with the samples.
+each bucket, the median of the trials' means and the smallest and largest sample of any trial. No extreme is lost but
+that of a short remainder at a trial's end, and what is sent does not grow with the samples.
 """
 
 import base64
@@ -88,7 +88,7 @@ def drawn_panels(run: Run, analysis: Analysis, series: Series) -> list[Drawn]:
     return [_drawn(panel, samples, buckets) for panel, samples in found]
 
 
-Samples = dict[str, list[tuple[Floats, Floats]]]  # treatment -> (seconds, values) of each trial
+Samples = dict[str, list[tuple[Floats, Floats]]]  # treatment -> (middles of the intervals in s, values) of each trial
 
 
 def _samples(panel: Panel, trials: Mapping[str, Sequence[str]], series: Series) -> Samples:
@@ -104,10 +104,27 @@ def _samples(panel: Panel, trials: Mapping[str, Sequence[str]], series: Series) 
 def _column_sum(columns: Mapping[str, npt.NDArray[Any]], names: tuple[str, ...]) -> tuple[Floats, Floats] | None:
     if "t_s" not in columns or not all(name in columns for name in names):
         return None
-    t = _floats(columns["t_s"])
+    ends = _floats(columns["t_s"])
     values = np.sum([_floats(columns[name]) for name in names], axis=0)
-    keep = np.isfinite(t) & np.isfinite(values) & (t >= 0)
-    return (t[keep], values[keep]) if keep.any() else None
+    timed = np.isfinite(ends) & (ends >= 0)
+    middles, values = at_middles(ends[timed], values[timed])
+    keep = np.isfinite(values)
+    return (middles[keep], values[keep]) if keep.any() else None
+
+
+def at_middles(ends: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """Return samples at the middle of their intervals, in order of time, without a short remainder as the last.
+
+    An interval starts where the one before ends, the first at 0. What was counted in a fraction of an interval is too
+    noisy to stand beside whole ones: a last one shorter than half of the median is left out.
+    """
+    order = np.argsort(ends, kind="stable")
+    ends, values = ends[order], values[order]
+    lengths = np.diff(ends, prepend=0.0)
+    middles = ends - lengths / 2
+    if len(ends) and lengths[-1] < np.median(lengths) / 2:
+        return middles[:-1], values[:-1]
+    return middles, values
 
 
 def _floats(column: npt.NDArray[Any]) -> Floats:
@@ -125,7 +142,7 @@ def _worth_showing(panel: Panel, samples: Samples) -> bool:
 def _drawn(panel: Panel, samples: Samples, buckets: int) -> Drawn:
     trials = [trial for each in samples.values() for trial in each]
     longest = max(float(t.max()) for t, _ in trials)
-    spacing = float(np.median([longest if len(t) < 2 else np.median(np.diff(t)) for t, _ in trials]))  # noqa: PLR2004
+    spacing = float(np.median([2 * longest if len(t) < 2 else np.median(np.diff(t)) for t, _ in trials]))  # noqa: PLR2004
     width = max(spacing, longest / buckets, 1e-3)
     count = max(1, math.ceil(longest / width))
     lines = (Line(treatment, *_across_trials(each, width, count)) for treatment, each in samples.items())

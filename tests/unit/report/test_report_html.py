@@ -1,7 +1,9 @@
 """The page: escaped, self-contained, and free of errors in a real browser."""
 
+import math
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -119,6 +121,49 @@ def test_ticks_are_within_the_range_and_hold_zero(low, high):
     assert found == sorted(found)
     assert 1 <= len(found) <= 12
     assert all(low <= value <= high for value in found)
+
+
+@pytest.mark.parametrize("high", [3.2, 5, 21, 51, 60])
+def test_tick_labels_do_not_touch(high):
+    low, high = -0.04, math.log1p(high)
+    found = forest.ticks(low, high)
+    for before, after in pairwise(found):
+        gap = (after - before) / (high - low) * forest.WIDTH
+        assert gap > (forest.tick_width(before) + forest.tick_width(after)) / 2
+    assert forest.tick_width(math.log1p(20)) == forest.CHARACTER * len("+2,000 %")
+
+
+@browser
+@pytest.mark.parametrize(("inside", "seen"), [("false", "hidden"), ("true", "visible")])
+def test_values_show_only_while_the_pointer_is_over_a_chart(page, tmp_path, inside, seen):
+    probe = f"""<script>
+      var over = document.querySelector(".u-over"), box = over.getBoundingClientRect();
+      if ({inside}) {{
+        var at = {{ clientX: box.left + 50, clientY: box.top + 50, bubbles: true }};
+        over.dispatchEvent(new MouseEvent("mouseenter", at)); over.dispatchEvent(new MouseEvent("mousemove", at));
+      }}
+      setTimeout(function () {{
+        var legends = Array.from(document.querySelectorAll(".u-legend"));
+        document.documentElement.dataset.seen = legends.map(function (e) {{ return getComputedStyle(e).visibility; }});
+      }}, 500);
+    </script></body>"""
+    told = re.sub(r"<meta http-equiv[^>]*>", "", page).replace("</body>", probe)
+    dom, console = in_browser(told, tmp_path)
+    assert console == []
+    assert set(re.search(r'data-seen="([^"]*)"', dom)[1].split(",")) == {seen}
+
+
+@browser
+def test_the_results_fit_a_page_1200_pixels_wide(run, tmp_path):
+    levels = [{"device": f"hard-disk-drive-7200rpm-{item.id}", "fs": "ext4-ordered"} for item in run.design.treatments]
+    treatments = [replace(item, levels=each) for item, each in zip(run.design.treatments, levels, strict=True)]
+    told = replace(run, design=replace(run.design, treatments=treatments))
+    probe = """<script>
+      var box = document.querySelector(".posted").parentElement, word = document.querySelector(".whole");
+      document.documentElement.dataset.over = [box.scrollWidth - box.clientWidth, word.getClientRects().length];
+    </script></body>"""
+    page = re.sub(r"<meta http-equiv[^>]*>", "", html.render(told, analyse(told), {})).replace("</body>", probe)
+    assert 'data-over="0,1"' in in_browser(page, tmp_path, "--window-size=1200,2000")[0]
 
 
 def test_settings_that_differ_and_that_changed(run):

@@ -3,13 +3,16 @@
 import json
 import math
 from dataclasses import replace
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.report import json as json_report
 from dbdyno.report import markdown, text
 from dbdyno.report.cost import cost_lines
+from dbdyno.report.sentences import TABLE_HEADINGS, client_text, table_rows
 from dbdyno.store.records import Design, Run, Treatment
 
 HOSTILE = "a|b <script>alert(1)</script> *x* `y` [l](u) \x1b[31m\n# z"
@@ -34,10 +37,71 @@ def test_undecided(snapshot, build):
 
 
 @pytest.mark.parametrize("width", [10, 40, 80, 100, 200])
-def test_no_line_is_wider_than_asked(run, width):
+def test_no_sentence_is_wider_than_asked(run, width):
     lines = text.render(run, analyse(run), width).splitlines()
-    assert max(map(len, lines)) <= max(width, 40)
+    wide = [line for line in lines if len(line) > max(width, 40)]
+    assert len(wide) in {0, 5}  # the table
+    assert all("level" in line or " / " in line for line in wide)
     assert not any("\x1b" in line or line != line.rstrip() for line in lines)
+
+
+def terminal(run, width):
+    buffer = StringIO()
+    Console(file=buffer, width=width, color_system=None, _environ={}).print(text.Report(run, analyse(run)))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 118, 120, 200])
+def test_a_terminal_is_never_overrun_and_no_figure_is_cut(run, width):
+    shown = terminal(long_names(run), width)
+    assert max(map(len, shown.splitlines())) <= width
+    for row in table_rows(analyse(run)):
+        assert all(cell in " ".join(shown.split()) for cell in row[1:])
+    assert "…" not in shown
+
+
+def test_a_narrow_terminal(snapshot, run):
+    assert terminal(run, 60) == snapshot
+
+
+def long_names(run):
+    levels = [
+        {"device": f"hard-disk-drive-7200rpm-{item.id}", "scheduler": "mq-deadline"} for item in run.design.treatments
+    ]
+    treatments = [replace(item, levels=each) for item, each in zip(run.design.treatments, levels, strict=True)]
+    return replace(run, design=replace(run.design, treatments=treatments))
+
+
+def test_a_pipe_gets_whole_labels_and_figures(run):
+    told = long_names(run)
+    lines = [" ".join(line.split()) for line in text.render(told, analyse(told)).splitlines()]
+    for row in (TABLE_HEADINGS, *table_rows(analyse(told))):
+        assert " ".join(row) in lines
+
+
+@pytest.mark.parametrize("width", [120, 130])
+def test_labels_break_between_words_only(run, width):
+    words = terminal(long_names(run), width).split()
+    assert "hard-disk-drive-7200rpm-t1" in words
+    assert not any(word.startswith("hard-") and len(word) < len("hard-disk-drive-7200rpm-t1") for word in words)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        ((2.0301, 0.0112, 0), "2.03/0.011/0.000"),
+        ((1234.5, 12.3456, 0.34), "1,234.50/12.346/0.340"),
+        ((2.0301, math.nan, math.nan), "2.03/-/-"),
+        ((math.nan, math.nan, math.nan), "unknown"),
+    ],
+)
+def test_client_seconds_look_as_time_prints_them(seconds, shown):
+    assert client_text(*seconds) == shown
+
+
+def test_a_treatment_without_a_trial_has_one_unknown_per_cell():
+    (row,) = table_rows(analyse(empty_run()))
+    assert row[5] == "unknown"
 
 
 def test_verdicts_come_first(run):

@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.report import html
-from dbdyno.report.timeseries import bucketed, drawn_panels, payload
+from dbdyno.report.timeseries import at_middles, bucketed, drawn_panels, payload
 from dbdyno.store.records import Treatment
 
 
@@ -29,6 +29,35 @@ def test_short_holes_are_bridged_and_long_ones_stay():
 def test_samples_out_of_order_or_after_the_end():
     mean, _, _ = bucketed(np.array([5.0, 0.5]), np.array([2.0, 1.0]), 1.0, 2)
     assert mean.tolist() == [1, 2]
+
+
+def test_a_sample_stands_at_the_middle_of_its_interval():
+    middles, values = at_middles(np.array([0.2, 0.1, 0.4]), np.array([2.0, 1.0, 3.0]))
+    np.testing.assert_allclose(middles, [0.05, 0.15, 0.3])
+    assert values.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("end", "left"), [(0.30024, 3), (0.349, 3), (0.351, 4)])
+def test_a_short_remainder_is_left_out(end, left):
+    middles, values = at_middles(np.array([0.1, 0.2, 0.3, end]), np.ones(4))
+    assert len(middles) == len(values) == left
+
+
+def test_a_line_starts_in_the_first_bucket_and_does_not_drop_at_the_end(run):
+    ends = np.append(0.1 * np.arange(1, 21), 2.00024)
+    rate = np.append(np.full(20, 400.0), 10.0)
+    series = {trial.id: {"load": {"t_s": ends, "queries_per_second": rate}} for trial in run.trials}
+    (panel,) = drawn_panels(run, analyse(run), series)
+    assert panel.lines[0].median.tolist() == [400.0] * 20
+    assert panel.width_s == pytest.approx(0.1)
+
+
+def test_a_single_sample_is_drawn_where_it_was_taken(run):
+    series = {
+        trial.id: {"load": {"t_s": np.array([2.0]), "queries_per_second": np.array([400.0])}} for trial in run.trials
+    }
+    (panel,) = drawn_panels(run, analyse(run), series)
+    assert (panel.width_s, panel.lines[0].median.tolist()) == (2, [400])
 
 
 def test_a_spike_in_one_trial_survives(run, series_of):

@@ -54,7 +54,8 @@
       scales: { x: { time: false, range: function (u, low, high) { return [low <= panel.width_s ? 0 : low, high]; } }, y: { range: function (u, low, high) { return [0, high > 0 ? 1.05 * high : 1]; } } },
       axes: [axis(30), axis(54)],
       cursor: { sync: { key: "time" }, points: { size: 6 }, drag: { x: true, y: false } },
-      legend: { live: true }
+      legend: { live: true },
+      hooks: { setCursor: [function (u) { u.root.classList.toggle("pointed", u.cursor.left >= 0); }] }
     }, columns, holder);
     plots.push({ plot: plot, panel: panel, holder: holder });
   }
