@@ -3,13 +3,12 @@
 An emulated disk keeps it in memory, as a snapshot of its blocks; elsewhere it is a folder that is copied.
 """
 
-import hashlib
-import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Self
 
 from dbdyno.layers import device_layer, layers
+from dbdyno.plan.identity import image_key
 from dbdyno.servers.installation import find_server
 from dbdyno.stack.data import Image, Tree
 from dbdyno.stack.device import PREPARED
@@ -40,7 +39,7 @@ class Images:
 
     def of(self, spec: TrialSpec) -> Image:
         """The image of a treatment, prepared at first need. Raises ``TrialError`` or ``HostError``."""
-        key = image_key(spec)
+        key = image_key(spec, find_server(spec.stack.server).identity)
         made = self._made.get(key)
         if made and made.disk and made.disk.process.poll() is not None:
             self._say("an emulated disk has ended by itself; its data is prepared anew")
@@ -71,18 +70,3 @@ class Images:
                 image.disk.ask("snapshot", name=PREPARED)
             self._closing.push(undoing.pop_all())
         return image
-
-
-def image_key(spec: TrialSpec) -> str:
-    """Names the prepared data: everything that its bytes depend on. The drive's model is not among it."""
-    stack = spec.stack
-    what = {
-        "place": stack.size if is_emulated(stack.device) else "tree",
-        "filesystem": [stack.filesystem, spec.filesystem.mkfs, spec.filesystem.mount]
-        if is_emulated(stack.device)
-        else None,
-        "server": [str(find_server(stack.server).daemon), find_server(stack.server).version],
-        "settings": dict(spec.server.settings),
-        "data": Slap(spec.workload, stack.engine).data_spec(),
-    }
-    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()

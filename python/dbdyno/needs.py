@@ -1,27 +1,33 @@
 """What a plan needs of the host, and which of it is not there."""
 
+from functools import cache
 from pathlib import Path
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.plan.plan import Plan
+from dbdyno.servers import mariadb
+from dbdyno.servers.installation import find_server
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.erase_guard import check_erasable
 from dbdyno.study.rules import HERE, is_emulated
-from dbdyno.study.schema import TrialSpec
+from dbdyno.study.schema import Setting, TrialSpec
 
 
 def unmet_needs(plan: Plan, erase: frozenset[str] = frozenset()) -> list[Capability]:
     """What stands in the way of running a plan here, each with its remedy; empty if nothing does."""
     found: dict[str, Capability] = {}
     for spec in plan.specs.values():
-        found |= {one.name: one for one in _needs(spec, erase)}
+        for one in _needs(spec, erase):
+            found[one.name] = one if one.name not in found or not one.ok else found[one.name]
     return [one for one in found.values() if not one.ok]
 
 
 def _needs(spec: TrialSpec, erase: frozenset[str]) -> list[Capability]:
     stack = spec.stack
     needs = [capabilities.own_programs(), capabilities.server(stack.server)]
+    if needs[-1].ok:
+        needs.append(_settings(spec))
     if stack.device != HERE:
         needs.append(capabilities.root())
         if stack.filesystem:
@@ -35,6 +41,17 @@ def _needs(spec: TrialSpec, erase: frozenset[str]) -> list[Capability]:
     if stack.memory:
         needs.append(capabilities.memory_cgroup())
     return needs
+
+
+def _settings(spec: TrialSpec) -> Capability:
+    said = _refused(spec.stack.server, tuple(spec.server.settings.items()))
+    name = f"server settings of {spec.stack.server}"
+    return Capability(name, ok=not said, detail="; ".join(said), remedy="mend [server.settings]")
+
+
+@cache
+def _refused(server: str, settings: tuple[tuple[str, Setting], ...]) -> list[str]:
+    return mariadb.refused_settings(find_server(server), dict(settings)) if settings else []
 
 
 def _scheduler(name: str) -> Capability:

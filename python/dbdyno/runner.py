@@ -9,7 +9,7 @@ from dbdyno.errors import HostError, TrialError, UserError
 from dbdyno.images import Images
 from dbdyno.interrupt import Interrupted, interruptible, shielded
 from dbdyno.plan.plan import Plan, Slot
-from dbdyno.stack.journal import Journal
+from dbdyno.stack.journal import Journal, leftovers
 from dbdyno.store import run_folder
 from dbdyno.store.run_folder import RunFolder
 from dbdyno.trial import run_trial
@@ -66,6 +66,12 @@ class _State:
         self.dropped.add(treatment)
         self.void.discard(self._last)
 
+    def unfinished(self, plan: Plan) -> int | None:
+        """The block that has been begun but not finished, if any."""
+        last = max((block for block, _, _ in self.finished), default=None)
+        begun = {treatment for block, _, treatment in self.finished if block == last}
+        return last if set(plan.specs) - self.dropped - begun else None
+
     def done(self) -> int:
         """Trials finished so far, repetitions of a block not counted."""
         return len({(block, treatment) for block, _, treatment in self.finished})
@@ -86,7 +92,10 @@ def open_run(plan: Plan, into: Path, *, resume: bool, versions: dict[str, str], 
         return run_folder.create(into, header, host)
     held = run_folder.run_header(into)
     if held["run"]["study_sha256"] != plan.study_sha256():
-        raise UserError(f"{into} holds a run of another study (or this one has been changed since); use a new folder")
+        raise UserError(
+            f"{into} holds a run of another study (or this one has been changed since); use a new folder, "
+            "or delete that one if it is not needed"
+        )
     if held["run"]["seed"] != plan.design.seed:
         raise UserError(f"{into} was begun with seed {held['run']['seed']}; go on without --seed, or use a new folder")
     if [held.get(part) for part in ("treatment", "comparison")] != [
@@ -112,6 +121,14 @@ def run_all(plan: Plan, folder: RunFolder, progress: Progress, erase: frozenset[
     state = _State.of(folder.path)
     resumed = any(True for _ in run_folder.events(folder.path))
     folder.note("resumed" if resumed else "planned", blocks=plan.design.blocks)
+    if resumed and state.unfinished(plan):
+        text = f"The run was interrupted and gone on with later, in the middle of block {state.unfinished(plan)}."
+        folder.note("note", text=text)
+    for other in leftovers():
+        if not other.orphaned() and other.what.startswith("run "):
+            text = f"Another dbdyno was running beside this one when it began (pid {other.owner.pid})."
+            folder.note("note", text=text)
+            progress.say(f"warning: {text}")
     journal = Journal(f"run {plan.study.path} into {folder.path}")
     how = "failed"
     try:

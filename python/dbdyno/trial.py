@@ -64,7 +64,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         started_at=started_at,
         metrics=metrics(load, series),
         observed={layer: dict(values) for layer, values in observed.items()},
-        load=load.result,
+        load={**load.result, "second_half_ratio": load.second_half_ratio()},
         probes={name: probe_cost(one, load) for name, one in series.items()},
         device=dict(figures),
         seconds=watch.laps,

@@ -106,12 +106,6 @@ def test_setting_that_the_server_changes(state, study_file, tmp_path):
     assert_one_message(done, "server.settings.innodb_io_capacity: asked for 50, the server took 100")
 
 
-def test_setting_that_the_server_does_not_know(state, study_file, tmp_path):
-    done = run_study(state, study_file, tmp_path / "run", settings="innodb_flush_weekly = 1", **ONE)
-    assert done.returncode == 1
-    assert_one_message(done, "the server does not know the setting innodb-flush-weekly")
-
-
 def test_engine_that_the_server_lacks(state, study_file, tmp_path):
     done = run_study(state, study_file, tmp_path / "run", engine='"nosuch"', **ONE)
     assert done.returncode == 1
@@ -215,3 +209,28 @@ def test_a_full_run_folder_is_one_message(state, study_file, tmp_path):
     )
     assert done.returncode == 1
     assert_one_message(done, "No space left on device")
+
+
+def test_settings_are_tried_on_the_server_before_anything_is_touched(state, study_file, tmp_path):
+    text = study_text(settings='innodb_buffer_pol_size = "64M"\ninnodb_flush_method = "O_DIRCT"')
+    planned = dbdyno("plan", study_file(text), state=state)
+    assert planned.returncode == 2
+    assert "unknown variable 'innodb-buffer-pol-size=64M'" in planned.stdout
+    assert "Error while setting value 'O_DIRCT' to 'innodb-flush-method'" in planned.stdout
+    done = dbdyno("run", study_file(text), "--into", tmp_path / "run", state=state)
+    assert done.returncode == 2
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_page_replaces_nothing_but_a_page(state, study_file, tmp_path):
+    run = tmp_path / "run"
+    assert run_study(state, study_file, run, **ONE).returncode == 0
+    kept = (run / "run.toml").read_bytes()
+    refused = dbdyno("report", run, "--html", run / "run.toml", state=state)
+    assert refused.returncode == 2
+    assert "is no HTML page" in refused.stderr
+    assert (run / "run.toml").read_bytes() == kept
+    for _ in range(2):
+        assert dbdyno("report", run, "--html", tmp_path / "page.html", state=state).returncode == 0
+    told = dbdyno("report", run, state=state).stdout
+    assert "What was measured: kind slap, load write, clients 4" in told.replace("\n", " ").replace("  ", " ")

@@ -345,7 +345,8 @@ def test_another_study_or_seed_is_not_gone_on_with(script, plan, into):
     with pytest.raises(UserError) as refused:
         perform(script, plan(("clients = 10", "clients = 11")), into, resume=True)
     assert str(refused.value) == (
-        f"{into} holds a run of another study (or this one has been changed since); use a new folder"
+        f"{into} holds a run of another study (or this one has been changed since); use a new folder, "
+        "or delete that one if it is not needed"
     )
     with pytest.raises(UserError) as refused:
         perform(script, plan(seed=2), into, resume=True)

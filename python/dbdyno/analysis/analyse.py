@@ -67,10 +67,34 @@ def _pairs(run: Run, blocks: UsableBlocks) -> list[Paired]:
     return pairs
 
 
+_ENDED = {
+    "running": "The run is not finished: it is still going on, or it was killed (then: dbdyno restore, and go on with "
+    "--resume).",
+    "interrupted": "The run was interrupted; go on with --resume.",
+    "failed": "The run was stopped by a failure.",
+}
+SETTLED_WITHIN = 0.10  # of the first half's rate; a second half beyond that is another regime
+
+
+def _unsettled_notes(run: Run) -> list[str]:
+    """Treatments whose second half ran at another rate than the first: their warm-up was too short."""
+    notes = []
+    for treatment in run.design.treatments:
+        ratios = [t.load.get("second_half_ratio") for t in run.trials if t.treatment == treatment.id]
+        known = sorted(ratio for ratio in ratios if ratio)
+        ratio = known[len(known) // 2] if known else 1.0
+        if abs(ratio - 1) > SETTLED_WITHIN:
+            notes.append(
+                f"{treatment.label} had not settled: in the second half of a run it did {ratio:.2f} times as many "
+                "queries per second as in the first (median trial). A longer warmup or a longer run would tell more."
+            )
+    return notes
+
+
 def _notes(run: Run, blocks: UsableBlocks, primary: Metric) -> list[str]:
     notes = []
     if run.ended != "done":
-        notes.append(f"The run has not ended as planned: {run.ended}.")
+        notes.append(_ENDED.get(run.ended, f"The run ended otherwise than planned: {run.ended}."))
     if len(blocks.trials) < run.design.blocks:
         notes.append(f"{len(blocks.trials)} of {count(run.design.blocks, 'planned block')} can be used.")
     if blocks.void:
@@ -84,7 +108,8 @@ def _notes(run: Run, blocks: UsableBlocks, primary: Metric) -> list[str]:
     )
     if lacking:
         notes.append(f"Without a usable {primary.name}: {', '.join(lacking)}.")
-    return notes + _drift_notes(run, blocks, primary)
+    measured = [f"What was measured: {run.setup}."] if run.setup else []
+    return [*measured, *notes, *_unsettled_notes(run), *_drift_notes(run, blocks, primary)]
 
 
 def _drift_notes(run: Run, blocks: UsableBlocks, primary: Metric) -> list[str]:

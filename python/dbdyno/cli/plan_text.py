@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dbdyno.images import image_key
+from dbdyno.plan.identity import image_key
 from dbdyno.plan.plan import Plan, erased_devices
 from dbdyno.stack.capabilities import Capability
 from dbdyno.study.rules import is_emulated
@@ -21,7 +21,7 @@ def plan_as_text(plan: Plan, lacking: list[Capability]) -> str:
     for treatment in design.treatments:
         mark = "   (baseline)" if treatment.id == design.baseline else ""
         lines.append(f"  {treatment.id}  {treatment.label}{mark}")
-    lines += ["", f"comparisons ({len(design.comparisons)}), on {design.metric}, margin {design.margin:.3g}:"]
+    lines += ["", f"comparisons ({len(design.comparisons)}), on {design.metric}, margin {design.margin * 100:.3g} %:"]
     lines += [f"  {c.level} against {c.baseline}" for c in design.comparisons]
     lines += ["", f"blocks ({design.blocks}), order from seed {design.seed}:"]
     for block in range(1, min(design.blocks, BLOCKS_SHOWN) + 1):
@@ -63,7 +63,9 @@ def touched(plan: Plan) -> list[str]:
     """What will be created, changed or erased on the host, a line each."""
     specs = list(plan.specs.values())
     erased = erased_devices(plan)
-    disks = {image_key(spec): spec.stack.size or 0 for spec in specs if is_emulated(spec.stack.device)}
+    disks = {
+        image_key(spec, spec.stack.server): spec.stack.size or 0 for spec in specs if is_emulated(spec.stack.device)
+    }
     lines = [f"ERASED: {device}, all that is on it" for device in erased]
     lines += [f"changed: queue settings of {device}, put back after each trial" for device in erased]
     if disks:

@@ -44,9 +44,22 @@ def show(folder: Path, format_: Format = Format.TEXT, html: Path | None = None) 
     if html is not None:
         from dbdyno.report import html as page
 
+        _refuse_to_overwrite(html)
         series = read_series(folder, [trial.id for trial in run.trials])
         try:
             html.write_text(page.render(run, analysis, series), encoding="utf-8")
         except OSError as error:
             raise UserError(f"{html}: {error.strerror}") from None
         typer.echo(f"HTML report: {html}", err=format_ is not Format.TEXT)
+
+
+def _refuse_to_overwrite(path: Path) -> None:
+    """Raises ``UserError`` where the page would replace something that is no page."""
+    try:
+        with path.open("rb") as file:
+            if not file.read(64).lstrip().lower().startswith((b"<!doctype html", b"<html")):
+                raise UserError(f"{path} exists and is no HTML page; name another file")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None

@@ -27,6 +27,7 @@ def run(
     from dbdyno.plan.plan import make_plan
     from dbdyno.provenance import host_facts, versions
     from dbdyno.runner import open_run, run_all
+    from dbdyno.stack.capabilities import nothing_left_over
     from dbdyno.study.load import load_study
 
     loaded = load_study(study)
@@ -35,7 +36,10 @@ def run(
     lacking = unmet_needs(plan, frozenset(erase))
     if lacking:
         raise UserError("\n".join(f"{one.name}: {one.detail}; {one.remedy}" for one in lacking))
+    leftover = nothing_left_over()
     with TerminalProgress(plan.seconds_per_trial()) as progress:
+        if not leftover.ok:
+            progress.say(f"warning: {leftover.detail} and left things on this host; {leftover.remedy} puts it back")
         for warning in plan.warnings():
             progress.say(f"warning: {warning}")
         folder = open_run(plan, into, resume=resume, versions=versions(plan), host=host_facts())

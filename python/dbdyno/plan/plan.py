@@ -16,7 +16,7 @@ from dbdyno.study.schema import TrialSpec
 DEFAULT_BLOCKS = 10
 # What raising, restoring and lowering a stack takes on a small machine, and what a load bounded by queries may take:
 # a guess until the first block has been measured.
-OVERHEAD_SECONDS, GUESSED_LOAD_SECONDS = 4.0, 5.0
+OVERHEAD_SECONDS, GUESSED_LOAD_SECONDS = 1.5, 4.0
 
 
 @dataclass(frozen=True)

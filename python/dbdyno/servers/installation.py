@@ -25,6 +25,11 @@ class Installation:
     installer: Path
     version: str  # 10.11.19-MariaDB
 
+    @property
+    def identity(self) -> str:
+        """Names this build: data prepared by another is not its own."""
+        return f"{self.daemon} {self.version}"
+
 
 @cache
 def find_server(name: str) -> Installation:

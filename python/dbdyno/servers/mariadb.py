@@ -16,6 +16,9 @@ from dbdyno.servers.installation import Installation
 from dbdyno.servers.user import own_folder, read_log, unprivileged
 from dbdyno.study.schema import Setting
 
+_SETTING_REFUSED = re.compile(
+    r"(unknown (?:variable|option) '[^']*'|ambiguous option '[^']*'.*|Error while setting value .*)"
+)
 START_SECONDS, STOP_SECONDS, INSTALL_SECONDS = 120.0, 60.0, 180.0
 
 # What the log says, and what it means to somebody who reads one line.
@@ -79,6 +82,26 @@ def options(
 def _option(name: str, value: Setting) -> str:
     shown = ("ON" if value else "OFF") if isinstance(value, bool) else str(value)
     return f"--{name.replace('_', '-')}={shown}"
+
+
+def refused_settings(installation: Installation, settings: Mapping[str, Setting]) -> list[str]:
+    """What the server says against its settings, without starting it: it reads them all before it prints its help."""
+    argv = [str(installation.daemon), "--no-defaults", *(_option(name, value) for name, value in settings.items())]
+    try:
+        done = subprocess.run(
+            unprivileged([*argv, f"--basedir={installation.basedir}", "--datadir=/nonexistent", "--verbose", "--help"]),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=20,
+            check=False,
+            cwd="/",
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"},
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []  # whatever is wrong, it is not the settings
+    lines = done.stderr.decode(errors="replace").splitlines()
+    found = [match[1] for line in lines if (match := _SETTING_REFUSED.search(line))]
+    return ["".join(char if char.isprintable() else "?" for char in line)[:200] for line in dict.fromkeys(found)]
 
 
 def connect(socket: Path, timeout_seconds: float = 10) -> "pymysql.Connection[pymysql.cursors.Cursor]":

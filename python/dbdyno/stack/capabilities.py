@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dbdyno.errors import DbdynoError
 from dbdyno.servers.installation import find_server
+from dbdyno.stack.journal import leftovers
 from dbdyno.stack.memory import memory_hierarchy
 from dbdyno.stack.tools import PACKAGES, own_binary, tool_path
 
@@ -29,7 +30,7 @@ class Capability:
 def look_around() -> list[Capability]:
     """Everything that dbdyno may ask of a host. Changes nothing."""
     found = [root(), fuse(), loop(), *(filesystem(kind) for kind in FILESYSTEMS)]
-    found += [schedulers(), memory_cgroup(), server("mariadb"), own_programs(), tracefs()]
+    found += [schedulers(), memory_cgroup(), server("mariadb"), own_programs(), nothing_left_over(), tracefs()]
     return found + [_tool(name, package) for name, package in OTHER_TOOLS.items()]
 
 
@@ -143,3 +144,10 @@ def _tool(name: str, package: str) -> Capability:
     path = tool_path(name)
     remedy = "" if path else f"apt-get install {package}"
     return Capability(name, ok=path is not None, detail=path or "not installed", remedy=remedy, needed=False)
+
+
+def nothing_left_over() -> Capability:
+    """Whether a killed dbdyno has left something on this host."""
+    orphans = [one for one in leftovers() if one.orphaned()]
+    detail = "; ".join(f"{one.what} (pid {one.owner.pid}) was killed" for one in orphans) or "yes"
+    return Capability("nothing left over", ok=not orphans, detail=detail, remedy="dbdyno restore", needed=False)

@@ -88,6 +88,7 @@ class Run:
     versions: dict[str, str]
     ended: str  # "done", "interrupted", "failed", "running"
     notes: list[str]  # deviations in plain words, e.g. why a block was repeated
+    setup: str = ""  # what all treatments have in common: "kind slap, load write, clients 10, ..."
 
 
 # Metrics that a trial may carry, and whether more is better. Names end in their unit.

@@ -111,7 +111,7 @@ def run_header(path: Path) -> dict[str, Any]:
     """``run.toml`` as it is. Raises ``UserError`` where this is no run folder of this format."""
     try:
         header = tomllib.loads((path / "run.toml").read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise UserError(f"{path} is not a run folder: it holds no run.toml") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{path / 'run.toml'}: can't be read: {error}") from None
@@ -185,8 +185,19 @@ def read_run(path: Path) -> Run:
     except (KeyError, TypeError, ValueError, OSError) as error:
         raise UserError(f"{path}: the run folder is damaged: {error!r}") from None
     run = header["run"]
+    setup = _setup(header["study"], {name for item in header["treatment"] for name in item["levels"]})
     versions = {name: str(version) for name, version in header.get("versions", {}).items()}
-    return Run(run["title"], run["question"], design, trials, failures, host, versions, ended, notes)
+    return Run(run["title"], run["question"], design, trials, failures, host, versions, ended, notes, setup)
+
+
+def _setup(study: Mapping[str, Any], factors: set[str]) -> str:
+    """What all treatments have in common, in the study's own words."""
+    parts = []
+    for section in ("workload", "stack", "queue", "filesystem"):
+        fields = {name: value for name, value in study.get(section, {}).items() if not isinstance(value, list)}
+        parts += [f"{name} {value}" for name, value in fields.items() if name not in factors]
+    settings = study.get("server", {}).get("settings", {})
+    return ", ".join(parts + [f"{name} {value}" for name, value in settings.items() if not isinstance(value, list)])
 
 
 def read_series(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, dict[str, NDArray[np.float64]]]]":

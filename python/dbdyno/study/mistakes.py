@@ -15,6 +15,16 @@ from dbdyno.study.units import duration_seconds, format_bytes, fraction, size_by
 _PLAIN_TYPES = {"bool", "int", "float", "str"}  # as pydantic names them in the location of a union's error
 
 
+# Where a field belongs that people look for elsewhere.
+FIELDS_OF = {
+    **dict.fromkeys(("nr_requests", "read_ahead_kb", "rotational", "wbt_lat_usec"), "queue"),
+    **dict.fromkeys(("scheduler", "device", "filesystem", "engine", "memory", "server", "size"), "stack"),
+    **dict.fromkeys(("clients", "queries", "duration", "warmup", "load"), "workload"),
+    **dict.fromkeys(("blocks", "margin", "seed", "baseline", "metric"), "design"),
+    **dict.fromkeys(("mkfs", "mount"), "filesystem"),
+}
+
+
 @dataclass(frozen=True)
 class Mistake:
     """What is wrong with the field at ``path``; a number at its end is a level of a factor."""
@@ -81,7 +91,9 @@ def _words(item: ErrorDetails, model: type[BaseModel], path: tuple[str | int, ..
         return "is missing"
     if kind == "extra_forbidden":
         known = list(_model_at(model, path[:-1]).model_fields)
-        return f"is unknown here; known are {', '.join(known)}{did_you_mean(str(path[-1]), known)}"
+        elsewhere = FIELDS_OF.get(str(path[-1]), "")
+        hint = f". It belongs in [{elsewhere}]" if elsewhere else did_you_mean(str(path[-1]), known)
+        return f"is unknown here; known are {', '.join(known)}{hint}"
     if kind == "literal_error":
         allowed = [str(value) for value in get_args(_annotation(model, path))] or [context["expected"]]
         return f"is {shown(given)}; allowed are {', '.join(allowed)}{did_you_mean(str(given), allowed)}"

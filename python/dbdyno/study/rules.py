@@ -107,7 +107,10 @@ def _queue(spec: TrialSpec) -> Iterator[Mistake]:
 def _workload(spec: TrialSpec) -> Iterator[Mistake]:
     load = spec.workload
     if (load.queries is None) == (load.duration is None):
-        yield Mistake(("workload", "queries"), "or workload.duration must be given, and not both")
+        if load.queries is None:
+            yield Mistake(("workload",), "says neither queries nor duration; give one of them")
+        else:
+            yield Mistake(("workload", "queries"), "and duration are both given; give one of them")
     if load.queries is not None and load.queries < load.clients:
         text = f"is {load.queries}, fewer than one for each of {load.clients} clients"
         yield Mistake(("workload", "queries"), text)

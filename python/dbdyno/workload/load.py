@@ -9,6 +9,8 @@ from typing import Any
 
 from dbdyno.errors import TrialError
 
+HALVES_INTERVALS_MIN = 6  # fewer say nothing of two halves
+
 
 @dataclass(frozen=True)
 class Load:
@@ -22,6 +24,18 @@ class Load:
         """Start and end of measuring on the monotonic clock."""
         clock = self.result["clock"]
         return int(clock["measure_start_ns"]), int(clock["measure_end_ns"])
+
+    def second_half_ratio(self) -> float | None:
+        """Queries per second of the second half of the run over those of the first; unknown for very short runs."""
+        start, end = self.window_ns
+        middle = (start + end) / 2
+        times, queries = self.series.get("t_ns", []), self.series.get("queries", [])
+        if len(times) < HALVES_INTERVALS_MIN:
+            return None
+        first = [(t, count) for t, count in zip(times, queries, strict=True) if t <= middle]
+        done, until = sum(count for _, count in first), first[-1][0]
+        before, after = done / (until - start), (sum(queries) - done) / (end - until)
+        return after / before if before > 0 else None
 
     def metrics(self) -> dict[str, float]:
         """The scalars of ``store.records.METRICS`` that the client can tell."""

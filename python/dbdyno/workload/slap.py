@@ -5,7 +5,6 @@ import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pymysql
 
@@ -29,11 +28,6 @@ class Slap:
 
     section: SlapSection
     engine: str
-
-    def data_spec(self) -> dict[str, Any]:
-        """What the prepared data depends on."""
-        fields = {"int_cols", "char_cols", "autoincrement", "guid_primary", "secondary_indexes", "initial_rows"}
-        return {"kind": "slap", "engine": self.engine, **self.section.model_dump(include=fields)}
 
     def prepare(self, endpoint: Endpoint) -> None:
         """Create schema, table and first rows, and see that the engine is the one asked for. Raises ``TrialError``."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dbdyno.plan.plan import Slot, erased_devices
+from dbdyno.plan.plan import OVERHEAD_SECONDS, Slot, erased_devices
 
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TWO_BY_TWO = ('scheduler = "mq-deadline"', 'scheduler = ["mq-deadline", "none"]')
@@ -211,7 +211,7 @@ def test_nothing_to_compare_is_foretold(factors):
 
 def test_the_time_is_exact_where_the_load_is_bounded_by_time(plan):
     bounded = plan(("queries = 1000", 'duration = ["10s", "30s"]\nwarmup = "1s"'))
-    assert bounded.seconds_per_trial() == pytest.approx(1 + (10 + 30) / 2 + 4)
+    assert bounded.seconds_per_trial() == pytest.approx(1 + (10 + 30) / 2 + OVERHEAD_SECONDS)
 
 
 SAME = {

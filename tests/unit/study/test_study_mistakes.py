@@ -160,11 +160,11 @@ MISTAKES = {
     ),
     "queries and a duration": (
         [("clients = 10", 'duration = "5s"')],
-        [":18: workload.queries: or workload.duration must be given, and not both"],
+        [":18: workload.queries: and duration are both given; give one of them"],
     ),
     "neither queries nor a duration": (
         [("queries = 1000\n", "")],
-        [":15: workload.queries: or workload.duration must be given, and not both"],
+        [":15: workload: says neither queries nor duration; give one of them"],
     ),
     "fewer queries than clients": (
         [("clients = 10", "clients = [10, 1001]")],
