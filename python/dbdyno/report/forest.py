@@ -16,7 +16,10 @@ WIDTH, ROW_HEIGHT = 560, 46
 CHARACTER = 7.4  # pixels of a wide font: Vega measures with another one than the reader has
 CLOSE_UP_FROM = 8  # margins: where the chart is wider than this to either side, a second one shows the middle
 CLOSE_UP = 4
-_PERCENT_TICKS = (0.1, 0.2, 0.5, 1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 700, 1000, 2000, 5000)
+_PERCENT_TICKS = (
+    *(0.1, 0.2, 0.5, 1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 700, 1000, 2000, 5000),
+    *(10_000, 20_000, 50_000, 100_000),
+)
 _TICKS = 11
 _TICK_LABEL = (
     "abs(datum.value) < 1e-9 ? '0 %' : replace(format(100 * (exp(datum.value) - 1), '+,.3~r'), '\u2212', '-') + ' %'"
