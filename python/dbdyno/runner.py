@@ -140,8 +140,8 @@ def run_all(plan: Plan, folder: RunFolder, progress: Progress, erase: frozenset[
     except TrialError as error:
         raise HostError(str(error)) from None
     finally:
-        folder.note("ended", how=how)
         journal.close()
+        folder.note("ended", how=how)
     return Outcome(how, sum(state.failed.values()))
 
 
