@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from dbdyno._native import device_models
 from dbdyno.servers.installation import find_server
 from dbdyno.stack.data import Image, Keep
 from dbdyno.stack.device import Emulated, Here, Real
+from dbdyno.stack.emulated_disk import is_rotational
 from dbdyno.stack.filesystem import Filesystem
 from dbdyno.stack.layer import Layer
 from dbdyno.stack.memory import Memory
@@ -25,11 +25,6 @@ def device_layer(spec: TrialSpec, image: Image, *, seed: int, erase: frozenset[s
     if image.disk is None:
         return Real(Path(name), spec.stack.serial, erase)
     return Emulated(image.disk, name, rotational=is_rotational(name), seed=seed, restore=not blank)
-
-
-def is_rotational(model: str) -> bool:
-    """What the kernel should believe of an emulated drive. Raises ``UserError`` for a drive file that can't be read."""
-    return any(drive["rotational"] for drive in device_models(model))
 
 
 def layers(spec: TrialSpec, image: Image, device: Device, *, log: Path, install: bool) -> list[Layer]:

@@ -68,9 +68,11 @@ class _State:
 
     def unfinished(self, plan: Plan) -> int | None:
         """The block that has been begun but not finished, if any."""
-        last = max((block for block, _, _ in self.finished), default=None)
-        begun = {treatment for block, _, treatment in self.finished if block == last}
-        return last if set(plan.specs) - self.dropped - begun else None
+        if not self.finished:
+            return None
+        last = max((block, attempt) for block, attempt, _ in self.finished)
+        begun = {treatment for block, attempt, treatment in self.finished if (block, attempt) == last}
+        return last[0] if set(plan.specs) - self.dropped - begun and last not in self.void else None
 
     def done(self) -> int:
         """Trials finished so far, repetitions of a block not counted."""
@@ -121,9 +123,8 @@ def run_all(plan: Plan, folder: RunFolder, progress: Progress, erase: frozenset[
     state = _State.of(folder.path)
     resumed = any(True for _ in run_folder.events(folder.path))
     folder.note("resumed" if resumed else "planned", blocks=plan.design.blocks)
-    if resumed and state.unfinished(plan):
-        text = f"The run was interrupted and gone on with later, in the middle of block {state.unfinished(plan)}."
-        folder.note("note", text=text)
+    if resumed and (block := state.unfinished(plan)):
+        folder.note("note", text=f"The run was interrupted and gone on with later, in the middle of block {block}.")
     for other in leftovers():
         if not other.orphaned() and other.what.startswith("run "):
             text = f"Another dbdyno was running beside this one when it began (pid {other.owner.pid})."

@@ -3,10 +3,9 @@
 import os
 from pathlib import Path
 
-from dbdyno._native import device_models
 from dbdyno.errors import HostError, UserError
 from dbdyno.stack.capabilities import fuse, loop, own_programs, root
-from dbdyno.stack.emulated_disk import EmulatedDisk, attached_device, disk_undos, start_disk
+from dbdyno.stack.emulated_disk import EmulatedDisk, attached_device, disk_undos, is_rotational, start_disk
 from dbdyno.stack.journal import Journal, Leftover, Process, leftovers, replay
 from dbdyno.stack.queue import WBT_LATENCY_US, write_knob
 from dbdyno.stack.undo import DetachLoops, loops_over
@@ -16,7 +15,7 @@ from dbdyno.state import new_token, scratch_path
 def attach_disk(model: str, size: int, seed: int) -> tuple[Path, list[str]]:
     """Start a disk and attach it; returns its loop device and what could not be had. ``size`` in bytes."""
     try:
-        drives = device_models(model)
+        rotational = is_rotational(model)
     except ValueError as error:
         raise UserError(str(error)) from None
     if size < 1024**2 or size % 4096:
@@ -27,17 +26,15 @@ def attach_disk(model: str, size: int, seed: int) -> tuple[Path, list[str]]:
     token = new_token()
     scratch = scratch_path(token)
     journal = Journal(f"disk attach {model}")
-    numbers = [journal.announce(undo) for undo in disk_undos(token, scratch)]
+    for undo in disk_undos(token, scratch):
+        journal.announce(undo)
     try:
         disk = start_disk(token, scratch, model=model, size=size, seed=seed, mode="model")
-        rotational = any(drive["rotational"] for drive in drives)
         device = attached_device(disk, rotational=rotational)
         write_knob(Path("/sys/block") / device.name / "queue/wbt_lat_usec", str(WBT_LATENCY_US[rotational]))
         owner = _process_of(disk, model)
     except BaseException:
-        for number in reversed(numbers):
-            journal.settle(number)
-        journal.close()
+        journal.close()  # which undoes what is still open
         raise
     journal.hand_over(owner)
     return device, list(disk.observed.get("notes", []))

@@ -64,19 +64,23 @@ class Emulated:
             figures["cpu_seconds"] -= before["cpu_seconds"]  # which no reset resets
 
 
+class _AlwaysItself:
+    """A device that no model stands in for."""
+
+    @contextmanager
+    def measuring(self, _: Journal) -> Iterator[dict[str, Any]]:
+        """Nothing is switched on, and it tells no figures of its own."""
+        yield {}
+
+
 @dataclass(frozen=True)
-class Real:
+class Real(_AlwaysItself):
     """A real block device; every trial makes its filesystem anew, so all it holds is erased."""
 
     path: Path
     serial: str | None
     erase: frozenset[str]  # serials the command line allows to be erased although they hold something
     name: str = "device"
-
-    @contextmanager
-    def measuring(self, _: Journal) -> Iterator[dict[str, Any]]:
-        """A real device is always itself, and tells no figures of its own."""
-        yield {}
 
     @contextmanager
     def raised(self, below: Stand) -> Iterator[Stand]:
@@ -100,15 +104,10 @@ class Real:
 
 
 @dataclass(frozen=True)
-class Here:
+class Here(_AlwaysItself):
     """A folder on what the host has; needs no root."""
 
     name: str = "device"
-
-    @contextmanager
-    def measuring(self, _: Journal) -> Iterator[dict[str, Any]]:
-        """What the host has is always itself."""
-        yield {}
 
     @contextmanager
     def raised(self, below: Stand) -> Iterator[Stand]:

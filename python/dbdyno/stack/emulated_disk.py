@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 
+from dbdyno._native import device_models
 from dbdyno.errors import HostError, TrialError
 from dbdyno.interrupt import shielded
 from dbdyno.stack.journal import Journal
@@ -54,6 +55,11 @@ class EmulatedDisk:
         if not answer.get("ok"):
             raise TrialError(f"emulated disk (pid {self.pid}), {op}: {answer.get('error', 'closed the connection')}")
         return answer
+
+
+def is_rotational(model: str) -> bool:
+    """What the kernel should believe of an emulated drive. Raises ``ValueError`` where there is no such drive."""
+    return any(drive["rotational"] for drive in device_models(model))
 
 
 def disk_undos(token: str, scratch: Path) -> list[Undo]:
