@@ -94,9 +94,9 @@ def _passed_on(spec: TrialSpec) -> Iterator[Mistake]:
 
 def _queue(spec: TrialSpec) -> Iterator[Mistake]:
     wanted, scheduler = spec.queue.nr_requests, spec.stack.scheduler
-    if wanted is None or not is_emulated(spec.stack.device):
-        return
-    if scheduler in {None, "none"} and wanted > NR_REQUESTS_NONE_MAX:
+    # How deep a real device's own queue is, only the host can tell.
+    unscheduled = is_emulated(spec.stack.device) and scheduler in {None, "none"}
+    if unscheduled and wanted is not None and wanted > NR_REQUESTS_NONE_MAX:
         text = f"is {wanted}; without a scheduler the kernel allows at most the device's own depth, "
         text += f"{NR_REQUESTS_NONE_MAX} for an emulated disk. Give stack.scheduler, or a smaller number"
         yield Mistake(("queue", "nr_requests"), text)

@@ -137,10 +137,6 @@ MISTAKES = {
             )
         ],
     ),
-    "bfq with a writeback limit": (
-        [('"mq-deadline"', '"bfq"'), ("nr_requests = 64", "nr_requests = 64\nwbt_lat_usec = 75000")],
-        [":13: queue.wbt_lat_usec: can't be set under bfq, which throttles writeback itself"],
-    ),
     "key load without a key": (
         [("clients = 10", 'load = "key"')],
         [
@@ -157,6 +153,10 @@ MISTAKES = {
     "no column": (
         [("clients = 10", "int_cols = 0\nchar_cols = 0")],
         [":17: workload.int_cols: and char_cols are both 0; a table needs a column"],
+    ),
+    "writeback throttling under bfq": (
+        [('scheduler = "mq-deadline"', 'scheduler = "bfq"'), ("nr_requests = 64", "wbt_lat_usec = 75000")],
+        [":12: queue.wbt_lat_usec: can't be set under bfq, which throttles writeback itself"],
     ),
     "queries and a duration": (
         [("clients = 10", 'duration = "5s"')],
