@@ -50,6 +50,7 @@ class Journal:
         self.path = folder / f"{owner.pid}-{new_token()}.jsonl"
         self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         self._open: dict[int, Undo] = {}
+        self._stuck: set[int] = set()  # tried in vain; they stay, for ``dbdyno restore``
         self._next = 1
         self._append({"owner": asdict(owner), "what": what})
         _sync_folder(folder)
@@ -66,11 +67,25 @@ class Journal:
         return number
 
     def settle(self, number: int) -> None:
-        """Undo an announced change now. Raises ``HostError`` where that fails; the entry then stays."""
+        """Undo an announced change now. Raises ``HostError`` where that fails; the entry then stays.
+
+        What was announced later stands on it, so it goes first, should a signal have kept it from its own undoing.
+        """
+        failures = []
         with shielded():
-            self._open[number].apply()
-            self._append({"done": number})
-            del self._open[number]
+            standing = number in self._open  # else it went with what was below it
+            above = [n for n in self._open if standing and (n == number or (n > number and n not in self._stuck))]
+            for later in sorted(above, reverse=True):
+                try:
+                    self._open[later].apply()
+                except HostError as error:
+                    self._stuck.add(later)
+                    failures.append(error)
+                    continue
+                self._append({"done": later})
+                del self._open[later]
+        if failures:
+            raise failures[0]
 
     @contextmanager
     def undoing(self, undo: Undo) -> Iterator[None]:

@@ -112,6 +112,15 @@ def test_what_is_undone_is_undone_before_it_is_crossed_out(undone):
     assert leftovers()[0].undos == []
 
 
+def test_what_stands_on_it_is_undone_first_though_its_own_undoing_was_lost(undone):
+    journal = Journal("test")
+    first = journal.announce(undone("a"))
+    journal.announce(undone("b"))
+    journal.settle(first)
+    assert str(undone) == "ba"
+    assert leftovers()[0].undos == []
+
+
 def test_undoing_lowers_in_reverse_whatever_happened(undone):
     journal = Journal("test")
 
@@ -144,13 +153,13 @@ def test_one_that_is_stuck_keeps_no_other_from_being_undone_and_its_journal_stay
 def test_replay_is_newest_first_and_leaves_out_what_was_undone(undone):
     journal = Journal("run study.toml")
     numbers = [journal.announce(undone(name)) for name in "abcd"]
-    journal.settle(numbers[1])
+    journal.settle(numbers[3])
     found = disown(journal)
     assert (found.orphaned(), found.what) == (True, "run study.toml")
     said = []
     assert replay(found, said.append)
-    assert str(undone) == "bdca"
-    assert said == ["undo d", "undo c", "undo a"]
+    assert str(undone) == "dcba"
+    assert said == ["undo c", "undo b", "undo a"]
     assert leftovers() == []
 
 
