@@ -42,26 +42,94 @@ pub struct Flag {
     pub used: Use,
     /// One line of help; empty: not shown.
     pub help: &'static str,
+    /// The flag that it is another name of; empty for none.
+    pub same_as: &'static str,
 }
 
-/// A flag as given, with its value.
-pub type Given = (&'static Flag, Option<String>);
+impl Flag {
+    const fn new(name: &'static str, takes: Takes, help: &'static str) -> Self {
+        Self { name, short: None, takes, used: Use::Honoured, help, same_as: "" }
+    }
 
-/// Parses `arguments` by `table`; notes on ignored flags are appended to `notes`.
+    /// A flag with a value.
+    pub const fn value(name: &'static str, help: &'static str) -> Self {
+        Self::new(name, Takes::Value, help)
+    }
+
+    /// A flag with a value only when joined to it.
+    pub const fn joined(name: &'static str, help: &'static str) -> Self {
+        Self::new(name, Takes::Joined, help)
+    }
+
+    /// A flag without a value.
+    pub const fn switch(name: &'static str, help: &'static str) -> Self {
+        Self::new(name, Takes::Nothing, help)
+    }
+
+    /// The same with a short name.
+    #[must_use]
+    pub const fn short(mut self, name: char) -> Self {
+        self.short = Some(name);
+        self
+    }
+
+    /// The same, as another name of the flag `name`.
+    #[must_use]
+    pub const fn same_as(mut self, name: &'static str) -> Self {
+        self.same_as = name;
+        self
+    }
+
+    /// A flag that changes nothing here.
+    pub const fn ignored(name: &'static str, takes: Takes, why: &'static str) -> Self {
+        Self { used: Use::Ignored(why), ..Self::new(name, takes, "") }
+    }
+
+    /// A flag that cannot be honoured.
+    pub const fn refused(name: &'static str, takes: Takes, why: &'static str) -> Self {
+        Self { used: Use::Refused(why), ..Self::new(name, takes, "") }
+    }
+
+    /// The name that its value goes by.
+    pub fn canonical(&self) -> &'static str {
+        if self.same_as.is_empty() { self.name } else { self.same_as }
+    }
+}
+
+/// The flags of a verb, in groups. The first flag of a name counts.
+pub type Table = &'static [&'static [Flag]];
+
+/// A command line taken apart.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// Flags in the order given, with their values.
+    pub flags: Vec<(&'static Flag, Option<String>)>,
+    /// What belongs to no flag.
+    pub words: Vec<String>,
+}
+
+/// Parses `arguments` by `table`, with at most `words_max` words that belong to no flag; notes on
+/// ignored flags are appended to `notes`.
 ///
 /// # Errors
 /// Unknown flags with the nearest known one, values missing, too many or not UTF-8, refused flags.
 pub fn parse(
-    table: &'static [Flag],
+    table: Table,
+    words_max: usize,
     arguments: impl IntoIterator<Item = OsString>,
     notes: &mut Vec<String>,
-) -> Result<Vec<Given>, Error> {
+) -> Result<Given, Error> {
     let mut parser = Parser::from_args(arguments);
-    let mut given = Vec::new();
+    let mut given = Given::default();
     while let Some(argument) = parser.next().map_err(usage)? {
         let flag = match argument {
             Arg::Long(name) => find_long(table, name)?,
             Arg::Short(name) => find_short(table, name)?,
+            Arg::Value(word) if given.words.len() < words_max => {
+                let word = word.into_string().map_err(|_| Error::Usage("a word that is not UTF-8".into()))?;
+                given.words.push(word);
+                continue;
+            }
             // Its text stays unsaid: after `-p` it may be a password.
             Arg::Value(_) => {
                 return Err(Error::Usage(
@@ -77,7 +145,7 @@ pub fn parse(
         let value = value.map(OsString::into_string).transpose();
         let value = value.map_err(|_| Error::Usage(format!("--{}: not UTF-8", flag.name)))?;
         match flag.used {
-            Use::Honoured => given.push((flag, value)),
+            Use::Honoured => given.flags.push((flag, value)),
             Use::Ignored(why) => notes.push(format!("--{} is ignored: {why}", flag.name)),
             Use::Refused(why) => return Err(Error::Usage(format!("--{}: {why}", flag.name))),
         }
@@ -93,24 +161,28 @@ fn usage(error: lexopt::Error) -> Error {
     }
 }
 
-fn find_short(table: &'static [Flag], name: char) -> Result<&'static Flag, Error> {
-    let found = table.iter().find(|flag| flag.short == Some(name));
+fn all(table: Table) -> impl Iterator<Item = &'static Flag> {
+    table.iter().flat_map(|group| group.iter())
+}
+
+fn find_short(table: Table, name: char) -> Result<&'static Flag, Error> {
+    let found = all(table).find(|flag| flag.short == Some(name));
     found.ok_or_else(|| Error::Usage(format!("unknown flag -{name}: see --help")))
 }
 
-fn find_long(table: &'static [Flag], name: &str) -> Result<&'static Flag, Error> {
+fn find_long(table: Table, name: &str) -> Result<&'static Flag, Error> {
     let name = name.replace('_', "-");
-    if let Some(flag) = table.iter().find(|flag| flag.name == name) {
+    if let Some(flag) = all(table).find(|flag| flag.name == name) {
         return Ok(flag);
     }
-    let mut prefixed = table.iter().filter(|flag| flag.name.starts_with(&name));
+    let mut prefixed = all(table).filter(|flag| flag.name.starts_with(&name));
     match (prefixed.next(), prefixed.next()) {
         (Some(flag), None) => Ok(flag),
         (Some(one), Some(other)) => {
             Err(Error::Usage(format!("--{name} is short for --{} and --{}: write one out", one.name, other.name)))
         }
         (None, _) => {
-            let names = table.iter().map(|flag| flag.name);
+            let names = all(table).map(|flag| flag.name);
             let hint =
                 nearest(&name, names).map_or_else(|| "see --help".to_owned(), |near| format!("did you mean --{near}?"));
             Err(Error::Usage(format!("unknown flag --{name}: {hint}")))
@@ -143,10 +215,10 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// The flags as lines of help.
-pub fn help(table: &[Flag]) -> String {
+pub fn help(table: Table) -> String {
     use std::fmt::Write as _;
     let mut text = String::new();
-    for flag in table.iter().filter(|flag| !flag.help.is_empty()) {
+    for flag in all(table).filter(|flag| !flag.help.is_empty()) {
         let short = flag.short.map_or_else(|| "   ".into(), |name| format!("-{name},"));
         let value = match flag.takes {
             Takes::Nothing => "",
@@ -164,21 +236,15 @@ pub fn help(table: &[Flag]) -> String {
 mod tests {
     use super::*;
 
-    const fn flag(name: &'static str, short: char, takes: Takes) -> Flag {
-        Flag { name, short: Some(short), takes, used: Use::Honoured, help: "x" }
-    }
-
-    static TABLE: [Flag; 4] = [
-        flag("concurrency", 'c', Takes::Value),
-        flag("csv", 'C', Takes::Joined),
-        flag("create-schema", 's', Takes::Value),
-        flag("password", 'p', Takes::Joined),
+    static TABLE: Table = &[
+        &[Flag::value("concurrency", "x").short('c'), Flag::joined("csv", "x").short('C')],
+        &[Flag::value("create-schema", "x").short('s'), Flag::joined("password", "x").short('p')],
     ];
 
     fn parsed(arguments: &[&str]) -> Result<Vec<(&'static str, Option<String>)>, String> {
         let arguments = arguments.iter().map(OsString::from);
-        parse(&TABLE, arguments, &mut Vec::new())
-            .map(|given| given.into_iter().map(|(f, v)| (f.name, v)).collect())
+        parse(TABLE, 0, arguments, &mut Vec::new())
+            .map(|given| given.flags.into_iter().map(|(f, v)| (f.name, v)).collect())
             .map_err(|error| error.to_string())
     }
 

@@ -6,6 +6,7 @@
 #![allow(clippy::doc_markdown, reason = "products such as MySQL are names, not code")]
 
 pub mod clock;
+pub mod command;
 pub mod drive;
 pub mod endpoint;
 pub mod error;
@@ -16,6 +17,11 @@ pub mod option_file;
 pub mod output;
 pub mod protocol;
 pub mod random;
+pub mod run_options;
 pub mod secret;
 pub mod slap;
+pub mod statements;
 pub mod stop;
+pub mod values;
+pub mod verb;
+pub mod workload;

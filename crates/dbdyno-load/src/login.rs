@@ -7,32 +7,29 @@ use std::time::Duration;
 
 use crate::endpoint::{Address, Endpoint, Password, usual_socket};
 use crate::error::Error;
-use crate::flags::{Flag, Takes, Use};
+use crate::flags::Flag;
 use crate::option_file::{self, Source};
 use crate::secret;
+use crate::values::number;
 
 const PORT: u16 = 3306;
 
-const fn flag(name: &'static str, short: Option<char>, takes: Takes, help: &'static str) -> Flag {
-    Flag { name, short, takes, used: Use::Honoured, help }
-}
-
 /// The flags.
-pub const FLAGS: [Flag; 14] = [
-    flag("host", Some('h'), Takes::Value, "server; localhost means its socket"),
-    flag("port", Some('P'), Takes::Value, "TCP port (3306)"),
-    flag("socket", Some('S'), Takes::Value, "unix socket"),
-    flag("user", Some('u'), Takes::Value, "user name (yours)"),
-    flag("password", Some('p'), Takes::Joined, "password; without a value: ask. Better: MYSQL_PWD or an option file"),
-    flag("password-from-env", None, Takes::Nothing, ""),
-    flag("protocol", None, Takes::Value, "tcp or socket"),
-    flag("init-command", None, Takes::Value, "statement run on each new connection"),
-    flag("connect-timeout", None, Takes::Value, "seconds per connection (10)"),
-    flag("stall-timeout", None, Takes::Value, "seconds without any answer after which the server counts as dead (600)"),
-    flag("no-defaults", None, Takes::Nothing, "read no option files"),
-    flag("defaults-file", None, Takes::Value, "read only this option file"),
-    flag("defaults-extra-file", None, Takes::Value, "read this option file too"),
-    flag("defaults-group-suffix", None, Takes::Value, ""),
+pub const FLAGS: &[Flag] = &[
+    Flag::value("host", "server; localhost means its socket").short('h'),
+    Flag::value("port", "TCP port (3306)").short('P'),
+    Flag::value("socket", "unix socket").short('S'),
+    Flag::value("user", "user name (yours)").short('u'),
+    Flag::joined("password", "password; without a value: ask. Better: MYSQL_PWD or an option file").short('p'),
+    Flag::switch("password-from-env", ""),
+    Flag::value("protocol", "tcp or socket"),
+    Flag::value("init-command", "statement run on each new connection"),
+    Flag::value("connect-timeout", "seconds per connection (10)"),
+    Flag::value("stall-timeout", "seconds without any answer after which the server counts as dead (600)"),
+    Flag::switch("no-defaults", "read no option files"),
+    Flag::value("defaults-file", "read only this option file"),
+    Flag::value("defaults-extra-file", "read this option file too"),
+    Flag::value("defaults-group-suffix", ""),
 ];
 
 /// The flags as given.
@@ -125,20 +122,6 @@ impl LoginOptions {
             seconds => Ok(Duration::from_secs(seconds)),
         }
     }
-}
-
-/// A number as a flag's value.
-///
-/// # Errors
-/// It is none, or out of range; names the flag.
-pub fn number<T: std::str::FromStr>(name: &str, text: Option<&str>) -> Result<Option<T>, Error> {
-    let Some(text) = text else {
-        return Ok(None);
-    };
-    text.trim()
-        .parse()
-        .map(Some)
-        .map_err(|_| Error::Usage(format!("--{name}={text}: not a number that is possible here")))
 }
 
 #[cfg(test)]

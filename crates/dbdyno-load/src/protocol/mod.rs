@@ -2,5 +2,6 @@
 
 pub mod auth;
 pub mod packet;
+pub mod pen;
 pub mod reply;
 pub mod session;

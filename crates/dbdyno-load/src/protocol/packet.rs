@@ -50,6 +50,38 @@ pub fn encode_query(parts: &[&[u8]], out: &mut Vec<u8>) {
     encode(0, &payload, out);
 }
 
+/// Makes `out`, a payload behind [`HEADER_SIZE`] bytes of room, into packets numbered from 0.
+pub fn frame(out: &mut Vec<u8>) {
+    let length = out.len() - HEADER_SIZE;
+    if length < PAYLOAD_MAX {
+        out[..HEADER_SIZE].copy_from_slice(&header(length, 0));
+        return;
+    }
+    let payload = out.split_off(HEADER_SIZE);
+    out.clear();
+    encode(0, &payload, out);
+}
+
+/// Appends a length-encoded integer.
+pub fn put_integer(value: u64, out: &mut Vec<u8>) {
+    let bytes = value.to_le_bytes();
+    match value {
+        0..=0xfa => out.push(bytes[0]),
+        0xfb..=0xffff => {
+            out.push(0xfc);
+            out.extend_from_slice(&bytes[..2]);
+        }
+        0x1_0000..=0xff_ffff => {
+            out.push(0xfd);
+            out.extend_from_slice(&bytes[..3]);
+        }
+        _ => {
+            out.push(0xfe);
+            out.extend_from_slice(&bytes);
+        }
+    }
+}
+
 /// The packets of the text query `sql`.
 pub fn query(sql: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();

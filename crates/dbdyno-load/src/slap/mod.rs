@@ -6,7 +6,6 @@ mod options;
 mod run;
 mod sql;
 mod stage;
-mod values;
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -51,7 +50,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Result<u8, Error> 
         eprintln!("note: {note}");
     }
     match request {
-        Request::Help => print(&format!("{ABOUT}{}", crate::flags::help(&flags::TABLE))),
+        Request::Help => print(&format!("{ABOUT}{}", crate::flags::help(flags::TABLE))),
         Request::Version => print(&format!("dbdyno-load {}\n", env!("CARGO_PKG_VERSION"))),
         Request::Load(options) if options.only_print => only_print(&options),
         Request::Load(options) => return load(&options),

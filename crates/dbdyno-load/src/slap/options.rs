@@ -4,16 +4,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::command::{self, Asked, Command};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::flags::{self, Given};
-use crate::login::{LoginOptions, number};
-use crate::secret;
+use crate::values::{Values, number};
 
 use super::flags::TABLE;
 use super::list::PerClient;
-use super::sql::{Key, Load, Shape};
-use super::values::Values;
+use super::sql::{Columns, Key, Load, Shape};
 
 /// Which part of the work is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,50 +119,22 @@ pub enum Request {
 
 /// Reads the command line; notes on what is ignored go to `notes`.
 ///
-/// A password on it makes the process start over without.
-///
 /// # Errors
 /// Anything wrong with it.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>, notes: &mut Vec<String>) -> Result<Request, Error> {
-    let given = flags::parse(&TABLE, arguments, notes)?;
-    let has = |name: &str| given.iter().any(|(flag, _)| flag.name == name);
-    if has("help") {
-        return Ok(Request::Help);
-    }
-    if has("version") {
-        return Ok(Request::Version);
-    }
-    let mut login = LoginOptions::default();
-    let mut own = Vec::new();
-    for (flag, value) in &given {
-        if !login.take(flag.name, value.as_deref())? {
-            own.push((flag.name, value.as_deref()));
-        }
-    }
-    if let Some(password) = login.exposed_password() {
-        return Err(secret::restart_without(password, without_password(&given)));
-    }
-    let options = options(&Values(own), &login)?;
-    Ok(Request::Load(Box::new(options)))
+    Ok(match command::read("slap", TABLE, 0, arguments, notes)? {
+        Asked::Help => Request::Help,
+        Asked::Version => Request::Version,
+        Asked::Load(command) => Request::Load(Box::new(options(&command)?)),
+    })
 }
 
-/// The command line again, without the password.
-fn without_password(given: &[Given]) -> Vec<OsString> {
-    let mut arguments = vec!["slap".into(), "--password-from-env".into()];
-    for (flag, value) in given.iter().filter(|(flag, _)| flag.name != "password") {
-        arguments.push(match value {
-            Some(value) => format!("--{}={value}", flag.name).into(),
-            None => format!("--{}", flag.name).into(),
-        });
-    }
-    arguments
-}
-
-fn options(values: &Values<'_>, login: &LoginOptions) -> Result<Options, Error> {
+fn options(command: &Command) -> Result<Options, Error> {
+    let values = &command.values();
     let phases = [("all", Phase::All), ("prepare", Phase::Prepare), ("run", Phase::Run), ("cleanup", Phase::Cleanup)];
     let milliseconds = |name, default| values.number(name, default).map(Duration::from_millis);
     let options = Options {
-        endpoint: login.endpoint()?,
+        endpoint: command.login.endpoint()?,
         phase: values.choice("phase", &phases, Phase::All)?,
         source: source(values)?,
         schema: values.text("create-schema").unwrap_or("mysqlslap").into(),
@@ -230,8 +200,8 @@ fn source(values: &Values<'_>) -> Result<Source, Error> {
     let shape = Shape {
         key,
         secondary: values.number("auto-generate-sql-secondary-indexes", 0)?,
-        integers: values.columns("number-int-cols")?,
-        strings: values.columns("number-char-cols")?,
+        integers: columns(values, "number-int-cols")?,
+        strings: columns(values, "number-char-cols")?,
     };
     let loads = Load::ALL.map(|load| (load.name(), load));
     let load = values.choice("auto-generate-sql-load-type", &loads, Load::Mixed)?;
@@ -252,6 +222,19 @@ fn source(values: &Values<'_>) -> Result<Source, Error> {
         unique_rows: values.positive("auto-generate-sql-unique-write-number", 10)?,
         rows: values.positive("auto-generate-sql-write-number", 100)? - 1,
     })
+}
+
+/// `3` or `3:1`, the latter with an index on each column.
+fn columns(values: &Values<'_>, name: &str) -> Result<Columns, Error> {
+    const COUNT_MAX: u32 = 1000;
+    let text = values.text(name).unwrap_or("1");
+    let (count, indexed) = text.split_once(':').unwrap_or((text, "0"));
+    let count = number(name, Some(count))?.unwrap_or(1);
+    let indexed = number::<u32>(name, Some(indexed))?.unwrap_or(0) > 0;
+    if count > COUNT_MAX {
+        return Err(Error::Usage(format!("--{name}={text}: at most {COUNT_MAX} columns")));
+    }
+    Ok(Columns { count, indexed })
 }
 
 fn concurrency(values: &Values<'_>) -> Result<Vec<usize>, Error> {

@@ -71,13 +71,3 @@ fn flags_without_effect_are_noted() {
     parse(line, &mut notes).unwrap();
     assert_eq!(notes, ["--debug-info is ignored: there is no debug trace"]);
 }
-
-#[test]
-fn a_password_does_not_survive_on_the_command_line() {
-    let line = ["-a", "-psecret", "-c", "3", "--csv"].map(OsString::from);
-    let given = flags::parse(&TABLE, line, &mut Vec::new()).unwrap();
-    assert_eq!(
-        without_password(&given),
-        ["slap", "--password-from-env", "--auto-generate-sql", "--concurrency=3", "--csv"]
-    );
-}

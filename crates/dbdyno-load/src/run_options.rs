@@ -1,0 +1,235 @@
+//! The flags every verb has for how its load is offered and measured.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::flags::Flag;
+use crate::values::{Values, number};
+
+/// Most connections of one run.
+pub const CLIENTS_MAX: usize = 100_000;
+
+/// Most threads for them.
+const IO_THREADS_MAX: usize = 1024;
+
+/// The flags.
+pub const FLAGS: &[Flag] = &[
+    Flag::value("clients", "connections, or a list, one run each: 10,50 (1)").short('c'),
+    Flag::value("duration", "length of a run: 10, 500ms, 2m"),
+    Flag::value("events", "events of all clients together, instead of a duration"),
+    Flag::value("rate", "open loop: events offered per second, or a list, one run each (0: closed loop)"),
+    Flag::value("arrivals", "of the open loop: poisson or fixed (poisson)"),
+    Flag::value("think-time", "closed loop: pause of a client between events (0)"),
+    Flag::value("think-distribution", "of the pause: exponential or fixed (exponential)"),
+    Flag::value("warmup", "length of the same load before measuring (0)"),
+    Flag::value("seed", "of all random choices (1)"),
+    Flag::value("max-errors", "refused statements after which the run is given up (0)"),
+    Flag::value("ignore-errors", "error codes that do not count towards --max-errors: 1213,1205, or all"),
+    Flag::value("reconnect", "how long to try for a new connection in place of a lost one (0: a loss ends the run)"),
+    Flag::value("io", "io_uring, epoll or auto (auto)"),
+    Flag::value("io-threads", "threads that share the connections (1)"),
+    Flag::value("report-interval", "print a line this often while running (0: never)"),
+    Flag::value("interval", "length of an interval of --series and --hlog (1)"),
+    Flag::value("json", "write the result here"),
+    Flag::value("series", "write a line per interval here; JSON lines if it ends in .jsonl, else CSV"),
+    Flag::value("hlog", "write an HdrHistogram log here, a tag per kind of statement"),
+    Flag::switch("silent", "print nothing").short('s'),
+    Flag::switch("verbose", "say what is done").short('v'),
+    Flag::switch("help", "this text").short('?'),
+    Flag::switch("version", "version").short('V'),
+];
+
+/// Times between the events of an open loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spacing {
+    /// As in a Poisson process.
+    Exponential,
+    /// All the same.
+    Fixed,
+}
+
+/// When a client starts an event.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Loop {
+    /// A pause after the one before.
+    Closed {
+        /// Mean pause; zero for none.
+        think: Duration,
+        /// Its distribution.
+        spacing: Spacing,
+    },
+    /// When it is due, or as soon after that as a client is free.
+    Open {
+        /// Events per second of all clients together.
+        rate: f64,
+        /// Times between them.
+        spacing: Spacing,
+    },
+}
+
+/// How sockets are waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Io {
+    /// io_uring where the kernel allows it, else epoll.
+    Auto,
+    /// io_uring or an error.
+    Uring,
+    /// epoll.
+    Epoll,
+}
+
+/// Errors that do not count towards the greatest number allowed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Ignore {
+    /// None.
+    #[default]
+    Nothing,
+    /// Those with these codes.
+    Codes(BTreeSet<u16>),
+    /// Every error.
+    All,
+}
+
+impl Ignore {
+    /// Whether `code` is ignored.
+    pub fn has(&self, code: u16) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Codes(codes) => codes.contains(&code),
+            Self::All => true,
+        }
+    }
+}
+
+/// How a load is offered and measured.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+pub struct RunOptions {
+    /// Connections: one run for each number.
+    pub clients: Vec<usize>,
+    /// One run for each.
+    pub loops: Vec<Loop>,
+    pub duration: Option<Duration>,
+    /// Events of all clients together.
+    pub events: Option<u64>,
+    pub warmup: Duration,
+    pub seed: u64,
+    pub errors_max: u64,
+    pub ignore: Ignore,
+    /// How long a lost connection is tried for again; zero: its loss ends the run.
+    pub reconnect: Duration,
+    pub io: Io,
+    pub io_threads: usize,
+    pub report_interval: Option<Duration>,
+    /// A line every so many rows.
+    pub report_rows: Option<u64>,
+    pub interval: Duration,
+    pub json: Option<PathBuf>,
+    pub series: Option<PathBuf>,
+    pub hlog: Option<PathBuf>,
+    pub silent: bool,
+    pub verbose: bool,
+}
+
+impl RunOptions {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// A value that is none, or two that contradict each other.
+    pub fn read(values: &Values<'_>) -> Result<Self, Error> {
+        let positive = |name: &str| {
+            let given = values.text(name).map(|_| values.duration(name, Duration::ZERO)).transpose()?;
+            Ok::<_, Error>(given.filter(|duration| !duration.is_zero()))
+        };
+        let interval = positive("interval")?.unwrap_or(Duration::from_secs(1));
+        if interval < Duration::from_millis(1) {
+            return Err(Error::Usage("--interval: at least 1ms".into()));
+        }
+        Ok(Self {
+            clients: values.list("clients", 1, 1, CLIENTS_MAX)?,
+            loops: loops(values)?,
+            duration: positive("duration")?,
+            events: values.number("events", 0).map(|events| Some(events).filter(|events| *events > 0))?,
+            warmup: values.duration("warmup", Duration::ZERO)?,
+            seed: values.number("seed", 1)?,
+            errors_max: values.number("max-errors", 0)?,
+            ignore: ignore(values)?,
+            reconnect: values.duration("reconnect", Duration::ZERO)?,
+            io: values.choice("io", &[("auto", Io::Auto), ("io_uring", Io::Uring), ("epoll", Io::Epoll)], Io::Auto)?,
+            io_threads: io_threads(values)?,
+            report_interval: positive("report-interval")?,
+            report_rows: values.number("report-rows", 0).map(|rows| Some(rows).filter(|rows| *rows > 0))?,
+            interval,
+            json: values.path("json"),
+            series: values.path("series"),
+            hlog: values.path("hlog"),
+            silent: values.has("silent"),
+            verbose: values.has("verbose"),
+        })
+    }
+}
+
+fn loops(values: &Values<'_>) -> Result<Vec<Loop>, Error> {
+    const RATE_MAX: f64 = 1e8;
+    let spacings = |fixed| [(fixed, Spacing::Exponential), ("fixed", Spacing::Fixed)];
+    let think = values.duration("think-time", Duration::ZERO)?;
+    let pause = values.choice("think-distribution", &spacings("exponential"), Spacing::Exponential)?;
+    let arrivals = values.choice("arrivals", &spacings("poisson"), Spacing::Exponential)?;
+    let rates = values.list("rate", 0.0, 0.0, RATE_MAX)?;
+    if !think.is_zero() && rates.iter().any(|rate| *rate > 0.0) {
+        return Err(Error::Usage("--rate and --think-time: in an open loop clients do not think; give one".into()));
+    }
+    let each = rates.into_iter().map(|rate| match rate {
+        0.0 => Loop::Closed { think, spacing: pause },
+        rate => Loop::Open { rate, spacing: arrivals },
+    });
+    Ok(each.collect())
+}
+
+fn ignore(values: &Values<'_>) -> Result<Ignore, Error> {
+    let name = "ignore-errors";
+    match values.text(name) {
+        None | Some("" | "none") => Ok(Ignore::Nothing),
+        Some("all") => Ok(Ignore::All),
+        Some(text) => {
+            let codes = text.split(',').map(|code| Ok(number::<u16>(name, Some(code))?.unwrap_or(0)));
+            Ok(Ignore::Codes(codes.collect::<Result<_, Error>>()?))
+        }
+    }
+}
+
+fn io_threads(values: &Values<'_>) -> Result<usize, Error> {
+    match values.number("io-threads", 1)? {
+        threads @ 1..=IO_THREADS_MAX => Ok(threads),
+        threads => Err(Error::Usage(format!("--io-threads={threads}: 1 to {IO_THREADS_MAX}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(flags: &[(&'static str, &'static str)]) -> Result<RunOptions, String> {
+        let values = Values(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
+        RunOptions::read(&values).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_list_of_rates_is_a_list_of_loops() {
+        let options = read(&[("rate", "0,100"), ("arrivals", "fixed")]).unwrap();
+        let closed = Loop::Closed { think: Duration::ZERO, spacing: Spacing::Exponential };
+        assert_eq!(options.loops, [closed, Loop::Open { rate: 100.0, spacing: Spacing::Fixed }]);
+        assert!(read(&[("rate", "-1")]).unwrap_err().contains("--rate"));
+        assert!(read(&[("rate", "5"), ("think-time", "1")]).unwrap_err().contains("give one"));
+    }
+
+    #[test]
+    fn ignored_errors_are_codes_or_all() {
+        assert!(read(&[("ignore-errors", "1213,1205")]).unwrap().ignore.has(1205));
+        assert!(!read(&[("ignore-errors", "1213")]).unwrap().ignore.has(1205));
+        assert!(read(&[("ignore-errors", "all")]).unwrap().ignore.has(7));
+        assert!(read(&[("ignore-errors", "deadlock")]).is_err());
+    }
+}

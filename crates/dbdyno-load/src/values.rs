@@ -1,0 +1,182 @@
+//! Flags by name, turned into values with messages that name the flag.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::flags::nearest;
+
+/// Flags under their canonical names; the last of a name counts.
+pub struct Values<'a>(pub Vec<(&'static str, Option<&'a str>)>);
+
+/// A number as a flag's value.
+///
+/// # Errors
+/// It is none, or out of range; names the flag.
+pub fn number<T: std::str::FromStr>(name: &str, text: Option<&str>) -> Result<Option<T>, Error> {
+    let Some(text) = text else {
+        return Ok(None);
+    };
+    text.trim()
+        .parse()
+        .map(Some)
+        .map_err(|_| Error::Usage(format!("--{name}={text}: not a number that is possible here")))
+}
+
+/// A duration: a number of seconds, or one with the unit `us`, `ms`, `s`, `m` or `h`.
+///
+/// # Errors
+/// It is none, is negative or longer than ten years; names the flag.
+pub fn duration(name: &str, text: &str) -> Result<Duration, Error> {
+    const LONGEST_S: f64 = 10.0 * 365.0 * 86_400.0;
+    let text = text.trim();
+    let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let scale = match unit {
+        "us" => Some(1e-6),
+        "ms" => Some(1e-3),
+        "" | "s" => Some(1.0),
+        "m" => Some(60.0),
+        "h" => Some(3600.0),
+        _ => None,
+    };
+    let seconds = number.trim().parse::<f64>().ok().zip(scale).map(|(number, scale)| number * scale);
+    match seconds {
+        Some(seconds @ 0.0..=LONGEST_S) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(Error::Usage(format!("--{name}={text}: not a duration such as 10, 500ms, 2m or 1h"))),
+    }
+}
+
+impl Values<'_> {
+    /// Whether the flag was given.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(given, _)| *given == name)
+    }
+
+    /// Its value as text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().rev().find(|(given, _)| *given == name);
+        found.and_then(|(_, value)| *value)
+    }
+
+    /// Its value as a number.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn number<T: std::str::FromStr>(&self, name: &str, default: T) -> Result<T, Error> {
+        Ok(number(name, self.text(name))?.unwrap_or(default))
+    }
+
+    /// A number of at least one.
+    ///
+    /// # Errors
+    /// It is less, or none.
+    pub fn positive(&self, name: &str, default: u64) -> Result<u64, Error> {
+        match self.number(name, default)? {
+            0 => Err(Error::Usage(format!("--{name}=0: give at least 1"))),
+            number => Ok(number),
+        }
+    }
+
+    /// Its value as a path.
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
+        self.text(name).map(PathBuf::from)
+    }
+
+    /// One of some names.
+    ///
+    /// # Errors
+    /// It is none of them; says which there are.
+    pub fn choice<T: Copy>(&self, name: &str, all: &[(&str, T)], default: T) -> Result<T, Error> {
+        let Some(text) = self.text(name) else {
+            return Ok(default);
+        };
+        if let Some((_, found)) = all.iter().find(|(known, _)| *known == text) {
+            return Ok(*found);
+        }
+        let names: Vec<&str> = all.iter().map(|(known, _)| *known).collect();
+        let hint =
+            nearest(text, names.iter().copied()).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        Err(Error::Usage(format!("--{name}={text}: use one of {}{hint}", names.join(", "))))
+    }
+
+    /// A duration; see [`duration`].
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn duration(&self, name: &str, default: Duration) -> Result<Duration, Error> {
+        self.text(name).map_or(Ok(default), |text| duration(name, text))
+    }
+
+    /// Numbers between commas, each within `least..=most`.
+    ///
+    /// # Errors
+    /// One that is none or out of range.
+    pub fn list<T>(&self, name: &str, default: T, least: T, most: T) -> Result<Vec<T>, Error>
+    where
+        T: std::str::FromStr + PartialOrd + Copy + Display,
+    {
+        let Some(text) = self.text(name) else {
+            return Ok(vec![default]);
+        };
+        let each = text.split(',').map(|one| match number::<T>(name, Some(one))? {
+            Some(value) if value >= least && value <= most => Ok(value),
+            _ => Err(Error::Usage(format!("--{name}={text}: {least} to {most} each"))),
+        });
+        each.collect()
+    }
+
+    /// Statements given as such or as the name of a file, split at the delimiter.
+    ///
+    /// # Errors
+    /// A file that cannot be read, an empty delimiter.
+    pub fn statements(&self, name: &str) -> Result<Vec<String>, Error> {
+        let Some(text) = self.text(name) else {
+            return Ok(Vec::new());
+        };
+        let path = Path::new(text);
+        let text = if path.is_file() {
+            std::fs::read_to_string(path).map_err(|error| Error::File(path.into(), error))?
+        } else {
+            text.to_owned()
+        };
+        let delimiter = self.text("delimiter").unwrap_or("\n").replace("\\n", "\n");
+        if delimiter.is_empty() {
+            return Err(Error::Usage("--delimiter= is empty".into()));
+        }
+        let pieces = text.split(delimiter.as_str()).map(str::trim);
+        Ok(pieces.filter(|piece| !piece.is_empty()).map(str::to_owned).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        let said = |text| duration("time", text).map_err(|error| error.to_string());
+        assert_eq!(said("10"), Ok(Duration::from_secs(10)));
+        assert_eq!(said("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(said("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(said("2m"), Ok(Duration::from_secs(120)));
+        for wrong in ["", "-1", "ms", "1x", "nan", "inf", "1e300"] {
+            assert!(said(wrong).unwrap_err().contains("--time="), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn lists_keep_their_bounds() {
+        let list = |text| Values(vec![("clients", Some(text))]).list("clients", 1, 1, 9);
+        assert_eq!(list("1,9").unwrap(), [1, 9]);
+        assert!(list("1,10").unwrap_err().to_string().contains("1 to 9 each"));
+        assert!(list("1,,2").is_err());
+    }
+
+    #[test]
+    fn statements_are_split_at_the_delimiter() {
+        let own = vec![("query", Some("a; b ;")), ("delimiter", Some(";"))];
+        assert_eq!(Values(own).statements("query").unwrap(), ["a", "b"]);
+    }
+}
