@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod command;
+pub mod distribution;
 pub mod drive;
 pub mod endpoint;
 pub mod error;

@@ -27,6 +27,13 @@ impl Random {
         ((u128::from(self.bits()) * u128::from(end)) >> 64) as u64
     }
 
+    /// Uniform in 0..1 (without 1), in steps of 2^-53.
+    #[inline]
+    pub fn unit(&mut self) -> f64 {
+        const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
+        (self.bits() >> 11) as f64 * STEP
+    }
+
     /// Uniform over what a signed 32-bit column holds from 0.
     pub fn integer(&mut self) -> u32 {
         (self.bits() >> 33) as u32
