@@ -10,6 +10,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use crate::clock::now_ns;
 use crate::error::Error;
 use crate::measure::{Operation, Recorder};
+use crate::protocol::connection::Connection;
 use crate::protocol::packet::reply_sequence;
 use crate::protocol::reply::{Reply, ReplyParser};
 use crate::protocol::session::Session;
@@ -84,7 +85,7 @@ impl Clients {
         let poll = if alone { None } else { Some(epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?) };
         let mut all = Vec::with_capacity(sessions.len());
         for (number, session) in sessions.into_iter().enumerate() {
-            let (socket, parser) = session.into_parts();
+            let Connection { socket, parser, .. } = session.into_connection();
             rustix::io::ioctl_fionbio(&socket, !alone).map_err(failed)?;
             if let Some(poll) = &poll {
                 let data = epoll::EventData::new_u64(number as u64);

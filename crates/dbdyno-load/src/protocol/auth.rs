@@ -7,7 +7,7 @@ use mysql_common::io::ParseBuf;
 use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse};
 use mysql_common::proto::{MyDeserialize, MySerialize};
 
-use super::reply::{ServerError, printable};
+use super::reply::{Dialect, ServerError, printable};
 
 /// Largest packet the server may send us, in bytes.
 const PACKET_MAX: u32 = 1 << 30;
@@ -48,8 +48,8 @@ pub struct Greeting {
     pub server_version: String,
     /// The server's number for this connection.
     pub connection_id: u32,
-    /// Whether result sets end in an OK packet instead of EOF packets.
-    pub deprecate_eof: bool,
+    /// How its result sets will look.
+    pub dialect: Dialect,
 }
 
 /// A login in progress: give it the server's packets, send what it answers.
@@ -134,7 +134,7 @@ impl<'a> Dialogue<'a> {
         let greeting = Greeting {
             server_version: without_replication_prefix(&printable(packet.server_version_ref())),
             connection_id: packet.connection_id(),
-            deprecate_eof: ours.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF),
+            dialect: if ours.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF) { Dialect::Ok } else { Dialect::Eof },
         };
         Ok((dialogue, greeting, payload))
     }
@@ -244,7 +244,7 @@ mod tests {
     fn native_password_logs_in() {
         let (mut dialogue, told, answer) = Dialogue::start(LOGIN, &greeting(b"mysql_native_password")).unwrap();
         assert_eq!(told.server_version, "10.11.19-MariaDB");
-        assert!(told.deprecate_eof);
+        assert_eq!(told.dialect, Dialect::Ok);
         assert!(answer.len() > 32 + 20);
         assert!(!answer.windows(2).any(|pair| pair == b"p\0"));
         assert_eq!(dialogue.packet(&[OK, 0, 0]).unwrap(), Step::Done);

@@ -9,6 +9,7 @@ pub const HEADER_SIZE: usize = 4;
 
 const COM_QUIT: u8 = 0x01;
 const COM_QUERY: u8 = 0x03;
+const COM_STMT_PREPARE: u8 = 0x16;
 
 /// Appends `payload` to `out` as packets numbered from `sequence`.
 ///
@@ -86,6 +87,13 @@ pub fn put_integer(value: u64, out: &mut Vec<u8>) {
 pub fn query(sql: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     encode_query(&[sql], &mut out);
+    out
+}
+
+/// The packets that have `sql` prepared.
+pub fn prepare(sql: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode(0, &[&[COM_STMT_PREPARE], sql].concat(), &mut out);
     out
 }
 

@@ -16,6 +16,7 @@ const ERROR: u8 = 0xff;
 /// The server allows 4,096 columns; more than this is garbage.
 const COLUMNS_MAX: u64 = 65_535;
 
+const STATUS_IN_TRANSACTION: u16 = 0x0001;
 const STATUS_MORE_RESULTS: u16 = 0x0008;
 
 /// An error packet.
@@ -66,11 +67,27 @@ pub fn printable(bytes: &[u8]) -> String {
 #[error("the server broke the protocol: {0}")]
 pub struct ProtocolError(pub &'static str);
 
+/// How result sets look, by the capabilities that were negotiated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// EOF packets end the columns and the rows.
+    Eof,
+    /// An OK packet ends the rows, nothing the columns (`CLIENT_DEPRECATE_EOF`).
+    Ok,
+    /// The same, and a byte behind the number of columns tells whether their definitions follow
+    /// (MariaDB's `CACHE_METADATA`).
+    CachedMetadata,
+}
+
 /// A whole reply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reply {
     /// Rows over all result sets.
     pub rows: u64,
+    /// Warnings over all results; 0 after an error, which does not tell.
+    pub warnings: u32,
+    /// Whether the session is inside a transaction now; false after an error, which does not tell.
+    pub in_transaction: bool,
     /// The error that ended the reply.
     pub error: Option<ServerError>,
 }
@@ -86,10 +103,11 @@ enum State {
 /// Parses one reply at a time.
 #[derive(Debug)]
 pub struct ReplyParser {
-    deprecate_eof: bool,
+    dialect: Dialect,
     state: State,
     sequence: u8,
     rows: u64,
+    warnings: u32,
     /// The packet before was of the largest size: this one continues it.
     continued: bool,
     header: [u8; HEADER_SIZE],
@@ -99,13 +117,14 @@ pub struct ReplyParser {
 }
 
 impl ReplyParser {
-    /// `deprecate_eof`: whether that capability was negotiated.
-    pub fn new(deprecate_eof: bool) -> Self {
+    /// For a connection that speaks `dialect`.
+    pub fn new(dialect: Dialect) -> Self {
         Self {
-            deprecate_eof,
+            dialect,
             state: State::First,
             sequence: 1,
             rows: 0,
+            warnings: 0,
             continued: false,
             header: [0; HEADER_SIZE],
             header_filled: 0,
@@ -119,6 +138,7 @@ impl ReplyParser {
         self.state = State::First;
         self.sequence = sequence;
         self.rows = 0;
+        self.warnings = 0;
         self.continued = false;
         self.header_filled = 0;
         self.missing = 0;
@@ -200,15 +220,15 @@ impl ReplyParser {
         };
         if first == ERROR {
             let error = ServerError::parse(head).ok_or(ProtocolError("an error packet cut short"))?;
-            return Ok(Some(self.finish(Some(error))));
+            return Ok(Some(Reply { rows: self.rows, error: Some(error), ..Reply::default() }));
         }
         match self.state {
             State::First => self.first_packet(first, head),
             State::Columns(left) => {
                 self.state = match left {
                     2.. => State::Columns(left - 1),
-                    _ if self.deprecate_eof => State::Rows,
-                    _ => State::EndOfColumns,
+                    _ if self.dialect == Dialect::Eof => State::EndOfColumns,
+                    _ => State::Rows,
                 };
                 Ok(None)
             }
@@ -227,7 +247,7 @@ impl ReplyParser {
 
     /// A row can start like an end packet, but is then at least this long.
     fn end_size(&self) -> usize {
-        if self.deprecate_eof { PAYLOAD_MAX } else { 9 }
+        if self.dialect == Dialect::Eof { 9 } else { PAYLOAD_MAX }
     }
 
     fn first_packet(&mut self, first: u8, head: &[u8]) -> Result<Option<Reply>, ProtocolError> {
@@ -235,31 +255,37 @@ impl ReplyParser {
             OK => self.after_result(ok_status(head)),
             LOCAL_INFILE => Err(ProtocolError("it asks for a local file")),
             _ => {
-                let columns = take_integer(&mut &*head).filter(|n| (1..=COLUMNS_MAX).contains(n));
+                let mut rest = head;
+                let columns = take_integer(&mut rest).filter(|n| (1..=COLUMNS_MAX).contains(n));
                 let columns = columns.ok_or(ProtocolError("an impossible number of columns"))?;
-                self.state = State::Columns(columns);
+                let defined = self.dialect != Dialect::CachedMetadata || rest != [0];
+                self.state = if defined { State::Columns(columns) } else { State::Rows };
                 Ok(None)
             }
         }
     }
 
     fn end(&mut self, head: &[u8]) -> Result<Option<Reply>, ProtocolError> {
-        let status = if self.deprecate_eof { ok_status(head) } else { eof_status(head) };
+        let status = if self.dialect == Dialect::Eof { eof_status(head) } else { ok_status(head) };
         self.after_result(status)
     }
 
-    fn after_result(&mut self, status: Option<u16>) -> Result<Option<Reply>, ProtocolError> {
+    fn after_result(&mut self, status: Option<Status>) -> Result<Option<Reply>, ProtocolError> {
         let status = status.ok_or(ProtocolError("a status packet cut short"))?;
-        if status & STATUS_MORE_RESULTS != 0 {
+        self.warnings = self.warnings.saturating_add(u32::from(status.warnings));
+        if status.flags & STATUS_MORE_RESULTS != 0 {
             self.state = State::First;
             return Ok(None);
         }
-        Ok(Some(self.finish(None)))
+        let in_transaction = status.flags & STATUS_IN_TRANSACTION != 0;
+        Ok(Some(Reply { rows: self.rows, warnings: self.warnings, in_transaction, error: None }))
     }
+}
 
-    fn finish(&mut self, error: Option<ServerError>) -> Reply {
-        Reply { rows: self.rows, error }
-    }
+/// What the end of a result tells.
+struct Status {
+    flags: u16,
+    warnings: u16,
 }
 
 /// The first packet of `bytes` if it is there as a whole: sequence, payload, what follows.
@@ -271,18 +297,21 @@ fn whole_packet(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((sequence, payload, rest))
 }
 
-/// Status flags of an OK packet: marker, affected rows, insert id, status.
-fn ok_status(head: &[u8]) -> Option<u16> {
+/// Of an OK packet: marker, affected rows, insert id, flags, warnings.
+fn ok_status(head: &[u8]) -> Option<Status> {
     let mut rest = head.get(1..)?;
     take_integer(&mut rest)?;
     take_integer(&mut rest)?;
-    Some(u16::from_le_bytes(*rest.first_chunk()?))
+    let [a, b, c, d] = *rest.first_chunk()?;
+    Some(Status { flags: u16::from_le_bytes([a, b]), warnings: u16::from_le_bytes([c, d]) })
 }
 
-/// Status flags of an EOF packet: marker, warnings, status. An older server may send none.
-fn eof_status(head: &[u8]) -> Option<u16> {
+/// Of an EOF packet: marker, warnings, flags.
+fn eof_status(head: &[u8]) -> Option<Status> {
     match head {
-        [_, _, _, low, high, ..] => Some(u16::from_le_bytes([*low, *high])),
+        [_, a, b, c, d, ..] => {
+            Some(Status { flags: u16::from_le_bytes([*c, *d]), warnings: u16::from_le_bytes([*a, *b]) })
+        }
         _ => None,
     }
 }

@@ -26,12 +26,16 @@ fn select(deprecate_eof: bool, status: u8) -> Vec<u8> {
     packets(&payloads)
 }
 
+fn dialect(deprecate_eof: bool) -> Dialect {
+    if deprecate_eof { Dialect::Ok } else { Dialect::Eof }
+}
+
 fn parse(bytes: &[u8], deprecate_eof: bool) -> Result<Option<Reply>, ProtocolError> {
-    ReplyParser::new(deprecate_eof).feed(bytes)
+    ReplyParser::new(dialect(deprecate_eof)).feed(bytes)
 }
 
 fn replies() -> Vec<(bool, Vec<u8>, Reply)> {
-    let reply = |rows| Reply { rows, error: None };
+    let reply = |rows| Reply { rows, ..Reply::default() };
     let duplicate = ServerError { code: 1062, sqlstate: "23000".into(), message: "Duplicate entry".into() };
     let mut long_row = vec![END];
     long_row.extend((PAYLOAD_MAX as u64 + 10).to_le_bytes());
@@ -42,7 +46,7 @@ fn replies() -> Vec<(bool, Vec<u8>, Reply)> {
         (true, select(true, 2), reply(2)),
         (false, select(false, 2), reply(2)),
         (true, long, reply(1)),
-        (true, packets(&[b"\xff\x26\x04#23000Duplicate entry"]), Reply { rows: 0, error: Some(duplicate) }),
+        (true, packets(&[b"\xff\x26\x04#23000Duplicate entry"]), Reply { error: Some(duplicate), ..Reply::default() }),
     ]
 }
 
@@ -51,12 +55,12 @@ fn a_reply_is_the_same_split_anywhere() {
     for (deprecate_eof, bytes, expected) in replies() {
         assert_eq!(parse(&bytes, deprecate_eof), Ok(Some(expected.clone())));
         for at in (1..bytes.len()).filter(|at| *at < 200 || at + 200 > bytes.len()) {
-            let mut parser = ReplyParser::new(deprecate_eof);
+            let mut parser = ReplyParser::new(dialect(deprecate_eof));
             assert_eq!(parser.feed(&bytes[..at]), Ok(None), "at {at}");
             assert_eq!(parser.feed(&bytes[at..]), Ok(Some(expected.clone())));
         }
         if bytes.len() < 1000 {
-            let mut parser = ReplyParser::new(deprecate_eof);
+            let mut parser = ReplyParser::new(dialect(deprecate_eof));
             let last = bytes.len() - 1;
             for byte in &bytes[..last] {
                 assert_eq!(parser.feed(&[*byte]), Ok(None));
@@ -68,10 +72,22 @@ fn a_reply_is_the_same_split_anywhere() {
 
 #[test]
 fn a_parser_serves_reply_after_reply() {
-    let mut parser = ReplyParser::new(true);
+    let mut parser = ReplyParser::new(Dialect::Ok);
     for _ in 0..3 {
         parser.expect(1);
         assert_eq!(parser.feed(&select(true, 2)).unwrap().unwrap().rows, 2);
+    }
+}
+
+#[test]
+fn columns_that_are_known_are_not_defined_again() {
+    let mut parser = ReplyParser::new(Dialect::CachedMetadata);
+    let end = &[END, 0, 0, 3, 0, 2, 0][..];
+    let expected = Reply { rows: 1, warnings: 2, in_transaction: true, error: None };
+    for head in [vec![&[2, 0][..]], vec![&[2, 1][..], b"\x03def.a", b"\x03def.b"]] {
+        let payloads: Vec<&[u8]> = head.into_iter().chain([&b"\0\0\x01\0"[..], end]).collect();
+        parser.expect(1);
+        assert_eq!(parser.feed(&packets(&payloads)), Ok(Some(expected.clone())));
     }
 }
 
@@ -85,7 +101,7 @@ fn several_results_are_one_reply() {
         sequence = number + 1;
         at += 4 + length;
     }
-    let mut parser = ReplyParser::new(true);
+    let mut parser = ReplyParser::new(Dialect::Ok);
     assert_eq!(parser.feed(&bytes), Ok(None));
     bytes.clear();
     encode(sequence, OK_PACKET, &mut bytes);
@@ -115,7 +131,7 @@ fn what_is_not_the_protocol_is_refused() {
 
 #[test]
 fn a_long_packet_is_not_kept() {
-    let mut parser = ReplyParser::new(true);
+    let mut parser = ReplyParser::new(Dialect::Ok);
     parser.feed(&packets(&[&[1], b"\x03def"])).unwrap();
     parser.feed(&[0xfe, 0xff, 0xff, 3]).unwrap();
     let piece = vec![b'x'; 65_536];
@@ -128,7 +144,7 @@ fn a_long_packet_is_not_kept() {
 proptest! {
     #[test]
     fn garbage_never_panics(pieces: Vec<Vec<u8>>, deprecate_eof: bool) {
-        let mut parser = ReplyParser::new(deprecate_eof);
+        let mut parser = ReplyParser::new(dialect(deprecate_eof));
         for piece in &pieces {
             if parser.feed(piece).is_err() {
                 break;

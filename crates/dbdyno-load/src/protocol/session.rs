@@ -1,21 +1,18 @@
 //! A blocking session: logs in, runs the few statements around a load, and then hands its socket
 //! to the event loop.
 
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
-
 use super::auth::{AuthError, Dialogue, Login, Step};
-use super::packet::{self, HEADER_SIZE, PAYLOAD_MAX, decode_header, take_string};
-use super::reply::{ProtocolError, ReplyParser};
-use crate::endpoint::{Endpoint, POLL};
+use super::connection::Connection;
+use super::packet::{self, take_string};
+use super::pen::Prepared;
+use super::prepare::{Answer, PrepareParser};
+use super::reply::{Dialect, ProtocolError, ReplyParser};
+use super::wire::Wire;
+use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::stop::Stop;
-
-/// Longest payload a session takes, in bytes: what it asks for is short.
-const PAYLOAD_LIMIT: usize = 64 << 20;
 
 /// The rows of a result as the text protocol gives them; `None` is NULL.
 pub type Rows = Vec<Vec<Option<String>>>;
@@ -23,18 +20,13 @@ pub type Rows = Vec<Vec<Option<String>>>;
 /// A logged-in connection.
 #[derive(Debug)]
 pub struct Session {
-    socket: OwnedFd,
-    deprecate_eof: bool,
+    wire: Wire,
+    dialect: Dialect,
     server_version: String,
     connection_id: u32,
+    prepared: Vec<Prepared>,
     /// A statement was sent whose reply was not read to its end.
     in_reply: bool,
-    sequence: u8,
-    patience: Duration,
-    stop: Option<Stop>,
-    received: Vec<u8>,
-    taken: usize,
-    place: String,
 }
 
 impl Session {
@@ -44,20 +36,15 @@ impl Session {
     /// One line that names the place, the code and the remedy.
     pub fn connect(endpoint: &Endpoint, schema: Option<&str>, stop: &Stop) -> Result<Self, Error> {
         let mut session = Self {
-            socket: endpoint.dial()?,
-            deprecate_eof: false,
+            wire: Wire::dial(endpoint, stop)?,
+            dialect: Dialect::Eof,
             server_version: String::new(),
             connection_id: 0,
+            prepared: Vec::new(),
             in_reply: false,
-            sequence: 0,
-            patience: endpoint.connect_timeout,
-            stop: Some(stop.clone()),
-            received: Vec::new(),
-            taken: 0,
-            place: endpoint.place(),
         };
         session.log_in(endpoint, schema).map_err(|error| endpoint.explain(error))?;
-        session.patience = endpoint.stall_timeout;
+        session.set_patience(endpoint.stall_timeout);
         if let Some(command) = &endpoint.init_command {
             session.execute(command)?;
         }
@@ -71,16 +58,16 @@ impl Session {
             schema,
             private: endpoint.is_private(),
         };
-        let payload = self.read_payload()?;
+        let payload = self.wire.read_payload()?;
         let (mut dialogue, greeting, answer) = Dialogue::start(login, &payload)?;
-        self.deprecate_eof = greeting.deprecate_eof;
+        self.dialect = greeting.dialect;
         self.server_version = greeting.server_version;
         self.connection_id = greeting.connection_id;
-        self.write_payload(&answer)?;
+        self.wire.write_payload(&answer)?;
         loop {
-            let payload = self.read_payload()?;
+            let payload = self.wire.read_payload()?;
             match dialogue.packet(&payload)? {
-                Step::Send(answer) => self.write_payload(&answer)?,
+                Step::Send(answer) => self.wire.write_payload(&answer)?,
                 Step::Read => {}
                 Step::Done => return Ok(()),
             }
@@ -105,13 +92,13 @@ impl Session {
             let _ = fresh.execute(&format!("KILL {}", self.connection_id));
             return Ok(fresh);
         }
-        self.stop = None;
+        self.wire.stop = None;
         Ok(self)
     }
 
     /// How long the server may say nothing to this session.
     pub fn set_patience(&mut self, patience: Duration) {
-        self.patience = patience;
+        self.wire.patience = patience;
     }
 
     /// Runs `sql` and drops its rows.
@@ -127,35 +114,75 @@ impl Session {
     /// # Errors
     /// The server's error, with the statement; a wish to stop, in which case it is not run.
     pub fn query(&mut self, sql: &str) -> Result<Rows, Error> {
-        if self.stop.as_ref().is_some_and(Stop::asked) {
-            return Err(Error::Interrupted);
-        }
-        let request = packet::query(sql.as_bytes());
-        self.in_reply = true;
-        self.write(&request)?;
-        self.sequence = packet::reply_sequence(&request);
+        self.send(packet::query(sql.as_bytes()))?;
         self.result(sql)
     }
 
-    /// Gives the socket to an event loop, with a parser for the replies on it.
-    pub fn into_parts(self) -> (OwnedFd, ReplyParser) {
-        (self.socket, ReplyParser::new(self.deprecate_eof))
+    /// Has the server prepare `statements`, after those prepared before.
+    ///
+    /// # Errors
+    /// The server's error, with the statement; a wish to stop.
+    pub fn prepare_all(&mut self, statements: &[String]) -> Result<(), Error> {
+        self.prepared.reserve(statements.len());
+        for sql in statements {
+            let prepared = self.prepare(sql, statements.len())?;
+            self.prepared.push(prepared);
+        }
+        Ok(())
+    }
+
+    /// Prepares one of `count` statements.
+    fn prepare(&mut self, sql: &str, count: usize) -> Result<Prepared, Error> {
+        const TOO_MANY_PREPARED: u16 = 1461;
+        self.send(packet::prepare(sql.as_bytes()))?;
+        let mut parser = PrepareParser::new(self.dialect);
+        let answer = loop {
+            if let Some(answer) = parser.packet(&self.wire.read_payload()?)? {
+                break answer;
+            }
+        };
+        self.in_reply = false;
+        match answer {
+            Answer::Refused(error) if error.code == TOO_MANY_PREPARED => Err(Error::Failed(format!(
+                "the server prepares no more statements: error {error}: this load prepares {count} on each \
+                 connection, so it needs {count} times the number of clients: SET GLOBAL \
+                 max_prepared_stmt_count to more than that, or use fewer clients or text statements"
+            ))),
+            Answer::Refused(error) => Err(Error::Statement { sql: sql.to_owned(), error }),
+            Answer::Prepared(prepared) => Ok(prepared),
+        }
+    }
+
+    /// Sends a request, unless a wish to stop was heard.
+    fn send(&mut self, request: Vec<u8>) -> Result<(), Error> {
+        if self.wire.asked_to_stop() {
+            return Err(Error::Interrupted);
+        }
+        self.in_reply = true;
+        self.wire.write_request(request)
+    }
+
+    /// Hands the connection to an event loop.
+    pub fn into_connection(self) -> Connection {
+        let parser = ReplyParser::new(self.dialect);
+        let (socket, tls) = self.wire.into_parts();
+        Connection { socket, parser, prepared: self.prepared, tls }
     }
 
     /// Ends the session politely; the server no longer counts it as aborted.
     pub fn quit(self) {
-        let _ = send(&self.socket, &packet::quit(), SendFlags::NOSIGNAL);
+        self.wire.quit();
     }
 
     /// Reads one reply: a [`ReplyParser`] finds its end, here only the rows are taken out.
     fn result(&mut self, sql: &str) -> Result<Rows, Error> {
-        let mut parser = ReplyParser::new(self.deprecate_eof);
-        parser.expect(self.sequence);
+        let mut parser = ReplyParser::new(self.dialect);
+        parser.expect(self.wire.sequence);
         let mut rows = Vec::new();
         let mut framed = Vec::new();
         loop {
-            let first = self.sequence;
-            let payload = self.read_payload()?;
+            let first = self.wire.sequence;
+            let payload = self.wire.read_payload()?;
             framed.clear();
             packet::encode(first, &payload, &mut framed);
             let before = parser.rows();
@@ -172,80 +199,6 @@ impl Session {
                 };
             }
         }
-    }
-
-    fn write_payload(&mut self, payload: &[u8]) -> Result<(), Error> {
-        let mut out = Vec::new();
-        packet::encode(self.sequence, payload, &mut out);
-        self.sequence = self.sequence.wrapping_add(1);
-        self.write(&out)
-    }
-
-    fn write(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
-        let mut silence = Duration::ZERO;
-        while !bytes.is_empty() {
-            match send(&self.socket, bytes, SendFlags::NOSIGNAL) {
-                Ok(sent) => bytes = &bytes[sent..],
-                Err(errno) => self.wait_on(errno, &mut silence)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// One payload, put together from its packets.
-    fn read_payload(&mut self) -> Result<Vec<u8>, Error> {
-        let mut payload = Vec::new();
-        loop {
-            self.fill(HEADER_SIZE)?;
-            let header = &self.received[self.taken..self.taken + HEADER_SIZE];
-            let header = <[u8; HEADER_SIZE]>::try_from(header).map_err(|_| ProtocolError("a header cut short"))?;
-            let (length, sequence) = decode_header(header);
-            self.taken += HEADER_SIZE;
-            if payload.len() + length > PAYLOAD_LIMIT {
-                return Err(ProtocolError("a packet that is too long").into());
-            }
-            self.fill(length)?;
-            payload.extend_from_slice(&self.received[self.taken..self.taken + length]);
-            self.taken += length;
-            self.sequence = sequence.wrapping_add(1);
-            if length < PAYLOAD_MAX {
-                return Ok(payload);
-            }
-        }
-    }
-
-    /// Reads until `wanted` bytes are there that were not taken.
-    fn fill(&mut self, wanted: usize) -> Result<(), Error> {
-        let mut silence = Duration::ZERO;
-        let mut buffer = [0; 16 << 10];
-        if self.received.len() - self.taken < wanted {
-            self.received.drain(..self.taken);
-            self.taken = 0;
-        }
-        while self.received.len() - self.taken < wanted {
-            match recv(&self.socket, &mut buffer, RecvFlags::empty()) {
-                Ok((0, _)) => return Err(Error::Lost(self.place.clone(), Errno::CONNRESET)),
-                Ok((got, _)) => self.received.extend_from_slice(&buffer[..got]),
-                Err(errno) => self.wait_on(errno, &mut silence)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// The socket gives up after [`POLL`], so that stop and patience are looked at that often.
-    fn wait_on(&self, errno: Errno, silence: &mut Duration) -> Result<(), Error> {
-        match errno {
-            Errno::AGAIN => *silence += POLL,
-            Errno::INTR => {}
-            errno => return Err(Error::Lost(self.place.clone(), errno)),
-        }
-        if self.stop.as_ref().is_some_and(Stop::asked) {
-            return Err(Error::Interrupted);
-        }
-        if *silence >= self.patience {
-            return Err(Error::Silent(self.place.clone(), *silence));
-        }
-        Ok(())
     }
 }
 

@@ -1,0 +1,94 @@
+//! TLS on one connection: records in, plaintext out, and back. It does no I/O itself, so that a
+//! blocking session and the event loop can both use it.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+
+use rustls::ClientConnection;
+
+/// Why a TLS connection cannot go on.
+#[derive(Debug, thiserror::Error, PartialEq)]
+pub enum TlsError {
+    /// The server said goodbye (`close_notify`).
+    #[error("the server closed the TLS connection")]
+    Closed,
+    /// The server sent an alert or what is not TLS.
+    #[error("TLS: {0}")]
+    Broken(#[from] rustls::Error),
+    /// This side could not take what came or make a record.
+    #[error("TLS: {0}")]
+    Failed(ErrorKind),
+}
+
+/// The TLS state of one connection.
+///
+/// Messages after the handshake need no extra turn: session tickets are taken in by [`Tls::open`],
+/// and the answer to a key update goes out in front of the next request by [`Tls::seal`], as RFC
+/// 8446 (4.6.3) has it: before our next data, not at once.
+#[derive(Debug)]
+pub struct Tls {
+    connection: ClientConnection,
+}
+
+impl Tls {
+    /// Wraps a connection whose handshake may still be to come.
+    pub fn new(mut connection: ClientConnection) -> Self {
+        // What goes out is taken out at once, so only a request bounds the buffer.
+        connection.set_buffer_limit(None);
+        Self { connection }
+    }
+
+    /// Whether the handshake is not complete yet.
+    pub fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    /// Appends to `out` the records that wait to be sent.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub fn pending(&mut self, out: &mut Vec<u8>) -> Result<(), TlsError> {
+        while self.connection.wants_write() {
+            self.connection.write_tls(out).map_err(|error| failed(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Replaces the plaintext in `out` by the records that carry it.
+    ///
+    /// # Errors
+    /// The connection can send no more.
+    pub fn seal(&mut self, out: &mut Vec<u8>) -> Result<(), TlsError> {
+        self.connection.writer().write_all(out).map_err(|error| failed(&error))?;
+        out.clear();
+        self.pending(out)
+    }
+
+    /// Takes in `bytes` as received and appends the plaintext that they complete to `plain`. At
+    /// most one record, of 16 KiB, is kept for later.
+    ///
+    /// # Errors
+    /// The server closed the connection (what it said before is in `plain`), sent an alert, or what
+    /// is not TLS.
+    pub fn open(&mut self, mut bytes: &[u8], plain: &mut Vec<u8>) -> Result<(), TlsError> {
+        while !bytes.is_empty() {
+            // Nothing is taken after a close_notify.
+            if self.connection.read_tls(&mut bytes).map_err(|error| failed(&error))? == 0 {
+                return Err(TlsError::Closed);
+            }
+            let closed = self.connection.process_new_packets()?.peer_has_closed();
+            match self.connection.reader().read_to_end(plain) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(failed(&error)),
+            }
+            if closed {
+                return Err(TlsError::Closed);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn failed(error: &std::io::Error) -> TlsError {
+    TlsError::Failed(error.kind())
+}
