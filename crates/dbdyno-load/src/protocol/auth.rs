@@ -2,12 +2,14 @@
 //! `mysql_common`; this file decides what is answered to whom.
 
 use mysql_common::auth::plugins::{AuthProc, ChallengeResponsePlugin, Context, Response};
-use mysql_common::constants::CapabilityFlags;
+use mysql_common::collations::CollationId;
+use mysql_common::constants::{CapabilityFlags, MariadbCapabilities};
 use mysql_common::io::ParseBuf;
-use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse};
+use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse, SslRequest};
 use mysql_common::proto::{MyDeserialize, MySerialize};
 
 use super::reply::{Dialect, ServerError, printable};
+use super::server_key::ServerKey;
 
 /// Largest packet the server may send us, in bytes.
 const PACKET_MAX: u32 = 1 << 30;
@@ -17,8 +19,35 @@ const MORE_DATA: u8 = 0x01;
 const SWITCH: u8 = 0xfe;
 const ERROR: u8 = 0xff;
 
-/// Who logs in.
-#[derive(Debug, Clone, Copy)]
+/// caching_sha2_password: the server wants the password itself.
+const FULL_LOGIN: u8 = 4;
+
+/// What asks for the server's RSA key.
+const ASK_CACHING_SHA2: u8 = 2;
+const ASK_SHA256: u8 = 1;
+
+/// Packets a server may send before it lets us in or not; three are usual.
+const PACKETS_MAX: u32 = 16;
+
+const OLD_PASSWORD: &str = "the account uses mysql_old_password, which is not safe";
+const CLEAR_PASSWORD: &str = "the account wants the password in clear text, which only a unix socket or TLS with a \
+    verified server may carry: see --ssl-mode=verify_ca";
+const NEEDS_KEY: &str = "the server wants the password, which must not travel over TCP in the clear: use \
+    --ssl-mode=required, or --server-public-key-path=FILE, or --get-server-public-key, or a unix socket";
+
+/// Who can listen on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Channel {
+    /// Anybody on the way: TCP without TLS.
+    Open,
+    /// Nobody but the other end, whoever that is: TLS without verification.
+    Sealed,
+    /// Nobody: a unix socket, or TLS with a server that was verified.
+    Private,
+}
+
+/// Who logs in, and how.
+#[derive(Clone, Copy)]
 pub struct Login<'a> {
     /// User name.
     pub user: &'a str,
@@ -26,8 +55,12 @@ pub struct Login<'a> {
     pub password: &'a str,
     /// Schema to start in.
     pub schema: Option<&'a str>,
-    /// Whether nobody can listen (a unix socket).
-    pub private: bool,
+    /// Who can listen, until TLS is asked for.
+    pub channel: Channel,
+    /// The server's RSA key, if it is known.
+    pub server_key: Option<&'a ServerKey>,
+    /// Whether the server may be asked for its RSA key, and believed.
+    pub may_ask_for_key: bool,
 }
 
 /// Why the server did not let us in.
@@ -50,13 +83,31 @@ pub struct Greeting {
     pub connection_id: u32,
     /// How its result sets will look.
     pub dialect: Dialect,
+    /// Whether it takes TLS.
+    pub offers_tls: bool,
 }
 
-/// A login in progress: give it the server's packets, send what it answers.
+/// What both sides can.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    capabilities: CapabilityFlags,
+    mariadb: MariadbCapabilities,
+    /// utf8mb4 is known.
+    modern: bool,
+}
+
+/// A login in progress: after the greeting [`Dialogue::request_tls`] if wanted, then
+/// [`Dialogue::response`], then [`Dialogue::packet`] for each packet of the server until
+/// [`Step::Done`].
 pub struct Dialogue<'a> {
     login: Login<'a>,
+    terms: Terms,
     nonce: Vec<u8>,
-    plugin: AuthProc,
+    /// By name and as it runs.
+    plugin: (AuthPlugin<'static>, AuthProc),
+    /// The server was asked for its key.
+    awaits_key: bool,
+    packets: u32,
 }
 
 /// What to do after a packet.
@@ -71,7 +122,7 @@ pub enum Step {
 }
 
 struct Secrets<'a> {
-    login: Login<'a>,
+    login: &'a Login<'a>,
     nonce: &'a [u8],
 }
 
@@ -80,10 +131,10 @@ impl Context for Secrets<'_> {
         self.login.password.as_bytes()
     }
     fn is_ipc_transport(&self) -> bool {
-        self.login.private
+        self.login.channel == Channel::Private
     }
     fn is_tls_transport(&self) -> bool {
-        false
+        self.login.channel == Channel::Sealed
     }
     fn scramble(&self) -> &[u8] {
         self.nonce
@@ -94,49 +145,74 @@ impl Context for Secrets<'_> {
 }
 
 impl<'a> Dialogue<'a> {
-    /// Reads the server's `greeting` and gives the payload that answers it.
+    /// Reads the server's `greeting`.
     ///
     /// # Errors
     /// An error packet instead of a greeting (too many connections, host not allowed), a server
     /// too old, or bytes that are no greeting.
-    pub fn start(login: Login<'a>, greeting: &[u8]) -> Result<(Self, Greeting, Vec<u8>), AuthError> {
+    pub fn start(login: Login<'a>, greeting: &[u8]) -> Result<(Self, Greeting), AuthError> {
         if let Some(error) = ServerError::parse(greeting) {
             return Err(error.into());
         }
-        let packet = parse_greeting(greeting)
-            .ok_or_else(|| AuthError::Refused("the greeting is not that of a MySQL or MariaDB server".into()))?;
+        let packet =
+            parse_greeting(greeting).ok_or_else(|| refused("the greeting is not that of a MySQL or MariaDB server"))?;
         let theirs = packet.capabilities();
         if !theirs.contains(CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_SECURE_CONNECTION) {
-            return Err(AuthError::Refused("the server is older than 4.1".into()));
+            return Err(refused("the server is older than 4.1"));
         }
-        let ours = theirs & wanted_capabilities();
+        let terms = Terms::new(&packet, login.schema.is_some());
         // A plugin we do not speak may still let us in through a switch.
         let offered = packet.auth_plugin().map(AuthPlugin::into_owned);
-        let plugin =
-            offered.filter(|plugin| init(plugin, login.private).is_ok()).unwrap_or(AuthPlugin::MysqlNativePassword);
-        let mut dialogue = Self { login, nonce: packet.nonce(), plugin: init(&plugin, login.private)? };
-        let proof = match dialogue.challenge(None)? {
+        let spoken = offered.and_then(|plugin| init(&plugin).ok().map(|running| (plugin, running)));
+        let native = AuthPlugin::MysqlNativePassword;
+        let plugin = match spoken {
+            Some(plugin) => plugin,
+            None => (native.clone(), init(&native)?),
+        };
+        let greeting = Greeting {
+            server_version: without_replication_prefix(&printable(packet.server_version_ref())),
+            connection_id: packet.connection_id(),
+            dialect: terms.dialect(),
+            offers_tls: theirs.contains(CapabilityFlags::CLIENT_SSL),
+        };
+        let dialogue = Self { login, terms, nonce: packet.nonce(), plugin, awaits_key: false, packets: 0 };
+        Ok((dialogue, greeting))
+    }
+
+    /// The payload after which both sides speak TLS, on a channel as good as `channel`.
+    pub fn request_tls(&mut self, channel: Channel) -> Vec<u8> {
+        self.login.channel = channel;
+        self.terms.capabilities |= CapabilityFlags::CLIENT_SSL;
+        let request = SslRequest::new(self.terms.capabilities, PACKET_MAX, self.terms.collation() as u8)
+            .with_mariadb_capabilities(self.terms.mariadb);
+        let mut payload = Vec::new();
+        request.serialize(&mut payload);
+        payload
+    }
+
+    /// The payload that answers the greeting.
+    ///
+    /// # Errors
+    /// A plugin we cannot or will not serve.
+    pub fn response(&mut self) -> Result<Vec<u8>, AuthError> {
+        let proof = match self.challenge(None)? {
             Step::Send(proof) => proof,
             Step::Read | Step::Done => Vec::new(),
         };
+        let plugin = &self.plugin.0;
         let response = HandshakeResponse::new(
             Some(proof),
-            packet.server_version_parsed().unwrap_or((5, 6, 0)),
-            Some(login.user.as_bytes()),
-            login.schema.map(str::as_bytes),
-            theirs.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH).then_some(plugin),
-            ours,
+            if self.terms.modern { (5, 5, 3) } else { (5, 0, 0) },
+            Some(self.login.user.as_bytes()),
+            self.login.schema.map(str::as_bytes),
+            self.terms.capabilities.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH).then(|| plugin.clone()),
+            self.terms.capabilities,
             None,
             PACKET_MAX,
         );
         let mut payload = Vec::new();
-        response.serialize(&mut payload);
-        let greeting = Greeting {
-            server_version: without_replication_prefix(&printable(packet.server_version_ref())),
-            connection_id: packet.connection_id(),
-            dialect: if ours.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF) { Dialect::Ok } else { Dialect::Eof },
-        };
-        Ok((dialogue, greeting, payload))
+        response.with_mariadb_ext_capabilities(self.terms.mariadb).serialize(&mut payload);
+        Ok(payload)
     }
 
     /// Handles the server's next packet.
@@ -144,37 +220,111 @@ impl<'a> Dialogue<'a> {
     /// # Errors
     /// Access denied, or a plugin we cannot or will not serve.
     pub fn packet(&mut self, payload: &[u8]) -> Result<Step, AuthError> {
+        self.packets += 1;
+        if self.packets > PACKETS_MAX {
+            return Err(refused("the server does not come to an end"));
+        }
         match payload.first() {
             Some(&OK) => Ok(Step::Done),
-            Some(&ERROR) => Err(ServerError::parse(payload)
-                .map_or_else(|| AuthError::Refused("an error packet cut short".into()), AuthError::Server)),
+            Some(&ERROR) => {
+                Err(ServerError::parse(payload).map_or_else(|| refused("an error packet cut short"), AuthError::Server))
+            }
             Some(&MORE_DATA) => self.challenge(Some(&payload[1..])),
             Some(&SWITCH) => self.switch(payload),
-            _ => Err(AuthError::Refused("the server sent an unknown packet".into())),
+            _ => Err(refused("the server sent an unknown packet")),
         }
     }
 
     fn switch(&mut self, payload: &[u8]) -> Result<Step, AuthError> {
         // The one-byte form asks for the password hash of MySQL 3.23.
-        let request = AuthSwitchRequest::deserialize((), &mut ParseBuf(payload))
-            .map_err(|_| AuthError::Refused("the account uses mysql_old_password, which is not safe".into()))?;
-        self.plugin = init(&request.auth_plugin(), self.login.private)?;
+        let request = AuthSwitchRequest::deserialize((), &mut ParseBuf(payload)).map_err(|_| refused(OLD_PASSWORD))?;
+        let plugin = request.auth_plugin().into_owned();
+        let running = init(&plugin)?;
+        self.plugin = (plugin, running);
+        self.awaits_key = false;
         self.nonce = request.plugin_data().to_vec();
         self.challenge(None)
     }
 
     /// One step of the plugin, over `data` or else the nonce.
     fn challenge(&mut self, data: Option<&[u8]>) -> Result<Step, AuthError> {
-        let secrets = Secrets { login: self.login, nonce: &self.nonce };
-        let response = self
-            .plugin
-            .run(secrets, data.unwrap_or(&self.nonce))
-            .map_err(|error| AuthError::Refused(error.to_string()))?;
-        Ok(match response {
+        let asked = std::mem::take(&mut self.awaits_key);
+        match (&self.plugin.0, data) {
+            (_, Some(pem)) if asked => {
+                let key = ServerKey::parse(pem).ok_or_else(|| refused("the server's RSA key is none"))?;
+                return self.sealed(&key);
+            }
+            (AuthPlugin::MysqlClearPassword, _) if self.login.channel != Channel::Private => {
+                return Err(refused(CLEAR_PASSWORD));
+            }
+            (AuthPlugin::CachingSha2Password, Some([FULL_LOGIN])) => return self.password(ASK_CACHING_SHA2),
+            (AuthPlugin::Sha256Password, None) if !self.login.password.is_empty() => {
+                return self.password(ASK_SHA256);
+            }
+            _ => {}
+        }
+        let secrets = Secrets { login: &self.login, nonce: &self.nonce };
+        let response = self.plugin.1.run(secrets, data.unwrap_or(&self.nonce));
+        Ok(match response.map_err(|error| AuthError::Refused(error.to_string()))? {
             Response::Next { packet: Some(data) } | Response::Last { packet: Some(data) } => Step::Send(data),
             Response::Next { packet: None } | Response::Last { packet: None } => Step::Read,
         })
     }
+
+    /// The password itself, so that nobody on the way can read it; `ask` asks for the key needed.
+    fn password(&mut self, ask: u8) -> Result<Step, AuthError> {
+        if self.login.channel != Channel::Open {
+            return Ok(Step::Send([self.login.password.as_bytes(), &[0]].concat()));
+        }
+        match self.login.server_key {
+            Some(key) => self.sealed(key),
+            None if self.login.may_ask_for_key => {
+                self.awaits_key = true;
+                Ok(Step::Send(vec![ask]))
+            }
+            None => Err(refused(NEEDS_KEY)),
+        }
+    }
+
+    fn sealed(&self, key: &ServerKey) -> Result<Step, AuthError> {
+        let sealed = key.seal(self.login.password, &self.nonce);
+        sealed.map(Step::Send).ok_or_else(|| refused("the password is too long for the server's RSA key"))
+    }
+}
+
+impl Terms {
+    fn new(greeting: &HandshakePacket<'_>, with_schema: bool) -> Self {
+        let theirs = greeting.capabilities();
+        let mut capabilities = theirs & wanted_capabilities();
+        capabilities.set(CapabilityFlags::CLIENT_CONNECT_WITH_DB, with_schema);
+        // MariaDB's own capabilities stand where MySQL has nothing; it leaves out this flag to say so.
+        let is_mariadb = !theirs.contains(CapabilityFlags::CLIENT_LONG_PASSWORD);
+        let mut mariadb = MariadbCapabilities::empty();
+        if is_mariadb && capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF) {
+            mariadb = greeting.mariadb_ext_capabilities() & MariadbCapabilities::MARIADB_CLIENT_CACHE_METADATA;
+        }
+        let modern =
+            !["4.", "5.0.", "5.1."].iter().any(|old| greeting.server_version_ref().starts_with(old.as_bytes()));
+        Self { capabilities, mariadb, modern }
+    }
+
+    fn dialect(self) -> Dialect {
+        if !self.mariadb.is_empty() {
+            Dialect::CachedMetadata
+        } else if self.capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF) {
+            Dialect::Ok
+        } else {
+            Dialect::Eof
+        }
+    }
+
+    fn collation(self) -> CollationId {
+        if self.modern { CollationId::UTF8MB4_GENERAL_CI } else { CollationId::UTF8MB3_GENERAL_CI }
+    }
+}
+
+fn refused(why: &str) -> AuthError {
+    AuthError::Refused(why.into())
 }
 
 /// MariaDB 10 calls itself 5.5.5 first, for the sake of old replicas.
@@ -188,29 +338,23 @@ fn wanted_capabilities() -> CapabilityFlags {
         | CapabilityFlags::CLIENT_TRANSACTIONS
         | CapabilityFlags::CLIENT_SECURE_CONNECTION
         | CapabilityFlags::CLIENT_MULTI_RESULTS
+        | CapabilityFlags::CLIENT_PS_MULTI_RESULTS
         | CapabilityFlags::CLIENT_PLUGIN_AUTH
-        | CapabilityFlags::CLIENT_CONNECT_WITH_DB
         | CapabilityFlags::CLIENT_DEPRECATE_EOF
 }
 
-/// A plugin made ready, unless it would give the password away.
-fn init(plugin: &AuthPlugin<'_>, private: bool) -> Result<AuthProc, AuthError> {
-    let name = String::from_utf8_lossy(plugin.as_bytes()).into_owned();
-    match plugin {
-        AuthPlugin::MysqlClearPassword if !private => Err(AuthError::Refused(
-            "the account wants the password in clear text, which only a unix socket may carry".into(),
-        )),
-        AuthPlugin::MysqlOldPassword => {
-            Err(AuthError::Refused("the account uses mysql_old_password, which is not safe".into()))
-        }
-        plugin => plugin.init().map_err(|_| {
-            AuthError::Refused(format!(
-                "the account uses the authentication plugin {}, which is not supported: use \
-                 mysql_native_password, caching_sha2_password or ed25519",
-                printable(name.as_bytes())
-            ))
-        }),
+/// A plugin made ready.
+fn init(plugin: &AuthPlugin<'_>) -> Result<AuthProc, AuthError> {
+    if *plugin == AuthPlugin::MysqlOldPassword {
+        return Err(refused(OLD_PASSWORD));
     }
+    AuthProc::init(plugin).map_err(|_| {
+        AuthError::Refused(format!(
+            "the account uses the authentication plugin {}, which is not supported: use mysql_native_password, \
+             caching_sha2_password, sha256_password or ed25519",
+            printable(plugin.as_bytes())
+        ))
+    })
 }
 
 fn parse_greeting(payload: &[u8]) -> Option<HandshakePacket<'_>> {
@@ -225,68 +369,5 @@ fn parse_greeting(payload: &[u8]) -> Option<HandshakePacket<'_>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const LOGIN: Login<'_> = Login { user: "u", password: "p", schema: None, private: false };
-
-    fn greeting(plugin: &[u8]) -> Vec<u8> {
-        let mut bytes = b"\x0a10.11.19-MariaDB\0\x01\0\0\0abcdefgh\0\xff\xff\x2d\x02\0\xff\xff\x15".to_vec();
-        bytes.extend([0; 10]);
-        bytes.extend(b"ijklmnopqrst\0");
-        bytes.extend(plugin);
-        bytes.push(0);
-        bytes
-    }
-
-    #[test]
-    fn native_password_logs_in() {
-        let (mut dialogue, told, answer) = Dialogue::start(LOGIN, &greeting(b"mysql_native_password")).unwrap();
-        assert_eq!(told.server_version, "10.11.19-MariaDB");
-        assert_eq!(told.dialect, Dialect::Ok);
-        assert!(answer.len() > 32 + 20);
-        assert!(!answer.windows(2).any(|pair| pair == b"p\0"));
-        assert_eq!(dialogue.packet(&[OK, 0, 0]).unwrap(), Step::Done);
-    }
-
-    #[test]
-    fn a_password_is_not_given_away() {
-        let (mut dialogue, _, _) = Dialogue::start(LOGIN, &greeting(b"mysql_clear_password")).unwrap();
-        let error = dialogue.packet(b"\xfemysql_clear_password\0\0").unwrap_err();
-        assert!(error.to_string().contains("clear text"), "{error}");
-        assert!(dialogue.packet(&[0xfe]).is_err());
-    }
-
-    #[test]
-    fn caching_sha2_sends_the_password_only_over_a_socket() {
-        for (private, expected) in [(true, b"p\0".to_vec()), (false, vec![2])] {
-            let login = Login { private, ..LOGIN };
-            let (mut dialogue, _, _) = Dialogue::start(login, &greeting(b"caching_sha2_password")).unwrap();
-            assert_eq!(dialogue.packet(&[1, 4]).unwrap(), Step::Send(expected));
-        }
-    }
-
-    #[test]
-    fn a_full_server_is_told() {
-        let error = Dialogue::start(LOGIN, b"\xff\x10\x04Too many connections").err();
-        assert!(error.unwrap().to_string().starts_with("1040 "));
-    }
-
-    proptest! {
-        #[test]
-        fn garbage_never_panics(bytes: Vec<u8>, tail: Vec<u8>) {
-            let _ = Dialogue::start(LOGIN, &bytes);
-            let mut almost = greeting(b"caching_sha2_password");
-            let at = bytes.len() % almost.len();
-            for (byte, other) in almost[at..].iter_mut().zip(&bytes) {
-                *byte = *other;
-            }
-            if let Ok((mut dialogue, _, _)) = Dialogue::start(LOGIN, &almost) {
-                let _ = dialogue.packet(&tail);
-                let _ = dialogue.packet(&[&[SWITCH], tail.as_slice()].concat());
-                let _ = dialogue.packet(&[&[MORE_DATA], tail.as_slice()].concat());
-            }
-        }
-    }
-}
+#[path = "auth_tests.rs"]
+mod tests;

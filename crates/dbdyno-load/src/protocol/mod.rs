@@ -6,6 +6,7 @@ pub mod packet;
 pub mod pen;
 pub mod prepare;
 pub mod reply;
+pub mod server_key;
 pub mod session;
 pub mod tls;
 pub mod wire;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::auth::{AuthError, Dialogue, Login, Step};
+use super::auth::{AuthError, Channel, Dialogue, Login, Step};
 use super::connection::Connection;
 use super::packet::{self, take_string};
 use super::pen::Prepared;
@@ -56,14 +56,16 @@ impl Session {
             user: &endpoint.user,
             password: endpoint.password.reveal(),
             schema,
-            private: endpoint.is_private(),
+            channel: if endpoint.is_private() { Channel::Private } else { Channel::Open },
+            server_key: None,
+            may_ask_for_key: false,
         };
         let payload = self.wire.read_payload()?;
-        let (mut dialogue, greeting, answer) = Dialogue::start(login, &payload)?;
+        let (mut dialogue, greeting) = Dialogue::start(login, &payload)?;
         self.dialect = greeting.dialect;
         self.server_version = greeting.server_version;
         self.connection_id = greeting.connection_id;
-        self.wire.write_payload(&answer)?;
+        self.wire.write_payload(&dialogue.response()?)?;
         loop {
             let payload = self.wire.read_payload()?;
             match dialogue.packet(&payload)? {
