@@ -20,7 +20,7 @@ from dbdyno.stack.undo import RemoveTree
 from dbdyno.state import make_traversable, new_token, scratch_path
 from dbdyno.study.rules import is_emulated
 from dbdyno.study.schema import TrialSpec
-from dbdyno.workload.slap import Slap
+from dbdyno.workload.kinds import workload_of
 
 
 class Images:
@@ -65,7 +65,7 @@ class Images:
                 log = ground.scratch / "prepare.log"
                 with raised(layers(spec, image, device, log=log, install=True), ground) as stand:
                     assert stand.endpoint is not None and stand.directory is not None  # noqa: S101, PT018
-                    Slap(spec.workload, stack.engine).prepare(stand.endpoint)
+                    workload_of(spec).prepare(stand.endpoint)
             if image.disk:
                 image.disk.ask("snapshot", name=PREPARED)
             self._closing.push(undoing.pop_all())

@@ -11,7 +11,8 @@ from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.erase_guard import check_erasable
 from dbdyno.study.rules import HERE, is_emulated
-from dbdyno.study.schema import Setting, TrialSpec
+from dbdyno.study.schema import TrialSpec
+from dbdyno.study.section import Setting
 
 
 def unmet_needs(plan: Plan, erase: frozenset[str] = frozenset()) -> list[Capability]:

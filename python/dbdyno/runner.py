@@ -191,6 +191,7 @@ class _Runner:
         self.folder.note("started", **about)
         spec, seed = self.plan.specs[slot.treatment], self.plan.trial_seed(slot.block)
         try:
+            self.plan.check_own_files()
             image = self.images.of(spec)
             measured = run_trial(slot, spec, image, seed=seed, folder=where, journal=self.journal, erase=self.erase)
         except OSError as error:
@@ -247,5 +248,5 @@ def _header(plan: Plan, versions: dict[str, str]) -> dict[str, Any]:
         "treatment": [asdict(treatment) for treatment in design.treatments],
         "comparison": [asdict(comparison) for comparison in design.comparisons],
         "study": plan.study.raw,
-        "drive_files": plan.drive_files(),
+        **plan.own_files,
     }

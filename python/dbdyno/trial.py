@@ -22,8 +22,8 @@ from dbdyno.stack.layer import Endpoint, Layer, Stand, raised
 from dbdyno.stack.scratch import scratch
 from dbdyno.store.records import Trial
 from dbdyno.study.schema import TrialSpec
+from dbdyno.workload.kinds import workload_of
 from dbdyno.workload.load import Load
-from dbdyno.workload.slap import Slap
 
 Columns = dict[str, list[float]]
 
@@ -41,7 +41,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
 ) -> Measured:
     """Run one trial; its raw files go to ``folder``. Raises ``TrialError`` or ``HostError``; the host is put back."""
     started_at, watch = datetime.now(UTC).isoformat(timespec="seconds"), Stopwatch()
-    workload = Slap(spec.workload, spec.stack.engine)
+    workload = workload_of(spec)
     device = device_layer(spec, image, seed=seed, erase=erase, blank=False)
     with ExitStack() as lowering:
         ground = lowering.enter_context(scratch(journal))

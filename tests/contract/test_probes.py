@@ -22,7 +22,8 @@ from dbdyno.stack.filesystem import Filesystem
 from dbdyno.stack.layer import raised
 from dbdyno.stack.scratch import scratch
 from dbdyno.stack.server import Server
-from dbdyno.study.schema import FilesystemSection, SlapSection
+from dbdyno.study.schema import FilesystemSection
+from dbdyno.study.workloads import SlapSection
 from dbdyno.workload.slap import Slap
 
 pytestmark = pytest.mark.host

@@ -21,6 +21,9 @@ class Metric:
 
 _WORDS: dict[str, tuple[str, str, str]] = {
     "queries_per_second": ("queries per second", "queries/s", "1/s"),
+    "events_per_second": ("events per second", "events/s", "1/s"),
+    "rows_per_second": ("rows per second", "rows/s", "1/s"),
+    "achieved_ratio": ("of the offered rate", "achieved/offered", "1"),
     "seconds_real": ("seconds", "seconds", "s"),
     "seconds_user": ("client user seconds", "user s", "s"),
     "seconds_sys": ("client system seconds", "sys s", "s"),
@@ -28,9 +31,12 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "latency_ms_p50": ("median latency", "p50 ms", "ms"),
     "latency_ms_p95": ("95th percentile latency", "p95 ms", "ms"),
     "latency_ms_p99": ("99th percentile latency", "p99 ms", "ms"),
+    "latency_ms_p999": ("99.9th percentile latency", "p99.9 ms", "ms"),
     "latency_ms_max": ("largest latency", "max ms", "ms"),
     "client_cpu_us_per_query": ("client CPU per query", "client us/query", "us"),
     "server_cpu_us_per_query": ("server CPU per query", "server us/query", "us"),
+    "errors": ("errors", "errors", "1"),
+    "reconnects": ("reconnects", "reconnects", "1"),
 }
 
 

@@ -84,6 +84,7 @@ def touched(plan: Plan) -> list[str]:
 
 
 def _basis(plan: Plan) -> str:
-    if all(spec.workload.duration for spec in plan.specs.values()):
+    loads = [spec.workload for spec in plan.specs.values()]
+    if all(load.seconds_bound for load in loads):
         return ""
-    return " (a guess: the load is bounded by queries, not by time)"
+    return f" (a guess: the load is bounded by {loads[0].AMOUNT or 'its data'}, not by time)"

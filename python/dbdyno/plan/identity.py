@@ -2,12 +2,12 @@
 
 import hashlib
 import json
+from pathlib import Path
+from typing import Any
 
 from dbdyno.study.rules import is_emulated
 from dbdyno.study.schema import TrialSpec
-
-# The fields of the workload that shape its data; the others only shape the load.
-DATA_FIELDS = {"kind", "int_cols", "char_cols", "autoincrement", "guid_primary", "secondary_indexes", "initial_rows"}
+from dbdyno.study.workloads import ScriptSection, WorkloadSection
 
 
 def image_key(spec: TrialSpec, server: str) -> str:
@@ -20,6 +20,19 @@ def image_key(spec: TrialSpec, server: str) -> str:
         "server": server,
         "settings": dict(spec.server.settings),
         "engine": stack.engine,
-        "data": spec.workload.model_dump(include=DATA_FIELDS),
+        "data": _data(spec.workload),
     }
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+
+def _data(load: WorkloadSection) -> dict[str, Any]:
+    """The fields of the workload that shape its data."""
+    fields = load.model_dump(include={"kind", *load.DATA})
+    if isinstance(load, ScriptSection):
+        fields["file"] = file_sha256(Path(load.file))
+    return fields
+
+
+def file_sha256(path: Path) -> str:
+    """Identity of a file's content, wherever it lies."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

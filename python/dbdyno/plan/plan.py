@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.analysis.min_blocks import blocks_needed, smallest_p
+from dbdyno.errors import HostError
 from dbdyno.store.records import Comparison, Design, Treatment
 from dbdyno.study.load import Study, level_label
 from dbdyno.study.rules import HERE, is_emulated
 from dbdyno.study.schema import TrialSpec
+from dbdyno.study.workloads import ScriptSection
 
 DEFAULT_BLOCKS = 10
 # What raising, restoring and lowering a stack takes on a small machine, and what a load bounded by queries may take:
@@ -41,6 +43,7 @@ class Plan:
     study: Study
     design: Design
     specs: dict[str, TrialSpec]  # treatment id -> what to raise and offer
+    own_files: dict[str, dict[str, str]]  # "drive_files", "scripts" -> path -> text, as they were planned with
 
     def slots(self, block: int, attempt: int) -> list[Slot]:
         """The trials of one attempt at a block, in the random order that the seed gives: the same on every machine."""
@@ -57,20 +60,20 @@ class Plan:
     def study_sha256(self) -> str:
         """Identity of what is measured: equal for two studies whose trials are alike."""
         body: dict[str, Any] = {"body": self.study.raw, "metric": self.design.metric, "baseline": self.design.baseline}
-        if self.drive_files():
-            body["drive_files"] = self.drive_files()
+        body |= {name: files for name, files in self.own_files.items() if files}
         return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
-    def drive_files(self) -> dict[str, str]:
-        """The text of the user's own drive files, by path."""
-        paths = dict.fromkeys(spec.stack.device for spec in self.specs.values() if spec.stack.device.endswith(".toml"))
-        return {path: Path(path).read_text(encoding="utf-8") for path in paths}
+    def check_own_files(self) -> None:
+        """See that the user's own files are still what was planned. Raises ``HostError``: trials of two are no run."""
+        for path, text in (one for files in self.own_files.values() for one in files.items()):
+            if _text(path) != text:
+                raise HostError(f"{path} has been changed since the run began; use a new folder for what it is now")
 
     def seconds_per_trial(self) -> float:
         """A guess; exact only for loads bounded by time."""
         loads = [spec.workload for spec in self.specs.values()]
-        seconds = [load.warmup + (load.duration or GUESSED_LOAD_SECONDS) + OVERHEAD_SECONDS for load in loads]
-        return sum(seconds) / len(seconds)
+        seconds = [load.seconds_before + (load.seconds_bound or GUESSED_LOAD_SECONDS) for load in loads]
+        return sum(seconds) / len(seconds) + OVERHEAD_SECONDS
 
     def warnings(self) -> Iterator[str]:
         """What can be foreseen of the answer."""
@@ -103,10 +106,27 @@ def make_plan(study: Study, *, seed: int | None = None, blocks: int | None = Non
         comparisons=comparisons,
         blocks=chosen,
         margin=study.design.margin,
-        metric=study.design.metric,
+        metric=study.design.metric or combinations[0][1].workload.METRIC,
         seed=study.design.seed if seed is None else seed,
     )
-    return Plan(study, design, {t.id: spec for t, (_, spec) in zip(treatments, combinations, strict=True)})
+    specs = {t.id: spec for t, (_, spec) in zip(treatments, combinations, strict=True)}
+    return Plan(study, design, specs, _own_files(list(specs.values())))
+
+
+def _own_files(specs: list[TrialSpec]) -> dict[str, dict[str, str]]:
+    drives = dict.fromkeys(spec.stack.device for spec in specs if spec.stack.device.endswith(".toml"))
+    scripts = dict.fromkeys(spec.workload.file for spec in specs if isinstance(spec.workload, ScriptSection))
+    return {
+        "drive_files": {path: _text(path) for path in drives},
+        "scripts": {path: _text(path) for path in scripts},
+    }
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise HostError(f"{path}: can't be read: {error.strerror}") from None
 
 
 def erased_devices(plan: Plan) -> list[str]:

@@ -14,7 +14,7 @@ import pymysql
 from dbdyno.errors import TrialError
 from dbdyno.servers.installation import Installation
 from dbdyno.servers.user import own_folder, read_log, unprivileged
-from dbdyno.study.schema import Setting
+from dbdyno.study.section import Setting
 
 _SETTING_REFUSED = re.compile(
     r"(unknown (?:variable|option) '[^']*'|ambiguous option '[^']*'.*|Error while setting value .*)"

@@ -18,7 +18,7 @@ from dbdyno.stack.layer import Endpoint, Stand
 from dbdyno.stack.memory import killed_for_memory
 from dbdyno.stack.undo import TOKEN_VARIABLE, EndProcesses
 from dbdyno.state import new_token
-from dbdyno.study.schema import Setting
+from dbdyno.study.section import Setting
 from dbdyno.study.units import size_bytes
 
 # What decides how a load fares and is worth showing although the study does not set it.

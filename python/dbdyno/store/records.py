@@ -94,6 +94,9 @@ class Run:
 # Metrics that a trial may carry, and whether more is better. Names end in their unit.
 METRICS: dict[str, bool] = {
     "queries_per_second": True,
+    "events_per_second": True,
+    "rows_per_second": True,
+    "achieved_ratio": True,
     "seconds_real": False,
     "seconds_user": False,
     "seconds_sys": False,
@@ -101,7 +104,10 @@ METRICS: dict[str, bool] = {
     "latency_ms_p50": False,
     "latency_ms_p95": False,
     "latency_ms_p99": False,
+    "latency_ms_p999": False,
     "latency_ms_max": False,
     "client_cpu_us_per_query": False,
     "server_cpu_us_per_query": False,
+    "errors": False,
+    "reconnects": False,
 }

@@ -6,7 +6,7 @@ filesystem is made or what a server does with its own data, never which other de
 
 import re
 
-from dbdyno.study.schema import Setting
+from dbdyno.study.section import Setting
 
 # Flags that take a value, and flags that take none.
 MKFS_FLAGS: dict[str, tuple[str, str]] = {

@@ -17,6 +17,7 @@ from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, StudySection, Tr
 
 BODY = ("stack", "queue", "filesystem", "server", "workload")  # what a treatment consists of
 TOP_LEVEL = ("version", "study", *BODY, "design")
+OWN_FILES = (("stack", "device", ".toml"), ("workload", "file", ""))  # fields that may name a file, and how it ends
 
 Path_ = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
@@ -150,6 +151,10 @@ def _factors(body: dict[str, Any], found: list[Mistake]) -> Iterator[Factor]:
             varied += [((*path, name), value) for name, value in table.items() if isinstance(value, list)]
     names = [path[-1] for path, _ in varied]
     for path, levels in varied:
+        if path == ("workload", "kind"):
+            text = "can't be a factor: it decides which fields the section has; write a study for each kind"
+            found.append(Mistake(path, text))
+            continue
         if not levels:
             found.append(Mistake(path, "is an empty list; give its levels, or one value without brackets"))
             continue
@@ -228,13 +233,17 @@ def _baseline_mistakes(design: DesignSection, factors: tuple[Factor, ...]) -> It
 
 
 def _resolved(body: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The body with the user's own drive files as absolute paths: they are relative to the study file."""
+    """The body with the user's own files as absolute paths: they are relative to the study file."""
 
-    def resolve(device: object) -> object:
-        if isinstance(device, str) and device.endswith(".toml"):
-            return str((folder / device).resolve())
-        return device
+    def resolve(level: object, ending: str) -> object:
+        if isinstance(level, str) and level.endswith(ending):
+            return str((folder / level).resolve())
+        return level
 
-    given = body["stack"]["device"]
-    device = [resolve(level) for level in given] if isinstance(given, list) else resolve(given)
-    return {**body, "stack": {**body["stack"], "device": device}}
+    found = dict(body)
+    for section, name, ending in OWN_FILES:
+        given = found[section].get(name)
+        value = [resolve(level, ending) for level in given] if isinstance(given, list) else resolve(given, ending)
+        if given is not None:
+            found[section] = {**found[section], name: value}
+    return found

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from dbdyno.study.units import duration_seconds, format_bytes, fraction, size_bytes
+from dbdyno.study.workloads import KINDS
 
 _PLAIN_TYPES = {"bool", "int", "float", "str"}  # as pydantic names them in the location of a union's error
 
@@ -19,7 +20,7 @@ _PLAIN_TYPES = {"bool", "int", "float", "str"}  # as pydantic names them in the 
 FIELDS_OF = {
     **dict.fromkeys(("nr_requests", "read_ahead_kb", "rotational", "wbt_lat_usec"), "queue"),
     **dict.fromkeys(("scheduler", "device", "filesystem", "engine", "memory", "server", "size"), "stack"),
-    **dict.fromkeys(("clients", "queries", "duration", "warmup", "load"), "workload"),
+    **dict.fromkeys((name for kind in KINDS.values() for name in kind.model_fields), "workload"),
     **dict.fromkeys(("blocks", "margin", "seed", "baseline", "metric"), "design"),
     **dict.fromkeys(("mkfs", "mount"), "filesystem"),
 }
@@ -72,12 +73,41 @@ def mistakes_of(error: ValidationError, model: type[BaseModel], prefix: tuple[st
     """Pydantic's errors in our words."""
     found = []
     for item in error.errors(include_url=False):
-        path = tuple(part for part in item["loc"] if not _is_pydantics(part))
-        if item["type"] == "extra_forbidden" and _is_pydantics(item["loc"][-1]):
-            path = (*path, item["loc"][-1])  # the key as it was given, whatever it looks like
-        found.append(Mistake((*prefix, *path), _words(item, model, path)))
+        path, section = _place(item, model)
+        found.append(Mistake((*prefix, *path), _words(item, section, path)))
     # A union of types reports each member's view of the same value: one mistake is enough.
     return list({mistake.path: mistake for mistake in found}.values())
+
+
+def _place(item: ErrorDetails, model: type[BaseModel]) -> tuple[tuple[str | int, ...], type[BaseModel]]:
+    """Where a mistake is, without what only pydantic knows of it, and the section that the field stands in."""
+    loc, path = list(item["loc"]), []
+    while loc:
+        part = loc.pop(0)
+        if _is_pydantics(part) and not (item["type"] == "extra_forbidden" and not loc):
+            continue
+        path.append(part)
+        inside = _sections_in(model, part)
+        if len(inside) > 1 and loc:  # pydantic says next by which kind it took the section
+            model = inside[str(loc.pop(0))]
+        elif len(inside) == 1 and loc:
+            (model,) = inside.values()
+    if item["type"] in {"union_tag_invalid", "union_tag_not_found"}:
+        path.append("kind")
+    return tuple(path), model
+
+
+def _sections_in(model: type[BaseModel], field: str | int) -> dict[str, type[BaseModel]]:
+    """The sections that a field may hold, by their kind; none where it is a plain value."""
+    annotation = model.model_fields[str(field)].annotation if str(field) in model.model_fields else None
+    members = get_args(annotation) or (annotation,)
+    sections = [one for one in members if isinstance(one, type) and issubclass(one, BaseModel)]
+    return {_kind_of(one): one for one in sections}
+
+
+def _kind_of(section: type[BaseModel]) -> str:
+    field = section.model_fields.get("kind")
+    return str(get_args(field.annotation)[0]) if field else ""
 
 
 def _is_pydantics(part: str | int) -> bool:
@@ -85,17 +115,17 @@ def _is_pydantics(part: str | int) -> bool:
     return isinstance(part, str) and (part in _PLAIN_TYPES or "[" in part)
 
 
-def _words(item: ErrorDetails, model: type[BaseModel], path: tuple[str | int, ...]) -> str:
+def _words(item: ErrorDetails, section: type[BaseModel], path: tuple[str | int, ...]) -> str:
     kind, given, context = item["type"], item["input"], item.get("ctx", {})
-    if kind == "missing":
-        return "is missing"
+    if kind in {"missing", "union_tag_not_found"}:
+        return "is missing" if kind == "missing" else f"is missing; allowed are {', '.join(KINDS)}"
     if kind == "extra_forbidden":
-        known = list(_model_at(model, path[:-1]).model_fields)
-        elsewhere = FIELDS_OF.get(str(path[-1]), "")
-        hint = f". It belongs in [{elsewhere}]" if elsewhere else did_you_mean(str(path[-1]), known)
-        return f"is unknown here; known are {', '.join(known)}{hint}"
-    if kind == "literal_error":
-        allowed = [str(value) for value in get_args(_annotation(model, path))] or [context["expected"]]
+        known = list(section.model_fields)
+        return f"is unknown here; known are {', '.join(known)}{_belongs(path, known)}"
+    if kind in {"literal_error", "union_tag_invalid"}:
+        allowed = [str(value) for value in get_args(_annotation(section, path))] or [context.get("expected", "")]
+        if kind == "union_tag_invalid":
+            given, allowed = given["kind"], list(KINDS)
         return f"is {shown(given)}; allowed are {', '.join(allowed)}{did_you_mean(str(given), allowed)}"
     if kind == "value_error":
         reason = str(context["error"])
@@ -107,9 +137,20 @@ def _words(item: ErrorDetails, model: type[BaseModel], path: tuple[str | int, ..
         return f"is {shown(given)}; it must be {words} {_limit(given, context[key])}"
     wanted = {"string_type": "text in quotes", "int_type": "a whole number", "bool_type": "true or false"}
     wanted |= {"model_type": "a section", "dict_type": "a section"}
+    wanted |= {"float_type": "a number", "finite_number": "a number"}
     union = item["loc"][-1] in _PLAIN_TYPES  # the value fits none of its members
     words = "text in quotes, a number, true or false" if union else wanted.get(kind, item["msg"])
     return f"is {shown(given)} but must be {words}"
+
+
+def _belongs(path: tuple[str | int, ...], known: list[str]) -> str:
+    """Where an unknown field may have been meant to stand, or what it may have been meant to be."""
+    name = str(path[-1])
+    elsewhere = FIELDS_OF.get(name, "")
+    if elsewhere != "workload" or path[0] != "workload":
+        return f". It belongs in [{elsewhere}]" if elsewhere else did_you_mean(name, known)
+    kinds = [kind for kind, section in KINDS.items() if name in section.model_fields]
+    return f". It is for kind {', '.join(kinds)}"
 
 
 def _limit(given: object, limit: float) -> str:
@@ -118,7 +159,7 @@ def _limit(given: object, limit: float) -> str:
         with contextlib.suppress(ValueError):
             read(given)
             return write(limit)
-    return str(limit)
+    return str(int(limit) if float(limit).is_integer() else limit)
 
 
 def _seconds(seconds: float) -> str:
@@ -129,17 +170,8 @@ def _percent(part: float) -> str:
     return f"{part:.0%}"
 
 
-def _model_at(model: type[BaseModel], path: tuple[str | int, ...]) -> type[BaseModel]:
-    for part in path:
-        field = model.model_fields.get(str(part))
-        if field is None or not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
-            break
-        model = field.annotation
-    return model
-
-
-def _annotation(model: type[BaseModel], path: tuple[str | int, ...]) -> object:
-    field = _model_at(model, path[:-1]).model_fields.get(str(path[-1]))
+def _annotation(section: type[BaseModel], path: tuple[str | int, ...]) -> object:
+    field = section.model_fields.get(str(path[-1]))
     if field is None:
         return None
     members = [arg for arg in get_args(field.annotation) if get_args(arg)]

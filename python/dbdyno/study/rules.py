@@ -8,6 +8,7 @@ from dbdyno.study.allowed import mkfs_mistake, mount_mistake, setting_mistake
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.schema import NR_REQUESTS_NONE_MAX, TrialSpec
 from dbdyno.study.units import format_bytes, size_bytes
+from dbdyno.study.workload_rules import broken_workload_rules
 
 HERE = "here"
 
@@ -18,11 +19,11 @@ def is_emulated(device: str) -> bool:
 
 
 def broken_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
-    """Every rule that this treatment breaks; ``folder`` is where relative drive files are looked for."""
+    """Every rule that this treatment breaks; ``folder`` is where relative files are looked for."""
     yield from _device(spec, folder)
     yield from _queue(spec)
     yield from _passed_on(spec)
-    yield from _workload(spec)
+    yield from broken_workload_rules(spec.workload, folder)
     yield from _memory(spec)
 
 
@@ -102,25 +103,6 @@ def _queue(spec: TrialSpec) -> Iterator[Mistake]:
         yield Mistake(("queue", "nr_requests"), text)
     if scheduler == "bfq" and spec.queue.wbt_lat_usec:
         yield Mistake(("queue", "wbt_lat_usec"), "can't be set under bfq, which throttles writeback itself")
-
-
-def _workload(spec: TrialSpec) -> Iterator[Mistake]:
-    load = spec.workload
-    if (load.queries is None) == (load.duration is None):
-        if load.queries is None:
-            yield Mistake(("workload",), "says neither queries nor duration; give one of them")
-        else:
-            yield Mistake(("workload", "queries"), "and duration are both given; give one of them")
-    if load.queries is not None and load.queries < load.clients:
-        text = f"is {load.queries}, fewer than one for each of {load.clients} clients"
-        yield Mistake(("workload", "queries"), text)
-    if load.autoincrement and load.guid_primary:
-        yield Mistake(("workload", "guid_primary"), "and autoincrement are two keys for the same table; give one")
-    if load.load == "key" and not (load.autoincrement or load.guid_primary):
-        text = 'is "key", which reads by primary key: set workload.autoincrement or guid_primary to true'
-        yield Mistake(("workload", "load"), text)
-    if load.int_cols + load.char_cols == 0:
-        yield Mistake(("workload", "int_cols"), "and char_cols are both 0; a table needs a column")
 
 
 def _memory(spec: TrialSpec) -> Iterator[Mistake]:

@@ -3,28 +3,15 @@
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import AfterValidator, Field, StrictBool, StrictInt
 
 from dbdyno.store.records import METRICS
-from dbdyno.study.units import Duration, Fraction, Size
-
-Setting = StrictBool | StrictInt | StrictFloat | StrictStr
+from dbdyno.study.section import Identifier, Line, Section, Setting
+from dbdyno.study.units import Fraction, Size
+from dbdyno.study.workloads import Workload
 
 # nr_requests of a blk-mq kernel: BLKDEV_MIN_RQ .. 16 x 128 (block/blk-mq.c); without a scheduler the hardware's depth.
 NR_REQUESTS_MIN, NR_REQUESTS_MAX, NR_REQUESTS_NONE_MAX = 4, 2048, 128
-
-
-class Section(BaseModel):
-    """A section of the study file: unknown keys are errors, values are not bent into other types."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-def _one_line(text: str) -> str:
-    if not text.strip() or any(ord(char) < ord(" ") for char in text):
-        msg = "must be one line of text"
-        raise ValueError(msg)
-    return text.strip()
 
 
 def _setting_name(name: str) -> str:
@@ -41,13 +28,6 @@ def _no_newline(value: Setting) -> Setting:
     return value
 
 
-def _identifier(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
-        msg = "must be a plain name of letters, digits and underscores"
-        raise ValueError(msg)
-    return name
-
-
 def _blk_mq_depth(number: int) -> int:
     if not NR_REQUESTS_MIN <= number <= NR_REQUESTS_MAX:
         msg = f"no blk-mq kernel allows; give {NR_REQUESTS_MIN} to {NR_REQUESTS_MAX}"
@@ -62,8 +42,6 @@ def _options(text: str) -> str:
     return text.strip()
 
 
-Line = Annotated[str, AfterValidator(_one_line)]
-Identifier = Annotated[str, AfterValidator(_identifier)]
 Options = Annotated[str, AfterValidator(_options)]
 
 
@@ -108,37 +86,21 @@ class FilesystemSection(Section):
 class ServerSection(Section):
     """``[server]``: ``[server.settings]`` takes any variable of the server."""
 
-    settings: dict[Annotated[str, AfterValidator(_setting_name)], Annotated[Setting, AfterValidator(_no_newline)]] = {}
-
-
-class SlapSection(Section):
-    """``[workload]`` of kind ``slap``: mysqlslap's auto-generated SQL; names and defaults are mysqlslap's."""
-
-    kind: Literal["slap"]
-    load: Literal["read", "key", "write", "update", "mixed"] = "mixed"
-    clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 1
-    queries: Annotated[StrictInt, Field(ge=1)] | None = None
-    duration: Annotated[Duration, Field(ge=0.1)] | None = None
-    warmup: Annotated[Duration, Field(ge=0)] = 0.5
-    int_cols: Annotated[StrictInt, Field(ge=0, le=500)] = 1
-    char_cols: Annotated[StrictInt, Field(ge=0, le=500)] = 1
-    autoincrement: StrictBool = False
-    guid_primary: StrictBool = False
-    secondary_indexes: Annotated[StrictInt, Field(ge=0, le=60)] = 0
-    initial_rows: Annotated[StrictInt, Field(ge=1)] = 100  # mysqlslap's write-number
-    unique_queries: Annotated[StrictInt, Field(ge=1)] = 10
-    unique_writes: Annotated[StrictInt, Field(ge=1)] = 10
-    commit_every: Annotated[StrictInt, Field(ge=0)] = 0
+    settings: dict[Annotated[str, AfterValidator(_setting_name)], Annotated[Setting, AfterValidator(_no_newline)]] = (
+        Field(default_factory=dict)
+    )
 
 
 class DesignSection(Section):
     """``[design]``: how the question is put to the host."""
 
-    baseline: dict[str, Setting] = {}  # factor -> level; a factor left out means its first level
+    baseline: dict[str, Setting] = Field(
+        default_factory=dict
+    )  # factor -> level; a factor left out means its first level
     compare: Literal["baseline", "one-factor"] = "baseline"
     blocks: Annotated[StrictInt, Field(ge=1, le=1000)] | None = None
     margin: Annotated[Fraction, Field(gt=0, lt=1)] = 0.03
-    metric: Literal[tuple(METRICS)] = "queries_per_second"  # type: ignore[valid-type]
+    metric: Literal[tuple(METRICS)] | None = None  # type: ignore[valid-type]  # None: what the kind of load is about
     seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] = 1
 
 
@@ -149,7 +111,7 @@ class TrialSpec(Section):
     queue: QueueSection = QueueSection()
     filesystem: FilesystemSection = FilesystemSection()
     server: ServerSection = ServerSection()
-    workload: SlapSection
+    workload: Annotated[Workload, Field(discriminator="kind")]
 
 
 FACTOR_SECTIONS = ("stack", "queue", "filesystem", "server.settings", "workload")

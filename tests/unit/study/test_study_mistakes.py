@@ -5,7 +5,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dbdyno.errors import UserError
+from dbdyno.store.records import METRICS
 from dbdyno.study.load import load_study
+from dbdyno.study.workloads import BulkSection, SlapSection, SmackSection
 
 DEVICES = '["hdd-7200", "ssd-sata"]'
 POOL = 'innodb_buffer_pool_size = "256M"'
@@ -13,7 +15,16 @@ BASELINE = 'baseline = { device = "hdd-7200" }'
 MODELS = "hdd-7200, hdd-15k, ssd-sata, ssd-nvme, ideal, here, /dev/disk/by-id/..."
 HERE = 'can\'t be set with device = "here", a directory of the host as it is'
 SECTIONS = "version, study, stack, queue, filesystem, server, workload, design"
+KINDS = "slap, smack, oltp, ingest, bulk, script"
+CODES = 'error codes as one text, such as "1213,1205", or "all" or "none"'
 STACK = "device, serial, size, scheduler, filesystem, server, engine, memory"
+
+
+def fields(section):
+    return ", ".join(section.model_fields)
+
+
+SLAP = fields(SlapSection)
 
 # What is changed in the study; the messages, each after the study's path.
 MISTAKES = {
@@ -61,11 +72,7 @@ MISTAKES = {
     "no such metric": (
         [("blocks = 6", 'metric = "latency_p99"')],
         [
-            (
-                ':21: design.metric: is "latency_p99"; allowed are queries_per_second, seconds_real, seconds_user, '
-                "seconds_sys, latency_ms_mean, latency_ms_p50, latency_ms_p95, latency_ms_p99, latency_ms_max, "
-                'client_cpu_us_per_query, server_cpu_us_per_query. Did you mean "latency_ms_p99"?'
-            )
+            f':21: design.metric: is "latency_p99"; allowed are {", ".join(METRICS)}. Did you mean "latency_ms_p99"?',
         ],
     ),
     "missing section": (
@@ -157,6 +164,93 @@ MISTAKES = {
     "writeback throttling under bfq": (
         [('scheduler = "mq-deadline"', 'scheduler = "bfq"'), ("nr_requests = 64", "wbt_lat_usec = 75000")],
         [":12: queue.wbt_lat_usec: can't be set under bfq, which throttles writeback itself"],
+    ),
+    "a kind that is none": (
+        [('kind = "slap"', 'kind = "olpt"')],
+        [f':16: workload.kind: is "olpt"; allowed are {KINDS}. Did you mean "oltp"?'],
+    ),
+    "no kind": ([('kind = "slap"\n', "")], [f":15: workload.kind: is missing; allowed are {KINDS}"]),
+    "a number for a kind": ([('"slap"', "5")], [f":16: workload.kind: is 5; allowed are {KINDS}"]),
+    "a kind as a factor": (
+        [('"slap"', '["slap", "oltp"]')],
+        [":16: workload.kind: can't be a factor: it decides which fields the section has; write a study for each kind"],
+    ),
+    "a field of another kind": (
+        [("clients = 10", "clients = 10\ntables = 4")],
+        [f":18: workload.tables: is unknown here; known are {SLAP}. It is for kind oltp, bulk"],
+    ),
+    "a field of no kind": (
+        [("clients = 10", "client = 10")],
+        [f':17: workload.client: is unknown here; known are {SLAP}. Did you mean "clients"?'],
+    ),
+    "a field of a load elsewhere": (
+        [('size = "1GiB"', 'size = "1GiB"\nthink_time = "1s"')],
+        [f":8: stack.think_time: is unknown here; known are {STACK}. It belongs in [workload]"],
+    ),
+    "a value of one kind": (
+        [('"slap"', '"smack"'), ("queries = 1000", 'load = "selekt"\nevents = 1000')],
+        [
+            (
+                ':18: workload.load: is "selekt"; allowed are insert, select, update, delete, mixed. '
+                'Did you mean "select"?'
+            )
+        ],
+    ),
+    "queries where events count": (
+        [('"slap"', '"smack"')],
+        [f":18: workload.queries: is unknown here; known are {fields(SmackSection)}. It is for kind slap"],
+    ),
+    "error codes as a list": (
+        [("clients = 10", "ignore_errors = [1213, 1205]")],
+        [f":17: workload.ignore_errors: is {code}, which must be {CODES}" for code in (1213, 1205)],
+    ),
+    "an error by name": (
+        [("clients = 10", 'ignore_errors = "deadlock"')],
+        [f':17: workload.ignore_errors: is "deadlock", which must be {CODES}'],
+    ),
+    "a code that no server has": (
+        [("clients = 10", 'ignore_errors = "99999"')],
+        [f':17: workload.ignore_errors: is "99999", which must be {CODES}'],
+    ),
+    "a rate that is no number": (
+        [("clients = 10", "rate = nan")],
+        [":17: workload.rate: is nan but must be a number"],
+    ),
+    "a rate below nothing": ([("clients = 10", "rate = -1")], [":17: workload.rate: is -1; it must be at least 0"]),
+    "a rate in words": ([("clients = 10", 'rate = "1k"')], [':17: workload.rate: is "1k" but must be a number']),
+    "thinking in an open loop": (
+        [("clients = 10", 'rate = 100\nthink_time = "1s"')],
+        [
+            (
+                ":18: workload.think_time: can't be set with a rate: in an open loop an event starts when it is due, "
+                "and no client thinks"
+            )
+        ],
+    ),
+    "arrivals of a closed loop": (
+        [("clients = 10", 'arrivals = "fixed"')],
+        [":17: workload.arrivals: says nothing without workload.rate; give it too"],
+    ),
+    "a distribution of no pause": (
+        [("clients = 10", 'think_distribution = "fixed"')],
+        [":17: workload.think_distribution: says nothing without workload.think_time; give it too"],
+    ),
+    "more threads than clients": (
+        [("clients = 10", "io_threads = 2")],
+        [":17: workload.io_threads: is 2, more than there are clients (1)"],
+    ),
+    "a bulk load for a time": (
+        [('"slap"', '"bulk"'), ("queries = 1000", 'duration = "5s"')],
+        [
+            (
+                f":18: workload.duration: is unknown here; known are {fields(BulkSection)}. "
+                "It is for kind slap, smack, oltp, ingest, script"
+            )
+        ],
+    ),
+    "ingest of rows for a time": (
+        [('"slap"', '"ingest"'), ("queries = 1000", 'rows = 1000\nduration = "5s"')],
+        [":18: workload.rows: and duration are both given; give one of them"],
     ),
     "queries and a duration": (
         [("clients = 10", 'duration = "5s"')],
@@ -321,6 +415,18 @@ def test_a_drive_file_that_is_none_is_said_so(write_study, tmp_path):
     path = write_study(('"ssd-sata"', '"mine.toml"'))
     (tmp_path / "mine.toml").write_text("kind = 'rocket'\n")
     assert refusal(path).startswith(f'{path}:6: stack.device: is "mine.toml": ')
+
+
+def test_a_script_that_is_not_there_is_looked_for_beside_the_study(write_study, tmp_path):
+    path = write_study(('"slap"', '"script"\nfile = "mine.sql"'), ("queries = 1000", "events = 1000"))
+    said = f'{path}:17: workload.file: is "mine.sql": {tmp_path / "mine.sql"} can\'t be read: No such file or directory'
+    assert refusal(path) == said
+
+
+def test_a_script_that_is_no_text_is_said_so(write_study, tmp_path):
+    path = write_study(('"slap"', '"script"\nfile = "mine.sql"'), ("queries = 1000", "events = 1000"))
+    (tmp_path / "mine.sql").write_bytes(b"SELECT '\xe9'")
+    assert refusal(path) == f'{path}:17: workload.file: is "mine.sql", which is not UTF-8 text'
 
 
 def test_a_file_that_is_not_there(tmp_path):

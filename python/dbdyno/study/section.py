@@ -1,0 +1,32 @@
+"""What every section of a study file is made of."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictFloat, StrictInt, StrictStr
+
+Setting = StrictBool | StrictInt | StrictFloat | StrictStr
+
+
+class Section(BaseModel):
+    """A section of the study file: unknown keys are errors, values are not bent into other types."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def _one_line(text: str) -> str:
+    if not text.strip() or any(ord(char) < ord(" ") for char in text):
+        msg = "must be one line of text"
+        raise ValueError(msg)
+    return text.strip()
+
+
+def _identifier(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
+        msg = "must be a plain name of letters, digits and underscores"
+        raise ValueError(msg)
+    return name
+
+
+Line = Annotated[str, AfterValidator(_one_line)]
+Identifier = Annotated[str, AfterValidator(_identifier)]

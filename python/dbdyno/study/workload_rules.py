@@ -1,0 +1,63 @@
+"""What can't be combined in ``[workload]``."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from dbdyno.study.mistakes import Mistake, shown
+from dbdyno.study.workloads import LoopSection, ScriptSection, SlapSection, WorkloadSection
+
+
+def broken_workload_rules(load: WorkloadSection, folder: Path) -> Iterator[Mistake]:
+    """Every rule that a load breaks; ``folder`` is where a relative script is looked for."""
+    if load.io_threads > load.clients:
+        text = f"is {load.io_threads}, more than there are clients ({load.clients})"
+        yield Mistake(("workload", "io_threads"), text)
+    if isinstance(load, LoopSection):
+        yield from _amount(load)
+        yield from _loop(load)
+    if isinstance(load, SlapSection):
+        yield from _slap(load)
+    if isinstance(load, ScriptSection):
+        yield from _script(load, folder)
+
+
+def _amount(load: LoopSection) -> Iterator[Mistake]:
+    name = load.AMOUNT
+    amount: int | None = getattr(load, name)
+    if amount is None and load.duration is None:
+        yield Mistake(("workload",), f"says neither {name} nor duration; give one of them")
+    if amount is not None and load.duration is not None:
+        yield Mistake(("workload", name), "and duration are both given; give one of them")
+    if amount is not None and amount < load.clients:
+        text = f"is {amount}, fewer than one for each of {load.clients} clients"
+        yield Mistake(("workload", name), text)
+
+
+def _loop(load: LoopSection) -> Iterator[Mistake]:
+    if load.rate and load.think_time:
+        text = "can't be set with a rate: in an open loop an event starts when it is due, and no client thinks"
+        yield Mistake(("workload", "think_time"), text)
+    # A field that is given, be it 0, may be a factor's level: then its companion is for the other levels.
+    for name, of in (("arrivals", "rate"), ("think_distribution", "think_time")):
+        if name in load.model_fields_set and of not in load.model_fields_set:
+            yield Mistake(("workload", name), f"says nothing without workload.{of}; give it too")
+
+
+def _slap(load: SlapSection) -> Iterator[Mistake]:
+    if load.autoincrement and load.guid_primary:
+        yield Mistake(("workload", "guid_primary"), "and autoincrement are two keys for the same table; give one")
+    if load.load == "key" and not (load.autoincrement or load.guid_primary):
+        text = 'is "key", which reads by primary key: set workload.autoincrement or guid_primary to true'
+        yield Mistake(("workload", "load"), text)
+    if load.int_cols + load.char_cols == 0:
+        yield Mistake(("workload", "int_cols"), "and char_cols are both 0; a table needs a column")
+
+
+def _script(load: ScriptSection, folder: Path) -> Iterator[Mistake]:
+    try:
+        (folder / load.file).read_text(encoding="utf-8")
+    except OSError as error:
+        text = f"is {shown(load.file)}: {folder / load.file} can't be read: {error.strerror}"
+        yield Mistake(("workload", "file"), text)
+    except UnicodeDecodeError:
+        yield Mistake(("workload", "file"), f"is {shown(load.file)}, which is not UTF-8 text")

@@ -1,0 +1,166 @@
+"""The load generator ``dbdyno-load``: its command line, its time limit, its errors. Common to all kinds."""
+
+import json
+import os
+import subprocess
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import pymysql
+
+from dbdyno.errors import TrialError
+from dbdyno.servers import mariadb
+from dbdyno.stack.layer import Endpoint
+from dbdyno.stack.server import how_it_ended
+from dbdyno.stack.tools import own_binary
+from dbdyno.study.workloads import KeysSection, LoopSection, WorkloadSection
+from dbdyno.workload.load import Load, read_load
+
+INTERVAL_MS = 100
+# After its own time a load may still have to wait for a slow disk; an hour later it is stuck rather than slow.
+GRACE_SECONDS = 3600.0
+# What is bounded by an amount takes as long as it takes; after a day it is stuck too.
+DAY_SECONDS = 86_400.0
+
+SectionT = TypeVar("SectionT", bound=WorkloadSection)
+
+
+@dataclass(frozen=True)
+class Generated(ABC, Generic[SectionT]):
+    """A load that ``dbdyno-load`` offers; each kind says its own part of the command line."""
+
+    section: SectionT
+    engine: str
+
+    @property
+    def schema(self) -> str:
+        """The schema that holds its tables."""
+        return f"dbdyno_{self.section.kind}"
+
+    def common_flags(self) -> list[str]:
+        """Where the tables are, and how much load by how many."""
+        where = [f"--schema={self.schema}", f"--engine={self.engine}"]
+        return [*where, *flags_of(self.section, "clients", *filter(None, [self.section.AMOUNT]))]
+
+    @abstractmethod
+    def own_flags(self) -> list[str]:
+        """The word after the verb, if there is one, and the flags that only this kind has."""
+
+    def step_flags(self, step: str) -> list[str]:
+        """What asks for one step only: ``prepare`` or ``run``."""
+        return [step]
+
+    def prepare(self, endpoint: Endpoint) -> None:
+        """Make schema, tables and first rows, and see that the engine is the one asked for. Raises ``TrialError``."""
+        _run([*self._argv(endpoint, seed=0), *self.step_flags("prepare")], DAY_SECONDS)
+        self.check(endpoint)
+
+    def check(self, endpoint: Endpoint) -> dict[str, str]:
+        """Engine and row format of every table, read back. Raises ``TrialError`` on a silent substitution."""
+        query = "SELECT table_name, engine, row_format FROM information_schema.tables WHERE table_schema = %s"
+        try:
+            with mariadb.connect(endpoint.socket) as connection, connection.cursor() as cursor:
+                cursor.execute(query, (self.schema,))
+                tables = cursor.fetchall()
+        except pymysql.Error as error:
+            raise TrialError(f"the server does not tell the tables' engine: {error}") from None
+        for table, engine, _ in tables:
+            if str(engine).lower() != self.engine.lower():
+                raise TrialError(
+                    f"table {self.schema}.{table}: asked for engine {self.engine}, the server took {engine}"
+                )
+        if not tables:
+            raise TrialError(f"the schema {self.schema} holds no table after it was prepared")
+        return {"engine": str(tables[0][1]), "row_format": str(tables[0][2])}
+
+    def run(self, endpoint: Endpoint, seed: int, folder: Path) -> Load:
+        """Offer the load. Raises ``TrialError`` with the cause of whatever ended it early."""
+        result, series = folder / "load.json", folder / "load.csv"
+        argv = [*self._argv(endpoint, seed), *_loop_flags(self.section), f"--interval={INTERVAL_MS}"]
+        argv += [f"--json={result}", f"--series={series}", f"--hlog={folder / 'latency.hlog'}"]
+        try:
+            _run([*argv, *self.step_flags("run")], _limit_seconds(self.section))
+        except TrialError as error:
+            ended = how_it_ended(endpoint)
+            raise TrialError(f"{_cause(result) or error}{ended and f'; {ended}'}") from None
+        return read_load(result, series)
+
+    def _argv(self, endpoint: Endpoint, seed: int) -> list[str]:
+        argv = [own_binary("dbdyno-load"), self.section.kind, *self.own_flags(), *self.common_flags()]
+        argv += ["--no-defaults", f"--socket={endpoint.socket}", f"--user={endpoint.user}"]
+        return [*argv, f"--seed={seed}", "--silent"]
+
+
+def flags_of(section: WorkloadSection, *names: str) -> list[str]:
+    """Fields as the flags of the same name; a field without a value gives none."""
+    fields = {name: getattr(section, name) for name in names}
+    return [f"--{name.replace('_', '-')}={_shown(value)}" for name, value in fields.items() if value is not None]
+
+
+def key_flags(section: KeysSection) -> list[str]:
+    """How keys are drawn and statements are sent, for the kinds that have sysbench's choice of both."""
+    names = [name for name in type(section).model_fields if name.startswith("rand_")]
+    return [*flags_of(section, *names), f"--db-ps-mode={'auto' if section.prepared else 'disable'}"]
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _loop_flags(load: WorkloadSection) -> list[str]:
+    """How the load is offered; what is at its default is left unsaid."""
+    flags = [f"--io-threads={load.io_threads}"] if load.io_threads > 1 else []
+    if load.ignore_errors != "none":
+        flags.append(f"--ignore-errors={load.ignore_errors}")
+    if not isinstance(load, LoopSection):
+        return flags
+    flags.append(f"--warmup={_milliseconds(load.warmup)}")
+    if load.duration is not None:
+        flags.append(f"--duration={_milliseconds(load.duration)}")
+    if load.rate:
+        flags += [f"--rate={load.rate:g}", f"--arrivals={load.arrivals}"]
+    if load.think_time:
+        flags += [f"--think-time={load.think_time * 1e6:.0f}us", f"--think-distribution={load.think_distribution}"]
+    return flags
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(round(seconds * 1000))
+
+
+def _limit_seconds(load: WorkloadSection) -> float:
+    return DAY_SECONDS if load.seconds_bound is None else GRACE_SECONDS + load.seconds_before + load.seconds_bound
+
+
+def _run(argv: list[str], limit_seconds: float) -> None:
+    environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            ["setpriv", "--pdeathsig", "KILL", *argv],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=limit_seconds,
+            check=False,
+            env=environment,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired:
+        raise TrialError(f"the load was not done after {limit_seconds:g} s; it was ended") from None
+    if done.returncode != 0:
+        said = " / ".join(line.strip() for line in done.stderr.splitlines() if line.strip())
+        raise TrialError(f"dbdyno-load: {said or f'exit {done.returncode}'}")
+
+
+def _cause(result: Path) -> str:
+    """Why a load failed, from what it stored before it ended."""
+    try:
+        run = json.loads(result.read_text(encoding="utf-8"))["runs"][-1]
+    except (OSError, ValueError, KeyError, IndexError):
+        return ""
+    errors = [f"{error['count']} x error {error['code']}: {error['message']}" for error in run.get("errors", [])]
+    return "the load met " + "; ".join(errors[:3]) if errors else str(run.get("aborted") or "")

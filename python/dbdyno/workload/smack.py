@@ -1,0 +1,17 @@
+"""The workload ``smack``: Super-Smack's statements by random primary key, over rows of a given size."""
+
+from dataclasses import dataclass
+
+from dbdyno.study.workloads import SmackSection
+from dbdyno.workload.generator import Generated, flags_of, key_flags
+
+
+@dataclass(frozen=True)
+class Smack(Generated[SmackSection]):
+    """The smack load of one treatment."""
+
+    def own_flags(self) -> list[str]:
+        """What the table is like, and what is said to it."""
+        section = self.section
+        table = flags_of(section, "rows", "row_size", "key", "compressible")
+        return [section.load, *table, *key_flags(section)]

@@ -1,0 +1,104 @@
+"""Kinds of load in a plan: what its verdicts are about, which treatments share prepared data, and own files."""
+
+import pytest
+
+from dbdyno.errors import HostError
+from dbdyno.plan.identity import image_key
+from dbdyno.study.workloads import KINDS
+
+BOUND = {"slap": "queries = 1000", "bulk": "", "ingest": "rows = 1000"}
+
+
+def of_kind(kind, *fields):
+    """Return the changes that give the study another kind of load, with further fields."""
+    lines = "\n".join([BOUND.get(kind, "events = 1000"), *fields])
+    if kind == "script":
+        lines += '\nfile = "mine.sql"'
+    return [('kind = "slap"', f'kind = "{kind}"'), ("queries = 1000", lines)]
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "mine.sql"
+    path.write_text("SELECT 1;\n")
+    return path
+
+
+@pytest.mark.usefixtures("script")
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_a_plan_and_its_natural_metric(plan, kind):
+    made = plan(*of_kind(kind))
+    assert {spec.workload.kind for spec in made.specs.values()} == {kind}
+    assert made.design.metric == ("rows_per_second" if kind in {"ingest", "bulk"} else "queries_per_second")
+    assert made.seconds_per_trial() > 0
+
+
+def test_a_study_may_name_another_metric(plan):
+    made = plan(*of_kind("ingest"), ("blocks = 6", 'blocks = 6\nmetric = "seconds_real"'))
+    assert made.design.metric == "seconds_real"
+
+
+def keys(plan, kind, field, levels):
+    made = plan(*of_kind(kind, f"{field} = {levels}"), ('["hdd-7200", "ssd-sata"]', '"ssd-sata"'), DESIGN)
+    return {image_key(spec, "a server") for spec in made.specs.values()}
+
+
+DESIGN = ('baseline = { device = "hdd-7200" }\n', "")
+SHAPES_DATA = [
+    ("slap", "int_cols", "[1, 2]"),
+    ("slap", "initial_rows", "[10, 20]"),
+    ("smack", "rows", "[1000, 2000]"),
+    ("smack", "row_size", '["1KiB", "2KiB"]'),
+    ("oltp", "tables", "[1, 2]"),
+    ("oltp", "table_size", "[1000, 2000]"),
+    ("ingest", "initial_rows", "[0, 1000]"),
+]
+SHAPES_LOAD = [
+    ("slap", "load", '["write", "mixed"]'),
+    ("slap", "rate", "[0, 100]"),
+    ("smack", "load", '["insert", "select"]'),
+    ("smack", "rand_type", '["uniform", "zipfian"]'),
+    ("oltp", "load", '["read_only", "read_write"]'),
+    ("oltp", "rand_type", '["uniform", "zipfian"]'),
+    ("ingest", "rows_per_commit", "[1, 100]"),
+    ("bulk", "table_size", "[1000, 2000]"),
+    ("script", "ignore_errors", '["none", "1213,1205"]'),
+]
+
+
+@pytest.mark.parametrize(("kind", "field", "levels"), SHAPES_DATA)
+def test_what_shapes_the_data_needs_data_of_its_own(plan, kind, field, levels):
+    assert len(keys(plan, kind, field, levels)) == 2
+
+
+@pytest.mark.usefixtures("script")
+@pytest.mark.parametrize(("kind", "field", "levels"), SHAPES_LOAD)
+def test_what_shapes_the_load_shares_its_data(plan, kind, field, levels):
+    assert len(keys(plan, kind, field, levels)) == 1
+
+
+def test_scripts_are_known_by_their_content(plan, tmp_path, script):
+    (tmp_path / "same.sql").write_text(script.read_text())
+    (tmp_path / "other.sql").write_text("SELECT 2;\n")
+    files = '["mine.sql", "same.sql", "other.sql"]'
+    changes = [(old, new.replace('"mine.sql"', files)) for old, new in of_kind("script")]
+    made = plan(*changes, ('["hdd-7200", "ssd-sata"]', '"ssd-sata"'), DESIGN)
+    assert [treatment.label for treatment in made.design.treatments] == ["mine.sql", "same.sql", "other.sql"]
+    assert [spec.workload.file for spec in made.specs.values()] == [
+        str(tmp_path / name) for name in ("mine.sql", "same.sql", "other.sql")
+    ]
+    one, two, three = (image_key(spec, "a server") for spec in made.specs.values())
+    assert one == two != three
+
+
+def test_a_script_is_part_of_the_identity_and_may_not_change_under_a_run(plan, script):
+    made = plan(*of_kind("script"))
+    assert made.own_files["scripts"] == {str(script): "SELECT 1;\n"}
+    made.check_own_files()
+    script.write_text("SELECT 2;\n")
+    assert plan(*of_kind("script")).study_sha256() != made.study_sha256()
+    with pytest.raises(HostError, match=r"mine\.sql has been changed since the run began"):
+        made.check_own_files()
+    script.unlink()
+    with pytest.raises(HostError, match=r"mine\.sql: can't be read: No such file or directory"):
+        made.check_own_files()
