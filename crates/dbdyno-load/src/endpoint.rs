@@ -11,6 +11,7 @@ use rustix::net::sockopt::{Timeout, set_socket_keepalive, set_socket_timeout, se
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use crate::error::Error;
+use crate::security::Security;
 
 /// How long a blocking call of a session waits before it looks whether to go on.
 pub const POLL: Duration = Duration::from_millis(100);
@@ -65,6 +66,8 @@ pub struct Endpoint {
     pub stall_timeout: Duration,
     /// Statement run on each connection after the login.
     pub init_command: Option<String>,
+    /// What keeps others out.
+    pub security: Security,
 }
 
 /// The first of the usual sockets that exists, else the first.
@@ -82,7 +85,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether nobody else can listen.
+    /// Whether it is a unix socket, on which nobody else can listen.
     pub fn is_private(&self) -> bool {
         matches!(self.address, Address::Socket(_))
     }
@@ -147,6 +150,7 @@ impl Endpoint {
         const TOO_MANY_CONNECTIONS: u16 = 1040;
         const ACCESS_DENIED: [u16; 3] = [1044, 1045, 1698];
         const UNKNOWN_SCHEMA: u16 = 1049;
+        const TLS_DEMANDED: u16 = 3159;
         let place = self.place();
         let server = match error {
             Error::Login(server) => server,
@@ -154,7 +158,11 @@ impl Endpoint {
             other => return other,
         };
         let remedy = match server.code {
-            TOO_MANY_CONNECTIONS => "raise the server's max_connections or lower --concurrency",
+            TOO_MANY_CONNECTIONS => "raise the server's max_connections or use fewer clients",
+            TLS_DEMANDED => "use --ssl-mode=required",
+            code if ACCESS_DENIED.contains(&code) && self.security.tls.is_none() => {
+                "check --user, --password and the grants; if the account requires TLS, use --ssl-mode=required"
+            }
             code if ACCESS_DENIED.contains(&code) => "check --user, --password and the grants",
             UNKNOWN_SCHEMA => "prepare it first, with --phase=prepare",
             _ => "see the server's error log",
@@ -188,6 +196,7 @@ mod tests {
             connect_timeout: Duration::from_secs(1),
             stall_timeout: Duration::from_secs(1),
             init_command: None,
+            security: Security::default(),
         }
     }
 

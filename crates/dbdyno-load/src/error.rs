@@ -7,6 +7,7 @@ use rustix::io::Errno;
 
 use crate::endpoint::explained;
 use crate::protocol::reply::{ProtocolError, ServerError};
+use crate::protocol::tls::TlsError;
 
 /// Everything that ends a verb early.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +32,9 @@ pub enum Error {
     /// The connection ended.
     #[error("lost the connection to {0}: {why}: did the server stop? see its error log", why = explained(*.1))]
     Lost(String, Errno),
+    /// TLS broke, or was closed.
+    #[error("lost the TLS connection to {0}: {1}: {remedy}", remedy = .1.remedy())]
+    Tls(String, TlsError),
     /// The server says nothing.
     #[error("{0} did not answer for {seconds} s: see the server's error log and processlist", seconds = .1.as_secs())]
     Silent(String, Duration),

@@ -20,6 +20,7 @@ pub mod protocol;
 pub mod random;
 pub mod run_options;
 pub mod secret;
+pub mod security;
 pub mod slap;
 pub mod statements;
 pub mod stop;

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use crate::endpoint::{Address, Endpoint, Password, usual_socket};
 use crate::error::Error;
-use crate::flags::Flag;
+use crate::flags::{Flag, Takes};
 use crate::option_file::{self, Source};
 use crate::secret;
+use crate::security::{NO_CHOICE, NO_REVOCATION, ONE_FILE, Security};
 use crate::values::number;
 
 const PORT: u16 = 3306;
@@ -24,8 +25,24 @@ pub const FLAGS: &[Flag] = &[
     Flag::switch("password-from-env", ""),
     Flag::value("protocol", "tcp or socket"),
     Flag::value("init-command", "statement run on each new connection"),
+    Flag::value("ssl-mode", "TLS: disabled, preferred, required, verify_ca or verify_identity (disabled)"),
+    Flag::joined("ssl", "the same as --ssl-mode=required"),
+    Flag::switch("skip-ssl", "the same as --ssl-mode=disabled"),
+    Flag::value("ssl-ca", "file of the authority's certificate; verify_ca is the mode then, if none is given"),
+    Flag::value("ssl-cert", "file of a certificate to show to the server"),
+    Flag::value("ssl-key", "file of its private key"),
+    Flag::joined("ssl-verify-server-cert", "the same as --ssl-mode=verify_identity"),
+    Flag::switch("skip-ssl-verify-server-cert", ""),
+    Flag::switch("get-server-public-key", "ask the server for the RSA key that hides a password on plain TCP"),
+    Flag::value("server-public-key-path", "file of that key"),
     Flag::value("connect-timeout", "seconds per connection (10)"),
     Flag::value("stall-timeout", "seconds without any answer after which the server counts as dead (600)"),
+    Flag::refused("ssl-capath", Takes::Value, ONE_FILE),
+    Flag::refused("ssl-crl", Takes::Value, NO_REVOCATION),
+    Flag::refused("ssl-crlpath", Takes::Value, NO_REVOCATION),
+    Flag::refused("ssl-cipher", Takes::Value, NO_CHOICE),
+    Flag::refused("tls-ciphersuites", Takes::Value, NO_CHOICE),
+    Flag::refused("tls-version", Takes::Value, NO_CHOICE),
     Flag::switch("no-defaults", "read no option files"),
     Flag::value("defaults-file", "read only this option file"),
     Flag::value("defaults-extra-file", "read this option file too"),
@@ -58,6 +75,8 @@ impl LoginOptions {
             "defaults-group-suffix" => {}
             "password-from-env" => self.password_from_env = true,
             "password" if value.is_none() => self.ask_password = true,
+            "skip-ssl" => drop(self.values.insert("ssl", "off".into())),
+            "skip-ssl-verify-server-cert" => drop(self.values.insert("ssl-verify-server-cert", "off".into())),
             _ => {
                 self.values.insert(name, value.unwrap_or_default().into());
             }
@@ -73,7 +92,8 @@ impl LoginOptions {
     /// The endpoint: flags win over the environment's password, over option files, over defaults.
     ///
     /// # Errors
-    /// A value that is no number, a protocol that is not one of ours, an option file missing.
+    /// A value that is no number, a protocol that is not one of ours, a file that is missing or
+    /// not what it should be.
     pub fn endpoint(&self) -> Result<Endpoint, Error> {
         let file = option_file::read(&self.source)?;
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
@@ -101,17 +121,20 @@ impl LoginOptions {
                 return Err(Error::Usage(format!("--protocol={name}: use tcp or socket")));
             }
         };
+        let host = host.unwrap_or_else(|| "localhost".into());
+        let security = Security::read(&|name| chosen(name, None), &host)?;
         Ok(Endpoint {
             address: if over_socket {
                 Address::Socket(socket.unwrap_or_else(usual_socket))
             } else {
-                Address::Tcp(host.unwrap_or_else(|| "localhost".into()), port)
+                Address::Tcp(host, port)
             },
             user: chosen("user", variable("USER")).unwrap_or_else(|| "root".into()),
             password: Password::new(password.unwrap_or_default()),
             connect_timeout: self.seconds("connect-timeout", 10)?,
             stall_timeout: self.seconds("stall-timeout", 600)?,
             init_command: self.values.get("init-command").cloned(),
+            security,
         })
     }
 
@@ -147,6 +170,16 @@ mod tests {
         assert_eq!(address(&[s, ("host", Some("localhost"))]), socket);
         assert_eq!(address(&[s, ("host", Some("db"))]), tcp("db", 3306));
         assert_eq!(address(&[("protocol", Some("TCP")), ("port", Some("4000"))]), tcp("localhost", 4000));
+    }
+
+    #[test]
+    fn the_last_word_on_tls_counts() {
+        let tls = |flags: &[_]| endpoint(flags).unwrap().security.tls.is_some();
+        assert!(!tls(&[]));
+        assert!(tls(&[("ssl", None)]));
+        assert!(!tls(&[("ssl", None), ("skip-ssl", None)]));
+        assert!(tls(&[("skip-ssl", None), ("ssl", None)]));
+        assert!(endpoint(&[("get-server-public-key", None)]).unwrap().security.may_ask_for_key);
     }
 
     #[test]

@@ -7,12 +7,28 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
+use crate::security::SWITCHES;
 
 /// Groups that concern a slap load, as mysqlslap reads them, and ours.
 const GROUPS: [&str; 6] = ["client", "client-server", "client-mariadb", "mysqlslap", "mariadb-slap", "dbdyno"];
 
 /// The options of a login; all others in these files are for other programs.
-const NAMES: [&str; 6] = ["user", "password", "host", "port", "socket", "protocol"];
+const NAMES: [&str; 14] = [
+    "user",
+    "password",
+    "host",
+    "port",
+    "socket",
+    "protocol",
+    "ssl",
+    "ssl-mode",
+    "ssl-ca",
+    "ssl-cert",
+    "ssl-key",
+    "ssl-verify-server-cert",
+    "get-server-public-key",
+    "server-public-key-path",
+];
 
 const INCLUDE_DEPTH_MAX: usize = 10;
 
@@ -77,8 +93,12 @@ fn read_text(text: &str, options: &mut BTreeMap<String, String>, depth: usize) {
         } else if ours && !line.is_empty() && !line.starts_with(['#', ';']) {
             let (name, value) = line.split_once('=').unwrap_or((line, ""));
             let name = name.trim().replace('_', "-");
-            if NAMES.contains(&name.as_str()) {
-                options.insert(name, unquote(value));
+            let name = name.strip_prefix("loose-").unwrap_or(&name);
+            let off = name.strip_prefix("skip-").or_else(|| name.strip_prefix("disable-"));
+            if let Some(name) = off.filter(|name| SWITCHES.contains(name)) {
+                options.insert(name.to_owned(), "off".to_owned());
+            } else if NAMES.contains(&name) {
+                options.insert(name.to_owned(), unquote(value));
             }
         }
     }
@@ -126,6 +146,14 @@ mod tests {
         read_text(text, &mut options, 0);
         let found: Vec<_> = options.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         assert_eq!(found, [("password", "a #b"), ("port", ""), ("socket", "/s"), ("user", "other")]);
+    }
+
+    #[test]
+    fn prefixes_of_names() {
+        let mut options = BTreeMap::new();
+        read_text("[client]\nssl\nskip_ssl\nloose-ssl-mode = REQUIRED\nskip-user\n", &mut options, 0);
+        let found: Vec<_> = options.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        assert_eq!(found, [("ssl", "off"), ("ssl-mode", "REQUIRED")]);
     }
 
     #[test]

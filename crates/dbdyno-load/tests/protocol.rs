@@ -3,55 +3,16 @@
 
 mod common;
 
-use std::time::Duration;
-
 use common::Server;
-use dbdyno_load::endpoint::{Address, Endpoint, Password};
+use common::client::{execute, over_socket, session};
 use dbdyno_load::error::Error;
-use dbdyno_load::protocol::connection::Connection;
-use dbdyno_load::protocol::packet::reply_sequence;
-use dbdyno_load::protocol::pen::{Parameter, Pen};
+use dbdyno_load::protocol::pen::Parameter;
 use dbdyno_load::protocol::reply::Reply;
-use dbdyno_load::protocol::session::Session;
-use dbdyno_load::stop::Stop;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
-
-fn endpoint(server: &Server) -> Endpoint {
-    Endpoint {
-        address: Address::Socket(server.socket()),
-        user: "root".into(),
-        password: Password::default(),
-        connect_timeout: Duration::from_secs(10),
-        stall_timeout: Duration::from_secs(30),
-        init_command: None,
-    }
-}
-
-fn session(endpoint: &Endpoint) -> Session {
-    Session::connect(endpoint, None, &Stop::default()).unwrap()
-}
-
-/// Executes statement `number` and gives its reply and how many bytes that took.
-fn execute(connection: &mut Connection, number: usize, parameters: &[Parameter<'_>]) -> (Reply, usize) {
-    let mut request = Vec::new();
-    Pen::new(&mut request, &mut connection.prepared).execute(number, parameters);
-    connection.parser.expect(reply_sequence(&request));
-    assert_eq!(send(&connection.socket, &request, SendFlags::NOSIGNAL), Ok(request.len()));
-    let mut size = 0;
-    loop {
-        let mut buffer = [0; 4096];
-        let (got, _) = recv(&connection.socket, &mut buffer, RecvFlags::empty()).unwrap();
-        size += got;
-        if let Some(reply) = connection.parser.feed(&buffer[..got]).unwrap() {
-            return (reply, size);
-        }
-    }
-}
 
 #[test]
 fn prepared_statements_run() {
     let Some(server) = Server::start() else { return };
-    let mut session = session(&endpoint(&server));
+    let mut session = session(&over_socket(&server.socket()));
     session.prepare_all(&["SELECT 1, ?, 'a' UNION SELECT 2, ?, 'b'".into(), "DO 1".into()]).unwrap();
     session.prepare_all(&["BEGIN".into()]).unwrap();
     let mut connection = session.into_connection();
@@ -67,7 +28,7 @@ fn prepared_statements_run() {
 #[test]
 fn a_statement_that_cannot_be_prepared_is_named() {
     let Some(server) = Server::start() else { return };
-    let mut session = session(&endpoint(&server));
+    let mut session = session(&over_socket(&server.socket()));
     let error = session.prepare_all(&["DO 1".into(), "SELECT nothing".into()]).unwrap_err();
     assert!(matches!(&error, Error::Statement { sql, .. } if sql == "SELECT nothing"), "{error}");
     session.execute("SET GLOBAL max_prepared_stmt_count = 2").unwrap();
@@ -85,7 +46,7 @@ fn known_columns_are_not_sent_again() {
     server.sql(
         "CREATE SCHEMA test; CREATE TABLE test.t (a INT, b VARCHAR(20)); INSERT INTO test.t VALUES (1, 'x'), (2, 'y')",
     );
-    let mut session = session(&endpoint(&server));
+    let mut session = session(&over_socket(&server.socket()));
     session.prepare_all(&["SELECT a, b FROM test.t WHERE a >= ?".into()]).unwrap();
     // Text replies have them always.
     assert_eq!(session.query("SELECT a, b FROM test.t").unwrap().len(), 2);

@@ -9,4 +9,5 @@ pub mod reply;
 pub mod server_key;
 pub mod session;
 pub mod tls;
+pub mod tls_client;
 pub mod wire;

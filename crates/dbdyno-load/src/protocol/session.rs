@@ -44,7 +44,7 @@ impl Session {
             in_reply: false,
         };
         session.log_in(endpoint, schema).map_err(|error| endpoint.explain(error))?;
-        session.set_patience(endpoint.stall_timeout);
+        session.wire.logged_in(endpoint.stall_timeout);
         if let Some(command) = &endpoint.init_command {
             session.execute(command)?;
         }
@@ -57,14 +57,20 @@ impl Session {
             password: endpoint.password.reveal(),
             schema,
             channel: if endpoint.is_private() { Channel::Private } else { Channel::Open },
-            server_key: None,
-            may_ask_for_key: false,
+            server_key: endpoint.security.server_key.as_deref(),
+            may_ask_for_key: endpoint.security.may_ask_for_key,
         };
         let payload = self.wire.read_payload()?;
         let (mut dialogue, greeting) = Dialogue::start(login, &payload)?;
         self.dialect = greeting.dialect;
         self.server_version = greeting.server_version;
         self.connection_id = greeting.connection_id;
+        if let Some(tls) = &endpoint.security.tls
+            && tls.wanted(greeting.offers_tls, endpoint.is_private())?
+        {
+            self.wire.write_payload(&dialogue.request_tls(tls.channel()))?;
+            self.wire.start_tls(Box::new(tls.connection()?))?;
+        }
         self.wire.write_payload(&dialogue.response()?)?;
         loop {
             let payload = self.wire.read_payload()?;

@@ -11,12 +11,41 @@ pub enum TlsError {
     /// The server said goodbye (`close_notify`).
     #[error("the server closed the TLS connection")]
     Closed,
-    /// The server sent an alert or what is not TLS.
-    #[error("TLS: {0}")]
+    /// The server sent an alert, a certificate that is not trusted, or what is not TLS.
+    #[error("{0}")]
     Broken(#[from] rustls::Error),
     /// This side could not take what came or make a record.
-    #[error("TLS: {0}")]
+    #[error("{0}")]
     Failed(ErrorKind),
+}
+
+impl TlsError {
+    /// What to do about it.
+    pub fn remedy(&self) -> &'static str {
+        use rustls::AlertDescription::{HandshakeFailure, InsufficientSecurity, ProtocolVersion};
+        use rustls::CertificateError::{BadSignature, NotValidForName, NotValidForNameContext, Other, UnknownIssuer};
+        use rustls::Error::{AlertReceived, InvalidCertificate, InvalidMessage, PeerIncompatible};
+        let Self::Broken(error) = self else {
+            return "did the server stop? see its error log";
+        };
+        match error {
+            InvalidCertificate(UnknownIssuer | BadSignature) => {
+                "the authority in --ssl-ca did not sign the server's certificate"
+            }
+            InvalidCertificate(NotValidForName | NotValidForNameContext { .. }) => {
+                "name the --host as the certificate's subjectAltName does, or use --ssl-mode=verify_ca"
+            }
+            InvalidCertificate(Other(_)) => {
+                "only certificates of X.509 version 3 can be verified; --ssl-mode=required verifies none"
+            }
+            AlertReceived(HandshakeFailure | InsufficientSecurity | ProtocolVersion) | PeerIncompatible(_) => {
+                "the server must offer TLS 1.2 or 1.3 with an ECDHE cipher"
+            }
+            InvalidMessage(_) => "what is there does not speak TLS 1.2 or 1.3",
+            AlertReceived(_) => "does the server accept --ssl-cert? see its error log",
+            _ => "see the server's error log",
+        }
+    }
 }
 
 /// The TLS state of one connection.

@@ -8,13 +8,17 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::packet::{self, HEADER_SIZE, PAYLOAD_MAX, decode_header};
 use super::reply::ProtocolError;
-use super::tls::{Tls, TlsError};
+use super::tls::Tls;
+use crate::clock::now_ns;
 use crate::endpoint::{Endpoint, POLL};
 use crate::error::Error;
 use crate::stop::Stop;
 
 /// Longest payload a session takes, in bytes: what it asks for is short.
 const PAYLOAD_LIMIT: usize = 64 << 20;
+
+/// Longest payload within a login, when the server may be anybody.
+const LOGIN_PAYLOAD_LIMIT: usize = 64 << 10;
 
 /// A blocking connection that can be interrupted.
 #[derive(Debug)]
@@ -25,6 +29,9 @@ pub struct Wire {
     pub sequence: u8,
     /// How long the server may say nothing.
     pub patience: Duration,
+    /// When the login must be complete (`CLOCK_MONOTONIC`, ns), however much the server says; none
+    /// after it.
+    login_end_ns: Option<u64>,
     /// Looked at while waiting.
     pub stop: Option<Stop>,
     received: Vec<u8>,
@@ -43,11 +50,47 @@ impl Wire {
             tls: None,
             sequence: 0,
             patience: endpoint.connect_timeout,
+            login_end_ns: Some(now_ns() + endpoint.connect_timeout.as_nanos() as u64),
             stop: Some(stop.clone()),
             received: Vec::new(),
             taken: 0,
             place: endpoint.place(),
         })
+    }
+
+    /// The server has let us in: from now on it may take its time, but not be silent for longer
+    /// than `patience`.
+    pub fn logged_in(&mut self, patience: Duration) {
+        self.login_end_ns = None;
+        self.patience = patience;
+    }
+
+    /// Speaks TLS from now on, by `tls`, whose handshake is still to come.
+    pub fn start_tls(&mut self, mut tls: Box<Tls>) -> Result<(), Error> {
+        if self.received.len() > self.taken {
+            // They would count as if they had come through TLS.
+            return Err(ProtocolError("bytes in front of TLS").into());
+        }
+        let mut buffer = [0; 16 << 10];
+        loop {
+            self.flush(&mut tls)?;
+            if !tls.is_handshaking() {
+                self.tls = Some(tls);
+                return Ok(());
+            }
+            let got = self.read_raw(&mut buffer)?;
+            if let Err(error) = tls.open(&buffer[..got], &mut self.received) {
+                // An alert lets the server's log say why.
+                let _ = self.flush(&mut tls);
+                return Err(Error::Tls(self.place.clone(), error));
+            }
+        }
+    }
+
+    fn flush(&self, tls: &mut Tls) -> Result<(), Error> {
+        let mut out = Vec::new();
+        tls.pending(&mut out).map_err(|error| Error::Tls(self.place.clone(), error))?;
+        self.write_raw(&out)
     }
 
     /// The socket and what seals it.
@@ -87,7 +130,7 @@ impl Wire {
 
     fn write(&mut self, mut bytes: Vec<u8>) -> Result<(), Error> {
         if let Some(tls) = &mut self.tls {
-            tls.seal(&mut bytes).map_err(|error| broken(&self.place, &error))?;
+            tls.seal(&mut bytes).map_err(|error| Error::Tls(self.place.clone(), error))?;
         }
         self.write_raw(&bytes)
     }
@@ -97,6 +140,8 @@ impl Wire {
         while !bytes.is_empty() {
             match send(&self.socket, bytes, SendFlags::NOSIGNAL) {
                 Ok(sent) => bytes = &bytes[sent..],
+                // What the server said before it closed tells more, and is read next.
+                Err(Errno::PIPE) => return Ok(()),
                 Err(errno) => self.wait_on(errno, &mut silence)?,
             }
         }
@@ -112,7 +157,8 @@ impl Wire {
             let header = <[u8; HEADER_SIZE]>::try_from(header).map_err(|_| ProtocolError("a header cut short"))?;
             let (length, sequence) = decode_header(header);
             self.taken += HEADER_SIZE;
-            if payload.len() + length > PAYLOAD_LIMIT {
+            let limit = if self.login_end_ns.is_some() { LOGIN_PAYLOAD_LIMIT } else { PAYLOAD_LIMIT };
+            if payload.len() + length > limit {
                 return Err(ProtocolError("a packet that is too long").into());
             }
             self.fill(length)?;
@@ -137,7 +183,8 @@ impl Wire {
             match &mut self.tls {
                 None => self.received.extend_from_slice(&buffer[..got]),
                 Some(tls) => {
-                    tls.open(&buffer[..got], &mut self.received).map_err(|error| broken(&self.place, &error))?;
+                    tls.open(&buffer[..got], &mut self.received)
+                        .map_err(|error| Error::Tls(self.place.clone(), error))?;
                 }
             }
         }
@@ -150,6 +197,9 @@ impl Wire {
         loop {
             match recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
                 Ok((0, _)) => return Err(Error::Lost(self.place.clone(), Errno::CONNRESET)),
+                Ok(_) if self.login_end_ns.is_some_and(|end| now_ns() > end) => {
+                    return Err(Error::Silent(self.place.clone(), self.patience));
+                }
                 Ok((got, _)) => return Ok(got),
                 Err(errno) => self.wait_on(errno, &mut silence)?,
             }
@@ -171,8 +221,4 @@ impl Wire {
         }
         Ok(())
     }
-}
-
-fn broken(place: &str, error: &TlsError) -> Error {
-    Error::Failed(format!("lost the connection to {place}: {error}: see the server's error log"))
 }

@@ -3,9 +3,6 @@
 use crate::flags::{Flag, Table, Takes};
 use crate::login;
 
-/// Said of TLS flags.
-const NO_TLS: &str = "TLS is not supported yet: use a unix socket, or TCP without TLS";
-
 const OWN: &[Flag] = &[
     Flag::switch("auto-generate-sql", "generate table and statements").short('a'),
     Flag::switch("auto-generate-sql-add-autoincrement", "give the table a serial id"),
@@ -56,8 +53,6 @@ const OWN: &[Flag] = &[
     Flag::ignored("default-character-set", Takes::Value, "the generated SQL is ASCII"),
     Flag::ignored("plugin-dir", Takes::Value, "plugins are built in"),
     Flag::ignored("print-defaults", Takes::Nothing, "see --help"),
-    Flag::ignored("skip-ssl", Takes::Nothing, "connections are plain anyway"),
-    Flag::ignored("ssl-mode", Takes::Value, "connections are plain"),
     Flag::ignored("wait", Takes::Joined, "see --connect-timeout"),
     Flag::ignored("skip-secure-auth", Takes::Nothing, "old passwords are never used"),
     Flag::ignored("secure-auth", Takes::Nothing, "old passwords are never used"),
@@ -68,14 +63,6 @@ const OWN: &[Flag] = &[
     Flag::refused("post-system", Takes::Value, "run the command after this one instead"),
     Flag::refused("pre-system", Takes::Value, "run the command before this one instead"),
     Flag::refused("shared-memory-base-name", Takes::Value, "exists on Windows only: use --socket"),
-    Flag::refused("ssl", Takes::Nothing, NO_TLS),
-    Flag::refused("ssl-ca", Takes::Value, NO_TLS),
-    Flag::refused("ssl-capath", Takes::Value, NO_TLS),
-    Flag::refused("ssl-cert", Takes::Value, NO_TLS),
-    Flag::refused("ssl-cipher", Takes::Value, NO_TLS),
-    Flag::refused("ssl-key", Takes::Value, NO_TLS),
-    Flag::refused("ssl-verify-server-cert", Takes::Nothing, NO_TLS),
-    Flag::refused("tls-version", Takes::Value, NO_TLS),
 ];
 
 /// All flags of the verb.

@@ -1,6 +1,8 @@
 //! A private MariaDB for one test: own datadir, own socket, gone afterwards.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod client;
+
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -24,6 +26,11 @@ pub struct Server {
 impl Server {
     /// Starts one; `None`, with the reason printed, where there is no MariaDB.
     pub fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    /// The same with arguments of the server's.
+    pub fn start_with(arguments: &[String]) -> Option<Self> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let template = template()?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -42,6 +49,7 @@ impl Server {
             "--skip-log-bin",
             "--max-allowed-packet=64M",
         ]);
+        command.args(arguments);
         let log = fs::File::create(folder.join("log")).unwrap();
         let process = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
         let mut server = Self { folder, process, port };
