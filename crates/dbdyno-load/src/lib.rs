@@ -7,11 +7,13 @@
 
 pub mod clock;
 pub mod command;
+pub mod digits;
 pub mod distribution;
 pub mod drive;
 pub mod endpoint;
 pub mod error;
 pub mod flags;
+pub mod ingest;
 pub mod login;
 pub mod measure;
 pub mod option_file;
@@ -22,8 +24,10 @@ pub mod run_options;
 pub mod secret;
 pub mod security;
 pub mod slap;
+pub mod smack;
 pub mod statements;
 pub mod stop;
+pub mod tables;
 pub mod values;
 pub mod verb;
 pub mod workload;
