@@ -4,9 +4,11 @@ use std::env;
 use std::process::ExitCode;
 
 use dbdyno_load::error::Error;
-use dbdyno_load::{flags, slap};
+use dbdyno_load::verb::Verb;
+use dbdyno_load::{flags, slap, verb};
 
-const VERBS: [&str; 1] = ["slap"];
+/// All verbs but `slap`, whose command line is mysqlslap's.
+const VERBS: [&Verb; 0] = [];
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1);
@@ -14,14 +16,17 @@ fn main() -> ExitCode {
     let outcome = match verb.to_string_lossy().as_ref() {
         "slap" => slap::main(arguments),
         "--help" | "-h" | "-?" | "help" => {
-            println!("usage: dbdyno-load VERB [flags]\nverbs: {}", VERBS.join(", "));
+            println!("usage: dbdyno-load VERB [flags]\nverbs: {}", names().join(", "));
             Ok(0)
         }
         "--version" | "-V" => {
             println!("dbdyno-load {}", env!("CARGO_PKG_VERSION"));
             Ok(0)
         }
-        other => Err(unknown_verb(other)),
+        other => match VERBS.into_iter().find(|known| known.name == other) {
+            Some(known) => verb::main(known, arguments),
+            None => Err(unknown_verb(other)),
+        },
     };
     match outcome {
         Ok(code) => ExitCode::from(code),
@@ -34,6 +39,10 @@ fn main() -> ExitCode {
 
 fn unknown_verb(given: &str) -> Error {
     let hint =
-        flags::nearest(given, VERBS.into_iter()).map_or_else(String::new, |near| format!(": did you mean {near}?"));
-    Error::Usage(format!("no verb {given:?}{hint}; verbs: {}", VERBS.join(", ")))
+        flags::nearest(given, names().into_iter()).map_or_else(String::new, |near| format!(": did you mean {near}?"));
+    Error::Usage(format!("no verb {given:?}{hint}; verbs: {}", names().join(", ")))
+}
+
+fn names() -> Vec<&'static str> {
+    std::iter::once("slap").chain(VERBS.into_iter().map(|verb| verb.name)).collect()
 }

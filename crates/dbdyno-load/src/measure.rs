@@ -1,229 +1,143 @@
-//! What a run measures: latencies and errors, per operation and per interval.
+//! What a run measures: latencies, errors and rows, per kind of statement and per interval.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
 
-use hdrhistogram::Histogram;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
+use crate::latency::Latencies;
 use crate::protocol::reply::ServerError;
+use crate::statements::Said;
+use crate::workload::Kind;
 
-/// Longest latency told apart, in nanoseconds (24 h); longer ones count as this.
-const LATENCY_MAX_NS: u64 = 24 * 3_600 * 1_000_000_000;
-
-const SIGNIFICANT_DIGITS: u8 = 3;
-
-/// The kinds of statement that are counted apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Operation {
-    /// INSERT or REPLACE.
-    Insert,
-    /// SELECT.
-    Select,
-    /// UPDATE.
-    Update,
-    /// DELETE.
-    Delete,
-    /// COMMIT; not one of the queries.
-    Commit,
-    /// Anything else.
-    Other,
-}
-
-impl Operation {
-    /// All of them, by their number.
-    pub const ALL: [Self; 6] = [Self::Insert, Self::Select, Self::Update, Self::Delete, Self::Commit, Self::Other];
-
-    /// Its name in every output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Insert => "insert",
-            Self::Select => "select",
-            Self::Update => "update",
-            Self::Delete => "delete",
-            Self::Commit => "commit",
-            Self::Other => "other",
-        }
-    }
-
-    /// By the first word of `sql`.
-    pub fn of(sql: &str) -> Self {
-        let word = sql.split_whitespace().next().unwrap_or_default();
-        match word.to_ascii_lowercase().as_str() {
-            "insert" | "replace" => Self::Insert,
-            "select" => Self::Select,
-            "update" => Self::Update,
-            "delete" => Self::Delete,
-            "commit" => Self::Commit,
-            _ => Self::Other,
-        }
-    }
-
-    /// Whether it is one of the queries, as opposed to what goes with them.
-    pub fn is_query(self) -> bool {
-        self != Self::Commit
-    }
-}
-
-impl Serialize for Operation {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-/// Latencies in nanoseconds: a histogram of three significant digits, with exact extremes and sum.
-#[derive(Debug, Clone)]
-pub struct Latencies {
-    /// The distribution.
-    pub histogram: Histogram<u64>,
-    count: u64,
-    sum_ns: u64,
-    min_ns: u64,
-    max_ns: u64,
-}
-
-impl Default for Latencies {
-    fn default() -> Self {
-        // The bounds are constants that the constructor accepts (a test makes one).
-        let histogram = Histogram::new_with_bounds(1, LATENCY_MAX_NS, SIGNIFICANT_DIGITS)
-            .unwrap_or_else(|error| unreachable!("constant histogram bounds: {error}"));
-        Self { histogram, count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
-    }
-}
-
-impl Latencies {
-    /// Counts one latency.
-    #[inline]
-    pub fn record(&mut self, latency_ns: u64) {
-        self.histogram.saturating_record(latency_ns);
-        self.count += 1;
-        self.sum_ns += latency_ns;
-        self.min_ns = self.min_ns.min(latency_ns);
-        self.max_ns = self.max_ns.max(latency_ns);
-    }
-
-    /// Adds all of `other`.
-    pub fn add(&mut self, other: &Self) {
-        if other.count == 0 {
-            return;
-        }
-        // Cannot fail: the bounds are the same.
-        let _ = self.histogram.add(&other.histogram);
-        self.count += other.count;
-        self.sum_ns += other.sum_ns;
-        self.min_ns = self.min_ns.min(other.min_ns);
-        self.max_ns = self.max_ns.max(other.max_ns);
-    }
-
-    /// Forgets all.
-    pub fn clear(&mut self) {
-        if self.count > 0 {
-            self.histogram.reset();
-            (self.count, self.sum_ns, self.min_ns, self.max_ns) = (0, 0, u64::MAX, 0);
-        }
-    }
-
-    /// How many there are.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// The summary every output shows.
-    pub fn summary(&self) -> Summary {
-        if self.count == 0 {
-            return Summary::default();
-        }
-        // A quantile is the upper end of its bucket, which may lie beyond what was seen.
-        let at = |quantile| {
-            let value = self.histogram.value_at_quantile(quantile);
-            Some(value.clamp(self.min_ns, self.max_ns))
-        };
-        Summary {
-            count: self.count,
-            min: Some(self.min_ns),
-            mean: Some(self.sum_ns as f64 / self.count as f64),
-            p50: at(0.50),
-            p90: at(0.90),
-            p95: at(0.95),
-            p99: at(0.99),
-            p999: at(0.999),
-            max: Some(self.max_ns),
-        }
-    }
-}
-
-/// Latencies in numbers, all in nanoseconds; `None` when there are none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-#[allow(missing_docs)]
-pub struct Summary {
-    pub count: u64,
-    pub min: Option<u64>,
-    pub mean: Option<f64>,
-    pub p50: Option<u64>,
-    pub p90: Option<u64>,
-    pub p95: Option<u64>,
-    pub p99: Option<u64>,
-    pub p999: Option<u64>,
-    pub max: Option<u64>,
-}
-
-/// How often the server answered with one error code to one operation.
+/// How often the server answered with one error code to one kind of statement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ErrorCount {
-    /// The server's code.
+    /// The server's code; 2013 for a connection that was lost.
     pub code: u16,
     /// Five characters.
     pub sqlstate: String,
     /// The first message with this code.
     pub message: String,
-    /// What was refused.
-    pub operation: Operation,
+    /// The kind of statement that was refused.
+    pub operation: String,
     /// How often.
     pub count: u64,
 }
 
-/// Errors by code and operation.
+/// Errors by code and kind of statement.
 #[derive(Debug, Clone, Default)]
-pub struct Errors(BTreeMap<(u16, Operation), ErrorCount>);
+pub struct Errors(BTreeMap<(u16, u16), (ServerError, u64)>);
 
 impl Errors {
-    fn record(&mut self, operation: Operation, error: &ServerError) {
-        let entry = self.0.entry((error.code, operation));
-        let count = entry.or_insert_with(|| ErrorCount {
-            code: error.code,
-            sqlstate: error.sqlstate.clone(),
-            message: error.message.clone(),
-            operation,
-            count: 0,
-        });
-        count.count += 1;
+    fn record(&mut self, kind: u16, error: &ServerError) {
+        self.0.entry((error.code, kind)).or_insert_with(|| (error.clone(), 0)).1 += 1;
+    }
+
+    /// Adds all of `other`.
+    pub fn add(&mut self, other: Self) {
+        for (key, (error, count)) in other.0 {
+            self.0.entry(key).or_insert((error, 0)).1 += count;
+        }
     }
 
     /// All, in order of code.
-    pub fn list(&self) -> Vec<ErrorCount> {
-        self.0.values().cloned().collect()
+    pub fn list(&self, kinds: &[Kind]) -> Vec<ErrorCount> {
+        let each = self.0.iter().map(|((code, kind), (error, count))| ErrorCount {
+            code: *code,
+            sqlstate: error.sqlstate.clone(),
+            message: error.message.clone(),
+            operation: kinds[usize::from(*kind)].name.clone(),
+            count: *count,
+        });
+        each.collect()
+    }
+}
+
+/// What was counted in some time.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    /// Latencies of answered statements by kind, in the order of the workload's kinds.
+    pub kinds: Vec<Latencies>,
+    /// Latencies of finished events from their intended start.
+    pub events: Latencies,
+    /// Rows added.
+    pub rows: u64,
+    /// Refused statements.
+    pub errors: u64,
+    /// New connections in place of old ones.
+    pub reconnects: u64,
+    /// Phases in which statements were answered, a bit each.
+    pub phases: u32,
+}
+
+impl Tally {
+    fn new(kinds: usize) -> Self {
+        Self { kinds: vec![Latencies::default(); kinds], ..Self::default() }
     }
 
-    /// How many.
-    pub fn total(&self) -> u64 {
-        self.0.values().map(|error| error.count).sum()
+    /// Adds all of `other`.
+    pub fn add(&mut self, other: &Self) {
+        self.kinds.resize(other.kinds.len().max(self.kinds.len()), Latencies::default());
+        for (mine, others) in self.kinds.iter_mut().zip(&other.kinds) {
+            mine.add(others);
+        }
+        self.events.add(&other.events);
+        self.rows += other.rows;
+        self.errors += other.errors;
+        self.reconnects += other.reconnects;
+        self.phases |= other.phases;
+    }
+
+    fn clear(&mut self) {
+        self.kinds.iter_mut().for_each(Latencies::clear);
+        self.events.clear();
+        (self.rows, self.errors, self.reconnects, self.phases) = (0, 0, 0, 0);
+    }
+
+    /// Answered statements that are queries.
+    pub fn queries(&self, kinds: &[Kind]) -> u64 {
+        let counted = kinds.iter().zip(&self.kinds);
+        counted.filter(|(kind, _)| kind.is_query).map(|(_, latencies)| latencies.count()).sum()
+    }
+}
+
+/// How an open loop stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Gauges {
+    /// Events that were due so far.
+    pub offered: u64,
+    /// Events that are due and wait for a client.
+    pub backlog: u64,
+    /// Most that waited at a time so far.
+    pub backlog_max: u64,
+}
+
+impl Gauges {
+    /// Adds those of another thread; the maximum becomes an upper bound.
+    pub fn add(&mut self, other: Self) {
+        self.offered += other.offered;
+        self.backlog += other.backlog;
+        self.backlog_max += other.backlog_max;
     }
 }
 
 /// An interval of a run that is over.
-#[derive(Debug)]
-pub struct Interval<'a> {
+#[derive(Debug, Clone, Default)]
+pub struct Interval {
     /// Number of the run in its invocation, from 0.
     pub run: usize,
+    /// Number in its run, from 0.
+    pub number: u64,
     /// `CLOCK_MONOTONIC` at its start and end, nanoseconds.
     pub start_ns: u64,
     /// See `start_ns`.
     pub end_ns: u64,
-    /// Errors in it.
-    pub errors: u64,
-    /// Latencies by [`Operation`], in the order of [`Operation::ALL`].
-    pub operations: &'a [Latencies; 6],
-    /// Latencies of all queries.
-    pub queries: &'a Latencies,
+    /// What was counted in it.
+    pub tally: Tally,
+    /// At its end.
+    pub gauges: Gauges,
 }
 
 /// Where intervals go while a run is under way.
@@ -232,69 +146,172 @@ pub trait IntervalSink {
     ///
     /// # Errors
     /// It could not be written.
-    fn interval(&mut self, interval: &Interval<'_>) -> std::io::Result<()>;
+    fn interval(&mut self, interval: &Interval) -> io::Result<()>;
+
+    /// Takes note that `rows` had been added by `now_ns`, since `start_ns`.
+    ///
+    /// # Errors
+    /// It could not be written.
+    fn rows(&mut self, rows: u64, start_ns: u64, now_ns: u64) -> io::Result<()> {
+        let _ = (rows, start_ns, now_ns);
+        Ok(())
+    }
+}
+
+/// A phase of a run: from its first statement's start to its last one's end, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// `CLOCK_MONOTONIC`.
+    pub start_ns: u64,
+    /// `CLOCK_MONOTONIC`.
+    pub end_ns: u64,
+}
+
+impl Span {
+    /// The least span over both.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self { start_ns: self.start_ns.min(other.start_ns), end_ns: self.end_ns.max(other.end_ns) }
+    }
+}
+
+/// All of a finished run, as one thread saw it.
+#[derive(Debug, Default)]
+pub struct Totals {
+    /// What was counted.
+    pub tally: Tally,
+    /// Errors by code and kind.
+    pub errors: Errors,
+    /// By phase; `None` for one that did not come.
+    pub spans: Vec<Option<Span>>,
+    /// At the end.
+    pub gauges: Gauges,
+    /// What went wrong in writing.
+    pub sink_error: Option<io::Error>,
+}
+
+impl Totals {
+    /// Adds those of another thread.
+    pub fn add(&mut self, other: Self) {
+        self.tally.add(&other.tally);
+        self.errors.add(other.errors);
+        self.gauges.add(other.gauges);
+        self.spans.resize(other.spans.len(), None);
+        for (mine, others) in self.spans.iter_mut().zip(other.spans) {
+            *mine = match (*mine, others) {
+                (Some(a), Some(b)) => Some(a.with(b)),
+                (a, b) => a.or(b),
+            };
+        }
+        self.sink_error = self.sink_error.take().or(other.sink_error);
+    }
+}
+
+/// What a recorder is to know of its run.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// Number of the run in its invocation.
+    pub run: usize,
+    /// Kinds of statement.
+    pub kinds: Arc<[Kind]>,
+    /// How many phases there are.
+    pub phases: usize,
+    /// Length of an interval, ns.
+    pub interval_ns: u64,
+    /// Tell of every so many rows.
+    pub report_rows: Option<u64>,
 }
 
 /// Counts what happens in a run.
 pub struct Recorder<'a> {
+    terms: Terms,
     sink: Option<&'a mut dyn IntervalSink>,
-    run: usize,
-    interval_ns: u64,
     started_ns: u64,
-    interval_start_ns: u64,
     interval_end_ns: u64,
-    current: [Latencies; 6],
-    total: [Latencies; 6],
-    /// All queries of the interval under way; kept, as it is large.
-    queries: Latencies,
-    errors: Errors,
-    errors_before: u64,
-    sink_error: Option<std::io::Error>,
+    current: Interval,
+    totals: Totals,
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder that closes an interval every `interval_ns`.
-    pub fn new(run: usize, interval_ns: u64, sink: Option<&'a mut dyn IntervalSink>) -> Self {
-        Self {
-            sink,
-            run,
-            interval_ns,
-            started_ns: 0,
-            interval_start_ns: 0,
-            interval_end_ns: u64::MAX,
-            current: Default::default(),
-            total: Default::default(),
-            queries: Latencies::default(),
-            errors: Errors::default(),
-            errors_before: 0,
-            sink_error: None,
-        }
+    /// A recorder whose intervals go to `sink`.
+    pub fn new(terms: Terms, sink: Option<&'a mut dyn IntervalSink>) -> Self {
+        let current = Interval { run: terms.run, tally: Tally::new(terms.kinds.len()), ..Interval::default() };
+        let totals =
+            Totals { tally: Tally::new(terms.kinds.len()), spans: vec![None; terms.phases], ..Totals::default() };
+        Self { terms, sink, started_ns: 0, interval_end_ns: u64::MAX, current, totals }
     }
 
     /// The run starts now.
     pub fn start(&mut self, now_ns: u64) {
         self.started_ns = now_ns;
-        self.interval_start_ns = now_ns;
-        self.interval_end_ns = now_ns + self.interval_ns;
+        self.current.start_ns = now_ns;
+        self.interval_end_ns = now_ns.saturating_add(self.terms.interval_ns);
     }
 
-    /// A statement was answered `now_ns`, `latency_ns` after its intended start.
+    /// Name of a kind.
+    pub fn kind(&self, kind: u16) -> &str {
+        &self.terms.kinds[usize::from(kind)].name
+    }
+
+    /// A statement that was meant to start at `start_ns` was answered at `now_ns`.
     #[inline]
-    pub fn answered(&mut self, operation: Operation, latency_ns: u64, now_ns: u64) {
-        self.pass_time(now_ns);
-        self.current[operation as usize].record(latency_ns);
+    pub fn answered(&mut self, said: Said, start_ns: u64, now_ns: u64) {
+        let tally = &mut self.current.tally;
+        tally.kinds[usize::from(said.kind)].record(now_ns.saturating_sub(start_ns));
+        tally.rows += u64::from(said.rows);
+        if self.terms.phases > 0 {
+            let phase = usize::from(said.phase);
+            tally.phases |= 1 << phase;
+            let span = Span { start_ns, end_ns: now_ns };
+            self.totals.spans[phase] = Some(self.totals.spans[phase].map_or(span, |before| before.with(span)));
+        }
     }
 
-    /// A statement was refused.
-    pub fn refused(&mut self, operation: Operation, error: &ServerError, now_ns: u64) {
-        self.pass_time(now_ns);
-        self.errors.record(operation, error);
+    /// An event was finished, so long after its intended start.
+    #[inline]
+    pub fn event(&mut self, latency_ns: u64) {
+        self.current.tally.events.record(latency_ns);
+    }
+
+    /// All threads together went from `before` rows to `added` more.
+    #[inline]
+    pub fn rows_passed(&mut self, before: u64, added: u64, now_ns: u64) {
+        let Some(every) = self.terms.report_rows else { return };
+        let after = before + added;
+        if before / every == after / every {
+            return;
+        }
+        if let (Some(sink), None) = (&mut self.sink, &self.totals.sink_error) {
+            self.totals.sink_error = sink.rows(after, self.started_ns, now_ns).err();
+        }
+    }
+
+    /// A statement was refused, or lost with its connection.
+    pub fn refused(&mut self, kind: u16, error: &ServerError) {
+        self.current.tally.errors += 1;
+        self.totals.errors.record(kind, error);
+    }
+
+    /// A client has a new connection.
+    pub fn reconnected(&mut self) {
+        self.current.tally.reconnects += 1;
+    }
+
+    /// How the open loop stands.
+    pub fn gauge(&mut self, gauges: Gauges) {
+        self.current.gauges = gauges;
+        self.totals.gauges = gauges;
+    }
+
+    /// Whether an interval is over.
+    #[inline]
+    pub fn is_due(&self, now_ns: u64) -> bool {
+        now_ns >= self.interval_end_ns
     }
 
     /// Closes the intervals that ended before `now_ns`.
-    #[inline]
     pub fn pass_time(&mut self, now_ns: u64) {
-        while now_ns >= self.interval_end_ns {
+        while self.is_due(now_ns) {
             self.close_interval(self.interval_end_ns);
         }
     }
@@ -302,7 +319,7 @@ impl<'a> Recorder<'a> {
     /// The run is over: closes the interval under way.
     pub fn finish(&mut self, now_ns: u64) {
         self.pass_time(now_ns);
-        if now_ns > self.interval_start_ns {
+        if now_ns > self.current.start_ns {
             self.close_interval(now_ns);
         }
         self.interval_end_ns = u64::MAX;
@@ -310,41 +327,20 @@ impl<'a> Recorder<'a> {
 
     #[cold]
     fn close_interval(&mut self, end_ns: u64) {
-        self.queries.clear();
-        for (operation, current) in Operation::ALL.iter().zip(&self.current) {
-            if operation.is_query() {
-                self.queries.add(current);
-            }
+        self.current.end_ns = end_ns;
+        if let (Some(sink), None) = (&mut self.sink, &self.totals.sink_error) {
+            self.totals.sink_error = sink.interval(&self.current).err();
         }
-        let errors = self.errors.total();
-        if let (Some(sink), None) = (&mut self.sink, &self.sink_error) {
-            let interval = Interval {
-                run: self.run,
-                start_ns: self.interval_start_ns,
-                end_ns,
-                errors: errors - self.errors_before,
-                operations: &self.current,
-                queries: &self.queries,
-            };
-            self.sink_error = sink.interval(&interval).err();
-        }
-        for (total, current) in self.total.iter_mut().zip(&mut self.current) {
-            total.add(current);
-            current.clear();
-        }
-        self.errors_before = errors;
-        self.interval_start_ns = end_ns;
-        self.interval_end_ns = end_ns + self.interval_ns;
+        self.totals.tally.add(&self.current.tally);
+        self.current.tally.clear();
+        self.current.number += 1;
+        self.current.start_ns = end_ns;
+        self.interval_end_ns = end_ns.saturating_add(self.terms.interval_ns);
     }
 
-    /// Refused statements so far.
-    pub fn error_count(&self) -> u64 {
-        self.errors.total()
-    }
-
-    /// All of a finished run: latencies by operation, errors, and what went wrong in writing.
-    pub fn into_totals(self) -> ([Latencies; 6], Errors, Option<std::io::Error>) {
-        (self.total, self.errors, self.sink_error)
+    /// All of a finished run.
+    pub fn into_totals(self) -> Totals {
+        self.totals
     }
 }
 

@@ -34,6 +34,11 @@ impl Random {
         (self.bits() >> 11) as f64 * STEP
     }
 
+    /// Exponentially distributed with mean 1, by inversion.
+    pub fn exponential(&mut self) -> f64 {
+        -(1.0 - self.unit()).ln()
+    }
+
     /// Uniform over what a signed 32-bit column holds from 0.
     pub fn integer(&mut self) -> u32 {
         (self.bits() >> 33) as u32

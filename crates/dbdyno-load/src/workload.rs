@@ -66,6 +66,12 @@ pub trait Workload: Sync {
         &[]
     }
 
+    /// Whether its clients say [`crate::statements::Next::Done`] by themselves, so that a run needs
+    /// no other bound.
+    fn is_bounded(&self) -> bool {
+        false
+    }
+
     /// Statements run on each new connection.
     fn setup(&self) -> Vec<String> {
         Vec::new()

@@ -42,7 +42,7 @@ fn the_server_counts_what_we_count() {
             expect(&mut server.slap(&format!("{flags} --phase=prepare")), 0);
             let before = counters(&server);
             let path = server.file("r.json");
-            let mut command = server.slap(&format!("{flags} --phase=run -c 4 --number-of-queries=203 --warmup=20"));
+            let mut command = server.slap(&format!("{flags} --phase=run -c 4 --number-of-queries=203 --warmup=20ms"));
             expect(command.arg("--json").arg(&path), 0);
             let after = counters(&server);
             let run = &json(&path)["runs"][0];
@@ -83,7 +83,7 @@ fn iterations_and_lists_give_a_run_each_and_leave_nothing() {
     let Some(server) = Server::start() else { return };
     let path = server.file("r.json");
     let (series, log) = (server.file("s.csv"), server.file("h.hlog"));
-    let mut command = server.slap("-a -c 1,3 -i 2 -e innodb,myisam --number-of-queries=30 --csv --interval=5");
+    let mut command = server.slap("-a -c 1,3 -i 2 -e innodb,myisam --number-of-queries=30 --csv --interval=5ms");
     command.arg("--json").arg(&path).arg("--series").arg(&series).arg("--hlog").arg(&log);
     let output = expect(&mut command, 0);
     assert_eq!(text(&output.stdout).lines().count(), 4);
@@ -95,7 +95,7 @@ fn iterations_and_lists_give_a_run_each_and_leave_nothing() {
         (&"MyISAM".into(), &3.into(), &2.into())
     );
     let rows = fs::read_to_string(series).unwrap();
-    let queries: u64 = rows.lines().skip(1).map(|row| row.split(',').nth(2).unwrap().parse::<u64>().unwrap()).sum();
+    let queries: u64 = rows.lines().skip(1).map(|row| row.split(',').nth(4).unwrap().parse::<u64>().unwrap()).sum();
     assert_eq!(queries, 8 * 30);
     assert!(fs::read_to_string(log).unwrap().contains("Tag=insert,"));
     assert!(!server.sql("SHOW DATABASES").contains("mysqlslap"));
@@ -152,7 +152,7 @@ fn a_killed_server_ends_the_run_with_what_was_measured() {
     for clients in ["1", "8"] {
         let Some(mut server) = Server::start() else { return };
         let path = server.file("r.json");
-        let mut command = server.slap("-a --duration=60000 --auto-generate-sql-load-type=write");
+        let mut command = server.slap("-a --duration=60 --auto-generate-sql-load-type=write");
         command.args(["-c", clients]).arg("--json").arg(&path).stderr(Stdio::piped()).stdout(Stdio::null());
         let child = command.spawn().unwrap();
         sleep(Duration::from_millis(700));
@@ -170,7 +170,7 @@ fn a_killed_server_ends_the_run_with_what_was_measured() {
 fn a_frozen_server_is_not_waited_for_forever() {
     for clients in ["1", "4"] {
         let Some(server) = Server::start() else { return };
-        let mut command = server.slap("-a --duration=60000 --stall-timeout=1");
+        let mut command = server.slap("-a --duration=60 --stall-timeout=1");
         command.args(["-c", clients]).stderr(Stdio::piped()).stdout(Stdio::null());
         let child = command.spawn().unwrap();
         sleep(Duration::from_millis(700));
@@ -187,7 +187,7 @@ fn an_interrupt_keeps_the_result_and_drops_the_schema() {
     let Some(server) = Server::start() else { return };
     let path = server.file("r.json");
     for clients in ["1", "4"] {
-        let mut command = server.slap("-a --duration=60000 --auto-generate-sql-load-type=write");
+        let mut command = server.slap("-a --duration=60 --auto-generate-sql-load-type=write");
         command.args(["-c", clients]).arg("--json").arg(&path).stderr(Stdio::piped()).stdout(Stdio::null());
         let child = command.spawn().unwrap();
         sleep(Duration::from_millis(700));
@@ -220,7 +220,7 @@ fn a_password_is_seen_nowhere() {
     server.sql("CREATE USER u IDENTIFIED BY 'Xq7secret'; GRANT ALL ON *.* TO u");
     let path = server.file("r.json");
     let mut command = slap();
-    command.args(["--no-defaults", "-h127.0.0.1", "-uu", "-pXq7secret", "-a", "--duration=1500"]);
+    command.args(["--no-defaults", "-h127.0.0.1", "-uu", "-pXq7secret", "-a", "--duration=1.5"]);
     command.arg(format!("-P{}", server.port)).arg("--json").arg(&path).stdout(Stdio::null());
     let child = command.spawn().unwrap();
     sleep(Duration::from_millis(700));

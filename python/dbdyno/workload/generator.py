@@ -78,7 +78,7 @@ class Generated(ABC, Generic[SectionT]):
     def run(self, endpoint: Endpoint, seed: int, folder: Path) -> Load:
         """Offer the load. Raises ``TrialError`` with the cause of whatever ended it early."""
         result, series = folder / "load.json", folder / "load.csv"
-        argv = [*self._argv(endpoint, seed), *_loop_flags(self.section), f"--interval={INTERVAL_MS}"]
+        argv = [*self._argv(endpoint, seed), *_loop_flags(self.section), f"--interval={INTERVAL_MS}ms"]
         argv += [f"--json={result}", f"--series={series}", f"--hlog={folder / 'latency.hlog'}"]
         try:
             _run([*argv, *self.step_flags("run")], _limit_seconds(self.section))
@@ -129,7 +129,7 @@ def _loop_flags(load: WorkloadSection) -> list[str]:
 
 
 def _milliseconds(seconds: float) -> str:
-    return str(round(seconds * 1000))
+    return f"{round(seconds * 1000)}ms"
 
 
 def _limit_seconds(load: WorkloadSection) -> float:

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use super::result::RunResult;
-use crate::measure::{Latencies, Operation};
+use crate::latency::Latencies;
+use crate::measure::{ErrorCount, Tally};
+use crate::run_options::Loop;
 
 /// Least, mean and greatest time of some runs, seconds.
 struct Spread {
@@ -71,65 +73,129 @@ pub fn block(runs: &[RunResult]) -> String {
     text
 }
 
+/// The report on one run, for all verbs but slap.
+pub fn summary(run: &RunResult) -> String {
+    let mut text = String::new();
+    let pace = match run.pace {
+        Loop::Closed { think, .. } if think.is_zero() => "closed loop".to_owned(),
+        Loop::Closed { think, .. } => format!("closed loop, {} s think time", think.as_secs_f64()),
+        Loop::Open { rate, .. } => format!("open loop, {rate} events per second offered"),
+    };
+    // Writing to a string cannot fail, here and below.
+    let _ = writeln!(
+        text,
+        "{} {}: {} clients, {pace} ({}, {} thread{})",
+        run.kind,
+        run.load,
+        run.clients,
+        run.io,
+        run.io_threads,
+        if run.io_threads == 1 { "" } else { "s" }
+    );
+    let mut line = |label: &str, value: String| {
+        let _ = writeln!(text, "    {label:<22} {value}");
+    };
+    let count = |count: u64| format!("{count} ({:.2} per second)", run.per_second(count));
+    line("time", format!("{:.3} s", run.seconds_real()));
+    line("events", count(run.tally.events.count()));
+    line("queries", count(run.queries()));
+    if run.tally.rows > 0 {
+        line("rows", count(run.tally.rows));
+    }
+    if let Loop::Open { .. } = run.pace {
+        line("offered", count(run.gauges.offered));
+        line("queue", format!("{} at the end, {} at most", run.gauges.backlog, run.gauges.backlog_max));
+    }
+    if run.tally.reconnects > 0 {
+        line("reconnects", run.tally.reconnects.to_string());
+    }
+    for phase in &run.phases {
+        line(&format!("phase {}", phase.name()), format!("{:.3} s", phase.seconds()));
+    }
+    line("client CPU", cpu(run.cpu.user_us, run.cpu.sys_us, run.queries()));
+    latency_table(run, &mut text);
+    let mut line = |label: &str, value: String| {
+        let _ = writeln!(text, "    {label:<22} {value}");
+    };
+    trouble(run, &mut line);
+    text.push('\n');
+    text
+}
+
+/// Latencies of events and of each kind of statement, milliseconds.
+fn latency_table(run: &RunResult, text: &mut String) {
+    let _ = writeln!(
+        text,
+        "    {:<22} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "latency, ms", "count", "p50", "p95", "p99", "p99.9", "max"
+    );
+    let mut row = |name: &str, latencies: &Latencies| {
+        let s = latencies.summary();
+        let _ = write!(text, "      {name:<20} {:>10}", s.count);
+        for value in [s.p50, s.p95, s.p99, s.p999, s.max] {
+            let _ = write!(text, " {:>9}", milliseconds(value));
+        }
+        text.push('\n');
+    };
+    row("event", &run.tally.events);
+    for (kind, latencies) in run.kinds.iter().zip(&run.tally.kinds) {
+        if latencies.count() > 0 {
+            row(&kind.name, latencies);
+        }
+    }
+}
+
 fn beyond_mysqlslap(runs: &[RunResult], line: &mut impl FnMut(&str, String)) {
     let queries: u64 = runs.iter().map(RunResult::queries).sum();
     let seconds: f64 = runs.iter().map(RunResult::seconds_real).sum();
     let user: u64 = runs.iter().map(|run| run.cpu.user_us).sum();
     let sys: u64 = runs.iter().map(|run| run.cpu.sys_us).sum();
     line("Queries per second", format!("{:.1}", queries as f64 / seconds.max(1e-9)));
-    let mut all = Latencies::default();
+    if runs.iter().any(|run| matches!(run.pace, Loop::Open { .. })) {
+        let offered: u64 = runs.iter().map(|run| run.gauges.offered).sum();
+        let backlog: u64 = runs.iter().map(|run| run.gauges.backlog).sum();
+        line("Queries offered / never started", format!("{offered} / {backlog}"));
+    }
+    let mut sum = Tally::default();
     for run in runs {
-        all.add(&run.latencies());
+        sum.add(&run.tally);
     }
-    line("Latency p50 / p95 / p99 / max", latency(&all));
-    let mut kinds: Vec<(Operation, Latencies)> = Vec::new();
-    for operation in Operation::ALL {
-        let mut sum = Latencies::default();
-        for run in runs {
-            sum.add(&run.operations[operation as usize]);
-        }
-        if sum.count() > 0 {
-            kinds.push((operation, sum));
-        }
-    }
+    line("Latency p50 / p95 / p99 / max", latency(&sum.events));
+    let kinds: Vec<_> = runs[0].kinds.iter().zip(&sum.kinds).filter(|(_, latencies)| latencies.count() > 0).collect();
     if kinds.len() > 1 {
-        for (operation, sum) in &kinds {
-            line(&format!("  {} ({} times)", operation.name(), sum.count()), latency(sum));
+        for (kind, latencies) in kinds {
+            line(&format!("  {} ({} times)", kind.name, latencies.count()), latency(latencies));
         }
     }
-    line(
-        "Client CPU user / sys",
-        format!(
-            "{:.3} / {:.3} s ({:.1} us per query)",
-            user as f64 / 1e6,
-            sys as f64 / 1e6,
-            (user + sys) as f64 / (queries as f64).max(1.0)
-        ),
-    );
+    line("Client CPU user / sys", cpu(user, sys, queries));
     for run in runs {
-        for error in &run.errors {
-            line(
-                "Error",
-                format!(
-                    "{} times {} ({}) on {}: {}",
-                    error.count,
-                    error.code,
-                    error.sqlstate,
-                    error.operation.name(),
-                    error.message
-                ),
-            );
-        }
-        if let Some(cause) = &run.aborted {
-            line("Ended early", cause.clone());
-        }
+        trouble(run, line);
     }
 }
 
+fn cpu(user_us: u64, sys_us: u64, queries: u64) -> String {
+    let each = (user_us + sys_us) as f64 / (queries as f64).max(1.0);
+    format!("{:.3} / {:.3} s ({each:.1} us per query)", user_us as f64 / 1e6, sys_us as f64 / 1e6)
+}
+
+fn trouble(run: &RunResult, line: &mut impl FnMut(&str, String)) {
+    for error in &run.errors {
+        let ErrorCount { count, code, sqlstate, operation, message } = error;
+        line("Error", format!("{count} times {code} ({sqlstate}) on {operation}: {message}"));
+    }
+    if let Some(cause) = &run.aborted {
+        line("Ended early", cause.clone());
+    }
+}
+
+fn milliseconds(value: Option<u64>) -> String {
+    value.map_or_else(|| "-".into(), |ns| format!("{:.3}", ns as f64 / 1e6))
+}
+
 fn latency(latencies: &Latencies) -> String {
-    let summary = latencies.summary();
-    let ms = |value: Option<u64>| value.map_or_else(|| "-".into(), |ns| format!("{:.3}", ns as f64 / 1e6));
-    format!("{} / {} / {} / {} ms", ms(summary.p50), ms(summary.p95), ms(summary.p99), ms(summary.max))
+    let s = latencies.summary();
+    let [p50, p95, p99, max] = [s.p50, s.p95, s.p99, s.max].map(milliseconds);
+    format!("{p50} / {p95} / {p99} / {max} ms")
 }
 
 #[cfg(test)]

@@ -1,11 +1,19 @@
+use std::sync::Arc;
+use std::time::Duration;
+
 use super::super::result::Clock;
 use super::*;
 use crate::clock::Cpu;
+use crate::measure::Gauges;
+use crate::run_options::Spacing;
+use crate::statements::Said;
+use crate::workload::Kind;
 
 fn run(seconds: u64, engine: Option<&str>) -> RunResult {
-    let mut operations: [Latencies; 6] = Default::default();
+    let mut tally = Tally { kinds: vec![Latencies::default(); 2], ..Tally::default() };
     for _ in 0..9 {
-        operations[Operation::Insert as usize].record(2_000_000);
+        tally.kinds[usize::from(Said::alone(0).kind)].record(2_000_000);
+        tally.events.record(2_000_000);
     }
     RunResult {
         kind: "slap",
@@ -14,10 +22,15 @@ fn run(seconds: u64, engine: Option<&str>) -> RunResult {
         engine_asked: engine.map(str::to_owned),
         iteration: 1,
         clients: 3,
+        pace: Loop::Closed { think: Duration::ZERO, spacing: Spacing::Fixed },
+        kinds: Arc::new([Kind::query("insert"), Kind::apart("commit")]),
         queries_planned: Some(9),
         queries_dropped: 1,
         warmup_queries: 0,
+        tally,
+        gauges: Gauges::default(),
         errors: Vec::new(),
+        phases: Vec::new(),
         aborted: None,
         clock: Clock {
             source: "CLOCK_MONOTONIC",
@@ -27,7 +40,9 @@ fn run(seconds: u64, engine: Option<&str>) -> RunResult {
             warmup_ns: 0,
         },
         cpu: Cpu { user_us: 9, sys_us: 18 },
-        operations,
+        io: "epoll",
+        io_note: None,
+        io_threads: 1,
         server_version: "10.11".into(),
     }
 }
@@ -54,4 +69,20 @@ fn the_block_is_that_of_mysqlslap_and_more() {
 #[test]
 fn the_csv_line_is_that_of_mysqlslap() {
     assert_eq!(csv_line(&[run(1, None), run(2, None)]), ",write,1.500,1.000,2.000,3,3\n");
+}
+
+#[test]
+fn an_open_loop_tells_of_its_queue() {
+    let mut overloaded = run(2, None);
+    overloaded.pace = Loop::Open { rate: 100.0, spacing: Spacing::Fixed };
+    overloaded.gauges = Gauges { offered: 200, backlog: 191, backlog_max: 191 };
+    let text = summary(&overloaded);
+    for said in [
+        "slap write: 3 clients, open loop, 100 events per second offered (epoll, 1 thread)",
+        "offered                200 (100.00 per second)",
+        "queue                  191 at the end, 191 at most",
+        "events                 9 (4.50 per second)",
+    ] {
+        assert!(text.contains(said), "{said}\n{text}");
+    }
 }

@@ -1,16 +1,21 @@
 //! The result of a run, as its JSON file has it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::clock::Cpu;
 use crate::error::Error;
-use crate::measure::{ErrorCount, Latencies, Operation, Summary};
+use crate::latency::Summary;
+use crate::measure::{ErrorCount, Gauges, Span, Tally};
+use crate::run_options::{Loop, Spacing};
+use crate::workload::Kind;
 
 /// Version of the file's format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// When things happened; nanoseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -25,6 +30,31 @@ pub struct Clock {
     pub connect_ns: u64,
     /// Time of the warm-up before the start; 0 for none.
     pub warmup_ns: u64,
+}
+
+/// A phase of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Phase {
+    name: String,
+    start_ns: u64,
+    end_ns: u64,
+}
+
+impl Phase {
+    /// Of this name, from its first statement to the end of its last.
+    pub fn new(name: &str, span: Span) -> Self {
+        Self { name: name.into(), start_ns: span.start_ns, end_ns: span.end_ns }
+    }
+
+    /// Its length.
+    pub fn seconds(&self) -> f64 {
+        (self.end_ns - self.start_ns) as f64 / 1e9
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 /// One measured run: one engine, one number of clients, one iteration.
@@ -42,56 +72,64 @@ pub struct RunResult {
     pub iteration: u32,
     /// Connections.
     pub clients: usize,
+    /// When events started.
+    pub pace: Loop,
+    /// Kinds of statement.
+    pub kinds: Arc<[Kind]>,
     /// Queries asked for; `None` for a run bounded by time.
     pub queries_planned: Option<u64>,
     /// Queries that an even split among the clients left out.
     pub queries_dropped: u64,
     /// Queries of the warm-up; in no other number.
     pub warmup_queries: u64,
-    /// Refused statements.
+    /// What was counted.
+    pub tally: Tally,
+    /// The open loop at its end.
+    pub gauges: Gauges,
+    /// Refused and lost statements.
     pub errors: Vec<ErrorCount>,
+    /// Phases that came.
+    pub phases: Vec<Phase>,
     /// Why it ended early.
     pub aborted: Option<String>,
     /// When.
     pub clock: Clock,
     /// CPU time of this process between start and end.
     pub cpu: Cpu,
-    /// Latencies of answered statements in the order of [`Operation::ALL`].
-    pub operations: [Latencies; 6],
+    /// What waited for the sockets.
+    pub io: &'static str,
+    /// Why it was not the better one.
+    pub io_note: Option<String>,
+    /// Threads that shared the connections.
+    pub io_threads: usize,
     /// Version text of the server.
     pub server_version: String,
 }
 
 impl RunResult {
-    /// Latencies of all queries.
-    pub fn latencies(&self) -> Latencies {
-        let mut all = Latencies::default();
-        for (operation, latencies) in Operation::ALL.iter().zip(&self.operations) {
-            if operation.is_query() {
-                all.add(latencies);
-            }
-        }
-        all
-    }
-
     /// Queries answered without an error.
     pub fn queries(&self) -> u64 {
-        let counted = Operation::ALL.iter().zip(&self.operations);
-        counted.filter(|(operation, _)| operation.is_query()).map(|(_, latencies)| latencies.count()).sum()
+        self.tally.queries(&self.kinds)
     }
 
     /// Length of the measurement, seconds.
     pub fn seconds_real(&self) -> f64 {
-        (self.clock.measure_end_ns - self.clock.measure_start_ns) as f64 / 1e9
+        self.clock.measure_end_ns.saturating_sub(self.clock.measure_start_ns) as f64 / 1e9
     }
 
-    /// Statements refused.
+    /// Statements refused or lost.
     pub fn error_count(&self) -> u64 {
         self.errors.iter().map(|error| error.count).sum()
     }
 
+    /// Per second of the run.
+    pub fn per_second(&self, count: u64) -> f64 {
+        count as f64 / self.seconds_real().max(1e-9)
+    }
+
     fn json(&self) -> RunJson<'_> {
-        let counted = Operation::ALL.iter().zip(&self.operations);
+        let counted = self.kinds.iter().zip(&self.tally.kinds);
+        let open = matches!(self.pace, Loop::Open { .. });
         RunJson {
             version: VERSION,
             kind: self.kind,
@@ -99,22 +137,54 @@ impl RunResult {
             engine: self.engine.as_deref(),
             iteration: self.iteration,
             clients: self.clients,
+            pace: self.pace.into(),
+            offered: open.then_some(self.gauges.offered),
+            offered_per_second: open.then(|| self.per_second(self.gauges.offered)),
+            achieved_per_second: self.per_second(self.tally.events.count()),
+            backlog_max: open.then_some(self.gauges.backlog_max),
+            backlog_end: open.then_some(self.gauges.backlog),
+            events: self.tally.events.count(),
+            queries: self.queries(),
+            rows: self.tally.rows,
             queries_planned: self.queries_planned,
             queries_dropped: self.queries_dropped,
-            queries: self.queries(),
             warmup_queries: self.warmup_queries,
             errors: &self.errors,
+            reconnects: self.tally.reconnects,
             aborted: self.aborted.as_deref(),
             clock: self.clock,
             seconds_real: self.seconds_real(),
             seconds_user: self.cpu.user_us as f64 / 1e6,
             seconds_sys: self.cpu.sys_us as f64 / 1e6,
-            latency_ns: self.latencies().summary(),
+            io: self.io,
+            io_threads: self.io_threads,
+            latency_ns: self.tally.events.summary(),
             operations: counted
                 .filter(|(_, latencies)| latencies.count() > 0)
-                .map(|(operation, latencies)| (operation.name(), latencies.summary()))
+                .map(|(kind, latencies)| (kind.name.as_str(), latencies.summary()))
                 .collect(),
+            phases: &self.phases,
             server_version: &self.server_version,
+        }
+    }
+}
+
+/// How events started.
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum LoopJson {
+    Closed { think_seconds: f64, spacing: &'static str },
+    Open { rate: f64, spacing: &'static str },
+}
+
+impl From<Loop> for LoopJson {
+    fn from(pace: Loop) -> Self {
+        let name = |spacing| if spacing == Spacing::Fixed { "fixed" } else { "exponential" };
+        match pace {
+            Loop::Closed { think, spacing } => {
+                Self::Closed { think_seconds: think.as_secs_f64(), spacing: name(spacing) }
+            }
+            Loop::Open { rate, spacing } => Self::Open { rate, spacing: name(spacing) },
         }
     }
 }
@@ -127,18 +197,31 @@ struct RunJson<'a> {
     engine: Option<&'a str>,
     iteration: u32,
     clients: usize,
+    #[serde(rename = "loop")]
+    pace: LoopJson,
+    offered: Option<u64>,
+    offered_per_second: Option<f64>,
+    achieved_per_second: f64,
+    backlog_max: Option<u64>,
+    backlog_end: Option<u64>,
+    events: u64,
+    queries: u64,
+    rows: u64,
     queries_planned: Option<u64>,
     queries_dropped: u64,
-    queries: u64,
     warmup_queries: u64,
     errors: &'a [ErrorCount],
+    reconnects: u64,
     aborted: Option<&'a str>,
     clock: Clock,
     seconds_real: f64,
     seconds_user: f64,
     seconds_sys: f64,
+    io: &'a str,
+    io_threads: usize,
     latency_ns: Summary,
-    operations: std::collections::BTreeMap<&'static str, Summary>,
+    operations: BTreeMap<&'a str, Summary>,
+    phases: &'a [Phase],
     server_version: &'a str,
 }
 

@@ -1,7 +1,7 @@
 //! The flags of `slap`: mysqlslap's, then ours.
 
 use crate::flags::{Flag, Table, Takes};
-use crate::login;
+use crate::{login, run_options};
 
 const OWN: &[Flag] = &[
     Flag::switch("auto-generate-sql", "generate table and statements").short('a'),
@@ -14,14 +14,14 @@ const OWN: &[Flag] = &[
     Flag::value("auto-generate-sql-unique-write-number", "distinct initial rows (10)"),
     Flag::value("auto-generate-sql-write-number", "initial rows, plus one (100)"),
     Flag::value("commit", "COMMIT after this many statements, autocommit off"),
-    Flag::value("concurrency", "clients, or a list: 10,50 (1)").short('c'),
+    Flag::value("concurrency", "clients, or a list, one run each: 10,50 (1)").short('c').same_as("clients"),
     Flag::value("create", "statements, or a file of them, that make the tables for --query"),
     Flag::value("create-schema", "schema (mysqlslap)"),
+    Flag::value("detach", "a new connection after this many statements of a client"),
     Flag::joined("csv", "mysqlslap's CSV line, to the terminal or appended to a file"),
     Flag::value("delimiter", "between statements of --create, --query, .. (newline)").short('F'),
     Flag::value("engine", "storage engine, or a list").short('e'),
     Flag::switch("force", "drop an existing schema though it is not ours"),
-    Flag::switch("help", "this text").short('?'),
     Flag::value("iterations", "repetitions, each on fresh tables (1)").short('i'),
     Flag::switch("no-drop", "leave the schema"),
     Flag::value("number-char-cols", "string columns, 3:1 with an index each (1)").short('x'),
@@ -30,20 +30,11 @@ const OWN: &[Flag] = &[
     Flag::switch("only-print", "print the statements, touch no server"),
     Flag::value("post-query", "statements, or a file, run after the load"),
     Flag::value("pre-query", "statements, or a file, run before the load"),
+    Flag::value("post-system", "shell command run after the load"),
+    Flag::value("pre-system", "shell command run before the load"),
     Flag::value("query", "statements, or a file of them, instead of --auto-generate-sql").short('q'),
-    Flag::switch("silent", "print nothing").short('s'),
-    Flag::switch("verbose", "say what is done").short('v'),
-    Flag::switch("version", "version").short('V'),
     // Beyond mysqlslap.
     Flag::value("phase", "all; prepare: only make tables; run: only the load; cleanup (all)"),
-    Flag::value("warmup", "milliseconds of the same load before measuring (0)"),
-    Flag::value("duration", "milliseconds, instead of a number of queries"),
-    Flag::value("seed", "of all random choices (1)"),
-    Flag::value("interval", "milliseconds per line of series and log (1000)"),
-    Flag::value("json", "write the result here"),
-    Flag::value("series", "write a CSV line per interval here"),
-    Flag::value("hlog", "write an HdrHistogram log here, a tag per operation"),
-    Flag::value("max-errors", "refused statements after which the run is given up (0)"),
     // Accepted, as nothing depends on them here.
     Flag::ignored("character-sets-dir", Takes::Value, "no character sets are loaded"),
     Flag::ignored("debug", Takes::Joined, "there is no debug trace").short('#'),
@@ -58,12 +49,9 @@ const OWN: &[Flag] = &[
     Flag::ignored("secure-auth", Takes::Nothing, "old passwords are never used"),
     // Not here.
     Flag::refused("compress", Takes::Nothing, "compression is not supported").short('C'),
-    Flag::refused("detach", Takes::Value, "reconnecting within a run is not supported yet"),
     Flag::refused("pipe", Takes::Nothing, "named pipes exist on Windows only: use --socket"),
-    Flag::refused("post-system", Takes::Value, "run the command after this one instead"),
-    Flag::refused("pre-system", Takes::Value, "run the command before this one instead"),
     Flag::refused("shared-memory-base-name", Takes::Value, "exists on Windows only: use --socket"),
 ];
 
 /// All flags of the verb.
-pub static TABLE: Table = &[OWN, login::FLAGS];
+pub static TABLE: Table = &[OWN, run_options::FLAGS, login::FLAGS];

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::drive::Statements;
-use crate::measure::Operation;
 use crate::protocol::packet;
+use crate::protocol::pen::Pen;
 use crate::random::Random;
+use crate::statements::{Next, Part, Said, Statements};
 
+use super::operation::Operation;
 use super::sql::Statement;
 
 /// A statement ready to send.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Encoded {
     operation: Operation,
     /// Whole packets, or for a keyed statement the text before the key.
@@ -24,6 +25,8 @@ struct Place {
     at: usize,
     done: u64,
     uncommitted: u64,
+    /// Statements on the connection.
+    connected: u64,
     /// The last COMMIT was said.
     ended: bool,
     random: Random,
@@ -36,10 +39,12 @@ pub struct PerClient {
     pub queries: Option<u64>,
     /// COMMIT after this many, and at the end.
     pub commit_every: Option<u64>,
+    /// A new connection after this many.
+    pub detach_every: Option<u64>,
 }
 
 /// All clients walking one list, each from its top.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Walk {
     list: Vec<Encoded>,
     commit: Vec<u8>,
@@ -50,9 +55,11 @@ pub struct Walk {
 
 impl Walk {
     /// A walk of `clients` through `statements`, whose keys are drawn uniformly from `keys`.
+    /// `first` of them are another thread's.
     pub fn new(
         statements: &[Statement],
         keys: Arc<[String]>,
+        first: usize,
         clients: usize,
         per_client: PerClient,
         seed: u64,
@@ -70,17 +77,17 @@ impl Walk {
             })
             .collect();
         let mut seeds = Random::new(seed);
-        let places = (0..clients)
-            .map(|_| Place { at: 0, done: 0, uncommitted: 0, ended: false, random: Random::new(seeds.bits()) })
-            .collect();
+        let place =
+            |seed| Place { at: 0, done: 0, uncommitted: 0, connected: 0, ended: false, random: Random::new(seed) };
+        let places = (0..first + clients).map(|_| seeds.bits()).skip(first).map(place).collect();
         Self { list, commit: packet::query(b"COMMIT"), keys, places, per_client }
     }
 }
 
 impl Statements for Walk {
     #[inline]
-    fn next<'a>(&'a mut self, client: usize, scratch: &'a mut Vec<u8>) -> Option<(Operation, &'a [u8])> {
-        let place = self.places.get_mut(client)?;
+    fn next(&mut self, client: usize, pen: &mut Pen<'_>) -> Next {
+        let place = &mut self.places[client];
         let over = self.per_client.queries.is_some_and(|end| place.done >= end);
         if let Some(every) = self.per_client.commit_every {
             // The last COMMIT comes though it may have nothing to do, as mysqlslap's.
@@ -88,23 +95,29 @@ impl Statements for Walk {
             let last = over && !due && !std::mem::replace(&mut place.ended, true);
             if due || last {
                 place.uncommitted = 0;
-                return Some((Operation::Commit, &self.commit));
+                pen.packets(&self.commit);
+                return Next::Say(Said { part: Part::Apart, ..Said::alone(Operation::Commit as u16) });
             }
         }
-        if over {
-            return None;
+        if over || self.list.is_empty() {
+            return Next::Done;
         }
-        let statement = self.list.get(place.at)?;
+        if self.per_client.detach_every.is_some_and(|every| place.connected >= every) {
+            place.connected = 0;
+            return Next::Reconnect;
+        }
+        let statement = &self.list[place.at];
         place.at = (place.at + 1) % self.list.len();
         place.done += 1;
         place.uncommitted += 1;
-        if !statement.keyed {
-            return Some((statement.operation, &statement.bytes));
+        place.connected += 1;
+        if statement.keyed {
+            let number = place.random.below(self.keys.len() as u64) as usize;
+            pen.query(&[&statement.bytes, self.keys[number].as_bytes(), b"'"]);
+        } else {
+            pen.packets(&statement.bytes);
         }
-        let number = place.random.below(self.keys.len() as u64) as usize;
-        let key = self.keys.get(number)?;
-        packet::encode_query(&[&statement.bytes, key.as_bytes(), b"'"], scratch);
-        Some((statement.operation, scratch))
+        Next::Say(Said::alone(statement.operation as u16))
     }
 }
 
@@ -118,18 +131,24 @@ mod tests {
 
     fn said(walk: &mut Walk, client: usize) -> Vec<String> {
         let mut all = Vec::new();
-        let mut scratch = Vec::new();
-        while let Some((_, bytes)) = walk.next(client, &mut scratch) {
-            all.push(String::from_utf8_lossy(&bytes[5..]).into_owned());
+        let mut out = Vec::new();
+        loop {
+            match walk.next(client, &mut Pen::new(&mut out, &mut [])) {
+                Next::Say(_) => all.push(String::from_utf8_lossy(&out[5..]).into_owned()),
+                Next::Reconnect => all.push("(new)".into()),
+                Next::Done => return all,
+            }
         }
-        all
+    }
+
+    fn per_client(queries: u64) -> PerClient {
+        PerClient { queries: Some(queries), commit_every: None, detach_every: None }
     }
 
     #[test]
     fn every_client_walks_from_the_top_and_round() {
         let list = [statement(Operation::Insert, "a", false), statement(Operation::Select, "b", false)];
-        let per_client = PerClient { queries: Some(3), commit_every: None };
-        let mut walk = Walk::new(&list, Arc::from([]), 2, per_client, 1);
+        let mut walk = Walk::new(&list, Arc::from([]), 0, 2, per_client(3), 1);
         assert_eq!(said(&mut walk, 0), ["a", "b", "a"]);
         assert_eq!(said(&mut walk, 1), ["a", "b", "a"]);
     }
@@ -137,20 +156,36 @@ mod tests {
     #[test]
     fn commits_come_every_few_and_at_the_end() {
         let list = [statement(Operation::Insert, "a", false)];
-        let per_client = PerClient { queries: Some(3), commit_every: Some(2) };
-        let mut walk = Walk::new(&list, Arc::from([]), 1, per_client, 1);
+        let commit = |queries| PerClient { commit_every: Some(2), ..per_client(queries) };
+        let mut walk = Walk::new(&list, Arc::from([]), 0, 1, commit(3), 1);
         assert_eq!(said(&mut walk, 0), ["a", "a", "COMMIT", "a", "COMMIT"]);
-        let per_client = PerClient { queries: Some(2), commit_every: Some(2) };
-        let mut walk = Walk::new(&list, Arc::from([]), 1, per_client, 1);
+        let mut walk = Walk::new(&list, Arc::from([]), 0, 1, commit(2), 1);
         assert_eq!(said(&mut walk, 0), ["a", "a", "COMMIT", "COMMIT"]);
+    }
+
+    #[test]
+    fn connections_are_left_every_few() {
+        let list = [statement(Operation::Insert, "a", false)];
+        let detach = PerClient { detach_every: Some(2), ..per_client(5) };
+        let mut walk = Walk::new(&list, Arc::from([]), 0, 1, detach, 1);
+        assert_eq!(said(&mut walk, 0), ["a", "a", "(new)", "a", "a", "(new)", "a"]);
+    }
+
+    #[test]
+    fn threads_draw_other_keys() {
+        let list = [statement(Operation::Select, "", true)];
+        let keys: Arc<[String]> = (0..100).map(|key| key.to_string()).collect();
+        let mut whole = Walk::new(&list, Arc::clone(&keys), 0, 2, per_client(20), 1);
+        let mut second = Walk::new(&list, keys, 1, 1, per_client(20), 1);
+        assert_ne!(said(&mut whole, 0), said(&mut whole.clone(), 1));
+        assert_eq!(said(&mut whole, 1), said(&mut second, 0));
     }
 
     #[test]
     fn keys_are_quoted_and_all_drawn() {
         let list = [statement(Operation::Select, "k = '", true)];
-        let per_client = PerClient { queries: Some(100), commit_every: None };
         let keys = Arc::from(["1".to_owned(), "2".to_owned()]);
-        let mut walk = Walk::new(&list, keys, 1, per_client, 1);
+        let mut walk = Walk::new(&list, keys, 0, 1, per_client(100), 1);
         let mut all = said(&mut walk, 0);
         all.sort();
         all.dedup();

@@ -2,31 +2,36 @@
 
 mod flags;
 mod list;
+mod load;
+mod operation;
 mod options;
-mod run;
 mod sql;
 mod stage;
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
-use std::io::{Write as _, stdout};
-
-use hdrhistogram::serialization::V2DeflateSerializer;
+use std::io::Write as _;
+use std::process::Command;
 
 use crate::drive::End;
 use crate::error::Error;
-use crate::measure::IntervalSink;
-use crate::output::files::{Files, HistogramLog, Series, create};
-use crate::output::report;
+use crate::output::files::Names;
 use crate::output::result::{RunResult, write_json};
+use crate::output::sinks::{Sinks, with_sinks};
+use crate::output::{print, report};
+use crate::run::{Plan, run};
+use crate::run_options::Loop;
+use crate::secret;
 use crate::stop::Stop;
+use crate::verb::exit_code;
 
+use load::{Slap, statements};
+use operation::Operation;
 use options::{Csv, Options, Phase, Request, Source, parse};
-use run::Which;
 use stage::{Stage, initial_inserts, quoted};
 
 const ABOUT: &str = "\
-usage: dbdyno-load slap [flags]
+usage: dbdyno slap [flags]
 
 Runs mysqlslap's auto-generated load against a MySQL or MariaDB server and measures it. The time
 of a run goes from the release of all clients, which have connected before, to the last reply;
@@ -58,11 +63,6 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Result<u8, Error> 
     Ok(0)
 }
 
-/// Prints; a reader that went away (`| head`) is no failure.
-fn print(text: &str) {
-    let _ = stdout().write_all(text.as_bytes());
-}
-
 /// The statements without a server, as they would be sent.
 fn only_print(options: &Options) {
     let schema = quoted(&options.schema);
@@ -76,8 +76,8 @@ fn only_print(options: &Options) {
             Source::Given { create, .. } => create.iter().for_each(|text| each(text)),
         }
         initial_inserts(options).for_each(|text| each(&text));
-        for clients in &options.concurrency {
-            let list = run::statements(options);
+        for clients in &options.run.clients {
+            let list = statements(options);
             let queries = options.per_client(*clients, list.len()).0.queries;
             print(&format!("-- {clients} clients, each:\n"));
             for statement in list.iter().cycle().take(queries.unwrap_or(list.len() as u64) as usize) {
@@ -102,33 +102,22 @@ fn load(options: &Options) -> Result<u8, Error> {
     match options.phase {
         Phase::Prepare => return prepare(options, stage),
         Phase::Cleanup => {
-            stage.clear()?;
+            stage::clear(options, &mut stage.session)?;
             return Ok(0);
         }
         Phase::All | Phase::Run => {}
     }
-    let mut log_file = options.hlog.as_deref().map(create).transpose()?;
-    let mut serializer = V2DeflateSerializer::new();
-    let file_error = |error| Error::Failed(format!("cannot write: {error}"));
-    let log = log_file.as_mut().map(|file| HistogramLog::new(file, &mut serializer));
-    let series = options.series.as_deref().map(create).transpose()?;
-    let mut files = Files {
-        series: series.map(Series::new).transpose().map_err(file_error)?,
-        log: log.transpose().map_err(file_error)?,
-    };
     let mut runs = Vec::new();
-    let outcome = run_all(options, &mut stage, &mut files, &stop, &mut runs);
+    let names = Names { kinds: Operation::ALL.into_iter().map(Operation::kind).collect(), phases: &[] };
+    let outcome = with_sinks(&options.run, &names, |sinks| run_all(options, &mut stage, sinks, &stop, &mut runs))
+        .and_then(|end| end);
     // What was measured is kept whatever happened.
     let in_haste = !matches!(outcome, Ok(End::Finished | End::Interrupted));
     let left = stage.leave(in_haste);
-    if let Some(path) = &options.json {
+    if let Some(path) = &options.run.json {
         write_json(path, "slap", &runs)?;
     }
-    drop(files);
-    if let Some(mut file) = log_file {
-        file.flush().map_err(file_error)?;
-    }
-    match (outcome.and_then(|end| finish(&runs, &end)), left) {
+    match (outcome.and_then(|end| exit_code(&options.run, &runs, &end)), left) {
         (Ok(0), Err(left)) => Err(left),
         (outcome, Err(left)) => {
             eprintln!("note: {left}");
@@ -142,7 +131,7 @@ fn load(options: &Options) -> Result<u8, Error> {
 fn prepare(options: &Options, mut stage: Stage<'_>) -> Result<u8, Error> {
     let made = engines(options).into_iter().try_for_each(|engine| {
         stage.make(engine)?;
-        stage.engine(engine).map(drop)
+        stage::engine(options, engine, &mut stage.session).map(drop)
     });
     match made {
         Ok(()) => Ok(0),
@@ -155,45 +144,61 @@ fn prepare(options: &Options, mut stage: Stage<'_>) -> Result<u8, Error> {
     }
 }
 
-fn finish(runs: &[RunResult], end: &End) -> Result<u8, Error> {
-    match end {
-        End::Interrupted => Err(Error::Interrupted),
-        End::Aborted(cause) => Err(Error::Failed(cause.clone())),
-        End::Finished => Ok(u8::from(runs.iter().any(|run| run.error_count() > 0))),
-    }
-}
-
-/// All engines, numbers of clients and iterations; reports each group as it is done.
+/// All engines, loops and numbers of clients; reports each group of iterations as it is done.
 fn run_all(
     options: &Options,
     stage: &mut Stage<'_>,
-    files: &mut dyn IntervalSink,
+    sinks: &mut Sinks<'_>,
     stop: &Stop,
     runs: &mut Vec<RunResult>,
 ) -> Result<End, Error> {
-    for engine_asked in engines(options) {
-        for clients in &options.concurrency {
-            let first = runs.len();
-            let mut end = End::Finished;
-            for iteration in 1..=options.iterations {
-                if options.phase == Phase::All {
-                    stage.make(engine_asked)?;
-                } else {
-                    stage.enter()?;
-                }
-                let engine = stage.engine(engine_asked)?;
-                let which = Which { number: runs.len(), iteration, clients: *clients, engine_asked, engine };
-                let result;
-                (result, end) = one(options, stage, which, files, stop)?;
-                runs.push(result);
+    for engine in engines(options) {
+        for pace in &options.run.loops {
+            for clients in &options.run.clients {
+                let first = runs.len();
+                let end = iterations(options, stage, (engine, *pace, *clients), sinks, stop, runs)?;
+                tell(options, &runs[first..])?;
                 if end != End::Finished {
-                    break;
+                    return Ok(end);
                 }
             }
-            tell(options, &runs[first..])?;
-            if end != End::Finished {
-                return Ok(end);
-            }
+        }
+    }
+    Ok(End::Finished)
+}
+
+fn iterations(
+    options: &Options,
+    stage: &mut Stage<'_>,
+    (engine, pace, clients): (Option<&str>, Loop, usize),
+    sinks: &mut Sinks<'_>,
+    stop: &Stop,
+    runs: &mut Vec<RunResult>,
+) -> Result<End, Error> {
+    for iteration in 1..=options.iterations {
+        if options.phase == Phase::All {
+            stage.make(engine)?;
+        } else {
+            stage::enter(options, &mut stage.session)?;
+        }
+        let (per_client, queries_dropped) = options.per_client(clients, statements(options).len());
+        let plan = Plan {
+            number: runs.len(),
+            iteration,
+            clients,
+            pace,
+            engine_asked: engine.map(str::to_owned),
+            engine: stage::engine(options, engine, &mut stage.session)?,
+            duration: options.run.duration,
+            events: options.run.events,
+            queries_planned: per_client.queries.map(|each| each * clients as u64),
+            queries_dropped,
+        };
+        let keys = stage::keys(options, &mut stage.session)?;
+        let (result, end) = one(options, stage, &Slap { options, engine, keys, per_client }, &plan, sinks, stop)?;
+        runs.push(result);
+        if end != End::Finished {
+            return Ok(end);
         }
     }
     Ok(End::Finished)
@@ -202,24 +207,37 @@ fn run_all(
 fn one(
     options: &Options,
     stage: &mut Stage<'_>,
-    which: Which<'_>,
-    files: &mut dyn IntervalSink,
+    slap: &Slap<'_>,
+    plan: &Plan,
+    sinks: &mut Sinks<'_>,
     stop: &Stop,
 ) -> Result<(RunResult, End), Error> {
-    let keys = stage.keys()?;
     for statement in &options.pre_query {
         stage.session.execute(statement)?;
     }
-    if options.verbose {
-        eprintln!("run {}: {} clients", which.number, which.clients);
+    options.pre_system.as_deref().map_or(Ok(()), shell)?;
+    if options.run.verbose {
+        eprintln!("run {}: {} clients", plan.number, plan.clients);
     }
-    let (result, end) = run::run(options, which, &keys, Some(files), stop)?;
+    sinks.starting(plan.clients);
+    let (result, end) = run(&options.run, &options.endpoint, slap, plan, sinks, stop)?;
     if end == End::Finished {
         for statement in &options.post_query {
             stage.session.execute(statement)?;
         }
+        options.post_system.as_deref().map_or(Ok(()), shell)?;
     }
     Ok((result, end))
+}
+
+/// Runs a command of the user's, which needs no password of ours.
+fn shell(command: &str) -> Result<(), Error> {
+    let status = Command::new("/bin/sh").arg("-c").arg(command).env_remove(secret::VARIABLE).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Error::Failed(format!("the command {command:?} failed: {status}"))),
+        Err(error) => Err(Error::Failed(format!("cannot run the command {command:?}: {error}"))),
+    }
 }
 
 fn tell(options: &Options, runs: &[RunResult]) -> Result<(), Error> {
@@ -229,7 +247,7 @@ fn tell(options: &Options, runs: &[RunResult]) -> Result<(), Error> {
         let mut file = file.map_err(failed)?;
         file.write_all(report::csv_line(runs).as_bytes()).map_err(failed)?;
     }
-    if options.silent {
+    if options.run.silent {
         return Ok(());
     }
     match options.csv {

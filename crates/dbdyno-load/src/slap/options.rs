@@ -2,11 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use crate::command::{self, Asked, Command};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::run_options::RunOptions;
 use crate::values::{Values, number};
 
 use super::flags::TABLE;
@@ -71,8 +71,8 @@ pub enum Bound {
     PerClient(u64),
     /// Once through the list.
     Once,
-    /// By time.
-    Time(Duration),
+    /// By time, or by queries of whichever client is free.
+    Shared,
 }
 
 /// All options.
@@ -83,27 +83,21 @@ pub struct Options {
     pub source: Source,
     pub schema: String,
     pub phase: Phase,
-    pub concurrency: Vec<usize>,
+    pub run: RunOptions,
     pub iterations: u32,
     /// Empty: the server's default.
     pub engines: Vec<String>,
     pub bound: Bound,
     pub commit_every: Option<u64>,
+    pub detach_every: Option<u64>,
     pub pre_query: Vec<String>,
     pub post_query: Vec<String>,
-    pub warmup: Duration,
-    pub interval: Duration,
-    pub seed: u64,
-    pub errors_max: u64,
+    pub pre_system: Option<String>,
+    pub post_system: Option<String>,
     pub no_drop: bool,
     pub force: bool,
     pub only_print: bool,
-    pub silent: bool,
-    pub verbose: bool,
     pub csv: Csv,
-    pub json: Option<PathBuf>,
-    pub series: Option<PathBuf>,
-    pub hlog: Option<PathBuf>,
 }
 
 /// What the command line asks for.
@@ -132,39 +126,30 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>, notes: &mut Vec<Stri
 fn options(command: &Command) -> Result<Options, Error> {
     let values = &command.values();
     let phases = [("all", Phase::All), ("prepare", Phase::Prepare), ("run", Phase::Run), ("cleanup", Phase::Cleanup)];
-    let milliseconds = |name, default| values.number(name, default).map(Duration::from_millis);
+    let every = |name| values.number(name, 0).map(|every| Some(every).filter(|every: &u64| *every > 0));
     let options = Options {
         endpoint: command.login.endpoint()?,
         phase: values.choice("phase", &phases, Phase::All)?,
         source: source(values)?,
         schema: values.text("create-schema").unwrap_or("mysqlslap").into(),
-        concurrency: concurrency(values)?,
+        run: RunOptions::read(values)?,
         iterations: values.positive("iterations", 1)?.try_into().unwrap_or(u32::MAX),
         engines: engines(values)?,
         bound: bound(values)?,
-        commit_every: match values.number("commit", 0)? {
-            0 => None,
-            every => Some(every),
-        },
+        commit_every: every("commit")?,
+        detach_every: every("detach")?,
         pre_query: values.statements("pre-query")?,
         post_query: values.statements("post-query")?,
-        warmup: milliseconds("warmup", 0)?,
-        interval: Duration::from_millis(values.positive("interval", 1000)?),
-        seed: values.number("seed", 1)?,
-        errors_max: values.number("max-errors", 0)?,
+        pre_system: values.text("pre-system").map(str::to_owned),
+        post_system: values.text("post-system").map(str::to_owned),
         no_drop: values.has("no-drop"),
         force: values.has("force"),
         only_print: values.has("only-print"),
-        silent: values.has("silent"),
-        verbose: values.has("verbose"),
         csv: match (values.has("csv"), values.path("csv")) {
             (_, Some(path)) => Csv::File(path),
             (true, None) => Csv::Terminal,
             (false, None) => Csv::No,
         },
-        json: values.path("json"),
-        series: values.path("series"),
-        hlog: values.path("hlog"),
     };
     check(&options)?;
     Ok(options)
@@ -237,17 +222,6 @@ fn columns(values: &Values<'_>, name: &str) -> Result<Columns, Error> {
     Ok(Columns { count, indexed })
 }
 
-fn concurrency(values: &Values<'_>) -> Result<Vec<usize>, Error> {
-    const CLIENTS_MAX: usize = 100_000;
-    let text = values.text("concurrency").unwrap_or("1");
-    text.split(',')
-        .map(|clients| match number("concurrency", Some(clients))? {
-            Some(clients @ 1..=CLIENTS_MAX) => Ok(clients),
-            _ => Err(Error::Usage(format!("--concurrency={text}: 1 to {CLIENTS_MAX} clients"))),
-        })
-        .collect()
-}
-
 fn engines(values: &Values<'_>) -> Result<Vec<String>, Error> {
     let text = values.text("engine").unwrap_or_default();
     let engines = text.split(',').map(str::trim).filter(|name| !name.is_empty());
@@ -266,13 +240,13 @@ fn engines(values: &Values<'_>) -> Result<Vec<String>, Error> {
 fn bound(values: &Values<'_>) -> Result<Bound, Error> {
     let queries = "number-of-queries";
     let each = "auto-generate-sql-execute-number";
-    let given = [queries, each, "duration"].map(|name| values.has(name));
+    let given = [queries, each, "duration", "events"].map(|name| values.has(name));
     match given {
-        [false, false, false] => Ok(Bound::Once),
-        [true, false, false] => Ok(Bound::Queries(values.positive(queries, 1)?)),
-        [false, true, false] => Ok(Bound::PerClient(values.positive(each, 1)?)),
-        [false, false, true] => Ok(Bound::Time(Duration::from_millis(values.positive("duration", 1)?))),
-        _ => Err(Error::Usage(format!("--{queries}, --{each} and --duration each bound the run: give one"))),
+        [false, false, false, false] => Ok(Bound::Once),
+        [true, false, false, false] => Ok(Bound::Queries(values.positive(queries, 1)?)),
+        [false, true, false, false] => Ok(Bound::PerClient(values.positive(each, 1)?)),
+        [false, false, _, _] => Ok(Bound::Shared),
+        _ => Err(Error::Usage(format!("--{queries}, --{each} and --duration or --events bound the run: give one"))),
     }
 }
 
@@ -290,7 +264,7 @@ fn check(options: &Options) -> Result<(), Error> {
         return Err(Error::Usage("--phase=prepare and --phase=run work on one table: give one --engine".into()));
     }
     if let Bound::Queries(queries) = options.bound {
-        let most = options.concurrency.iter().copied().max().unwrap_or(1);
+        let most = options.run.clients.iter().copied().max().unwrap_or(1);
         if queries < most as u64 {
             return Err(Error::Usage(format!("--number-of-queries={queries} leaves none for some of {most} clients")));
         }
@@ -307,9 +281,9 @@ impl Options {
             Bound::Queries(all) => (Some(all / clients), all % clients),
             Bound::PerClient(each) => (Some(each), 0),
             Bound::Once => (Some(length as u64), 0),
-            Bound::Time(_) => (None, 0),
+            Bound::Shared => (None, 0),
         };
-        let per_client = PerClient { queries, commit_every: self.commit_every };
+        let per_client = PerClient { queries, commit_every: self.commit_every, detach_every: self.detach_every };
         (per_client, dropped)
     }
 

@@ -22,7 +22,7 @@ fn a_line_of_mysqlslap_is_understood() {
          --auto-generate-sql-load-type=write --auto-generate-sql-add-autoincrement -uroot",
     )
     .unwrap();
-    assert_eq!(options.concurrency, [10, 50]);
+    assert_eq!(options.run.clients, [10, 50]);
     assert_eq!(options.engines, ["innodb", "myisam"]);
     assert_eq!(options.endpoint.user, "root");
     assert_eq!(options.load_name(), "write");
@@ -50,13 +50,13 @@ fn mistakes_of_users_are_told() {
         ("-a --auto-generate-sql-load-type=key", "needs a key"),
         ("-a --auto-generate-sql-load-type=wirte", "did you mean write?"),
         ("-a --concurency=3", "did you mean --concurrency?"),
-        ("-a -c 0", "1 to 100000 clients"),
+        ("-a -c 0", "1 to 100000 each"),
         ("-a -c 5 --number-of-queries=3", "leaves none"),
         ("-a --number-of-queries=3 --duration=5", "give one"),
         ("-a -x0 -y0", "without columns"),
         ("-a --create-schema=mysql", "belongs to the server"),
         ("-a --engine=x;y", "not the name of an engine"),
-        ("-a --detach=3", "not supported yet"),
+        ("-a --detach=x", "--detach=x"),
         ("-a --query=x", "leave out"),
     ] {
         let text = mistake(line);

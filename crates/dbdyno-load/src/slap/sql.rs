@@ -1,7 +1,8 @@
 //! The tables and statements of mysqlslap's auto-generated SQL.
 
-use crate::measure::Operation;
 use crate::random::Random;
+
+use super::operation::Operation;
 
 /// The generated table.
 pub const TABLE: &str = "t1";

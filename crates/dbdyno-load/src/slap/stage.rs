@@ -31,6 +31,129 @@ enum Found {
     Foreign,
 }
 
+fn found(options: &Options, session: &mut Session) -> Result<Found, Error> {
+    let name = literal(&options.schema);
+    let schemas = session.query(&format!("SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = {name}"))?;
+    if schemas.is_empty() {
+        return Ok(Found::Nothing);
+    }
+    let tables = session.query(&format!(
+        "SELECT TABLE_NAME, TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = {name}"
+    ))?;
+    let ours = [Some(TABLE.to_owned()), Some(TABLE_COMMENT.to_owned())];
+    Ok(match tables.as_slice() {
+        [only] if *only == ours => Found::Ours,
+        _ => Found::Foreign,
+    })
+}
+
+/// Drops the schema if it is there and may go.
+///
+/// # Errors
+/// It is not ours.
+pub fn clear(options: &Options, session: &mut Session) -> Result<(), Error> {
+    let schema = &options.schema;
+    if !options.force && found(options, session)? == Found::Foreign {
+        return Err(Error::Usage(format!(
+            "the schema {schema} exists and was not made by dbdyno: name another with \
+             --create-schema, or let it be dropped with --force"
+        )));
+    }
+    drop_schema(options, session)
+}
+
+/// Drops the schema, which this invocation made.
+///
+/// # Errors
+/// The server refuses.
+pub fn drop_schema(options: &Options, session: &mut Session) -> Result<(), Error> {
+    session.execute(&format!("DROP SCHEMA IF EXISTS {}", quoted(&options.schema)))
+}
+
+/// Makes an empty schema, in place of one of ours, and goes into it.
+///
+/// # Errors
+/// It is not ours.
+pub fn make_schema(options: &Options, session: &mut Session) -> Result<(), Error> {
+    session.execute(&format!("CREATE SCHEMA {}", quoted(&options.schema)))?;
+    enter(options, session)
+}
+
+/// Makes tables and rows in the schema.
+///
+/// # Errors
+/// The server refuses a statement.
+pub fn fill(options: &Options, engine: Option<&str>, session: &mut Session) -> Result<(), Error> {
+    match &options.source {
+        Source::Given { create, .. } => {
+            if let Some(engine) = engine {
+                session.execute(&format!("SET default_storage_engine = {engine}"))?;
+            }
+            create.iter().try_for_each(|statement| session.execute(statement))
+        }
+        Source::Generated { shape, .. } => {
+            session.execute(&shape.create_table(engine))?;
+            initial_inserts(options).try_for_each(|statement| session.execute(&statement))
+        }
+    }
+}
+
+/// Goes into the schema.
+///
+/// # Errors
+/// It is not there.
+pub fn enter(options: &Options, session: &mut Session) -> Result<(), Error> {
+    session.execute(&format!("USE {}", quoted(&options.schema)))
+}
+
+/// The table's engine as the server reports it, after checking that the table fits the load.
+///
+/// # Errors
+/// There is no such table, it has other columns, or another engine than asked for.
+pub fn engine(options: &Options, asked: Option<&str>, session: &mut Session) -> Result<Option<String>, Error> {
+    let Source::Generated { shape, .. } = &options.source else {
+        return Ok(asked.map(str::to_owned));
+    };
+    let schema = &options.schema;
+    let filter = format!("WHERE TABLE_SCHEMA = {} AND TABLE_NAME = '{TABLE}'", literal(schema));
+    let columns = session
+        .query(&format!("SELECT COLUMN_NAME FROM information_schema.COLUMNS {filter} ORDER BY ORDINAL_POSITION"))?;
+    let columns: Vec<String> = columns.into_iter().flatten().flatten().collect();
+    if columns != shape.columns() {
+        return Err(Error::Usage(format!(
+            "{schema}.{TABLE} has the columns ({}), this load needs ({}): prepare it with the same flags",
+            columns.join(", "),
+            shape.columns().join(", ")
+        )));
+    }
+    let engines = session.query(&format!("SELECT ENGINE FROM information_schema.TABLES {filter}"))?;
+    let engine = engines.into_iter().flatten().flatten().next();
+    match (&engine, asked) {
+        (Some(got), Some(asked)) if !got.eq_ignore_ascii_case(asked) => {
+            Err(Error::Failed(format!("the server made {schema}.{TABLE} in {got} instead of {asked}")))
+        }
+        _ => Ok(engine),
+    }
+}
+
+/// All keys of the table, if the load draws from them.
+///
+/// # Errors
+/// There are none.
+pub fn keys(options: &Options, session: &mut Session) -> Result<Arc<[String]>, Error> {
+    if !draws_keys(&options.source) {
+        return Ok(Arc::from([]));
+    }
+    let rows = session.query(&format!("SELECT id from {TABLE}"))?;
+    let keys: Vec<String> = rows.into_iter().flatten().flatten().collect();
+    if keys.is_empty() {
+        return Err(Error::Usage(format!(
+            "the table {TABLE} has no rows to draw keys from: raise --auto-generate-sql-write-number"
+        )));
+    }
+    Ok(keys.into())
+}
+
 /// The schema of a load, over the control connection.
 pub struct Stage<'a> {
     options: &'a Options,
@@ -52,131 +175,23 @@ impl<'a> Stage<'a> {
         Ok(Self { options, session, made: false })
     }
 
-    fn found(&mut self) -> Result<Found, Error> {
-        let name = literal(&self.options.schema);
-        let schemas =
-            self.session.query(&format!("SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = {name}"))?;
-        if schemas.is_empty() {
-            return Ok(Found::Nothing);
-        }
-        let tables = self.session.query(&format!(
-            "SELECT TABLE_NAME, TABLE_COMMENT FROM information_schema.TABLES \
-             WHERE TABLE_SCHEMA = {name}"
-        ))?;
-        let ours = [Some(TABLE.to_owned()), Some(TABLE_COMMENT.to_owned())];
-        Ok(match tables.as_slice() {
-            [only] if *only == ours => Found::Ours,
-            _ => Found::Foreign,
-        })
-    }
-
-    /// Drops the schema if it is there and may go.
-    ///
-    /// # Errors
-    /// It is not ours.
-    pub fn clear(&mut self) -> Result<(), Error> {
-        let schema = &self.options.schema;
-        if !self.made && !self.options.force && self.found()? == Found::Foreign {
-            return Err(Error::Usage(format!(
-                "the schema {schema} exists and was not made by dbdyno: name another with \
-                 --create-schema, or let it be dropped with --force"
-            )));
-        }
-        self.session.execute(&format!("DROP SCHEMA IF EXISTS {}", quoted(schema)))
-    }
-
     /// Makes schema, table and rows afresh.
     ///
     /// # Errors
     /// The schema is not ours, or the server refuses a statement.
     pub fn make(&mut self, engine: Option<&str>) -> Result<(), Error> {
-        if let Source::Given { create, .. } = &self.options.source {
-            if create.is_empty() {
-                return self.enter();
-            }
-        }
-        self.clear()?;
-        let schema = quoted(&self.options.schema);
-        self.session.execute(&format!("CREATE SCHEMA {schema}"))?;
-        self.made = true;
-        self.enter()?;
         let options = self.options;
-        match &options.source {
-            Source::Given { create, .. } => {
-                if let Some(engine) = engine {
-                    self.session.execute(&format!("SET default_storage_engine = {engine}"))?;
-                }
-                for statement in create {
-                    self.session.execute(statement)?;
-                }
-            }
-            Source::Generated { shape, .. } => {
-                self.session.execute(&shape.create_table(engine))?;
-                for statement in initial_inserts(options) {
-                    self.session.execute(&statement)?;
-                }
-            }
+        if matches!(&options.source, Source::Given { create, .. } if create.is_empty()) {
+            return enter(options, &mut self.session);
         }
-        Ok(())
-    }
-
-    /// Goes into the schema.
-    ///
-    /// # Errors
-    /// It is not there.
-    pub fn enter(&mut self) -> Result<(), Error> {
-        self.session.execute(&format!("USE {}", quoted(&self.options.schema)))
-    }
-
-    /// The table's engine as the server reports it, after checking that the table fits the load.
-    ///
-    /// # Errors
-    /// There is no such table, it has other columns, or another engine than asked for.
-    pub fn engine(&mut self, asked: Option<&str>) -> Result<Option<String>, Error> {
-        let Source::Generated { shape, .. } = &self.options.source else {
-            return Ok(asked.map(str::to_owned));
-        };
-        let schema = &self.options.schema;
-        let filter = format!("WHERE TABLE_SCHEMA = {} AND TABLE_NAME = '{TABLE}'", literal(schema));
-        let columns = self
-            .session
-            .query(&format!("SELECT COLUMN_NAME FROM information_schema.COLUMNS {filter} ORDER BY ORDINAL_POSITION"))?;
-        let columns: Vec<String> = columns.into_iter().flatten().flatten().collect();
-        if columns != shape.columns() {
-            return Err(Error::Usage(format!(
-                "{schema}.{TABLE} has the columns ({}), this load needs ({}): prepare it with the \
-                 same flags",
-                columns.join(", "),
-                shape.columns().join(", ")
-            )));
+        if self.made {
+            drop_schema(options, &mut self.session)?;
+        } else {
+            clear(options, &mut self.session)?;
         }
-        let engines = self.session.query(&format!("SELECT ENGINE FROM information_schema.TABLES {filter}"))?;
-        let engine = engines.into_iter().flatten().flatten().next();
-        match (&engine, asked) {
-            (Some(got), Some(asked)) if !got.eq_ignore_ascii_case(asked) => {
-                Err(Error::Failed(format!("the server made {schema}.{TABLE} in {got} instead of {asked}")))
-            }
-            _ => Ok(engine),
-        }
-    }
-
-    /// All keys of the table, if the load draws from them.
-    ///
-    /// # Errors
-    /// There are none.
-    pub fn keys(&mut self) -> Result<Arc<[String]>, Error> {
-        if !draws_keys(&self.options.source) {
-            return Ok(Arc::from([]));
-        }
-        let rows = self.session.query(&format!("SELECT id from {TABLE}"))?;
-        let keys: Vec<String> = rows.into_iter().flatten().flatten().collect();
-        if keys.is_empty() {
-            return Err(Error::Usage(format!(
-                "the table {TABLE} has no rows to draw keys from: raise \
-                 --auto-generate-sql-write-number"
-            )));
-        }
-        Ok(keys.into())
+        self.made = true;
+        make_schema(options, &mut self.session)?;
+        fill(options, engine, &mut self.session)
     }
 
     /// Drops the schema if this invocation made it and it is not to stay. After a failure
@@ -195,7 +210,7 @@ impl<'a> Stage<'a> {
         if in_haste {
             self.session.set_patience(endpoint.connect_timeout.min(endpoint.stall_timeout));
         }
-        self.clear().map_err(left)?;
+        drop_schema(self.options, &mut self.session).map_err(left)?;
         self.session.quit();
         Ok(())
     }
@@ -215,7 +230,7 @@ pub fn initial_inserts(options: &Options) -> impl Iterator<Item = String> + use<
     let (distinct, mut left) = match &options.source {
         Source::Generated { shape, unique_rows, rows, .. } => {
             let distinct = (*unique_rows).min(*rows);
-            (shape.initial_rows(distinct, &mut Random::new(options.seed)), *rows)
+            (shape.initial_rows(distinct, &mut Random::new(options.run.seed)), *rows)
         }
         Source::Given { .. } => (Vec::new(), 0),
     };

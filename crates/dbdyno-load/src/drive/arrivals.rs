@@ -1,0 +1,176 @@
+//! When the events of an open loop are due.
+
+use crate::random::Random;
+use crate::run_options::Spacing;
+
+/// A sequence of due times, the same for the same seed.
+#[derive(Debug, Clone)]
+struct Schedule {
+    random: Random,
+    spacing: Spacing,
+    /// Mean time between two, ns.
+    mean_ns: f64,
+    started_ns: u64,
+    /// Time of the next after the start; a sum of floats loses no nanosecond within months.
+    next_ns: f64,
+}
+
+impl Schedule {
+    fn next_ns(&self) -> u64 {
+        self.started_ns + self.next_ns as u64
+    }
+
+    fn advance(&mut self) -> u64 {
+        let due = self.next_ns();
+        self.next_ns += match self.spacing {
+            Spacing::Fixed => self.mean_ns,
+            Spacing::Exponential => self.random.exponential() * self.mean_ns,
+        };
+        due
+    }
+}
+
+/// The events that are due, of which some wait for a free client. Memory does not grow with them:
+/// two copies of the schedule run at a distance.
+#[derive(Debug)]
+pub struct Arrivals {
+    /// Where time is.
+    due: Schedule,
+    /// Where the clients are.
+    served: Schedule,
+    waiting: u64,
+    /// Due times whose client turned out to have said all.
+    returned: Vec<u64>,
+    end_ns: u64,
+    left: u64,
+    /// How many were due so far.
+    pub offered: u64,
+    /// Most that waited at a time.
+    pub waiting_max: u64,
+}
+
+/// What an open loop is to offer.
+#[derive(Debug, Clone, Copy)]
+pub struct Offer {
+    /// Events per second.
+    pub rate: f64,
+    /// Times between them.
+    pub spacing: Spacing,
+    /// Time of the first, as a share of the mean time between two: sets threads apart.
+    pub phase: f64,
+    /// No event is due at or after this time.
+    pub end_ns: u64,
+    /// Not more than so many are due.
+    pub most: u64,
+}
+
+impl Arrivals {
+    /// A schedule from `started_ns` on.
+    pub fn new(offer: Offer, seed: u64, started_ns: u64) -> Self {
+        let mean_ns = 1e9 / offer.rate;
+        let mut random = Random::new(seed);
+        let first = match offer.spacing {
+            Spacing::Fixed => offer.phase,
+            Spacing::Exponential => random.exponential(),
+        };
+        let due = Schedule { random, spacing: offer.spacing, mean_ns, started_ns, next_ns: first * mean_ns };
+        Self {
+            served: due.clone(),
+            due,
+            waiting: 0,
+            returned: Vec::new(),
+            end_ns: offer.end_ns,
+            left: offer.most,
+            offered: 0,
+            waiting_max: 0,
+        }
+    }
+
+    /// Lets time pass up to `now_ns`.
+    pub fn pass(&mut self, now_ns: u64) {
+        while self.left > 0 && self.due.next_ns() <= now_ns && self.due.next_ns() < self.end_ns {
+            self.due.advance();
+            self.left -= 1;
+            self.offered += 1;
+            self.waiting += 1;
+        }
+        self.waiting_max = self.waiting_max.max(self.waiting());
+    }
+
+    /// The due time of the event that has waited longest.
+    pub fn take(&mut self) -> Option<u64> {
+        self.returned.pop().or_else(|| {
+            self.waiting = self.waiting.checked_sub(1)?;
+            Some(self.served.advance())
+        })
+    }
+
+    /// Takes back an event whose client has said all.
+    pub fn give_back(&mut self, due_ns: u64) {
+        self.returned.push(due_ns);
+    }
+
+    /// How many wait.
+    pub fn waiting(&self) -> u64 {
+        self.waiting + self.returned.len() as u64
+    }
+
+    /// When the next is due; `None` when there is none any more.
+    pub fn next_ns(&self) -> Option<u64> {
+        let next = self.due.next_ns();
+        (self.left > 0 && next < self.end_ns).then_some(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn offer(spacing: Spacing) -> Offer {
+        Offer { rate: 1000.0, spacing, phase: 0.0, end_ns: 10_000_000_000, most: u64::MAX }
+    }
+
+    #[test]
+    fn fixed_arrivals_are_due_on_the_grid() {
+        let mut arrivals = Arrivals::new(offer(Spacing::Fixed), 1, 5);
+        arrivals.pass(3_000_005);
+        let due: Vec<_> = std::iter::from_fn(|| arrivals.take()).collect();
+        assert_eq!(due, [5, 1_000_005, 2_000_005, 3_000_005]);
+        assert_eq!(arrivals.next_ns(), Some(4_000_005));
+        arrivals.pass(u64::MAX / 2);
+        // The last is due before the end.
+        assert_eq!((arrivals.offered, arrivals.waiting(), arrivals.next_ns()), (10_000, 9_996, None));
+    }
+
+    #[test]
+    fn poisson_arrivals_have_their_mean_and_spread() {
+        let mut arrivals = Arrivals::new(offer(Spacing::Exponential), 7, 0);
+        arrivals.pass(10_000_000_000);
+        // 10,000 expected, standard deviation 100.
+        assert!((9_600..10_400).contains(&arrivals.offered), "{}", arrivals.offered);
+        let due: Vec<_> = std::iter::from_fn(|| arrivals.take()).collect();
+        let gaps: Vec<f64> = due.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
+        let variance = gaps.iter().map(|gap| (gap - 1.0).powi(2)).sum::<f64>() / gaps.len() as f64;
+        assert!((0.8..1.2).contains(&variance), "{variance}");
+    }
+
+    proptest! {
+        #[test]
+        fn every_event_is_served_once_and_in_order(
+            seed: u64, steps in prop::collection::vec(0u64..5_000_000, 1..50), most in 0u64..100,
+        ) {
+            let mut arrivals = Arrivals::new(Offer { most, ..offer(Spacing::Exponential) }, seed, 0);
+            let (mut now, mut served) = (0, Vec::new());
+            for step in steps {
+                now += step;
+                arrivals.pass(now);
+                served.extend(arrivals.take());
+                prop_assert_eq!(arrivals.offered, served.len() as u64 + arrivals.waiting());
+                prop_assert!(served.iter().all(|due| *due <= now));
+            }
+            prop_assert!(served.is_sorted());
+            prop_assert!(arrivals.offered <= most);
+        }
+    }
+}

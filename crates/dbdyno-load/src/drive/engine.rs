@@ -1,0 +1,484 @@
+//! The loop itself: lets clients start events when they are due, and counts the replies.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use super::arrivals::{Arrivals, Offer};
+use super::client::{Client, State};
+use super::replace::Replacer;
+use super::wire::Wire;
+use super::{Limits, Shared};
+use crate::clock::now_ns;
+use crate::endpoint::explained;
+use crate::error::Error;
+use crate::measure::{Gauges, Recorder};
+use crate::protocol::connection::Connection;
+use crate::protocol::reply::{Reply, ServerError};
+use crate::random::Random;
+use crate::run_options::{Loop, Spacing};
+use crate::statements::{After, Next, Part, Said, Statements};
+use crate::stop::Stop;
+
+/// Longest sleep: how soon a silent server, a signal or the end of an interval is noticed.
+const SLEEP_MAX_NS: u64 = 100_000_000;
+
+/// How soon a new connection is noticed.
+const REPLACED_NS: u64 = 500_000;
+
+/// What a client's own library says when the connection goes (CR_SERVER_LOST).
+const SERVER_LOST: u16 = 2013;
+
+/// One drive of a crew.
+pub struct Engine<'r, 's, W> {
+    wire: &'r mut W,
+    clients: &'r mut [Client],
+    replacer: &'r mut Replacer,
+    statements: &'r mut dyn Statements,
+    recorder: &'r mut Recorder<'s>,
+    limits: Limits<'r>,
+    shared: &'r Shared,
+    /// Of an open loop.
+    arrivals: Option<Arrivals>,
+    /// Of an open loop: who waits for an event to be due.
+    idle: VecDeque<usize>,
+    /// Of thinking clients: when each goes on.
+    pauses: BinaryHeap<Reverse<(u64, usize)>>,
+    random: Random,
+    /// Clients with a statement under way.
+    busy: usize,
+    /// Clients that have not said all.
+    live: usize,
+    /// When anything last came, or the first statement went out after a time of rest.
+    heard_ns: u64,
+    /// No event starts any more.
+    closing: bool,
+    /// No statement starts any more.
+    stopping: bool,
+}
+
+impl<'r, 's, W: Wire> Engine<'r, 's, W> {
+    pub fn new(
+        wire: &'r mut W,
+        clients: &'r mut [Client],
+        replacer: &'r mut Replacer,
+        statements: &'r mut dyn Statements,
+        recorder: &'r mut Recorder<'s>,
+        limits: Limits<'r>,
+        shared: &'r Shared,
+    ) -> Self {
+        Self {
+            live: clients.len(),
+            wire,
+            clients,
+            replacer,
+            statements,
+            recorder,
+            limits,
+            shared,
+            arrivals: None,
+            idle: VecDeque::new(),
+            pauses: BinaryHeap::new(),
+            random: Random::new(!limits.seed),
+            busy: 0,
+            heard_ns: 0,
+            closing: false,
+            stopping: false,
+        }
+    }
+
+    /// Runs until no client is live, or gives the cause of giving up.
+    pub fn run(mut self, stop: &Stop) -> Result<(), String> {
+        let outcome = self.turn(stop);
+        self.gauge();
+        outcome
+    }
+
+    fn turn(&mut self, stop: &Stop) -> Result<(), String> {
+        self.start(now_ns())?;
+        while self.live > 0 {
+            let longest = self.nap_ns(now_ns());
+            self.wire
+                .wait(Duration::from_nanos(longest))
+                .map_err(|errno| format!("cannot wait for the server: {}", explained(errno)))?;
+            self.tick(now_ns(), stop)?;
+            while let Some(arrival) = self.wire.next() {
+                let number = arrival.client;
+                let heard = match arrival.got {
+                    Ok(bytes) if self.clients[number].state == State::Busy => self.clients[number].hear(bytes),
+                    // Unasked for: the server says goodbye, and the end of the connection follows.
+                    Ok(_) => Ok(None),
+                    Err(errno) => {
+                        self.lost(number, errno)?;
+                        continue;
+                    }
+                };
+                self.heard(number, heard)?;
+            }
+            if self.stopping && self.silent_ns(now_ns()) >= SLEEP_MAX_NS {
+                // A server that hangs must not hold up whoever wants to stop.
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, now: u64) -> Result<(), String> {
+        let limits = self.limits;
+        if let Loop::Open { rate, spacing } = limits.pace {
+            let threads = limits.threads as u64;
+            let share = |all: u64| all / threads + u64::from((limits.thread as u64) < all % threads);
+            let offer = Offer {
+                rate: rate / threads as f64,
+                spacing,
+                phase: limits.thread as f64 / threads as f64,
+                end_ns: limits.deadline_ns.unwrap_or(u64::MAX),
+                most: self.shared.events_left.as_ref().map_or(u64::MAX, |left| share(left.load(Ordering::Relaxed))),
+            };
+            self.arrivals = Some(Arrivals::new(offer, limits.seed, now));
+        }
+        self.heard_ns = now;
+        for number in 0..self.clients.len() {
+            let client = &mut self.clients[number];
+            (client.event_ns, client.in_event) = (None, false);
+            client.state = State::Idle;
+        }
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.pass(now);
+        }
+        (0..self.clients.len()).try_for_each(|number| self.free(number, now))
+    }
+
+    /// How long nothing needs to be done but by an arrival.
+    #[inline]
+    fn nap_ns(&self, now: u64) -> u64 {
+        let mut wake = now + SLEEP_MAX_NS;
+        if self.busy < self.live {
+            let due = self.arrivals.as_ref().and_then(Arrivals::next_ns).filter(|_| !self.idle.is_empty());
+            let pause = self.pauses.peek().map(|Reverse((until, _))| *until);
+            let deadline = self.limits.deadline_ns.filter(|_| !self.closing);
+            wake = [due, pause, deadline].into_iter().flatten().fold(wake, u64::min);
+            if self.replacer.under_way() > 0 {
+                wake = wake.min(now + REPLACED_NS);
+            }
+        }
+        wake.saturating_sub(now)
+    }
+
+    /// Whatever time brings about.
+    #[inline]
+    fn tick(&mut self, now: u64, stop: &Stop) -> Result<(), String> {
+        if self.recorder.is_due(now) {
+            self.gauge();
+            self.recorder.pass_time(now);
+        }
+        self.stopping |= stop.asked() || self.shared.given_up.load(Ordering::Relaxed);
+        if self.busy > 0 && self.silent_ns(now) >= self.limits.stall_ns {
+            let seconds = self.silent_ns(now) / 1_000_000_000;
+            let place = self.replacer.place();
+            return Err(format!("{place} answered no client for {seconds} s: see the server's error log"));
+        }
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.pass(now);
+            self.serve(now)?;
+        }
+        while let Some(Reverse((until, number))) = self.pauses.peek().copied().filter(|Reverse((at, _))| *at <= now) {
+            self.pauses.pop();
+            if self.clients[number].state == State::Pausing {
+                self.grant(number, until, now)?;
+            }
+        }
+        while let Some((number, outcome)) = self.replacer.take() {
+            self.replaced(number, outcome, now)?;
+        }
+        if !self.closing && self.is_over(now) {
+            self.close();
+        }
+        Ok(())
+    }
+
+    /// Hands due events to idle clients.
+    fn serve(&mut self, now: u64) -> Result<(), String> {
+        while let Some(number) = self.idle.pop_front() {
+            let Some(due) = self.arrivals.as_mut().and_then(Arrivals::take) else {
+                self.idle.push_front(number);
+                break;
+            };
+            self.grant(number, due, now)?;
+        }
+        if self.is_exhausted() {
+            while let Some(number) = self.idle.pop_front() {
+                self.finish(number);
+            }
+        }
+        Ok(())
+    }
+
+    /// An open loop that has offered all it was to offer.
+    fn is_exhausted(&self) -> bool {
+        self.arrivals.as_ref().is_some_and(|arrivals| arrivals.waiting() == 0 && arrivals.next_ns().is_none())
+    }
+
+    #[inline]
+    fn is_over(&self, now: u64) -> bool {
+        self.stopping || self.limits.deadline_ns.is_some_and(|end| now >= end)
+    }
+
+    fn silent_ns(&self, now: u64) -> u64 {
+        now.saturating_sub(self.heard_ns)
+    }
+
+    /// No event starts any more: ends the clients that have none under way.
+    fn close(&mut self) {
+        self.closing = true;
+        for number in 0..self.clients.len() {
+            if matches!(self.clients[number].state, State::Idle | State::Pausing | State::Stranded { .. }) {
+                self.finish(number);
+            }
+        }
+        self.idle.clear();
+        self.pauses.clear();
+    }
+
+    fn finish(&mut self, number: usize) {
+        self.clients[number].state = State::Finished;
+        self.live -= 1;
+    }
+
+    /// The client has no event under way.
+    #[inline]
+    fn free(&mut self, number: usize, now: u64) -> Result<(), String> {
+        let client = &mut self.clients[number];
+        (client.event_ns, client.in_event) = (None, false);
+        if self.closing || self.is_over(now) {
+            self.finish(number);
+            return Ok(());
+        }
+        match self.limits.pace {
+            Loop::Closed { think: Duration::ZERO, .. } => self.grant(number, now, now),
+            Loop::Closed { think, spacing } => {
+                let share = if spacing == Spacing::Fixed { 1.0 } else { self.random.exponential() };
+                self.clients[number].state = State::Pausing;
+                let until = now + (think.as_nanos() as f64 * share) as u64;
+                self.pauses.push(Reverse((until, number)));
+                Ok(())
+            }
+            Loop::Open { .. } => {
+                self.clients[number].state = State::Idle;
+                match self.arrivals.as_mut().and_then(Arrivals::take) {
+                    Some(due) => self.grant(number, due, now),
+                    None if self.is_exhausted() => {
+                        self.finish(number);
+                        Ok(())
+                    }
+                    None => {
+                        self.idle.push_back(number);
+                        Ok(())
+                    }
+                }
+            }
+        }
+    }
+
+    /// The client starts the event that was due at `due`.
+    #[inline]
+    fn grant(&mut self, number: usize, due: u64, now: u64) -> Result<(), String> {
+        // An open loop's schedule is bounded itself.
+        if self.arrivals.is_none() && !self.shared.take_event() {
+            self.finish(number);
+            return Ok(());
+        }
+        self.clients[number].event_ns = Some(due);
+        self.say(number, now)
+    }
+
+    /// The client says the next statement of its event.
+    #[inline]
+    fn say(&mut self, number: usize, now: u64) -> Result<(), String> {
+        let client = &mut self.clients[number];
+        if self.stopping {
+            self.finish(number);
+            return Ok(());
+        }
+        if !client.connected {
+            client.state = State::Stranded { lost: false };
+            return Ok(());
+        }
+        let statements = &mut *self.statements;
+        let request = self.wire.request(number);
+        match client.write(request, |pen| statements.next(number, pen)) {
+            Next::Say(said) => {
+                client.seal(request).map_err(|error| format!("client {number}: {error}"))?;
+                client.said = said;
+                client.said_ns = match client.event_ns {
+                    Some(due) if said.part != Part::Apart && !client.in_event => due,
+                    _ => now,
+                };
+                client.in_event |= said.part != Part::Apart;
+                client.state = State::Busy;
+                if self.busy == 0 {
+                    self.heard_ns = now;
+                }
+                self.busy += 1;
+                self.wire.send(number);
+            }
+            Next::Reconnect => {
+                client.state = State::Stranded { lost: false };
+                self.part(number, now);
+            }
+            Next::Done => {
+                if let (Some(arrivals), Some(due)) = (&mut self.arrivals, client.event_ns.take()) {
+                    arrivals.give_back(due);
+                }
+                self.finish(number);
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes came for a client.
+    #[inline]
+    fn heard(&mut self, number: usize, heard: Result<Option<Reply>, String>) -> Result<(), String> {
+        match heard {
+            Ok(Some(reply)) => {
+                let now = now_ns();
+                self.heard_ns = now;
+                self.replied(number, reply, now)
+            }
+            Ok(None) => {
+                self.heard_ns = now_ns();
+                Ok(())
+            }
+            Err(error) => Err(format!("client {number}: {error}")),
+        }
+    }
+
+    #[inline]
+    fn replied(&mut self, number: usize, reply: Reply, now: u64) -> Result<(), String> {
+        self.busy -= 1;
+        if let Some(error) = reply.error {
+            return self.refused(number, &error, now);
+        }
+        let client = &mut self.clients[number];
+        let said = client.said;
+        self.recorder.answered(said, client.said_ns, now);
+        if said.rows > 0 {
+            let before = self.shared.rows.fetch_add(u64::from(said.rows), Ordering::Relaxed);
+            self.recorder.rows_passed(before, u64::from(said.rows), now);
+        }
+        match said.part {
+            Part::Inner => self.say(number, now),
+            Part::Last => {
+                self.recorder.event(now - client.event_ns.unwrap_or(client.said_ns));
+                self.free(number, now)
+            }
+            Part::Apart => self.go_on(number, said, now),
+        }
+    }
+
+    /// After a statement that ended no event by success.
+    fn go_on(&mut self, number: usize, said: Said, now: u64) -> Result<(), String> {
+        let event_goes_on = self.clients[number].event_ns.is_some() && said.part != Part::Last;
+        if event_goes_on { self.say(number, now) } else { self.free(number, now) }
+    }
+
+    #[cold]
+    fn refused(&mut self, number: usize, error: &ServerError, now: u64) -> Result<(), String> {
+        let said = self.clients[number].said;
+        self.recorder.refused(said.kind, error);
+        if error.ends_session() {
+            if self.limits.reconnect_ns == 0 {
+                return Err(format!("the server ended the session of client {number}: error {error}"));
+            }
+            self.clients[number].state = State::Stranded { lost: true };
+            self.part(number, now);
+            return Ok(());
+        }
+        if !self.limits.ignore.has(error.code) {
+            let errors = self.shared.errors.fetch_add(1, Ordering::Relaxed) + 1;
+            if errors > self.limits.errors_max {
+                return Err(self.too_many(said, error));
+            }
+        }
+        let after = self.statements.refused(number);
+        self.after(after, number, said, now)
+    }
+
+    fn too_many(&self, said: Said, error: &ServerError) -> String {
+        let kind = self.recorder.kind(said.kind);
+        match self.limits.errors_max {
+            0 => format!("the server refused a statement, {kind}: error {error}"),
+            most => format!("more than {most} refused statements; the last, {kind}: error {error}"),
+        }
+    }
+
+    fn after(&mut self, after: After, number: usize, said: Said, now: u64) -> Result<(), String> {
+        match after {
+            After::GoOn => self.go_on(number, said, now),
+            // An event that fails for ever must end some time.
+            After::StartOver if self.is_over(now) => self.free(number, now),
+            After::StartOver => self.say(number, now),
+        }
+    }
+
+    /// Gives up a client's connection and asks for another.
+    fn part(&mut self, number: usize, now: u64) {
+        self.wire.detach(number);
+        self.clients[number].connected = false;
+        self.replacer.wish(number, now + self.limits.reconnect_ns);
+    }
+
+    #[cold]
+    fn lost(&mut self, number: usize, errno: Errno) -> Result<(), String> {
+        let lost = Error::Lost(self.replacer.place(), errno);
+        if self.limits.reconnect_ns == 0 {
+            return Err(format!("client {number} {lost}"));
+        }
+        let now = now_ns();
+        if self.clients[number].state == State::Busy {
+            self.busy -= 1;
+            let error = ServerError { code: SERVER_LOST, sqlstate: "HY000".into(), message: lost.to_string() };
+            self.recorder.refused(self.clients[number].said.kind, &error);
+            self.clients[number].state = State::Stranded { lost: true };
+        }
+        self.part(number, now);
+        Ok(())
+    }
+
+    /// A new connection, or the end of all hope.
+    fn replaced(&mut self, number: usize, outcome: Result<Connection, Error>, now: u64) -> Result<(), String> {
+        let connection = match outcome {
+            Ok(connection) => connection,
+            // The wish to stop is looked at elsewhere.
+            Err(Error::Interrupted) => return Ok(()),
+            Err(error) => return Err(format!("client {number} got no new connection: {error}")),
+        };
+        let socket = self.clients[number].replace(connection);
+        let attached = self.wire.attach(number, socket);
+        attached.map_err(|errno| format!("client {number}: cannot watch its new connection: {}", explained(errno)))?;
+        self.recorder.reconnected();
+        match self.clients[number].state {
+            State::Stranded { lost: true } => {
+                let said = self.clients[number].said;
+                let after = self.statements.reconnected(number);
+                self.after(after, number, said, now)
+            }
+            State::Stranded { lost: false } => self.say(number, now),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells the recorder how the open loop stands.
+    fn gauge(&mut self) {
+        if let Some(arrivals) = &self.arrivals {
+            self.recorder.gauge(Gauges {
+                offered: arrivals.offered,
+                backlog: arrivals.waiting(),
+                backlog_max: arrivals.waiting_max,
+            });
+        }
+    }
+}

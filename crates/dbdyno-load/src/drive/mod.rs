@@ -1,0 +1,209 @@
+//! The event loop: one thread, its connections, one statement under way on each.
+
+mod arrivals;
+mod client;
+mod engine;
+mod epoll;
+mod replace;
+mod uring;
+mod wire;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rustix::io::Errno;
+
+use crate::dial::Dialer;
+use crate::error::Error;
+use crate::measure::Recorder;
+use crate::protocol::connection::Connection;
+use crate::run_options::{Ignore, Io, Loop};
+use crate::statements::Statements;
+use crate::stop::Stop;
+
+use client::Client;
+use engine::Engine;
+use epoll::EpollWire;
+use replace::Replacer;
+use uring::UringWire;
+use wire::Wire;
+
+/// When and why a run ends other than by the clients having said all, and how events start.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits<'a> {
+    /// No event starts at or after this time (`CLOCK_MONOTONIC`, ns); those under way finish.
+    pub deadline_ns: Option<u64>,
+    /// The run is given up after more refused statements than this.
+    pub errors_max: u64,
+    /// Errors that do not count towards it.
+    pub ignore: &'a Ignore,
+    /// The run is given up when no connection got a byte for this long, ns.
+    pub stall_ns: u64,
+    /// How long a lost connection is tried for again, ns; 0: its loss ends the run.
+    pub reconnect_ns: u64,
+    /// When a client starts an event; the rate is that of all threads.
+    pub pace: Loop,
+    /// Of the random times.
+    pub seed: u64,
+    /// Number of this thread among `threads`.
+    pub thread: usize,
+    /// Threads that share the load.
+    pub threads: usize,
+}
+
+/// What the threads of a run share.
+#[derive(Debug)]
+pub struct Shared {
+    /// Events that may still start; `None` without a bound.
+    events_left: Option<AtomicU64>,
+    /// Errors that counted.
+    errors: AtomicU64,
+    /// A thread gave up.
+    given_up: AtomicBool,
+    /// Rows added by all.
+    pub rows: AtomicU64,
+}
+
+impl Shared {
+    /// For a run of at most so many events.
+    pub fn new(events: Option<u64>) -> Self {
+        Self {
+            events_left: events.map(AtomicU64::new),
+            errors: AtomicU64::new(0),
+            given_up: AtomicBool::new(false),
+            rows: AtomicU64::new(0),
+        }
+    }
+
+    /// Has all threads end early.
+    pub fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes one of the events that may still start.
+    #[inline]
+    fn take_event(&self) -> bool {
+        let Some(left) = &self.events_left else { return true };
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// As planned.
+    Finished,
+    /// Early, for this cause.
+    Aborted(String),
+    /// By a signal.
+    Interrupted,
+}
+
+enum AnyWire {
+    Uring(Box<UringWire>),
+    Epoll(EpollWire),
+}
+
+/// The connections of one thread. It belongs to the thread that makes it.
+pub struct Crew {
+    wire: AnyWire,
+    clients: Vec<Client>,
+    replacer: Replacer,
+    /// Why io_uring is not used though it might have been.
+    pub note: Option<String>,
+}
+
+impl Crew {
+    /// Takes over connections. `dialer` makes new ones in place of those that are lost.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn new(connections: Vec<Connection>, dialer: &Dialer, io: Io) -> Result<Self, Error> {
+        let failed = |errno: Errno| Error::Failed(format!("cannot watch the connections: {errno}"));
+        let count = connections.len();
+        let epoll = || EpollWire::new(count).map(AnyWire::Epoll).map_err(failed);
+        let mut note = None;
+        let mut wire = match io {
+            Io::Epoll => epoll()?,
+            Io::Uring | Io::Auto => match UringWire::new(count) {
+                Ok(wire) => AnyWire::Uring(Box::new(wire)),
+                Err(errno) if io == Io::Uring => {
+                    let why = "see /proc/sys/kernel/io_uring_disabled and the container's seccomp profile";
+                    return Err(Error::Failed(format!("io_uring is refused: {errno}: {why}, or use --io=epoll")));
+                }
+                Err(errno) => {
+                    note = Some(format!("io_uring is refused here ({errno}): epoll is used, which costs more CPU"));
+                    epoll()?
+                }
+            },
+        };
+        let mut clients = Vec::with_capacity(count);
+        for (number, connection) in connections.into_iter().enumerate() {
+            let (client, socket) = Client::new(connection);
+            match &mut wire {
+                AnyWire::Uring(wire) => wire.attach(number, socket),
+                AnyWire::Epoll(wire) => wire.attach(number, socket),
+            }
+            .map_err(failed)?;
+            clients.push(client);
+        }
+        Ok(Self { wire, clients, replacer: Replacer::new(dialer.clone()), note })
+    }
+
+    /// What waits for the sockets, by name.
+    pub fn io(&self) -> &'static str {
+        match &self.wire {
+            AnyWire::Uring(wire) => wire.name(),
+            AnyWire::Epoll(wire) => wire.name(),
+        }
+    }
+
+    /// Lets all clients go at once and returns when none has a statement under way, or at once
+    /// when the run is given up.
+    pub fn drive(
+        &mut self,
+        statements: &mut dyn Statements,
+        recorder: &mut Recorder<'_>,
+        limits: Limits<'_>,
+        shared: &Shared,
+        stop: &Stop,
+    ) -> End {
+        let Self { wire, clients, replacer, .. } = self;
+        let outcome = match wire {
+            AnyWire::Uring(wire) => {
+                Engine::new(&mut **wire, clients, replacer, statements, recorder, limits, shared).run(stop)
+            }
+            AnyWire::Epoll(wire) => {
+                Engine::new(wire, clients, replacer, statements, recorder, limits, shared).run(stop)
+            }
+        };
+        match outcome {
+            Ok(()) if stop.asked() => End::Interrupted,
+            Ok(()) => End::Finished,
+            Err(cause) => {
+                shared.give_up();
+                End::Aborted(cause)
+            }
+        }
+    }
+
+    /// Ends all sessions politely.
+    pub fn quit(mut self) {
+        match &mut self.wire {
+            AnyWire::Uring(wire) => quit(&mut **wire, &mut self.clients),
+            AnyWire::Epoll(wire) => quit(wire, &mut self.clients),
+        }
+    }
+}
+
+fn quit(wire: &mut impl Wire, clients: &mut [Client]) {
+    for (number, client) in clients.iter_mut().enumerate() {
+        if client.is_ready() {
+            let out = wire.request(number);
+            client.write(out, |pen| pen.packets(&crate::protocol::packet::quit()));
+            if client.seal(out).is_ok() {
+                wire.send(number);
+            }
+        }
+    }
+    let _ = wire.wait(std::time::Duration::ZERO);
+}

@@ -1,0 +1,355 @@
+//! One measured run: connect, warm up, release all clients, count.
+
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::clock::{Cpu, now_ns};
+use crate::dial::Dialer;
+use crate::drive::{Crew, End, Limits, Shared};
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::measure::{Interval, IntervalSink, Recorder, Terms, Totals};
+use crate::output::result::{Clock, Phase, RunResult};
+use crate::protocol::connection::Connection;
+use crate::run_options::{Loop, RunOptions};
+use crate::stop::Stop;
+use crate::workload::{Kind, Portion, Workload};
+
+/// What tells this run from the others of an invocation.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// From 0 over all.
+    pub number: usize,
+    /// From 1 for the same engine and number of clients.
+    pub iteration: u32,
+    /// Connections.
+    pub clients: usize,
+    /// When their events start.
+    pub pace: Loop,
+    /// Storage engine as asked for.
+    pub engine_asked: Option<String>,
+    /// Storage engine as found.
+    pub engine: Option<String>,
+    /// No event starts after this time.
+    pub duration: Option<Duration>,
+    /// Events of all clients together.
+    pub events: Option<u64>,
+    /// Queries that the workload means to say; `None` where only the bounds above tell.
+    pub queries_planned: Option<u64>,
+    /// Queries that an even split among the clients left out.
+    pub queries_dropped: u64,
+}
+
+/// What the threads of a run work by.
+struct Context<'a> {
+    options: &'a RunOptions,
+    plan: &'a Plan,
+    workload: &'a dyn Workload,
+    dialer: Dialer,
+    stall_ns: u64,
+    kinds: Arc<[Kind]>,
+    stop: &'a Stop,
+    shared: Shared,
+    /// All threads pass it together.
+    gate: Barrier,
+    marks: Mutex<Marks>,
+}
+
+/// Times and CPU that one thread takes for all.
+#[derive(Debug, Default, Clone, Copy)]
+struct Marks {
+    start_ns: u64,
+    end_ns: u64,
+    cpu_start: Cpu,
+    cpu_end: Cpu,
+}
+
+/// What one thread came to.
+struct Worked {
+    totals: Totals,
+    warmup_queries: u64,
+    warmup_ns: u64,
+    io: &'static str,
+    note: Option<String>,
+    end: End,
+}
+
+/// Runs the load once; intervals go to `sink`.
+///
+/// # Errors
+/// Only what happens before anything is measured; later trouble is in the result.
+pub fn run(
+    options: &RunOptions,
+    endpoint: &Endpoint,
+    workload: &dyn Workload,
+    plan: &Plan,
+    sink: &mut dyn IntervalSink,
+    stop: &Stop,
+) -> Result<(RunResult, End), Error> {
+    let connect_start_ns = now_ns();
+    let dialer = Dialer::new(endpoint, workload, stop);
+    let (connections, server_version) = dialer.connect_all(plan.clients)?;
+    let connect_ns = now_ns() - connect_start_ns;
+    let threads = options.io_threads.min(plan.clients);
+    let context = Context {
+        options,
+        plan,
+        workload,
+        dialer,
+        stall_ns: endpoint.stall_timeout.as_nanos() as u64,
+        kinds: workload.kinds().into(),
+        stop,
+        shared: Shared::new(plan.events),
+        gate: Barrier::new(threads),
+        marks: Mutex::default(),
+    };
+    let worked = if threads == 1 {
+        vec![context.work(0, 0, connections, sink)?]
+    } else {
+        context.work_together(threads, connections, sink)?
+    };
+    Ok(context.result(worked, connect_ns, server_version))
+}
+
+impl Context<'_> {
+    fn work_together(
+        &self,
+        threads: usize,
+        mut connections: Vec<Connection>,
+        sink: &mut dyn IntervalSink,
+    ) -> Result<Vec<Worked>, Error> {
+        let (told, messages) = channel();
+        thread::scope(|scope| {
+            let mut workers = Vec::new();
+            for number in (0..threads).rev() {
+                // An even split; the first threads have one more.
+                let first = number * (self.plan.clients / threads) + number.min(self.plan.clients % threads);
+                let own = connections.split_off(first);
+                let mut told = Told(told.clone());
+                workers.push(scope.spawn(move || self.work(number, first, own, &mut told)));
+            }
+            drop(told);
+            let written = collect(&messages, threads, sink);
+            let joined =
+                workers.into_iter().map(|worker| worker.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
+            let mut worked = joined.collect::<Result<Vec<_>, _>>()?;
+            if let (Err(error), Some(first)) = (written, worked.first_mut()) {
+                first.totals.sink_error = Some(error);
+            }
+            Ok(worked)
+        })
+    }
+
+    /// The work of one thread: its connections, from client `first` on.
+    fn work(
+        &self,
+        thread: usize,
+        first: usize,
+        connections: Vec<Connection>,
+        sink: &mut dyn IntervalSink,
+    ) -> Result<Worked, Error> {
+        let portion = Portion {
+            first,
+            clients: connections.len(),
+            of: self.plan.clients,
+            seed: self.options.seed,
+            warmup: false,
+        };
+        let ready = Crew::new(connections, &self.dialer, self.options.io)
+            .and_then(|crew| Ok((crew, self.workload.statements(portion)?)));
+        let warmed = ready.and_then(|(mut crew, statements)| {
+            let warmup_start_ns = now_ns();
+            let (queries, end) = self.warm_up(thread, portion, &mut crew)?;
+            Ok((crew, statements, queries, now_ns() - warmup_start_ns, end))
+        });
+        if warmed.is_err() {
+            self.shared.give_up();
+        }
+        if self.gate.wait().is_leader() {
+            let mut marks = self.marks();
+            (marks.cpu_start, marks.start_ns) = (Cpu::spent(), now_ns());
+        }
+        self.gate.wait();
+        let start_ns = self.marks().start_ns;
+        let mut recorder = Recorder::new(self.terms(self.options.interval), Some(sink));
+        recorder.start(start_ns);
+        let driven = warmed.map(|(mut crew, mut statements, warmup_queries, warmup_ns, mut end)| {
+            if end == End::Finished {
+                let limits = self.limits(thread, self.plan.duration, start_ns, self.options.seed);
+                end = crew.drive(&mut *statements, &mut recorder, limits, &self.shared, self.stop);
+            }
+            (crew, warmup_queries, warmup_ns, end)
+        });
+        let end_ns = now_ns();
+        {
+            let mut marks = self.marks();
+            marks.end_ns = marks.end_ns.max(end_ns);
+        }
+        if self.gate.wait().is_leader() {
+            self.marks().cpu_end = Cpu::spent();
+        }
+        recorder.finish(end_ns);
+        let (mut crew, warmup_queries, warmup_ns, end) = driven?;
+        let (io, note) = (crew.io(), crew.note.take());
+        crew.quit();
+        Ok(Worked { totals: recorder.into_totals(), warmup_queries, warmup_ns, io, note, end })
+    }
+
+    /// The same load for a while, uncounted; all replies are in when it returns.
+    fn warm_up(&self, thread: usize, portion: Portion, crew: &mut Crew) -> Result<(u64, End), Error> {
+        if self.options.warmup.is_zero() {
+            return Ok((0, End::Finished));
+        }
+        // It draws other keys than the measured run, which would otherwise read what was just cached.
+        let seed = !self.options.seed;
+        let mut statements = self.workload.statements(Portion { warmup: true, seed, ..portion })?;
+        let mut recorder = Recorder::new(Terms { report_rows: None, ..self.terms(Duration::MAX) }, None);
+        let start_ns = now_ns();
+        recorder.start(start_ns);
+        let limits = self.limits(thread, Some(self.options.warmup), start_ns, seed);
+        let end = crew.drive(&mut *statements, &mut recorder, limits, &Shared::new(None), self.stop);
+        recorder.finish(now_ns());
+        let queries = recorder.into_totals().tally.queries(&self.kinds);
+        Ok(match end {
+            End::Aborted(cause) => {
+                self.shared.give_up();
+                (queries, End::Aborted(format!("in the warm-up: {cause}")))
+            }
+            end => (queries, end),
+        })
+    }
+
+    fn terms(&self, interval: Duration) -> Terms {
+        Terms {
+            run: self.plan.number,
+            kinds: Arc::clone(&self.kinds),
+            phases: self.workload.phases().len(),
+            interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
+            report_rows: self.options.report_rows,
+        }
+    }
+
+    fn limits(&self, thread: usize, duration: Option<Duration>, start_ns: u64, seed: u64) -> Limits<'_> {
+        Limits {
+            deadline_ns: duration.map(|duration| start_ns.saturating_add(duration.as_nanos() as u64)),
+            errors_max: self.options.errors_max,
+            ignore: &self.options.ignore,
+            stall_ns: self.stall_ns,
+            reconnect_ns: self.options.reconnect.as_nanos() as u64,
+            pace: self.plan.pace,
+            seed: seed.wrapping_add(thread as u64),
+            thread,
+            threads: self.options.io_threads.min(self.plan.clients),
+        }
+    }
+
+    fn marks(&self) -> std::sync::MutexGuard<'_, Marks> {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn result(&self, worked: Vec<Worked>, connect_ns: u64, server_version: String) -> (RunResult, End) {
+        let (plan, marks) = (self.plan, *self.marks());
+        let io_threads = worked.len();
+        let (mut totals, mut end, mut io) = (Totals::default(), End::Finished, "");
+        let (mut warmup_queries, mut warmup_ns, mut note) = (0, 0, None);
+        for one in worked {
+            totals.add(one.totals);
+            // A cause says more than that a thread was told to stop.
+            if end == End::Finished || matches!(one.end, End::Aborted(_)) {
+                end = one.end;
+            }
+            warmup_queries += one.warmup_queries;
+            warmup_ns = warmup_ns.max(one.warmup_ns);
+            (io, note) = (one.io, one.note);
+        }
+        if let Some(error) = totals.sink_error.take() {
+            end = End::Aborted(format!("cannot write the series, the histogram log or the report: {error}"));
+        }
+        let names = self.workload.phases().iter().zip(&totals.spans);
+        let result = RunResult {
+            kind: self.workload.verb(),
+            load: self.workload.load().to_owned(),
+            engine: plan.engine.clone(),
+            engine_asked: plan.engine_asked.clone(),
+            iteration: plan.iteration,
+            clients: plan.clients,
+            pace: plan.pace,
+            kinds: Arc::clone(&self.kinds),
+            queries_planned: plan.queries_planned,
+            queries_dropped: plan.queries_dropped,
+            warmup_queries,
+            gauges: totals.gauges,
+            errors: totals.errors.list(&self.kinds),
+            aborted: match &end {
+                End::Finished => None,
+                End::Aborted(cause) => Some(cause.clone()),
+                End::Interrupted => Some("interrupted".into()),
+            },
+            clock: Clock {
+                source: "CLOCK_MONOTONIC",
+                measure_start_ns: marks.start_ns,
+                measure_end_ns: marks.end_ns,
+                connect_ns,
+                warmup_ns: if self.options.warmup.is_zero() { 0 } else { warmup_ns },
+            },
+            cpu: marks.cpu_end.since(marks.cpu_start),
+            phases: names.filter_map(|(name, span)| span.map(|span| Phase::new(name, span))).collect(),
+            tally: totals.tally,
+            io,
+            io_note: note,
+            io_threads,
+            server_version,
+        };
+        (result, end)
+    }
+}
+
+/// What a thread tells of its run while it is under way.
+enum Message {
+    Interval(Box<Interval>),
+    Rows { rows: u64, start_ns: u64, now_ns: u64 },
+}
+
+struct Told(Sender<Message>);
+
+impl IntervalSink for Told {
+    fn interval(&mut self, interval: &Interval) -> io::Result<()> {
+        let message = Message::Interval(Box::new(interval.clone()));
+        self.0.send(message).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn rows(&mut self, rows: u64, start_ns: u64, now_ns: u64) -> io::Result<()> {
+        self.0.send(Message::Rows { rows, start_ns, now_ns }).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+/// Puts the intervals of all threads together, until the last thread is done. An interval goes on
+/// when every thread has told of it, or at the end when some ended before it.
+fn collect(messages: &Receiver<Message>, threads: usize, sink: &mut dyn IntervalSink) -> io::Result<()> {
+    let mut open = std::collections::BTreeMap::<u64, (Interval, usize)>::new();
+    let mut outcome = Ok(());
+    for message in messages {
+        let interval = match message {
+            Message::Rows { rows, start_ns, now_ns } => {
+                outcome = outcome.and_then(|()| sink.rows(rows, start_ns, now_ns));
+                continue;
+            }
+            Message::Interval(interval) => interval,
+        };
+        let (sum, told) =
+            open.entry(interval.number).or_insert_with(|| (Interval { end_ns: 0, ..Interval::default() }, 0));
+        (sum.run, sum.number, sum.start_ns) = (interval.run, interval.number, interval.start_ns);
+        sum.end_ns = sum.end_ns.max(interval.end_ns);
+        sum.tally.add(&interval.tally);
+        sum.gauges.add(interval.gauges);
+        *told += 1;
+        while let Some(first) = open.first_entry().filter(|first| first.get().1 == threads) {
+            let (whole, _) = first.remove();
+            outcome = outcome.and_then(|()| sink.interval(&whole));
+        }
+    }
+    open.into_values().fold(outcome, |outcome, (rest, _)| outcome.and_then(|()| sink.interval(&rest)))
+}
