@@ -1,6 +1,7 @@
 //! Flags by name, turned into values with messages that name the flag.
 
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -77,6 +78,21 @@ impl Values<'_> {
             0 => Err(Error::Usage(format!("--{name}=0: give at least 1"))),
             number => Ok(number),
         }
+    }
+
+    /// A number within a range.
+    ///
+    /// # Errors
+    /// It is outside, or none.
+    pub fn within<T>(&self, name: &str, default: T, range: RangeInclusive<T>) -> Result<T, Error>
+    where
+        T: std::str::FromStr + PartialOrd + Display,
+    {
+        let number = self.number(name, default)?;
+        if range.contains(&number) {
+            return Ok(number);
+        }
+        Err(Error::Usage(format!("--{name}={number}: give {} to {}", range.start(), range.end())))
     }
 
     /// Its value as a path.
@@ -164,6 +180,14 @@ mod tests {
         for wrong in ["", "-1", "ms", "1x", "nan", "inf", "1e300"] {
             assert!(said(wrong).unwrap_err().contains("--time="), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_range_includes_its_ends() {
+        let within = |text| Values(vec![("rows", Some(text))]).within("rows", 5, 1..=9);
+        assert_eq!((within("1").unwrap(), within("9").unwrap()), (1, 9));
+        assert!(within("10").unwrap_err().to_string().contains("--rows=10: give 1 to 9"));
+        assert_eq!(Values(Vec::new()).within("rows", 5, 1..=9).unwrap(), 5);
     }
 
     #[test]

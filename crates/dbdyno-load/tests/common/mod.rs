@@ -12,6 +12,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use dbdyno_load::login::LoginOptions;
+use dbdyno_load::protocol::session::Session;
+use dbdyno_load::stop::Stop;
 use serde_json::Value;
 
 /// A user without rights, as servers refuse to run as root.
@@ -98,6 +101,16 @@ impl Server {
     pub fn counter(&self, name: &str) -> u64 {
         let line = self.sql(&format!("SHOW GLOBAL STATUS LIKE '{name}'"));
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// A session as root over the socket.
+    pub fn session(&self) -> Session {
+        let mut login = LoginOptions::default();
+        let socket = self.socket();
+        for (name, value) in [("no-defaults", None), ("user", Some("root")), ("socket", socket.to_str())] {
+            assert!(login.take(name, value).unwrap());
+        }
+        Session::connect(&login.endpoint().unwrap(), None, &Stop::default()).unwrap()
     }
 
     /// `dbdyno-load slap` on this server as root over the socket.

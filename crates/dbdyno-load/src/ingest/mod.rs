@@ -1,0 +1,208 @@
+//! The verb `ingest`: rows streamed into one table with secondary indexes, by a stored procedure or by statements.
+
+mod options;
+mod share;
+mod sql;
+mod writer;
+
+use std::fmt::Write as _;
+
+use crate::error::Error;
+use crate::protocol::session::Session;
+use crate::random::Random;
+use crate::statements::Statements;
+use crate::tables::{literal, quoted};
+use crate::values::Values;
+use crate::verb::Verb;
+use crate::workload::{Found, Kind, Portion, Workload};
+
+use options::{FLAGS, Mode, Options};
+use sql::PROCEDURE;
+use writer::Writer;
+
+const ABOUT: &str = "\
+usage: dbdyno-load ingest [flags] [prepare|run|cleanup]
+
+Adds rows to a table with an AUTO_INCREMENT key, three integers at random with an index each, and a varchar(100) that
+holds 40 characters. A run ends after --rows of all clients together, or by --duration or --events.
+
+--mode=procedure: an event is a CALL of a stored procedure that adds --rows-per-call rows. Its latency is time in the
+server alone: there is no round trip, no parsing and no client's work per row, which is what single rows spend most of
+their time on; so divide it by the rows and do not compare it with that of a statement. Rows are counted when their CALL
+ends: --report-rows, --series and --duration cannot be finer than that. A CALL must end within --stall-timeout. The
+values come from the server's RAND(), which --seed does not reach.
+
+--mode=statement: an event is an INSERT of --rows-per-insert rows, or with a greater --rows-per-commit a transaction of
+such INSERTs; its latency has all round trips in it. A refused transaction is rolled back and tried again, a refused
+INSERT or CALL is not.
+
+--rows-per-commit=1, as for engines that know no transactions: every row of a CALL, or every INSERT, commits by itself,
+and with InnoDB waits for the log to be flushed. With more, a CALL commits after so many rows and at its end.
+
+prepare always makes the procedure too, so that both modes can run on one table.
+
+";
+
+/// The verb.
+pub static VERB: Verb = Verb { name: "ingest", about: ABOUT, flags: FLAGS, loads: &[], workload: make };
+
+fn make(values: &Values<'_>, _load: &str) -> Result<Box<dyn Workload>, Error> {
+    Ok(Box::new(Ingest { options: Options::read(values)? }))
+}
+
+/// The load with its options.
+#[derive(Debug)]
+struct Ingest {
+    options: Options,
+}
+
+/// A procedure of the name of ours.
+enum Presence {
+    Nothing,
+    Ours,
+    Foreign,
+}
+
+impl Ingest {
+    fn procedure(&self, session: &mut Session) -> Result<Presence, Error> {
+        let table = &self.options.table;
+        let rows = session.query(&format!(
+            "SELECT ROUTINE_COMMENT FROM information_schema.ROUTINES \
+             WHERE ROUTINE_SCHEMA = {} AND ROUTINE_NAME = '{PROCEDURE}'",
+            literal(&table.schema)
+        ))?;
+        let comment = rows.into_iter().next().map(|row| row.into_iter().flatten().next().unwrap_or_default());
+        Ok(match comment {
+            None => Presence::Nothing,
+            Some(comment) if comment == table.comment() => Presence::Ours,
+            Some(_) => Presence::Foreign,
+        })
+    }
+
+    fn foreign(&self) -> Error {
+        Error::Usage(format!(
+            "the procedure {}.{PROCEDURE} was not made by dbdyno-load ingest: name another schema with --schema",
+            self.options.table.schema
+        ))
+    }
+
+    fn drop_procedure(&self) -> String {
+        format!("DROP PROCEDURE {}.{PROCEDURE}", quoted(&self.options.table.schema))
+    }
+
+    fn fill(&self, session: &mut Session) -> Result<(), Error> {
+        let options = &self.options;
+        let table = &options.table;
+        let mut random = Random::new(options.seed);
+        let text = String::from_utf8_lossy(sql::TEXT);
+        table.fill(session, sql::COLUMNS, options.initial_rows, |sql| {
+            let [b1, b2, b3] = [(); 3].map(|()| random.below(u64::from(options.value_range) + 1));
+            // Writing to a string cannot fail.
+            let _ = write!(sql, "({b1},{b2},{b3},'{text}')");
+        })?;
+        session.execute(&format!("ALTER TABLE {} {}", table.qualified(), sql::add_indexes()))
+    }
+
+    /// prepare adds the indexes last, so that a table without them was not finished.
+    fn check_indexes(&self, session: &mut Session) -> Result<(), Error> {
+        let table = &self.options.table;
+        let found = session.query(&format!(
+            "SELECT COLUMN_NAME FROM information_schema.STATISTICS {} AND INDEX_NAME <> 'PRIMARY' ORDER BY COLUMN_NAME",
+            table.filter()
+        ))?;
+        let found: Vec<String> = found.into_iter().flatten().flatten().collect();
+        if found != sql::INDEXED {
+            return Err(table.unfit(&format!(
+                "has indexes on ({}), this load needs ({})",
+                found.join(", "),
+                sql::INDEXED.join(", ")
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_rows(&self, session: &mut Session) -> Result<(), Error> {
+        let table = &self.options.table;
+        let found = session.query(&format!("SELECT COALESCE(MAX(id), 0) FROM {}", table.qualified()))?;
+        let last = found.into_iter().flatten().flatten().next().and_then(|id| id.parse().ok()).unwrap_or(0_u64);
+        if last < self.options.initial_rows {
+            return Err(table.unfit(&format!("has {last} rows at most, --initial-rows={}", self.options.initial_rows)));
+        }
+        Ok(())
+    }
+}
+
+impl Workload for Ingest {
+    fn verb(&self) -> &'static str {
+        VERB.name
+    }
+
+    fn load(&self) -> &str {
+        match self.options.mode {
+            Mode::Procedure => "procedure",
+            Mode::Insert | Mode::Transaction => "statement",
+        }
+    }
+
+    fn schema(&self) -> &str {
+        &self.options.table.schema
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        match self.options.mode {
+            Mode::Procedure => vec![Kind::query("call")],
+            Mode::Insert => vec![Kind::query("insert")],
+            Mode::Transaction => {
+                vec![Kind::query("insert"), Kind::apart("begin"), Kind::apart("commit"), Kind::apart("rollback")]
+            }
+        }
+    }
+
+    fn prepared(&self) -> Vec<String> {
+        sql::prepared(&self.options)
+    }
+
+    fn prepare(&self, session: &mut Session) -> Result<(), Error> {
+        let table = &self.options.table;
+        let before = self.procedure(session)?;
+        if matches!(before, Presence::Foreign) {
+            return Err(self.foreign());
+        }
+        table.make(session, sql::DEFINITION)?;
+        if matches!(before, Presence::Ours) {
+            // Left without its table.
+            session.execute(&self.drop_procedure())?;
+        }
+        session.execute(&sql::create_procedure(&quoted(&table.schema), &literal(&table.comment())))?;
+        self.fill(session)
+    }
+
+    fn check(&self, session: &mut Session) -> Result<Found, Error> {
+        let table = &self.options.table;
+        let found = table.check(session, &sql::FOUND.map(str::to_owned))?;
+        self.check_indexes(session)?;
+        self.check_rows(session)?;
+        if self.options.mode == Mode::Procedure {
+            match self.procedure(session)? {
+                Presence::Ours => {}
+                Presence::Foreign => return Err(self.foreign()),
+                Presence::Nothing => return Err(table.unfit(&format!("lacks the procedure {PROCEDURE} beside it"))),
+            }
+        }
+        Ok(found)
+    }
+
+    fn cleanup(&self, session: &mut Session) -> Result<(), Error> {
+        let table = &self.options.table;
+        match self.procedure(session)? {
+            Presence::Nothing => {}
+            Presence::Foreign => return Err(self.foreign()),
+            Presence::Ours => session.execute(&self.drop_procedure())?,
+        }
+        table.drop(session)
+    }
+
+    fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
+        Ok(Box::new(Writer::new(&self.options, portion)))
+    }
+}

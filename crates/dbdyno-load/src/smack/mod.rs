@@ -1,0 +1,179 @@
+//! The verb `smack`: Super-Smack's INSERT, SELECT, UPDATE and DELETE by primary key over rows of one size.
+
+mod gone;
+mod options;
+mod query;
+mod row;
+mod smacker;
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use crate::error::Error;
+use crate::protocol::session::Session;
+use crate::random::Random;
+use crate::statements::Statements;
+use crate::tables::put_hex;
+use crate::values::Values;
+use crate::verb::Verb;
+use crate::workload::{Found, Kind, Portion, Workload};
+
+use gone::Gone;
+use options::{FLAGS, Options};
+use query::Load;
+use row::Key;
+use smacker::Smacker;
+
+const ABOUT: &str = "\
+usage: dbdyno-load smack LOAD [flags] [prepare|run|cleanup]
+
+Super-Smack's statements by primary key, over rows of one size. LOAD is insert, select, update, delete or mixed: UPDATE
+and SELECT in turn, as Super-Smack's update-select. Every statement is an event and commits by itself.
+
+The keys of prepared rows are the numbers 1 to --rows, or with --key=char names that are made of them: 12 letters and the
+number in base 36. SELECT, UPDATE and DELETE draw theirs by --rand-type.
+
+INSERT adds one row with a new key: the next number after all that there are, in ascending order over all clients; with
+--key=char numbers go on from the server's clock in microseconds, as its names cannot be looked through quickly, and the
+names scatter over the whole index. UPDATE writes all of the row anew, SELECT reads all of it.
+
+DELETE draws with replacement: each statement counts, also one that finds its row gone. Those whose key was drawn before
+in this invocation are counted and timed apart, as delete_gone; they say how much of a long run was no work.
+
+A row is its key and random bytes; of the latter the --compressible part is one byte repeated. 50 lies between what lz4
+and gzip take away from English prose.
+
+Before a run, up to 100 keys from 1 to --rows are looked up, so that a load on other rows, or after too many DELETEs, is
+refused; nothing else of the table is read.
+
+";
+
+/// The verb.
+pub static VERB: Verb = Verb { name: "smack", about: ABOUT, flags: FLAGS, loads: &Load::NAMES, workload: make };
+
+fn make(values: &Values<'_>, load: &str) -> Result<Box<dyn Workload>, Error> {
+    Ok(Box::new(Smack::new(Options::read(values, load)?)))
+}
+
+/// The load with its options.
+#[derive(Debug)]
+struct Smack {
+    options: Options,
+    /// Number of the next new key; 0 before [`Workload::check`].
+    next: AtomicI64,
+    /// Keys that were drawn for DELETE.
+    gone: OnceLock<Gone>,
+}
+
+impl Smack {
+    fn new(options: Options) -> Self {
+        Self { options, next: AtomicI64::new(0), gone: OnceLock::new() }
+    }
+
+    fn columns(&self) -> [String; 2] {
+        [self.options.key.column().to_owned(), format!("data varbinary({})", self.options.content_size())]
+    }
+
+    /// Looks some keys up, evenly spread over all.
+    fn check_keys(&self, session: &mut Session) -> Result<(), Error> {
+        const SAMPLE: i64 = 100;
+        let options = &self.options;
+        let (last, steps) = (i128::from(options.rows - 1), i128::from(SAMPLE - 1));
+        let numbers: BTreeSet<i64> = (0..=steps).map(|step| (last * step / steps) as i64 + 1).collect();
+        let keys: Vec<String> = numbers.iter().map(|number| options.key_literal(*number)).collect();
+        let table = options.table.qualified();
+        let sql = format!("SELECT COUNT(*) FROM {table} WHERE id IN ({})", keys.join(","));
+        let found: usize = number(session, &sql)?;
+        if found < keys.len() {
+            return Err(options.table.unfit(&format!(
+                "lacks {} of {} keys looked up between 1 and --rows={}",
+                keys.len() - found,
+                keys.len(),
+                options.rows
+            )));
+        }
+        Ok(())
+    }
+
+    /// Finds the first number after all keys there are.
+    fn find_next(&self, session: &mut Session) -> Result<(), Error> {
+        let last = match self.options.key {
+            Key::Integer => format!("SELECT COALESCE(MAX(id), 0) FROM {}", self.options.table.qualified()),
+            Key::Char => "SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)".into(),
+        };
+        let last = number::<i64>(session, &last)?.max(self.options.rows);
+        // A run before in this invocation may have taken more.
+        self.next.fetch_max(last + 1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// The one number that `sql` asks for.
+fn number<T: FromStr>(session: &mut Session, sql: &str) -> Result<T, Error> {
+    let value = session.query(sql)?.into_iter().flatten().flatten().next();
+    let number = value.and_then(|text| text.parse().ok());
+    number.ok_or_else(|| Error::Failed(format!("the server gave no number for {sql}")))
+}
+
+impl Workload for Smack {
+    fn verb(&self) -> &'static str {
+        VERB.name
+    }
+
+    fn load(&self) -> &str {
+        self.options.load.name()
+    }
+
+    fn schema(&self) -> &str {
+        &self.options.table.schema
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        self.options.load.kinds().iter().map(|name| Kind::query(name)).collect()
+    }
+
+    fn prepared(&self) -> Vec<String> {
+        let queries = if self.options.prepared { self.options.load.queries() } else { &[] };
+        queries.iter().map(|query| query.with_parameters().to_owned()).collect()
+    }
+
+    fn prepare(&self, session: &mut Session) -> Result<(), Error> {
+        let options = &self.options;
+        let data = format!("data VARBINARY({}) NOT NULL", options.content_size());
+        options.table.make(session, &format!("{}, {data}", options.key.definition()))?;
+        let mut content = options.content();
+        let mut random = Random::new(options.seed);
+        let mut number = 0;
+        options.table.fill(session, "id, data", options.rows as u64, |sql| {
+            number += 1;
+            sql.push('(');
+            sql.push_str(&options.key_literal(number));
+            sql.push(',');
+            put_hex(content.draw(&mut random), sql);
+            sql.push(')');
+        })
+    }
+
+    fn check(&self, session: &mut Session) -> Result<Found, Error> {
+        let found = self.options.table.check(session, &self.columns())?;
+        match self.options.load {
+            Load::Insert => self.find_next(session)?,
+            _ => self.check_keys(session)?,
+        }
+        Ok(found)
+    }
+
+    fn cleanup(&self, session: &mut Session) -> Result<(), Error> {
+        self.options.table.drop(session)
+    }
+
+    fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
+        if self.options.load == Load::Insert && self.next.load(Ordering::Relaxed) == 0 {
+            return Err(Error::Failed("the first new key is not known: the table was not looked at".into()));
+        }
+        let gone = (self.options.load == Load::Delete).then(|| self.gone.get_or_init(|| Gone::new(self.options.rows)));
+        Ok(Box::new(Smacker::new(&self.options, &self.next, gone, portion)))
+    }
+}

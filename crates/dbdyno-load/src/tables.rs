@@ -1,0 +1,311 @@
+//! What verbs share that work on one table of their own: making it, knowing it again, filling and dropping it, and never
+//! touching anybody else's.
+//!
+//! A table of ours carries a comment, and nothing without it is ever dropped. The comment also tells whether the schema
+//! was made for the table, so that only such a schema goes with it, and only once it is empty.
+
+use crate::error::Error;
+use crate::protocol::session::Session;
+use crate::values::Values;
+use crate::workload::Found;
+
+/// Bytes per statement while a table is filled; any server takes these.
+const FILL_BYTES: usize = 512 << 10;
+
+/// Ends the comment of a table whose schema was made for it.
+const SCHEMA_TOO: &str = ", schema too";
+
+/// A name as SQL quotes it.
+pub fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// A text as SQL quotes it.
+pub fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+/// Appends `bytes` as a literal that is plain ASCII, as [`Session::execute`] needs it.
+pub fn put_hex(bytes: &[u8], out: &mut String) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.push_str("x'");
+    for byte in bytes {
+        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        out.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    out.push('\'');
+}
+
+/// A table of ours, there or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnTable {
+    /// The verb it belongs to.
+    pub verb: &'static str,
+    /// Its schema.
+    pub schema: String,
+    /// Its name.
+    pub name: &'static str,
+    /// The storage engine asked for; else the server chooses.
+    pub engine: Option<String>,
+}
+
+/// What there is under the table's name.
+enum Presence {
+    Nothing,
+    Ours { schema_too: bool },
+    Foreign,
+}
+
+impl OwnTable {
+    /// The table of a verb, from the flags `--schema` and `--engine`.
+    ///
+    /// # Errors
+    /// A name that cannot be one, or of a schema that is the server's.
+    pub fn read(values: &Values<'_>, verb: &'static str, name: &'static str, schema: &str) -> Result<Self, Error> {
+        const SYSTEM: [&str; 4] = ["mysql", "information_schema", "performance_schema", "sys"];
+        let schema = values.text("schema").unwrap_or(schema);
+        if schema.is_empty() || schema.chars().any(char::is_control) {
+            return Err(Error::Usage("--schema: not the name of a schema".into()));
+        }
+        if SYSTEM.contains(&schema.to_ascii_lowercase().as_str()) {
+            return Err(Error::Usage(format!("--schema={schema} belongs to the server")));
+        }
+        let engine = values.text("engine").map(str::to_owned);
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if let Some(name) = engine.as_ref().filter(|name| name.is_empty() || !name.chars().all(plain)) {
+            return Err(Error::Usage(format!("--engine={name}: not the name of an engine")));
+        }
+        Ok(Self { verb, schema: schema.to_owned(), name, engine })
+    }
+
+    /// Schema and name, as SQL quotes them.
+    pub fn qualified(&self) -> String {
+        format!("{}.{}", quoted(&self.schema), quoted(self.name))
+    }
+
+    /// Schema and name, as a message shows them.
+    pub fn shown(&self) -> String {
+        format!("{}.{}", self.schema, self.name)
+    }
+
+    /// What tells our table from others; also the comment of what goes with it.
+    pub fn comment(&self) -> String {
+        format!("dbdyno {}", self.verb)
+    }
+
+    /// Makes the table, and its schema if that is missing; takes back what it did if it fails.
+    ///
+    /// # Errors
+    /// The table is there, the server refuses a statement or takes another engine than asked for.
+    pub fn make(&self, session: &mut Session, columns: &str) -> Result<(), Error> {
+        match self.presence(session)? {
+            Presence::Nothing => {}
+            Presence::Foreign => return Err(self.foreign()),
+            Presence::Ours { .. } => {
+                return Err(Error::Usage(format!(
+                    "the table {} is there already: drop it with the last word cleanup, or use it with the last word run",
+                    self.shown()
+                )));
+            }
+        }
+        let schema_too = !self.schema_exists(session)?;
+        if schema_too {
+            session.execute(&format!("CREATE SCHEMA {}", quoted(&self.schema)))?;
+        }
+        let made = self.create(session, columns, schema_too);
+        if made.is_err() {
+            // What matters is why it failed.
+            let _ = self.drop_schema_if(schema_too, session);
+        }
+        made
+    }
+
+    fn create(&self, session: &mut Session, columns: &str, schema_too: bool) -> Result<(), Error> {
+        let engine = self.engine.as_ref().map_or_else(String::new, |name| format!(" ENGINE = {name}"));
+        let comment = literal(&(self.comment() + if schema_too { SCHEMA_TOO } else { "" }));
+        session.execute(&format!("CREATE TABLE {} ({columns}){engine} COMMENT = {comment}", self.qualified()))?;
+        let checked = self.check_engine(session);
+        if checked.is_err() {
+            let _ = session.execute(&format!("DROP TABLE {}", self.qualified()));
+        }
+        checked.map(drop)
+    }
+
+    /// Sees that the table is ours, and has these columns and the engine asked for. A column is written
+    /// `name type`, or `name type(length)` for one of characters or bytes.
+    ///
+    /// # Errors
+    /// It is not so.
+    pub fn check(&self, session: &mut Session, columns: &[String]) -> Result<Found, Error> {
+        match self.presence(session)? {
+            Presence::Ours { .. } => {}
+            Presence::Foreign => return Err(self.foreign()),
+            Presence::Nothing => {
+                return Err(Error::Usage(format!(
+                    "there is no table {}: make it with the same flags and the last word prepare",
+                    self.shown()
+                )));
+            }
+        }
+        let engine = self.check_engine(session)?;
+        let found = self.columns(session)?;
+        if found != columns {
+            return Err(self.unfit(&format!(
+                "has the columns ({}), this load needs ({})",
+                found.join(", "),
+                columns.join(", ")
+            )));
+        }
+        Ok(Found { engine: Some(engine) })
+    }
+
+    /// The error for a table of ours that this load can't use.
+    pub fn unfit(&self, why: &str) -> Error {
+        Error::Usage(format!(
+            "the table {} {why}: drop it with the last word cleanup and make it anew with prepare, both with the same flags",
+            self.shown()
+        ))
+    }
+
+    /// Drops the table if it is there, and the schema if it was made for it and holds nothing else.
+    ///
+    /// # Errors
+    /// The table is not ours, or the server refuses.
+    pub fn drop(&self, session: &mut Session) -> Result<(), Error> {
+        match self.presence(session)? {
+            Presence::Nothing => Ok(()),
+            Presence::Foreign => Err(self.foreign()),
+            Presence::Ours { schema_too } => {
+                session.execute(&format!("DROP TABLE {}", self.qualified()))?;
+                self.drop_schema_if(schema_too, session)
+            }
+        }
+    }
+
+    fn drop_schema_if(&self, ours: bool, session: &mut Session) -> Result<(), Error> {
+        let name = literal(&self.schema);
+        let holds =
+            |what: &str, column: &str| format!("SELECT 1 FROM information_schema.{what} WHERE {column} = {name}");
+        let anything =
+            [holds("TABLES", "TABLE_SCHEMA"), holds("ROUTINES", "ROUTINE_SCHEMA"), holds("EVENTS", "EVENT_SCHEMA")];
+        if !ours || !session.query(&format!("{} LIMIT 1", anything.join(" UNION ALL ")))?.is_empty() {
+            return Ok(());
+        }
+        session.execute(&format!("DROP SCHEMA IF EXISTS {}", quoted(&self.schema)))
+    }
+
+    fn schema_exists(&self, session: &mut Session) -> Result<bool, Error> {
+        let name = literal(&self.schema);
+        let sql = format!("SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = {name}");
+        Ok(!session.query(&sql)?.is_empty())
+    }
+
+    fn presence(&self, session: &mut Session) -> Result<Presence, Error> {
+        let Some(comment) = self.told(session, "TABLE_COMMENT")? else {
+            return Ok(Presence::Nothing);
+        };
+        Ok(match comment.strip_prefix(&self.comment()) {
+            Some(SCHEMA_TOO) => Presence::Ours { schema_too: true },
+            Some("") => Presence::Ours { schema_too: false },
+            _ => Presence::Foreign,
+        })
+    }
+
+    /// The engine as the server reports it, if it is the one asked for.
+    fn check_engine(&self, session: &mut Session) -> Result<String, Error> {
+        let got = self.told(session, "ENGINE")?.unwrap_or_default();
+        match &self.engine {
+            Some(asked) if !got.eq_ignore_ascii_case(asked) => {
+                Err(self.unfit(&format!("is in the engine {got} instead of {asked}")))
+            }
+            _ => Ok(got),
+        }
+    }
+
+    /// A column of information_schema.TABLES; `None` if there is no such table.
+    fn told(&self, session: &mut Session, column: &str) -> Result<Option<String>, Error> {
+        let rows = session.query(&format!("SELECT {column} FROM information_schema.TABLES {}", self.filter()))?;
+        Ok(rows.into_iter().next().map(|row| row.into_iter().flatten().next().unwrap_or_default()))
+    }
+
+    fn columns(&self, session: &mut Session) -> Result<Vec<String>, Error> {
+        // Not COLUMN_TYPE: some servers give integers a width in it, others none.
+        let rows = session.query(&format!(
+            "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH FROM information_schema.COLUMNS {} \
+             ORDER BY ORDINAL_POSITION",
+            self.filter()
+        ))?;
+        let shown = rows.into_iter().map(|row| match row.as_slice() {
+            [Some(name), Some(kind), Some(length)] => format!("{name} {kind}({length})"),
+            [Some(name), Some(kind), ..] => format!("{name} {kind}"),
+            _ => String::new(),
+        });
+        Ok(shown.collect())
+    }
+
+    /// For the tables of information_schema.
+    pub fn filter(&self) -> String {
+        format!("WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {}", literal(&self.schema), literal(self.name))
+    }
+
+    fn foreign(&self) -> Error {
+        Error::Usage(format!(
+            "the table {} exists and was not made by dbdyno-load {}: name another schema with --schema",
+            self.shown(),
+            self.verb
+        ))
+    }
+
+    /// Adds `rows` rows, many per statement; `row` appends the parenthesised values of one.
+    ///
+    /// # Errors
+    /// The server refuses, or a wish to stop.
+    pub fn fill(
+        &self,
+        session: &mut Session,
+        columns: &str,
+        rows: u64,
+        mut row: impl FnMut(&mut String),
+    ) -> Result<(), Error> {
+        let head = format!("INSERT INTO {} ({columns}) VALUES ", self.qualified());
+        let mut sql = head.clone();
+        for left in (0..rows).rev() {
+            if sql.len() > head.len() {
+                sql.push(',');
+            }
+            row(&mut sql);
+            if sql.len() >= FILL_BYTES || left == 0 {
+                session.execute(&sql)?;
+                sql.truncate(head.len());
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(flags: Vec<(&'static str, Option<&str>)>) -> Result<OwnTable, String> {
+        OwnTable::read(&Values(flags), "smack", "smack", "usual").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn names_are_checked_and_quoted() {
+        assert_eq!(read(Vec::new()).unwrap().qualified(), "`usual`.`smack`");
+        assert_eq!(read(vec![("schema", Some("a`b"))]).unwrap().qualified(), "`a``b`.`smack`");
+        assert!(read(vec![("schema", Some("MySQL"))]).unwrap_err().contains("--schema=MySQL belongs to the server"));
+        assert!(read(vec![("schema", Some(""))]).is_err());
+        assert!(read(vec![("engine", Some("x; DROP"))]).unwrap_err().contains("--engine=x; DROP"));
+        assert!(read(vec![("engine", Some(""))]).is_err());
+    }
+
+    #[test]
+    fn literals_hold_anything() {
+        assert_eq!(literal("a'b\\c"), "'a''b\\\\c'");
+        let mut out = String::new();
+        put_hex(&[0, 0x9f, 0xff], &mut out);
+        assert_eq!(out, "x'009fff'");
+    }
+}
