@@ -1,9 +1,12 @@
-//! A private MariaDB for one test: own datadir, own socket, gone afterwards.
+//! A private MariaDB for one test: own datadir, own socket, gone afterwards; and a fake server for what a real one
+//! does not do.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod client;
+pub mod fake_server;
 
 use std::fs;
+use std::io::Read;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -24,6 +27,7 @@ pub struct Server {
     folder: PathBuf,
     pub process: Child,
     pub port: u16,
+    arguments: Vec<String>,
 }
 
 impl Server {
@@ -42,20 +46,8 @@ impl Server {
         run(Command::new("cp").arg("-a").arg(template).arg(&folder));
         // The port may be taken before the server has it; then the server does not start, and says so.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut command = Command::new("mariadbd");
-        command.args(common_arguments(&folder));
-        command.arg(format!("--socket={}", folder.join("s").display()));
-        command.args([format!("--port={port}"), "--bind-address=127.0.0.1".into()]);
-        command.args([
-            "--innodb-flush-log-at-trx-commit=0",
-            "--max-connections=1100",
-            "--skip-log-bin",
-            "--max-allowed-packet=64M",
-        ]);
-        command.args(arguments);
-        let log = fs::File::create(folder.join("log")).unwrap();
-        let process = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
-        let mut server = Self { folder, process, port };
+        let process = spawn(&folder, port, arguments);
+        let mut server = Self { folder, process, port, arguments: arguments.to_vec() };
         server.wait_until_ready();
         Some(server)
     }
@@ -68,6 +60,18 @@ impl Server {
             assert!(start.elapsed() < Duration::from_secs(60), "the server does not start: {log}");
             sleep(Duration::from_millis(50));
         }
+    }
+
+    /// SIGKILL, as the kernel does when memory is short.
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Starts it on the same data and places after [`Self::kill`].
+    pub fn start_again(&mut self) {
+        self.process = spawn(&self.folder, self.port, &self.arguments);
+        self.wait_until_ready();
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -113,12 +117,14 @@ impl Server {
         Session::connect(&login.endpoint().unwrap(), None, &Stop::default()).unwrap()
     }
 
+    /// Some status counters of the server.
+    pub fn counters<const N: usize>(&self, names: [&str; N]) -> [u64; N] {
+        names.map(|name| self.counter(name))
+    }
+
     /// `dbdyno-load slap` on this server as root over the socket.
     pub fn slap(&self, flags: &str) -> Command {
-        let mut command = slap();
-        command.args(["--no-defaults", "-uroot", "-S"]).arg(self.socket());
-        command.args(flags.split_whitespace());
-        command
+        slap_at(&self.socket(), flags)
     }
 }
 
@@ -128,6 +134,22 @@ impl Drop for Server {
         let _ = self.process.wait();
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+fn spawn(folder: &Path, port: u16, arguments: &[String]) -> Child {
+    let mut command = Command::new("mariadbd");
+    command.args(common_arguments(folder));
+    command.arg(format!("--socket={}", folder.join("s").display()));
+    command.args([format!("--port={port}"), "--bind-address=127.0.0.1".into()]);
+    command.args([
+        "--innodb-flush-log-at-trx-commit=0",
+        "--max-connections=1100",
+        "--skip-log-bin",
+        "--max-allowed-packet=64M",
+    ]);
+    command.args(arguments);
+    let log = fs::File::create(folder.join("log")).unwrap();
+    command.stdout(Stdio::null()).stderr(log).spawn().unwrap()
 }
 
 /// A datadir made once, to be copied.
@@ -184,6 +206,14 @@ pub fn slap() -> Command {
     command
 }
 
+/// `dbdyno-load slap` as root over a socket.
+pub fn slap_at(socket: &Path, flags: &str) -> Command {
+    let mut command = slap();
+    command.args(["--no-defaults", "-uroot", "-S"]).arg(socket);
+    command.args(flags.split_whitespace());
+    command
+}
+
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -193,6 +223,32 @@ pub fn expect(command: &mut Command, code: i32) -> Output {
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(code), "{command:?}: {}", text(&output.stderr));
     output
+}
+
+/// Runs to the end, which must come within `limit`; gives exit code, what was said, and how long it took.
+pub fn ends_within(command: &mut Command, limit: Duration) -> (Option<i32>, String, Duration) {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    waited_for(&mut child, limit)
+}
+
+/// The end of a program that runs; one that does not come in time is killed.
+pub fn waited_for(child: &mut Child, limit: Duration) -> (Option<i32>, String, Duration) {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            let mut said = String::new();
+            if let Some(stderr) = &mut child.stderr {
+                stderr.read_to_string(&mut said).unwrap();
+            }
+            return (status.code(), said, start.elapsed());
+        }
+        if start.elapsed() > limit {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("no end within {limit:?}");
+        }
+        sleep(Duration::from_millis(10));
+    }
 }
 
 pub fn json(path: &Path) -> Value {
