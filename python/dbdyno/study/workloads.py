@@ -169,12 +169,12 @@ class IngestSection(LoopSection):
     METRIC: ClassVar[str] = "rows_per_second"
 
     kind: Literal["ingest"]
-    mode: Literal["procedure", "insert"] = "insert"
+    mode: Literal["procedure", "statement"] = "procedure"
     rows: Count | None = None  # of all clients together
     rows_per_call: Count = 1000  # of the procedure
     rows_per_insert: Count = 1
-    rows_per_commit: Annotated[StrictInt, Field(ge=0)] = 0
-    value_range: Count = 1_000_000
+    rows_per_commit: Count = 1
+    value_range: Annotated[StrictInt, Field(ge=1, le=2**31 - 1)] = 100_000_000  # of an INT
     initial_rows: Annotated[StrictInt, Field(ge=0)] = 0
 
 

@@ -69,13 +69,8 @@ impl Options {
     /// A value that is none or out of range, or two that contradict each other.
     pub fn read(values: &Values<'_>) -> Result<Self, Error> {
         let by_call = values.choice("mode", &[("procedure", true), ("statement", false)], true)?;
-        let [call, insert] = ["rows-per-call", "rows-per-insert"];
-        if let Some(idle) = [if by_call { insert } else { call }].into_iter().find(|name| values.has(name)) {
-            let mode = if by_call { "procedure" } else { "statement" };
-            return Err(Error::Usage(format!("--{idle} has no meaning with --mode={mode}: leave one of them out")));
-        }
-        let rows_per_call = values.within(call, 1000, 1..=EVENT_ROWS_MAX)?;
-        let rows_per_insert = values.within(insert, 1, 1..=INSERT_ROWS_MAX)?;
+        let rows_per_call = values.within("rows-per-call", 1000, 1..=EVENT_ROWS_MAX)?;
+        let rows_per_insert = values.within("rows-per-insert", 1, 1..=INSERT_ROWS_MAX)?;
         let rows_per_commit = values.within("rows-per-commit", 1, 1..=EVENT_ROWS_MAX)?;
         let (mode, rows_per_event) = if by_call {
             (Mode::Procedure, rows_per_call)
@@ -84,13 +79,13 @@ impl Options {
         } else {
             (Mode::Transaction, rows_per_commit)
         };
-        if mode == Mode::Procedure && rows_per_commit > rows_per_call {
+        if by_call && rows_per_commit > rows_per_call {
             return Err(Error::Usage(format!(
                 "--rows-per-commit={rows_per_commit}: a CALL commits at its end, so give at most its \
                  --rows-per-call={rows_per_call}"
             )));
         }
-        if rows_per_event % rows_per_insert != 0 {
+        if mode == Mode::Transaction && rows_per_commit % rows_per_insert != 0 {
             return Err(Error::Usage(format!(
                 "--rows-per-commit={rows_per_commit}: give a multiple of --rows-per-insert={rows_per_insert}"
             )));
@@ -124,7 +119,8 @@ mod tests {
         let event = |flags: &[_]| read(flags).map(|options| (options.mode, options.rows_per_event));
         let statement = ("mode", "statement");
         assert_eq!(event(&[]), Ok((Mode::Procedure, 1000)));
-        assert_eq!(event(&[("rows-per-call", "7")]), Ok((Mode::Procedure, 7)));
+        // A flag of the other mode says nothing, so that a study may vary the mode alone.
+        assert_eq!(event(&[("rows-per-call", "7"), ("rows-per-insert", "5")]), Ok((Mode::Procedure, 7)));
         assert_eq!(event(&[statement]), Ok((Mode::Insert, 1)));
         assert_eq!(event(&[statement, ("rows-per-insert", "5"), ("rows-per-commit", "3")]), Ok((Mode::Insert, 5)));
         let both = [statement, ("rows-per-insert", "5"), ("rows-per-commit", "15")];
@@ -135,8 +131,6 @@ mod tests {
     fn contradictions_are_named() {
         let said = |flags: &[_]| read(flags).unwrap_err();
         let statement = ("mode", "statement");
-        assert!(said(&[("rows-per-insert", "2")]).contains("--mode=procedure"));
-        assert!(said(&[statement, ("rows-per-call", "2")]).contains("--mode=statement"));
         assert!(said(&[("rows-per-commit", "2000")]).contains("at most its --rows-per-call=1000"));
         assert!(said(&[statement, ("rows-per-insert", "4"), ("rows-per-commit", "6")]).contains("a multiple"));
         assert!(said(&[("value-range", "2147483648")]).contains("1 to 2147483647"));
