@@ -9,7 +9,10 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
-.PHONY: demo test check build clean bench lock help
+# Flags of the load generator's benchmark: --quick, --rounds=N, --strict, --json=FILE.
+BENCH_LOAD := --json target/bench-load.json
+
+.PHONY: demo test check build clean bench bench-load lock help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -55,7 +58,11 @@ test: check ## every check, then every test a machine like this can prove
 
 bench: .make/dev ## what dbdyno itself costs, beside its peers; some minutes on a quiet machine
 	$(SUDO) $(PY) benches/overhead.py
-	$(PY) crates/dbdyno-load/benches/load_cpu.py
+	$(MAKE) bench-load BENCH_LOAD="--quick --json target/bench-load-quick.json"
+
+bench-load: .make/dev ## the load generator beside mysqlslap and sysbench, and its budgets; half an hour
+	cargo build --release --locked -p dbdyno-load --bin dbdyno-load --example floor
+	$(PY) crates/dbdyno-load/benches/bench_load.py $(BENCH_LOAD)
 
 lock: ## write the requirement files anew
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group build pyproject.toml -o requirements.txt
