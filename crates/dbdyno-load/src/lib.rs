@@ -18,6 +18,7 @@ pub mod ingest;
 pub mod latency;
 pub mod login;
 pub mod measure;
+pub mod oltp;
 pub mod option_file;
 pub mod output;
 pub mod protocol;

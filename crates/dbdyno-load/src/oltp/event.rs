@@ -1,0 +1,265 @@
+//! What an event of each load says: sysbench's statements in sysbench's order.
+
+use crate::statements::Part;
+
+use super::options::{Counts, Load};
+
+/// One statement of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// BEGIN.
+    Begin,
+    /// A row by its id.
+    PointSelect,
+    /// Rows of a range of ids.
+    SimpleRange,
+    /// Their sum.
+    SumRange,
+    /// The same, sorted.
+    OrderRange,
+    /// The same, without repetitions.
+    DistinctRange,
+    /// Changes the column with the index.
+    UpdateIndex,
+    /// Changes a column without.
+    UpdateNonIndex,
+    /// Deletes a row by its id.
+    Delete,
+    /// Puts a row with the id of the last [`Self::Delete`].
+    Reinsert,
+    /// Adds a row.
+    Insert,
+    /// COMMIT.
+    Commit,
+}
+
+/// Kinds of statement, in the order of reports.
+pub const KINDS: [&str; 11] = [
+    "begin",
+    "point_select",
+    "simple_range",
+    "sum_range",
+    "order_range",
+    "distinct_range",
+    "update_index",
+    "update_non_index",
+    "delete",
+    "insert",
+    "commit",
+];
+
+impl Action {
+    /// Name of its kind.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Begin => "begin",
+            Self::PointSelect => "point_select",
+            Self::SimpleRange => "simple_range",
+            Self::SumRange => "sum_range",
+            Self::OrderRange => "order_range",
+            Self::DistinctRange => "distinct_range",
+            Self::UpdateIndex => "update_index",
+            Self::UpdateNonIndex => "update_non_index",
+            Self::Delete => "delete",
+            Self::Reinsert | Self::Insert => "insert",
+            Self::Commit => "commit",
+        }
+    }
+
+    /// Its text: before the number of the table, and around its values. Two pieces for a statement without values;
+    /// without a table, none.
+    pub fn pieces(self) -> &'static [&'static str] {
+        match self {
+            Self::Begin | Self::Commit => &[],
+            Self::PointSelect => &["SELECT c FROM sbtest", " WHERE id=", ""],
+            Self::SimpleRange => &["SELECT c FROM sbtest", " WHERE id BETWEEN ", " AND ", ""],
+            Self::SumRange => &["SELECT SUM(k) FROM sbtest", " WHERE id BETWEEN ", " AND ", ""],
+            Self::OrderRange => &["SELECT c FROM sbtest", " WHERE id BETWEEN ", " AND ", " ORDER BY c"],
+            Self::DistinctRange => &["SELECT DISTINCT c FROM sbtest", " WHERE id BETWEEN ", " AND ", " ORDER BY c"],
+            Self::UpdateIndex => &["UPDATE sbtest", " SET k=k+1 WHERE id=", ""],
+            Self::UpdateNonIndex => &["UPDATE sbtest", " SET c='", "' WHERE id=", ""],
+            Self::Delete => &["DELETE FROM sbtest", " WHERE id=", ""],
+            Self::Reinsert | Self::Insert => {
+                &["INSERT INTO sbtest", " (id, k, c, pad) VALUES (", ", ", ", '", "', '", "')"]
+            }
+        }
+    }
+
+    /// Its text on table `number` with a `?` for each value.
+    pub fn to_prepare(self, number: u32) -> String {
+        let mut text = String::new();
+        for (place, piece) in self.pieces().iter().enumerate() {
+            match place {
+                0 => {}
+                1 => text.push_str(&number.to_string()),
+                _ => text.push('?'),
+            }
+            text.push_str(piece.trim_matches('\''));
+        }
+        text
+    }
+
+    /// Whether the server is sent its text even where statements are prepared, as sysbench does.
+    pub fn is_always_text(self) -> bool {
+        self == Self::Insert
+    }
+}
+
+/// A statement in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// What is said.
+    pub action: Action,
+    /// The first of a group, which draws the table for all of it.
+    pub draws_table: bool,
+    /// Index of its kind among those of the load.
+    pub kind: u16,
+    /// Whether the event ends with it.
+    pub part: Part,
+}
+
+/// The statements of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// In their order; at least one.
+    pub steps: Vec<Step>,
+    /// Their kinds, in the order of [`KINDS`].
+    pub kinds: Vec<&'static str>,
+}
+
+impl Event {
+    /// The event of `load`; `None` if `counts` leave nothing to say.
+    pub fn new(load: Load, counts: &Counts) -> Option<Self> {
+        let groups = groups(load, counts);
+        let said =
+            |kind: &&str| groups.iter().any(|(group, count)| *count > 0 && group.iter().any(|a| a.kind() == *kind));
+        let kinds: Vec<&'static str> = KINDS.into_iter().filter(said).collect();
+        let index = |action: Action| kinds.iter().position(|kind| *kind == action.kind()).unwrap_or_default() as u16;
+        let mut steps: Vec<Step> = Vec::new();
+        for (group, count) in &groups {
+            let actions = (0..*count).flat_map(|_| group.iter().copied());
+            steps.extend(actions.enumerate().map(|(place, action)| Step {
+                action,
+                draws_table: place == 0 && !action.pieces().is_empty(),
+                kind: index(action),
+                part: Part::Inner,
+            }));
+        }
+        steps.last_mut()?.part = Part::Last;
+        Some(Self { steps, kinds })
+    }
+
+    /// The different statements that take a table, in their order.
+    pub fn actions(&self) -> Vec<Action> {
+        let mut actions: Vec<Action> = Vec::new();
+        for step in &self.steps {
+            if !step.action.pieces().is_empty() && !actions.contains(&step.action) {
+                actions.push(step.action);
+            }
+        }
+        actions
+    }
+}
+
+/// Statements that are said together, on one table, and how often.
+type Group = (&'static [Action], u32);
+
+fn groups(load: Load, counts: &Counts) -> Vec<Group> {
+    let ranges = u32::from(counts.range_selects);
+    let reads = [
+        (&[Action::PointSelect][..], counts.point_selects),
+        (&[Action::SimpleRange], counts.simple_ranges * ranges),
+        (&[Action::SumRange], counts.sum_ranges * ranges),
+        (&[Action::OrderRange], counts.order_ranges * ranges),
+        (&[Action::DistinctRange], counts.distinct_ranges * ranges),
+    ];
+    let update_index = (&[Action::UpdateIndex][..], counts.index_updates);
+    let update_non_index = (&[Action::UpdateNonIndex][..], counts.non_index_updates);
+    let writes = [update_index, update_non_index, (&[Action::Delete, Action::Reinsert], counts.delete_inserts)];
+    let mut groups: Vec<Group> = match load {
+        Load::ReadOnly => reads.to_vec(),
+        Load::ReadWrite => [&reads[..], &writes].concat(),
+        Load::WriteOnly => writes.to_vec(),
+        // One each, whatever the counts of the loads above; sysbench too.
+        Load::PointSelect => vec![(&[Action::PointSelect], 1)],
+        Load::Delete => vec![(&[Action::Delete], 1)],
+        Load::Insert => vec![(&[Action::Insert], 1)],
+        Load::UpdateIndex => vec![update_index],
+        Load::UpdateNonIndex => vec![update_non_index],
+    };
+    if load.has_transactions() && !counts.skip_trx {
+        groups.insert(0, (&[Action::Begin], 1));
+        groups.push((&[Action::Commit], 1));
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::Values;
+
+    fn counts(flags: &[(&'static str, &'static str)]) -> Counts {
+        Counts::read(&Values(flags.iter().map(|(name, value)| (*name, Some(*value))).collect())).unwrap()
+    }
+
+    fn said(load: Load, flags: &[(&'static str, &'static str)]) -> String {
+        let event = Event::new(load, &counts(flags)).unwrap();
+        assert!(event.steps.iter().rev().skip(1).all(|step| step.part == Part::Inner));
+        assert_eq!(event.steps.last().unwrap().part, Part::Last);
+        let kinds: Vec<&str> = event.steps.iter().map(|step| event.kinds[usize::from(step.kind)]).collect();
+        kinds.join(" ")
+    }
+
+    #[test]
+    fn events_are_sysbenchs() {
+        let points = ["point_select"; 10].join(" ");
+        let ranges = "simple_range sum_range order_range distinct_range";
+        let writes = "update_index update_non_index delete insert";
+        assert_eq!(said(Load::ReadOnly, &[]), format!("begin {points} {ranges} commit"));
+        assert_eq!(said(Load::ReadWrite, &[]), format!("begin {points} {ranges} {writes} commit"));
+        assert_eq!(said(Load::WriteOnly, &[]), format!("begin {writes} commit"));
+        let single = [
+            (Load::PointSelect, "point_select"),
+            (Load::UpdateIndex, "update_index"),
+            (Load::UpdateNonIndex, "update_non_index"),
+            (Load::Insert, "insert"),
+            (Load::Delete, "delete"),
+        ];
+        for (load, kind) in single {
+            assert_eq!(said(load, &[]), kind);
+        }
+    }
+
+    #[test]
+    fn counts_and_switches_shape_the_event() {
+        let flags = [("range-selects", "off"), ("point-selects", "2"), ("delete-inserts", "2"), ("skip-trx", "on")];
+        let expected = "point_select point_select update_index update_non_index delete insert delete insert";
+        assert_eq!(said(Load::ReadWrite, &flags), expected);
+        assert_eq!(said(Load::PointSelect, &[("point-selects", "7")]), "point_select");
+        assert_eq!(said(Load::UpdateIndex, &[("index-updates", "2")]), "update_index update_index");
+        let nothing = [("range-selects", "off"), ("point-selects", "0"), ("skip-trx", "on")];
+        assert_eq!(Event::new(Load::ReadOnly, &counts(&nothing)), None);
+    }
+
+    #[test]
+    fn a_group_draws_its_table_once() {
+        let event = Event::new(Load::WriteOnly, &counts(&[("delete-inserts", "2"), ("index-updates", "3")])).unwrap();
+        let draws: Vec<bool> = event.steps.iter().map(|step| step.draws_table).collect();
+        assert_eq!(draws, [false, true, false, false, true, true, false, false, false, false]);
+    }
+
+    #[test]
+    fn statements_are_prepared_without_quotes() {
+        let cases = [
+            (Action::PointSelect, "SELECT c FROM sbtest7 WHERE id=?"),
+            (Action::SumRange, "SELECT SUM(k) FROM sbtest7 WHERE id BETWEEN ? AND ?"),
+            (Action::DistinctRange, "SELECT DISTINCT c FROM sbtest7 WHERE id BETWEEN ? AND ? ORDER BY c"),
+            (Action::UpdateNonIndex, "UPDATE sbtest7 SET c=? WHERE id=?"),
+            (Action::Reinsert, "INSERT INTO sbtest7 (id, k, c, pad) VALUES (?, ?, ?, ?)"),
+        ];
+        for (action, text) in cases {
+            assert_eq!(action.to_prepare(7), text);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The flags of `oltp`, under sysbench's names.
+
+use crate::distribution::{
+    RAND_EXPONENTIAL_RATE, RAND_PARETO_H, RAND_SPEC_ITER, RAND_SPEC_PCT, RAND_SPEC_RES, RAND_TYPE, RAND_ZIPFIAN_EXP,
+};
+use crate::error::Error;
+use crate::flags::{Flag, Takes};
+use crate::values::Values;
+
+use super::tables::switch;
+
+const IGNORED_PERCENTILE: &str = "p50, p95, p99 and max are shown, --hlog has them all";
+
+/// The flags.
+pub const FLAGS: &[Flag] = &[
+    Flag::value("tables", "tables sbtest1, sbtest2, ... (1)"),
+    Flag::value("table-size", "rows per table (10000)"),
+    Flag::value("point-selects", "SELECTs of one row per event (10)"),
+    Flag::joined("range-selects", "on or off: all range SELECTs (on)"),
+    Flag::value("range-size", "rows of a range (100)"),
+    Flag::value("simple-ranges", "range SELECTs per event (1)"),
+    Flag::value("sum-ranges", "SELECT SUM() per event (1)"),
+    Flag::value("order-ranges", "SELECT ... ORDER BY per event (1)"),
+    Flag::value("distinct-ranges", "SELECT DISTINCT per event (1)"),
+    Flag::value("index-updates", "UPDATEs of the indexed column per event (1)"),
+    Flag::value("non-index-updates", "UPDATEs of another column per event (1)"),
+    Flag::value("delete-inserts", "DELETE and INSERT of the same row per event (1)"),
+    Flag::joined("skip-trx", "on or off: no BEGIN and COMMIT (off)"),
+    Flag::joined("auto-inc", "on or off: the server makes ids (on)"),
+    Flag::joined("secondary", "on or off: a secondary index on id instead of the primary key (off)"),
+    Flag::joined("create-secondary", "on or off: an index on k (on)"),
+    RAND_TYPE,
+    RAND_SPEC_ITER,
+    RAND_SPEC_PCT,
+    RAND_SPEC_RES,
+    RAND_PARETO_H,
+    RAND_ZIPFIAN_EXP,
+    RAND_EXPONENTIAL_RATE,
+    Flag::value("db-ps-mode", "prepared statements: auto or disable (auto)"),
+    Flag::value("schema", "schema of the tables, also --mysql-db (sbtest)"),
+    Flag::value("mysql-storage-engine", "storage engine of the tables (innodb)"),
+    Flag::value("mysql-table-options", "what else CREATE TABLE ends in"),
+    Flag::value("reconnect-every", "a client takes a new connection after so many events (0: never)"),
+    // sysbench's names for what every verb has.
+    Flag::value("threads", "").same_as("clients"),
+    Flag::value("num-threads", "").same_as("clients"),
+    Flag::value("time", "").same_as("duration"),
+    Flag::value("max-time", "").same_as("duration"),
+    Flag::value("max-requests", "").same_as("events"),
+    Flag::value("tx-rate", "").same_as("rate"),
+    Flag::value("warmup-time", "").same_as("warmup"),
+    Flag::value("rand-seed", "").same_as("seed"),
+    Flag::value("mysql-ignore-errors", "").same_as("ignore-errors"),
+    Flag::value("mysql-db", "").same_as("schema"),
+    Flag::value("create-table-options", "").same_as("mysql-table-options"),
+    Flag::value("mysql-host", "").same_as("host"),
+    Flag::value("mysql-port", "").same_as("port"),
+    Flag::value("mysql-socket", "").same_as("socket"),
+    Flag::value("mysql-user", "").same_as("user"),
+    Flag::value("mysql-password", "").same_as("password"),
+    // Taken by refuse_unsupported.
+    Flag::value("db-driver", ""),
+    Flag::joined("validate", ""),
+    Flag::joined("debug", ""),
+    Flag::joined("db-debug", ""),
+    Flag::joined("mysql-debug", ""),
+    Flag::joined("mysql-dry-run", ""),
+    Flag::joined("mysql-ssl", ""),
+    Flag::joined("mysql-compression", ""),
+    Flag::value("forced-shutdown", ""),
+    Flag::ignored("percentile", Takes::Value, IGNORED_PERCENTILE),
+    Flag::ignored("histogram", Takes::Joined, "--hlog writes one"),
+    Flag::ignored("verbosity", Takes::Value, "see --silent and --verbose"),
+    Flag::ignored("thread-stack-size", Takes::Value, "clients are no threads here"),
+    Flag::refused("report-checkpoints", Takes::Value, "there are no checkpoints: --series has a line per interval"),
+    Flag::refused("config-file", Takes::Value, "give the flags themselves"),
+    Flag::refused("mysql-ssl-cipher", Takes::Value, "ciphers cannot be chosen"),
+    Flag::refused("pgsql-host", Takes::Value, NO_PGSQL),
+    Flag::refused("pgsql-port", Takes::Value, NO_PGSQL),
+    Flag::refused("pgsql-user", Takes::Value, NO_PGSQL),
+    Flag::refused("pgsql-password", Takes::Value, NO_PGSQL),
+    Flag::refused("pgsql-db", Takes::Value, NO_PGSQL),
+    Flag::refused("pgsql-variant", Takes::Value, NO_PGSQL),
+];
+
+const NO_PGSQL: &str = "only MySQL and MariaDB are spoken to";
+
+/// Switches of sysbench that may only be off, and why.
+const ONLY_OFF: [(&str, &str); 6] = [
+    ("validate", "results are not validated"),
+    ("debug", "there is no debug trace"),
+    ("db-debug", "there is no debug trace"),
+    ("mysql-debug", "there is no debug trace"),
+    ("mysql-dry-run", "without a server there is nothing to measure"),
+    ("mysql-compression", "the protocol is not compressed"),
+];
+
+/// Refuses values of sysbench's flags that cannot be honoured.
+///
+/// # Errors
+/// There is one; says why.
+pub fn refuse_unsupported(values: &Values<'_>) -> Result<(), Error> {
+    for (name, why) in ONLY_OFF {
+        if switch(values, name, false)? {
+            return Err(Error::Usage(format!("--{name}=on: {why}; leave it out")));
+        }
+    }
+    match values.text("db-driver") {
+        None | Some("mysql") => {}
+        Some(other) => return Err(Error::Usage(format!("--db-driver={other}: {NO_PGSQL}"))),
+    }
+    match values.text("forced-shutdown") {
+        None | Some("off") => Ok(()),
+        Some(other) => Err(Error::Usage(format!(
+            "--forced-shutdown={other}: a run ends on time; a server that does not answer is given up after --stall-timeout"
+        ))),
+    }
+}

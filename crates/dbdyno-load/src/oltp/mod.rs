@@ -1,0 +1,162 @@
+//! `oltp`: sysbench's OLTP loads, with its tables, statements and flags.
+//!
+//! Every statement counts as a query, BEGIN and COMMIT too, as in sysbench's `queries performed`. `insert` is never prepared,
+//! as there.
+//!
+//! Cannot: PostgreSQL, sysbench's `prewarm` and Lua scripts.
+
+pub mod clients;
+pub mod event;
+mod fill;
+pub mod flags;
+pub mod options;
+pub mod rows;
+pub mod stage;
+pub mod tables;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::error::Error;
+use crate::protocol::session::Session;
+use crate::statements::Statements;
+use crate::values::Values;
+use crate::verb::Verb;
+use crate::workload::{Found, Kind, Portion, Workload};
+
+use clients::{Clients, prepared};
+use options::Options;
+use stage::Stage;
+
+/// The verb.
+pub static VERB: Verb = Verb {
+    name: "oltp",
+    about: "sysbench's OLTP loads on its tables sbtest1, sbtest2, ...; sysbench's own flags work.\n\
+            The names of loads may have sysbench's prefix: oltp_read_write.",
+    flags: flags::FLAGS,
+    loads: &[
+        "read_only",
+        "read_write",
+        "write_only",
+        "point_select",
+        "update_index",
+        "update_non_index",
+        "insert",
+        "delete",
+        "oltp_read_only",
+        "oltp_read_write",
+        "oltp_write_only",
+        "oltp_point_select",
+        "oltp_update_index",
+        "oltp_update_non_index",
+        "oltp_insert",
+        "oltp_delete",
+    ],
+    workload: |values, load| Ok(Box::new(Oltp::new(values, load)?)),
+};
+
+/// A load of sysbench.
+#[derive(Debug)]
+pub struct Oltp {
+    options: Options,
+    /// The server prepares BEGIN and COMMIT; known after a check.
+    prepares_transactions: AtomicBool,
+    /// How many ids were made up so far, in the tables and by all runs.
+    made_ids: AtomicU64,
+}
+
+impl Oltp {
+    /// The load of that name.
+    ///
+    /// # Errors
+    /// A flag that is wrong or cannot be honoured.
+    pub fn new(values: &Values<'_>, load: &str) -> Result<Self, Error> {
+        let options = Options::read(values, load)?;
+        Ok(Self { options, prepares_transactions: AtomicBool::new(false), made_ids: AtomicU64::new(0) })
+    }
+
+    fn stage(&self) -> Stage<'_> {
+        Stage { schema: &self.options.schema, tables: &self.options.tables }
+    }
+
+    fn prepares_transactions(&self) -> bool {
+        self.prepares_transactions.load(Ordering::Relaxed)
+    }
+
+    /// Asks the server whether it prepares BEGIN.
+    fn try_prepare_begin(session: &mut Session) -> Result<bool, Error> {
+        const UNSUPPORTED: u16 = 1295;
+        match session.execute("PREPARE dbdyno FROM 'BEGIN'") {
+            Ok(()) => session.execute("DEALLOCATE PREPARE dbdyno").map(|()| true),
+            Err(Error::Statement { error, .. }) if error.code == UNSUPPORTED => Ok(false),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Sees that the server takes the prepared statements of all clients.
+    fn check_prepared(&self, session: &mut Session) -> Result<(), Error> {
+        let each = Workload::prepared(self).len();
+        let clients = self.options.clients;
+        let limits = session.query("SELECT @@GLOBAL.max_prepared_stmt_count")?;
+        let limit: Option<usize> = limits.into_iter().flatten().flatten().find_map(|limit| limit.parse().ok());
+        match limit {
+            Some(limit) if clients.saturating_mul(each) > limit => Err(Error::Usage(format!(
+                "{clients} clients prepare {each} statements each, the server's max_prepared_stmt_count is {limit}: raise \
+                 it, or give --db-ps-mode=disable"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Workload for Oltp {
+    fn verb(&self) -> &'static str {
+        VERB.name
+    }
+
+    fn load(&self) -> &str {
+        self.options.load.name()
+    }
+
+    fn schema(&self) -> &str {
+        &self.options.schema
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        self.options.event.kinds.iter().map(|name| Kind::query(name)).collect()
+    }
+
+    fn prepared(&self) -> Vec<String> {
+        prepared(&self.options, self.prepares_transactions()).0
+    }
+
+    fn prepare(&self, session: &mut Session) -> Result<(), Error> {
+        self.stage().enter_empty(session)?;
+        // Rows would take ids that the load makes up.
+        fill::fill(session, &self.options, !self.options.makes_ids())?;
+        self.stage().check(session).map(drop)
+    }
+
+    fn check(&self, session: &mut Session) -> Result<Found, Error> {
+        let engine = self.stage().check(session)?;
+        if self.options.needs_rows() {
+            self.stage().check_rows(session)?;
+        }
+        if self.options.makes_ids() {
+            self.made_ids.store(self.stage().count_rows(session)?, Ordering::Relaxed);
+        }
+        if self.options.prepared {
+            self.prepares_transactions.store(Self::try_prepare_begin(session)?, Ordering::Relaxed);
+            self.check_prepared(session)?;
+        }
+        Ok(Found { engine })
+    }
+
+    fn cleanup(&self, session: &mut Session) -> Result<(), Error> {
+        self.stage().clear(session)
+    }
+
+    fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
+        let (_, numbers) = prepared(&self.options, self.prepares_transactions());
+        Ok(Box::new(Clients::new(&self.options, numbers, &self.made_ids, portion)))
+    }
+}
