@@ -5,6 +5,7 @@
 //! own ([`slap`]); it says what the clients send and what the server needs before.
 #![allow(clippy::doc_markdown, reason = "products such as MySQL are names, not code")]
 
+pub mod bulk;
 pub mod clock;
 pub mod command;
 pub mod dial;

@@ -9,12 +9,11 @@ use crate::values::Values;
 
 use super::tables::switch;
 
-const IGNORED_PERCENTILE: &str = "p50, p95, p99 and max are shown, --hlog has them all";
-
 /// The flags.
-pub const FLAGS: &[Flag] = &[
-    Flag::value("tables", "tables sbtest1, sbtest2, ... (1)"),
-    Flag::value("table-size", "rows per table (10000)"),
+pub const FLAGS: &[Flag] = &joined::<{ EVENT.len() + TABLES.len() + SYSBENCH.len() }>(&[EVENT, TABLES, SYSBENCH]);
+
+/// What shapes an event.
+const EVENT: &[Flag] = &[
     Flag::value("point-selects", "SELECTs of one row per event (10)"),
     Flag::joined("range-selects", "on or off: all range SELECTs (on)"),
     Flag::value("range-size", "rows of a range (100)"),
@@ -26,9 +25,20 @@ pub const FLAGS: &[Flag] = &[
     Flag::value("non-index-updates", "UPDATEs of another column per event (1)"),
     Flag::value("delete-inserts", "DELETE and INSERT of the same row per event (1)"),
     Flag::joined("skip-trx", "on or off: no BEGIN and COMMIT (off)"),
+    Flag::value("db-ps-mode", "prepared statements: auto or disable (auto)"),
+    Flag::value("reconnect-every", "a client takes a new connection after so many events (0: never)"),
+];
+
+/// What shapes the tables and the choice of rows.
+pub const TABLES: &[Flag] = &[
+    Flag::value("tables", "tables sbtest1, sbtest2, ... (1)"),
+    Flag::value("table-size", "rows per table (10000)"),
     Flag::joined("auto-inc", "on or off: the server makes ids (on)"),
     Flag::joined("secondary", "on or off: a secondary index on id instead of the primary key (off)"),
-    Flag::joined("create-secondary", "on or off: an index on k (on)"),
+    Flag::joined("create-secondary", "on or off: an index on k, made after the rows (on)"),
+    Flag::value("schema", "schema of the tables, also --mysql-db (sbtest)"),
+    Flag::value("mysql-storage-engine", "storage engine of the tables (innodb)"),
+    Flag::value("mysql-table-options", "what else CREATE TABLE ends in"),
     RAND_TYPE,
     RAND_SPEC_ITER,
     RAND_SPEC_PCT,
@@ -36,12 +46,10 @@ pub const FLAGS: &[Flag] = &[
     RAND_PARETO_H,
     RAND_ZIPFIAN_EXP,
     RAND_EXPONENTIAL_RATE,
-    Flag::value("db-ps-mode", "prepared statements: auto or disable (auto)"),
-    Flag::value("schema", "schema of the tables, also --mysql-db (sbtest)"),
-    Flag::value("mysql-storage-engine", "storage engine of the tables (innodb)"),
-    Flag::value("mysql-table-options", "what else CREATE TABLE ends in"),
-    Flag::value("reconnect-every", "a client takes a new connection after so many events (0: never)"),
-    // sysbench's names for what every verb has.
+];
+
+/// sysbench's names for what every verb has, and its flags that change nothing here or cannot be honoured.
+pub const SYSBENCH: &[Flag] = &[
     Flag::value("threads", "").same_as("clients"),
     Flag::value("num-threads", "").same_as("clients"),
     Flag::value("time", "").same_as("duration"),
@@ -58,17 +66,16 @@ pub const FLAGS: &[Flag] = &[
     Flag::value("mysql-socket", "").same_as("socket"),
     Flag::value("mysql-user", "").same_as("user"),
     Flag::value("mysql-password", "").same_as("password"),
-    // Taken by refuse_unsupported.
+    // Whether these can be honoured depends on their values: refuse_unsupported.
     Flag::value("db-driver", ""),
+    Flag::value("forced-shutdown", ""),
     Flag::joined("validate", ""),
     Flag::joined("debug", ""),
     Flag::joined("db-debug", ""),
     Flag::joined("mysql-debug", ""),
     Flag::joined("mysql-dry-run", ""),
-    Flag::joined("mysql-ssl", ""),
     Flag::joined("mysql-compression", ""),
-    Flag::value("forced-shutdown", ""),
-    Flag::ignored("percentile", Takes::Value, IGNORED_PERCENTILE),
+    Flag::ignored("percentile", Takes::Value, "p50, p95, p99 and max are shown, and --hlog has them all"),
     Flag::ignored("histogram", Takes::Joined, "--hlog writes one"),
     Flag::ignored("verbosity", Takes::Value, "see --silent and --verbose"),
     Flag::ignored("thread-stack-size", Takes::Value, "clients are no threads here"),
@@ -82,6 +89,27 @@ pub const FLAGS: &[Flag] = &[
     Flag::refused("pgsql-db", Takes::Value, NO_PGSQL),
     Flag::refused("pgsql-variant", Takes::Value, NO_PGSQL),
 ];
+
+/// The flags of some groups as one table.
+///
+/// # Panics
+/// At compile time, when `N` is not how many they are.
+pub const fn joined<const N: usize>(groups: &[&[Flag]]) -> [Flag; N] {
+    let mut all = [RAND_TYPE; N];
+    let (mut group, mut at, mut end) = (0, 0, 0);
+    while group < groups.len() {
+        if at < groups[group].len() {
+            all[end] = groups[group][at];
+            at += 1;
+            end += 1;
+        } else {
+            group += 1;
+            at = 0;
+        }
+    }
+    assert!(end == N);
+    all
+}
 
 const NO_PGSQL: &str = "only MySQL and MariaDB are spoken to";
 

@@ -130,7 +130,8 @@ impl Workload for Oltp {
     }
 
     fn prepare(&self, session: &mut Session) -> Result<(), Error> {
-        self.stage().enter_empty(session)?;
+        self.stage().enter_or_make(session)?;
+        self.stage().check_absent(session)?;
         // Rows would take ids that the load makes up.
         fill::fill(session, &self.options, !self.options.makes_ids())?;
         self.stage().check(session).map(drop)

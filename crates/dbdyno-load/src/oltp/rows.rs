@@ -79,7 +79,7 @@ fn renew(text: &mut [u8], random: &mut Random) {
 }
 
 /// Writes the INSERTs that fill one table.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Filler {
     head: Vec<u8>,
     next_id: i64,

@@ -37,19 +37,26 @@ impl Stage<'_> {
         session.execute(&format!("USE {}", quoted(self.schema)))
     }
 
-    /// Goes into the schema, which is made if there is none, to make tables in it.
+    /// Makes the schema if there is none, and goes into it.
     ///
     /// # Errors
-    /// One of the tables is there already; the server refuses.
-    pub fn enter_empty(self, session: &mut Session) -> Result<(), Error> {
+    /// The server refuses.
+    pub fn enter_or_make(self, session: &mut Session) -> Result<(), Error> {
         if !self.exists(session)? {
             session.execute(&format!("CREATE SCHEMA {}", quoted(self.schema)))?;
         }
-        session.execute(&format!("USE {}", quoted(self.schema)))?;
+        self.enter(session)
+    }
+
+    /// Sees that none of the tables is there yet.
+    ///
+    /// # Errors
+    /// One is.
+    pub fn check_absent(self, session: &mut Session) -> Result<(), Error> {
         match self.found(session)?.first_key_value() {
             None => Ok(()),
             Some((number, _)) => Err(Error::Usage(format!(
-                "the table {}.sbtest{number} exists: drop it with the same flags and `cleanup`, or use it with `run`",
+                "the table {}.sbtest{number} exists: drop it with the same flags and `cleanup`",
                 self.schema
             ))),
         }
@@ -101,11 +108,11 @@ impl Stage<'_> {
             let rows = session.query(&format!("SELECT MAX(id) FROM sbtest{number}"))?;
             let greatest: i64 = rows.into_iter().flatten().flatten().find_map(|id| id.parse().ok()).unwrap_or(0);
             if greatest < size - size / 10 {
-                let what = format!(
-                    "the ids of {}.sbtest{number} end at {greatest}, --table-size={size} needs more",
+                return Err(Error::Usage(format!(
+                    "the ids of {}.sbtest{number} end at {greatest}: lower --table-size={size}, or make the tables anew \
+                     with `cleanup` and `prepare`",
                     self.schema
-                );
-                return Err(self.missing(&what));
+                )));
             }
         }
         Ok(())
@@ -122,6 +129,19 @@ impl Stage<'_> {
             total += rows.into_iter().flatten().flatten().find_map(|rows| rows.parse::<u64>().ok()).unwrap_or(0);
         }
         Ok(total)
+    }
+
+    /// The engine that tables will have, as the server spells it.
+    ///
+    /// # Errors
+    /// It has none of that name.
+    pub fn offered_engine(self, session: &mut Session) -> Result<String, Error> {
+        let asked = self.tables.engine();
+        let rows = session.query(&format!(
+            "SELECT ENGINE FROM information_schema.ENGINES WHERE SUPPORT IN ('YES', 'DEFAULT') AND ENGINE = '{asked}'"
+        ))?;
+        let engine = rows.into_iter().flatten().flatten().next();
+        engine.ok_or_else(|| Error::Usage(format!("--mysql-storage-engine={asked}: this server does not have it")))
     }
 
     fn missing(self, what: &str) -> Error {

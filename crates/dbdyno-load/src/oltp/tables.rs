@@ -38,7 +38,7 @@ pub fn switch(values: &Values<'_>, name: &str, default: bool) -> Result<bool, Er
 }
 
 impl Tables {
-    /// Reads what [`super::flags::TABLES`] say.
+    /// Reads the flags [`super::flags::TABLES`].
     ///
     /// # Errors
     /// A value that is none or out of range.
@@ -63,6 +63,11 @@ impl Tables {
         })
     }
 
+    /// The engine that CREATE TABLE names.
+    pub fn engine(&self) -> &str {
+        self.engine.as_deref().unwrap_or("innodb")
+    }
+
     /// Numbers of the tables.
     pub fn numbers(&self) -> impl Iterator<Item = u32> + use<> {
         1..=self.count
@@ -78,7 +83,7 @@ impl Tables {
         let integer = self.integer();
         let auto_inc = if self.auto_inc { " AUTO_INCREMENT" } else { "" };
         let key = if self.secondary { "KEY xid" } else { "PRIMARY KEY" };
-        let (engine, options) = (self.engine.as_deref().unwrap_or("innodb"), &self.options);
+        let (engine, options) = (self.engine(), &self.options);
         format!(
             "CREATE TABLE sbtest{number}(\n  id {integer} NOT NULL{auto_inc},\n  k {integer} DEFAULT '0' NOT NULL,\n  \
              c CHAR(120) DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL,\n  {key} (id)\n) \
