@@ -29,7 +29,7 @@ pub static VERB: Verb = Verb {
     about: "sysbench's prepare as a load: makes the tables sbtest1, sbtest2, ..., fills them by multi-row INSERTs, and\n\
             indexes them. --clients=N works on N tables at once.",
     flags: FLAGS,
-    loads: &[],
+    loads: &["load"],
     workload: |values, _| Ok(Box::new(Bulk::new(values)?)),
 };
 
@@ -106,7 +106,7 @@ impl Workload for Bulk {
     }
 
     fn load(&self) -> &'static str {
-        "load"
+        VERB.loads[0]
     }
 
     fn schema(&self) -> &str {
@@ -119,6 +119,10 @@ impl Workload for Bulk {
 
     fn phases(&self) -> &'static [&'static str] {
         &["create", "load", "index"]
+    }
+
+    fn is_bounded(&self) -> bool {
+        true
     }
 
     /// Makes the schema; it is the load that makes the tables.

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use dbdyno_load::error::Error;
 use dbdyno_load::verb::Verb;
-use dbdyno_load::{flags, slap, verb};
+use dbdyno_load::{bulk, flags, oltp, slap, verb};
 
 /// All verbs but `slap`, whose command line is mysqlslap's.
-const VERBS: [&Verb; 0] = [];
+const VERBS: [&Verb; 2] = [&oltp::VERB, &bulk::VERB];
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1);

@@ -81,6 +81,9 @@ fn work(verb: &Verb, command: &Command) -> Result<u8, Error> {
     if options.duration.is_none() && options.events.is_none() && !workload.is_bounded() {
         options.duration = Some(DURATION);
     }
+    if !values.has("ignore-errors") {
+        options.ignore = workload.ignored_errors();
+    }
     let endpoint = command.login.endpoint()?;
     let stop = Stop::on_signals()?;
     let mut session = Session::connect(&endpoint, None, &stop)?;

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::protocol::session::Session;
+use crate::run_options::Ignore;
 use crate::statements::Statements;
 
 /// A kind of statement that is counted and timed apart.
@@ -70,6 +71,11 @@ pub trait Workload: Sync {
     /// no other bound.
     fn is_bounded(&self) -> bool {
         false
+    }
+
+    /// Errors that do not count where `--ignore-errors` is not given.
+    fn ignored_errors(&self) -> Ignore {
+        Ignore::Nothing
     }
 
     /// Statements run on each new connection.

@@ -381,7 +381,12 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
 
     /// After a statement that ended no event by success.
     fn go_on(&mut self, number: usize, said: Said, now: u64) -> Result<(), String> {
-        let event_goes_on = self.clients[number].event_ns.is_some() && said.part != Part::Last;
+        let client = &mut self.clients[number];
+        if said.part == Part::Apart && !client.in_event && self.arrivals.is_none() {
+            // In a closed loop the event that it came before was not meant to start until now.
+            client.event_ns = client.event_ns.map(|_| now);
+        }
+        let event_goes_on = client.event_ns.is_some() && said.part != Part::Last;
         if event_goes_on { self.say(number, now) } else { self.free(number, now) }
     }
 

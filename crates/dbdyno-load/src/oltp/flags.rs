@@ -66,6 +66,7 @@ pub const SYSBENCH: &[Flag] = &[
     Flag::value("mysql-socket", "").same_as("socket"),
     Flag::value("mysql-user", "").same_as("user"),
     Flag::value("mysql-password", "").same_as("password"),
+    Flag::joined("mysql-ssl", "").same_as("ssl"),
     // Whether these can be honoured depends on their values: refuse_unsupported.
     Flag::value("db-driver", ""),
     Flag::value("forced-shutdown", ""),

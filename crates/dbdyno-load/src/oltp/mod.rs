@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::Error;
 use crate::protocol::session::Session;
+use crate::run_options::Ignore;
 use crate::statements::Statements;
 use crate::values::Values;
 use crate::verb::Verb;
@@ -125,6 +126,11 @@ impl Workload for Oltp {
         self.options.event.kinds.iter().map(|name| Kind::query(name)).collect()
     }
 
+    /// Deadlock, row changed since it was read, lock wait timeout: sysbench's.
+    fn ignored_errors(&self) -> Ignore {
+        Ignore::Codes([1213, 1020, 1205].into())
+    }
+
     fn prepared(&self) -> Vec<String> {
         prepared(&self.options, self.prepares_transactions()).0
     }
@@ -132,8 +138,7 @@ impl Workload for Oltp {
     fn prepare(&self, session: &mut Session) -> Result<(), Error> {
         self.stage().enter_or_make(session)?;
         self.stage().check_absent(session)?;
-        // Rows would take ids that the load makes up.
-        fill::fill(session, &self.options, !self.options.makes_ids())?;
+        fill::fill(session, self.stage(), &self.options)?;
         self.stage().check(session).map(drop)
     }
 

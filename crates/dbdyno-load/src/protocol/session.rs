@@ -20,6 +20,7 @@ pub type Rows = Vec<Vec<Option<String>>>;
 /// A logged-in connection.
 #[derive(Debug)]
 pub struct Session {
+    endpoint: Endpoint,
     wire: Wire,
     dialect: Dialect,
     server_version: String,
@@ -36,6 +37,7 @@ impl Session {
     /// One line that names the place, the code and the remedy.
     pub fn connect(endpoint: &Endpoint, schema: Option<&str>, stop: &Stop) -> Result<Self, Error> {
         let mut session = Self {
+            endpoint: endpoint.clone(),
             wire: Wire::dial(endpoint, stop)?,
             dialect: Dialect::Eof,
             server_version: String::new(),
@@ -80,6 +82,15 @@ impl Session {
                 Step::Done => return Ok(()),
             }
         }
+    }
+
+    /// Another session on the same server by the same login, in no schema yet.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub fn another(&self) -> Result<Self, Error> {
+        let stop = self.wire.stop.clone().unwrap_or_default();
+        Self::connect(&self.endpoint, None, &stop)
     }
 
     /// Version text of the server.
