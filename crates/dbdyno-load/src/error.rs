@@ -30,7 +30,10 @@ pub enum Error {
         error: ServerError,
     },
     /// The connection ended.
-    #[error("lost the connection to {0}: {why}: did the server stop? see its error log", why = explained(*.1))]
+    #[error(
+        "lost the connection to {0}: {why}: did the server stop, or end it (KILL, wait_timeout)? see its error log",
+        why = explained(*.1)
+    )]
     Lost(String, Errno),
     /// TLS broke, or was closed.
     #[error("lost the TLS connection to {0}: {1}: {remedy}", remedy = .1.remedy())]

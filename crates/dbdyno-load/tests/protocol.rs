@@ -3,9 +3,13 @@
 
 mod common;
 
+use std::thread::{self, sleep};
+use std::time::Duration;
+
 use common::Server;
-use common::client::{execute, over_socket, session};
+use common::client::{execute, over_socket, over_tcp, refusal, session, user};
 use dbdyno_load::error::Error;
+use dbdyno_load::protocol::packet::PAYLOAD_MAX;
 use dbdyno_load::protocol::pen::Parameter;
 use dbdyno_load::protocol::reply::Reply;
 
@@ -65,4 +69,93 @@ fn known_columns_are_not_sent_again() {
     assert!(size > expected + 2 * DEFINITION_MIN, "{size}");
     let (reply, size) = execute(&mut connection, 0, &[Parameter::Integer(2)]);
     assert_eq!((reply.rows, size), (1, (4 + 2) + (4 + 2 + 8 + 2) + (4 + 7)));
+}
+
+#[test]
+fn mariadbs_plugins_log_in() {
+    // MariaDB's core package has no plugins; DBDYNO_TEST_PLUGINS may name a folder that has.
+    let folder = std::env::var("DBDYNO_TEST_PLUGINS").map(|folder| format!("--plugin-dir={folder}"));
+    let Some(server) = Server::start_with(&folder.into_iter().collect::<Vec<_>>()) else { return };
+    server.sql("CREATE USER n IDENTIFIED VIA mysql_native_password USING PASSWORD('p')");
+    let mut names = vec!["n"];
+    if server.accepts("INSTALL SONAME 'auth_ed25519'") {
+        server.sql("CREATE USER e IDENTIFIED VIA ed25519 USING PASSWORD('p')");
+        names.push("e");
+    } else {
+        eprintln!("skipped in part: the server has no auth_ed25519");
+    }
+    for name in names {
+        for way in [over_socket(&server.socket()), over_tcp(server.port)] {
+            session(&user(way.clone(), name, "p"));
+            assert!(refusal(&user(way, name, "q")).contains("1045"), "{name}");
+        }
+    }
+    if rustix::process::getuid().is_root() {
+        server.sql("ALTER USER root@localhost IDENTIFIED VIA unix_socket");
+        session(&over_socket(&server.socket()));
+        assert!(refusal(&over_tcp(server.port)).contains("check --user"));
+    }
+}
+
+#[test]
+fn payloads_of_any_size_go_both_ways() {
+    /// Bytes of a command and of a statement around its literal, and of the length before a long value.
+    const AROUND: usize = 1 + "SELECT LENGTH('')".len();
+    const LENGTH: usize = 4;
+    let Some(server) = Server::start() else { return };
+    let mut session = session(&over_socket(&server.socket()));
+    for size in [PAYLOAD_MAX - 1, PAYLOAD_MAX, PAYLOAD_MAX + 1, 2 * PAYLOAD_MAX, 40 << 20] {
+        let literal = size - AROUND;
+        let rows = session.query(&format!("SELECT LENGTH('{}')", "x".repeat(literal))).unwrap();
+        assert_eq!(rows, [[Some(literal.to_string())]]);
+        let value = size - LENGTH;
+        let rows = session.query(&format!("SELECT REPEAT('x', {value})")).unwrap();
+        assert_eq!(rows[0][0].as_ref().map(String::len), Some(value));
+    }
+    session.prepare_all(&["SELECT ?".into()]).unwrap();
+    let mut connection = session.into_connection();
+    for size in [PAYLOAD_MAX - 20, PAYLOAD_MAX, 20 << 20] {
+        let (reply, got) = execute(&mut connection, 0, &[Parameter::Text(&vec![b'x'; size])]);
+        assert_eq!((reply.rows, reply.error), (1, None));
+        assert!(got > size);
+    }
+}
+
+#[test]
+fn local_files_stay_here() {
+    let Some(server) = Server::start() else { return };
+    server.sql("CREATE SCHEMA test; CREATE TABLE test.t (a TEXT); SET GLOBAL local_infile = 1");
+    let mut session = session(&over_socket(&server.socket()));
+    let error = session.execute("LOAD DATA LOCAL INFILE '/etc/hostname' INTO TABLE test.t").unwrap_err();
+    assert!(matches!(error, Error::Statement { .. }), "{error}");
+    assert_eq!(session.query("SELECT * FROM test.t").unwrap().len(), 0);
+}
+
+#[test]
+fn a_server_that_ends_a_session_is_told_with_its_reason() {
+    let Some(mut server) = Server::start() else { return };
+    let lost = |outcome: Result<(), Error>| {
+        let said = outcome.unwrap_err().to_string();
+        assert!(said.contains("lost the connection") && said.contains("KILL, wait_timeout"), "{said}");
+    };
+    for way in [over_socket(&server.socket()), over_tcp(server.port)] {
+        let mut idle = session(&way);
+        idle.execute("SET wait_timeout = 1").unwrap();
+        let mut busy = session(&way);
+        let number = busy.query("SELECT CONNECTION_ID()").unwrap()[0][0].clone().unwrap();
+        thread::scope(|scope| {
+            let work = scope.spawn(|| busy.execute("SELECT SLEEP(20)"));
+            sleep(Duration::from_millis(300));
+            server.sql(&format!("KILL {number}"));
+            lost(work.join().unwrap());
+        });
+        sleep(Duration::from_secs(2));
+        lost(idle.execute("DO 1"));
+    }
+    let mut left = session(&over_socket(&server.socket()));
+    server.sql("SHUTDOWN");
+    server.process.wait().unwrap();
+    lost(left.execute("DO 1"));
+    let said = refusal(&over_socket(&server.socket()));
+    assert!(said.contains("is the server running"), "{said}");
 }

@@ -4,72 +4,112 @@
 mod common;
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::io::{Read as _, Write as _};
+use std::sync::Arc;
 
 use common::Server;
+use common::certificates::Certificates;
 use common::client::{connect, execute, over_socket, over_tcp, query, refusal, secured, session, user};
 use dbdyno_load::endpoint::{Address, Endpoint};
 use dbdyno_load::protocol::pen::Parameter;
 use dbdyno_load::protocol::session::Session;
+use dbdyno_load::protocol::tls::{Tls, TlsError};
+use dbdyno_load::protocol::tls_client::{Files, Mode, TlsClient};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection};
 
-/// A folder of certificates that servers without rights can read; gone afterwards.
-struct Certificates(PathBuf);
-
-impl Certificates {
-    /// Two authorities, `ca` and `other`; of `ca` a `server` for 127.0.0.1 and a `client`; and `v1`,
-    /// for a server, of X.509 version 1.
-    fn new() -> Option<Self> {
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        if Command::new("openssl").arg("version").output().is_err() {
-            eprintln!("skipped: openssl is not installed");
-            return None;
-        }
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let made = Self(PathBuf::from(format!("/tmp/dbdyno-load-tls-{}-{number}", std::process::id())));
-        fs::create_dir(&made.0).unwrap();
-        for name in ["ca", "other"] {
-            made.openssl(&format!("req -x509 -nodes -subj /CN={name} -keyout {name}.key -out {name}.pem -days 2"));
-        }
-        fs::write(made.0.join("v3"), "subjectAltName=IP:127.0.0.1\n").unwrap();
-        for (name, extensions) in [("server", " -extfile v3"), ("client", " -extfile v3"), ("v1", "")] {
-            made.openssl(&format!("req -nodes -subj /CN={name} -keyout {name}.key -out {name}.csr"));
-            let sign = "x509 -req -CA ca.pem -CAkey ca.key -CAcreateserial -days 2";
-            made.openssl(&format!("{sign} -in {name}.csr -out {name}.pem{extensions}"));
-        }
-        Some(made)
+/// Both ends of a connection that trusts anybody, the handshake done.
+fn ends(files: &Certificates) -> (Tls, ServerConnection) {
+    let certificate = CertificateDer::from_pem_file(files.path("server.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(files.path("server.key")).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = config.with_no_client_auth().with_single_cert(vec![certificate], key).unwrap();
+    let mut server = ServerConnection::new(Arc::new(config)).unwrap();
+    let mut client = TlsClient::new(Mode::Required, &Files::default(), "x").unwrap().connection().unwrap();
+    while client.is_handshaking() || server.is_handshaking() {
+        let mut out = Vec::new();
+        client.pending(&mut out).unwrap();
+        hear(&mut server, &out);
+        client.open(&said(&mut server), &mut Vec::new()).unwrap();
     }
+    (client, server)
+}
 
-    fn openssl(&self, arguments: &str) {
-        let mut command = Command::new("openssl");
-        command.args(arguments.split_whitespace()).current_dir(&self.0);
-        if arguments.starts_with("req") {
-            command.args(["-newkey", "rsa:2048"]);
+/// What `server` makes of these records.
+fn hear(server: &mut ServerConnection, mut records: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    while !records.is_empty() {
+        server.read_tls(&mut records).unwrap();
+        server.process_new_packets().unwrap();
+        let _ = server.reader().read_to_end(&mut plain);
+    }
+    plain
+}
+
+/// The records that `server` has to send.
+fn said(server: &mut ServerConnection) -> Vec<u8> {
+    let mut records = Vec::new();
+    while server.wants_write() {
+        server.write_tls(&mut records).unwrap();
+    }
+    records
+}
+
+#[test]
+fn records_may_come_in_any_pieces() {
+    let Some(files) = Certificates::new() else { return };
+    let (mut client, mut server) = ends(&files);
+    for size in [1, 2, 100, 5000, 100_000] {
+        let text: Vec<u8> = (0..50_000_u32).map(|number| number as u8).collect();
+        server.writer().write_all(&text).unwrap();
+        let mut plain = b"kept".to_vec();
+        for piece in said(&mut server).chunks(size) {
+            client.open(piece, &mut plain).unwrap();
         }
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{arguments}: {}", common::text(&output.stderr));
-        Command::new("chmod").args(["-R", "a+rX"]).arg(&self.0).status().unwrap();
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-
-    /// What a server needs to offer TLS with the certificate `name`.
-    fn arguments(&self, name: &str) -> Vec<String> {
-        vec![
-            format!("--ssl-ca={}", self.path("ca.pem")),
-            format!("--ssl-cert={}", self.path(&format!("{name}.pem"))),
-            format!("--ssl-key={}", self.path(&format!("{name}.key"))),
-        ]
+        assert_eq!(plain, [&b"kept"[..], &text].concat());
+        let mut request = text.clone();
+        client.seal(&mut request).unwrap();
+        assert_eq!(hear(&mut server, &request), text);
     }
 }
 
-impl Drop for Certificates {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+#[test]
+fn new_keys_are_taken_and_answered_with_the_next_request() {
+    let Some(files) = Certificates::new() else { return };
+    let (mut client, mut server) = ends(&files);
+    for _ in 0..3 {
+        server.refresh_traffic_keys().unwrap();
+        server.writer().write_all(b"reply").unwrap();
+        let mut plain = Vec::new();
+        client.open(&said(&mut server), &mut plain).unwrap();
+        assert_eq!(plain, b"reply");
+        let [first, second] = [(); 2].map(|()| {
+            let mut request = b"request".to_vec();
+            client.seal(&mut request).unwrap();
+            request
+        });
+        assert!(first.len() > second.len());
+        assert_eq!(hear(&mut server, &[first, second].concat()), b"requestrequest");
     }
+}
+
+#[test]
+fn the_end_of_tls_is_told() {
+    let Some(files) = Certificates::new() else { return };
+    let (mut client, mut server) = ends(&files);
+    server.writer().write_all(b"last words").unwrap();
+    server.send_close_notify();
+    let mut plain = Vec::new();
+    assert_eq!(client.open(&said(&mut server), &mut plain), Err(TlsError::Closed));
+    assert_eq!(plain, b"last words");
+    assert_eq!(client.open(b"more", &mut plain), Err(TlsError::Closed));
+    let (mut client, mut server) = ends(&files);
+    server.writer().write_all(b"damaged").unwrap();
+    let mut records = said(&mut server);
+    *records.last_mut().unwrap() ^= 1;
+    assert!(matches!(client.open(&records, &mut plain), Err(TlsError::Broken(_))));
 }
 
 /// The cipher of a session, empty without TLS.

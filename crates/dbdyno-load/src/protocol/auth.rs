@@ -257,9 +257,12 @@ impl<'a> Dialogue<'a> {
             (AuthPlugin::MysqlClearPassword, _) if self.login.channel != Channel::Private => {
                 return Err(refused(CLEAR_PASSWORD));
             }
-            (AuthPlugin::CachingSha2Password, Some([FULL_LOGIN])) => return self.password(ASK_CACHING_SHA2),
+            (AuthPlugin::CachingSha2Password, Some([FULL_LOGIN])) => {
+                return self.password(self.login.channel != Channel::Open, ASK_CACHING_SHA2);
+            }
             (AuthPlugin::Sha256Password, None) if !self.login.password.is_empty() => {
-                return self.password(ASK_SHA256);
+                // A unix socket does not count as safe to this plugin of the server.
+                return self.password(self.terms.capabilities.contains(CapabilityFlags::CLIENT_SSL), ASK_SHA256);
             }
             _ => {}
         }
@@ -271,14 +274,15 @@ impl<'a> Dialogue<'a> {
         })
     }
 
-    /// The password itself, so that nobody on the way can read it; `ask` asks for the key needed.
-    fn password(&mut self, ask: u8) -> Result<Step, AuthError> {
-        if self.login.channel != Channel::Open {
+    /// The password itself: `clear`, or so that nobody on the way can read it. `ask` asks for the
+    /// key that this needs.
+    fn password(&mut self, clear: bool, ask: u8) -> Result<Step, AuthError> {
+        if clear {
             return Ok(Step::Send([self.login.password.as_bytes(), &[0]].concat()));
         }
         match self.login.server_key {
             Some(key) => self.sealed(key),
-            None if self.login.may_ask_for_key => {
+            None if self.login.may_ask_for_key || self.login.channel == Channel::Private => {
                 self.awaits_key = true;
                 Ok(Step::Send(vec![ask]))
             }

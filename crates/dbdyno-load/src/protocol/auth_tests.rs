@@ -104,6 +104,10 @@ fn a_key_is_taken_from_a_server_that_was_asked() {
     }
     let (mut dialogue, _) = start(asking, b"sha256_password");
     assert!(dialogue.packet(b"\x01no key").is_err());
+    // Nobody can put another key into a socket.
+    let private = Login { channel: Channel::Private, ..LOGIN };
+    let (mut dialogue, _) = start(private, b"sha256_password");
+    assert!(matches!(dialogue.packet(&answer), Ok(Step::Send(sealed)) if sealed.len() == 128));
 }
 
 #[test]

@@ -26,7 +26,7 @@ impl TlsError {
         use rustls::CertificateError::{BadSignature, NotValidForName, NotValidForNameContext, Other, UnknownIssuer};
         use rustls::Error::{AlertReceived, InvalidCertificate, InvalidMessage, PeerIncompatible};
         let Self::Broken(error) = self else {
-            return "did the server stop? see its error log";
+            return "did the server stop, or end it (KILL, wait_timeout)? see its error log";
         };
         match error {
             InvalidCertificate(UnknownIssuer | BadSignature) => {

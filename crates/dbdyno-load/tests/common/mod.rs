@@ -2,8 +2,10 @@
 //! does not do.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod certificates;
 pub mod client;
 pub mod fake_server;
+pub mod scripted_server;
 
 use std::fs;
 use std::io::Read;
