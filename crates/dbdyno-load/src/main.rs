@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use dbdyno_load::error::Error;
 use dbdyno_load::verb::Verb;
-use dbdyno_load::{bulk, flags, oltp, slap, verb};
+use dbdyno_load::{bulk, flags, ingest, oltp, slap, smack, verb};
 
 /// All verbs but `slap`, whose command line is mysqlslap's.
-const VERBS: [&Verb; 2] = [&oltp::VERB, &bulk::VERB];
+const VERBS: [&Verb; 4] = [&smack::VERB, &oltp::VERB, &ingest::VERB, &bulk::VERB];
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1);
@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     let outcome = match verb.to_string_lossy().as_ref() {
         "slap" => slap::main(arguments),
         "--help" | "-h" | "-?" | "help" => {
-            println!("usage: dbdyno-load VERB [flags]\nverbs: {}", names().join(", "));
+            println!("usage: dbdyno VERB [flags]\nverbs: {}", names().join(", "));
             Ok(0)
         }
         "--version" | "-V" => {

@@ -21,7 +21,7 @@ use sql::PROCEDURE;
 use writer::Writer;
 
 const ABOUT: &str = "\
-usage: dbdyno-load ingest [flags] [prepare|run|cleanup]
+usage: dbdyno ingest [flags] [prepare|run|cleanup]
 
 Adds rows to a table with an AUTO_INCREMENT key, three integers at random with an index each, and a varchar(100) that
 holds 40 characters. A run ends after --rows of all clients together, or by --duration or --events.
@@ -142,6 +142,10 @@ impl Workload for Ingest {
             Mode::Procedure => "procedure",
             Mode::Insert | Mode::Transaction => "statement",
         }
+    }
+
+    fn is_bounded(&self) -> bool {
+        self.options.rows.is_some()
     }
 
     fn schema(&self) -> &str {

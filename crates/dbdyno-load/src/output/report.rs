@@ -84,13 +84,12 @@ pub fn summary(run: &RunResult) -> String {
     // Writing to a string cannot fail, here and below.
     let _ = writeln!(
         text,
-        "{} {}: {} clients, {pace} ({}, {} thread{})",
+        "{} {}: {}, {pace} ({}, {})",
         run.kind,
         run.load,
-        run.clients,
+        counted(run.clients, "client"),
         run.io,
-        run.io_threads,
-        if run.io_threads == 1 { "" } else { "s" }
+        counted(run.io_threads, "thread")
     );
     let mut line = |label: &str, value: String| {
         let _ = writeln!(text, "    {label:<22} {value}");
@@ -137,11 +136,13 @@ fn latency_table(run: &RunResult, text: &mut String) {
         }
         text.push('\n');
     };
-    row("event", &run.tally.events);
-    for (kind, latencies) in run.kinds.iter().zip(&run.tally.kinds) {
-        if latencies.count() > 0 {
-            row(&kind.name, latencies);
-        }
+    let kinds: Vec<_> = run.kinds.iter().zip(&run.tally.kinds).filter(|(_, some)| some.count() > 0).collect();
+    // Where each event is one statement of the only kind, its line would say the same again.
+    if !matches!(kinds.as_slice(), [(_, only)] if only.summary() == run.tally.events.summary()) {
+        row("event", &run.tally.events);
+    }
+    for (kind, latencies) in kinds {
+        row(&kind.name, latencies);
     }
 }
 
@@ -186,6 +187,10 @@ fn trouble(run: &RunResult, line: &mut impl FnMut(&str, String)) {
     if let Some(cause) = &run.aborted {
         line("Ended early", cause.clone());
     }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn milliseconds(value: Option<u64>) -> String {

@@ -27,7 +27,7 @@ use row::Key;
 use smacker::Smacker;
 
 const ABOUT: &str = "\
-usage: dbdyno-load smack LOAD [flags] [prepare|run|cleanup]
+usage: dbdyno smack LOAD [flags] [prepare|run|cleanup]
 
 Super-Smack's statements by primary key, over rows of one size. LOAD is insert, select, update, delete or mixed: UPDATE
 and SELECT in turn, as Super-Smack's update-select. Every statement is an event and commits by itself.
