@@ -250,7 +250,7 @@ impl OwnTable {
 
     fn foreign(&self) -> Error {
         Error::Usage(format!(
-            "the table {} exists and was not made by dbdyno-load {}: name another schema with --schema",
+            "the table {} exists and was not made by dbdyno {}: name another schema with --schema",
             self.shown(),
             self.verb
         ))

@@ -3,12 +3,18 @@
 
 mod common;
 
-use common::Server;
+use common::client::{self, over_socket};
+use common::{Server, expect, json, text};
 use dbdyno_load::error::Error;
 use dbdyno_load::protocol::session::Session;
 use dbdyno_load::smack::VERB;
 use dbdyno_load::values::Values;
 use dbdyno_load::workload::Workload;
+use serde_json::Value;
+
+fn connected(server: &Server) -> Session {
+    client::session(&over_socket(&server.socket()))
+}
 
 type Flags<'a> = &'a [(&'static str, &'a str)];
 
@@ -28,7 +34,7 @@ fn check(session: &mut Session, load: &str, flags: Flags<'_>) -> Result<Option<S
 #[test]
 fn rows_are_prepared_as_asked() {
     let Some(server) = Server::start() else { return };
-    let mut session = server.session();
+    let mut session = connected(&server);
     for (key, size) in [("integer", "LENGTH(data) + 8"), ("char", "LENGTH(data) + 25")] {
         let flags =
             [("rows", "3000"), ("row-size", "2000"), ("key", key), ("engine", "MyISAM"), ("compressible", "20")];
@@ -47,7 +53,7 @@ fn rows_are_prepared_as_asked() {
 #[test]
 fn rows_as_large_as_they_may_be_are_prepared() {
     let Some(server) = Server::start() else { return };
-    let mut session = server.session();
+    let mut session = connected(&server);
     for key in ["integer", "char"] {
         let flags = [("rows", "40"), ("row-size", "65000"), ("key", key)];
         prepare(&mut session, &flags);
@@ -59,7 +65,7 @@ fn rows_as_large_as_they_may_be_are_prepared() {
 #[test]
 fn a_table_that_does_not_fit_is_refused_with_the_remedy() {
     let Some(server) = Server::start() else { return };
-    let mut session = server.session();
+    let mut session = connected(&server);
     let said = |session: &mut Session, load: &str, flags: Flags<'_>| check(session, load, flags).unwrap_err();
     let missing = said(&mut session, "select", &[]);
     assert!(missing.contains("no table dbdyno_smack.smack") && missing.contains("prepare"), "{missing}");
@@ -87,13 +93,13 @@ fn a_table_that_does_not_fit_is_refused_with_the_remedy() {
 #[test]
 fn an_engine_that_is_not_there_leaves_nothing() {
     let Some(server) = Server::start() else { return };
-    let mut session = server.session();
+    let mut session = connected(&server);
     let failed = smack("select", &[("engine", "rocket")]).prepare(&mut session).unwrap_err();
     assert!(failed.to_string().contains("rocket"), "{failed}");
     assert!(!server.sql("SHOW DATABASES").contains("dbdyno_smack"));
     // A server that takes another engine instead, as old ones do.
     server.sql("SET GLOBAL sql_mode = ''");
-    let mut session = server.session();
+    let mut session = connected(&server);
     let failed = smack("select", &[("engine", "rocket")]).prepare(&mut session).unwrap_err();
     assert!(failed.to_string().contains("InnoDB instead of rocket"), "{failed}");
     assert!(!server.sql("SHOW DATABASES").contains("dbdyno_smack"));
@@ -102,7 +108,7 @@ fn an_engine_that_is_not_there_leaves_nothing() {
 #[test]
 fn what_is_not_ours_stays() {
     let Some(server) = Server::start() else { return };
-    let mut session = server.session();
+    let mut session = connected(&server);
     server.sql("CREATE SCHEMA precious; CREATE TABLE precious.smack (id bigint) COMMENT 'dbdyno smack, mine'");
     let there = [("schema", "precious"), ("rows", "10")];
     let foreign = |result: Result<(), Error>| {
@@ -124,4 +130,130 @@ fn what_is_not_ours_stays() {
     assert_eq!(server.sql("SELECT dbdyno_smack.one()").trim(), "1");
     assert_eq!(server.sql("SHOW TABLES IN dbdyno_smack"), "");
     smack("select", &[]).cleanup(&mut session).unwrap();
+}
+
+/// Runs `line` and gives the runs of its result.
+fn runs(server: &Server, line: &str) -> Vec<Value> {
+    let path = server.file("r.json");
+    expect(server.load(&format!("smack {line}")).arg("--json").arg(&path), 0);
+    json(&path)["runs"].as_array().unwrap().clone()
+}
+
+fn count(run: &Value, kind: &str) -> u64 {
+    run["operations"][kind]["count"].as_u64().unwrap_or(0)
+}
+
+const COUNTERS: [&str; 4] = ["Com_insert", "Com_select", "Com_update", "Com_delete"];
+
+/// What a check before a run asks for.
+const LOOKED_UP: u64 = 4;
+
+#[test]
+fn the_server_counts_what_we_count() {
+    let Some(server) = Server::start() else { return };
+    for (key, mode) in [("integer", "auto"), ("integer", "disable"), ("char", "auto")] {
+        let table = format!("--rows=2000 --row-size=200 --key={key} --db-ps-mode={mode} -s");
+        expect(&mut server.load(&format!("smack select {table} prepare")), 0);
+        for load in ["insert", "select", "update", "mixed"] {
+            for bound in ["-c 1 --events=501", "-c 8 --events=501", "-c 1 --duration=100ms", "-c 8 --duration=100ms"] {
+                let what = format!("{load} {key} {mode} {bound}");
+                let before = server.counters(COUNTERS);
+                let run = runs(&server, &format!("{load} {table} {bound} --warmup=30ms run")).remove(0);
+                let after = server.counters(COUNTERS);
+                let [insert, select, update, _] = [0, 1, 2, 3].map(|n| after[n] - before[n]);
+                let queries = run["queries"].as_u64().unwrap();
+                let all = queries + run["warmup_queries"].as_u64().unwrap();
+                assert_eq!(insert + select + update, all + LOOKED_UP, "{what}");
+                if bound.contains("events") {
+                    assert_eq!(queries, 501, "{what}");
+                }
+                assert!(queries > 20 && run["warmup_queries"].as_u64().unwrap() > 0, "{what}");
+                assert_eq!(run["errors"].as_array().unwrap().len(), 0, "{what}: {run}");
+                assert_eq!(run["rows"], if load == "insert" { queries } else { 0 }, "{what}");
+                match load {
+                    "insert" => assert_eq!((insert, count(&run, "insert")), (all, queries), "{what}"),
+                    "select" => assert_eq!(count(&run, "select"), queries, "{what}"),
+                    "update" => assert_eq!((update, count(&run, "update")), (all, queries), "{what}"),
+                    _ => assert!(count(&run, "update").abs_diff(count(&run, "select")) <= 8, "{what}"),
+                }
+            }
+        }
+        expect(&mut server.load("smack select cleanup"), 0);
+    }
+}
+
+#[test]
+fn every_insert_adds_a_row_also_in_later_runs() {
+    let Some(server) = Server::start() else { return };
+    for key in ["integer", "char"] {
+        for engine in ["InnoDB", "MyISAM"] {
+            let table = format!("--rows=1000 --row-size=100 --key={key} -e {engine} -s");
+            expect(&mut server.load(&format!("smack insert {table} prepare")), 0);
+            let mut expected = 1000;
+            for more in ["-c 1,8 --events=400", "-c 8 --io-threads=2 --duration=100ms --warmup=50ms"] {
+                for run in runs(&server, &format!("insert {table} {more} run")) {
+                    expected += run["queries"].as_u64().unwrap() + run["warmup_queries"].as_u64().unwrap();
+                    assert_eq!(run["errors"].as_array().unwrap().len(), 0, "{key} {engine}");
+                }
+            }
+            let rows = server.sql("SELECT COUNT(*), MIN(LENGTH(data)) = MAX(LENGTH(data)) FROM dbdyno_smack.smack");
+            assert_eq!(rows.trim(), format!("{expected}\t1"), "{key} {engine}");
+            expect(&mut server.load("smack insert cleanup"), 0);
+        }
+    }
+}
+
+#[test]
+fn updates_and_selects_hit_and_deletes_tell_what_they_hit() {
+    let Some(server) = Server::start() else { return };
+    for mode in ["auto", "disable"] {
+        for key in ["integer", "char"] {
+            let table = format!("--rows=3000 --row-size=300 --key={key} --db-ps-mode={mode} -s");
+            expect(&mut server.load(&format!("smack delete {table} prepare")), 0);
+            let handled = |load: &str, counter: &str| {
+                let before = server.counter(counter);
+                let run = runs(&server, &format!("{load} {table} -c 8 --events=2000 run")).remove(0);
+                (server.counter(counter) - before, run)
+            };
+            assert_eq!(handled("update", "Handler_update").0, 2000);
+            // And what is looked up before.
+            let (sent, _) = handled("select", "Rows_sent");
+            assert!((2000..2010).contains(&sent), "{sent}");
+            let (deleted, run) = handled("delete", "Handler_delete");
+            assert_eq!((deleted, count(&run, "delete")), (count(&run, "delete"), deleted));
+            assert_eq!(count(&run, "delete") + count(&run, "delete_gone"), 2000);
+            // 3000 (1 - exp(-2/3)), give or take six standard deviations.
+            assert!((1340..1580).contains(&deleted), "{deleted}");
+            let left = server.sql("SELECT COUNT(*) FROM dbdyno_smack.smack");
+            assert_eq!(left.trim(), (3000 - deleted).to_string());
+            let said = text(&expect(&mut server.load(&format!("smack select {table} run")), 2).stderr);
+            assert!(said.contains("100 keys looked up") && said.contains("cleanup"), "{said}");
+            expect(&mut server.load("smack delete cleanup"), 0);
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_says_the_same() {
+    let Some(server) = Server::start() else { return };
+    let table = "--rows=500 --row-size=64 -s";
+    let mut states = Vec::new();
+    for seed in [1, 1, 2] {
+        expect(&mut server.load(&format!("smack update {table} prepare")), 0);
+        runs(&server, &format!("update {table} --events=300 --seed={seed} run"));
+        states.push(server.sql("SELECT MD5(GROUP_CONCAT(MD5(data) ORDER BY id)) FROM dbdyno_smack.smack"));
+        expect(&mut server.load("smack update cleanup"), 0);
+    }
+    assert_eq!(states[0], states[1]);
+    assert_ne!(states[0], states[2]);
+}
+
+#[test]
+fn without_a_last_word_all_is_done_and_nothing_left() {
+    let Some(server) = Server::start() else { return };
+    let said = text(&expect(&mut server.load("smack mixed --rows=500 --events=200 -c 2"), 0).stdout);
+    assert!(said.contains("update") && said.contains("select"), "{said}");
+    assert!(!server.sql("SHOW DATABASES").contains("dbdyno_smack"));
+    let help = text(&expect(&mut server.load("smack --help"), 0).stdout);
+    assert!(help.contains("delete_gone") && help.contains("--compressible"), "{help}");
 }

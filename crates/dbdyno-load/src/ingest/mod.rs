@@ -46,7 +46,10 @@ prepare always makes the procedure too, so that both modes can run on one table.
 /// The verb.
 pub static VERB: Verb = Verb { name: "ingest", about: ABOUT, flags: FLAGS, loads: &[], workload: make };
 
-fn make(values: &Values<'_>, _load: &str) -> Result<Box<dyn Workload>, Error> {
+fn make(values: &Values<'_>, load: &str) -> Result<Box<dyn Workload>, Error> {
+    if !load.is_empty() {
+        return Err(Error::Usage(format!("ingest has no loads, so {load:?} means nothing to it: see --mode")));
+    }
     Ok(Box::new(Ingest { options: Options::read(values)? }))
 }
 
@@ -81,7 +84,7 @@ impl Ingest {
 
     fn foreign(&self) -> Error {
         Error::Usage(format!(
-            "the procedure {}.{PROCEDURE} was not made by dbdyno-load ingest: name another schema with --schema",
+            "the procedure {}.{PROCEDURE} was not made by dbdyno ingest: name another schema with --schema",
             self.options.table.schema
         ))
     }
@@ -177,8 +180,12 @@ impl Workload for Ingest {
             // Left without its table.
             session.execute(&self.drop_procedure())?;
         }
-        session.execute(&sql::create_procedure(&quoted(&table.schema), &literal(&table.comment())))?;
-        self.fill(session)
+        let create = sql::create_procedure(&quoted(&table.schema), &literal(&table.comment()));
+        let made = session.execute(&create).and_then(|()| self.fill(session));
+        made.inspect_err(|_| {
+            // Half of it is of no use; what matters is why it failed.
+            let _ = self.cleanup(session);
+        })
     }
 
     fn check(&self, session: &mut Session) -> Result<Found, Error> {

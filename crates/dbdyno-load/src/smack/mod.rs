@@ -146,13 +146,17 @@ impl Workload for Smack {
         let mut content = options.content();
         let mut random = Random::new(options.seed);
         let mut number = 0;
-        options.table.fill(session, "id, data", options.rows as u64, |sql| {
+        let filled = options.table.fill(session, "id, data", options.rows as u64, |sql| {
             number += 1;
             sql.push('(');
             sql.push_str(&options.key_literal(number));
             sql.push(',');
             put_hex(content.draw(&mut random), sql);
             sql.push(')');
+        });
+        filled.inspect_err(|_| {
+            // Half of it is of no use; what matters is why it failed.
+            let _ = self.cleanup(session);
         })
     }
 

@@ -17,9 +17,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use dbdyno_load::login::LoginOptions;
-use dbdyno_load::protocol::session::Session;
-use dbdyno_load::stop::Stop;
 use serde_json::Value;
 
 /// A user without rights, as servers refuse to run as root.
@@ -109,19 +106,16 @@ impl Server {
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
-    /// A session as root over the socket.
-    pub fn session(&self) -> Session {
-        let mut login = LoginOptions::default();
-        let socket = self.socket();
-        for (name, value) in [("no-defaults", None), ("user", Some("root")), ("socket", socket.to_str())] {
-            assert!(login.take(name, value).unwrap());
-        }
-        Session::connect(&login.endpoint().unwrap(), None, &Stop::default()).unwrap()
-    }
-
     /// Some status counters of the server.
     pub fn counters<const N: usize>(&self, names: [&str; N]) -> [u64; N] {
         names.map(|name| self.counter(name))
+    }
+
+    /// `dbdyno-load` with a verb, its words and flags, on this server as root over the socket.
+    pub fn load(&self, line: &str) -> Command {
+        let mut command = dbdyno_load();
+        command.args(line.split_whitespace()).args(["--no-defaults", "-uroot", "-S"]).arg(self.socket());
+        command
     }
 
     /// `dbdyno-load slap` on this server as root over the socket.
@@ -198,12 +192,18 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}{}", text(&output.stdout), text(&output.stderr));
 }
 
-/// `dbdyno-load slap` in a clean environment.
-pub fn slap() -> Command {
+/// `dbdyno-load` in a clean environment.
+fn dbdyno_load() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dbdyno-load"));
     for name in ["MYSQL_PWD", "MYSQL_HOST", "MYSQL_TCP_PORT", "MYSQL_UNIX_PORT"] {
         command.env_remove(name);
     }
+    command
+}
+
+/// `dbdyno-load slap` in a clean environment.
+pub fn slap() -> Command {
+    let mut command = dbdyno_load();
     command.arg("slap");
     command
 }
