@@ -5,7 +5,10 @@ mod common;
 
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
 
 use common::Server;
 use common::certificates::Certificates;
@@ -204,6 +207,35 @@ fn loads_go_through_tls() {
 }
 
 #[test]
+fn a_connection_that_is_lost_is_replaced() {
+    let Some(files) = Certificates::new() else { return };
+    let Some(server) = Server::start_with(&files.arguments("server")) else { return };
+    server.sql("CREATE SCHEMA sbtest");
+    let json = server.file("result.json");
+    let oltp = |flags: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dbdyno-load"));
+        command.args(["oltp", "point_select", "--no-defaults", "--mysql-ssl=required", "--table-size=100"]);
+        command.args(["--mysql-host=127.0.0.1", "--mysql-user=root", "--silent"]);
+        command.arg(format!("--mysql-port={}", server.port)).args(flags.split_whitespace());
+        command
+    };
+    common::expect(&mut oltp("prepare"), 0);
+    for io in ["auto", "epoll"] {
+        let mut run = oltp(&format!("--threads=4 --time=3 --reconnect=10 --io={io} run"));
+        let mut run = run.arg("--json").arg(&json).stderr(Stdio::piped()).spawn().unwrap();
+        sleep(Duration::from_secs(1));
+        let running = server.sql("SELECT id FROM information_schema.processlist WHERE db = 'sbtest' ORDER BY id");
+        let last = running.lines().last().unwrap();
+        server.sql(&format!("KILL {last}"));
+        let (code, said, _) = common::waited_for(&mut run, Duration::from_secs(20));
+        assert_eq!(code, Some(0), "{said}");
+        let result = common::json(&json);
+        let result = &result["runs"][0];
+        assert_eq!(result["reconnects"], 1, "{result}");
+    }
+}
+
+#[test]
 fn the_command_line_takes_tls() {
     let Some(files) = Certificates::new() else { return };
     let Some(server) = Server::start_with(&files.arguments("server")) else { return };
@@ -214,7 +246,7 @@ fn the_command_line_takes_tls() {
     let slap = || {
         let mut command = common::slap();
         command.arg(format!("--defaults-file={defaults}")).args(["-h127.0.0.1", "-a", "--silent"]);
-        command.arg(format!("--port={}", server.port)).arg("--phase=prepare");
+        command.arg(format!("--port={}", server.port));
         command
     };
     common::expect(&mut slap(), 0);

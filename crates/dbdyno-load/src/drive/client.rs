@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use crate::protocol::connection::Connection;
 use crate::protocol::packet::reply_sequence;
 use crate::protocol::pen::{Pen, Prepared};
-use crate::protocol::reply::{Reply, ReplyParser};
-use crate::protocol::tls::Tls;
+use crate::protocol::reply::{ProtocolError, Reply, ReplyParser};
+use crate::protocol::tls::{Tls, TlsError};
 use crate::statements::{Part, Said};
 
 /// What a client is at.
@@ -23,6 +23,15 @@ pub enum State {
     Stranded { lost: bool },
     /// It has said all.
     Finished,
+}
+
+/// Why what came is of no use.
+#[derive(Debug)]
+pub enum Unheard {
+    /// It is not the protocol.
+    Nonsense(ProtocolError),
+    /// It ends the connection.
+    Ended(TlsError),
 }
 
 /// A client.
@@ -92,12 +101,19 @@ impl Client {
 
     /// Takes bytes from the server; `Some` when they complete the reply.
     #[inline]
-    pub fn hear(&mut self, bytes: &[u8]) -> Result<Option<Reply>, String> {
-        let Some(tls) = &mut self.tls else {
-            return self.parser.feed(bytes).map_err(|error| error.to_string());
+    pub fn hear(&mut self, bytes: &[u8]) -> Result<Option<Reply>, Unheard> {
+        let clear = match &mut self.tls {
+            None => bytes,
+            Some(tls) => {
+                self.plain.clear();
+                tls.open(bytes, &mut self.plain).map_err(Unheard::Ended)?;
+                &self.plain
+            }
         };
-        self.plain.clear();
-        tls.open(bytes, &mut self.plain).map_err(|error| error.to_string())?;
-        self.parser.feed(&self.plain).map_err(|error| error.to_string())
+        if self.state != State::Busy {
+            // Unasked for: the server says goodbye, and the end of the connection follows.
+            return Ok(None);
+        }
+        self.parser.feed(clear).map_err(Unheard::Nonsense)
     }
 }

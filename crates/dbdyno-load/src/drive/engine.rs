@@ -5,10 +5,8 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rustix::io::Errno;
-
 use super::arrivals::{Arrivals, Offer};
-use super::client::{Client, State};
+use super::client::{Client, State, Unheard};
 use super::replace::Replacer;
 use super::wire::Wire;
 use super::{Limits, Shared};
@@ -107,16 +105,12 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
             self.tick(now_ns(), stop)?;
             while let Some(arrival) = self.wire.next() {
                 let number = arrival.client;
-                let heard = match arrival.got {
-                    Ok(bytes) if self.clients[number].state == State::Busy => self.clients[number].hear(bytes),
-                    // Unasked for: the server says goodbye, and the end of the connection follows.
-                    Ok(_) => Ok(None),
-                    Err(errno) => {
-                        self.lost(number, errno)?;
-                        continue;
-                    }
-                };
-                self.heard(number, heard)?;
+                match arrival.got.map(|bytes| self.clients[number].hear(bytes)) {
+                    Ok(Ok(reply)) => self.heard(number, reply)?,
+                    Ok(Err(Unheard::Nonsense(error))) => return Err(format!("client {number}: {error}")),
+                    Ok(Err(Unheard::Ended(error))) => self.lost(number, &Error::Tls(self.replacer.place(), error))?,
+                    Err(errno) => self.lost(number, &Error::Lost(self.replacer.place(), errno))?,
+                }
             }
             if self.stopping && self.silent_ns(now_ns()) >= SLEEP_MAX_NS {
                 // A server that hangs must not hold up whoever wants to stop.
@@ -339,21 +333,12 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
         Ok(())
     }
 
-    /// Bytes came for a client.
+    /// Bytes came for a client, and perhaps a whole reply with them.
     #[inline]
-    fn heard(&mut self, number: usize, heard: Result<Option<Reply>, String>) -> Result<(), String> {
-        match heard {
-            Ok(Some(reply)) => {
-                let now = now_ns();
-                self.heard_ns = now;
-                self.replied(number, reply, now)
-            }
-            Ok(None) => {
-                self.heard_ns = now_ns();
-                Ok(())
-            }
-            Err(error) => Err(format!("client {number}: {error}")),
-        }
+    fn heard(&mut self, number: usize, reply: Option<Reply>) -> Result<(), String> {
+        let now = now_ns();
+        self.heard_ns = now;
+        reply.map_or(Ok(()), |reply| self.replied(number, reply, now))
     }
 
     #[inline]
@@ -437,8 +422,7 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
     }
 
     #[cold]
-    fn lost(&mut self, number: usize, errno: Errno) -> Result<(), String> {
-        let lost = Error::Lost(self.replacer.place(), errno);
+    fn lost(&mut self, number: usize, lost: &Error) -> Result<(), String> {
         if self.limits.reconnect_ns == 0 {
             return Err(format!("client {number} {lost}"));
         }
