@@ -14,8 +14,11 @@ use super::wire::{Arrival, Wire};
 /// Bytes read at a time; a larger reply takes several reads.
 const READ_SIZE: usize = 256 << 10;
 
+/// That no more will come.
+const HANGUP: epoll::EventFlags = epoll::EventFlags::RDHUP.union(epoll::EventFlags::HUP);
+
 /// Edge-triggered: the kernel need not look at a socket again after it was read.
-const READABLE: epoll::EventFlags = epoll::EventFlags::IN.union(epoll::EventFlags::ET);
+const READABLE: epoll::EventFlags = epoll::EventFlags::IN.union(epoll::EventFlags::RDHUP).union(epoll::EventFlags::ET);
 
 #[derive(Default)]
 struct Line {
@@ -145,8 +148,9 @@ impl Wire for EpollWire {
                 Ok((got, _)) => Ok(got),
                 Err(errno) => Err(errno),
             };
-            // A full buffer means there may be more, of which an edge-triggered poll does not tell again.
-            if !matches!(got, Ok(got) if got == self.buffer.len()) {
+            // Of more behind a full buffer, and of the end behind the last bytes, an edge-triggered poll
+            // does not tell again.
+            if !matches!(got, Ok(got) if got == self.buffer.len() || flags.intersects(HANGUP)) {
                 self.seen += 1;
             }
             return Some(Arrival { client, got: got.map(|got| &self.buffer[..got]) });

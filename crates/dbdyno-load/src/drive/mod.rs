@@ -7,6 +7,8 @@ mod epoll;
 mod replace;
 mod uring;
 mod wire;
+#[cfg(test)]
+mod wire_tests;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

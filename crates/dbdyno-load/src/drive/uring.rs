@@ -192,6 +192,8 @@ impl Wire for UringWire {
     }
 
     fn detach(&mut self, client: usize) {
+        // An operation names the socket's slot: those not submitted yet would find the next socket there.
+        let _ = self.ring.submit();
         let line = &mut self.lines[client];
         line.generation += 1;
         if let Some(socket) = line.socket.take() {

@@ -1,0 +1,162 @@
+//! The contract of a wire, over every implementation.
+
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use super::epoll::EpollWire;
+use super::uring::UringWire;
+use super::wire::Wire;
+
+const SOON: Duration = Duration::from_secs(5);
+
+/// Runs a test on every wire that the kernel allows.
+fn each(test: impl Fn(&dyn Fn(usize) -> Box<dyn Wire>)) {
+    test(&|clients| Box::new(EpollWire::new(clients).unwrap()));
+    match UringWire::new(1) {
+        Ok(_) => test(&|clients| Box::new(UringWire::new(clients).unwrap())),
+        Err(errno) => println!("io_uring is refused here ({errno}): not tested"),
+    }
+}
+
+fn pair(wire: &mut dyn Wire, client: usize) -> UnixStream {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    wire.attach(client, OwnedFd::from(ours)).unwrap();
+    theirs
+}
+
+fn say(wire: &mut dyn Wire, client: usize, bytes: &[u8]) {
+    let request = wire.request(client);
+    request.clear();
+    request.extend_from_slice(bytes);
+    wire.send(client);
+}
+
+/// Waits for `wanted` bytes of a client, or the end of its connection.
+fn hear(wire: &mut dyn Wire, client: usize, wanted: usize) -> Result<Vec<u8>, Errno> {
+    let (start, mut bytes) = (Instant::now(), Vec::new());
+    while bytes.len() < wanted {
+        assert!(start.elapsed() < SOON, "{} of {wanted} bytes came", bytes.len());
+        wire.wait(Duration::from_millis(10)).unwrap();
+        // The end of the connection may come with its last bytes.
+        while bytes.len() < wanted {
+            let Some(arrival) = wire.next() else { break };
+            assert_eq!(arrival.client, client);
+            bytes.extend_from_slice(arrival.got?);
+        }
+    }
+    Ok(bytes)
+}
+
+/// What another side does with a connection: gives back so many bytes as they come.
+fn echo(mut stream: UnixStream, count: usize) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        let (mut buffer, mut left) = (vec![0; 100_000], count);
+        while left > 0 {
+            let got = stream.read(&mut buffer).unwrap();
+            assert!(got > 0, "closed with {left} to come");
+            stream.write_all(&buffer[..got]).unwrap();
+            left -= got;
+        }
+    })
+}
+
+#[test]
+fn requests_and_replies_of_any_size_pass() {
+    each(|make| {
+        let mut wire = make(1);
+        let other = pair(&mut *wire, 0);
+        let sizes = [1, 100, 65_536, 65_537, 3_000_000, 5];
+        let echo = echo(other, sizes.iter().sum());
+        for size in sizes {
+            let said: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
+            say(&mut *wire, 0, &said);
+            assert!(hear(&mut *wire, 0, size).unwrap() == said, "{} changed {size} bytes", wire.name());
+        }
+        echo.join().unwrap();
+    });
+}
+
+#[test]
+fn more_may_come_at_once_than_there_are_buffers() {
+    const CLIENTS: usize = 40;
+    const SIZE: usize = 1_000_000;
+    each(|make| {
+        let mut wire = make(CLIENTS);
+        let writers: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                let mut other = pair(&mut *wire, client);
+                thread::spawn(move || other.write_all(&vec![client as u8; SIZE]).map(|()| other))
+            })
+            .collect();
+        let (start, mut got) = (Instant::now(), vec![0; CLIENTS]);
+        while got.iter().any(|got| *got < SIZE) {
+            assert!(start.elapsed() < 4 * SOON, "{}: {got:?}", wire.name());
+            wire.wait(Duration::from_millis(10)).unwrap();
+            while let Some(arrival) = wire.next() {
+                let bytes = arrival.got.unwrap();
+                assert!(bytes.iter().all(|byte| *byte == arrival.client as u8));
+                got[arrival.client] += bytes.len();
+            }
+        }
+        assert_eq!(got, [SIZE; CLIENTS]);
+        writers.into_iter().for_each(|writer| drop(writer.join().unwrap().unwrap()));
+    });
+}
+
+#[test]
+fn the_end_of_a_connection_arrives_after_its_last_bytes() {
+    each(|make| {
+        let mut wire = make(1);
+        let mut other = pair(&mut *wire, 0);
+        other.write_all(b"bye").unwrap();
+        drop(other);
+        assert_eq!(hear(&mut *wire, 0, 3).unwrap(), b"bye");
+        assert_eq!(hear(&mut *wire, 0, 1), Err(Errno::CONNRESET));
+    });
+}
+
+#[test]
+fn a_send_that_fails_arrives() {
+    each(|make| {
+        for size in [10, 1_000_000] {
+            let mut wire = make(1);
+            drop(pair(&mut *wire, 0));
+            say(&mut *wire, 0, &vec![0; size]);
+            let errno = hear(&mut *wire, 0, 1).unwrap_err();
+            assert!([Errno::PIPE, Errno::CONNRESET].contains(&errno), "{}: {errno}", wire.name());
+        }
+    });
+}
+
+#[test]
+fn nothing_arrives_from_a_connection_that_was_given_up() {
+    each(|make| {
+        let mut wire = make(1);
+        for _ in 0..100 {
+            let mut old = pair(&mut *wire, 0);
+            old.write_all(b"old").unwrap();
+            wire.detach(0);
+            let mut new = pair(&mut *wire, 0);
+            new.write_all(b"new").unwrap();
+            assert_eq!(hear(&mut *wire, 0, 3).unwrap(), b"new", "{}", wire.name());
+            wire.detach(0);
+        }
+    });
+}
+
+#[test]
+fn silence_is_waited_for_no_longer_than_asked() {
+    each(|make| {
+        let mut wire = make(1);
+        let _other = pair(&mut *wire, 0);
+        let start = Instant::now();
+        wire.wait(Duration::from_millis(30)).unwrap();
+        assert!(start.elapsed() >= Duration::from_millis(29), "{}", wire.name());
+        assert!(wire.next().is_none());
+    });
+}
