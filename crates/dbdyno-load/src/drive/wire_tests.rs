@@ -104,7 +104,9 @@ fn more_may_come_at_once_than_there_are_buffers() {
             }
         }
         assert_eq!(got, [SIZE; CLIENTS]);
-        writers.into_iter().for_each(|writer| drop(writer.join().unwrap().unwrap()));
+        for writer in writers {
+            drop(writer.join().unwrap().unwrap());
+        }
     });
 }
 
