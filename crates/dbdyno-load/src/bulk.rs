@@ -5,7 +5,8 @@
 //! and CREATE INDEX are none, but are timed too. What the server refuses is said again, with the same rows.
 //!
 //! Cannot: more than one run (the tables are there after the first), warm up, share a table among clients. Rows whose reply
-//! a lost connection took away may be there twice.
+//! a lost connection took away may be there twice. A CREATE INDEX that the server takes longer over than `--stall-timeout`
+//! ends the run.
 
 use crate::distribution::Distribution;
 use crate::error::Error;
@@ -27,7 +28,7 @@ use crate::workload::{Found, Kind, Portion, Workload};
 pub static VERB: Verb = Verb {
     name: "bulk",
     about: "sysbench's prepare as a load: makes the tables sbtest1, sbtest2, ..., fills them by multi-row INSERTs, and\n\
-            indexes them. --clients=N works on N tables at once.",
+            indexes them. --clients=N works on N tables at once. Raise --stall-timeout if an index takes longer.",
     flags: FLAGS,
     loads: &["load"],
     workload: |values, _| Ok(Box::new(Bulk::new(values)?)),

@@ -59,5 +59,5 @@ fn fill_one(session: &mut Session, options: &Options, number: u32, given_up: &At
             session.execute(&String::from_utf8_lossy(&statement))?;
         }
     }
-    tables.create_index(number).map_or(Ok(()), |index| session.execute(&index))
+    tables.create_index(number).map_or(Ok(()), |index| session.execute_long(&index))
 }

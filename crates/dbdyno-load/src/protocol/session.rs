@@ -128,6 +128,17 @@ impl Session {
         self.query(sql).map(drop)
     }
 
+    /// Runs `sql`, for which the server may need hours, such as an index on a large table.
+    ///
+    /// # Errors
+    /// As [`Self::execute`]; a server that says nothing is not given up.
+    pub fn execute_long(&mut self, sql: &str) -> Result<(), Error> {
+        let patience = std::mem::replace(&mut self.wire.patience, Duration::MAX);
+        let outcome = self.execute(sql);
+        self.wire.patience = patience;
+        outcome
+    }
+
     /// Runs `sql` and gives its rows.
     ///
     /// # Errors
