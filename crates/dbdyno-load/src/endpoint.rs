@@ -155,6 +155,7 @@ impl Endpoint {
         let server = match error {
             Error::Login(server) => server,
             Error::Failed(why) => return Error::Failed(format!("{place}: {why}")),
+            Error::Protocol(why) => return Error::Failed(format!("{place}: {why}")),
             other => return other,
         };
         let remedy = match server.code {

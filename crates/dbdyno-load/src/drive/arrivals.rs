@@ -110,6 +110,14 @@ impl Arrivals {
         self.returned.push(due_ns);
     }
 
+    /// All clients have said all: what is due was offered to nobody.
+    pub fn withdraw(&mut self) {
+        self.offered -= self.waiting();
+        self.waiting = 0;
+        self.returned.clear();
+        self.left = 0;
+    }
+
     /// How many wait.
     pub fn waiting(&self) -> u64 {
         self.waiting + self.returned.len() as u64
@@ -141,6 +149,19 @@ mod tests {
         arrivals.pass(u64::MAX / 2);
         // The last is due before the end.
         assert_eq!((arrivals.offered, arrivals.waiting(), arrivals.next_ns()), (10_000, 9_996, None));
+    }
+
+    #[test]
+    fn what_is_due_when_all_is_said_was_not_offered() {
+        let mut arrivals = Arrivals::new(offer(Spacing::Fixed), 1, 0);
+        arrivals.pass(4_000_000);
+        for due in [arrivals.take(), arrivals.take()] {
+            arrivals.give_back(due.unwrap());
+        }
+        assert_eq!((arrivals.offered, arrivals.waiting()), (5, 5));
+        arrivals.take().unwrap();
+        arrivals.withdraw();
+        assert_eq!((arrivals.offered, arrivals.waiting(), arrivals.next_ns()), (1, 0, None));
     }
 
     #[test]

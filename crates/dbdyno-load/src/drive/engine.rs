@@ -27,6 +27,12 @@ const SLEEP_MAX_NS: u64 = 100_000_000;
 /// How soon a new connection is noticed.
 const REPLACED_NS: u64 = 500_000;
 
+/// Most that is looked at before time is: a server that never stops talking must not hide it.
+const ARRIVALS_MAX: usize = 1024;
+
+/// How long replies that still come in may take after a wish to stop.
+const LEAVE_NS: u64 = 1_000_000_000;
+
 /// What a client's own library says when the connection goes (CR_SERVER_LOST).
 const SERVER_LOST: u16 = 2013;
 
@@ -56,6 +62,8 @@ pub struct Engine<'r, 's, W> {
     closing: bool,
     /// No statement starts any more.
     stopping: bool,
+    /// Since when.
+    stopping_ns: u64,
 }
 
 impl<'r, 's, W: Wire> Engine<'r, 's, W> {
@@ -85,6 +93,7 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
             heard_ns: 0,
             closing: false,
             stopping: false,
+            stopping_ns: 0,
         }
     }
 
@@ -103,7 +112,8 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
                 .wait(Duration::from_nanos(longest))
                 .map_err(|errno| format!("cannot wait for the server: {}", explained(errno)))?;
             self.tick(now_ns(), stop)?;
-            while let Some(arrival) = self.wire.next() {
+            for _ in 0..ARRIVALS_MAX {
+                let Some(arrival) = self.wire.next() else { break };
                 let number = arrival.client;
                 match arrival.got.map(|bytes| self.clients[number].hear(bytes)) {
                     Ok(Ok(reply)) => self.heard(number, reply)?,
@@ -112,12 +122,16 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
                     Err(errno) => self.lost(number, &Error::Lost(self.replacer.place(), errno))?,
                 }
             }
-            if self.stopping && self.silent_ns(now_ns()) >= SLEEP_MAX_NS {
-                // A server that hangs must not hold up whoever wants to stop.
+            if self.stopping && self.may_leave(now_ns()) {
                 return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// A server that hangs, or talks without end, must not hold up whoever wants to stop.
+    fn may_leave(&self, now: u64) -> bool {
+        self.silent_ns(now) >= SLEEP_MAX_NS || now.saturating_sub(self.stopping_ns) >= LEAVE_NS
     }
 
     fn start(&mut self, now: u64) -> Result<(), String> {
@@ -169,11 +183,17 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
             self.gauge();
             self.recorder.pass_time(now);
         }
-        self.stopping |= stop.asked() || self.shared.given_up.load(Ordering::Relaxed);
+        if !self.stopping && (stop.asked() || self.shared.given_up.load(Ordering::Relaxed)) {
+            (self.stopping, self.stopping_ns) = (true, now);
+        }
         if self.busy > 0 && self.silent_ns(now) >= self.limits.stall_ns {
             let seconds = self.silent_ns(now) / 1_000_000_000;
             let place = self.replacer.place();
             return Err(format!("{place} answered no client for {seconds} s: see the server's error log"));
+        }
+        if self.is_overdue(now) {
+            let (place, seconds) = (self.replacer.place(), self.limits.stall_ns / 1_000_000_000);
+            return Err(format!("{place} did not complete a reply within {seconds} s after the end of the run"));
         }
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.pass(now);
@@ -219,6 +239,14 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
     #[inline]
     fn is_over(&self, now: u64) -> bool {
         self.stopping || self.limits.deadline_ns.is_some_and(|end| now >= end)
+    }
+
+    /// Whether a reply that was under way at the deadline takes as long as no answer may.
+    fn is_overdue(&self, now: u64) -> bool {
+        let stall_ns = self.limits.stall_ns;
+        let endless = |client: &Client| client.state == State::Busy && now.saturating_sub(client.said_ns) >= stall_ns;
+        self.limits.deadline_ns.is_some_and(|end| now >= end.saturating_add(stall_ns))
+            && self.clients.iter().any(endless)
     }
 
     fn silent_ns(&self, now: u64) -> u64 {
@@ -328,6 +356,9 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
                     arrivals.give_back(due);
                 }
                 self.finish(number);
+                if let (Some(arrivals), 0) = (&mut self.arrivals, self.live) {
+                    arrivals.withdraw();
+                }
             }
         }
         Ok(())

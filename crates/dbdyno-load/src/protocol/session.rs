@@ -14,6 +14,12 @@ use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::stop::Stop;
 
+/// Longest reply of which the rows are kept, in bytes: what a session asks for is short.
+const KEPT_SIZE_MAX: usize = 64 << 20;
+
+/// Longest reply of which nothing is kept, in bytes: a user's own statement may give rows.
+const DROPPED_SIZE_MAX: usize = 4 << 30;
+
 /// The rows of a result as the text protocol gives them; `None` is NULL.
 pub type Rows = Vec<Vec<Option<String>>>;
 
@@ -125,7 +131,8 @@ impl Session {
     /// # Errors
     /// The server's error, with the statement.
     pub fn execute(&mut self, sql: &str) -> Result<(), Error> {
-        self.query(sql).map(drop)
+        self.send(packet::query(sql.as_bytes()))?;
+        self.result(sql, |_| Ok(()), DROPPED_SIZE_MAX)
     }
 
     /// Runs `sql`, for which the server may need hours, such as an index on a large table.
@@ -144,8 +151,26 @@ impl Session {
     /// # Errors
     /// The server's error, with the statement; a wish to stop, in which case it is not run.
     pub fn query(&mut self, sql: &str) -> Result<Rows, Error> {
+        self.query_at_most(sql, KEPT_SIZE_MAX)
+    }
+
+    /// The same for a result that is as long as the user's table.
+    ///
+    /// # Errors
+    /// As [`Self::query`].
+    pub fn query_long(&mut self, sql: &str) -> Result<Rows, Error> {
+        self.query_at_most(sql, usize::MAX)
+    }
+
+    fn query_at_most(&mut self, sql: &str, size_max: usize) -> Result<Rows, Error> {
         self.send(packet::query(sql.as_bytes()))?;
-        self.result(sql)
+        let mut rows = Vec::new();
+        let keep = |payload: &[u8]| {
+            rows.push(row(payload)?);
+            Ok(())
+        };
+        self.result(sql, keep, size_max)?;
+        Ok(rows)
     }
 
     /// Has the server prepare `statements`, after those prepared before.
@@ -204,29 +229,36 @@ impl Session {
         self.wire.quit();
     }
 
-    /// Reads one reply: a [`ReplyParser`] finds its end, here only the rows are taken out.
-    fn result(&mut self, sql: &str) -> Result<Rows, Error> {
+    /// Reads one reply of at most `size_max` bytes: a [`ReplyParser`] finds its end, here only the
+    /// rows are taken out.
+    fn result(
+        &mut self,
+        sql: &str,
+        mut take: impl FnMut(&[u8]) -> Result<(), ProtocolError>,
+        size_max: usize,
+    ) -> Result<(), Error> {
         let mut parser = ReplyParser::new(self.dialect);
         parser.expect(self.wire.sequence);
-        let mut rows = Vec::new();
+        let mut size = 0;
         let mut framed = Vec::new();
         loop {
             let first = self.wire.sequence;
             let payload = self.wire.read_payload()?;
+            size += payload.len();
+            if size > size_max {
+                return Err(ProtocolError("a reply that is too long").into());
+            }
             framed.clear();
             packet::encode(first, &payload, &mut framed);
             let before = parser.rows();
             let done = parser.feed(&framed)?;
             if parser.rows() > before {
-                rows.push(row(&payload)?);
+                take(&payload)?;
             }
             if let Some(reply) = done {
                 self.in_reply = false;
                 let sql = sql.to_owned();
-                return match reply.error {
-                    Some(error) => Err(Error::Statement { sql, error }),
-                    None => Ok(rows),
-                };
+                return reply.error.map_or(Ok(()), |error| Err(Error::Statement { sql, error }));
             }
         }
     }

@@ -200,6 +200,8 @@ impl Wire {
                 Ok(_) if self.login_end_ns.is_some_and(|end| now_ns() > end) => {
                     return Err(Error::Silent(self.place.clone(), self.patience));
                 }
+                // Much may come without a pause.
+                Ok(_) if self.asked_to_stop() => return Err(Error::Interrupted),
                 Ok((got, _)) => return Ok(got),
                 Err(errno) => self.wait_on(errno, &mut silence)?,
             }

@@ -144,7 +144,7 @@ pub fn keys(options: &Options, session: &mut Session) -> Result<Arc<[String]>, E
     if !draws_keys(&options.source) {
         return Ok(Arc::from([]));
     }
-    let rows = session.query(&format!("SELECT id from {TABLE}"))?;
+    let rows = session.query_long(&format!("SELECT id from {TABLE}"))?;
     let keys: Vec<String> = rows.into_iter().flatten().flatten().collect();
     if keys.is_empty() {
         return Err(Error::Usage(format!(
