@@ -28,6 +28,8 @@ pub enum Greeting {
     Proper,
     /// These bytes, and then nothing.
     Bytes(&'static [u8]),
+    /// The start of a long packet, and a byte of it every few milliseconds.
+    Dripping,
 }
 
 /// How a load query is answered; an error closes the connection.
@@ -40,6 +42,7 @@ pub struct Query {
     pub number: u64,
     /// When it came, after the first of all.
     pub at: Duration,
+    pub sql: String,
 }
 
 /// The server's end of a connection.
@@ -162,6 +165,8 @@ impl Line {
 struct Shared {
     answer: Box<Answer>,
     greeting: Greeting,
+    /// What a query of the load holds.
+    load: &'static str,
     queries: AtomicU64,
     first: OnceLock<Instant>,
     arrivals: Mutex<Vec<Duration>>,
@@ -177,15 +182,20 @@ pub struct FakeServer {
 impl FakeServer {
     /// One that answers load queries like this.
     pub fn answering(answer: impl Fn(&mut Line, &Query) -> io::Result<()> + Send + Sync + 'static) -> Self {
-        Self::start(Greeting::Proper, Box::new(answer))
+        Self::start(Greeting::Proper, LOAD, Box::new(answer))
+    }
+
+    /// One that answers all queries like this, also those around the load.
+    pub fn answering_all(answer: impl Fn(&mut Line, &Query) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Self::start(Greeting::Proper, "", Box::new(answer))
     }
 
     /// One that says this first.
     pub fn greeting(greeting: Greeting) -> Self {
-        Self::start(greeting, Box::new(|line, _| line.ok()))
+        Self::start(greeting, LOAD, Box::new(|line, _| line.ok()))
     }
 
-    fn start(greeting: Greeting, answer: Box<Answer>) -> Self {
+    fn start(greeting: Greeting, load: &'static str, answer: Box<Answer>) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = PathBuf::from(format!("/tmp/dbdyno-fake-{}-{number}", std::process::id()));
@@ -194,6 +204,7 @@ impl FakeServer {
         let shared = Arc::new(Shared {
             answer,
             greeting,
+            load,
             queries: AtomicU64::new(0),
             first: OnceLock::new(),
             arrivals: Mutex::new(Vec::new()),
@@ -240,21 +251,30 @@ impl Drop for FakeServer {
 
 fn serve(stream: UnixStream, number: u32, shared: &Shared) -> io::Result<()> {
     let mut line = Line { stream, sequence: 0, deprecate_eof: false };
-    if let Greeting::Bytes(bytes) = shared.greeting {
-        line.raw(bytes)?;
-        // Until the client leaves.
-        return io::copy(&mut line.stream, &mut io::sink()).map(drop);
+    match shared.greeting {
+        Greeting::Proper => line.log_in(number + 1)?,
+        Greeting::Bytes(bytes) => {
+            line.raw(bytes)?;
+            // Until the client leaves.
+            return io::copy(&mut line.stream, &mut io::sink()).map(drop);
+        }
+        Greeting::Dripping => {
+            line.raw(&[0xff, 0xff, 0x7f, 0])?;
+            loop {
+                line.raw(b"x")?;
+                sleep(Duration::from_millis(5));
+            }
+        }
     }
-    line.log_in(number + 1)?;
     while let Some(request) = line.request()? {
         match request.split_first() {
             None | Some((&COM_QUIT, _)) => return Ok(()),
             Some((&COM_QUERY, sql)) => {
-                let sql = String::from_utf8_lossy(sql);
-                if sql.contains(LOAD) {
+                let sql = String::from_utf8_lossy(sql).into_owned();
+                if sql.contains(shared.load) {
                     let at = shared.first.get_or_init(Instant::now).elapsed();
                     shared.arrivals.lock().unwrap().push(at);
-                    let query = Query { number: shared.queries.fetch_add(1, Ordering::Relaxed), at };
+                    let query = Query { number: shared.queries.fetch_add(1, Ordering::Relaxed), at, sql };
                     (shared.answer)(&mut line, &query)?;
                 } else if sql.trim_start().to_ascii_uppercase().starts_with("SELECT") {
                     line.rows(1)?;

@@ -245,9 +245,10 @@ pub fn waited_for(child: &mut Child, limit: Duration) -> (Option<i32>, String, D
             return (status.code(), said, start.elapsed());
         }
         if start.elapsed() > limit {
+            let arguments = text(&fs::read(format!("/proc/{}/cmdline", child.id())).unwrap());
             child.kill().unwrap();
             child.wait().unwrap();
-            panic!("no end within {limit:?}");
+            panic!("no end within {limit:?}: {}", arguments.replace('\0', " "));
         }
         sleep(Duration::from_millis(10));
     }

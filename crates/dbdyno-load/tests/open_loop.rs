@@ -1,0 +1,177 @@
+//! The open loop against a server that stalls: what is reported must be the arithmetic of intended starts.
+#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
+
+mod common;
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::fake_server::{FakeServer, Stalls};
+use common::{expect, json, slap_at};
+use serde_json::Value;
+
+const RATE: u32 = 1000;
+
+/// A tenth of the time, as 1 s in every 10.
+const STALLS: Stalls =
+    Stalls { first: Duration::from_millis(1800), period: Duration::from_secs(4), length: Duration::from_millis(400) };
+
+/// Runs one statement over and over with these flags; gives the run of the result.
+fn run(server: &FakeServer, flags: &str) -> Value {
+    let path = server.socket().with_extension("json");
+    let mut command = slap_at(server.socket(), flags);
+    command.args(["--query=SELECT 'LOAD'", "--create-schema=x", "--silent"]).arg("--json").arg(&path);
+    expect(&mut command, 0);
+    let result = json(&path);
+    std::fs::remove_file(path).unwrap();
+    result["runs"][0].clone()
+}
+
+fn number(run: &Value, name: &str) -> f64 {
+    run[name].as_f64().unwrap_or_else(|| panic!("{name} is {}", run[name]))
+}
+
+fn count(run: &Value, name: &str) -> u64 {
+    run[name].as_u64().unwrap_or_else(|| panic!("{name} is {}", run[name]))
+}
+
+/// A percentile of the run's latencies, in milliseconds.
+fn latency_ms(run: &Value, name: &str) -> f64 {
+    number(&run["latency_ns"], name) / 1e6
+}
+
+fn assert_within(actual: f64, expected: f64, share: f64, what: &str) {
+    assert!((actual - expected).abs() <= share * expected, "{what}: {actual}, and not {expected}");
+}
+
+/// Latencies in ms of events due every 1/RATE s for `seconds`, of which those in a stall wait for its end; sorted.
+fn arithmetic_ms(seconds: u32) -> Vec<f64> {
+    let due = (0..seconds * RATE).map(|number| Duration::from_secs(number.into()) / RATE);
+    let mut latencies: Vec<f64> = due.map(|at| STALLS.left(at).as_secs_f64() * 1e3).collect();
+    latencies.sort_by(f64::total_cmp);
+    latencies
+}
+
+#[test]
+fn a_stall_is_told_to_all_who_were_due_in_it() {
+    let expected = arithmetic_ms(8);
+    let p99 = expected[expected.len() * 99 / 100 - 1];
+    let max = expected[expected.len() - 1];
+    assert!((355.0..365.0).contains(&p99) && (399.0..401.0).contains(&max), "{p99} {max}");
+    for io in ["io_uring --io-threads=1", "epoll --io-threads=2"] {
+        let server = FakeServer::answering(|line, query| {
+            STALLS.sit_out(query.at);
+            line.rows(1)
+        });
+        let run = run(&server, &format!("-c 32 --rate={RATE} --arrivals=fixed --duration=8 --io={io}"));
+        assert_within(latency_ms(&run, "p99"), p99, 0.05, "p99");
+        assert_within(latency_ms(&run, "max"), max, 0.05, "max");
+        assert!(latency_ms(&run, "p50") < 20.0, "{}", latency_ms(&run, "p50"));
+        assert_eq!((&run["offered"], &run["events"]), (&8000.into(), &8000.into()));
+        assert_within(number(&run, "offered_per_second"), RATE.into(), 0.01, "offered");
+        assert_within(number(&run, "achieved_per_second"), RATE.into(), 0.01, "achieved");
+        assert_eq!(run["backlog_end"], 0);
+        // 400 were due in a stall, and 32 of them were under way.
+        assert_within(number(&run, "backlog_max"), 400.0 - 32.0, 0.05, "backlog");
+        assert_eq!(server.queries(), 8000);
+        let pace = &run["loop"];
+        assert_eq!((&pace["kind"], &pace["spacing"]), (&"open".into(), &"fixed".into()));
+    }
+}
+
+#[test]
+fn a_closed_loop_hides_the_same_stall() {
+    let server = FakeServer::answering(|line, query| {
+        STALLS.sit_out(query.at);
+        line.rows(1)
+    });
+    let run = run(&server, "-c 1 --duration=4");
+    assert_within(latency_ms(&run, "max"), 400.0, 0.05, "max");
+    assert!(latency_ms(&run, "p99") < 20.0, "{}", latency_ms(&run, "p99"));
+    assert_eq!(run["loop"]["kind"], "closed");
+    assert_eq!((&run["offered"], &run["backlog_end"]), (&Value::Null, &Value::Null));
+}
+
+/// Share of the times between arrivals that are within a fifth of `mean`.
+fn regularity(arrivals: &[Duration], mean: Duration) -> f64 {
+    let seconds = arrivals.iter().map(Duration::as_secs_f64).collect::<Vec<_>>();
+    let gaps = seconds.windows(2).map(|pair| (pair[1] - pair[0]) / mean.as_secs_f64());
+    gaps.filter(|gap| (0.8..1.2).contains(gap)).count() as f64 / (arrivals.len() - 1) as f64
+}
+
+#[test]
+fn arrivals_are_spaced_as_asked() {
+    const MEAN: Duration = Duration::from_millis(5);
+    // Of exponential times exp(-0.8) - exp(-1.2) = 15 % are that near to their mean.
+    for (arrivals, regular) in [("poisson", 0.0..0.35), ("fixed", 0.5..1.01)] {
+        let server = FakeServer::answering(|line, _| line.ok());
+        let run = run(&server, &format!("-c 8 --rate=200 --arrivals={arrivals} --duration=5"));
+        assert_eq!((count(&run, "offered"), server.queries()), (count(&run, "events"), count(&run, "events")));
+        let seen = regularity(&server.arrivals(), MEAN);
+        assert!(regular.contains(&seen), "{arrivals}: {seen}");
+    }
+}
+
+#[test]
+fn the_mean_rate_is_the_one_asked_for() {
+    for threads in [1, 3] {
+        let server = FakeServer::answering(|line, _| line.ok());
+        let run = run(&server, &format!("-c 32 --rate=4000 --duration=5 --io-threads={threads}"));
+        // 20,000 and a standard deviation of 141: four of them.
+        let events = count(&run, "events");
+        assert_within(events as f64, 20_000.0, 0.0283, "events");
+        assert_eq!((count(&run, "offered"), server.queries()), (events, events));
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_arrivals() {
+    let offered = |seed: u32| {
+        let server = FakeServer::answering(|line, _| line.ok());
+        run(&server, &format!("-c 4 --rate=500 --duration=1 --seed={seed}"))["offered"].clone()
+    };
+    assert_eq!(offered(7), offered(7));
+    let counts: Vec<Value> = (1..6).map(offered).collect();
+    assert!(counts.iter().any(|count| *count != counts[0]), "{counts:?}");
+}
+
+#[test]
+fn more_than_the_server_can_do_is_reported_as_a_backlog() {
+    const SERVICE: Duration = Duration::from_millis(10);
+    for threads in [1, 2] {
+        let server = FakeServer::answering(|line, _| {
+            sleep(SERVICE);
+            line.ok()
+        });
+        let start = Instant::now();
+        let flags = format!("-c 4 --rate=1000 --arrivals=fixed --duration=3 --io-threads={threads}");
+        let run = run(&server, &flags);
+        // What waits is not worked off behind the deadline.
+        assert!(start.elapsed() < Duration::from_millis(4500), "{:?}", start.elapsed());
+        assert!(number(&run, "seconds_real") < 3.2, "{}", run["seconds_real"]);
+        assert_eq!(run["offered"], 3000);
+        let events = count(&run, "events");
+        // Four clients at 10 ms and a little more each: 400 a second at best.
+        assert!((700..=1204).contains(&events), "{events}");
+        assert!(number(&run, "achieved_per_second") < 0.45 * number(&run, "offered_per_second"));
+        assert_eq!(count(&run, "backlog_end"), 3000 - events);
+        // After the last was due, each client may have taken one more.
+        let more = count(&run, "backlog_max") - count(&run, "backlog_end");
+        assert!(more <= 4, "{more}");
+        assert_eq!(server.queries(), events);
+        // The event that starts last was due when the clients had done so many: it waited for the rest of the time.
+        let waited_ms = 3000 - events;
+        assert_within(latency_ms(&run, "max"), waited_ms as f64, 0.05, "max");
+    }
+}
+
+#[test]
+fn the_rate_is_kept_after_a_warm_up_and_bounded_by_events() {
+    let server = FakeServer::answering(|line, _| line.ok());
+    let run = run(&server, "-c 4 --rate=1000 --arrivals=fixed --number-of-queries=1500 --warmup=500ms");
+    assert_eq!((&run["events"], &run["offered"]), (&1500.into(), &1500.into()));
+    assert_within(number(&run, "seconds_real"), 1.5, 0.02, "seconds");
+    let warm = count(&run, "warmup_queries");
+    assert_within(warm as f64, 500.0, 0.02, "warm-up");
+    assert_eq!(server.queries(), 1500 + warm);
+}
