@@ -26,6 +26,7 @@ pub mod protocol;
 pub mod random;
 pub mod run;
 pub mod run_options;
+pub mod script;
 pub mod secret;
 pub mod security;
 pub mod slap;

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use dbdyno_load::error::Error;
 use dbdyno_load::verb::Verb;
-use dbdyno_load::{bulk, flags, ingest, oltp, slap, smack, verb};
+use dbdyno_load::{bulk, flags, ingest, oltp, script, slap, smack, verb};
 
 /// All verbs but `slap`, whose command line is mysqlslap's.
-const VERBS: [&Verb; 4] = [&smack::VERB, &oltp::VERB, &ingest::VERB, &bulk::VERB];
+const VERBS: [&Verb; 5] = [&smack::VERB, &oltp::VERB, &ingest::VERB, &bulk::VERB, &script::VERB];
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1);

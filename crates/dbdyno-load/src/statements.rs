@@ -17,6 +17,12 @@ pub trait Statements: Send {
         After::GoOn
     }
 
+    /// As [`Self::refused`], for clients whom it matters what the server's error was.
+    fn refused_with(&mut self, client: usize, code: u16) -> After {
+        let _ = code;
+        self.refused(client)
+    }
+
     /// The connection was lost with the statement under way, and there is a new one.
     fn reconnected(&mut self, client: usize) -> After {
         let _ = client;

@@ -1,0 +1,266 @@
+//! What a parameter's values are drawn from.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::distribution::Sampler;
+use crate::protocol::pen::Parameter;
+use crate::random::Random;
+
+use super::literal::Literal;
+
+/// Letters and digits: nothing that needs escaping.
+pub const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+/// Digits.
+pub const DIGITS: &[u8] = b"0123456789";
+
+/// What values are drawn from.
+#[derive(Debug)]
+pub enum Generator {
+    /// Whole numbers of a distribution.
+    Number(Sampler),
+    /// Whole numbers one after the other, each given once.
+    Sequence {
+        /// The first.
+        first: i64,
+        /// How many were given, to all clients of all runs.
+        given: AtomicU64,
+    },
+    /// A list.
+    OneOf(OneOf),
+    /// Random characters.
+    Text {
+        /// Shortest, in characters.
+        least: u64,
+        /// Longest.
+        most: u64,
+        /// The characters.
+        alphabet: &'static [u8],
+    },
+    /// A random UUID (version 4).
+    Uuid,
+}
+
+/// Values with weights.
+#[derive(Debug)]
+pub struct OneOf {
+    values: Vec<(Literal, String)>,
+    /// Sums of the weights up to each.
+    ends: Vec<u64>,
+}
+
+/// A value that was drawn; its generator knows how to read it. Kept, so that texts need no new memory.
+#[derive(Debug, Clone, Default)]
+pub struct Drawn {
+    number: i64,
+    /// In the list.
+    place: usize,
+    text: Vec<u8>,
+}
+
+impl OneOf {
+    /// `None` if all weights are zero. All values but NULLs are numbers, or all are texts; whole
+    /// numbers among others become such as they are, since a parameter keeps its type.
+    pub fn new(choices: Vec<(Literal, u64)>) -> Option<Self> {
+        let decimals = choices.iter().any(|(value, _)| matches!(value, Literal::Decimal(..)));
+        let mut total = 0_u64;
+        let mut one_of = Self { values: Vec::new(), ends: Vec::new() };
+        for (value, weight) in choices {
+            let sql = value.sql();
+            let value = match value {
+                Literal::Integer(number) if decimals => Literal::Decimal(sql.clone(), number as f64),
+                value => value,
+            };
+            total = total.saturating_add(weight);
+            one_of.values.push((value, sql));
+            one_of.ends.push(total);
+        }
+        (total > 0).then_some(one_of)
+    }
+
+    fn draw(&self, random: &mut Random) -> usize {
+        pick(&self.ends, random)
+    }
+}
+
+/// A place in a list of which `ends` are the sums of the weights up to each.
+#[inline]
+pub fn pick(ends: &[u64], random: &mut Random) -> usize {
+    let Some(total) = ends.last().filter(|_| ends.len() > 1) else { return 0 };
+    let ticket = random.below(*total);
+    ends.partition_point(|end| *end <= ticket)
+}
+
+impl Generator {
+    /// Draws a value into `drawn`.
+    pub fn draw(&self, random: &mut Random, drawn: &mut Drawn) {
+        match self {
+            Self::Number(sampler) => drawn.number = sampler.draw(random),
+            Self::Sequence { first, given } => {
+                drawn.number = first.wrapping_add_unsigned(given.fetch_add(1, Ordering::Relaxed));
+            }
+            Self::OneOf(one_of) => drawn.place = one_of.draw(random),
+            Self::Text { least, most, alphabet } => {
+                let length = if least == most { *least } else { least + random.below(most - least + 1) };
+                fill(&mut drawn.text, length as usize, alphabet, random);
+            }
+            Self::Uuid => uuid(&mut drawn.text, random),
+        }
+    }
+
+    /// Writes the value as SQL.
+    pub fn write(&self, drawn: &Drawn, out: &mut Vec<u8>) {
+        match self {
+            Self::Number(_) | Self::Sequence { .. } => write_integer(drawn.number, out),
+            Self::OneOf(one_of) => out.extend_from_slice(one_of.values[drawn.place].1.as_bytes()),
+            Self::Text { .. } | Self::Uuid => {
+                out.push(b'\'');
+                out.extend_from_slice(&drawn.text);
+                out.push(b'\'');
+            }
+        }
+    }
+
+    /// The value for a prepared statement.
+    pub fn parameter<'a>(&'a self, drawn: &'a Drawn) -> Parameter<'a> {
+        match self {
+            Self::Number(_) | Self::Sequence { .. } => Parameter::Integer(drawn.number),
+            Self::OneOf(one_of) => one_of.values[drawn.place].0.parameter(),
+            Self::Text { .. } | Self::Uuid => Parameter::Text(&drawn.text),
+        }
+    }
+}
+
+fn fill(text: &mut Vec<u8>, length: usize, alphabet: &[u8], random: &mut Random) {
+    const CHARACTERS_PER_DRAW: usize = 4;
+    text.clear();
+    text.reserve(length + CHARACTERS_PER_DRAW);
+    while text.len() < length {
+        let bits = random.bits();
+        // 16 bits each: the most frequent character of 62 comes 0.1 % oftener than the rarest.
+        for part in 0..CHARACTERS_PER_DRAW {
+            let chance = (bits >> (16 * part)) as usize & 0xffff;
+            text.push(alphabet[(chance * alphabet.len()) >> 16]);
+        }
+    }
+    text.truncate(length);
+}
+
+/// RFC 9562, version 4.
+fn uuid(text: &mut Vec<u8>, random: &mut Random) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let high = random.bits() & !0xf000 | 0x4000;
+    let low = random.bits() & !(0b11 << 62) | (0b10 << 62);
+    let all = u128::from(high) << 64 | u128::from(low);
+    text.clear();
+    for digit in 0..32 {
+        if matches!(digit, 8 | 12 | 16 | 20) {
+            text.push(b'-');
+        }
+        text.push(HEX[(all >> (4 * (31 - digit))) as usize & 0xf]);
+    }
+}
+
+fn write_integer(value: i64, out: &mut Vec<u8>) {
+    const LONGEST: usize = 20;
+    let mut digits = [0; LONGEST];
+    let mut at = LONGEST;
+    let mut left = value.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::Distribution;
+    use proptest::prelude::*;
+
+    fn sql(generator: &Generator, random: &mut Random) -> String {
+        let (mut drawn, mut out) = (Drawn::default(), Vec::new());
+        generator.draw(random, &mut drawn);
+        generator.write(&drawn, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn numbers_stay_in_their_range() {
+        let generator = Generator::Number(Sampler::new(Distribution::ZIPFIAN, -3, 3));
+        let mut random = Random::new(1);
+        for _ in 0..1000 {
+            let value: i64 = sql(&generator, &mut random).parse().unwrap();
+            assert!((-3..=3).contains(&value));
+        }
+    }
+
+    #[test]
+    fn a_sequence_gives_each_number_once() {
+        let generator = Generator::Sequence { first: 7, given: AtomicU64::new(0) };
+        let random = &mut Random::new(1);
+        assert_eq!([sql(&generator, random), sql(&generator, random)], ["7", "8"]);
+    }
+
+    #[test]
+    fn a_list_comes_out_by_weight() {
+        let text = |text: &str| Literal::Text(text.into());
+        let choices = vec![(text("a'b"), 7), (Literal::Null, 0), (text("c"), 3)];
+        let generator = Generator::OneOf(OneOf::new(choices).unwrap());
+        let mut random = Random::new(1);
+        let drawn: Vec<String> = (0..10_000).map(|_| sql(&generator, &mut random)).collect();
+        let count = |value: &str| drawn.iter().filter(|drawn| *drawn == value).count();
+        assert!((6800..7200).contains(&count("'a''b'")));
+        assert_eq!(count("NULL"), 0);
+        assert_eq!(count("'a''b'") + count("'c'"), 10_000);
+        assert!(OneOf::new(vec![(Literal::Null, 0)]).is_none());
+    }
+
+    #[test]
+    fn a_list_of_numbers_keeps_one_type() {
+        let choices = vec![(Literal::Integer(2), 1), (Literal::Decimal("2.5".into(), 2.5), 0)];
+        let generator = Generator::OneOf(OneOf::new(choices).unwrap());
+        assert_eq!(generator.parameter(&Drawn::default()), Parameter::Double(2.0));
+        assert_eq!(sql(&generator, &mut Random::new(1)), "2");
+    }
+
+    #[test]
+    fn texts_have_their_length_and_alphabet() {
+        let mut random = Random::new(1);
+        let generator = Generator::Text { least: 3, most: 5, alphabet: DIGITS };
+        let lengths: Vec<usize> = (0..100).map(|_| sql(&generator, &mut random).len() - 2).collect();
+        assert_eq!((lengths.iter().min(), lengths.iter().max()), (Some(&3), Some(&5)));
+        let text = sql(&Generator::Text { least: 1001, most: 1001, alphabet: LETTERS }, &mut random);
+        assert_eq!(text.len(), 1003);
+        assert!(LETTERS.iter().all(|letter| text.as_bytes().contains(letter)));
+    }
+
+    #[test]
+    fn uuids_are_random_ones() {
+        let mut random = Random::new(1);
+        let (a, b) = (sql(&Generator::Uuid, &mut random), sql(&Generator::Uuid, &mut random));
+        assert_ne!(a, b);
+        for text in [a, b] {
+            assert_eq!(text.len(), 38);
+            assert_eq!(text.match_indices('-').map(|(at, _)| at - 1).collect::<Vec<_>>(), [8, 13, 18, 23]);
+            assert_eq!(&text[15..16], "4");
+            assert!("89ab".contains(&text[20..21]));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn integers_are_written_in_full(value: i64) {
+            let mut out = Vec::new();
+            write_integer(value, &mut out);
+            prop_assert_eq!(String::from_utf8(out).unwrap(), value.to_string());
+        }
+    }
+}

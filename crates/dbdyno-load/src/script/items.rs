@@ -1,0 +1,239 @@
+//! A script cut into its items: lines that steer (`-- name: buy`), definitions (`:id = ...`) and
+//! statements.
+
+use super::lexer::{Lexeme, Lexer, Mistake, Token};
+
+/// The words that steer, at the start of a comment on a line of its own.
+const STEERING: [&str; 6] = ["setup", "cleanup", "connect", "name", "weight", "as"];
+
+/// One item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Item<'a> {
+    /// `-- word: value`.
+    Steer {
+        /// One of [`STEERING`].
+        word: &'static str,
+        /// What stands behind the colon.
+        value: &'a str,
+        /// Offset of the comment.
+        at: usize,
+        /// Offset of the value.
+        value_at: usize,
+    },
+    /// `:name = value`.
+    Definition {
+        /// The name, without the colon.
+        name: &'a str,
+        /// Offset of it.
+        at: usize,
+        /// The value, without blanks.
+        value: Vec<Lexeme<'a>>,
+    },
+    /// A statement without its delimiter, with nothing blank around it.
+    Statement(Vec<Lexeme<'a>>),
+}
+
+/// Reads items.
+pub struct Items<'a> {
+    text: &'a str,
+    lexer: Lexer<'a>,
+}
+
+impl<'a> Items<'a> {
+    /// From the start of `text`.
+    pub fn new(text: &'a str) -> Self {
+        Self { text, lexer: Lexer::new(text) }
+    }
+
+    /// The next item; `None` at the end.
+    ///
+    /// # Errors
+    /// Text that cannot be cut, or a steering line where none can be.
+    pub fn next(&mut self) -> Result<Option<Item<'a>>, Mistake> {
+        while let Some(lexeme) = self.lexer.next()? {
+            if lexeme.token == Token::LineComment {
+                if let Some(item) = self.steering(lexeme)? {
+                    return Ok(Some(item));
+                }
+            } else if lexeme.is_word("DELIMITER") {
+                self.lexer.change_delimiter()?;
+            } else if lexeme.token == Token::Parameter {
+                return self.definition(lexeme).map(Some);
+            } else if !lexeme.is_blank() && lexeme.token != Token::Delimiter {
+                return self.statement(lexeme).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The comment as a line that steers; `None` if it is only a comment.
+    fn steering(&self, comment: Lexeme<'a>) -> Result<Option<Item<'a>>, Mistake> {
+        let Some((given, value)) = comment.text.strip_prefix("--").and_then(|text| text.split_once(':')) else {
+            return Ok(None);
+        };
+        let given = given.trim();
+        let Some(word) = STEERING.into_iter().find(|word| word.eq_ignore_ascii_case(given)) else {
+            return match STEERING.into_iter().find(|word| is_slip(given, word)) {
+                Some(word) => Err(Mistake::new(
+                    comment.at,
+                    format!("did you mean `-- {word}:`? If this is only a comment, write it without the colon"),
+                )),
+                None => Ok(None),
+            };
+        };
+        let line = self.text[..comment.at].rsplit('\n').next().unwrap_or_default();
+        if !line.trim().is_empty() {
+            return Err(Mistake::new(comment.at, format!("`-- {word}:` must stand on a line of its own")));
+        }
+        let value_at = comment.at + comment.text.len() - value.trim_start().len();
+        Ok(Some(Item::Steer { word, value: value.trim(), at: comment.at, value_at }))
+    }
+
+    /// To the delimiter, or to the end of the line outside of parentheses.
+    fn definition(&mut self, name: Lexeme<'a>) -> Result<Item<'a>, Mistake> {
+        let mut value = Vec::new();
+        let mut depth = 0_usize;
+        while let Some(lexeme) = self.lexer.next()? {
+            let ends_line = lexeme.text.contains('\n') || lexeme.token == Token::LineComment;
+            if lexeme.token == Token::Delimiter || (ends_line && lexeme.is_blank() && depth == 0) {
+                break;
+            }
+            match lexeme.text {
+                "(" => depth += 1,
+                ")" => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if !lexeme.is_blank() {
+                value.push(lexeme);
+            }
+        }
+        if value.first().is_none_or(|first| !first.is_mark("=")) {
+            let remedy =
+                format!("a parameter at the start of a line is defined there: {} = uniform(1, 100)", name.text);
+            return Err(Mistake::new(name.at, remedy));
+        }
+        value.remove(0);
+        Ok(Item::Definition { name: &name.text[1..], at: name.at, value })
+    }
+
+    fn statement(&mut self, first: Lexeme<'a>) -> Result<Item<'a>, Mistake> {
+        let mut body = Body::default();
+        let mut lexemes = vec![first];
+        body.take(&first);
+        while let Some(lexeme) = self.lexer.next()? {
+            let inside = body.depth > 0 && self.lexer.delimiter() == ";";
+            if lexeme.token == Token::Delimiter && !inside {
+                trim(&mut lexemes);
+                return Ok(Item::Statement(lexemes));
+            }
+            if lexeme.token == Token::LineComment && self.starts_line(lexeme) {
+                if let Some(Item::Steer { word, at, .. }) = self.steering(lexeme)? {
+                    let delimiter = self.lexer.delimiter();
+                    return Err(Mistake::new(at, format!("the statement before `-- {word}:` has no {delimiter}")));
+                }
+            }
+            body.take(&lexeme);
+            lexemes.push(lexeme);
+        }
+        if body.depth > 0 && self.lexer.delimiter() == ";" {
+            return Err(Mistake::new(first.at, "this statement has a BEGIN or CASE without END;"));
+        }
+        trim(&mut lexemes);
+        Ok(Item::Statement(lexemes))
+    }
+
+    fn starts_line(&self, lexeme: Lexeme<'a>) -> bool {
+        self.text[..lexeme.at].rsplit('\n').next().unwrap_or_default().trim().is_empty()
+    }
+}
+
+fn trim(lexemes: &mut Vec<Lexeme<'_>>) {
+    while lexemes.last().is_some_and(Lexeme::is_blank) {
+        lexemes.pop();
+    }
+}
+
+/// Whether `given` is `word` with one letter wrong, missing or too many, or two swapped.
+fn is_slip(given: &str, word: &str) -> bool {
+    const SHORTEST: usize = 4;
+    let given = given.to_ascii_lowercase();
+    if word.len() < SHORTEST || given.len() + 1 < word.len() || given.len() > word.len() + 1 {
+        return false;
+    }
+    let same = given.bytes().zip(word.bytes()).take_while(|(a, b)| a == b).count();
+    let (given, word) = (&given.as_bytes()[same..], &word.as_bytes()[same..]);
+    match (given, word) {
+        ([a, b, rest @ ..], [c, d, other @ ..]) if a == d && b == c => rest == other,
+        ([_, rest @ ..], [_, other @ ..]) if rest == other => true,
+        ([_, rest @ ..], word) if rest == word => true,
+        (given, [_, other @ ..]) => given == other,
+        _ => false,
+    }
+}
+
+/// Follows BEGIN, CASE and END in the body of a stored program, where a `;` ends no statement.
+#[derive(Default)]
+struct Body {
+    kind: Kind,
+    depth: usize,
+    after_end: bool,
+}
+
+#[derive(Default, PartialEq)]
+enum Kind {
+    #[default]
+    Unknown,
+    /// It began with CREATE: what is to be created comes soon.
+    Create,
+    /// It began with BEGIN: NOT ATOMIC may follow.
+    Begin,
+    Program,
+    Plain,
+}
+
+impl Body {
+    fn take(&mut self, lexeme: &Lexeme<'_>) {
+        if lexeme.token != Token::Word {
+            self.after_end &= lexeme.is_blank();
+            return;
+        }
+        let word = lexeme.text.to_ascii_uppercase();
+        let word = word.as_str();
+        match self.kind {
+            Kind::Unknown => {
+                self.kind = match word {
+                    "CREATE" => Kind::Create,
+                    "BEGIN" => Kind::Begin,
+                    _ => Kind::Plain,
+                }
+            }
+            Kind::Begin if word == "NOT" => (self.kind, self.depth) = (Kind::Program, 1),
+            Kind::Begin | Kind::Plain => self.kind = Kind::Plain,
+            Kind::Create => match word {
+                "PROCEDURE" | "FUNCTION" | "TRIGGER" | "EVENT" => self.kind = Kind::Program,
+                "TABLE" | "VIEW" | "INDEX" | "DATABASE" | "SCHEMA" | "USER" | "SEQUENCE" => self.kind = Kind::Plain,
+                _ => {}
+            },
+            Kind::Program => self.follow(word),
+        }
+    }
+
+    fn follow(&mut self, word: &str) {
+        let after_end = std::mem::take(&mut self.after_end);
+        match word {
+            "END" => {
+                self.depth = self.depth.saturating_sub(1);
+                self.after_end = true;
+            }
+            "CASE" if after_end => {}
+            "BEGIN" | "CASE" => self.depth += 1,
+            // Their starts were not counted, as IF and REPEAT are functions too.
+            "IF" | "LOOP" | "WHILE" | "REPEAT" | "FOR" if after_end => self.depth += 1,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "items_tests.rs"]
+mod tests;

@@ -1,0 +1,188 @@
+//! The script that a command line asks for.
+
+use std::fs;
+use std::path::Path;
+
+use crate::error::Error;
+use crate::flags::nearest;
+use crate::values::Values;
+
+use super::lexer::Source;
+use super::model::Script;
+use super::parse;
+
+/// Most statements of all blocks: each has a histogram of its own.
+const STATEMENTS_MAX: usize = 100;
+
+/// Largest file, in bytes.
+const SIZE_MAX: u64 = 64 << 20;
+
+/// Reads the files, puts them together and applies `--weights` and `--set`.
+///
+/// # Errors
+/// No file, one that cannot be read or is wrong, or a name that it does not have.
+pub fn script(values: &Values<'_>, file: &str) -> Result<Script, Error> {
+    let given = pairs(values, "set")?;
+    let named = values.0.iter().filter(|(name, _)| *name == "file").filter_map(|(_, value)| *value);
+    let files = Some(file).filter(|file| !file.is_empty()).into_iter().chain(named);
+    let mut whole: Option<Script> = None;
+    for file in files {
+        let (path, weight) = file_and_weight(file);
+        let mut script = parse::script(&read(path)?, &given)?;
+        for block in &mut script.blocks {
+            block.weight *= weight;
+            if let Some(same) = whole.iter().flat_map(|whole| &whole.blocks).find(|other| other.name == block.name) {
+                let text = format!("{path}: another file has a block {}: rename one", same.name);
+                return Err(Error::Usage(text));
+            }
+        }
+        match &mut whole {
+            Some(whole) => whole.join(script),
+            None => whole = Some(script),
+        }
+    }
+    let Some(mut script) = whole else {
+        return Err(Error::Usage("which script? dbdyno-load script FILE [flags] [prepare|run|cleanup]".into()));
+    };
+    for (name, _) in &given {
+        known("set", name, script.constants.iter().map(String::as_str), "constant")?;
+    }
+    weigh(&mut script, values)?;
+    let statements = script.statements().count();
+    if statements > STATEMENTS_MAX {
+        return Err(Error::Usage(format!(
+            "{} has {statements} statements in its blocks, more than {STATEMENTS_MAX}, each of which is measured apart: \
+             leave some out, or run parts of it one after the other",
+            script.name
+        )));
+    }
+    Ok(script)
+}
+
+fn read(path: &str) -> Result<Source, Error> {
+    let failed = |error| Error::File(path.into(), error);
+    if fs::metadata(path).map_err(failed)?.len() > SIZE_MAX {
+        let text = format!("{path} has more than {SIZE_MAX} bytes: load data with another tool before");
+        return Err(Error::Usage(text));
+    }
+    let bytes = fs::read(path).map_err(failed)?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let readable = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = String::from_utf8_lossy(readable).matches('\n').count() + 1;
+        Error::Usage(format!("{path}:{line}: this is not UTF-8: convert the file, as with iconv"))
+    })?;
+    let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
+    Ok(Source { name: path.into(), text })
+}
+
+/// `FILE@WEIGHT`; a file whose own name ends so is `FILE@NUMBER@1`.
+fn file_and_weight(given: &str) -> (&str, u64) {
+    const MOST: u64 = 1_000_000;
+    let split = given.rsplit_once('@').filter(|(file, _)| !file.is_empty() && !Path::new(given).is_file());
+    let weighted = split.and_then(|(file, weight)| Some((file, weight.parse().ok().filter(|weight| *weight <= MOST)?)));
+    weighted.unwrap_or((given, 1))
+}
+
+/// All `name=value` of a flag that may be given more than once.
+fn pairs(values: &Values<'_>, flag: &str) -> Result<Vec<(String, String)>, Error> {
+    let given = values.0.iter().filter(|(name, _)| *name == flag).filter_map(|(_, value)| *value);
+    let pair = |text: &str| match text.split_once('=') {
+        Some((name, value)) => Ok((name.trim().trim_start_matches(':').to_owned(), value.to_owned())),
+        None => Err(Error::Usage(format!("--{flag}={text}: write --{flag}=name=value"))),
+    };
+    given.map(pair).collect()
+}
+
+fn known<'a>(flag: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone, what: &str) -> Result<(), Error> {
+    if names.clone().any(|known| known == name) {
+        return Ok(());
+    }
+    let hint = nearest(name, names.clone()).map_or_else(String::new, |near| format!(": did you mean {near}?"));
+    let all = names.collect::<Vec<_>>().join(", ");
+    let all = if all.is_empty() { "none" } else { &all };
+    Err(Error::Usage(format!("--{flag}={name}: the script has no {what} {name}{hint}; there is {all}")))
+}
+
+fn weigh(script: &mut Script, values: &Values<'_>) -> Result<(), Error> {
+    for part in values.text("weights").into_iter().flat_map(|text| text.split(',')) {
+        let weight =
+            part.split_once('=').and_then(|(name, weight)| Some((name.trim(), weight.trim().parse::<u32>().ok()?)));
+        let Some((name, weight)) = weight else {
+            return Err(Error::Usage(format!("--weights={part}: write --weights=buy=3,look=7, whole numbers")));
+        };
+        known("weights", name, script.blocks.iter().map(|block| block.name.as_str()), "block")?;
+        for block in script.blocks.iter_mut().filter(|block| block.name == name) {
+            block.weight = weight.into();
+        }
+    }
+    if script.blocks.iter().all(|block| block.weight == 0) {
+        return Err(Error::Usage("all weights are 0: nothing would be run".into()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::env::temp_dir;
+    use std::path::PathBuf;
+
+    struct File(PathBuf);
+
+    impl File {
+        fn new(name: &str, text: &[u8]) -> Self {
+            let path = temp_dir().join(format!("dbdyno-script-{}-{name}.sql", std::process::id()));
+            fs::write(&path, text).unwrap();
+            Self(path)
+        }
+
+        fn name(&self) -> &str {
+            self.0.to_str().unwrap()
+        }
+    }
+
+    impl Drop for File {
+        fn drop(&mut self) {
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+
+    fn read(flags: &[(&'static str, &str)], file: &str) -> Result<Script, String> {
+        let values = Values(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
+        script(&values, file).map_err(|error| error.to_string())
+    }
+
+    fn weights(script: &Script) -> Vec<u64> {
+        script.blocks.iter().map(|block| block.weight).collect()
+    }
+
+    #[test]
+    fn files_are_words_or_flags_with_weights() {
+        let both = File::new("both", b"\xef\xbb\xbf-- name: a\nDO 1;\n-- name: b weight: 4\nDO 2;");
+        let other = File::new("other", b"-- name: c\nDO 1;");
+        assert_eq!(weights(&read(&[], both.name()).unwrap()), [1, 4]);
+        let weighted = format!("{}@5", other.name());
+        assert_eq!(weights(&read(&[("file", &weighted)], both.name()).unwrap()), [1, 4, 5]);
+        let flags = [("file", both.name()), ("weights", "b=0, a=7")];
+        assert_eq!(weights(&read(&flags, "").unwrap()), [7, 0]);
+        assert!(read(&[("file", both.name())], both.name()).unwrap_err().contains("another file has a block a"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let file = File::new("wrong", b":rows = 5\n-- name: buy\nDO :rows;");
+        let refused = |flags: &[(&'static str, &str)]| read(flags, file.name()).unwrap_err();
+        assert!(refused(&[("weights", "bay=3")]).contains("no block bay: did you mean buy?; there is buy"));
+        assert!(refused(&[("weights", "buy")]).contains("--weights=buy: write"));
+        assert!(refused(&[("weights", "buy=0")]).contains("all weights are 0"));
+        assert!(refused(&[("set", "row=3")]).contains("no constant row: did you mean rows?"));
+        assert!(refused(&[("set", "rows")]).contains("name=value"));
+        assert!(read(&[("set", "rows=3")], file.name()).is_ok());
+        assert!(read(&[], "").unwrap_err().contains("which script?"));
+        assert!(read(&[], "/no/such.sql").unwrap_err().contains("/no/such.sql"));
+        let latin = File::new("latin", b"DO 1;\nDO '\xe9';");
+        assert!(read(&[], latin.name()).unwrap_err().contains(":2: this is not UTF-8"));
+        let many = File::new("many", "DO 1;".repeat(STATEMENTS_MAX + 1).as_bytes());
+        assert!(read(&[], many.name()).unwrap_err().contains("has 101 statements"));
+    }
+}
