@@ -16,9 +16,10 @@ fn main() -> ExitCode {
     let outcome = match verb.to_string_lossy().as_ref() {
         "slap" => slap::main(arguments),
         "--help" | "-h" | "-?" | "help" => {
-            println!("usage: dbdyno VERB [flags]\nverbs: {}", names().join(", "));
+            println!("{}", usage());
             Ok(0)
         }
+        "" => Err(Error::Usage(usage())),
         "--version" | "-V" => {
             println!("dbdyno-load {}", env!("CARGO_PKG_VERSION"));
             Ok(0)
@@ -41,6 +42,10 @@ fn unknown_verb(given: &str) -> Error {
     let hint =
         flags::nearest(given, names().into_iter()).map_or_else(String::new, |near| format!(": did you mean {near}?"));
     Error::Usage(format!("no verb {given:?}{hint}; verbs: {}", names().join(", ")))
+}
+
+fn usage() -> String {
+    format!("usage: dbdyno VERB [flags]\nverbs: {}; VERB --help tells more", names().join(", "))
 }
 
 fn names() -> Vec<&'static str> {

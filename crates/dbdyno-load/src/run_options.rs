@@ -31,7 +31,7 @@ pub const FLAGS: &[Flag] = &[
     Flag::value("io", "io_uring, epoll or auto (auto)"),
     Flag::value("io-threads", "threads that share the connections (1)"),
     Flag::value("report-interval", "print a line this often while running (0: never)"),
-    Flag::value("interval", "length of an interval of --series and --hlog (1)"),
+    Flag::value("interval", "length of an interval of --series and --hlog (1, or --report-interval)"),
     Flag::value("json", "write the result here"),
     Flag::value("series", "write a line per interval here; JSON lines if it ends in .jsonl, else CSV"),
     Flag::value("hlog", "write an HdrHistogram log here, a tag per kind of statement"),
@@ -143,9 +143,13 @@ impl RunOptions {
             let given = values.text(name).map(|_| values.duration(name, Duration::ZERO)).transpose()?;
             Ok::<_, Error>(given.filter(|duration| !duration.is_zero()))
         };
-        let interval = positive("interval")?.unwrap_or(Duration::from_secs(1));
+        let report_interval = positive("report-interval")?;
+        let interval = positive("interval")?.or(report_interval).unwrap_or(Duration::from_secs(1));
         if interval < Duration::from_millis(1) {
-            return Err(Error::Usage("--interval: at least 1ms".into()));
+            return Err(Error::Usage("--interval and --report-interval: at least 1ms".into()));
+        }
+        if report_interval.is_some_and(|report| report < interval) {
+            return Err(Error::Usage("--report-interval: at least --interval, as it is made of those".into()));
         }
         Ok(Self {
             clients: values.list("clients", 1, 1, CLIENTS_MAX)?,
@@ -159,7 +163,7 @@ impl RunOptions {
             reconnect: values.duration("reconnect", Duration::ZERO)?,
             io: values.choice("io", &[("auto", Io::Auto), ("io_uring", Io::Uring), ("epoll", Io::Epoll)], Io::Auto)?,
             io_threads: io_threads(values)?,
-            report_interval: positive("report-interval")?,
+            report_interval,
             report_rows: values.number("report-rows", 0).map(|rows| Some(rows).filter(|rows| *rows > 0))?,
             interval,
             json: values.path("json"),
@@ -223,6 +227,17 @@ mod tests {
         assert_eq!(options.loops, [closed, Loop::Open { rate: 100.0, spacing: Spacing::Fixed }]);
         assert!(read(&[("rate", "-1")]).unwrap_err().contains("--rate"));
         assert!(read(&[("rate", "5"), ("think-time", "1")]).unwrap_err().contains("give one"));
+    }
+
+    #[test]
+    fn lines_are_made_of_intervals() {
+        let interval = |flags: &[_]| read(flags).map(|options| options.interval.as_millis());
+        assert_eq!(interval(&[]), Ok(1000));
+        assert_eq!(interval(&[("report-interval", "0.2")]), Ok(200));
+        assert_eq!(interval(&[("report-interval", "10"), ("interval", "100ms")]), Ok(100));
+        assert!(
+            interval(&[("report-interval", "0.2"), ("interval", "1")]).unwrap_err().contains("at least --interval")
+        );
     }
 
     #[test]
