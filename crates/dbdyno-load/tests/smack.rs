@@ -234,6 +234,18 @@ fn updates_and_selects_hit_and_deletes_tell_what_they_hit() {
 }
 
 #[test]
+fn deletes_go_on_where_the_run_before_ended() {
+    let Some(server) = Server::start() else { return };
+    expect(&mut server.load("smack delete --rows=3000 --row-size=64 -s prepare"), 0);
+    let all = runs(&server, "delete --rows=3000 --row-size=64 -s -c 1,1,8 --events=1000 run");
+    let deleted: Vec<u64> = all.iter().map(|run| count(run, "delete")).collect();
+    let left = server.sql("SELECT COUNT(*) FROM dbdyno_smack.smack");
+    assert_eq!(left.trim(), (3000 - deleted.iter().sum::<u64>()).to_string());
+    // Each leaves exp(-1/3) of the rows that it finds: 850, 609 and 437 go, give or take.
+    assert!((790..910).contains(&deleted[0]) && (540..680).contains(&deleted[1]), "{deleted:?}");
+}
+
+#[test]
 fn the_same_seed_says_the_same() {
     let Some(server) = Server::start() else { return };
     let table = "--rows=500 --row-size=64 -s";

@@ -20,6 +20,12 @@ impl Gone {
         word.fetch_or(bit, Ordering::Relaxed) & bit != 0
     }
 
+    /// Whether `key` is marked.
+    pub fn has(&self, key: i64) -> bool {
+        let (word, bit) = self.place(key);
+        word.load(Ordering::Relaxed) & bit != 0
+    }
+
     /// Takes the mark of `key` back.
     pub fn unmark(&self, key: i64) {
         let (word, bit) = self.place(key);
@@ -39,8 +45,9 @@ mod tests {
     fn each_key_has_a_mark_of_its_own() {
         let gone = Gone::new(128);
         assert!((1..=128).all(|key| !gone.mark(key)));
-        assert!((1..=128).all(|key| gone.mark(key)));
+        assert!((1..=128).all(|key| gone.has(key) && gone.mark(key)));
         gone.unmark(64);
+        assert!(!gone.has(64));
         assert!(!gone.mark(64) && gone.mark(63) && gone.mark(65));
     }
 }

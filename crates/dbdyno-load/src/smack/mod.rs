@@ -9,7 +9,7 @@ mod smacker;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use crate::error::Error;
 use crate::protocol::session::Session;
@@ -65,23 +65,31 @@ struct Smack {
     next: AtomicI64,
     /// Keys that were drawn for DELETE.
     gone: OnceLock<Gone>,
+    /// Runs before this one, once [`Workload::check`] counted it.
+    runs: AtomicU64,
 }
 
 impl Smack {
     fn new(options: Options) -> Self {
-        Self { options, next: AtomicI64::new(0), gone: OnceLock::new() }
+        Self { options, next: AtomicI64::new(0), gone: OnceLock::new(), runs: AtomicU64::new(u64::MAX) }
     }
 
     fn columns(&self) -> [String; 2] {
         [self.options.key.column().to_owned(), format!("data varbinary({})", self.options.content_size())]
     }
 
-    /// Looks some keys up, evenly spread over all.
+    /// Looks some keys up, evenly spread over all but those that this invocation deleted.
     fn check_keys(&self, session: &mut Session) -> Result<(), Error> {
         const SAMPLE: i64 = 100;
         let options = &self.options;
-        let (last, steps) = (i128::from(options.rows - 1), i128::from(SAMPLE - 1));
-        let numbers: BTreeSet<i64> = (0..=steps).map(|step| (last * step / steps) as i64 + 1).collect();
+        let spread = |step| (options.rows - 1) * step / (SAMPLE - 1) + 1;
+        let mut numbers: BTreeSet<i64> = (0..SAMPLE).map(spread).collect();
+        if let Some(gone) = self.gone.get() {
+            numbers.retain(|number| !gone.has(*number));
+        }
+        if numbers.is_empty() {
+            return Ok(());
+        }
         let keys: Vec<String> = numbers.iter().map(|number| options.key_literal(*number)).collect();
         let table = options.table.qualified();
         let sql = format!("SELECT COUNT(*) FROM {table} WHERE id IN ({})", keys.join(","));
@@ -146,6 +154,7 @@ impl Workload for Smack {
         let mut content = options.content();
         let mut random = Random::new(options.seed);
         let mut number = 0;
+        // Over one connection: rows lie in the order of their numbers, on every server and at every speed.
         let filled = options.table.fill(session, "id, data", options.rows as u64, |sql| {
             number += 1;
             sql.push('(');
@@ -166,6 +175,7 @@ impl Workload for Smack {
             Load::Insert => self.find_next(session)?,
             _ => self.check_keys(session)?,
         }
+        self.runs.fetch_add(1, Ordering::Relaxed);
         Ok(found)
     }
 
@@ -177,7 +187,12 @@ impl Workload for Smack {
         if self.options.load == Load::Insert && self.next.load(Ordering::Relaxed) == 0 {
             return Err(Error::Failed("the first new key is not known: the table was not looked at".into()));
         }
-        let gone = (self.options.load == Load::Delete).then(|| self.gone.get_or_init(|| Gone::new(self.options.rows)));
-        Ok(Box::new(Smacker::new(&self.options, &self.next, gone, portion)))
+        if self.options.load != Load::Delete {
+            return Ok(Box::new(Smacker::new(&self.options, &self.next, None, portion)));
+        }
+        let gone = self.gone.get_or_init(|| Gone::new(self.options.rows));
+        // A later run with the same seed would draw nothing but what is gone.
+        let seed = portion.seed.wrapping_add(self.runs.load(Ordering::Relaxed));
+        Ok(Box::new(Smacker::new(&self.options, &self.next, Some(gone), Portion { seed, ..portion })))
     }
 }
