@@ -13,6 +13,9 @@ const LOCAL_INFILE: u8 = 0xfb;
 const END: u8 = 0xfe;
 const ERROR: u8 = 0xff;
 
+/// An EOF packet is shorter than this.
+const EOF_END: usize = 9;
+
 /// The server allows 4,096 columns; more than this is garbage.
 const COLUMNS_MAX: u64 = 65_535;
 
@@ -88,8 +91,8 @@ pub struct Reply {
     pub warnings: u32,
     /// Whether the session is inside a transaction now; false after an error, which does not tell.
     pub in_transaction: bool,
-    /// The error that ended the reply.
-    pub error: Option<ServerError>,
+    /// The error that ended the reply; boxed, as it is rare and a reply is passed around often.
+    pub error: Option<Box<ServerError>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +111,8 @@ pub struct ReplyParser {
     sequence: u8,
     rows: u64,
     warnings: u32,
+    in_transaction: bool,
+    error: Option<Box<ServerError>>,
     /// The packet before was of the largest size: this one continues it.
     continued: bool,
     header: [u8; HEADER_SIZE],
@@ -125,6 +130,8 @@ impl ReplyParser {
             sequence: 1,
             rows: 0,
             warnings: 0,
+            in_transaction: false,
+            error: None,
             continued: false,
             header: [0; HEADER_SIZE],
             header_filled: 0,
@@ -153,30 +160,60 @@ impl ReplyParser {
     ///
     /// # Errors
     /// What is not the protocol, and bytes after the end of the reply.
+    #[inline]
     pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Option<Reply>, ProtocolError> {
         while !bytes.is_empty() {
-            let done = match whole_packet(bytes).filter(|_| self.header_filled == 0) {
-                Some((sequence, payload, rest)) => {
+            let done = match whole_packet(bytes) {
+                Some((sequence, payload, rest)) if self.header_filled == 0 => {
                     bytes = rest;
                     self.packet(payload, payload.len(), sequence)?
                 }
-                None => self.piece(&mut bytes)?,
+                _ => self.piece(&mut bytes)?,
             };
-            if let Some(reply) = done {
-                if !bytes.is_empty() {
-                    return Err(ProtocolError("bytes after the end of a reply"));
-                }
-                return Ok(Some(reply));
+            if done {
+                return self.reply(bytes);
             }
+            bytes = self.pass_rows(bytes);
         }
         Ok(None)
     }
 
+    /// Passes over whole rows, of which a reply can have a lot; what may be anything else is left.
+    #[inline]
+    fn pass_rows<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
+        if self.state != State::Rows || self.continued || self.header_filled > 0 {
+            return bytes;
+        }
+        let (mut next, mut passed) = (self.sequence, 0);
+        while let Some((sequence, payload, rest)) = whole_packet(bytes)
+            && sequence == next
+            && payload.len() < PAYLOAD_MAX
+            && payload.first().is_some_and(|first| *first < END)
+        {
+            next = next.wrapping_add(1);
+            passed += 1;
+            bytes = rest;
+        }
+        self.sequence = next;
+        self.rows += passed;
+        bytes
+    }
+
+    /// The reply that is complete, with what is behind it.
+    #[inline]
+    fn reply(&mut self, behind: &[u8]) -> Result<Option<Reply>, ProtocolError> {
+        if !behind.is_empty() {
+            return Err(ProtocolError("bytes after the end of a reply"));
+        }
+        let Self { rows, warnings, in_transaction, .. } = *self;
+        Ok(Some(Reply { rows, warnings, in_transaction, error: self.error.take() }))
+    }
+
     /// Takes what there is of a packet that is not there as a whole.
-    fn piece(&mut self, bytes: &mut &[u8]) -> Result<Option<Reply>, ProtocolError> {
+    fn piece(&mut self, bytes: &mut &[u8]) -> Result<bool, ProtocolError> {
         while self.header_filled < HEADER_SIZE {
             let Some((first, rest)) = bytes.split_first() else {
-                return Ok(None);
+                return Ok(false);
             };
             self.header[self.header_filled] = *first;
             self.header_filled += 1;
@@ -192,7 +229,7 @@ impl ReplyParser {
         self.missing -= piece.len();
         *bytes = rest;
         if self.missing > 0 {
-            return Ok(None);
+            return Ok(false);
         }
         self.header_filled = 0;
         let (length, sequence) = decode_header(self.header);
@@ -202,9 +239,9 @@ impl ReplyParser {
         done
     }
 
-    /// Handles one packet of `length` bytes that starts with `head`.
+    /// Handles one packet of `length` bytes that starts with `head`; tells whether it was the last.
     #[inline]
-    fn packet(&mut self, head: &[u8], length: usize, sequence: u8) -> Result<Option<Reply>, ProtocolError> {
+    fn packet(&mut self, head: &[u8], length: usize, sequence: u8) -> Result<bool, ProtocolError> {
         let first = head.first().copied();
         let continues = std::mem::replace(&mut self.continued, length == PAYLOAD_MAX);
         // An error that announces a disconnect is numbered on its own.
@@ -213,72 +250,62 @@ impl ReplyParser {
         }
         self.sequence = sequence.wrapping_add(1);
         if continues {
-            return Ok(None);
+            return Ok(false);
         }
-        let Some(first) = first else {
-            return Err(ProtocolError("an empty packet"));
-        };
-        if first == ERROR {
-            let error = ServerError::parse(head).ok_or(ProtocolError("an error packet cut short"))?;
-            return Ok(Some(Reply { rows: self.rows, error: Some(error), ..Reply::default() }));
-        }
+        let first = first.ok_or(ProtocolError("an empty packet"))?;
         match self.state {
-            State::First => self.first_packet(first, head),
-            State::Columns(left) => {
-                self.state = match left {
-                    2.. => State::Columns(left - 1),
-                    _ if self.dialect == Dialect::Eof => State::EndOfColumns,
-                    _ => State::Rows,
-                };
-                Ok(None)
+            _ if first == ERROR => return self.refused(head),
+            State::First if first == OK => return self.after_result(ok_status(head)),
+            State::First => self.head_of_rows(head)?,
+            State::Columns(left @ 2..) => self.state = State::Columns(left - 1),
+            State::Columns(_) if self.dialect == Dialect::Eof => self.state = State::EndOfColumns,
+            State::Columns(_) => self.state = State::Rows,
+            State::EndOfColumns if first == END && length < EOF_END => self.state = State::Rows,
+            State::EndOfColumns => return Err(ProtocolError("columns without an end")),
+            State::Rows if first == END && length < self.end_size() => {
+                return self.after_result(if self.dialect == Dialect::Eof {
+                    eof_status(head)
+                } else {
+                    ok_status(head)
+                });
             }
-            State::EndOfColumns if first == END && length < 9 => {
-                self.state = State::Rows;
-                Ok(None)
-            }
-            State::EndOfColumns => Err(ProtocolError("columns without an end")),
-            State::Rows if first == END && length < self.end_size() => self.end(head),
-            State::Rows => {
-                self.rows += 1;
-                Ok(None)
-            }
+            State::Rows => self.rows += 1,
         }
+        Ok(false)
+    }
+
+    #[cold]
+    fn refused(&mut self, head: &[u8]) -> Result<bool, ProtocolError> {
+        let error = ServerError::parse(head).ok_or(ProtocolError("an error packet cut short"))?;
+        self.error = Some(Box::new(error));
+        (self.warnings, self.in_transaction) = (0, false);
+        Ok(true)
     }
 
     /// A row can start like an end packet, but is then at least this long.
     fn end_size(&self) -> usize {
-        if self.dialect == Dialect::Eof { 9 } else { PAYLOAD_MAX }
+        if self.dialect == Dialect::Eof { EOF_END } else { PAYLOAD_MAX }
     }
 
-    fn first_packet(&mut self, first: u8, head: &[u8]) -> Result<Option<Reply>, ProtocolError> {
-        match first {
-            OK => self.after_result(ok_status(head)),
-            LOCAL_INFILE => Err(ProtocolError("it asks for a local file")),
-            _ => {
-                let mut rest = head;
-                let columns = take_integer(&mut rest).filter(|n| (1..=COLUMNS_MAX).contains(n));
-                let columns = columns.ok_or(ProtocolError("an impossible number of columns"))?;
-                let defined = self.dialect != Dialect::CachedMetadata || rest != [0];
-                self.state = if defined { State::Columns(columns) } else { State::Rows };
-                Ok(None)
-            }
+    fn head_of_rows(&mut self, head: &[u8]) -> Result<(), ProtocolError> {
+        if head.first() == Some(&LOCAL_INFILE) {
+            return Err(ProtocolError("it asks for a local file"));
         }
+        let mut rest = head;
+        let columns = take_integer(&mut rest).filter(|n| (1..=COLUMNS_MAX).contains(n));
+        let columns = columns.ok_or(ProtocolError("an impossible number of columns"))?;
+        let defined = self.dialect != Dialect::CachedMetadata || rest != [0];
+        self.state = if defined { State::Columns(columns) } else { State::Rows };
+        Ok(())
     }
 
-    fn end(&mut self, head: &[u8]) -> Result<Option<Reply>, ProtocolError> {
-        let status = if self.dialect == Dialect::Eof { eof_status(head) } else { ok_status(head) };
-        self.after_result(status)
-    }
-
-    fn after_result(&mut self, status: Option<Status>) -> Result<Option<Reply>, ProtocolError> {
+    #[inline]
+    fn after_result(&mut self, status: Option<Status>) -> Result<bool, ProtocolError> {
         let status = status.ok_or(ProtocolError("a status packet cut short"))?;
         self.warnings = self.warnings.saturating_add(u32::from(status.warnings));
-        if status.flags & STATUS_MORE_RESULTS != 0 {
-            self.state = State::First;
-            return Ok(None);
-        }
-        let in_transaction = status.flags & STATUS_IN_TRANSACTION != 0;
-        Ok(Some(Reply { rows: self.rows, warnings: self.warnings, in_transaction, error: None }))
+        self.in_transaction = status.flags & STATUS_IN_TRANSACTION != 0;
+        self.state = State::First;
+        Ok(status.flags & STATUS_MORE_RESULTS == 0)
     }
 }
 

@@ -46,7 +46,11 @@ fn replies() -> Vec<(bool, Vec<u8>, Reply)> {
         (true, select(true, 2), reply(2)),
         (false, select(false, 2), reply(2)),
         (true, long, reply(1)),
-        (true, packets(&[b"\xff\x26\x04#23000Duplicate entry"]), Reply { error: Some(duplicate), ..Reply::default() }),
+        (
+            true,
+            packets(&[b"\xff\x26\x04#23000Duplicate entry"]),
+            Reply { error: Some(Box::new(duplicate)), ..Reply::default() },
+        ),
     ]
 }
 

@@ -258,7 +258,7 @@ impl Session {
             if let Some(reply) = done {
                 self.in_reply = false;
                 let sql = sql.to_owned();
-                return reply.error.map_or(Ok(()), |error| Err(Error::Statement { sql, error }));
+                return reply.error.map_or(Ok(()), |error| Err(Error::Statement { sql, error: *error }));
             }
         }
     }
