@@ -255,6 +255,15 @@ fn the_examples_run() {
     assert_eq!(count(&run, "bundle.begin"), 0);
     assert_eq!(server.sql("SELECT COUNT(*) FROM dbdyno_script.orders").trim(), count(&run, "buy.commit").to_string());
     shop.does("cleanup");
-    example("visits.sql").does("-c 2 --events=100");
+    // The connect section is run once on each connection, however many runs there are.
+    let text = fs::read_to_string(example("visits.sql").path).unwrap();
+    let text = format!("{text}\n-- connect:\nCREATE TEMPORARY TABLE mine (i INT);\n");
+    let visits = Script::new(&server, "visits.sql", &text);
+    visits.does("-c 1,2 --events=100 --engine=aria");
+    visits.does("prepare");
+    assert_eq!(visits.result("--events=1")["engine"], "InnoDB");
+    assert!(visits.refused("run --engine=aria", 1).contains("has a table in InnoDB, not in aria"));
+    visits.does("cleanup");
+    assert!(visits.refused("prepare --engine=no_such", 1).contains("no_such"));
     assert!(!server.sql("SHOW DATABASES").contains("dbdyno_script"));
 }

@@ -12,4 +12,5 @@ class Script(Generated[ScriptSection]):
 
     def own_flags(self) -> list[str]:
         """What the tables are like, and what is said to them."""
-        return [self.section.file, *flags_of(self.section, "weights", "prepared")]
+        statements = f"--db-ps-mode={'auto' if self.section.prepared else 'disable'}"
+        return [self.section.file, *flags_of(self.section, "weights"), statements]

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::error::Error;
 use crate::protocol::session::Session;
 
+use super::Place;
 use super::literal::quoted;
 use super::model::{Script, Statement};
 use super::stage;
@@ -29,14 +30,14 @@ pub struct Checked {
 /// # Errors
 /// The schema, a table or a column is missing, a statement is wrong, or strings mean something else
 /// on this server.
-pub fn check(script: &Script, schema: &str, session: &mut Session) -> Result<Checked, Error> {
-    stage::enter(schema, session)?;
+pub fn check(script: &Script, place: &Place, session: &mut Session) -> Result<Checked, Error> {
+    stage::enter(&place.schema, session)?;
     for plain in &script.connect {
         session.execute(&plain.sql).map_err(|error| stage::at(&plain.place, error))?;
     }
     check_strings(script, session)?;
     let makes_tables = script.statements().any(|statement| statement.makes_tables);
-    let mut checked = Checked { engine: engine(schema, session)?, ..Checked::default() };
+    let mut checked = Checked { engine: engine(place, session)?, ..Checked::default() };
     for statement in script.statements().filter(|statement| statement.is_query) {
         let sql = format!("PREPARE dbdyno_check FROM {}", quoted(&statement.with_marks()));
         match session.execute(&sql) {
@@ -77,13 +78,21 @@ fn check_strings(script: &Script, session: &mut Session) -> Result<(), Error> {
     }
 }
 
-fn engine(schema: &str, session: &mut Session) -> Result<Option<String>, Error> {
+fn engine(place: &Place, session: &mut Session) -> Result<Option<String>, Error> {
     let rows = session.query(&format!(
         "SELECT DISTINCT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_TYPE = 'BASE TABLE' \
          AND TABLE_NAME <> '{}'",
-        quoted(schema),
+        quoted(&place.schema),
         stage::RECORD
     ))?;
-    let mut engines = rows.into_iter().flatten();
-    Ok(engines.next().flatten().filter(|_| engines.next().is_none()))
+    let engines: Vec<String> = rows.into_iter().flatten().flatten().collect();
+    if let Some(asked) = &place.engine {
+        if let Some(other) = engines.iter().find(|engine| !engine.eq_ignore_ascii_case(asked)) {
+            let text = format!("the schema {} has a table in {other}, not in {asked}", place.schema);
+            return Err(Error::Failed(format!(
+                "{text}: prepare with --engine={asked}, or leave ENGINE out of the script"
+            )));
+        }
+    }
+    Ok(engines.first().filter(|_| engines.len() == 1).cloned())
 }

@@ -30,7 +30,7 @@ use crate::verb::Verb;
 use crate::workload::{Found, Kind, Portion, Workload};
 
 use check::Checked;
-use model::Script;
+use model::{Script, Statement};
 use plan::Plan;
 use talk::Talk;
 
@@ -62,8 +62,9 @@ const FLAGS: &[Flag] = &[
     Flag::value("file", "the script, or several, each with a weight if it ends in @WEIGHT").short('f'),
     Flag::value("script", "").same_as("file"),
     Flag::value("weights", "of blocks, instead of the file's: buy=3,look=0"),
-    Flag::value("set", "a constant of the file: rows=5000; once for each"),
+    Flag::value("set", "constants of the file: rows=5000,note=none"),
     Flag::value("schema", "where its tables are (dbdyno_script)"),
+    Flag::value("engine", "storage engine of tables whose CREATE TABLE names none (the server's)").short('e'),
     Flag::value("db-ps-mode", "prepared statements: auto or disable (auto)"),
 ];
 
@@ -73,22 +74,47 @@ pub static VERB: Verb = Verb { name: "script", about: ABOUT, flags: FLAGS, loads
 /// A script with its options.
 struct Load {
     script: Script,
-    schema: String,
+    place: Place,
     prefers_prepared: bool,
     /// Made when the server was looked at, before the first run.
-    plan: OnceLock<Plan>,
+    ready: OnceLock<Ready>,
+}
+
+/// Where a script's tables are.
+struct Place {
+    schema: String,
+    /// Storage engine that was asked for.
+    engine: Option<String>,
+}
+
+/// What the runs of a command have in common.
+struct Ready {
+    plan: Plan,
+    engine: Option<String>,
 }
 
 fn workload(values: &Values<'_>, file: &str) -> Result<Box<dyn Workload>, Error> {
-    let prefers_prepared = values.choice("db-ps-mode", &[("auto", true), ("disable", false)], true)?;
-    let schema = values.text("schema").unwrap_or("dbdyno_script").to_owned();
-    Ok(Box::new(Load { script: options::script(values, file)?, schema, prefers_prepared, plan: OnceLock::new() }))
+    let engine = values.text("engine").filter(|name| !name.is_empty());
+    if let Some(name) = engine.filter(|name| !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')) {
+        return Err(Error::Usage(format!("--engine={name}: not the name of an engine")));
+    }
+    Ok(Box::new(Load {
+        script: options::script(values, file)?,
+        place: Place {
+            schema: values.text("schema").unwrap_or("dbdyno_script").to_owned(),
+            engine: engine.map(str::to_owned),
+        },
+        prefers_prepared: values.choice("db-ps-mode", &[("auto", true), ("disable", false)], true)?,
+        ready: OnceLock::new(),
+    }))
 }
 
 impl Load {
-    fn plan(&self, checked: &Checked) -> &Plan {
-        self.plan.get_or_init(|| {
-            Plan::new(&self.script, |statement| self.prefers_prepared && checked.preparable.contains(&statement.kind))
+    fn ready(&self, checked: Checked) -> &Ready {
+        self.ready.get_or_init(|| {
+            let is_prepared =
+                |statement: &Statement| self.prefers_prepared && checked.preparable.contains(&statement.kind);
+            Ready { plan: Plan::new(&self.script, is_prepared), engine: checked.engine }
         })
     }
 }
@@ -103,7 +129,7 @@ impl Workload for Load {
     }
 
     fn schema(&self) -> &str {
-        &self.schema
+        &self.place.schema
     }
 
     fn kinds(&self) -> Vec<Kind> {
@@ -115,24 +141,27 @@ impl Workload for Load {
     }
 
     fn prepared(&self) -> Vec<String> {
-        self.plan(&Checked::default()).prepared.clone()
+        self.ready(Checked::default()).plan.prepared.clone()
     }
 
     fn prepare(&self, session: &mut Session) -> Result<(), Error> {
-        stage::prepare(&self.script, &self.schema, session)
+        stage::prepare(&self.script, &self.place, session)
     }
 
     fn check(&self, session: &mut Session) -> Result<Found, Error> {
-        let checked = check::check(&self.script, &self.schema, session)?;
-        self.plan(&checked);
-        Ok(Found { engine: checked.engine })
+        // Before each run, but the connect section may not bear to be run twice on one connection.
+        let ready = match self.ready.get() {
+            Some(ready) => ready,
+            None => self.ready(check::check(&self.script, &self.place, session)?),
+        };
+        Ok(Found { engine: ready.engine.clone() })
     }
 
     fn cleanup(&self, session: &mut Session) -> Result<(), Error> {
-        stage::cleanup(&self.script, &self.schema, session)
+        stage::cleanup(&self.script, &self.place.schema, session)
     }
 
     fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
-        Ok(Box::new(Talk::new(self.plan(&Checked::default()), portion)))
+        Ok(Box::new(Talk::new(&self.ready(Checked::default()).plan, portion)))
     }
 }

@@ -22,7 +22,7 @@ const SIZE_MAX: u64 = 64 << 20;
 /// # Errors
 /// No file, one that cannot be read or is wrong, or a name that it does not have.
 pub fn script(values: &Values<'_>, file: &str) -> Result<Script, Error> {
-    let given = pairs(values, "set")?;
+    let given = constants(values)?;
     let named = values.0.iter().filter(|(name, _)| *name == "file").filter_map(|(_, value)| *value);
     let files = Some(file).filter(|file| !file.is_empty()).into_iter().chain(named);
     let mut whole: Option<Script> = None;
@@ -83,14 +83,30 @@ fn file_and_weight(given: &str) -> (&str, u64) {
     weighted.unwrap_or((given, 1))
 }
 
-/// All `name=value` of a flag that may be given more than once.
-fn pairs(values: &Values<'_>, flag: &str) -> Result<Vec<(String, String)>, Error> {
-    let given = values.0.iter().filter(|(name, _)| *name == flag).filter_map(|(_, value)| *value);
-    let pair = |text: &str| match text.split_once('=') {
-        Some((name, value)) => Ok((name.trim().trim_start_matches(':').to_owned(), value.to_owned())),
-        None => Err(Error::Usage(format!("--{flag}={text}: write --{flag}=name=value"))),
-    };
-    given.map(pair).collect()
+/// The constants of all `--set=name=value,name=value`. A comma is part of a value unless a name and `=` follow.
+fn constants(values: &Values<'_>) -> Result<Vec<(String, String)>, Error> {
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    for given in values.0.iter().filter(|(name, _)| *name == "set").filter_map(|(_, value)| *value) {
+        let mut is_first = true;
+        for part in given.split(',').filter(|_| !given.is_empty()) {
+            let pair = part.split_once('=').map(|(name, value)| (name.trim().trim_start_matches(':'), value));
+            match (pair.filter(|(name, _)| is_name(name)), pairs.last_mut()) {
+                (Some((name, value)), _) => pairs.push((name.into(), value.into())),
+                (None, Some((_, value))) if !is_first => {
+                    value.push(',');
+                    value.push_str(part);
+                }
+                (None, _) => return Err(Error::Usage(format!("--set={given}: write --set=name=value"))),
+            }
+            is_first = false;
+        }
+    }
+    Ok(pairs)
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 fn known<'a>(flag: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone, what: &str) -> Result<(), Error> {
@@ -104,7 +120,7 @@ fn known<'a>(flag: &str, name: &str, names: impl Iterator<Item = &'a str> + Clon
 }
 
 fn weigh(script: &mut Script, values: &Values<'_>) -> Result<(), Error> {
-    for part in values.text("weights").into_iter().flat_map(|text| text.split(',')) {
+    for part in values.text("weights").into_iter().filter(|text| !text.is_empty()).flat_map(|text| text.split(',')) {
         let weight =
             part.split_once('=').and_then(|(name, weight)| Some((name.trim(), weight.trim().parse::<u32>().ok()?)));
         let Some((name, weight)) = weight else {
@@ -166,6 +182,18 @@ mod tests {
         let flags = [("file", both.name()), ("weights", "b=0, a=7")];
         assert_eq!(weights(&read(&flags, "").unwrap()), [7, 0]);
         assert!(read(&[("file", both.name())], both.name()).unwrap_err().contains("another file has a block a"));
+    }
+
+    #[test]
+    fn constants_are_set_together_or_one_by_one() {
+        let set = |given: &[&str]| {
+            let flags = given.iter().map(|value| ("set", Some(*value))).collect();
+            constants(&Values(flags)).map_err(|error| error.to_string())
+        };
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(set(&["a=1,b=x"]).unwrap(), [pair("a", "1"), pair("b", "x")]);
+        assert_eq!(set(&["a=1", "", ":b=x, y,1=2"]).unwrap(), [pair("a", "1"), pair("b", "x, y,1=2")]);
+        assert!(set(&["a=1", "b"]).unwrap_err().contains("--set=b: write"));
     }
 
     #[test]

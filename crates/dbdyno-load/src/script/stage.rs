@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use crate::error::Error;
 use crate::protocol::session::Session;
 
+use super::Place;
 use super::literal::quoted;
 use super::model::{Plain, Script};
 use super::words::{Deed, Words};
@@ -25,10 +26,11 @@ const SCHEMA: &str = "SCHEMA";
 ///
 /// # Errors
 /// It is prepared already, the setup would change what others made, or the server refuses.
-pub fn prepare(script: &Script, schema: &str, session: &mut Session) -> Result<(), Error> {
+pub fn prepare(script: &Script, place: &Place, session: &mut Session) -> Result<(), Error> {
     if script.setup.is_empty() {
         return Ok(());
     }
+    let schema = place.schema.as_str();
     let mut stage = Stage { session, schema };
     let is_new = !stage.exists()?;
     let record = stage.record()?;
@@ -40,6 +42,9 @@ pub fn prepare(script: &Script, schema: &str, session: &mut Session) -> Result<(
     }
     foreign.remove(&("BASE TABLE".into(), RECORD.into()));
     guard(&script.setup, schema, &foreign)?;
+    if let Some(engine) = &place.engine {
+        stage.session.execute(&format!("SET SESSION default_storage_engine = {engine}"))?;
+    }
     if is_new {
         stage.session.execute(&format!("CREATE SCHEMA {}", name(schema)))?;
     }
