@@ -26,13 +26,13 @@ fn a_line_of_sysbench_is_understood() {
     let (options, run, notes) = parsed(
         "oltp_read_write --tables=8 --table_size=1000000 --threads=16 --time=300 --report-interval=1 --rate=100 \
          --db-driver=mysql --mysql-db=sb --mysql-user=me --mysql-socket=/s --db-ps-mode=disable --rand-type=uniform \
-         --skip-trx --range_selects=off --mysql-ignore-errors=all --percentile=99 --histogram=on --rand-seed=7 run",
+         --skip-trx --range_selects=off --mysql-ignore-errors=all --mysql-storage-engine=rocksdb --mysql-ssl=off --percentile=99 --histogram=on --rand-seed=7 run",
     )
     .unwrap();
     assert_eq!(options.load, Load::ReadWrite);
     assert_eq!((options.tables.count, options.tables.size, options.clients), (8, 1_000_000, 16));
     assert_eq!((options.schema.as_str(), options.prepared, options.seed), ("sb", false, 7));
-    assert_eq!(options.distribution, Distribution::Uniform);
+    assert_eq!((options.distribution, options.tables.engine()), (Distribution::Uniform, "rocksdb"));
     assert_eq!(options.event.kinds, ["point_select", "update_index", "update_non_index", "delete", "insert"]);
     assert_eq!(run.duration, Some(Duration::from_secs(300)));
     assert_eq!(run.clients, [16]);

@@ -141,7 +141,7 @@ impl Stage<'_> {
             "SELECT ENGINE FROM information_schema.ENGINES WHERE SUPPORT IN ('YES', 'DEFAULT') AND ENGINE = '{asked}'"
         ))?;
         let engine = rows.into_iter().flatten().flatten().next();
-        engine.ok_or_else(|| Error::Usage(format!("--mysql-storage-engine={asked}: this server does not have it")))
+        engine.ok_or_else(|| Error::Usage(format!("--engine={asked}: this server does not have it")))
     }
 
     fn missing(self, what: &str) -> Error {

@@ -47,10 +47,10 @@ impl Tables {
             number if (1..=most).contains(&number) => Ok(number),
             number => Err(Error::Usage(format!("--{name}={number}: 1 to {most}"))),
         };
-        let engine = values.text("mysql-storage-engine").filter(|name| !name.is_empty());
+        let engine = values.text("engine").filter(|name| !name.is_empty());
         if engine.is_some_and(|name| !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')) {
             let given = engine.unwrap_or_default();
-            return Err(Error::Usage(format!("--mysql-storage-engine={given}: not the name of an engine")));
+            return Err(Error::Usage(format!("--engine={given}: not the name of an engine")));
         }
         Ok(Self {
             count: within("tables", 1, COUNT_MAX.into())? as u32,
@@ -123,7 +123,7 @@ mod tests {
             ("auto-inc", Some("off")),
             ("secondary", None),
             ("create-secondary", Some("false")),
-            ("mysql-storage-engine", Some("MyISAM")),
+            ("engine", Some("MyISAM")),
             ("mysql-table-options", Some("ROW_FORMAT=COMPRESSED")),
         ];
         let tables = read(&other).unwrap();
@@ -142,13 +142,9 @@ mod tests {
 
     #[test]
     fn mistakes_name_their_flag() {
-        for (flag, value) in [
-            ("tables", "0"),
-            ("table-size", "0"),
-            ("table-size", "x"),
-            ("auto-inc", "maybe"),
-            ("mysql-storage-engine", "a b"),
-        ] {
+        for (flag, value) in
+            [("tables", "0"), ("table-size", "0"), ("table-size", "x"), ("auto-inc", "maybe"), ("engine", "a b")]
+        {
             let text = read(&[(flag, Some(value))]).unwrap_err();
             assert!(text.starts_with(&format!("--{flag}={value}")), "{text}");
         }
