@@ -201,6 +201,11 @@ fn bind<'n, N: Iterator<Item = &'n str>>(
             Token::Parameter => lookup(&lexeme.text[1..]),
             _ => Some(Piece::Sql(lexeme.text.into())),
         };
+        let touches_word = lexeme.token == Token::Parameter && sql.bytes().last().is_some_and(in_word);
+        if touches_word && bound.is_some() {
+            // `LIMIT:n` must not become `LIMIT5`.
+            sql.push(' ');
+        }
         match bound {
             Some(Piece::Sql(text)) => sql.push_str(&text),
             Some(value) => {
@@ -210,7 +215,7 @@ fn bind<'n, N: Iterator<Item = &'n str>>(
                 pieces.push(value);
             }
             // A label of a stored program: `again:LOOP`.
-            None if sql.bytes().last().is_some_and(in_word) => sql.push_str(lexeme.text),
+            None if touches_word => sql.push_str(lexeme.text),
             None => {
                 let name = &lexeme.text[1..];
                 let hint = nearest(name, names()).map_or_else(String::new, |near| format!("did you mean :{near}? "));

@@ -159,6 +159,13 @@ fn a_label_is_no_parameter() {
 }
 
 #[test]
+fn a_parameter_may_touch_a_word() {
+    let script = read(":n = 5\n:m = uniform(1, 2)\nSELECT 1 LIMIT:n;\nSELECT 1 LIMIT:m;").unwrap();
+    let sent: Vec<String> = script.statements().map(crate::script::model::Statement::with_marks).collect();
+    assert_eq!(sent, ["SELECT 1 LIMIT 5", "SELECT 1 LIMIT ?"]);
+}
+
+#[test]
 fn scripts_are_joined() {
     let mut first = read(SHOP).unwrap();
     first.join(read("-- connect:\nSET a = 1;\n-- name: other\nDO 1;").unwrap());
