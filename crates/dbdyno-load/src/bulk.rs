@@ -24,11 +24,17 @@ use crate::values::Values;
 use crate::verb::Verb;
 use crate::workload::{Found, Kind, Portion, Workload};
 
+const ABOUT: &str = "usage: dbdyno bulk [flags] [prepare|run|cleanup]
+
+sysbench's prepare as a load: makes the tables sbtest1, sbtest2, ..., fills them by multi-row INSERTs and indexes them.
+--clients=N works on N tables at once. Raise --stall-timeout if an index may take longer.
+
+";
+
 /// The verb.
 pub static VERB: Verb = Verb {
     name: "bulk",
-    about: "sysbench's prepare as a load: makes the tables sbtest1, sbtest2, ..., fills them by multi-row INSERTs, and\n\
-            indexes them. --clients=N works on N tables at once. Raise --stall-timeout if an index takes longer.",
+    about: ABOUT,
     flags: FLAGS,
     loads: &["load"],
     workload: |values, _| Ok(Box::new(Bulk::new(values)?)),

@@ -28,11 +28,25 @@ use clients::{Clients, prepared};
 use options::Options;
 use stage::Stage;
 
+const ABOUT: &str = "usage: dbdyno oltp LOAD [flags] [prepare|run|cleanup]
+
+sysbench's OLTP loads on its tables sbtest1, sbtest2, ...; sysbench's own flags work too.
+LOAD: read_only, read_write, write_only, point_select, update_index, update_non_index, insert or delete; sysbench's names,
+such as oltp_read_write, mean the same. A run lasts 10 seconds unless --duration or --events says otherwise. prepare fills
+as many tables at once as there are clients.
+
+Statements are prepared, except those of insert, and counted as sysbench counts them: BEGIN and COMMIT are queries too. After
+an error that is ignored (1213, 1020 and 1205 unless --ignore-errors says otherwise) the event starts over with other
+values and its latency runs on; BEGIN then commits what a transaction had done before a lock wait timeout.
+
+insert --auto-inc=off makes up ids that no row has, as long as only it adds rows; prepare leaves its tables empty.
+
+";
+
 /// The verb.
 pub static VERB: Verb = Verb {
     name: "oltp",
-    about: "sysbench's OLTP loads on its tables sbtest1, sbtest2, ...; sysbench's own flags work.\n\
-            The names of loads may have sysbench's prefix: oltp_read_write.",
+    about: ABOUT,
     flags: flags::FLAGS,
     loads: &[
         "read_only",
