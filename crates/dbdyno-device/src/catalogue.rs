@@ -97,6 +97,24 @@ impl DriveFile {
     }
 }
 
+/// How a drive is when the model starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// As it left the factory: a solid-state drive has nothing written.
+    #[default]
+    Fresh,
+    /// As after a long time of random writes: a solid-state drive has garbage to collect.
+    Steady,
+}
+
+/// What may be chosen of a model beside its drive, size and seed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ModelOptions {
+    /// How the drive is at the start; a kind of drive that has no such history ignores it.
+    pub state: State,
+}
+
 /// Every drive that comes with dbdyno.
 #[must_use]
 pub fn catalogue() -> Vec<DriveInfo> {
@@ -132,6 +150,19 @@ pub fn drive(name_or_path: &str, size_bytes: u64) -> Result<DriveInfo, ModelErro
 /// # Errors
 /// [`ModelError`] names what was given and what is possible.
 pub fn model(name_or_path: &str, size_bytes: u64, seed: u64) -> Result<Box<dyn DeviceModel + Send>, ModelError> {
+    model_with(name_or_path, size_bytes, seed, &ModelOptions::default())
+}
+
+/// As [`model`], with options.
+///
+/// # Errors
+/// As [`model`].
+pub fn model_with(
+    name_or_path: &str,
+    size_bytes: u64,
+    seed: u64,
+    _options: &ModelOptions,
+) -> Result<Box<dyn DeviceModel + Send>, ModelError> {
     let malformed = |reason| ModelError::Malformed { path: name_or_path.to_owned(), reason };
     let text = drive_text(name_or_path)?;
     let file: DriveFile = toml::from_str(&text).map_err(|error| malformed(error.to_string()))?;

@@ -5,7 +5,8 @@
 pub enum Kind {
     /// Bring `length_bytes` from the medium to the host.
     Read,
-    /// Take `length_bytes` from the host; durable only after a later [`Kind::Flush`].
+    /// Take `length_bytes` from the host; durable only after a later [`Kind::Flush`], or when it completes if
+    /// [`Command::fua`] is set.
     Write,
     /// Make durable every write completed before this command was submitted. Offset and length are ignored.
     Flush,
@@ -24,6 +25,8 @@ pub struct Command {
     pub offset_bytes: u64,
     /// Length in bytes. A range that reaches past the end of the device is served as if it ended there.
     pub length_bytes: u64,
+    /// Force unit access: a write that is durable when it completes. Ignored for every other kind.
+    pub fua: bool,
 }
 
 impl Command {
@@ -49,6 +52,17 @@ pub struct Completion {
     pub at_ns: u64,
 }
 
+/// What a power cut takes of the writes that a device has acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WriteCache {
+    /// Nothing: a write is on the medium when it completes.
+    None,
+    /// Whatever was written without [`Command::fua`] and not flushed since.
+    Volatile,
+    /// Nothing: a battery or capacitors keep the cache.
+    Protected,
+}
+
 /// How a device spends its time.
 ///
 /// All times are nanoseconds on one clock of the caller's choice, given in non-decreasing order over all calls (an
@@ -65,4 +79,13 @@ pub trait DeviceModel {
     /// Appends to `finished` what has completed by `now_ns`, in order of completion. May append nothing although
     /// `next_due` has passed: the device then made a choice, and `next_due` is later.
     fn poll(&mut self, now_ns: u64, finished: &mut Vec<Completion>);
+
+    /// What a power cut takes.
+    fn write_cache(&self) -> WriteCache;
+
+    /// What the inside of the device is like now, for people to look at: names that end in their unit, and values. Empty
+    /// for a model without an inside worth looking at.
+    fn gauges(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
 }

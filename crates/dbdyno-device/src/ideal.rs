@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::due::Agenda;
-use crate::{Command, Completion, DeviceModel};
+use crate::{Command, Completion, DeviceModel, WriteCache};
 
 /// `[ideal]` of a drive file.
 #[derive(Debug, Clone, Deserialize)]
@@ -47,5 +47,9 @@ impl DeviceModel for Ideal {
 
     fn poll(&mut self, now_ns: u64, finished: &mut Vec<Completion>) {
         self.done.finish(now_ns, finished);
+    }
+
+    fn write_cache(&self) -> WriteCache {
+        WriteCache::None
     }
 }

@@ -11,7 +11,7 @@
 //! use dbdyno_device::{Command, Kind, model};
 //!
 //! let mut disk = model("hdd-7200", 4 << 30, 1)?;
-//! disk.submit(0, Command { id: 7, kind: Kind::Read, offset_bytes: 1 << 30, length_bytes: 4096 });
+//! disk.submit(0, Command { id: 7, kind: Kind::Read, offset_bytes: 1 << 30, length_bytes: 4096, fua: false });
 //! let mut finished = Vec::new();
 //! while let Some(due_ns) = disk.next_due() {
 //!     disk.poll(due_ns, &mut finished);
@@ -33,5 +33,5 @@ mod hdd;
 mod ideal;
 mod ssd;
 
-pub use catalogue::{DriveInfo, ModelError, catalogue, drive, model};
-pub use contract::{Command, Completion, DeviceModel, Kind};
+pub use catalogue::{DriveInfo, ModelError, ModelOptions, State, catalogue, drive, model, model_with};
+pub use contract::{Command, Completion, DeviceModel, Kind, WriteCache};

@@ -3,7 +3,7 @@
 mod bench;
 
 use bench::Bench;
-use dbdyno_device::Kind;
+use dbdyno_device::{Kind, WriteCache};
 
 /// The whole ST2000DM006: its figures were measured over all of it.
 const HDD_BYTES: u64 = 2_000_398_934_016;
@@ -75,6 +75,15 @@ fn hdd_writes_complete_into_the_cache_until_it_is_full() {
     bench.random_writes(32, 9_000);
     let sustained = bench.random_writes(32, 2_000);
     assert!((60.0..250.0).contains(&sustained), "{sustained}");
+}
+
+#[test]
+fn a_forced_write_reaches_the_medium_of_a_hdd() {
+    let mut bench = Bench::new("hdd-7200", HDD_BYTES, 1);
+    assert_eq!(bench.device.write_cache(), WriteCache::Volatile);
+    let log_ns: u64 = (0..100).map(|index| bench.one_fua((1 << 30) + index * 4096, 4096)).sum();
+    assert_near("ms a forced append", log_ns as f64 / 1e8, 60e3 / 7200.0, 0.02);
+    assert!(bench.one(Kind::Flush, 0, 0) < 1_000_000, "there is nothing left to flush");
 }
 
 #[test]

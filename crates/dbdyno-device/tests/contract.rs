@@ -9,8 +9,8 @@ use proptest::prelude::*;
 
 const SIZE_BYTES: u64 = 8 << 30;
 
-/// A command and how long after the one before it comes.
-type Step = (u64, Kind, u64, u64);
+/// How long after the one before a command comes, what it is, offset, length and FUA.
+type Step = (u64, Kind, u64, u64, bool);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let gap_ns = prop_oneof![3 => Just(0), 3 => 0..200_000_u64, 1 => 0..50_000_000_u64];
@@ -34,9 +34,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(u64::MAX / 2),
     ];
     // A transfer of exabytes takes a model as many steps as it has tracks or pages; only a discard may be that long.
-    let step = (gap_ns, kind, offset, length).prop_map(|(gap_ns, kind, offset, length)| {
+    let step = (gap_ns, kind, offset, length, any::<bool>()).prop_map(|(gap_ns, kind, offset, length, fua)| {
         let length = if kind == Kind::Discard { length } else { length.min(64 << 20) };
-        (gap_ns, kind, offset, length)
+        (gap_ns, kind, offset, length, fua)
     });
     prop::collection::vec(step, 1..120)
 }
@@ -46,7 +46,7 @@ fn run(drive: &str, steps: &[Step], polls: bool) -> (BTreeMap<u64, u64>, Vec<Com
     let mut device = model(drive, SIZE_BYTES, 7).unwrap();
     let (mut submitted, mut finished) = (BTreeMap::new(), Vec::new());
     let mut now_ns = 1_000;
-    for (id, &(gap_ns, kind, offset_bytes, length_bytes)) in (0..).zip(steps) {
+    for (id, &(gap_ns, kind, offset_bytes, length_bytes, fua)) in (0..).zip(steps) {
         let next_ns = now_ns + gap_ns;
         while let Some(due_ns) = device.next_due().filter(|due_ns| *due_ns <= next_ns) {
             poll(&mut *device, due_ns.max(now_ns), &mut finished);
@@ -55,7 +55,7 @@ fn run(drive: &str, steps: &[Step], polls: bool) -> (BTreeMap<u64, u64>, Vec<Com
             device.poll(now_ns + gap_ns / 2, &mut finished);
         }
         now_ns = next_ns;
-        device.submit(now_ns, Command { id, kind, offset_bytes, length_bytes });
+        device.submit(now_ns, Command { id, kind, offset_bytes, length_bytes, fua });
         submitted.insert(id, now_ns);
     }
     while let Some(due_ns) = device.next_due() {
@@ -119,7 +119,7 @@ proptest! {
 fn time_going_backwards_is_survived() {
     for drive in catalogue() {
         let mut device = model(&drive.name, SIZE_BYTES, 1).unwrap();
-        let read = |id| Command { id, kind: Kind::Read, offset_bytes: id << 20, length_bytes: 4096 };
+        let read = |id| Command { id, kind: Kind::Read, offset_bytes: id << 20, length_bytes: 4096, fua: false };
         device.submit(5_000_000, read(1));
         device.submit(1_000_000, read(2));
         let mut finished = Vec::new();

@@ -139,7 +139,7 @@ impl Engine {
             due.push(Due { pending, at_ns: None });
         } else {
             let id = state.keep(pending);
-            state.model.submit(arrived_ns, Command { id, kind, offset_bytes, length_bytes });
+            state.model.submit(arrived_ns, Command { id, kind, offset_bytes, length_bytes, fua: false });
             state.take_due(arrived_ns, &mut due);
             wake = state.model.next_due().is_some_and(|next_ns| next_ns < state.sleeping_until_ns);
         }

@@ -21,9 +21,9 @@ use self::geometry::{Geometry, Place};
 use self::read_cache::{Lookup, ReadCache};
 pub(crate) use self::spec::HddSpec;
 use self::spec::ms;
-use self::write_cache::{Extent, WriteCache};
+use self::write_cache::{DirtyExtents, Extent};
 use crate::due::Agenda;
-use crate::{Command, Completion, DeviceModel, Kind};
+use crate::{Command, Completion, DeviceModel, Kind, WriteCache};
 
 /// Of what a medium read delivers, only this much still has to cross the interface once the last sector is read.
 const INTERFACE_TAIL_BYTES: u64 = 64 << 10;
@@ -71,7 +71,7 @@ pub(crate) struct Hdd {
     arm: Arm,
     current: Option<(u64, Work)>,
     queue: VecDeque<Waiting>,
-    cache: WriteCache<Place>,
+    cache: DirtyExtents<Place>,
     /// Writes the cache has no room for.
     blocked: VecDeque<(u64, Command)>,
     flush: Option<Flush>,
@@ -94,7 +94,7 @@ impl Hdd {
             geometry,
             current: None,
             queue: VecDeque::new(),
-            cache: WriteCache::new(spec.write_cache_bytes, spec.sector_bytes),
+            cache: DirtyExtents::new(spec.write_cache_bytes, spec.sector_bytes),
             blocked: VecDeque::new(),
             flush: None,
             held: VecDeque::new(),
@@ -125,7 +125,10 @@ impl Hdd {
             Kind::Read => self.accept_read(command, extent),
             Kind::Write => {
                 self.reads.invalidate(self.now_ns, extent.start, extent.start + extent.sectors, &self.geometry);
-                if self.cache.enabled() {
+                if command.fua && self.cache.enabled() {
+                    self.cache.discard(extent, |sector| self.geometry.locate(sector));
+                    self.enqueue(command, extent);
+                } else if self.cache.enabled() {
                     self.blocked.push_back((self.now_ns, command));
                     self.admit_writes();
                 } else {
@@ -332,5 +335,9 @@ impl DeviceModel for Hdd {
     fn poll(&mut self, now_ns: u64, finished: &mut Vec<Completion>) {
         self.advance(now_ns);
         self.done.finish(now_ns, finished);
+    }
+
+    fn write_cache(&self) -> WriteCache {
+        if self.cache.enabled() { WriteCache::Volatile } else { WriteCache::None }
     }
 }

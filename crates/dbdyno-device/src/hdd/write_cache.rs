@@ -22,7 +22,7 @@ struct Entry {
 }
 
 #[derive(Debug)]
-pub(super) struct WriteCache<Place> {
+pub(super) struct DirtyExtents<Place> {
     by_start: BTreeMap<u64, Entry>,
     /// Start and place of each extent, the place kept because the choice of the next move looks at many.
     by_age: BTreeMap<u64, (u64, Place)>,
@@ -33,7 +33,7 @@ pub(super) struct WriteCache<Place> {
     extent_sectors: u64,
 }
 
-impl<Place: Copy> WriteCache<Place> {
+impl<Place: Copy> DirtyExtents<Place> {
     pub(super) fn new(cache_bytes: u64, sector_bytes: u64) -> Self {
         Self {
             by_start: BTreeMap::new(),
@@ -76,12 +76,17 @@ impl<Place: Copy> WriteCache<Place> {
         self.add(new, self.next_age, &place_of);
     }
 
+    /// Forgets what a write that goes to the medium by itself makes stale.
+    pub(super) fn discard(&mut self, stale: Extent, place_of: impl Fn(u64) -> Place) {
+        self.cut_out(stale.start, stale.start + stale.sectors, &place_of);
+    }
+
     /// Start and place of the `window` oldest extents.
     pub(super) fn oldest(&self, window: usize) -> impl Iterator<Item = &(u64, Place)> {
         self.by_age.values().take(window)
     }
 
-    /// Takes an extent out to be written to the medium; its room is free only after [`WriteCache::written`].
+    /// Takes an extent out to be written to the medium; its room is free only after [`DirtyExtents::written`].
     pub(super) fn take(&mut self, start: u64) -> Option<Extent> {
         let entry = self.by_start.remove(&start)?;
         self.by_age.remove(&entry.age);
@@ -143,7 +148,7 @@ mod tests {
 
     #[test]
     fn neighbours_merge_and_overwrites_cost_no_room() {
-        let mut cache = WriteCache::new(64 * 4096, 4096);
+        let mut cache = DirtyExtents::new(64 * 4096, 4096);
         cache.insert(extent(10, 4), nowhere);
         cache.insert(extent(14, 4), nowhere);
         cache.insert(extent(12, 2), nowhere);
@@ -154,7 +159,7 @@ mod tests {
 
     #[test]
     fn every_sector_is_written_out_once() {
-        let mut cache = WriteCache::new(1 << 30, 4096);
+        let mut cache = DirtyExtents::new(1 << 30, 4096);
         for step in 0..1000_u64 {
             cache.insert(extent(step * 7919 % 500, 1 + step % 9), nowhere);
         }

@@ -17,7 +17,7 @@ use self::dies::{Dies, PageRead, Program, Work};
 pub(crate) use self::spec::SsdSpec;
 use self::spec::{transfer_ns, us};
 use crate::due::Agenda;
-use crate::{Command, Completion, DeviceModel, Kind};
+use crate::{Command, Completion, DeviceModel, Kind, WriteCache};
 
 /// Buffered data is kept in whole pieces of this size, so that one-sector writes cost what they cost a real drive.
 const MAPPING_BYTES: u64 = 4096;
@@ -322,5 +322,9 @@ impl DeviceModel for Ssd {
     fn poll(&mut self, now_ns: u64, finished: &mut Vec<Completion>) {
         self.advance(now_ns.max(self.now_ns));
         self.done.finish(now_ns, finished);
+    }
+
+    fn write_cache(&self) -> WriteCache {
+        if self.spec.power_loss_protected { WriteCache::Protected } else { WriteCache::Volatile }
     }
 }

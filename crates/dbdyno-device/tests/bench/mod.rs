@@ -64,8 +64,17 @@ impl Bench {
 
     /// Submits one command, waits for it and returns its time, nanoseconds.
     pub fn one(&mut self, kind: Kind, offset_bytes: u64, length_bytes: u64) -> u64 {
+        self.one_command(Command { id: 0, kind, offset_bytes, length_bytes, fua: false })
+    }
+
+    /// The same for a write that is durable when it completes.
+    pub fn one_fua(&mut self, offset_bytes: u64, length_bytes: u64) -> u64 {
+        self.one_command(Command { id: 0, kind: Kind::Write, offset_bytes, length_bytes, fua: true })
+    }
+
+    fn one_command(&mut self, command: Command) -> u64 {
         let start_ns = self.now_ns;
-        self.submit(kind, offset_bytes, length_bytes);
+        self.device.submit(self.now_ns, command);
         while self.wait() == 0 {}
         self.now_ns - start_ns
     }
@@ -86,7 +95,7 @@ impl Bench {
 
     fn submit(&mut self, kind: Kind, offset_bytes: u64, length_bytes: u64) {
         self.next_id += 1;
-        self.device.submit(self.now_ns, Command { id: self.next_id, kind, offset_bytes, length_bytes });
+        self.device.submit(self.now_ns, Command { id: self.next_id, kind, offset_bytes, length_bytes, fua: false });
     }
 
     /// Goes on to the next due time; returns how many commands finished.
