@@ -23,9 +23,7 @@ from dbdyno.stack.scratch import scratch
 from dbdyno.store.records import Trial
 from dbdyno.study.schema import TrialSpec
 from dbdyno.workload.kinds import workload_of
-from dbdyno.workload.load import Load
-
-Columns = dict[str, list[float]]
+from dbdyno.workload.load import Columns, Load
 
 
 @dataclass(frozen=True)
@@ -47,12 +45,12 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         ground = lowering.enter_context(scratch(journal))
         stack: list[Layer] = layers(spec, image, device, log=folder / "server.log", install=False)
         stand = lowering.enter_context(raised(stack, ground))
-        tables = workload.check(_endpoint(stand))
+        workload.check(_endpoint(stand))
         watch.lap("raise")
         with device.measuring(journal) as figures, watching(stand) as probes:
             load = workload.run(_endpoint(stand), seed, folder)
         watch.lap("load")
-        observed = {**stand.observed, "tables": tables}
+        observed = {**stand.observed, "tables": workload.check(_endpoint(stand))}  # a load may make tables of its own
     watch.lap("lower")
     series = {name: probe.series for name, probe in probes.items()}
     trial = Trial(
@@ -129,28 +127,13 @@ def probe_cost(series: Series, load: Load) -> dict[str, Any]:
 def series_columns(load: Load, series: Mapping[str, Series]) -> dict[str, Columns]:
     """Every series on the trial's clock: ``t_s`` is 0 where measuring starts; what lies outside is left out."""
     start, end = load.window_ns
-    found = {"load": _load_columns(load, start)}
+    found = {"load": load.columns()}
     for name, one in series.items():
         # An interval belongs to the measured run when it began in it; its last may end just after.
         inside = [index for index, t_ns in enumerate(one.t_ns) if start < t_ns <= end + 100_000_000]
-        columns = {column: [values[index] for index in inside] for column, values in one.columns.items()}
+        columns: Columns = {column: [values[index] for index in inside] for column, values in one.columns.items()}
         found[name] = {"t_s": [(one.t_ns[index] - start) / 1e9 for index in inside], **columns}
     return found
-
-
-def _load_columns(load: Load, start: int) -> Columns:
-    t_ns = load.series.get("t_ns", [])
-    seconds = [(t - before) / 1e9 for t, before in zip(t_ns, [start, *t_ns], strict=False)]
-
-    def rate(column: str) -> list[float]:
-        values = load.series.get(column, [])
-        return [value / s if s > 0 else 0.0 for value, s in zip(values, seconds, strict=True)]
-
-    columns = {"t_s": [(t - start) / 1e9 for t in t_ns]}
-    columns |= {"queries_per_second": rate("queries"), "errors_per_second": rate("errors")}
-    for name in ("mean", "p50", "p99", "max"):
-        columns[f"latency_ms_{name}"] = [value / 1e6 for value in load.series.get(f"latency_ns_{name}", [])]
-    return columns
 
 
 def _at(series: Series, column: str, t_ns: float) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
 from dbdyno.analysis.drift import drift_over_run
 from dbdyno.analysis.effect import log_ratios
+from dbdyno.analysis.load_met import errors_met, reconnects_met
 from dbdyno.analysis.metrics import Metric, metric, value_of
 from dbdyno.analysis.summary import TreatmentSummary, summarise
 from dbdyno.analysis.verdict import Paired, Verdict, judge
@@ -91,6 +92,18 @@ def _unsettled_notes(run: Run) -> list[str]:
     return notes
 
 
+def _load_notes(run: Run, blocks: UsableBlocks) -> list[str]:
+    """Errors that were ignored and connections that were replaced."""
+    notes = []
+    for treatment in run.design.treatments:
+        trials = blocks.of(treatment.id)
+        if met := errors_met(trials):
+            notes.append(f"{treatment.label} met and ignored {met}.")
+        if lost := reconnects_met(trials):
+            notes.append(f"{treatment.label} lost and replaced {count(lost, 'connection')}.")
+    return notes
+
+
 def _notes(run: Run, blocks: UsableBlocks, primary: Metric) -> list[str]:
     notes = []
     if run.ended != "done":
@@ -109,7 +122,8 @@ def _notes(run: Run, blocks: UsableBlocks, primary: Metric) -> list[str]:
     if lacking:
         notes.append(f"Without a usable {primary.name}: {', '.join(lacking)}.")
     measured = [f"What was measured: {run.setup}."] if run.setup else []
-    return [*measured, *notes, *_unsettled_notes(run), *_drift_notes(run, blocks, primary)]
+    load_notes = [*_load_notes(run, blocks), *_unsettled_notes(run)]
+    return [*measured, *notes, *load_notes, *_drift_notes(run, blocks, primary)]
 
 
 def _drift_notes(run: Run, blocks: UsableBlocks, primary: Metric) -> list[str]:

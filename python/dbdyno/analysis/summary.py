@@ -9,6 +9,7 @@ import numpy as np
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.effect import log_ratios, relative_effect
 from dbdyno.analysis.estimate import Estimate
+from dbdyno.analysis.load_met import Overload, overload
 from dbdyno.analysis.metrics import value_of
 from dbdyno.analysis.verdict import CONFIDENCE
 from dbdyno.store.records import Design, Trial
@@ -35,11 +36,17 @@ class TreatmentSummary:
     seconds_user: float
     seconds_sys: float
     queries_per_second: float
+    events_per_second: float
+    rows_per_second: float
     latency_ms_p50: float
     latency_ms_p95: float
     latency_ms_p99: float
+    latency_ms_p999: float
     client_cpu_us_per_query: float
     server_cpu_us_per_query: float
+    errors: float  # of a trial
+    reconnects: float  # of a trial
+    overload: Overload | None
     effect: Estimate
 
 
@@ -67,11 +74,17 @@ def summarise(design: Design, blocks: UsableBlocks, failures: dict[str, int]) ->
                 seconds_user=_mean(_known(trials, "seconds_user")),
                 seconds_sys=_mean(_known(trials, "seconds_sys")),
                 queries_per_second=_mean(_known(trials, "queries_per_second")),
+                events_per_second=_mean(_known(trials, "events_per_second")),
+                rows_per_second=_mean(_known(trials, "rows_per_second")),
                 latency_ms_p50=_mean(_known(trials, "latency_ms_p50")),
                 latency_ms_p95=_mean(_known(trials, "latency_ms_p95")),
                 latency_ms_p99=_mean(_known(trials, "latency_ms_p99")),
+                latency_ms_p999=_mean(_known(trials, "latency_ms_p999")),
                 client_cpu_us_per_query=_mean(_known(trials, "client_cpu_us_per_query")),
                 server_cpu_us_per_query=_mean(_known(trials, "server_cpu_us_per_query")),
+                errors=_mean(_known(trials, "errors")),
+                reconnects=_mean(_known(trials, "reconnects")),
+                overload=overload(trials),
                 effect=Estimate.unknown(len(d))
                 if is_baseline
                 else relative_effect(np.asarray(list(d.values()), dtype=np.float64), CONFIDENCE),

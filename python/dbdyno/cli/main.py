@@ -1,18 +1,36 @@
 """``dbdyno``: one verb per file; errors become one message and an exit code here."""
 
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from dbdyno import __version__
-from dbdyno.cli import disk, doctor, plan, report, restore, run, slap
+from dbdyno.cli import disk, doctor, load, plan, report, restore, run
 from dbdyno.errors import DbdynoError
 
 INTERRUPTED = 130
 
+
+class Verbs(TyperGroup):
+    """The verbs, those of the load generator in a list of their own."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002  (typer keeps their types private)
+        """Write both lists."""
+        for heading, names in (
+            ("Commands", [name for name in self.commands if name not in load.VERBS]),
+            ("Load generator, against any server (dbdyno VERB --help)", list(load.VERBS)),
+        ):
+            with formatter.section(heading):
+                limit = formatter.width - 6 - max(map(len, names))
+                rows = [(name, self.commands[name].get_short_help_str(limit)) for name in names]
+                formatter.write_dl(rows)
+
+
 app = typer.Typer(
     name="dbdyno",
+    cls=Verbs,
     help="A dynamometer for database servers and the storage they stand on.",
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -25,7 +43,8 @@ app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)
 app.command("restore")(restore.restore)
 app.add_typer(disk.app, name="disk")
-app.command("slap", context_settings=slap.CONTEXT, add_help_option=False)(slap.slap)
+for verb, about in load.VERBS.items():
+    app.command(verb, help=about, context_settings=load.CONTEXT, add_help_option=False)(load.command(verb))
 
 
 @app.callback(invoke_without_command=True)

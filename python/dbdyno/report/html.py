@@ -17,15 +17,16 @@ from dbdyno.report.clean import glued
 from dbdyno.report.observed import flattened, settings
 from dbdyno.report.palette import VERDICTS, treatment_colour, treatment_dash
 from dbdyno.report.sentences import (
-    TABLE_HEADINGS,
     failure_lines,
     no_verdict,
     note_lines,
+    remarks,
+    table_headings,
     table_rows,
     verdict_sentence,
     why,
 )
-from dbdyno.report.timeseries import Drawn, Series, drawn_panels, payload
+from dbdyno.report.timeseries import Drawn, Series, drawn_panels, payload, phase_starts
 from dbdyno.store.records import Run
 
 ASSETS = Path(__file__).parent / "assets"
@@ -53,16 +54,19 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
     return environment.get_template("report.html.j2").render(
         run=run,
         analysis=analysis,
-        verdicts=[(verdict, verdict_sentence(verdict, analysis), why(verdict)) for verdict in analysis.verdicts],
+        verdicts=[
+            (verdict, verdict_sentence(verdict, analysis), why(verdict), remarks(verdict, analysis))
+            for verdict in analysis.verdicts
+        ],
         margin=margin_text(analysis.margin),
         no_verdict=no_verdict(),
         colours=VERDICTS,
         forest=forest.charts(analysis),
-        headings=TABLE_HEADINGS,
+        headings=table_headings(analysis),
         rows=list(zip(table_rows(analysis), _legend(run), strict=True)),
         legend=_legend(run),
         drawn=drawn,
-        series=_data(run, drawn),
+        series=_data(run, analysis, drawn),
         strip=strip.chart(run, analysis),
         failures=failure_lines(run),
         notes=note_lines(run, analysis),
@@ -93,6 +97,7 @@ def _legend(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _data(run: Run, drawn: list[Drawn]) -> dict[str, Any]:
+def _data(run: Run, analysis: Analysis, drawn: list[Drawn]) -> dict[str, Any]:
     places = {treatment.id: place for place, treatment in enumerate(run.design.treatments)}
-    return {"treatments": _legend(run), "panels": [payload(panel, places) for panel in drawn]}
+    phases = [{**phase, "treatment": places[phase["treatment"]]} for phase in phase_starts(analysis)]
+    return {"treatments": _legend(run), "panels": [payload(panel, places) for panel in drawn], "phases": phases}

@@ -2,12 +2,13 @@
 
 import json
 import math
+from dataclasses import asdict
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict import Verdict
-from dbdyno.report.sentences import note_lines
+from dbdyno.report.sentences import note_lines, remarks
 from dbdyno.store.records import Run
 
 DIGITS = 6  # significant; more would only show the last bits of a sum
@@ -25,7 +26,7 @@ def render(run: Run, analysis: Analysis) -> str:
         "margin": analysis.margin,
         "blocks_planned": run.design.blocks,
         "blocks_usable": len(analysis.blocks.trials),
-        "verdicts": [_verdict(verdict) for verdict in analysis.verdicts],
+        "verdicts": [_verdict(verdict, analysis) for verdict in analysis.verdicts],
         "treatments": [_treatment(treatment) for treatment in analysis.treatments],
         "failures": [
             {
@@ -43,7 +44,7 @@ def render(run: Run, analysis: Analysis) -> str:
     return json.dumps(_rounded(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
+def _verdict(verdict: Verdict, analysis: Analysis) -> dict[str, Any]:
     return {
         "metric": verdict.metric,
         "baseline": verdict.baseline,
@@ -59,6 +60,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "reason": verdict.reason,
         "baseline_id": verdict.baseline_id,
         "level_id": verdict.level_id,
+        "remarks": remarks(verdict, analysis),
     }
 
 
@@ -77,11 +79,17 @@ def _treatment(row: TreatmentSummary) -> dict[str, Any]:
         "seconds_user": row.seconds_user,
         "seconds_sys": row.seconds_sys,
         "queries_per_second": row.queries_per_second,
+        "events_per_second": row.events_per_second,
+        "rows_per_second": row.rows_per_second,
         "latency_ms_p50": row.latency_ms_p50,
         "latency_ms_p95": row.latency_ms_p95,
         "latency_ms_p99": row.latency_ms_p99,
+        "latency_ms_p999": row.latency_ms_p999,
         "client_cpu_us_per_query": row.client_cpu_us_per_query,
         "server_cpu_us_per_query": row.server_cpu_us_per_query,
+        "errors": row.errors,
+        "reconnects": row.reconnects,
+        "overload": asdict(row.overload) if row.overload else None,
         "effect": row.effect.value,
         "low": row.effect.low,
         "high": row.effect.high,

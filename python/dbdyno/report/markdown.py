@@ -5,11 +5,12 @@ import re
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.report.clean import one_line
 from dbdyno.report.sentences import (
-    TABLE_HEADINGS,
     Sentence,
     failure_lines,
     no_verdict,
     note_lines,
+    remarks,
+    table_headings,
     table_rows,
     verdict_sentence,
     why,
@@ -31,8 +32,8 @@ def render(run: Run, analysis: Analysis) -> str:
     if run.question:
         parts += [f"*{escape(run.question)}*", ""]
     for verdict in analysis.verdicts:
-        reason = f" {escape(why(verdict))}" if why(verdict) else ""
-        parts.append(f"- {_sentence(verdict_sentence(verdict, analysis))}{reason}")
+        told = [escape(text) for text in (why(verdict), *remarks(verdict, analysis)) if text]
+        parts.append(" ".join((f"- {_sentence(verdict_sentence(verdict, analysis))}", *told)))
     if not analysis.verdicts:
         parts.append(no_verdict())
     parts += ["", *_table(analysis)]
@@ -46,8 +47,9 @@ def _sentence(sentence: Sentence) -> str:
 
 
 def _table(analysis: Analysis) -> list[str]:
-    lines = [_line([escape(heading) for heading in TABLE_HEADINGS])]
-    lines.append(_line(["---", *["---:"] * (len(TABLE_HEADINGS) - 1)]))
+    headings = table_headings(analysis)
+    lines = [_line([escape(heading) for heading in headings])]
+    lines.append(_line(["---", *["---:"] * (len(headings) - 1)]))
     return lines + [_line([escape(cell) for cell in row]) for row in table_rows(analysis)]
 
 

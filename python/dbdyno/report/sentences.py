@@ -5,24 +5,14 @@ from dataclasses import dataclass
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.estimate import Estimate
-from dbdyno.analysis.metrics import number
+from dbdyno.analysis.metrics import metric, number
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.wording import UNKNOWN, count, margin_text, p_value, percent, percent_range
 from dbdyno.report.cost import cost_lines
 from dbdyno.store.records import Run
 
-TABLE_HEADINGS = (
-    "level",
-    "trials",
-    "min s",
-    "avg s",
-    "max s",
-    "client real/user/sys s",
-    "queries/s",
-    "p99 ms",
-    "effect (95 % interval)",
-)
+RATES = ("queries_per_second", "events_per_second", "rows_per_second")
 
 
 @dataclass(frozen=True)
@@ -67,6 +57,29 @@ def why(verdict: Verdict) -> str:
     return "" if verdict.verdict == "not comparable" else f"{verdict.reason[0].upper()}{verdict.reason[1:]}."
 
 
+def remarks(verdict: Verdict, analysis: Analysis) -> list[str]:
+    """Return what must be known beside a verdict: of either treatment, that it did not keep up with its rate."""
+    compared = (verdict.level_id, verdict.baseline_id)
+    return [text for row in analysis.treatments if row.id in compared and (text := overload_text(row))]
+
+
+def overload_text(row: TreatmentSummary) -> str:
+    """Return that a treatment fell behind an open loop's rate, and what its latencies are then; else nothing."""
+    found = row.overload
+    if found is None:
+        return ""
+    where = "" if found.trials == found.of else f" in {found.trials} of {count(found.of, 'trial')}"
+    offered, achieved = _per_second(found.offered_per_second), _per_second(found.achieved_per_second)
+    return (
+        f"{row.label} was offered {offered}, achieved {achieved}{where}: the queue grew to {found.backlog_max:,};"
+        " latencies are those of an overloaded server."
+    )
+
+
+def _per_second(rate: float) -> str:
+    return f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.3g}/s"  # noqa: PLR2004 - three digits either way
+
+
 def no_verdict() -> str:
     """Return what stands in place of the verdicts where nothing was to be compared."""
     return "The study plans no comparison, so there is no verdict."
@@ -90,12 +103,23 @@ def client_text(real: float, user: float, sys: float) -> str:
     return "/".join(f"{value:,.{digits}f}" if math.isfinite(value) else "-" for value, digits in values)
 
 
+def table_headings(analysis: Analysis) -> tuple[str, ...]:
+    """Return the headings of the table; the rate is the one that verdicts are about, else that of queries."""
+    rate = metric(_rate(analysis)).heading
+    seconds = ("min s", "avg s", "max s", "client real/user/sys s")
+    return ("level", "trials", *seconds, rate, "p99 ms", "effect (95 % interval)")
+
+
+def _rate(analysis: Analysis) -> str:
+    return analysis.metric.name if analysis.metric.name in RATES else RATES[0]
+
+
 def table_rows(analysis: Analysis) -> list[tuple[str, ...]]:
-    """Return the table in the shape people post, one row of texts per treatment, as ``TABLE_HEADINGS``."""
-    return [_row(row) for row in analysis.treatments]
+    """Return the table in the shape people post, one row of texts per treatment, as ``table_headings``."""
+    return [_row(row, getattr(row, _rate(analysis))) for row in analysis.treatments]
 
 
-def _row(row: TreatmentSummary) -> tuple[str, ...]:
+def _row(row: TreatmentSummary, rate: float) -> tuple[str, ...]:
     return (
         f"{row.label} (dropped)" if row.dropped else row.label,
         str(row.n),
@@ -103,7 +127,7 @@ def _row(row: TreatmentSummary) -> tuple[str, ...]:
         number(row.seconds_real_mean),
         number(row.seconds_real_max),
         client_text(row.seconds_real_mean, row.seconds_user, row.seconds_sys),
-        number(row.queries_per_second),
+        number(rate),
         number(row.latency_ms_p99),
         effect_text(row.effect, is_baseline=row.is_baseline),
     )
@@ -121,4 +145,6 @@ def failure_lines(run: Run) -> list[str]:
 
 def note_lines(run: Run, analysis: Analysis) -> list[str]:
     """Return deviations, what the data say about themselves, and what watching them cost."""
-    return [*run.notes, *analysis.notes, *cost_lines(run)]
+    compared = {id_ for verdict in analysis.verdicts for id_ in (verdict.level_id, verdict.baseline_id)}
+    behind = [overload_text(row) for row in analysis.treatments if row.id not in compared and row.overload]
+    return [*run.notes, *behind, *analysis.notes, *cost_lines(run)]

@@ -13,10 +13,11 @@ from rich.text import Text
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.report.clean import NO_BREAK, glued, one_line
 from dbdyno.report.sentences import (
-    TABLE_HEADINGS,
     failure_lines,
     no_verdict,
     note_lines,
+    remarks,
+    table_headings,
     table_rows,
     verdict_sentence,
     why,
@@ -67,6 +68,8 @@ class Report:
             yield text
             if why(verdict):
                 yield _paragraph(why(verdict), width, style="dim", indent="  ")
+            for remark in remarks(verdict, analysis):
+                yield _paragraph(remark, width, style="yellow", indent="  ")
         if not analysis.verdicts:
             yield _paragraph(no_verdict(), width)
         yield ""
@@ -76,10 +79,10 @@ class Report:
 
     def _table(self, console: Console, options: ConsoleOptions) -> list[RenderableType]:
         """Return the table, or one paragraph per treatment where only the labels may wrap and it still doesn't fit."""
-        rows = table_rows(self.analysis)
+        headings, rows = table_headings(self.analysis), table_rows(self.analysis)
         table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-        table.add_column(TABLE_HEADINGS[0], min_width=16)
-        for place, heading in enumerate(TABLE_HEADINGS[1:], start=1):
+        table.add_column(headings[0], min_width=16)
+        for place, heading in enumerate(headings[1:], start=1):
             # Rich takes a cell's longest word for its smallest width, even where it may not wrap.
             widest = max(cell_len(text) for text in (heading, *(one_line(row[place]) for row in rows)))
             table.add_column(Text(heading), justify="right", no_wrap=True, min_width=widest)
@@ -89,7 +92,7 @@ class Report:
         if not self.table_fits:
             table.width = needed.maximum
         elif needed.minimum > options.max_width:
-            return [_stacked(row, options.max_width) for row in rows]
+            return [_stacked(headings, row, options.max_width) for row in rows]
         return [table]
 
 
@@ -100,9 +103,9 @@ def _paragraph(text: str, width: int, *, style: str = "", indent: str = "", firs
     return Text("\n".join(lines).replace(NO_BREAK, " "), style=style, no_wrap=True, overflow="ignore")
 
 
-def _stacked(row: tuple[str, ...], width: int) -> Text:
+def _stacked(headings: tuple[str, ...], row: tuple[str, ...], width: int) -> Text:
     figures = []
-    for heading, cell in zip(TABLE_HEADINGS[1:], row[1:], strict=True):
+    for heading, cell in zip(headings[1:], row[1:], strict=True):
         between = NO_BREAK if len(f"  {heading} {cell},") <= width else " "
         figures.append(between.join(part.replace(" ", NO_BREAK) for part in (heading, one_line(cell))))
     indent = "  "

@@ -25,6 +25,7 @@ BUCKETS_MAX = 600
 BUCKETS_MIN = 60
 VALUES_MAX = 75_000  # float32 over the whole page: .4 MB as base64
 NOW_AND_THEN = 0.02  # of a trial's samples
+BOUNDARY_AFTER_S = 0.05
 BRIDGED = 2  # buckets without a sample that are filled from their neighbours; a longer hole stays a hole
 
 
@@ -37,12 +38,17 @@ class Panel:
     series: str
     columns: tuple[str, ...]
     shown_above: float | None = None  # share of a trial's samples that must be above 0; None: always shown
+    unless_as: str = ""  # a column of the same series; where both are equal, this panel would say nothing new
 
 
 PANELS = (
     Panel("Queries per second", "1/s", "load", ("queries_per_second",)),
+    Panel("Events per second", "1/s", "load", ("events_per_second",), unless_as="queries_per_second"),
+    Panel("Rows added per second", "1/s", "load", ("rows_per_second",), shown_above=0, unless_as="queries_per_second"),
+    Panel("Events waiting for a client", "", "load", ("backlog",), shown_above=0),
     Panel("99th percentile latency", "ms", "load", ("latency_ms_p99",)),
     Panel("Errors per second", "1/s", "load", ("errors_per_second",), shown_above=0),
+    Panel("Reconnects per second", "1/s", "load", ("reconnects_per_second",), shown_above=0),
     Panel("Write throughput", "MB/s", "block_device", ("wMB/s",)),
     Panel("Read throughput", "MB/s", "block_device", ("rMB/s",), shown_above=NOW_AND_THEN),
     Panel("IOPS, reads and writes", "1/s", "block_device", ("r/s", "w/s")),
@@ -79,7 +85,7 @@ def drawn_panels(run: Run, analysis: Analysis, series: Series) -> list[Drawn]:
     trials = {
         treatment.id: [trial.id for trial in analysis.blocks.of(treatment.id)] for treatment in run.design.treatments
     }
-    found = [(panel, _samples(panel, trials, series)) for panel in PANELS]
+    found = [(panel, _samples(panel, trials, series)) for panel in PANELS if not _repeats(panel, trials, series)]
     found = [(panel, samples) for panel, samples in found if _worth_showing(panel, samples)]
     if not found:
         return []
@@ -99,6 +105,17 @@ def _samples(panel: Panel, trials: Mapping[str, Sequence[str]], series: Series) 
         if usable:
             found[treatment] = usable
     return found
+
+
+def _repeats(panel: Panel, trials: Mapping[str, Sequence[str]], series: Series) -> bool:
+    """Whether a panel would draw what another already draws, for every trial."""
+    columns = [series.get(id_, {}).get(panel.series, {}) for ids in trials.values() for id_ in ids]
+    pairs = [
+        (one[panel.columns[0]], one[panel.unless_as])
+        for one in columns
+        if {panel.columns[0], panel.unless_as} <= set(one)
+    ]
+    return bool(pairs) and all(np.array_equal(*pair) for pair in pairs)
 
 
 def _column_sum(columns: Mapping[str, npt.NDArray[Any]], names: tuple[str, ...]) -> tuple[Floats, Floats] | None:
@@ -179,6 +196,24 @@ def bucketed(t: Floats, values: Floats, width: float, count: int) -> Floats:
             share = np.arange(1, after - before) / (after - before)
             out[:, before + 1 : after] = out[:, [before]] + share * (out[:, [after]] - out[:, [before]])
     return out
+
+
+def phase_starts(analysis: Analysis) -> list[dict[str, Any]]:
+    """Return where a phase of the load begins, in seconds of measuring: per treatment and phase, the median trial.
+
+    What begins with the measuring itself marks no boundary.
+    """
+    starts: dict[tuple[str, str], list[float]] = {}
+    for row in analysis.treatments:
+        for trial in analysis.blocks.of(row.id):
+            for phase in trial.load.get("phases", []):
+                after = (phase["start_ns"] - trial.load["clock"]["measure_start_ns"]) / 1e9
+                starts.setdefault((row.id, phase["name"]), []).append(after)
+    return [
+        {"treatment": treatment, "name": name, "at_s": round(at, 3)}
+        for (treatment, name), each in starts.items()
+        if (at := float(np.median(each))) > BOUNDARY_AFTER_S
+    ]
 
 
 def payload(drawn: Drawn, places: Mapping[str, int]) -> dict[str, Any]:

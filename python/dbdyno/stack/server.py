@@ -21,6 +21,8 @@ from dbdyno.state import new_token
 from dbdyno.study.section import Setting
 from dbdyno.study.units import size_bytes
 
+PREPARED_MAX = 1_048_576  # as many as any server takes
+
 # What decides how a load fares and is worth showing although the study does not set it.
 SHOWN = ("version", "version_comment", "innodb_buffer_pool_size", "innodb_flush_log_at_trx_commit",
          "innodb_flush_method", "innodb_log_file_size", "innodb_doublewrite", "innodb_io_capacity", "sync_binlog",
@@ -64,7 +66,11 @@ class Server:
                 self._keep_log(error_log)
 
     def _defaults(self) -> dict[str, Setting]:
-        return {"default_storage_engine": self.engine, "max_connections": max(151, self.clients + 20)}
+        return {
+            "default_storage_engine": self.engine,
+            "max_connections": max(151, self.clients + 20),
+            "max_prepared_stmt_count": PREPARED_MAX,  # every client prepares its own
+        }
 
     def _start(self, argv: list[str], below: Stand, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Column = list[float] | list[str] | NDArray[np.float64]
+
 FORMAT = 1
 _BEFORE_THE_HEADER = {"lock", "trials", "host.json", "host.json.part", "run.toml.part"}
 _TRIAL_FIELDS = ("trial", "block", "attempt", "treatment")
@@ -74,7 +76,7 @@ class RunFolder:
         folder.mkdir(parents=True)
         return folder
 
-    def finish(self, trial: Trial, series: Mapping[str, Mapping[str, "list[float] | NDArray[np.float64]"]]) -> None:
+    def finish(self, trial: Trial, series: "Mapping[str, Mapping[str, Column]]") -> None:
         """Store a finished trial: series and scalars first, then the journal's line."""
         folder = self.path / "trials" / trial.id
         for name, columns in series.items():
@@ -200,11 +202,11 @@ def _setup(study: Mapping[str, Any], factors: set[str]) -> str:
     return ", ".join(parts + [f"{name} {value}" for name, value in settings.items() if not isinstance(value, list)])
 
 
-def read_series(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, dict[str, NDArray[np.float64]]]]":
-    """Trial id -> series -> column -> values, for the trials named."""
+def read_series(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
+    """Trial id -> series -> column -> values, for the trials named; floats, or objects where a column is text."""
     import duckdb
 
-    found: dict[str, dict[str, dict[str, NDArray[np.float64]]]] = {}
+    found: dict[str, dict[str, dict[str, NDArray[Any]]]] = {}
     with duckdb.connect() as connection:
         for trial_id in trial_ids:
             files = sorted((path / "trials" / trial_id).glob("*.parquet"))
@@ -219,11 +221,13 @@ def _read_trial(path: Path, trial_id: str) -> Trial:
     return Trial(**json.loads((path / "trials" / trial_id / "trial.json").read_text(encoding="utf-8")))
 
 
-def _write_parquet(path: Path, columns: Mapping[str, "list[float] | NDArray[np.float64]"]) -> None:
+def _write_parquet(path: Path, columns: "Mapping[str, Column]") -> None:
     import duckdb
     import numpy as np
 
-    table = {name: np.asarray(values, dtype=np.float64) for name, values in columns.items()}
+    table = {
+        name: np.asarray(values) if _is_text(values) else np.asarray(values, float) for name, values in columns.items()
+    }
     if not table or not all(len(values) == len(next(iter(table.values()))) for values in table.values()):
         return
     partial = path.with_suffix(".part")
@@ -236,6 +240,10 @@ def _write_parquet(path: Path, columns: Mapping[str, "list[float] | NDArray[np.f
     _sync(partial)
     partial.rename(path)
     _sync(path.parent)
+
+
+def _is_text(values: "Column") -> bool:
+    return len(values) > 0 and isinstance(values[0], str)
 
 
 def _write_synced(path: Path, content: bytes) -> None:

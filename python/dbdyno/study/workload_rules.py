@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dbdyno.study.mistakes import Mistake, shown
-from dbdyno.study.workloads import LoopSection, ScriptSection, SlapSection, WorkloadSection
+from dbdyno.study.workloads import BulkSection, IngestSection, LoopSection, ScriptSection, SlapSection, WorkloadSection
 
 
 def broken_workload_rules(load: WorkloadSection, folder: Path) -> Iterator[Mistake]:
@@ -15,10 +15,15 @@ def broken_workload_rules(load: WorkloadSection, folder: Path) -> Iterator[Mista
     if isinstance(load, LoopSection):
         yield from _amount(load)
         yield from _loop(load)
-    if isinstance(load, SlapSection):
-        yield from _slap(load)
-    if isinstance(load, ScriptSection):
-        yield from _script(load, folder)
+    match load:
+        case SlapSection():
+            yield from _slap(load)
+        case IngestSection():
+            yield from _ingest(load)
+        case BulkSection():
+            yield from _bulk(load)
+        case ScriptSection():
+            yield from _script(load, folder)
 
 
 def _amount(load: LoopSection) -> Iterator[Mistake]:
@@ -51,6 +56,22 @@ def _slap(load: SlapSection) -> Iterator[Mistake]:
         yield Mistake(("workload", "load"), text)
     if load.int_cols + load.char_cols == 0:
         yield Mistake(("workload", "int_cols"), "and char_cols are both 0; a table needs a column")
+
+
+def _ingest(load: IngestSection) -> Iterator[Mistake]:
+    if load.mode == "procedure" and load.rows_per_commit > load.rows_per_call:
+        text = f"is {load.rows_per_commit}, more than rows_per_call ({load.rows_per_call}): a CALL commits at its end"
+        yield Mistake(("workload", "rows_per_commit"), text)
+    in_transactions = load.mode == "statement" and load.rows_per_commit > load.rows_per_insert
+    if in_transactions and load.rows_per_commit % load.rows_per_insert:
+        text = f"is {load.rows_per_commit}; give a multiple of rows_per_insert ({load.rows_per_insert})"
+        yield Mistake(("workload", "rows_per_commit"), text)
+
+
+def _bulk(load: BulkSection) -> Iterator[Mistake]:
+    if load.clients > load.tables:
+        text = f"is {load.clients}, more than there are tables ({load.tables}): each table is filled by one client"
+        yield Mistake(("workload", "clients"), text)
 
 
 def _script(load: ScriptSection, folder: Path) -> Iterator[Mistake]:

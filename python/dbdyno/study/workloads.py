@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictInt
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt
 
 from dbdyno.study.section import Line, Section
 from dbdyno.study.units import Duration, Size
@@ -25,6 +25,14 @@ def _error_codes(text: object) -> str:
             return codes
     msg = 'must be error codes as one text, such as "1213,1205", or "all" or "none"'
     raise ValueError(msg)
+
+
+def _pairs(text: str) -> str:
+    """``"name=value"``, several between commas."""
+    if text and not re.fullmatch(r"\s*:?\w+\s*=[^,]*(,\s*:?\w+\s*=[^,]*)*", text):
+        msg = 'must be names with values, such as "buy=3,look=7"'
+        raise ValueError(msg)
+    return text
 
 
 ErrorCodes = Annotated[str, BeforeValidator(_error_codes)]
@@ -100,6 +108,10 @@ class KeysSection(LoopSection):
     """A kind that draws keys by one of sysbench's distributions; what is left out is as in sysbench."""
 
     AMOUNT: ClassVar[str] = "events"
+    DISTRIBUTION: ClassVar[tuple[str, ...]] = (
+        *("rand_spec_iter", "rand_spec_pct", "rand_spec_res"),
+        *("rand_pareto_h", "rand_zipfian_exp", "rand_exponential_rate"),
+    )
 
     events: Count | None = None
     rand_spec_iter: Annotated[StrictInt, Field(ge=1, le=1000)] | None = None
@@ -128,9 +140,13 @@ class SmackSection(KeysSection):
 class OltpSection(KeysSection):
     """``oltp``: sysbench's OLTP loads, under sysbench's names."""
 
-    DATA: ClassVar[frozenset[str]] = frozenset({"tables", "table_size", "auto_inc", "secondary", "create_secondary"})
+    # sysbench draws the values of the column k by the same distribution, so keys shape data and load.
+    DATA: ClassVar[frozenset[str]] = frozenset(
+        {"tables", "table_size", "auto_inc", "secondary", "create_secondary", "rand_type", *KeysSection.DISTRIBUTION}
+    )
 
     kind: Literal["oltp"]
+    ignore_errors: ErrorCodes = "1213,1020,1205"  # sysbench's: deadlock, changed since read, lock wait timeout
     load: Literal[
         "read_only",
         "read_write",
@@ -175,30 +191,37 @@ class IngestSection(LoopSection):
     rows_per_insert: Count = 1
     rows_per_commit: Count = 1
     value_range: Annotated[StrictInt, Field(ge=1, le=2**31 - 1)] = 100_000_000  # of an INT
-    initial_rows: Annotated[StrictInt, Field(ge=0)] = 0
+    initial_rows: Some = 0
+    prepared: StrictBool = True
+    warmup: Annotated[Duration, Field(ge=0)] = 0.0  # the table starts empty; a warm-up would fill it
 
 
 class BulkSection(WorkloadSection):
-    """``bulk``: sysbench's prepare as a load of its own: rows, then the index; its data bounds it."""
+    """``bulk``: sysbench's prepare as a load of its own: tables made, filled and indexed; its data bounds it."""
 
     METRIC: ClassVar[str] = "rows_per_second"
 
     kind: Literal["bulk"]
     tables: Count = 1
     table_size: Count = 10_000  # rows of each
+    auto_inc: StrictBool = True
+    secondary: StrictBool = False
+    create_secondary: StrictBool = True
+    batch_bytes: Annotated[Size, Field(ge=1024)] = 512 * 1024  # of an INSERT
 
 
 class ScriptSection(LoopSection):
     """``script``: a SQL file of the user's own, with parameters, transactions and weights."""
 
     AMOUNT: ClassVar[str] = "events"
-    DATA: ClassVar[frozenset[str]] = frozenset({"file"})
+    DATA: ClassVar[frozenset[str]] = frozenset({"file", "set"})
 
     kind: Literal["script"]
     file: Line  # relative to the study
     events: Count | None = None
-    weights: str = ""
-    prepared: StrictBool = False
+    weights: Annotated[str, AfterValidator(_pairs)] = ""  # of blocks: "buy=3,look=7"
+    set: Annotated[str, AfterValidator(_pairs)] = ""  # constants of the file: "rows=5000"
+    prepared: StrictBool = True
 
 
 Workload = SlapSection | SmackSection | OltpSection | IngestSection | BulkSection | ScriptSection

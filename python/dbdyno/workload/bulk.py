@@ -1,15 +1,19 @@
-"""The workload ``bulk``: tables filled, then indexed, as sysbench prepares them."""
+"""The workload ``bulk``: tables made, filled and indexed, as sysbench prepares them."""
 
 from dataclasses import dataclass
 
 from dbdyno.study.workloads import BulkSection
-from dbdyno.workload.generator import Generated, flags_of
+from dbdyno.workload.generator import DAY_SECONDS, Generated, flags_of
+from dbdyno.workload.oltp import TABLES
 
 
 @dataclass(frozen=True)
 class Bulk(Generated[BulkSection]):
-    """The bulk load of one treatment."""
+    """The bulk load of one treatment; it starts from an empty schema and makes its tables itself."""
+
+    ENGINE_FLAG = "mysql-storage-engine"
+    STARTS_WITHOUT_TABLES = True
 
     def own_flags(self) -> list[str]:
-        """What the tables are like, and what is said to them."""
-        return [*flags_of(self.section, "tables", "table_size")]
+        """What the tables are like. A CREATE INDEX answers nothing until it is done, however long that takes."""
+        return [*flags_of(self.section, *TABLES, "batch_bytes"), f"--stall-timeout={DAY_SECONDS:.0f}"]

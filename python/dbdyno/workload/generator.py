@@ -1,12 +1,13 @@
 """The load generator ``dbdyno-load``: its command line, its time limit, its errors. Common to all kinds."""
 
+import contextlib
 import json
 import os
 import subprocess
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import pymysql
 
@@ -15,7 +16,7 @@ from dbdyno.servers import mariadb
 from dbdyno.stack.layer import Endpoint
 from dbdyno.stack.server import how_it_ended
 from dbdyno.stack.tools import own_binary
-from dbdyno.study.workloads import KeysSection, LoopSection, WorkloadSection
+from dbdyno.study.workloads import LoopSection, WorkloadSection
 from dbdyno.workload.load import Load, read_load
 
 INTERVAL_MS = 100
@@ -24,12 +25,18 @@ GRACE_SECONDS = 3600.0
 # What is bounded by an amount takes as long as it takes; after a day it is stuck too.
 DAY_SECONDS = 86_400.0
 
+# A killed server has closed its connections a moment before it is gone.
+DYING_SECONDS = 1.0
+
 SectionT = TypeVar("SectionT", bound=WorkloadSection)
 
 
 @dataclass(frozen=True)
 class Generated(ABC, Generic[SectionT]):
     """A load that ``dbdyno-load`` offers; each kind says its own part of the command line."""
+
+    ENGINE_FLAG: ClassVar[str] = "engine"  # the flag that names the tables' engine, if there is one
+    STARTS_WITHOUT_TABLES: ClassVar[bool] = False  # whether there may be no table before a run
 
     section: SectionT
     engine: str
@@ -41,7 +48,9 @@ class Generated(ABC, Generic[SectionT]):
 
     def common_flags(self) -> list[str]:
         """Where the tables are, and how much load by how many."""
-        where = [f"--schema={self.schema}", f"--engine={self.engine}"]
+        where = [f"--schema={self.schema}"]
+        if self.ENGINE_FLAG:
+            where.append(f"--{self.ENGINE_FLAG}={self.engine}")
         return [*where, *flags_of(self.section, "clients", *filter(None, [self.section.AMOUNT]))]
 
     @abstractmethod
@@ -54,7 +63,8 @@ class Generated(ABC, Generic[SectionT]):
 
     def prepare(self, endpoint: Endpoint) -> None:
         """Make schema, tables and first rows, and see that the engine is the one asked for. Raises ``TrialError``."""
-        _run([*self._argv(endpoint, seed=0), *self.step_flags("prepare")], DAY_SECONDS)
+        argv = [*self._argv(endpoint, seed=0), f"--stall-timeout={DAY_SECONDS:.0f}", *self.step_flags("prepare")]
+        _run(argv, DAY_SECONDS)
         self.check(endpoint)
 
     def check(self, endpoint: Endpoint) -> dict[str, str]:
@@ -72,6 +82,8 @@ class Generated(ABC, Generic[SectionT]):
                     f"table {self.schema}.{table}: asked for engine {self.engine}, the server took {engine}"
                 )
         if not tables:
+            if self.STARTS_WITHOUT_TABLES:
+                return {}
             raise TrialError(f"the schema {self.schema} holds no table after it was prepared")
         return {"engine": str(tables[0][1]), "row_format": str(tables[0][2])}
 
@@ -83,8 +95,11 @@ class Generated(ABC, Generic[SectionT]):
         try:
             _run([*argv, *self.step_flags("run")], _limit_seconds(self.section))
         except TrialError as error:
+            cause = _cause(result, self.section.ignore_errors) or str(error)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                endpoint.process.wait(DYING_SECONDS)
             ended = how_it_ended(endpoint)
-            raise TrialError(f"{_cause(result) or error}{ended and f'; {ended}'}") from None
+            raise TrialError(f"{cause}; {ended}" if ended else cause) from None
         return read_load(result, series)
 
     def _argv(self, endpoint: Endpoint, seed: int) -> list[str]:
@@ -99,10 +114,9 @@ def flags_of(section: WorkloadSection, *names: str) -> list[str]:
     return [f"--{name.replace('_', '-')}={_shown(value)}" for name, value in fields.items() if value is not None]
 
 
-def key_flags(section: KeysSection) -> list[str]:
-    """How keys are drawn and statements are sent, for the kinds that have sysbench's choice of both."""
-    names = [name for name in type(section).model_fields if name.startswith("rand_")]
-    return [*flags_of(section, *names), f"--db-ps-mode={'auto' if section.prepared else 'disable'}"]
+def statement_flags(*, prepared: bool) -> list[str]:
+    """How statements are sent, in sysbench's words."""
+    return [f"--db-ps-mode={'auto' if prepared else 'disable'}"]
 
 
 def _shown(value: object) -> str:
@@ -112,10 +126,8 @@ def _shown(value: object) -> str:
 
 
 def _loop_flags(load: WorkloadSection) -> list[str]:
-    """How the load is offered; what is at its default is left unsaid."""
-    flags = [f"--io-threads={load.io_threads}"] if load.io_threads > 1 else []
-    if load.ignore_errors != "none":
-        flags.append(f"--ignore-errors={load.ignore_errors}")
+    """How the load is offered."""
+    flags = [f"--ignore-errors={load.ignore_errors}", f"--io-threads={load.io_threads}"]
     if not isinstance(load, LoopSection):
         return flags
     flags.append(f"--warmup={_milliseconds(load.warmup)}")
@@ -156,11 +168,13 @@ def _run(argv: list[str], limit_seconds: float) -> None:
         raise TrialError(f"dbdyno-load: {said or f'exit {done.returncode}'}")
 
 
-def _cause(result: Path) -> str:
-    """Why a load failed, from what it stored before it ended."""
+def _cause(result: Path, ignored: str) -> str:
+    """Why a load failed, from what it stored before it ended; empty if it does not say."""
     try:
         run = json.loads(result.read_text(encoding="utf-8"))["runs"][-1]
     except (OSError, ValueError, KeyError, IndexError):
         return ""
-    errors = [f"{error['count']} x error {error['code']}: {error['message']}" for error in run.get("errors", [])]
-    return "the load met " + "; ".join(errors[:3]) if errors else str(run.get("aborted") or "")
+    codes = ignored.split(",")
+    errors = [error for error in run["errors"] if ignored != "all" and str(error["code"]) not in codes]
+    met = [f"{error['count']} x error {error['code']}: {error['message']}" for error in errors[:3]]
+    return "the load met " + "; ".join(met) if met else str(run["aborted"] or "")

@@ -4,12 +4,18 @@ import csv
 import json
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import TrialError
 
 HALVES_INTERVALS_MIN = 6  # fewer say nothing of two halves
+RATES = ("events", "queries", "rows", "errors", "reconnects")  # counted in each interval
+LATENCIES = ("mean", "p50", "p95", "p99", "max")  # of the events that ended in it
+TEXTS = ("phase",)
+
+Columns = dict[str, list[float] | list[str]]
 
 
 @dataclass(frozen=True)
@@ -18,6 +24,7 @@ class Load:
 
     result: dict[str, Any]  # one element of the load generator's "runs"
     series: dict[str, list[float]]  # column -> one value per interval; t_ns on the monotonic clock
+    phase: list[str]  # which part of its work the load was at, per interval; empty texts for a load without
 
     @property
     def window_ns(self) -> tuple[int, int]:
@@ -26,11 +33,14 @@ class Load:
         return int(clock["measure_start_ns"]), int(clock["measure_end_ns"])
 
     def second_half_ratio(self) -> float | None:
-        """Queries per second of the second half of the run over those of the first; unknown for very short runs."""
+        """Queries per second of the second half of the run over those of the first.
+
+        Unknown for very short runs, and for a load of several phases, which are not alike by nature.
+        """
         start, end = self.window_ns
         middle = (start + end) / 2
         times, queries = self.series.get("t_ns", []), self.series.get("queries", [])
-        if len(times) < HALVES_INTERVALS_MIN:
+        if len(times) < HALVES_INTERVALS_MIN or self.result.get("phases"):
             return None
         first = [(t, count) for t, count in zip(times, queries, strict=True) if t <= middle]
         done, until = sum(count for _, count in first), first[-1][0]
@@ -44,25 +54,58 @@ class Load:
         cpu = float(result["seconds_user"]) + float(result["seconds_sys"])
         if queries <= 0 or real <= 0:
             raise TrialError("the load finished no query while it was measured")
-        return {
+        found = {
             "queries_per_second": queries / real,
+            "events_per_second": result["events"] / real,
             "seconds_real": real,
             "seconds_user": float(result["seconds_user"]),
             "seconds_sys": float(result["seconds_sys"]),
-            **{f"latency_ms_{name}": latency[name] / 1e6 for name in ("mean", "p50", "p95", "p99", "max")},
             "client_cpu_us_per_query": cpu * 1e6 / queries,
+            "errors": float(sum(error["count"] for error in result["errors"])),
+            "reconnects": float(result["reconnects"]),
         }
+        # A run too short for one event to end has no latency; one that only reads adds no row.
+        for name in ("mean", "p50", "p95", "p99", "p999", "max"):
+            if latency[name] is not None:
+                found[f"latency_ms_{name}"] = latency[name] / 1e6
+        if result["rows"]:
+            found["rows_per_second"] = result["rows"] / real
+        if result["loop"]["kind"] == "open":
+            found["achieved_ratio"] = result["achieved_per_second"] / self.offered_per_second()
+        return found
+
+    def offered_per_second(self) -> float:
+        """Events per second that an open loop offered.
+
+        A run bounded by events goes on until all are done, however late: its rate is the one that was asked for.
+        """
+        all_done = not self.result["backlog_end"] and self.result["offered"] == self.result["events"]
+        return float(self.result["loop"]["rate"] if all_done else self.result["offered_per_second"])
+
+    def columns(self) -> Columns:
+        """The series on the trial's clock: ``t_s`` is the end of each interval, 0 where measuring starts."""
+        start, _ = self.window_ns
+        ends = self.series.get("t_ns", [])
+        seconds = [(end - before) / 1e9 for before, end in pairwise([start, *ends])]
+        found: Columns = {"t_s": [(end - start) / 1e9 for end in ends]}
+        for name in RATES:
+            counts = self.series.get(name, [])
+            found[f"{name}_per_second"] = [n / s if s > 0 else 0.0 for n, s in zip(counts, seconds, strict=True)]
+        found["backlog"] = self.series.get("backlog", [])
+        for name in LATENCIES:
+            found[f"latency_ms_{name}"] = [value / 1e6 for value in self.series.get(f"latency_ns_{name}", [])]
+        return {**found, "phase": self.phase} if any(self.phase) else found
 
 
 def read_load(result: Path, series: Path) -> Load:
     """Read what ``dbdyno-load`` wrote. Raises ``TrialError`` where it is not whole."""
     try:
         run = json.loads(result.read_text(encoding="utf-8"))["runs"][0]
-        with series.open(encoding="ascii", newline="") as file:
+        with series.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
-        columns = [name for name in rows[0] if name != "run"] if rows else []
+        columns = [name for name in rows[0] if name not in {"run", *TEXTS}] if rows else []
         # An interval in which nothing ended has no latency: unknown, not 0.
-        values = {name: [float(row[name] or math.nan) for row in rows] for name in columns}
-    except (OSError, ValueError, KeyError, IndexError) as error:
+        values = {name: [math.nan if row[name] == "" else float(row[name]) for row in rows] for name in columns}
+        return Load(run, values, [row["phase"] for row in rows])
+    except (OSError, ValueError, TypeError, KeyError, IndexError) as error:
         raise TrialError(f"{result} and {series} are not what dbdyno-load writes: {error!r}") from None
-    return Load(run, values)

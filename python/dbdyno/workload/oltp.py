@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dbdyno.study.workloads import OltpSection
-from dbdyno.workload.generator import Generated, flags_of, key_flags
+from dbdyno.workload.generator import Generated, flags_of, statement_flags
 
 TABLES = ("tables", "table_size", "auto_inc", "secondary", "create_secondary")
 EVENT = ("skip_trx", "point_selects", "range_selects", "range_size", "simple_ranges", "sum_ranges", "order_ranges",
@@ -14,6 +14,10 @@ EVENT = ("skip_trx", "point_selects", "range_selects", "range_size", "simple_ran
 class Oltp(Generated[OltpSection]):
     """The oltp load of one treatment."""
 
+    ENGINE_FLAG = "mysql-storage-engine"
+
     def own_flags(self) -> list[str]:
         """What the tables are like, and what an event consists of."""
-        return [self.section.load, *flags_of(self.section, *TABLES, *EVENT), *key_flags(self.section)]
+        section = self.section
+        fields = flags_of(section, *TABLES, *EVENT, "rand_type", *section.DISTRIBUTION)
+        return [section.load, *fields, *statement_flags(prepared=section.prepared)]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dbdyno.study.workloads import SmackSection
-from dbdyno.workload.generator import Generated, flags_of, key_flags
+from dbdyno.workload.generator import Generated, flags_of, statement_flags
 
 
 @dataclass(frozen=True)
@@ -14,4 +14,5 @@ class Smack(Generated[SmackSection]):
         """What the table is like, and what is said to it."""
         section = self.section
         table = flags_of(section, "rows", "row_size", "key", "compressible")
-        return [section.load, *table, *key_flags(section)]
+        keys = flags_of(section, "rand_type", *section.DISTRIBUTION)
+        return [section.load, *table, *keys, *statement_flags(prepared=section.prepared)]

@@ -10,15 +10,18 @@ from dbdyno.workload.load import Load
 class Workload(Protocol):
     """What load a treatment is offered.
 
-    ``prepare`` runs once for each image, ``check`` and ``run`` in every trial, on the prepared data. A workload keeps
-    no state: the same section, seed and server are offered the same load.
+    ``prepare`` runs once for each image; in every trial ``run`` on the prepared data, between two calls of ``check``. A
+    workload keeps no state: the same section, seed and server are offered the same load.
     """
 
     def prepare(self, endpoint: Endpoint) -> None:
         """Make the data that every trial starts from, and see that it is what was asked. Raises ``TrialError``."""
 
     def check(self, endpoint: Endpoint) -> dict[str, Any]:
-        """What the prepared tables are, read back. Raises ``TrialError`` on a silent substitution."""
+        """What the tables are, read back; nothing where there is none yet.
+
+        Raises ``TrialError`` on a silent substitution.
+        """
 
     def run(self, endpoint: Endpoint, seed: int, folder: Path) -> Load:
         """Offer the load; raw files go to ``folder``. Raises ``TrialError`` with the cause of anything that ended it.

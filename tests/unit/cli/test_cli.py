@@ -42,6 +42,16 @@ def test_help(snapshot, dbdyno, verb):
     assert dbdyno(*verb.split(), "-h") == (0, out, "")
 
 
+@pytest.mark.parametrize("verb", ["slap", "smack", "oltp", "ingest", "bulk", "script"])
+@pytest.mark.parametrize("arguments", [["--help"], ["-a", "--no-such-flag=1", "x.sql", "-vc10", "run"], []])
+def test_verbs_of_the_load_generator_are_its_own_with_whatever_follows(dbdyno, monkeypatch, verb, arguments):
+    became = []
+    monkeypatch.setattr("dbdyno.cli.load.own_binary", lambda name: f"/bin/{name}")
+    monkeypatch.setattr("os.execv", lambda path, argv: became.append((path, argv)))
+    assert dbdyno(verb, *arguments) == (0, "", "")
+    assert became == [("/bin/dbdyno-load", ["dbdyno-load", verb, *arguments])]
+
+
 def test_without_a_verb_it_is_help(dbdyno):
     assert dbdyno() == dbdyno("--help")
 

@@ -6,7 +6,7 @@ from dbdyno.errors import HostError
 from dbdyno.plan.identity import image_key
 from dbdyno.study.workloads import KINDS
 
-BOUND = {"slap": "queries = 1000", "bulk": "", "ingest": "rows = 1000"}
+BOUND = {"slap": "queries = 1000", "bulk": "tables = 10", "ingest": "rows = 1000"}
 
 
 def of_kind(kind, *fields):
@@ -51,6 +51,7 @@ SHAPES_DATA = [
     ("smack", "row_size", '["1KiB", "2KiB"]'),
     ("oltp", "tables", "[1, 2]"),
     ("oltp", "table_size", "[1000, 2000]"),
+    ("oltp", "rand_type", '["uniform", "zipfian"]'),  # as in sysbench, where prepare draws k by it
     ("ingest", "initial_rows", "[0, 1000]"),
 ]
 SHAPES_LOAD = [
@@ -59,7 +60,7 @@ SHAPES_LOAD = [
     ("smack", "load", '["insert", "select"]'),
     ("smack", "rand_type", '["uniform", "zipfian"]'),
     ("oltp", "load", '["read_only", "read_write"]'),
-    ("oltp", "rand_type", '["uniform", "zipfian"]'),
+    ("oltp", "prepared", "[true, false]"),
     ("ingest", "rows_per_commit", "[1, 100]"),
     ("bulk", "table_size", "[1000, 2000]"),
     ("script", "ignore_errors", '["none", "1213,1205"]'),
@@ -75,6 +76,12 @@ def test_what_shapes_the_data_needs_data_of_its_own(plan, kind, field, levels):
 @pytest.mark.parametrize(("kind", "field", "levels"), SHAPES_LOAD)
 def test_what_shapes_the_load_shares_its_data(plan, kind, field, levels):
     assert len(keys(plan, kind, field, levels)) == 1
+
+
+def test_constants_of_a_script_shape_its_data(plan, script):
+    script.write_text(":rows = 1000\n-- setup:\nCREATE TABLE t (id INT);\n-- name: a\nSELECT 1;\n")
+    assert len(keys(plan, "script", "set", '["rows=10", "rows=20"]')) == 2
+    assert len(keys(plan, "script", "weights", '["a=1", "a=2"]')) == 1
 
 
 def test_scripts_are_known_by_their_content(plan, tmp_path, script):

@@ -175,3 +175,37 @@ def test_settings_that_differ_and_that_changed(run):
 
 def test_flattened():
     assert flattened({"b": {"x": [1, True], "e": {}}, "a": None}) == {"a": "none", "b.x": "1, yes"}
+
+
+def with_phases(run):
+    spans = [
+        {"name": f"{HOSTILE} load", "start_ns": 0, "end_ns": 3 * 10**9},
+        {"name": f"{HOSTILE} index", "start_ns": 2 * 10**9, "end_ns": 4 * 10**9},
+    ]
+    load = {"phases": spans, "clock": {"measure_start_ns": 0, "measure_end_ns": 4 * 10**9}}
+    return replace(run, trials=[replace(trial, load=load) for trial in run.trials])
+
+
+@browser
+def test_phases_are_drawn_without_console_errors(run, series_of, tmp_path):
+    told = with_phases(run)
+    page = html.render(told, analyse(told), series_of(told))
+    assert "where a phase of the load begins" in page
+    dom, console = in_browser(page, tmp_path)
+    assert console == []
+    assert "data-drawn" in dom
+    assert len(re.findall(r"<script", dom)) == 2
+
+
+def test_a_queue_that_grew_stands_below_its_verdict(run):
+    load = {
+        "loop": {"kind": "open", "rate": 1000.0},
+        "offered": 9000,
+        "achieved_per_second": 640.0,
+        "backlog_max": 3600,
+    }
+    trials = [replace(t, load=load, metrics={**t.metrics, "achieved_ratio": 0.64}) for t in run.trials]
+    told = replace(run, trials=trials)
+    page = html.render(told, analyse(told), {})
+    assert page.count('<p class="remark">') == 8  # both treatments of four verdicts
+    assert "achieved 640/s: the queue grew to 3,600" in page

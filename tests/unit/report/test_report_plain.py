@@ -12,7 +12,7 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.report import json as json_report
 from dbdyno.report import markdown, text
 from dbdyno.report.cost import cost_lines
-from dbdyno.report.sentences import TABLE_HEADINGS, client_text, table_rows
+from dbdyno.report.sentences import client_text, table_headings, table_rows
 from dbdyno.store.records import Design, Run, Treatment
 
 HOSTILE = "a|b <script>alert(1)</script> *x* `y` [l](u) \x1b[31m\n# z"
@@ -75,7 +75,7 @@ def long_names(run):
 def test_a_pipe_gets_whole_labels_and_figures(run):
     told = long_names(run)
     lines = [" ".join(line.split()) for line in text.render(told, analyse(told)).splitlines()]
-    for row in (TABLE_HEADINGS, *table_rows(analyse(told))):
+    for row in (table_headings(analyse(told)), *table_rows(analyse(told))):
         assert " ".join(row) in lines
 
 
@@ -198,3 +198,64 @@ def test_what_the_tool_cost(run):
     assert lines[1].endswith("; 410.0 us the latest single answer).")
     one = replace(run.trials[0], probes={"host_cpu": {"missed": 2}}, device={})
     assert cost_lines(replace(run, trials=[one])) == ["The probes could not take 2 samples."]
+
+
+def overloaded(run, *treatments, backlog=36_000):
+    """Return the run as an open loop at 1,000/s, with which these treatments did not keep up."""
+    trials = []
+    for trial in run.trials:
+        behind = trial.treatment in treatments
+        load = {"loop": {"kind": "open", "rate": 1000.0}, "offered": 100_000}
+        load |= {"achieved_per_second": 640.0 if behind else 1000.0, "backlog_max": backlog if behind else 3}
+        metrics = {**trial.metrics, "achieved_ratio": load["achieved_per_second"] / 1000}
+        trials.append(replace(trial, load=load, metrics=metrics))
+    return replace(run, trials=trials)
+
+
+BEHIND = "was offered 1,000/s, achieved 640/s: the queue grew to 36,000; latencies are those of an overloaded server."
+
+
+def test_a_queue_that_grew_is_told_beside_every_verdict_it_concerns(run):
+    told = overloaded(run, "t1")
+    analysis = analyse(told)
+    plain = " ".join(text.render(told, analysis, 10_000).split())
+    assert plain.count(f"hdd-7200 / mq-deadline {BEHIND}") == 3
+    assert markdown.render(told, analysis).count(BEHIND) == 3
+    verdicts = json.loads(json_report.render(told, analysis))["verdicts"]
+    compared = {"t1" in (verdict["baseline_id"], verdict["level_id"]) for verdict in verdicts}
+    assert compared == {True, False}
+    for verdict in verdicts:
+        concerned = "t1" in (verdict["baseline_id"], verdict["level_id"])
+        assert verdict["remarks"] == ([f"hdd-7200 / mq-deadline {BEHIND}"] if concerned else [])
+
+
+def test_a_queue_that_grew_is_noted_where_nothing_was_compared(build):
+    run = build(6, rates={"t1": 400.0}, pairs=[], void_block=0)
+    told = overloaded(run, "t1")
+    assert BEHIND in " ".join(text.render(told, analyse(told), 10_000).split())
+    assert "offered" not in text.render(run, analyse(run))
+
+
+def test_the_json_tells_of_the_overload_and_of_errors(run):
+    told = overloaded(run, "t1")
+    first, second = json.loads(json_report.render(told, analyse(told)))["treatments"][:2]
+    assert first["overload"] == {
+        "offered_per_second": 1000,
+        "achieved_per_second": 640,
+        "backlog_max": 36_000,
+        "trials": 8,
+        "of": 8,
+    }
+    assert second["overload"] is None
+    assert (first["errors"], first["rows_per_second"]) == (None, None)  # of a run by an older dbdyno
+
+
+def test_the_table_shows_the_rate_that_verdicts_are_about(run):
+    rows = [replace(trial, metrics={**trial.metrics, "rows_per_second": 5e6}) for trial in run.trials]
+    told = replace(run, trials=rows, design=replace(run.design, metric="rows_per_second"))
+    shown = text.render(told, analyse(told))
+    assert "rows/s" in shown
+    assert "5,000,000" in shown
+    assert "queries/s" not in shown
+    by_latency = replace(run, design=replace(run.design, metric="latency_ms_p99"))
+    assert "queries/s" in text.render(by_latency, analyse(by_latency))

@@ -2,13 +2,14 @@
 
 import base64
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.report import html
-from dbdyno.report.timeseries import at_middles, bucketed, drawn_panels, payload
+from dbdyno.report.timeseries import at_middles, bucketed, drawn_panels, payload, phase_starts
 from dbdyno.store.records import Treatment
 
 
@@ -132,3 +133,53 @@ def test_a_single_error_is_drawn_but_a_single_read_is_not(run, series_of):
     titles = {panel.panel.title for panel in drawn_panels(run, analyse(run), series)}
     assert "Errors per second" in titles
     assert "Read throughput" not in titles
+
+
+def in_phases(run, index_after=2.0):
+    """Return the run as a bulk load whose index begins some seconds after its rows."""
+    phases = [("load", 0.0, 3), ("index", index_after, 4)]
+    clock = {"measure_start_ns": 5 * 10**9, "measure_end_ns": 9 * 10**9}
+    trials = []
+    for trial in run.trials:
+        later = 0.5 if trial.treatment == "t2" else 0.0
+        spans = [
+            {
+                "name": name,
+                "start_ns": round((5 + start + (later if start else 0)) * 1e9),
+                "end_ns": round((5 + end) * 1e9),
+            }
+            for name, start, end in phases
+        ]
+        trials.append(replace(trial, load={"phases": spans, "clock": clock}))
+    return replace(run, trials=trials)
+
+
+def test_phases_begin_where_the_median_trial_s_do(run):
+    told = in_phases(run)
+    starts = phase_starts(analyse(told))
+    assert [(one["treatment"], one["name"], one["at_s"]) for one in starts] == [
+        ("t1", "index", 2.0),
+        ("t2", "index", 2.5),
+        ("t3", "index", 2.0),
+        ("t4", "index", 2.0),
+    ]
+    assert phase_starts(analyse(run)) == []
+
+
+def test_panels_that_would_repeat_another_are_left_out(run, series_of):
+    series = series_of(run, samples=50)
+    for one in series.values():
+        one["load"]["events_per_second"] = one["load"]["queries_per_second"]
+        one["load"]["rows_per_second"] = 4 * one["load"]["queries_per_second"]
+        one["load"]["backlog"] = 0 * one["load"]["t_s"]
+        one["load"]["phase"] = np.array(["load"] * 50, dtype=object)
+    titles = [panel.panel.title for panel in drawn_panels(run, analyse(run), series)]
+    assert "Events per second" not in titles
+    assert "Rows added per second" in titles
+    assert "Events waiting for a client" not in titles
+    first = next(iter(analyse(run).blocks.trials[1].values())).id
+    series[first]["load"]["events_per_second"] = series[first]["load"]["queries_per_second"] / 16
+    series[first]["load"]["backlog"] = series[first]["load"]["backlog"] + 1
+    titles = [panel.panel.title for panel in drawn_panels(run, analyse(run), series)]
+    assert "Events per second" in titles
+    assert "Events waiting for a client" in titles

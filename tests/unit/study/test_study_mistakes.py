@@ -248,6 +248,25 @@ MISTAKES = {
             )
         ],
     ),
+    "more clients than tables to fill": (
+        [('"slap"', '"bulk"'), ("queries = 1000", "tables = 4")],
+        [":17: workload.clients: is 10, more than there are tables (4): each table is filled by one client"],
+    ),
+    "commits rarer than calls": (
+        [('"slap"', '"ingest"'), ("queries = 1000", "rows = 1000\nrows_per_commit = 5000")],
+        [":19: workload.rows_per_commit: is 5000, more than rows_per_call (1000): a CALL commits at its end"],
+    ),
+    "commits in the middle of a statement": (
+        [
+            ('"slap"', '"ingest"\nmode = "statement"'),
+            ("queries = 1000", "rows = 1000\nrows_per_insert = 4\nrows_per_commit = 6"),
+        ],
+        [":21: workload.rows_per_commit: is 6; give a multiple of rows_per_insert (4)"],
+    ),
+    "weights that are none": (
+        [('"slap"', '"script"\nfile = "x.sql"'), ("queries = 1000", 'events = 1000\nweights = "buy"')],
+        [':20: workload.weights: is "buy", which must be names with values, such as "buy=3,look=7"'],
+    ),
     "ingest of rows for a time": (
         [('"slap"', '"ingest"'), ("queries = 1000", 'rows = 1000\nduration = "5s"')],
         [":18: workload.rows: and duration are both given; give one of them"],

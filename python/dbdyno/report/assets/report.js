@@ -32,6 +32,30 @@
     };
   }
 
+  /* Where a phase of the load begins: an upright in the treatment's colour, as long as its line is shown. */
+  function uprights(panel) {
+    return function (u) {
+      var ctx = u.ctx, ratio = window.devicePixelRatio || 1;
+      data.phases.forEach(function (phase) {
+        var at = panel.lines.findIndex(function (line) { return line.treatment === phase.treatment; });
+        var x = Math.round(u.valToPos(phase.at_s, "x", true));
+        if (at < 0 || !u.series[3 * at + 1].show || x < u.bbox.left || x > u.bbox.left + u.bbox.width) { return; }
+        ctx.save();
+        ctx.strokeStyle = ctx.fillStyle = data.treatments[phase.treatment].colour;
+        ctx.setLineDash([3 * ratio, 3 * ratio]);
+        ctx.lineWidth = ratio;
+        ctx.beginPath();
+        ctx.moveTo(x, u.bbox.top);
+        ctx.lineTo(x, u.bbox.top + u.bbox.height);
+        ctx.stroke();
+        ctx.font = 11 * ratio + "px system-ui, sans-serif";
+        ctx.textAlign = "left";
+        ctx.fillText(phase.name, x + 4 * ratio, u.bbox.top + 11 * ratio);
+        ctx.restore();
+      });
+    };
+  }
+
   function draw(panel, holder) {
     var n = 0, columns = [[]], series = [{ label: "s", value: function (u, v) { return v == null ? "–" : v.toFixed(1); } }];
     var bands = [];
@@ -55,7 +79,7 @@
       axes: [axis(30), axis(54)],
       cursor: { sync: { key: "time" }, points: { size: 6 }, drag: { x: true, y: false } },
       legend: { live: true },
-      hooks: { setCursor: [function (u) { u.root.classList.toggle("pointed", u.cursor.left >= 0); }] }
+      hooks: { draw: [uprights(panel)], setCursor: [function (u) { u.root.classList.toggle("pointed", u.cursor.left >= 0); }] }
     }, columns, holder);
     plots.push({ plot: plot, panel: panel, holder: holder });
   }

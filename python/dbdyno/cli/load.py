@@ -1,0 +1,30 @@
+"""The verbs of the load generator: each becomes ``dbdyno-load VERB`` with the same arguments."""
+
+import os
+from collections.abc import Callable
+
+import typer
+
+from dbdyno.stack.tools import own_binary
+
+# Every flag is the load generator's, so none may be read here.
+CONTEXT = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+
+VERBS = {
+    "slap": "mysqlslap's generated SQL, by mysqlslap's flags.",
+    "smack": "Super-Smack's statements by random primary key.",
+    "oltp": "sysbench's OLTP loads, by sysbench's flags.",
+    "ingest": "Rows into a table with three indexes.",
+    "bulk": "sysbench's prepare: tables made, filled, indexed.",
+    "script": "A SQL file with parameters and weights.",
+}
+
+
+def command(verb: str) -> Callable[[typer.Context], None]:
+    """What a verb does; its own ``--help`` lists the flags."""
+
+    def offer(context: typer.Context) -> None:
+        binary = own_binary("dbdyno-load")
+        os.execv(binary, ["dbdyno-load", verb, *context.args])  # noqa: S606  (no shell on purpose)
+
+    return offer

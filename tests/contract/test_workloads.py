@@ -1,0 +1,276 @@
+"""The contract of a workload, over every kind: prepared, checked, run on a real server, counted without a gap."""
+
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from dbdyno.clock import now_ns
+from dbdyno.errors import TrialError
+from dbdyno.servers import mariadb
+from dbdyno.servers.installation import find_server
+from dbdyno.stack.device import Here
+from dbdyno.stack.journal import Journal
+from dbdyno.stack.layer import raised
+from dbdyno.stack.scratch import scratch
+from dbdyno.stack.server import Server
+from dbdyno.study.workloads import KINDS
+from dbdyno.workload.kinds import workload_of
+from tests.support import what_is_left
+
+pytestmark = pytest.mark.host
+
+SCRIPT = """\
+-- setup:
+CREATE TABLE items (id INT PRIMARY KEY, stock INT);
+INSERT INTO items SELECT seq, 100 FROM seq_1_to_100;
+-- name: buy  weight: 3
+:id = zipf(1, 100)
+BEGIN;
+SELECT stock FROM items WHERE id = :id;
+UPDATE items SET stock = stock - 1 WHERE id = :id;
+COMMIT;
+-- name: look
+:id = uniform(1, 100)
+SELECT stock FROM items WHERE id = :id;
+"""
+SLAP = {"kind": "slap", "autoincrement": True}
+OLTP = {"kind": "oltp", "tables": 2, "table_size": 500}
+SMACK = {"kind": "smack", "rows": 1000}
+# Every kind with all its loads, bounded by an amount, and how many events that is.
+LOADS = {
+    **{f"slap {load}": ({**SLAP, "load": load, "queries": 400}, 400)
+       for load in ("read", "key", "write", "update", "mixed")},
+    **{f"smack {load}": ({**SMACK, "load": load, "events": 400}, 400)
+       for load in ("insert", "select", "update", "delete", "mixed")},
+    **{f"oltp {load}": ({**OLTP, "load": load, "events": 60}, 60)
+       for load in ("read_only", "read_write", "write_only", "point_select", "update_index", "update_non_index",
+                    "insert", "delete")},
+    "oltp as text": ({**OLTP, "events": 60, "prepared": False}, 60),
+    "ingest procedure": ({"kind": "ingest", "rows": 2000, "rows_per_call": 100}, 20),
+    "ingest statement": ({"kind": "ingest", "mode": "statement", "rows": 800, "rows_per_insert": 4}, 200),
+    "ingest in transactions": (
+        {"kind": "ingest", "mode": "statement", "rows": 800, "rows_per_insert": 4, "rows_per_commit": 40}, 20),
+    "bulk": ({"kind": "bulk", "tables": 4, "table_size": 300, "batch_bytes": "16KiB"}, None),
+    "script": ({"kind": "script", "events": 200, "ignore_errors": "1213"}, 200),
+}  # fmt: skip
+ROWS = {"smack insert": 400, "ingest procedure": 2000, "ingest statement": 800, "ingest in transactions": 800,
+        "bulk": 1200}  # fmt: skip
+
+
+@contextmanager
+def running_server(folder):
+    """A private server on this machine's disk, with a state folder of its own; afterwards nothing is left of it."""
+    state = Path(tempfile.mkdtemp(prefix="dd", dir="/tmp"))  # a short path, since sockets lie below it
+    state.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DBDYNO_STATE_DIR", str(state))
+        journal = Journal("a test", folder=state / "journals")
+        settings = {"innodb_log_file_size": "8M", "innodb_buffer_pool_size": "32M"}
+        server = Server(find_server("mariadb"), settings, "innodb", 4, install=True, log=folder / "server.log")
+        with scratch(journal) as ground, raised([Here(), server], ground) as stand:
+            yield stand.endpoint
+        journal.close()
+        assert what_is_left(state) == []
+    shutil.rmtree(state)
+
+
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory):
+    with running_server(tmp_path_factory.mktemp("server")) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def endpoint(shared_server):
+    """The server that most tests share, without what other tests have left on it."""
+    for schema in told(shared_server, "SHOW SCHEMAS LIKE 'dbdyno%'"):
+        told(shared_server, f"DROP SCHEMA `{schema}`")
+    return shared_server
+
+
+@pytest.fixture
+def own_endpoint(tmp_path):
+    """A server that a test may kill."""
+    with running_server(tmp_path) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def workload(tmp_path):
+    """Make a workload of the fields of ``[workload]``."""
+
+    def make(engine="innodb", **fields):
+        if fields["kind"] == "script":
+            (tmp_path / "mine.sql").write_text(SCRIPT, encoding="utf-8")
+            fields = {"file": str(tmp_path / "mine.sql"), **fields}
+        section = KINDS[fields["kind"]].model_validate({"clients": 4, **fields})
+        return workload_of(SimpleNamespace(workload=section, stack=SimpleNamespace(engine=engine)))
+
+    return make
+
+
+def told(endpoint, sql):
+    """The first column of a query's answer."""
+    with mariadb.connect(endpoint.socket) as connection, connection.cursor() as cursor:
+        cursor.execute(sql)
+        return [row[0] for row in cursor.fetchall()]
+
+
+def counted(endpoint, schema):
+    """Rows in all tables of a schema."""
+    tables = told(endpoint, f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{schema}'")
+    return sum(told(endpoint, f"SELECT COUNT(*) FROM `{schema}`.`{table}`")[0] for table in tables)
+
+
+def test_every_kind_is_tried():
+    assert {fields["kind"] for fields, _ in LOADS.values()} == set(KINDS)
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_prepared_checked_run_and_counted(name, workload, endpoint, tmp_path):
+    fields, events = LOADS[name]
+    offered = workload(**fields, **({} if fields["kind"] == "bulk" else {"warmup": "0s"}))
+    offered.prepare(endpoint)
+    ready = offered.check(endpoint)
+    assert ready == {} if fields["kind"] == "bulk" else ready["engine"] == "InnoDB"
+    rows_before = counted(endpoint, f"dbdyno_{fields['kind']}")
+    before = now_ns()
+    load = offered.run(endpoint, 1, tmp_path)
+    assert offered.check(endpoint)["engine"] == "InnoDB"
+
+    start, end = load.window_ns
+    assert before < start < end < now_ns()
+    result, operations = load.result, load.result["operations"]
+    assert (result["kind"], result["aborted"]) == (fields["kind"], None)
+    assert {error["code"] for error in result["errors"]} <= {1213}, "a deadlock is all that may come in between"
+    if events is not None:
+        assert result["events"] == events
+    assert result["queries"] <= sum(one["count"] for one in operations.values())
+    for column in ("events", "queries", "rows", "reconnects"):
+        assert sum(load.series[column]) == result[column], column
+    assert {len(values) for values in (*load.series.values(), load.phase)} == {len(load.phase)}
+    rows_after = counted(endpoint, f"dbdyno_{fields['kind']}")
+    if name in ROWS:
+        assert result["rows"] == rows_after - rows_before == ROWS[name]
+
+    metrics = load.metrics()
+    assert metrics["events_per_second"] == pytest.approx(result["events"] / metrics["seconds_real"])
+    assert ("rows_per_second" in metrics) == (result["rows"] > 0)
+    assert metrics["latency_ms_p50"] <= metrics["latency_ms_p999"] <= metrics["latency_ms_max"]
+    assert "achieved_ratio" not in metrics
+    assert (tmp_path / "latency.hlog").stat().st_size > 0
+
+
+def test_the_same_seed_offers_the_same_load(workload, endpoint, tmp_path):
+    """To equal data; another seed draws other keys."""
+    sums = []
+    for seed in (1, 1, 2):
+        offered = workload(kind="smack", load="update", rows=500, events=200, clients=1, warmup="0s", key="char")
+        told(endpoint, "DROP SCHEMA IF EXISTS dbdyno_smack")
+        offered.prepare(endpoint)
+        offered.run(endpoint, seed, tmp_path)
+        sums.append(told(endpoint, "SELECT SUM(CRC32(data)) FROM dbdyno_smack.smack")[0])
+    assert sums[0] == sums[1] != sums[2]
+
+
+@pytest.mark.parametrize(
+    "fields", [{**SLAP, "load": "key"}, {**OLTP, "load": "point_select"}, SMACK, {"kind": "script"}], ids=str
+)
+def test_an_open_loop_offers_its_rate_and_says_what_was_achieved(fields, workload, endpoint, tmp_path):
+    offered = workload(**fields, duration="1s", rate=300, arrivals="fixed", warmup="100ms")
+    offered.prepare(endpoint)
+    load = offered.run(endpoint, 1, tmp_path)
+    assert load.result["loop"] == {"kind": "open", "rate": 300, "spacing": "fixed"}
+    assert load.result["offered"] == pytest.approx(300, abs=2)
+    assert load.result["events"] == pytest.approx(300, abs=5)
+    assert load.metrics()["achieved_ratio"] == pytest.approx(1, abs=0.03)
+
+
+def test_a_rate_that_is_too_much_is_told(workload, endpoint, tmp_path):
+    # A transaction that waits for its commit can't be had 100,000 times a second.
+    offered = workload(**OLTP, load="read_write", duration="1s", rate=100_000, warmup="0s")
+    offered.prepare(endpoint)
+    load = offered.run(endpoint, 1, tmp_path)
+    assert load.metrics()["achieved_ratio"] < 0.5
+    assert load.result["backlog_end"] > 10_000
+    assert load.series["backlog"][-1] > load.series["backlog"][0] > 0
+
+
+def test_a_client_that_thinks_is_slow(workload, endpoint, tmp_path):
+    offered = workload(**SMACK, clients=2, duration="1s", think_time="20ms", think_distribution="fixed", warmup="0s")
+    offered.prepare(endpoint)
+    assert 60 <= offered.run(endpoint, 1, tmp_path).result["events"] <= 102
+
+
+def test_the_phases_of_a_bulk_load_are_told(workload, endpoint, tmp_path):
+    offered = workload(kind="bulk", tables=2, table_size=20_000, clients=1)
+    offered.prepare(endpoint)
+    load = offered.run(endpoint, 1, tmp_path)
+    phases = {phase["name"]: phase for phase in load.result["phases"]}
+    assert set(phases) == {"create", "load", "index"}
+    start, end = load.window_ns
+    assert all(start <= phase["start_ns"] <= phase["end_ns"] <= end for phase in phases.values())
+    assert phases["load"]["start_ns"] < phases["index"]["start_ns"]
+    assert {part for text in load.columns()["phase"] for part in text.split("+")} >= {"load", "index"}
+    assert load.second_half_ratio() is None
+
+
+def test_errors_that_are_ignored_are_counted(workload, endpoint, tmp_path):
+    strict = workload(**SMACK, load="insert", events=200, warmup="0s")
+    strict.prepare(endpoint)
+    refuse = "SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 4242, MESSAGE_TEXT = 'not today'"
+    trigger = "CREATE TRIGGER dbdyno_smack.no BEFORE INSERT ON dbdyno_smack.smack FOR EACH ROW"
+    told(endpoint, f"{trigger} IF RAND() < 0.5 THEN {refuse}; END IF")
+    with pytest.raises(TrialError, match=r"the load met \d+ x error 4242: not today"):
+        strict.run(endpoint, 1, tmp_path)
+    lenient = workload(**SMACK, load="insert", duration="300ms", warmup="0s", ignore_errors="1213,4242")
+    load = lenient.run(endpoint, 1, tmp_path)
+    assert [error["code"] for error in load.result["errors"]] == [4242]
+    assert load.metrics()["errors"] == load.result["errors"][0]["count"] > 0
+
+
+TIMED = {
+    "slap": {**SLAP, "load": "key"},
+    "smack": SMACK,
+    "oltp": {**OLTP, "ignore_errors": "all"},  # a dead server is no error to be ignored
+    "ingest": {"kind": "ingest", "mode": "statement"},
+    "bulk": {"kind": "bulk", "tables": 1, "table_size": 20_000_000, "clients": 1},
+    "script": {"kind": "script", "rate": 100},
+}
+
+
+@pytest.mark.parametrize("kind", TIMED)
+def test_a_server_that_is_killed_fails_the_trial_with_a_cause_and_no_delay(kind, workload, own_endpoint, tmp_path):
+    fields = TIMED[kind] if kind == "bulk" else {**TIMED[kind], "duration": "60s"}
+    offered = workload(**fields)
+    offered.prepare(own_endpoint)
+    killer = threading.Timer(1.5, os.kill, (own_endpoint.pid, signal.SIGKILL))
+    began = time.monotonic()
+    killer.start()
+    with pytest.raises(TrialError) as failed:
+        offered.run(own_endpoint, 1, tmp_path)
+    assert time.monotonic() - began < 15
+    assert "the server ended (killed by signal SIGKILL)" in str(failed.value)
+    assert any(word in str(failed.value) for word in ("lost", "gone", "closed")), failed.value
+    assert (tmp_path / "load.json").stat().st_size > 0, "what was measured is kept"
+
+
+def test_a_server_that_no_longer_answers_is_given_up(workload, own_endpoint, tmp_path, monkeypatch):
+    monkeypatch.setattr("dbdyno.workload.generator.GRACE_SECONDS", 1.0)
+    offered = workload(**SMACK, duration="1s")
+    offered.prepare(own_endpoint)
+    stopper = threading.Timer(0.8, os.kill, (own_endpoint.pid, signal.SIGSTOP))
+    stopper.start()
+    try:
+        with pytest.raises(TrialError, match=r"the load was not done after 2\.5 s; it was ended"):
+            offered.run(own_endpoint, 1, tmp_path)
+    finally:
+        os.kill(own_endpoint.pid, signal.SIGCONT)

@@ -1,0 +1,69 @@
+"""What the load met: a server that fell behind its rate, errors, lost connections."""
+
+from dataclasses import replace
+
+import pytest
+
+from dbdyno.analysis.analyse import analyse
+from dbdyno.analysis.load_met import errors_met, overload
+
+OPEN = {"loop": {"kind": "open", "rate": 1000.0}, "offered": 10_000, "achieved_per_second": 640.0, "backlog_max": 3600}
+DEADLOCK = {"code": 1213, "message": "Deadlock found when trying to get lock", "operation": "update", "count": 4}
+
+
+@pytest.fixture
+def trials(a_trial):
+    """Make trials of one treatment: each with the load's result, changed, and the ratio it achieved."""
+
+    def make(*results):
+        found = []
+        for block, (ratio, load) in enumerate(results, 1):
+            metrics = {} if ratio is None else {"achieved_ratio": ratio}
+            found.append(replace(a_trial("t1", block, 1.0, **metrics), load=load))
+        return found
+
+    return make
+
+
+def test_a_server_that_fell_behind(trials):
+    found = overload(trials((0.64, OPEN), (0.66, {**OPEN, "achieved_per_second": 660.0, "backlog_max": 3400})))
+    assert (found.offered_per_second, found.achieved_per_second) == (1000, 650)
+    assert (found.backlog_max, found.trials, found.of) == (3600, 2, 2)
+
+
+def test_one_trial_of_two(trials):
+    found = overload(trials((0.64, OPEN), (1.0, {**OPEN, "backlog_max": 12})))
+    assert (found.achieved_per_second, found.trials, found.of) == (640, 1, 2)
+
+
+KEPT_UP = {
+    "closed loop": (None, {"loop": {"kind": "closed"}, "backlog_max": None}),
+    "older dbdyno": (None, {}),
+    "all achieved": (1.0, {**OPEN, "backlog_max": 1000}),
+    "a short Poisson run that was offered less by chance": (0.96, {**OPEN, "backlog_max": 9}),
+}
+
+
+@pytest.mark.parametrize("result", KEPT_UP.values(), ids=KEPT_UP.keys())
+def test_a_server_that_kept_up(trials, result):
+    assert overload(trials(result)) is None
+
+
+def test_errors_are_told_by_code_over_all_statements_and_trials(trials):
+    waited = {"code": 1205, "message": "Lock wait timeout exceeded", "operation": "update", "count": 1}
+    other = {**DEADLOCK, "operation": "insert", "count": 6}
+    met = errors_met(trials((None, {"errors": [DEADLOCK, waited]}), (None, {"errors": [other]})))
+    assert met == (
+        "11 errors (10 x 1213 Deadlock found when trying to get lock, 1 x 1205 Lock wait timeout exceeded) in 2 trials"
+    )
+    assert errors_met(trials((None, {"errors": []}), (None, {}))) == ""
+
+
+def test_notes_name_the_treatment(a_run):
+    run = a_run({"t1": [100.0] * 6, "t2": [110.0] * 6})
+    met = {"t1": {"errors": [DEADLOCK]}, "t2": {"reconnects": 2}}
+    run = replace(run, trials=[replace(trial, load=met[trial.treatment]) for trial in run.trials])
+    assert analyse(run).notes == [
+        "level t1 met and ignored 24 errors (24 x 1213 Deadlock found when trying to get lock) in 6 trials.",
+        "level t2 lost and replaced 12 connections.",
+    ]
