@@ -53,7 +53,10 @@ def running(max_connections: int) -> Iterator[PrivateServer]:
     folder = pathlib.Path(tempfile.mkdtemp(prefix="dbdyno-bench-", dir="/tmp"))
     folder.chmod(0o755)
     datadir, path, port = folder / "data", folder / "data" / "s", free_port()
-    common = ["--no-defaults", f"--datadir={datadir}"]
+    scratch = folder / "tmp"
+    scratch.mkdir()
+    scratch.chmod(0o777)
+    common = ["--no-defaults", f"--datadir={datadir}", f"--tmpdir={scratch}"]
     if os.geteuid() == 0:
         common.append("--user=nobody")
     install = ["mariadb-install-db", *common, "--auth-root-authentication-method=normal", "--skip-test-db"]

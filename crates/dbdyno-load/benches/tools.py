@@ -81,7 +81,7 @@ class Bench:
         login = [part for part in self.slap_login("unix") if "{" not in part]
         slap = [self.programs.ours, "slap", *login, *self.slap_data(), f"--create-schema={SLAP_SCHEMA}"]
         subprocess.run([*slap, "--phase=prepare"], check=True, stdout=subprocess.DEVNULL)
-        oltp = [self.programs.ours, "oltp", "read_write", *self.oltp_login("unix")]
+        oltp = [self.programs.ours, "oltp", "read_write", "--no-defaults", *self.oltp_login("unix")]
         subprocess.run([*oltp, "prepare"], check=True, stdout=subprocess.DEVNULL)
         step = max(self.rows // LISTED_QUERIES_MAX, 1)
         # As far apart as the step and in an order that jumps, so that no two neighbours are on one page.
@@ -96,7 +96,7 @@ class Bench:
 
     def ours_oltp(self, name: str, load: str, mode: str, transport: Transport, *flags: str) -> Tool:
         """A load of sysbench's by us."""
-        command = [self.programs.ours, "oltp", load, *self.oltp_login(transport), *self.bounded(), MODES[mode]]
+        command = [self.programs.ours, "oltp", load, "--no-defaults", *self.oltp_login(transport), *self.bounded(), MODES[mode]]
         return Tool(name, (*command, *flags, "run"), "ours")
 
     def peers_sysbench(self, load: str, transport: Transport) -> list[Tool]:
@@ -146,12 +146,12 @@ class Bench:
     def slap_load(self, load: str, clients: int, queries: int) -> Group:
         """``write`` or ``mixed``, each run on a fresh table, as mysqlslap has it."""
         flags = [
+            *self.slap_login("unix"),
             "--auto-generate-sql",
             "--auto-generate-sql-add-autoincrement",
             f"--auto-generate-sql-load-type={load}",
             f"--auto-generate-sql-write-number={WRITING_ROWS + 1}",
             "--csv",
-            *self.slap_login("unix"),
         ]
         tools = [Tool(f"ours slap {load}", (self.programs.ours, "slap", *flags), "ours", "slap csv")]
         if self.programs.mysqlslap:
