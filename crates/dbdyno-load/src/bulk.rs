@@ -37,6 +37,7 @@ pub static VERB: Verb = Verb {
     about: ABOUT,
     flags: FLAGS,
     loads: &["load"],
+    word: None,
     workload: |values, _| Ok(Box::new(Bulk::new(values)?)),
 };
 

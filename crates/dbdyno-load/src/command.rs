@@ -87,13 +87,16 @@ fn without_password(verb: &str, given: &Given) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Flag;
+    use crate::flags::{Flag, Group};
 
     #[test]
     fn a_password_does_not_survive_on_the_command_line() {
         static TABLE: Table = &[
-            &[Flag::switch("all", "").short('a'), Flag::value("mysql-password", "").same_as("password")],
-            crate::login::FLAGS,
+            Group {
+                title: "",
+                flags: &[Flag::switch("all", "").short('a'), Flag::value("mysql-password", "").same_as("password")],
+            },
+            crate::login::GROUP,
         ];
         for secret in ["-psecret", "--password=secret", "--mysql-password=secret"] {
             let line = ["-a", secret, "-u", "me", "run"].map(OsString::from);

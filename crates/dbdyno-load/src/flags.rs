@@ -96,8 +96,17 @@ impl Flag {
     }
 }
 
-/// The flags of a verb, in groups. The first flag of a name counts.
-pub type Table = &'static [&'static [Flag]];
+/// Flags that belong together.
+#[derive(Debug, Clone, Copy)]
+pub struct Group {
+    /// What they are about, for `--help`.
+    pub title: &'static str,
+    /// The flags.
+    pub flags: &'static [Flag],
+}
+
+/// The flags of a verb. The first flag of a name counts.
+pub type Table = &'static [Group];
 
 /// A command line taken apart.
 #[derive(Debug, Default)]
@@ -162,7 +171,7 @@ fn usage(error: lexopt::Error) -> Error {
 }
 
 fn all(table: Table) -> impl Iterator<Item = &'static Flag> {
-    table.iter().flat_map(|group| group.iter())
+    table.iter().flat_map(|group| group.flags.iter())
 }
 
 fn find_short(table: Table, name: char) -> Result<&'static Flag, Error> {
@@ -214,20 +223,27 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// The flags as lines of help.
+/// The flags as lines of help, each with its other names.
 pub fn help(table: Table) -> String {
     use std::fmt::Write as _;
     let mut text = String::new();
-    for flag in all(table).filter(|flag| !flag.help.is_empty()) {
-        let short = flag.short.map_or_else(|| "   ".into(), |name| format!("-{name},"));
-        let value = match flag.takes {
-            Takes::Nothing => "",
-            Takes::Value => "=..",
-            Takes::Joined => "[=..]",
-        };
-        let name = format!("--{}{value}", flag.name);
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {short} {name:<45} {}", flag.help);
+    for group in table {
+        // Writing to a string cannot fail, here and below.
+        let _ = writeln!(text, "{}:", group.title);
+        for flag in group.flags.iter().filter(|flag| !flag.help.is_empty()) {
+            let short = flag.short.map_or_else(|| "   ".into(), |name| format!("-{name},"));
+            let value = match flag.takes {
+                Takes::Nothing => "",
+                Takes::Value => "=..",
+                Takes::Joined => "[=..]",
+            };
+            let name = format!("--{}{value}", flag.name);
+            let others = all(table).filter(|other| other.same_as == flag.name);
+            let others: Vec<_> = others.map(|other| format!("--{}", other.name)).collect();
+            let also = if others.is_empty() { String::new() } else { format!("; also {}", others.join(", ")) };
+            let _ = writeln!(text, "  {short} {name:<38} {}{also}", flag.help);
+        }
+        text.push('\n');
     }
     text
 }
@@ -237,9 +253,27 @@ mod tests {
     use super::*;
 
     static TABLE: Table = &[
-        &[Flag::value("concurrency", "x").short('c'), Flag::joined("csv", "x").short('C')],
-        &[Flag::value("create-schema", "x").short('s'), Flag::joined("password", "x").short('p')],
+        Group {
+            title: "Load",
+            flags: &[Flag::value("concurrency", "x").short('c'), Flag::joined("csv", "x").short('C')],
+        },
+        Group {
+            title: "Connection",
+            flags: &[
+                Flag::value("create-schema", "x").short('s'),
+                Flag::joined("password", "secret").short('p'),
+                Flag::joined("mysql-password", "").same_as("password"),
+            ],
+        },
     ];
+
+    #[test]
+    fn help_is_in_groups_and_tells_other_names() {
+        let text = help(TABLE);
+        assert!(text.starts_with("Load:\n  -c, --concurrency=.. "), "{text}");
+        assert!(text.contains("\n\nConnection:\n"), "{text}");
+        assert!(text.contains("secret; also --mysql-password\n"), "{text}");
+    }
 
     fn parsed(arguments: &[&str]) -> Result<Vec<(&'static str, Option<String>)>, String> {
         let arguments = arguments.iter().map(OsString::from);

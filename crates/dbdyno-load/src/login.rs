@@ -7,13 +7,16 @@ use std::time::Duration;
 
 use crate::endpoint::{Address, Endpoint, Password, usual_socket};
 use crate::error::Error;
-use crate::flags::{Flag, Takes};
+use crate::flags::{Flag, Group, Takes};
 use crate::option_file::{self, Source};
 use crate::secret;
 use crate::security::{NO_CHOICE, NO_REVOCATION, ONE_FILE, Security};
 use crate::values::number;
 
 const PORT: u16 = 3306;
+
+/// The flags, as a group of every verb's.
+pub const GROUP: Group = Group { title: "The server", flags: FLAGS };
 
 /// The flags.
 pub const FLAGS: &[Flag] = &[

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::flags::Flag;
+use crate::flags::{Flag, Group};
 use crate::values::{Values, number};
 
 /// Most connections of one run.
@@ -14,8 +14,10 @@ pub const CLIENTS_MAX: usize = 100_000;
 /// Most threads for them.
 const IO_THREADS_MAX: usize = 1024;
 
-/// The flags.
-pub const FLAGS: &[Flag] = &[
+/// The flags, as a group of every verb's.
+pub const GROUP: Group = Group { title: "How the load is offered and measured", flags: FLAGS };
+
+const FLAGS: &[Flag] = &[
     Flag::value("clients", "connections, or a list, one run each: 10,50 (1)").short('c'),
     Flag::value("duration", "length of a run: 10, 500ms, 2m"),
     Flag::value("events", "events of all clients together, instead of a duration"),

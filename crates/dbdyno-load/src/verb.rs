@@ -7,7 +7,7 @@ use crate::command::{self, Asked, Command};
 use crate::drive::End;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::flags::{self, Flag, Table, nearest};
+use crate::flags::{self, Flag, Group, Table, nearest};
 use crate::output::files::Names;
 use crate::output::result::{RunResult, write_json};
 use crate::output::sinks::{Sinks, with_sinks};
@@ -30,12 +30,14 @@ pub type Make = fn(&Values<'_>, &str) -> Result<Box<dyn Workload>, Error>;
 pub struct Verb {
     /// Its name.
     pub name: &'static str,
-    /// What it does, for `--help`: usage line and some prose.
+    /// What it does, for `--help`: some prose.
     pub about: &'static str,
     /// Its own flags; those of [`crate::run_options`] and [`crate::login`] come with every verb.
     pub flags: &'static [Flag],
     /// Names of its loads, the word after the verb. Where there are none, that word may be anything.
     pub loads: &'static [&'static str],
+    /// What that word stands for where there are no loads.
+    pub word: Option<&'static str>,
     /// The workload that is asked for.
     pub workload: Make,
 }
@@ -59,14 +61,15 @@ const PARTS: [(&str, Part); 4] =
 /// What kept it from measuring anything.
 pub fn main(verb: &Verb, arguments: impl IntoIterator<Item = OsString>) -> Result<u8, Error> {
     // A table is made once per process.
-    let table: Table = Box::leak(Box::new([verb.flags, run_options::FLAGS, login::FLAGS]));
+    let own = Group { title: "Of this load", flags: verb.flags };
+    let table: Table = Box::leak(Box::new([own, run_options::GROUP, login::GROUP]));
     let mut notes = Vec::new();
     let asked = command::read(verb.name, table, 2, arguments, &mut notes)?;
     for note in notes {
         eprintln!("note: {note}");
     }
     match asked {
-        Asked::Help => print(&format!("{}{}", verb.about, flags::help(table))),
+        Asked::Help => print(&format!("{}\n{}\n\n{}", usage(verb), verb.about.trim(), flags::help(table))),
         Asked::Version => print(&format!("dbdyno-load {}\n", env!("CARGO_PKG_VERSION"))),
         Asked::Load(command) => return work(verb, &command),
     }
@@ -112,6 +115,24 @@ fn work(verb: &Verb, command: &Command) -> Result<u8, Error> {
             }
         }
     }
+}
+
+fn usage(verb: &Verb) -> String {
+    // A name with the verb in front is another of the same load.
+    let prefix = format!("{}_", verb.name);
+    let loads: Vec<&str> = verb.loads.iter().copied().filter(|load| !load.starts_with(&prefix)).collect();
+    let word = match loads.as_slice() {
+        [] => verb.word.map_or_else(String::new, |word| format!(" {word}")),
+        [_] => String::new(),
+        _ => " LOAD".into(),
+    };
+    let listed = if loads.len() > 1 { format!("loads: {}\n", loads.join(", ")) } else { String::new() };
+    format!(
+        "usage: dbdyno {}{word} [flags] [prepare|run|cleanup]\n{listed}\
+         Without the last word: prepare, run, cleanup. A list of clients or rates is one run for each.\n\
+         Exit: 0 done, 1 failed or statements refused, 2 a mistake in the flags, 130 interrupted.\n",
+        verb.name
+    )
 }
 
 /// Load and part from the words of a command line.
@@ -231,7 +252,7 @@ mod tests {
 
     fn verb(loads: &'static [&'static str]) -> Verb {
         let workload = |_: &Values<'_>, _: &str| Err(Error::Interrupted);
-        Verb { name: "oltp", about: "", flags: &[], loads, workload }
+        Verb { name: "oltp", about: "", flags: &[], loads, word: None, workload }
     }
 
     #[test]

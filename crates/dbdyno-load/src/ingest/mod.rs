@@ -21,8 +21,6 @@ use sql::PROCEDURE;
 use writer::Writer;
 
 const ABOUT: &str = "\
-usage: dbdyno ingest [flags] [prepare|run|cleanup]
-
 Adds rows to a table with an AUTO_INCREMENT key, three integers at random with an index each, and a varchar(100) that
 holds 40 characters. A run ends after --rows of all clients together, or by --duration or --events.
 
@@ -44,7 +42,7 @@ prepare always makes the procedure too, so that both modes can run on one table.
 ";
 
 /// The verb.
-pub static VERB: Verb = Verb { name: "ingest", about: ABOUT, flags: FLAGS, loads: &[], workload: make };
+pub static VERB: Verb = Verb { name: "ingest", about: ABOUT, flags: FLAGS, loads: &[], word: None, workload: make };
 
 fn make(values: &Values<'_>, load: &str) -> Result<Box<dyn Workload>, Error> {
     if !load.is_empty() {

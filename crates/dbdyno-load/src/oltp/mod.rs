@@ -66,6 +66,7 @@ pub static VERB: Verb = Verb {
         "oltp_insert",
         "oltp_delete",
     ],
+    word: None,
     workload: |values, load| Ok(Box::new(Oltp::new(values, load)?)),
 };
 

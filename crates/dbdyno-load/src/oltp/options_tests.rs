@@ -1,11 +1,12 @@
 use super::*;
 use crate::command::{self, Asked};
-use crate::flags::Table;
+use crate::flags::{Group, Table};
 use crate::run_options::{Loop, RunOptions};
 use std::ffi::OsString;
 use std::time::Duration;
 
-static TABLE: Table = &[super::super::flags::FLAGS, crate::run_options::FLAGS, crate::login::FLAGS];
+static TABLE: Table =
+    &[Group { title: "", flags: super::super::flags::FLAGS }, crate::run_options::GROUP, crate::login::GROUP];
 
 /// The options of a line of sysbench's, `sysbench oltp_read_write ... run`, and the notes on it.
 fn parsed(line: &str) -> Result<(Options, RunOptions, Vec<String>), String> {

@@ -35,8 +35,6 @@ use plan::Plan;
 use talk::Talk;
 
 const ABOUT: &str = "\
-usage: dbdyno-load script FILE [flags] [prepare|run|cleanup]
-
 Runs the transactions of an SQL file, which has parameters, weights and the statements that make
 and drop its tables:
 
@@ -69,7 +67,7 @@ const FLAGS: &[Flag] = &[
 ];
 
 /// The verb.
-pub static VERB: Verb = Verb { name: "script", about: ABOUT, flags: FLAGS, loads: &[], workload };
+pub static VERB: Verb = Verb { name: "script", about: ABOUT, flags: FLAGS, loads: &[], word: Some("FILE"), workload };
 
 /// A script with its options.
 struct Load {

@@ -1,6 +1,6 @@
 //! The flags of `slap`: mysqlslap's, then ours.
 
-use crate::flags::{Flag, Table, Takes};
+use crate::flags::{Flag, Group, Table, Takes};
 use crate::{login, run_options};
 
 const OWN: &[Flag] = &[
@@ -54,4 +54,4 @@ const OWN: &[Flag] = &[
 ];
 
 /// All flags of the verb.
-pub static TABLE: Table = &[OWN, run_options::FLAGS, login::FLAGS];
+pub static TABLE: Table = &[Group { title: "mysqlslap's", flags: OWN }, run_options::GROUP, login::GROUP];

@@ -27,8 +27,6 @@ use row::Key;
 use smacker::Smacker;
 
 const ABOUT: &str = "\
-usage: dbdyno smack LOAD [flags] [prepare|run|cleanup]
-
 Super-Smack's statements by primary key, over rows of one size. LOAD is insert, select, update, delete or mixed: UPDATE
 and SELECT in turn, as Super-Smack's update-select. Every statement is an event and commits by itself.
 
@@ -51,7 +49,8 @@ refused; nothing else of the table is read.
 ";
 
 /// The verb.
-pub static VERB: Verb = Verb { name: "smack", about: ABOUT, flags: FLAGS, loads: &Load::NAMES, workload: make };
+pub static VERB: Verb =
+    Verb { name: "smack", about: ABOUT, flags: FLAGS, loads: &Load::NAMES, word: None, workload: make };
 
 fn make(values: &Values<'_>, load: &str) -> Result<Box<dyn Workload>, Error> {
     Ok(Box::new(Smack::new(Options::read(values, load)?)))
