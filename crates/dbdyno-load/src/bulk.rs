@@ -134,7 +134,7 @@ impl Workload for Bulk {
     }
 
     /// Makes the schema; it is the load that makes the tables.
-    fn prepare(&self, session: &mut Session) -> Result<(), Error> {
+    fn prepare(&self, session: &mut Session, _begun: &mut bool) -> Result<(), Error> {
         self.stage().enter_or_make(session)?;
         self.stage().check_absent(session)
     }
@@ -237,16 +237,16 @@ impl Statements for Loaders<'_> {
         }
     }
 
-    fn refused(&mut self, client: usize) -> After {
+    fn refused(&mut self, client: usize, _code: u16) -> After {
+        self.reconnected(client)
+    }
+
+    fn reconnected(&mut self, client: usize) -> After {
         let place = &mut self.places[client];
         let Some(again) = place.again.take() else { return After::GoOn };
         let in_event = matches!(again, Step::Fill(_));
         place.step = again;
         if in_event { After::StartOver } else { After::GoOn }
-    }
-
-    fn reconnected(&mut self, client: usize) -> After {
-        self.refused(client)
     }
 }
 

@@ -58,7 +58,7 @@ fn what_was_refused_is_said_again() {
     while let Some(before) = next(&mut *clients, 0) {
         // Only an INSERT is an event, whose time runs on.
         let expected = if before.1.part == Part::Last { After::StartOver } else { After::GoOn };
-        assert_eq!(clients.refused(0), expected);
+        assert_eq!(clients.refused(0, 1213), expected);
         assert_eq!(next(&mut *clients, 0), Some(before));
     }
 }

@@ -25,6 +25,8 @@ pub struct Plan {
     pub number: usize,
     /// From 1 for the same engine and number of clients.
     pub iteration: u32,
+    /// How many runs there were on the same data before.
+    pub step: u64,
     /// Connections.
     pub clients: usize,
     /// When their events start.
@@ -151,13 +153,8 @@ impl Context<'_> {
         connections: Vec<Connection>,
         sink: &mut dyn IntervalSink,
     ) -> Result<Worked, Error> {
-        let portion = Portion {
-            first,
-            clients: connections.len(),
-            of: self.plan.clients,
-            seed: self.options.seed,
-            warmup: false,
-        };
+        let portion =
+            Portion { first, clients: connections.len(), of: self.plan.clients, seed: self.seed(), warmup: false };
         let ready = Crew::new(connections, &self.dialer, self.options.io)
             .and_then(|crew| Ok((crew, self.workload.statements(portion)?)));
         let warmed = ready.and_then(|(mut crew, statements)| {
@@ -178,7 +175,7 @@ impl Context<'_> {
         recorder.start(start_ns);
         let driven = warmed.map(|(mut crew, mut statements, warmup_queries, warmup_ns, mut end)| {
             if end == End::Finished {
-                let limits = self.limits(thread, self.plan.duration, start_ns, self.options.seed);
+                let limits = self.limits(thread, self.plan.duration, start_ns, self.seed());
                 end = crew.drive(&mut *statements, &mut recorder, limits, &self.shared, self.stop);
             }
             (crew, warmup_queries, warmup_ns, end)
@@ -204,7 +201,7 @@ impl Context<'_> {
             return Ok((0, End::Finished));
         }
         // It draws other keys than the measured run, which would otherwise read what was just cached.
-        let seed = !self.options.seed;
+        let seed = !self.seed();
         let mut statements = self.workload.statements(Portion { warmup: true, seed, ..portion })?;
         let mut recorder = Recorder::new(Terms { report_rows: None, ..self.terms(Duration::MAX) }, None);
         let start_ns = now_ns();
@@ -220,6 +217,12 @@ impl Context<'_> {
             }
             end => (queries, end),
         })
+    }
+
+    /// A run that follows others on the same data draws other keys than they did, which are cached;
+    /// one on fresh data, as every iteration of slap, draws the same.
+    fn seed(&self) -> u64 {
+        self.options.seed.wrapping_add(self.plan.step << 32)
     }
 
     fn terms(&self, interval: Duration) -> Terms {

@@ -11,16 +11,10 @@ pub trait Statements: Send {
     /// tells what it is. Called again only when its reply is complete.
     fn next(&mut self, client: usize, pen: &mut Pen<'_>) -> Next;
 
-    /// The server refused the statement under way with an error that does not end the run.
-    fn refused(&mut self, client: usize) -> After {
-        let _ = client;
+    /// The server refused the statement under way with the error `code`, which does not end the run.
+    fn refused(&mut self, client: usize, code: u16) -> After {
+        let _ = (client, code);
         After::GoOn
-    }
-
-    /// As [`Self::refused`], for clients whom it matters what the server's error was.
-    fn refused_with(&mut self, client: usize, code: u16) -> After {
-        let _ = code;
-        self.refused(client)
     }
 
     /// The connection was lost with the statement under way, and there is a new one.

@@ -97,7 +97,7 @@ impl OwnTable {
     ///
     /// # Errors
     /// The table is there, the server refuses a statement or takes another engine than asked for.
-    pub fn make(&self, session: &mut Session, columns: &str) -> Result<(), Error> {
+    pub fn make(&self, session: &mut Session, columns: &str, begun: &mut bool) -> Result<(), Error> {
         match self.presence(session)? {
             Presence::Nothing => {}
             Presence::Foreign => return Err(self.foreign()),
@@ -117,6 +117,7 @@ impl OwnTable {
             // What matters is why it failed.
             let _ = self.drop_schema_if(schema_too, session);
         }
+        *begun = made.is_ok();
         made
     }
 

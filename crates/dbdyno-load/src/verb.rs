@@ -94,26 +94,28 @@ fn work(verb: &Verb, command: &Command) -> Result<u8, Error> {
     session.execute("SET SESSION wait_timeout = 31536000")?;
     let job = Job { options: &options, endpoint: &endpoint, workload: &*workload, stop: &stop };
     match part {
-        Part::Prepare => workload.prepare(&mut session).map(|()| 0),
+        Part::Prepare => job.prepare(session).map(|_| 0),
         Part::Cleanup => workload.cleanup(&mut session).map(|()| 0),
         Part::Run => job.run_all(&mut session),
         Part::All => {
-            workload.prepare(&mut session)?;
+            let mut session = job.prepare(session)?;
             let done = job.run_all(&mut session);
-            let cleaned = session.for_cleaning_up(&endpoint).and_then(|mut session| {
-                if done.is_err() {
-                    session.set_patience(endpoint.connect_timeout.min(endpoint.stall_timeout));
-                }
-                workload.cleanup(&mut session)
-            });
+            let cleaned = job.clean_up(session, done.is_err());
             match (done, cleaned) {
                 (Ok(_), Err(error)) => Err(error),
                 (done, cleaned) => {
-                    cleaned.err().into_iter().for_each(|error| eprintln!("note: the tables are left behind: {error}"));
+                    note_left(cleaned);
                     done
                 }
             }
         }
+    }
+}
+
+/// Says what a failure left behind, beside the failure itself.
+fn note_left(cleaned: Result<(), Error>) {
+    if let Err(error) = cleaned {
+        eprintln!("note: the tables are left behind: {error}");
     }
 }
 
@@ -173,6 +175,29 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
+    /// Makes the tables, or nothing if that fails.
+    fn prepare(&self, mut session: Session) -> Result<Session, Error> {
+        let mut begun = false;
+        match self.workload.prepare(&mut session, &mut begun) {
+            Ok(()) => Ok(session),
+            Err(error) => {
+                if begun {
+                    note_left(self.clean_up(session, true));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// After a failure (`in_haste`) the server may be dead, and is not waited for as long.
+    fn clean_up(&self, session: Session, in_haste: bool) -> Result<(), Error> {
+        let mut session = session.for_cleaning_up(self.endpoint)?;
+        if in_haste {
+            session.set_patience(self.endpoint.connect_timeout.min(self.endpoint.stall_timeout));
+        }
+        self.workload.cleanup(&mut session)
+    }
+
     /// Runs every loop with every number of clients, and tells of each.
     fn run_all(&self, session: &mut Session) -> Result<u8, Error> {
         let names = Names { kinds: self.workload.kinds(), phases: self.workload.phases() };
@@ -214,6 +239,7 @@ impl Job<'_> {
         Plan {
             number,
             iteration: 1,
+            step: number as u64,
             clients,
             pace,
             engine_asked: None,

@@ -89,11 +89,12 @@ pub trait Workload: Sync {
         Vec::new()
     }
 
-    /// Makes the tables and fills them.
+    /// Makes the tables and fills them; sets `begun` before it makes the first, so that what a
+    /// failure or an interruption leaves half done can be cleaned up.
     ///
     /// # Errors
     /// They are there already, or the server refuses.
-    fn prepare(&self, session: &mut Session) -> Result<(), Error>;
+    fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error>;
 
     /// Sees that the tables are there and fit this load.
     ///

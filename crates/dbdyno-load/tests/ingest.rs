@@ -36,7 +36,7 @@ fn the_table_is_that_of_the_report() {
     let mut session = connected(&server);
     for (engine, rows) in [("MyISAM", "20000"), ("InnoDB", "0")] {
         let flags = [("engine", engine), ("initial-rows", rows), ("value-range", "9")];
-        ingest(&flags).prepare(&mut session).unwrap();
+        ingest(&flags).prepare(&mut session, &mut false).unwrap();
         assert_eq!(check(&mut session, &flags), Ok(Some(engine.into())));
         if rows != "0" {
             assert_eq!(server.sql(SUMS).trim(), "20000\t20000\t0\t9\t1");
@@ -50,7 +50,7 @@ fn the_table_is_that_of_the_report() {
 fn the_procedure_commits_as_often_as_asked() {
     let Some(server) = Server::start() else { return };
     let mut session = connected(&server);
-    ingest(&[("engine", "InnoDB")]).prepare(&mut session).unwrap();
+    ingest(&[("engine", "InnoDB")]).prepare(&mut session, &mut false).unwrap();
     for (call, commits) in [("100, 1000, 1", 0), ("100, 1000, 30", 4), ("100, 1000, 50", 2), ("100, 1000, 100", 1)] {
         let before = [server.counter("Com_commit"), server.counter("Handler_commit")];
         session.execute(&format!("CALL dbdyno_ingest.ingest_rows({call})")).unwrap();
@@ -68,7 +68,7 @@ fn the_procedure_commits_as_often_as_asked() {
 fn an_error_in_the_procedure_takes_back_what_did_not_commit() {
     let Some(server) = Server::start() else { return };
     let mut session = connected(&server);
-    ingest(&[("engine", "InnoDB")]).prepare(&mut session).unwrap();
+    ingest(&[("engine", "InnoDB")]).prepare(&mut session, &mut false).unwrap();
     // The command line client would split it at its semicolon.
     session
         .execute(
@@ -88,8 +88,8 @@ fn a_table_that_does_not_fit_is_refused_with_the_remedy() {
     let mut session = connected(&server);
     let said = |session: &mut Session, flags: Flags<'_>| check(session, flags).unwrap_err();
     assert!(said(&mut session, &[]).contains("no table dbdyno_ingest.ingest"));
-    ingest(&[("initial-rows", "10")]).prepare(&mut session).unwrap();
-    assert!(ingest(&[]).prepare(&mut session).unwrap_err().to_string().contains("cleanup"));
+    ingest(&[("initial-rows", "10")]).prepare(&mut session, &mut false).unwrap();
+    assert!(ingest(&[]).prepare(&mut session, &mut false).unwrap_err().to_string().contains("cleanup"));
     assert!(check(&mut session, &[]).is_ok());
     assert!(said(&mut session, &[("initial-rows", "11")]).contains("--initial-rows=11"));
     assert!(said(&mut session, &[("engine", "myisam")]).contains("InnoDB instead of myisam"));
@@ -112,11 +112,11 @@ fn what_is_not_ours_stays() {
         let error = result.unwrap_err();
         assert!(matches!(&error, Error::Usage(text) if text.contains("not made by") && text.contains("--schema")));
     };
-    foreign(ingest(&there).prepare(&mut session));
+    foreign(ingest(&there).prepare(&mut session, &mut false));
     foreign(ingest(&there).cleanup(&mut session));
     assert_eq!(server.sql("SHOW TABLES IN precious"), "");
     server.sql("DROP PROCEDURE precious.ingest_rows; CREATE TABLE precious.ingest (a int)");
-    foreign(ingest(&there).prepare(&mut session));
+    foreign(ingest(&there).prepare(&mut session, &mut false));
     foreign(ingest(&there).check(&mut session).map(drop));
     foreign(ingest(&there).cleanup(&mut session));
     assert_eq!(server.sql("SHOW TABLES IN precious").trim(), "ingest");
@@ -125,9 +125,9 @@ fn what_is_not_ours_stays() {
         "0"
     );
     // A procedure of ours that lost its table is no hindrance.
-    ingest(&[]).prepare(&mut session).unwrap();
+    ingest(&[]).prepare(&mut session, &mut false).unwrap();
     server.sql("DROP TABLE dbdyno_ingest.ingest");
-    ingest(&[]).prepare(&mut session).unwrap();
+    ingest(&[]).prepare(&mut session, &mut false).unwrap();
     assert!(check(&mut session, &[]).is_ok());
 }
 

@@ -24,7 +24,7 @@ fn smack(load: &str, flags: Flags<'_>) -> Box<dyn Workload> {
 }
 
 fn prepare(session: &mut Session, flags: Flags<'_>) {
-    smack("select", flags).prepare(session).unwrap();
+    smack("select", flags).prepare(session, &mut false).unwrap();
 }
 
 fn check(session: &mut Session, load: &str, flags: Flags<'_>) -> Result<Option<String>, String> {
@@ -71,7 +71,7 @@ fn a_table_that_does_not_fit_is_refused_with_the_remedy() {
     assert!(missing.contains("no table dbdyno_smack.smack") && missing.contains("prepare"), "{missing}");
     prepare(&mut session, &[("rows", "1000")]);
     let ours = [("rows", "1000")];
-    let again = smack("select", &ours).prepare(&mut session).unwrap_err();
+    let again = smack("select", &ours).prepare(&mut session, &mut false).unwrap_err();
     assert!(
         matches!(&again, Error::Usage(text) if text.contains("there already") && text.contains("cleanup")),
         "{again}"
@@ -94,13 +94,13 @@ fn a_table_that_does_not_fit_is_refused_with_the_remedy() {
 fn an_engine_that_is_not_there_leaves_nothing() {
     let Some(server) = Server::start() else { return };
     let mut session = connected(&server);
-    let failed = smack("select", &[("engine", "rocket")]).prepare(&mut session).unwrap_err();
+    let failed = smack("select", &[("engine", "rocket")]).prepare(&mut session, &mut false).unwrap_err();
     assert!(failed.to_string().contains("rocket"), "{failed}");
     assert!(!server.sql("SHOW DATABASES").contains("dbdyno_smack"));
     // A server that takes another engine instead, as old ones do.
     server.sql("SET GLOBAL sql_mode = ''");
     let mut session = connected(&server);
-    let failed = smack("select", &[("engine", "rocket")]).prepare(&mut session).unwrap_err();
+    let failed = smack("select", &[("engine", "rocket")]).prepare(&mut session, &mut false).unwrap_err();
     assert!(failed.to_string().contains("InnoDB instead of rocket"), "{failed}");
     assert!(!server.sql("SHOW DATABASES").contains("dbdyno_smack"));
 }
@@ -115,7 +115,7 @@ fn what_is_not_ours_stays() {
         let error = result.unwrap_err();
         assert!(matches!(&error, Error::Usage(text) if text.contains("not made by") && text.contains("--schema")));
     };
-    foreign(smack("select", &there).prepare(&mut session));
+    foreign(smack("select", &there).prepare(&mut session, &mut false));
     foreign(smack("select", &there).check(&mut session).map(drop));
     foreign(smack("select", &there).cleanup(&mut session));
     assert_eq!(server.sql("SHOW TABLES IN precious").trim(), "smack");

@@ -424,7 +424,7 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
                 return Err(self.too_many(said, error));
             }
         }
-        let after = self.statements.refused_with(number, error.code);
+        let after = self.statements.refused(number, error.code);
         self.after(after, number, said, now)
     }
 

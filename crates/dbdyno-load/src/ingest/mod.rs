@@ -167,23 +167,20 @@ impl Workload for Ingest {
         sql::prepared(&self.options)
     }
 
-    fn prepare(&self, session: &mut Session) -> Result<(), Error> {
+    fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
         let table = &self.options.table;
         let before = self.procedure(session)?;
         if matches!(before, Presence::Foreign) {
             return Err(self.foreign());
         }
-        table.make(session, sql::DEFINITION)?;
+        table.make(session, sql::DEFINITION, begun)?;
         if matches!(before, Presence::Ours) {
             // Left without its table.
             session.execute(&self.drop_procedure())?;
         }
         let create = sql::create_procedure(&quoted(&table.schema), &literal(&table.comment()));
-        let made = session.execute(&create).and_then(|()| self.fill(session));
-        made.inspect_err(|_| {
-            // Half of it is of no use; what matters is why it failed.
-            let _ = self.cleanup(session);
-        })
+        session.execute(&create)?;
+        self.fill(session)
     }
 
     fn check(&self, session: &mut Session) -> Result<Found, Error> {

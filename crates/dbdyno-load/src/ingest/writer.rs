@@ -175,7 +175,7 @@ impl Statements for Writer<'_> {
     }
 
     /// A transaction is tried again; rows that commit by themselves are not, as some of them may be there.
-    fn refused(&mut self, client: usize) -> After {
+    fn refused(&mut self, client: usize, _code: u16) -> After {
         let again = self.reconnected(client);
         self.clients[client].broken = again == After::StartOver;
         again

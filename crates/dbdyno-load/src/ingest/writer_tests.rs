@@ -117,7 +117,7 @@ fn a_refused_transaction_is_rolled_back_and_tried_again() {
         for _ in 0..refused_at {
             kinds(&mut writer).unwrap();
         }
-        assert_eq!(writer.refused(0), After::StartOver);
+        assert_eq!(writer.refused(0, 1213), After::StartOver);
         let rest: Vec<u16> = std::iter::from_fn(|| kinds(&mut writer)).collect();
         assert_eq!(rest, [ROLLBACK, BEGIN, WRITES, WRITES, WRITES, COMMIT]);
     }
@@ -132,7 +132,7 @@ fn a_refused_insert_is_not_tried_again() {
     let options = options(&[TEXT_MODE, STATEMENT, ("rows", "2")]);
     let mut writer = Writer::new(&options, portion(0, 1, 1));
     text(&mut writer, 0);
-    assert_eq!((writer.refused(0), writer.reconnected(0)), (After::GoOn, After::GoOn));
+    assert_eq!((writer.refused(0, 1213), writer.reconnected(0)), (After::GoOn, After::GoOn));
     assert_eq!(all(&mut writer, 0).len(), 1);
 }
 

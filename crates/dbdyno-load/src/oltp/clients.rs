@@ -169,7 +169,7 @@ impl Statements for Clients<'_> {
 
     /// The event begins anew with values of its own, as sysbench's. A transaction that the error left open is committed by
     /// the BEGIN that follows.
-    fn refused(&mut self, client: usize) -> After {
+    fn refused(&mut self, client: usize, _code: u16) -> After {
         self.places[client].at = 0;
         After::StartOver
     }

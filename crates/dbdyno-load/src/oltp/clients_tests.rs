@@ -142,7 +142,7 @@ fn an_event_starts_over_from_its_first_statement() {
     };
     assert_eq!(next(&mut clients).1, "BEGIN");
     next(&mut clients);
-    assert_eq!(clients.refused(0), After::StartOver);
+    assert_eq!(clients.refused(0, 1213), After::StartOver);
     assert_eq!(next(&mut clients).1, "BEGIN");
     assert_eq!(clients.reconnected(0), After::StartOver);
     assert_eq!(next(&mut clients).1, "BEGIN");

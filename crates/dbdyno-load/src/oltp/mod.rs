@@ -150,9 +150,10 @@ impl Workload for Oltp {
         prepared(&self.options, self.prepares_transactions()).0
     }
 
-    fn prepare(&self, session: &mut Session) -> Result<(), Error> {
+    fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
         self.stage().enter_or_make(session)?;
         self.stage().check_absent(session)?;
+        *begun = true;
         fill::fill(session, self.stage(), &self.options)?;
         self.stage().check(session).map(drop)
     }

@@ -142,8 +142,8 @@ impl Workload for Load {
         self.ready(Checked::default()).plan.prepared.clone()
     }
 
-    fn prepare(&self, session: &mut Session) -> Result<(), Error> {
-        stage::prepare(&self.script, &self.place, session)
+    fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
+        stage::prepare(&self.script, &self.place, session, begun)
     }
 
     fn check(&self, session: &mut Session) -> Result<Found, Error> {

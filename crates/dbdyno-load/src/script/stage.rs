@@ -22,11 +22,11 @@ type Object = (String, String);
 /// The schema itself, in the record.
 const SCHEMA: &str = "SCHEMA";
 
-/// Runs the setup section and writes down what it made; undoes that if a statement fails.
+/// Runs the setup section and writes down what it made, for cleanup.
 ///
 /// # Errors
 /// It is prepared already, the setup would change what others made, or the server refuses.
-pub fn prepare(script: &Script, place: &Place, session: &mut Session) -> Result<(), Error> {
+pub fn prepare(script: &Script, place: &Place, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
     if script.setup.is_empty() {
         return Ok(());
     }
@@ -45,12 +45,13 @@ pub fn prepare(script: &Script, place: &Place, session: &mut Session) -> Result<
     if let Some(engine) = &place.engine {
         stage.session.execute(&format!("SET SESSION default_storage_engine = {engine}"))?;
     }
+    *begun = true;
     if is_new {
         stage.session.execute(&format!("CREATE SCHEMA {}", name(schema)))?;
     }
     let made = stage.fill(script, is_new, &foreign);
     if made.is_err() {
-        // A wish to stop, or a dead server: the record is left for cleanup.
+        // The cleanup section may name what was not made yet.
         let _ = stage.drop_recorded();
     }
     made

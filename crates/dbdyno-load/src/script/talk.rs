@@ -123,7 +123,7 @@ impl Statements for Talk<'_> {
         Next::Say(Said { kind: line.kind, part, rows: 0, phase: 0 })
     }
 
-    fn refused_with(&mut self, client: usize, code: u16) -> After {
+    fn refused(&mut self, client: usize, code: u16) -> After {
         let client = &mut self.clients[client];
         if client.rollback == Rollback::UnderWay || !GIVEN_UP.contains(&code) {
             return After::GoOn;

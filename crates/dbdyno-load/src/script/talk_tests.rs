@@ -132,7 +132,7 @@ fn a_transaction_given_up_is_said_again_with_the_same_values() {
     let plan = Plan::new(&script, |_| false);
     let mut talk = at_buy(&plan);
     let update = text(&mut talk, 0);
-    assert_eq!(talk.refused_with(0, 1213), After::StartOver);
+    assert_eq!(talk.refused(0, 1213), After::StartOver);
     let (bytes, said) = say(&mut talk, 0);
     assert_eq!((bytes.as_slice(), said.part), (b"\x03ROLLBACK".as_slice(), Part::Apart));
     assert_eq!(kinds(&script)[usize::from(said.kind)].name, "rollback");
@@ -141,9 +141,9 @@ fn a_transaction_given_up_is_said_again_with_the_same_values() {
     // Also the last but one, and also twice.
     text(&mut talk, 0);
     assert_eq!(text(&mut talk, 0), "COMMIT");
-    assert_eq!(talk.refused_with(0, 1205), After::StartOver);
+    assert_eq!(talk.refused(0, 1205), After::StartOver);
     assert_eq!(text(&mut talk, 0), "ROLLBACK");
-    assert_eq!(talk.refused_with(0, 1205), After::GoOn);
+    assert_eq!(talk.refused(0, 1205), After::GoOn);
     assert_eq!(text(&mut talk, 0), "BEGIN");
     assert_eq!(text(&mut talk, 0), update);
 }
@@ -156,7 +156,7 @@ fn a_statement_on_its_own_is_said_again_alone() {
     (0..3).for_each(|_| drop(text(&mut talk, 0)));
     let last = text(&mut talk, 0);
     assert!(last.starts_with("DO "));
-    assert_eq!(talk.refused_with(0, 1205), After::StartOver);
+    assert_eq!(talk.refused(0, 1205), After::StartOver);
     assert_eq!(text(&mut talk, 0), last);
 }
 
@@ -166,7 +166,7 @@ fn another_error_is_passed_over() {
     let plan = Plan::new(&script, |_| false);
     let mut talk = at_buy(&plan);
     text(&mut talk, 0);
-    assert_eq!(talk.refused_with(0, 1062), After::GoOn);
+    assert_eq!(talk.refused(0, 1062), After::GoOn);
     assert!(text(&mut talk, 0).starts_with("SELECT "));
 }
 

@@ -62,8 +62,9 @@ impl Workload for Slap<'_> {
         self.per_client.commit_every.map(|_| "SET AUTOCOMMIT=0".to_owned()).into_iter().collect()
     }
 
-    fn prepare(&self, session: &mut Session) -> Result<(), Error> {
+    fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
         stage::clear(self.options, session)?;
+        *begun = true;
         stage::make_schema(self.options, session)?;
         stage::fill(self.options, self.engine, session)
     }

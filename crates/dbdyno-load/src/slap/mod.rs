@@ -185,6 +185,7 @@ fn iterations(
         let plan = Plan {
             number: runs.len(),
             iteration,
+            step: if options.phase == Phase::All { 0 } else { runs.len() as u64 },
             clients,
             pace,
             engine_asked: engine.map(str::to_owned),

@@ -146,25 +146,21 @@ impl Workload for Smack {
         queries.iter().map(|query| query.with_parameters().to_owned()).collect()
     }
 
-    fn prepare(&self, session: &mut Session) -> Result<(), Error> {
+    fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
         let options = &self.options;
         let data = format!("data VARBINARY({}) NOT NULL", options.content_size());
-        options.table.make(session, &format!("{}, {data}", options.key.definition()))?;
+        options.table.make(session, &format!("{}, {data}", options.key.definition()), begun)?;
         let mut content = options.content();
         let mut random = Random::new(options.seed);
         let mut number = 0;
         // Over one connection: rows lie in the order of their numbers, on every server and at every speed.
-        let filled = options.table.fill(session, "id, data", options.rows as u64, |sql| {
+        options.table.fill(session, "id, data", options.rows as u64, |sql| {
             number += 1;
             sql.push('(');
             sql.push_str(&options.key_literal(number));
             sql.push(',');
             put_hex(content.draw(&mut random), sql);
             sql.push(')');
-        });
-        filled.inspect_err(|_| {
-            // Half of it is of no use; what matters is why it failed.
-            let _ = self.cleanup(session);
         })
     }
 

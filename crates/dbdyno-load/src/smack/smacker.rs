@@ -90,7 +90,7 @@ impl Statements for Smacker<'_> {
         Next::Say(Said { kind: kind as u16, part: Part::Last, rows: u32::from(query == Query::Insert), phase: 0 })
     }
 
-    fn refused(&mut self, client: usize) -> After {
+    fn refused(&mut self, client: usize, _code: u16) -> After {
         if let (Some(gone), Some(key)) = (self.gone, self.clients[client].deletes) {
             gone.unmark(key);
         }

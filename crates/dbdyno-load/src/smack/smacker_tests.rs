@@ -140,12 +140,12 @@ fn a_refused_delete_leaves_its_key() {
     let mut smacker = Smacker::new(&delete, &next, Some(&gone), portion(0, 1));
     let mut kind = || {
         let (said, _) = text(&mut smacker, 0);
-        let after = smacker.refused(0);
+        let after = smacker.refused(0, 1213);
         (said.kind, after)
     };
     assert_eq!([kind(), kind()], [(0, After::GoOn); 2]);
     assert_eq!(text(&mut smacker, 0).0.kind, 0);
     assert_eq!(text(&mut smacker, 0).0.kind, 1);
-    smacker.refused(0);
+    smacker.refused(0, 1213);
     assert_eq!(text(&mut smacker, 0).0.kind, 1);
 }
