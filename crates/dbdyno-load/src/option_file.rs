@@ -82,26 +82,54 @@ fn read_file(path: &Path, options: &mut BTreeMap<String, String>, depth: usize) 
 }
 
 fn read_text(text: &str, options: &mut BTreeMap<String, String>, depth: usize) {
-    let mut ours = false;
-    for line in text.lines().map(str::trim) {
-        if let Some(group) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            ours = GROUPS.contains(&group.trim());
-        } else if let Some(folder) = line.strip_prefix("!includedir") {
-            include_folder(Path::new(folder.trim()), options, depth);
-        } else if let Some(path) = line.strip_prefix("!include") {
-            include(Path::new(path.trim()), options, depth);
-        } else if ours && !line.is_empty() && !line.starts_with(['#', ';']) {
-            let (name, value) = line.split_once('=').unwrap_or((line, ""));
-            let name = name.trim().replace('_', "-");
-            let name = name.strip_prefix("loose-").unwrap_or(&name);
-            let off = name.strip_prefix("skip-").or_else(|| name.strip_prefix("disable-"));
-            if let Some(name) = off.filter(|name| SWITCHES.contains(name)) {
-                options.insert(name.to_owned(), "off".to_owned());
-            } else if NAMES.contains(&name) {
-                options.insert(name.to_owned(), unquote(value));
-            }
+    for line in lines(text) {
+        match line {
+            Line::Option(name, value) => drop(options.insert(name, value)),
+            Line::Include(path) => include(Path::new(path), options, depth),
+            Line::IncludeFolder(path) => include_folder(Path::new(path), options, depth),
         }
     }
+}
+
+/// A line of an option file that concerns us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Line<'a> {
+    /// One of our options and its value.
+    Option(String, String),
+    /// Another file.
+    Include(&'a str),
+    /// All `*.cnf` of a folder.
+    IncludeFolder(&'a str),
+}
+
+/// The lines of an option file that concern us.
+pub fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
+    let mut ours = false;
+    text.lines().map(str::trim).filter_map(move |line| {
+        if let Some(group) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            ours = GROUPS.contains(&group.trim());
+            return None;
+        }
+        if let Some(folder) = line.strip_prefix("!includedir") {
+            return Some(Line::IncludeFolder(folder.trim()));
+        }
+        if let Some(path) = line.strip_prefix("!include") {
+            return Some(Line::Include(path.trim()));
+        }
+        if ours && !line.is_empty() && !line.starts_with(['#', ';']) { option(line) } else { None }
+    })
+}
+
+/// A line `name = value` or `name`, if the name is one of ours.
+fn option(line: &str) -> Option<Line<'_>> {
+    let (name, value) = line.split_once('=').unwrap_or((line, ""));
+    let name = name.trim().replace('_', "-");
+    let name = name.strip_prefix("loose-").unwrap_or(&name);
+    let off = name.strip_prefix("skip-").or_else(|| name.strip_prefix("disable-"));
+    if let Some(name) = off.filter(|name| SWITCHES.contains(name)) {
+        return Some(Line::Option(name.to_owned(), "off".to_owned()));
+    }
+    NAMES.contains(&name).then(|| Line::Option(name.to_owned(), unquote(value)))
 }
 
 fn include(path: &Path, options: &mut BTreeMap<String, String>, depth: usize) {
@@ -137,6 +165,7 @@ fn unquote(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn groups_comments_and_quotes() {
@@ -154,6 +183,24 @@ mod tests {
         read_text("[client]\nssl\nskip_ssl\nloose-ssl-mode = REQUIRED\nskip-user\n", &mut options, 0);
         let found: Vec<_> = options.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         assert_eq!(found, [("ssl", "off"), ("ssl-mode", "REQUIRED")]);
+    }
+
+    #[test]
+    fn other_files() {
+        let found: Vec<_> = lines("!includedir /a b\n [x]\n!include /c\n").collect();
+        assert_eq!(found, [Line::IncludeFolder("/a b"), Line::Include("/c")]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_only_names_of_ours(text: String, group in 0..GROUPS.len(), name in 0..NAMES.len(), value: String) {
+            let text = format!("{text}\n[{}]\n{text}\n{}={value}\n", GROUPS[group], NAMES[name]);
+            for line in lines(&text) {
+                if let Line::Option(name, _) = line {
+                    prop_assert!(NAMES.contains(&name.as_str()));
+                }
+            }
+        }
     }
 
     #[test]

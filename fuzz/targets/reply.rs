@@ -1,0 +1,23 @@
+//! Replies in any pieces: never a panic, and the same reply as in one piece.
+#![no_main]
+
+use dbdyno_fuzz::dialect;
+use dbdyno_load::protocol::reply::ReplyParser;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let [first, size, bytes @ ..] = data else { return };
+    let mut whole = ReplyParser::new(dialect(*first));
+    let expected = whole.feed(bytes);
+    let mut parser = ReplyParser::new(dialect(*first));
+    let mut outcome = Ok(None);
+    for piece in bytes.chunks(usize::from(*size).max(1)) {
+        if !matches!(outcome, Ok(None)) {
+            // A reply is complete before the last piece only if something is behind it.
+            assert!(expected.is_err());
+            return;
+        }
+        outcome = parser.feed(piece);
+    }
+    assert_eq!(outcome, expected);
+});
