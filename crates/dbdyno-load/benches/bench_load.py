@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """dbdyno-load beside mysqlslap and sysbench: client CPU per query, queries per second, and the budgets for them.
 
-    bench_load.py [--quick] [--rounds N] [--strict] [--json FILE] [--binary PATH] [--floor PATH]
+    bench_load.py [--quick] [--rounds N] [--only TEXT] [--strict] [--json FILE] [--binary PATH] [--floor PATH]
 
 All tools run in turn on one private MariaDB, over its unix socket unless a line says tcp, in another order in each
 round; a figure is the median over the rounds, with the least and the greatest beside it.
@@ -28,7 +28,7 @@ How a figure is made:
 Budgets: the cheapest of ours to the cheapest peer, the fastest of ours to the fastest peer; each of ours to the floor
 with its bytes; writing loads like with like. A ratio is one of medians; beside it the ratios of single rounds.
 
---quick: 3 rounds over 20,000 rows with fewer queries, tcp at 64 clients only; about 3 minutes. The figures of record
+--only 'unix, 64' runs the groups whose name holds that. --quick: 3 rounds over 20,000 rows with fewer queries, tcp at 64 clients only; about 3 minutes. The figures of record
 come from the full run on a machine that does nothing else. The result is written to --json; exit code 1 comes with
 --strict only, when a budget was not met.
 """
@@ -47,11 +47,17 @@ import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import budgets
 from cost import Cost, Group, measure
 from private_server import running
 from tools import Bench, Programs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Judge = Callable[[Group, dict[str, Cost]], list[budgets.Row]]
 
 FOREIGN_CORES_MAX = 0.1
 MANY_CLIENTS = 4000
@@ -153,29 +159,33 @@ class Outcome:
         return {"met": self.met, "budgets": [asdict(row) for row in self.rows], "many_clients": many, "groups": groups}
 
 
-def run_all(bench: Bench, extent: Extent) -> Outcome:
-    """All groups."""
-    outcome = Outcome()
-
-    def take(group: Group, rounds: int) -> dict[str, Cost]:
-        costs = measure(group, bench.server, rounds, say)
-        outcome.groups.append((group, costs))
-        print(budgets.table(group, costs), flush=True)
-        return costs
-
+def planned(bench: Bench, extent: Extent) -> list[tuple[Group, int, Judge]]:
+    """All groups, with the number of their rounds and what judges them."""
+    plan: list[tuple[Group, int, Judge]] = []
     for clients in CLIENTS:
         group = bench.point_select("unix", clients, extent.queries_of(clients))
-        outcome.rows += budgets.point_select(group, take(group, extent.rounds))
+        plan.append((group, extent.rounds, budgets.point_select))
     for clients in extent.tcp_clients:
-        take(bench.point_select("tcp", clients, extent.queries_of(clients)), extent.tcp_rounds)
+        group = bench.point_select("tcp", clients, extent.queries_of(clients))
+        plan.append((group, extent.tcp_rounds, budgets.none))
     for clients in WRITING_CLIENTS:
-        for group in (
-            bench.slap_load("write", clients, extent.queries),
-            bench.slap_load("mixed", clients, extent.queries),
-            bench.read_write(clients, extent.queries),
-        ):
-            outcome.rows += budgets.writing(group, take(group, extent.rounds))
-    outcome.many = many_clients(bench)
+        groups = [bench.slap_load(load, clients, extent.queries) for load in ("write", "mixed")]
+        groups.append(bench.read_write(clients, extent.queries))
+        plan += [(group, extent.rounds, budgets.writing) for group in groups]
+    return plan
+
+
+def run_all(bench: Bench, extent: Extent, only: str) -> Outcome:
+    """All groups whose name holds ``only``, and the 4,000 clients unless that is asked for."""
+    outcome = Outcome()
+    for group, rounds, judge in planned(bench, extent):
+        if only in group.name:
+            costs = measure(group, bench.server, rounds, say)
+            outcome.groups.append((group, costs))
+            outcome.rows += judge(group, costs)
+            print(budgets.table(group, costs), flush=True)
+    if not only:
+        outcome.many = many_clients(bench)
     return outcome
 
 
@@ -188,14 +198,16 @@ def version_of(program: str) -> str | None:
 
 def show(outcome: Outcome) -> None:
     """Prints the verdicts; the tables came when they were done."""
-    print(f"{MANY_CLIENTS} clients, {MANY_CLIENTS_QUERIES} queries")
+    if outcome.many:
+        print(f"{MANY_CLIENTS} clients, {MANY_CLIENTS_QUERIES} queries")
     for name, tool in outcome.many.items():
         verdict = f"{tool['seconds']:.1f} s" if tool["exit_code"] == 0 else f"failed: {tool['said']}"
         print(f"  {name:<24} {verdict}")
     print("budgets: ratio, those of single rounds, limit")
     for row in outcome.rows:
         print(f"  {row.text()}")
-    print(f"  {MANY_CLIENTS} clients work: {'met' if outcome.many_work else 'NOT MET'}")
+    if outcome.many:
+        print(f"  {MANY_CLIENTS} clients work: {'met' if outcome.many_work else 'NOT MET'}")
     disturbed = [name for name, cores in outcome.foreign_cores().items() if cores > FOREIGN_CORES_MAX]
     if disturbed:
         print(f"others were at work: trust no ratio of {'; '.join(disturbed)}")
@@ -207,6 +219,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer rounds, rows and queries")
     parser.add_argument("--rounds", type=int, help="instead of 7, or 3 with --quick")
+    parser.add_argument("--only", default="", help="groups whose name holds this: 'unix, 64', 'slap write'")
     parser.add_argument("--strict", action="store_true", help="exit code 1 when a budget was not met")
     parser.add_argument("--json", type=pathlib.Path, help="write the result there")
     parser.add_argument("--binary", default=str(target / "dbdyno-load"))
@@ -235,7 +248,7 @@ def main() -> int:
     ):
         bench = Bench(programs, server, pathlib.Path(folder), extent.rows)
         bench.prepare()
-        outcome = run_all(bench, extent)
+        outcome = run_all(bench, extent, options.only)
     show(outcome)
     if options.json:
         result = {

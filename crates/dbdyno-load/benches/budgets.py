@@ -27,7 +27,7 @@ class Row:
         """A line of the table."""
         spread, versus = f"({self.low:.2f} to {self.high:.2f})", f"{self.ours} / {self.other}"
         return (
-            f"{self.group:<31} {self.what:<16} {versus:<44} {self.ratio:5.2f} {spread:<15} {self.limit:4.2f}  "
+            f"{self.group:<34} {self.what:<16} {versus:<44} {self.ratio:5.2f} {spread:<15} {self.limit:4.2f}  "
             f"{'met' if self.met else 'NOT MET'}"
         )
 
@@ -78,6 +78,11 @@ def point_select(group: Group, costs: dict[str, Cost]) -> list[Row]:
         if mine and floor:
             rows += FLOOR_CPU.rows(group, mine, floor)
     return rows
+
+
+def none(_group: Group, _costs: dict[str, Cost]) -> list[Row]:
+    """For what is published without a budget."""
+    return []
 
 
 def writing(group: Group, costs: dict[str, Cost]) -> list[Row]:

@@ -96,7 +96,15 @@ class Bench:
 
     def ours_oltp(self, name: str, load: str, mode: str, transport: Transport, *flags: str) -> Tool:
         """A load of sysbench's by us."""
-        command = [self.programs.ours, "oltp", load, "--no-defaults", *self.oltp_login(transport), *self.bounded(), MODES[mode]]
+        command = [
+            self.programs.ours,
+            "oltp",
+            load,
+            "--no-defaults",
+            *self.oltp_login(transport),
+            *self.bounded(),
+            MODES[mode],
+        ]
         return Tool(name, (*command, *flags, "run"), "ours")
 
     def peers_sysbench(self, load: str, transport: Transport) -> list[Tool]:

@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::fake_server::{FakeServer, Stalls};
-use common::{expect, json, slap_at};
+use common::{json, slap_at, text};
 use serde_json::Value;
 
 const RATE: u32 = 1000;
@@ -16,15 +16,22 @@ const RATE: u32 = 1000;
 const STALLS: Stalls =
     Stalls { first: Duration::from_millis(1800), period: Duration::from_secs(4), length: Duration::from_millis(400) };
 
-/// Runs one statement over and over with these flags; gives the run of the result.
+/// Runs one statement over and over with these flags; gives the only run of the result.
 fn run(server: &FakeServer, flags: &str) -> Value {
+    let runs = runs(server, flags);
+    assert_eq!(runs.len(), 1);
+    runs[0].clone()
+}
+
+fn runs(server: &FakeServer, flags: &str) -> Vec<Value> {
     let path = server.socket().with_extension("json");
     let mut command = slap_at(server.socket(), flags);
     command.args(["--query=SELECT 'LOAD'", "--create-schema=x", "--silent"]).arg("--json").arg(&path);
-    expect(&mut command, 0);
+    let output = command.output().unwrap();
+    assert!(path.exists(), "{}", text(&output.stderr));
     let result = json(&path);
     std::fs::remove_file(path).unwrap();
-    result["runs"][0].clone()
+    result["runs"].as_array().unwrap().clone()
 }
 
 fn number(run: &Value, name: &str) -> f64 {
@@ -41,7 +48,27 @@ fn latency_ms(run: &Value, name: &str) -> f64 {
 }
 
 fn assert_within(actual: f64, expected: f64, share: f64, what: &str) {
-    assert!((actual - expected).abs() <= share * expected, "{what}: {actual}, and not {expected}");
+    assert!(is_within(actual, expected, share), "{what}: {actual}, and not {expected}");
+}
+
+fn is_within(actual: f64, expected: f64, share: f64) -> bool {
+    (actual - expected).abs() <= share * expected
+}
+
+/// A run whose percentiles of latency, in ms, are these within 5 %. On a machine that others use, server and client may
+/// have to wait for a processor, so there are some attempts; a run that tells something else fails in all of them.
+fn run_that_tells(expected: &[(&str, f64)], server: &FakeServer, flags: &str) -> Value {
+    const ATTEMPTS: usize = 4;
+    let mut told = Vec::new();
+    for _ in 0..ATTEMPTS {
+        server.forget();
+        let run = run(server, flags);
+        if expected.iter().all(|(name, ms)| is_within(latency_ms(&run, name), *ms, 0.05)) {
+            return run;
+        }
+        told.push(run["latency_ns"].clone());
+    }
+    panic!("{expected:?} ms expected, {told:?} ns told");
 }
 
 /// Latencies in ms of events due every 1/RATE s for `seconds`, of which those in a stall wait for its end; sorted.
@@ -63,9 +90,8 @@ fn a_stall_is_told_to_all_who_were_due_in_it() {
             STALLS.sit_out(query.at);
             line.rows(1)
         });
-        let run = run(&server, &format!("-c 32 --rate={RATE} --arrivals=fixed --duration=8 --io={io}"));
-        assert_within(latency_ms(&run, "p99"), p99, 0.05, "p99");
-        assert_within(latency_ms(&run, "max"), max, 0.05, "max");
+        let flags = format!("-c 32 --rate={RATE} --arrivals=fixed --duration=8 --io={io}");
+        let run = run_that_tells(&[("p99", p99), ("max", max)], &server, &flags);
         assert!(latency_ms(&run, "p50") < 20.0, "{}", latency_ms(&run, "p50"));
         assert_eq!((&run["offered"], &run["events"]), (&8000.into(), &8000.into()));
         assert_within(number(&run, "offered_per_second"), RATE.into(), 0.01, "offered");
@@ -85,8 +111,7 @@ fn a_closed_loop_hides_the_same_stall() {
         STALLS.sit_out(query.at);
         line.rows(1)
     });
-    let run = run(&server, "-c 1 --duration=4");
-    assert_within(latency_ms(&run, "max"), 400.0, 0.05, "max");
+    let run = run_that_tells(&[("max", 400.0)], &server, "-c 1 --duration=4");
     assert!(latency_ms(&run, "p99") < 20.0, "{}", latency_ms(&run, "p99"));
     assert_eq!(run["loop"]["kind"], "closed");
     assert_eq!((&run["offered"], &run["backlog_end"]), (&Value::Null, &Value::Null));
@@ -174,4 +199,45 @@ fn the_rate_is_kept_after_a_warm_up_and_bounded_by_events() {
     let warm = count(&run, "warmup_queries");
     assert_within(warm as f64, 500.0, 0.02, "warm-up");
     assert_eq!(server.queries(), 1500 + warm);
+}
+
+#[test]
+fn the_rate_is_kept_over_lost_connections() {
+    for way in ["--io=epoll", "--io=io_uring --io-threads=2"] {
+        let server =
+            FakeServer::answering(|line, query| if query.number % 50 == 49 { line.close() } else { line.ok() });
+        let flags = format!("-c 8 --rate=1000 --arrivals=fixed --duration=2 --reconnect=5 {way}");
+        let run = run(&server, &flags);
+        assert_eq!((&run["aborted"], &run["offered"]), (&Value::Null, &2000.into()), "{way}");
+        let lost: u64 = run["errors"].as_array().unwrap().iter().map(|error| error["count"].as_u64().unwrap()).sum();
+        assert_eq!(lost, server.queries() / 50, "{way}");
+        assert_eq!(count(&run, "events") + lost + count(&run, "backlog_end"), 2000, "{way}");
+        // A connection lost at the end is not replaced any more.
+        assert!(lost - count(&run, "reconnects") <= 8, "{way}: {lost} {}", run["reconnects"]);
+    }
+}
+
+#[test]
+fn each_step_of_a_ramp_is_a_run() {
+    let server = FakeServer::answering(|line, _| line.ok());
+    let steps = runs(&server, "-c 4 --rate=100,300,0 --arrivals=fixed --duration=500ms");
+    assert_eq!(steps.iter().map(|run| run["offered"].as_u64()).collect::<Vec<_>>(), [Some(50), Some(150), None]);
+    let clients = runs(&server, "-c 1,3,2 --duration=100ms");
+    assert_eq!(clients.iter().map(|run| count(run, "clients")).collect::<Vec<_>>(), [1, 3, 2]);
+}
+
+#[test]
+fn clients_that_think_pause_between_events() {
+    let server = FakeServer::answering(|line, _| line.ok());
+    let flags = "-c 4 --think-time=20ms --think-distribution=fixed --duration=2";
+    let fixed = run(&server, flags);
+    // At best one at the start and one after each pause.
+    let events = count(&fixed, "events");
+    assert!((320..=404).contains(&events), "{events}");
+    assert_eq!((&fixed["loop"]["kind"], &fixed["loop"]["think_seconds"]), (&"closed".into(), &0.02.into()));
+    // What is thought is no latency.
+    assert!(latency_ms(&fixed, "p50") < 5.0, "{}", fixed["latency_ns"]);
+    let random = count(&run(&server, "-c 4 --think-time=20ms --duration=2"), "events");
+    // 400 and a standard deviation of 20, less what the events take.
+    assert!((300..=480).contains(&random), "{random}");
 }

@@ -7,7 +7,7 @@ use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
@@ -168,7 +168,7 @@ struct Shared {
     /// What a query of the load holds.
     load: &'static str,
     queries: AtomicU64,
-    first: OnceLock<Instant>,
+    first: Mutex<Option<Instant>>,
     arrivals: Mutex<Vec<Duration>>,
     ended: AtomicBool,
 }
@@ -206,7 +206,7 @@ impl FakeServer {
             greeting,
             load,
             queries: AtomicU64::new(0),
-            first: OnceLock::new(),
+            first: Mutex::new(None),
             arrivals: Mutex::new(Vec::new()),
             ended: AtomicBool::new(false),
         });
@@ -231,6 +231,13 @@ impl FakeServer {
     /// Load queries so far.
     pub fn queries(&self) -> u64 {
         self.shared.queries.load(Ordering::Relaxed)
+    }
+
+    /// Starts counting anew: the next load query is the first.
+    pub fn forget(&self) {
+        *self.shared.first.lock().unwrap() = None;
+        self.shared.queries.store(0, Ordering::Relaxed);
+        self.shared.arrivals.lock().unwrap().clear();
     }
 
     /// When each load query came, after the first.
@@ -272,7 +279,7 @@ fn serve(stream: UnixStream, number: u32, shared: &Shared) -> io::Result<()> {
             Some((&COM_QUERY, sql)) => {
                 let sql = String::from_utf8_lossy(sql).into_owned();
                 if sql.contains(shared.load) {
-                    let at = shared.first.get_or_init(Instant::now).elapsed();
+                    let at = shared.first.lock().unwrap().get_or_insert_with(Instant::now).elapsed();
                     shared.arrivals.lock().unwrap().push(at);
                     let query = Query { number: shared.queries.fetch_add(1, Ordering::Relaxed), at, sql };
                     (shared.answer)(&mut line, &query)?;
