@@ -28,9 +28,11 @@
 
 mod catalogue;
 mod contract;
+mod dirty;
 mod due;
 mod hdd;
 mod ideal;
+mod random;
 mod ssd;
 
 pub use catalogue::{DriveInfo, ModelError, ModelOptions, State, catalogue, drive, model, model_with};

@@ -1,9 +1,10 @@
 //! Where a sector lies: zone, cylinder, head and angle.
 //!
 //! Cylinders are filled head after head from the outer edge inwards. Zones have equal numbers of cylinders and sectors
-//! per track falling linearly from the outermost to the innermost.
+//! per track falling linearly from the outermost to the innermost. A small disk stretched over the whole drive has all
+//! the zones, with fewer cylinders, each of which stands for several of the drive.
 
-use super::spec::HddSpec;
+use super::spec::{HddSpec, Span};
 
 /// A place on the platters.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,6 +16,16 @@ pub(super) struct Place {
     /// Sectors from this one to the end of the track, this one included.
     pub left_on_track: u64,
     pub sectors_per_track: u64,
+}
+
+/// What lies under the heads while a run of sectors passes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Sweep {
+    /// Time from the beginning of the first sector to the end of the last, track and cylinder switches (which the skews
+    /// hide exactly) included.
+    pub pass_ns: f64,
+    /// Where the last sector lies.
+    pub last: Place,
 }
 
 #[derive(Debug)]
@@ -32,6 +43,7 @@ pub(super) struct Geometry {
     /// Skews in revolutions.
     track_skew: f64,
     cylinder_skew: f64,
+    stretch: f64,
 }
 
 /// The part after the point of a number that is not negative. Unlike `f64::fract` it needs no library call on plain
@@ -41,15 +53,20 @@ pub(super) fn fraction(number: f64) -> f64 {
 }
 
 impl Geometry {
-    pub(super) fn new(spec: &HddSpec) -> Self {
+    pub(super) fn new(spec: &HddSpec, size_bytes: u64) -> Self {
         let revolution_s = 60.0 / spec.rpm;
         let per_track = |mb_s: f64| mb_s * 1e6 * revolution_s / spec.sector_bytes as f64;
         let (outer, inner) = (per_track(spec.outer_mb_s), per_track(spec.inner_mb_s));
         let steps = (spec.zones - 1).max(1) as f64;
         let tracks_of: Vec<u64> =
             (0..spec.zones).map(|zone| (outer + (inner - outer) * zone as f64 / steps).max(1.0) as u64).collect();
-        let sectors = spec.capacity_bytes.div_ceil(spec.sector_bytes);
-        let cylinders_per_zone = sectors.div_ceil(spec.heads * tracks_of.iter().sum::<u64>()).max(1);
+        let sectors_of_all = spec.heads * tracks_of.iter().sum::<u64>();
+        let per_zone = |bytes: u64| bytes.div_ceil(spec.sector_bytes).div_ceil(sectors_of_all).max(1);
+        let real_cylinders_per_zone = per_zone(spec.capacity_bytes);
+        let cylinders_per_zone = match spec.span {
+            Span::Beginning => real_cylinders_per_zone,
+            Span::Whole => per_zone(size_bytes),
+        };
         let mut first_sector = 0;
         let zones = tracks_of
             .into_iter()
@@ -66,11 +83,17 @@ impl Geometry {
             revolution_ns: revolution_s * 1e9,
             track_skew: spec.track_skew_ms / 1e3 / revolution_s,
             cylinder_skew: spec.cylinder_skew_ms / 1e3 / revolution_s,
+            stretch: real_cylinders_per_zone as f64 / cylinders_per_zone as f64,
         }
     }
 
     pub(super) fn revolution_ns(&self) -> f64 {
         self.revolution_ns
+    }
+
+    /// Cylinders of the drive for one of this geometry: above 1 for a small disk stretched over the whole drive.
+    pub(super) fn stretch(&self) -> f64 {
+        self.stretch
     }
 
     pub(super) fn locate(&self, sector: u64) -> Place {
@@ -91,22 +114,26 @@ impl Geometry {
         }
     }
 
-    /// Time from the beginning of `sector` until `count` sectors have passed under the heads, track and cylinder
-    /// switches (which the skews hide exactly) included.
-    pub(super) fn pass_ns(&self, sector: u64, count: u64) -> f64 {
+    /// What passes under the heads from the beginning of `sector` on, for `count` sectors, at least one.
+    pub(super) fn sweep(&self, sector: u64, count: u64) -> Sweep {
         let (mut sector, mut left, mut revolutions) = (sector, count, 0.0);
-        while left > 0 {
+        loop {
             let place = self.locate(sector);
             let here = left.min(place.left_on_track);
             revolutions += here as f64 / place.sectors_per_track as f64;
             left -= here;
             sector += here;
-            if left > 0 {
-                let last_head = place.head + 1 == self.heads;
-                revolutions += if last_head { self.cylinder_skew } else { self.track_skew };
+            if left == 0 {
+                return Sweep { pass_ns: revolutions * self.revolution_ns, last: place };
             }
+            let last_head = place.head + 1 == self.heads;
+            revolutions += if last_head { self.cylinder_skew } else { self.track_skew };
         }
-        revolutions * self.revolution_ns
+    }
+
+    /// The time of [`Geometry::sweep`].
+    pub(super) fn pass_ns(&self, sector: u64, count: u64) -> f64 {
+        if count == 0 { 0.0 } else { self.sweep(sector, count).pass_ns }
     }
 
     /// The same when the head comes from the sector before: at the beginning of a track that is a switch more.
@@ -115,11 +142,10 @@ impl Geometry {
         self.pass_ns(before, count + (sector - before)) - self.pass_ns(before, sector - before)
     }
 
-    /// How many sectors from `sector` on pass under the heads in `span_ns`.
-    pub(super) fn passed(&self, sector: u64, span_ns: f64) -> u64 {
-        let per_track = self.locate(sector).sectors_per_track as f64;
+    /// Sectors a nanosecond that pass under the heads when reading on from `place`, switches included.
+    pub(super) fn sectors_per_ns(&self, place: &Place) -> f64 {
         let switches = ((self.heads - 1) as f64 * self.track_skew + self.cylinder_skew) / self.heads as f64;
-        (span_ns / self.revolution_ns / (1.0 + switches) * per_track) as u64
+        place.sectors_per_track as f64 / self.revolution_ns / (1.0 + switches)
     }
 }
 
@@ -127,11 +153,15 @@ impl Geometry {
 mod tests {
     use super::*;
 
-    fn geometry() -> Geometry {
+    fn spec() -> HddSpec {
         let file: toml::Table = include_str!("../../drives/hdd-7200.toml").parse().unwrap();
-        let mut spec: HddSpec = file["hdd"].clone().try_into().unwrap();
+        file["hdd"].clone().try_into().unwrap()
+    }
+
+    fn geometry() -> Geometry {
+        let mut spec = spec();
         spec.capacity_bytes = 10 << 30;
-        Geometry::new(&spec)
+        Geometry::new(&spec, 10 << 30)
     }
 
     #[test]
@@ -169,6 +199,20 @@ mod tests {
         let geometry = geometry();
         let last = geometry.locate((10 << 30) / 4096 - 1);
         assert!(geometry.locate(0).sectors_per_track > 2 * last.sectors_per_track - 10);
-        assert!(geometry.passed(0, geometry.revolution_ns() * 10.0) > 8 * geometry.locate(0).sectors_per_track);
+        let rate = |sector| geometry.sectors_per_ns(&geometry.locate(sector)) * geometry.revolution_ns();
+        assert!(rate(0) > 0.8 * geometry.locate(0).sectors_per_track as f64);
+    }
+
+    #[test]
+    fn a_small_disk_can_be_stretched_over_all_zones() {
+        let small = Geometry::new(&HddSpec { span: Span::Whole, ..spec() }, 4 << 30);
+        let whole = Geometry::new(&spec(), 4 << 30);
+        let ends = |geometry: &Geometry, bytes: u64| {
+            let last = geometry.locate(bytes / 4096 - 1);
+            (last.cylinder as f64 * geometry.stretch(), last.sectors_per_track)
+        };
+        let (stretched, real) = (ends(&small, 4 << 30), ends(&whole, spec().capacity_bytes));
+        assert_eq!(stretched.1, real.1, "the innermost zone");
+        assert!((stretched.0 / real.0 - 1.0).abs() < 0.05, "{stretched:?} {real:?}");
     }
 }

@@ -12,17 +12,17 @@ mod arm;
 mod geometry;
 mod read_cache;
 mod spec;
-mod write_cache;
 
 use std::collections::VecDeque;
 
-use self::arm::Arm;
-use self::geometry::{Geometry, Place};
+use self::arm::{Arm, Target};
+use self::geometry::Geometry;
 use self::read_cache::{Lookup, ReadCache};
 pub(crate) use self::spec::HddSpec;
 use self::spec::ms;
-use self::write_cache::{DirtyExtents, Extent};
+use crate::dirty::{DirtyExtents, Extent};
 use crate::due::Agenda;
+use crate::random::Random;
 use crate::{Command, Completion, DeviceModel, Kind, WriteCache};
 
 /// Of what a medium read delivers, only this much still has to cross the interface once the last sector is read.
@@ -34,7 +34,7 @@ struct Waiting {
     command: Command,
     since_ns: u64,
     extent: Extent,
-    place: Place,
+    target: Target,
 }
 
 /// What the arm is doing.
@@ -71,7 +71,7 @@ pub(crate) struct Hdd {
     arm: Arm,
     current: Option<(u64, Work)>,
     queue: VecDeque<Waiting>,
-    cache: DirtyExtents<Place>,
+    cache: DirtyExtents<Target>,
     /// Writes the cache has no room for.
     blocked: VecDeque<(u64, Command)>,
     flush: Option<Flush>,
@@ -84,9 +84,8 @@ pub(crate) struct Hdd {
 
 impl Hdd {
     pub(crate) fn new(spec: HddSpec, size_bytes: u64, seed: u64) -> Self {
-        let geometry = Geometry::new(&spec);
-        // Any odd multiplier spreads neighbouring seeds over the circle.
-        let angle_at_0 = (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 11) as f64 / (1_u64 << 53) as f64;
+        let geometry = Geometry::new(&spec, size_bytes);
+        let angle_at_0 = Random::new(seed).unit();
         Self {
             size_bytes,
             now_ns: 0,
@@ -94,7 +93,7 @@ impl Hdd {
             geometry,
             current: None,
             queue: VecDeque::new(),
-            cache: DirtyExtents::new(spec.write_cache_bytes, spec.sector_bytes),
+            cache: DirtyExtents::new(spec.write_cache_bytes, spec.sector_bytes, spec.destage_window),
             blocked: VecDeque::new(),
             flush: None,
             held: VecDeque::new(),
@@ -124,10 +123,12 @@ impl Hdd {
             Kind::Read | Kind::Write if extent.sectors == 0 => self.deliver(&command, 0),
             Kind::Read => self.accept_read(command, extent),
             Kind::Write => {
-                self.reads.invalidate(self.now_ns, extent.start, extent.start + extent.sectors, &self.geometry);
+                self.reads.invalidate(self.now_ns, extent.start, extent.end());
                 if command.fua && self.cache.enabled() {
-                    self.cache.discard(extent, |sector| self.geometry.locate(sector));
+                    self.cache.discard(extent, |sector| self.geometry.locate(sector).into());
                     self.enqueue(command, extent);
+                    // What it made stale may have been all that a large write was waiting for.
+                    self.admit_writes();
                 } else if self.cache.enabled() {
                     self.blocked.push_back((self.now_ns, command));
                     self.admit_writes();
@@ -139,7 +140,7 @@ impl Hdd {
     }
 
     fn accept_read(&mut self, command: Command, extent: Extent) {
-        let range = (extent.start, extent.start + extent.sectors);
+        let range = (extent.start, extent.end());
         if self.cache.covers(range.0, range.1) {
             return self.deliver(&command, command.length_bytes);
         }
@@ -157,8 +158,8 @@ impl Hdd {
     }
 
     fn enqueue(&mut self, command: Command, extent: Extent) {
-        let place = self.geometry.locate(extent.start);
-        self.queue.push_back(Waiting { command, since_ns: self.now_ns, extent, place });
+        let target = self.geometry.locate(extent.start).into();
+        self.queue.push_back(Waiting { command, since_ns: self.now_ns, extent, target });
     }
 
     fn admit_writes(&mut self) {
@@ -168,7 +169,7 @@ impl Hdd {
                 return;
             }
             self.blocked.pop_front();
-            self.cache.insert(extent, |sector| self.geometry.locate(sector));
+            self.cache.insert(extent, |sector| self.geometry.locate(sector).into());
             self.deliver(&command, command.length_bytes);
         }
     }
@@ -186,7 +187,7 @@ impl Hdd {
             Some(Choice::Host(index)) => {
                 if let Some(waiting) = self.queue.remove(index) {
                     let write = waiting.command.kind == Kind::Write;
-                    self.move_to(waiting.extent, write, Work::Host(waiting));
+                    self.move_to(&waiting.target, waiting.extent, write, Work::Host(waiting));
                 }
             }
             Some(Choice::Destage(start)) => {
@@ -194,7 +195,8 @@ impl Hdd {
                     flush.wrote = true;
                 }
                 if let Some(extent) = self.cache.take(start) {
-                    self.move_to(extent, true, Work::Destage(extent));
+                    let target = self.geometry.locate(extent.start).into();
+                    self.move_to(&target, extent, true, Work::Destage(extent));
                 }
             }
             None => {
@@ -213,21 +215,20 @@ impl Hdd {
         }
         if let Some(extent) = self.cache.take(sector) {
             let pass_ns = self.geometry.read_on_ns(extent.start, extent.sectors) as u64;
-            self.arm.go_to(&self.geometry.locate(extent.start + extent.sectors - 1));
+            self.arm.go_to(&self.geometry.locate(extent.end() - 1));
             self.current = Some((self.now_ns + pass_ns, Work::Destage(extent)));
         }
     }
 
-    fn move_to(&mut self, extent: Extent, write: bool, work: Work) {
-        self.reads.stop(self.now_ns, &self.geometry);
-        let place = self.geometry.locate(extent.start);
-        let mut end_ns = self.now_ns + self.arm.positioning_ns(self.now_ns, &place, write);
-        end_ns += self.geometry.pass_ns(extent.start, extent.sectors) as u64;
+    fn move_to(&mut self, target: &Target, extent: Extent, write: bool, work: Work) {
+        self.reads.stop(self.now_ns);
+        let sweep = self.geometry.sweep(extent.start, extent.sectors);
+        let mut move_ns = self.arm.positioning_ns(self.arm.moment(self.now_ns), target, write) + sweep.pass_ns;
         if write && extent.partial {
-            end_ns += self.geometry.revolution_ns() as u64;
+            move_ns += self.geometry.revolution_ns();
         }
-        self.arm.go_to(&self.geometry.locate(extent.start + extent.sectors - 1));
-        self.current = Some((end_ns, work));
+        self.arm.go_to(&sweep.last);
+        self.current = Some((self.now_ns + move_ns as u64, work));
     }
 
     /// The next move: shortest positioning time, less what a host command has waited by its weight; but a command that
@@ -238,23 +239,34 @@ impl Hdd {
         if !starved_write && self.queue.front().is_some_and(|oldest| too_long(oldest.since_ns)) {
             return Some(Choice::Host(0));
         }
-        let mut best = None;
-        let mut best_score = f64::INFINITY;
+        let (mut best, mut best_score) = (None, f64::INFINITY);
         if !starved_write {
-            for (index, waiting) in self.queue.iter().take(self.spec.queue_depth).enumerate() {
-                let write = waiting.command.kind == Kind::Write;
-                let positioning_ns = self.arm.positioning_ns(self.now_ns, &waiting.place, write) as f64;
-                let score = positioning_ns - self.spec.age_weight * (self.now_ns - waiting.since_ns) as f64;
-                if score < best_score {
-                    (best, best_score) = (Some(Choice::Host(index)), score);
-                }
+            if let Some((index, score)) = self.nearest_host() {
+                (best, best_score) = (Some(Choice::Host(index)), score);
             }
         }
         let handicap_ns = if self.blocked.is_empty() { self.spec.destage_handicap_ms * 1e6 } else { 0.0 };
-        for (start, place) in self.cache.oldest(self.spec.destage_window) {
-            let score = self.arm.positioning_ns(self.now_ns, place, true) as f64 + handicap_ns;
+        let moment = self.arm.moment(self.now_ns);
+        match self.arm.nearest_write(moment, self.cache.window(), best_score - handicap_ns) {
+            Some((start, _)) => Some(Choice::Destage(start)),
+            None => best,
+        }
+    }
+
+    /// The host command with the lowest score: the time to reach it less the weight of its wait. The queue is in order
+    /// of age, so the search ends where the wait alone cannot win any more.
+    fn nearest_host(&self) -> Option<(usize, f64)> {
+        let moment = self.arm.moment(self.now_ns);
+        let (mut best, mut best_score) = (None, f64::INFINITY);
+        for (index, waiting) in self.queue.iter().take(self.spec.queue_depth).enumerate() {
+            let credit = self.spec.age_weight * (self.now_ns - waiting.since_ns) as f64;
+            if -credit >= best_score {
+                break;
+            }
+            let write = waiting.command.kind == Kind::Write;
+            let score = self.arm.positioning_ns(moment, &waiting.target, write) - credit;
             if score < best_score {
-                (best, best_score) = (Some(Choice::Destage(*start)), score);
+                (best, best_score) = (Some((index, score)), score);
             }
         }
         best
@@ -264,10 +276,11 @@ impl Hdd {
         match work {
             Work::Choose => self.start_chosen(),
             Work::Host(waiting) => {
-                let (start, end) = (waiting.extent.start, waiting.extent.start + waiting.extent.sectors);
+                let range = (waiting.extent.start, waiting.extent.end());
                 let mut tail_bytes = 0;
                 if waiting.command.kind == Kind::Read {
-                    self.reads.read(self.now_ns, start, end, self.size_bytes / self.spec.sector_bytes);
+                    let rate = self.geometry.sectors_per_ns(&self.geometry.locate(range.0));
+                    self.reads.read(self.now_ns, range, self.size_bytes / self.spec.sector_bytes, rate);
                     tail_bytes = waiting.command.length_bytes.min(INTERFACE_TAIL_BYTES);
                 }
                 self.deliver_at(self.now_ns, waiting.command.id, tail_bytes);
@@ -275,7 +288,7 @@ impl Hdd {
             Work::Destage(extent) => {
                 self.cache.written(extent.sectors);
                 self.admit_writes();
-                self.write_on(extent.start + extent.sectors);
+                self.write_on(extent.end());
             }
             Work::Stream => {}
             Work::Flush => {
@@ -303,11 +316,7 @@ impl Hdd {
     }
 
     fn extent(&self, command: &Command) -> Extent {
-        let sector = self.spec.sector_bytes;
-        let (start, end) = (command.offset_bytes / sector, command.end_bytes().div_ceil(sector));
-        let sectors = if command.length_bytes == 0 { 0 } else { end - start };
-        let partial = command.offset_bytes % sector != 0 || command.length_bytes % sector != 0;
-        Extent { start, sectors, partial }
+        Extent::touched(command.offset_bytes, command.length_bytes, self.spec.sector_bytes)
     }
 }
 
@@ -339,5 +348,13 @@ impl DeviceModel for Hdd {
 
     fn write_cache(&self) -> WriteCache {
         if self.cache.enabled() { WriteCache::Volatile } else { WriteCache::None }
+    }
+
+    fn gauges(&self) -> Vec<(&'static str, f64)> {
+        vec![
+            ("queue_depth", self.queue.len() as f64),
+            ("destage_depth", self.cache.len() as f64),
+            ("write_cache_dirty_bytes", (self.cache.used_sectors() * self.spec.sector_bytes) as f64),
+        ]
     }
 }

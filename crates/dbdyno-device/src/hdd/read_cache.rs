@@ -15,6 +15,7 @@ struct Ahead {
     from: u64,
     since_ns: u64,
     limit: u64,
+    sectors_per_ns: f64,
 }
 
 #[derive(Debug)]
@@ -43,7 +44,7 @@ impl ReadCache {
     }
 
     /// The medium has been read from `start` to `end`; the head goes on reading.
-    pub(super) fn read(&mut self, now_ns: u64, start: u64, end: u64, device_end: u64) {
+    pub(super) fn read(&mut self, now_ns: u64, (start, end): (u64, u64), device_end: u64, sectors_per_ns: f64) {
         if self.count == 0 {
             return;
         }
@@ -52,12 +53,12 @@ impl ReadCache {
         }
         self.segments.push(Segment { start, end });
         let limit = (end + self.segment_sectors).min(device_end);
-        self.ahead = Some(Ahead { from: end, since_ns: now_ns, limit });
+        self.ahead = Some(Ahead { from: end, since_ns: now_ns, limit, sectors_per_ns });
     }
 
     /// The arm is wanted elsewhere.
-    pub(super) fn stop(&mut self, now_ns: u64, geometry: &Geometry) {
-        if let (Some(reached), Some(segment)) = (self.reached(now_ns, geometry), self.segments.last_mut()) {
+    pub(super) fn stop(&mut self, now_ns: u64) {
+        if let (Some(reached), Some(segment)) = (self.reached(now_ns), self.segments.last_mut()) {
             segment.end = segment.end.max(reached);
             segment.start = segment.start.max(segment.end.saturating_sub(self.segment_sectors));
         }
@@ -74,12 +75,12 @@ impl ReadCache {
         geometry: &Geometry,
         rotation_ns: impl Fn(u64) -> u64,
     ) -> Lookup {
-        let reached = self.reached(now_ns, geometry);
+        let reached = self.reached(now_ns);
         if let (Some(ahead), Some(reached), Some(segment)) = (&mut self.ahead, reached, self.segments.last_mut()) {
             segment.end = segment.end.max(reached);
             if start >= segment.start && start <= segment.end {
                 if reached >= ahead.limit {
-                    *ahead = Ahead { from: reached, since_ns: now_ns + rotation_ns(reached), limit: reached };
+                    *ahead = Ahead { from: reached, since_ns: now_ns + rotation_ns(reached), limit: reached, ..*ahead };
                 }
                 ahead.limit = ahead.limit.max((end + self.segment_sectors).min(device_end));
                 segment.start = segment.start.max(start.saturating_sub(self.segment_sectors));
@@ -90,7 +91,12 @@ impl ReadCache {
                 segment.end = end;
                 let passing_ns = geometry.read_on_ns(ahead.from, end - ahead.from) as u64;
                 let coming_ns = now_ns.max(ahead.since_ns + passing_ns);
-                *ahead = Ahead { from: end, since_ns: coming_ns, limit: ahead.limit };
+                *ahead = Ahead {
+                    from: end,
+                    since_ns: coming_ns,
+                    limit: ahead.limit,
+                    sectors_per_ns: geometry.sectors_per_ns(&geometry.locate(end - 1)),
+                };
                 return Lookup::Coming(coming_ns);
             }
         }
@@ -108,10 +114,10 @@ impl ReadCache {
     }
 
     /// Forgets what a write has made stale.
-    pub(super) fn invalidate(&mut self, now_ns: u64, start: u64, end: u64, geometry: &Geometry) {
+    pub(super) fn invalidate(&mut self, now_ns: u64, start: u64, end: u64) {
         let stale = |segment: &Segment| segment.start < end && start < segment.end;
         if self.ahead.is_some_and(|ahead| start < ahead.limit) && self.segments.last().is_some_and(|s| end > s.start) {
-            self.stop(now_ns, geometry);
+            self.stop(now_ns);
         }
         self.segments.retain(|segment| !stale(segment));
         if self.segments.is_empty() {
@@ -119,9 +125,9 @@ impl ReadCache {
         }
     }
 
-    fn reached(&self, now_ns: u64, geometry: &Geometry) -> Option<u64> {
+    fn reached(&self, now_ns: u64) -> Option<u64> {
         let ahead = self.ahead?;
         let span_ns = now_ns.saturating_sub(ahead.since_ns) as f64;
-        Some(ahead.limit.min(ahead.from + geometry.passed(ahead.from, span_ns)))
+        Some(ahead.limit.min(ahead.from + (span_ns * ahead.sectors_per_ns) as u64))
     }
 }

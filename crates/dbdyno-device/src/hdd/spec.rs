@@ -8,6 +8,9 @@ use serde::Deserialize;
 pub(crate) struct HddSpec {
     /// Capacity, bytes.
     pub capacity_bytes: u64,
+    /// Which part of the drive a smaller disk is.
+    #[serde(default)]
+    pub span: Span,
     /// What the drive reads and writes at least; a write of part of it costs one more revolution.
     pub sector_bytes: u64,
     /// Revolutions per minute.
@@ -63,6 +66,18 @@ pub(crate) struct HddSpec {
     pub read_segments: usize,
     /// Size of one, bytes; the drive reads ahead up to it.
     pub read_segment_bytes: u64,
+}
+
+/// Which part of a drive a disk is that is smaller than the drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Span {
+    /// The outer edge, as a first partition would be: fast, with short seeks.
+    #[default]
+    Beginning,
+    /// All of it: the disk's cylinders stand for several of the drive's, so that rates and seeks are those of the whole
+    /// drive.
+    Whole,
 }
 
 impl HddSpec {
