@@ -202,7 +202,7 @@ def show(outcome: Outcome) -> None:
         print(f"{MANY_CLIENTS} clients, {MANY_CLIENTS_QUERIES} queries")
     for name, tool in outcome.many.items():
         verdict = f"{tool['seconds']:.1f} s" if tool["exit_code"] == 0 else f"failed: {tool['said']}"
-        print(f"  {name:<24} {verdict}")
+        print(f"  {name:<30} {verdict}")
     print("budgets: ratio, those of single rounds, limit")
     for row in outcome.rows:
         print(f"  {row.text()}")

@@ -98,13 +98,13 @@ def writing(group: Group, costs: dict[str, Cost]) -> list[Row]:
 
 def table(group: Group, costs: dict[str, Cost]) -> str:
     """The figures of a group."""
-    head = f"{'':<26} {'CPU us/query':>12} {'(min to max)':>16} {'queries/s':>10} {'server us':>10} {'foreign':>8}"
+    head = f"{'':<32} {'CPU us/query':>12} {'(min to max)':>16} {'queries/s':>10} {'server us':>10} {'foreign':>8}"
     lines = [group.name, head]
     for name, cost in costs.items():
         cpu = cost.cpu_us
         spread = f"({min(cpu.values):.2f} to {max(cpu.values):.2f})"
         lines.append(
-            f"  {name:<24} {cpu.median:>12.2f} {spread:>16} {cost.rate.median:>10.0f} "
+            f"  {name:<30} {cpu.median:>12.2f} {spread:>16} {cost.rate.median:>10.0f} "
             f"{cost.server_cpu_us.median:>10.2f} {cost.foreign_cores.median:>8.2f}"
         )
     return "\n".join(lines)
