@@ -11,7 +11,6 @@ from dbdyno.workload.oltp import TABLES
 class Bulk(Generated[BulkSection]):
     """The bulk load of one treatment; it starts from an empty schema and makes its tables itself."""
 
-    ENGINE_FLAG = "mysql-storage-engine"
     STARTS_WITHOUT_TABLES = True
 
     def own_flags(self) -> list[str]:

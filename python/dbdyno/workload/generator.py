@@ -35,7 +35,6 @@ SectionT = TypeVar("SectionT", bound=WorkloadSection)
 class Generated(ABC, Generic[SectionT]):
     """A load that ``dbdyno-load`` offers; each kind says its own part of the command line."""
 
-    ENGINE_FLAG: ClassVar[str] = "engine"  # the flag that names the tables' engine, if there is one
     STARTS_WITHOUT_TABLES: ClassVar[bool] = False  # whether there may be no table before a run
 
     section: SectionT
@@ -48,9 +47,7 @@ class Generated(ABC, Generic[SectionT]):
 
     def common_flags(self) -> list[str]:
         """Where the tables are, and how much load by how many."""
-        where = [f"--schema={self.schema}"]
-        if self.ENGINE_FLAG:
-            where.append(f"--{self.ENGINE_FLAG}={self.engine}")
+        where = [f"--schema={self.schema}", f"--engine={self.engine}"]
         return [*where, *flags_of(self.section, "clients", *filter(None, [self.section.AMOUNT]))]
 
     @abstractmethod

@@ -14,8 +14,6 @@ EVENT = ("skip_trx", "point_selects", "range_selects", "range_size", "simple_ran
 class Oltp(Generated[OltpSection]):
     """The oltp load of one treatment."""
 
-    ENGINE_FLAG = "mysql-storage-engine"
-
     def own_flags(self) -> list[str]:
         """What the tables are like, and what an event consists of."""
         section = self.section
