@@ -23,8 +23,6 @@ from dbdyno.stack.layer import raised
 from dbdyno.stack.scratch import scratch
 from dbdyno.stack.server import Server
 from dbdyno.study.schema import FilesystemSection
-from dbdyno.study.workloads import SlapSection
-from dbdyno.workload.slap import Slap
 
 pytestmark = pytest.mark.host
 
@@ -34,7 +32,6 @@ SOURCES = {
     "server_process": lambda stand: ServerProcessSource(stand.endpoint.pid),
     "server_status": lambda stand: ServerStatusSource(stand.endpoint.socket),
 }
-LOADS = ["read", "key", "write", "update", "mixed"]
 
 
 @pytest.fixture
@@ -104,22 +101,3 @@ def test_the_block_device_s_columns_are_iostat_s(stand):
     assert mean["w/s"] == pytest.approx(row["w/s"], rel=0.15)
     assert mean["wMB/s"] == pytest.approx(row.get("wMB/s", row.get("wkB/s", 0) * 1024 / 1e6), rel=0.15)
     assert mean["aqu-sz"] == pytest.approx(row["aqu-sz"], rel=0.5, abs=0.3)
-
-
-@pytest.mark.parametrize("load", LOADS)
-def test_every_load_tells_what_it_did(load, stand, tmp_path):
-    section = SlapSection(kind="slap", load=load, clients=4, queries=400, warmup="100ms", autoincrement=True)
-    slap = Slap(section, "innodb")
-    slap.prepare(stand.endpoint)
-    assert slap.check(stand.endpoint)["engine"] == "InnoDB"
-    before = now_ns()
-    done = slap.run(stand.endpoint, 1, tmp_path)
-    start, end = done.window_ns
-    assert before < start < end < now_ns()
-    assert done.result["queries"] == sum(one["count"] for one in done.result["operations"].values()) == 400
-    assert done.result["errors"] == []
-    assert sum(done.series["queries"]) == 400
-    assert {len(values) for values in done.series.values()} == {len(done.series["t_ns"])}
-    metrics = done.metrics()
-    assert metrics["queries_per_second"] == pytest.approx(400 / metrics["seconds_real"])
-    assert (tmp_path / "latency.hlog").stat().st_size > 0

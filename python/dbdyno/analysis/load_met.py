@@ -11,6 +11,7 @@ from dbdyno.analysis.wording import count
 from dbdyno.store.records import Trial
 
 BEHIND = 0.99  # of the offered rate; below it, and with that much waiting, the server did not keep up
+WAITING_MIN = 10  # events; of a few, one that was late proves nothing
 MESSAGE_MAX = 80  # characters
 
 
@@ -28,8 +29,8 @@ class Overload:
 def overload(trials: Sequence[Trial]) -> Overload | None:
     """Return what a treatment could not do, or ``None`` where it kept up or its loop was closed.
 
-    A trial fell behind where less than 99 % of the rate was achieved while at least 1 % of all events waited at once:
-    the second keeps out a short Poisson run that by chance was offered less than its rate.
+    A trial fell behind where less than 99 % of the rate was achieved while at least 1 % of all events, and 10, waited
+    at once: the second keeps out a short Poisson run that by chance was offered less than its rate.
     """
     behind = [trial for trial in trials if _fell_behind(trial)]
     if not behind:
@@ -48,8 +49,8 @@ def overload(trials: Sequence[Trial]) -> Overload | None:
 def _fell_behind(trial: Trial) -> bool:
     if not isinstance(trial.load.get("loop"), Mapping):
         return False
-    waited = _number(trial.load, "backlog_max") >= (1 - BEHIND) * _number(trial.load, "offered")
-    return waited and value_of(trial.metrics, "achieved_ratio") < BEHIND
+    many = max(WAITING_MIN, (1 - BEHIND) * _number(trial.load, "offered"))
+    return _number(trial.load, "backlog_max") >= many and value_of(trial.metrics, "achieved_ratio") < BEHIND
 
 
 def errors_met(trials: Sequence[Trial]) -> str:

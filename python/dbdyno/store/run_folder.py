@@ -197,7 +197,9 @@ def _setup(study: Mapping[str, Any], factors: set[str]) -> str:
     parts = []
     for section in ("workload", "stack", "queue", "filesystem"):
         fields = {name: value for name, value in study.get(section, {}).items() if not isinstance(value, list)}
-        parts += [f"{name} {value}" for name, value in fields.items() if name not in factors]
+        # A script is known by its name; where it lay is nobody's business.
+        shown = {name: Path(value).name if name == "file" else value for name, value in fields.items()}
+        parts += [f"{name} {value}" for name, value in shown.items() if name not in factors]
     settings = study.get("server", {}).get("settings", {})
     return ", ".join(parts + [f"{name} {value}" for name, value in settings.items() if not isinstance(value, list)])
 

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.plan.plan import make_plan
 from dbdyno.study.load import load_study
 from dbdyno.study.schema import TrialSpec
+from dbdyno.study.workloads import KINDS
 
 ROOT = Path(__file__).parents[3]
 SHIPPED = sorted((ROOT / "studies").rglob("*.toml"))
@@ -118,5 +120,13 @@ def test_loading_leaves_the_text_as_it_was(load, write_study):
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(ROOT)))
-def test_shipped_studies_are_without_mistake(path):
-    assert load_study(path).about.question
+def test_shipped_studies_are_without_mistake_or_warning(path):
+    study = load_study(path)
+    assert study.about.question
+    assert study.about.expect
+    assert list(make_plan(study).warnings()) == []
+
+
+def test_every_kind_of_load_has_an_example():
+    shipped = {spec.workload.kind for path in SHIPPED for _, spec in load_study(path).combinations()}
+    assert shipped == set(KINDS)

@@ -50,7 +50,7 @@
         ctx.stroke();
         ctx.font = 11 * ratio + "px system-ui, sans-serif";
         ctx.textAlign = "left";
-        ctx.fillText(phase.name, x + 4 * ratio, u.bbox.top + 11 * ratio);
+        ctx.fillText(phase.name, x + 4 * ratio, u.bbox.top + (11 + 12 * at) * ratio);
         ctx.restore();
       });
     };

@@ -1,0 +1,88 @@
+"""Kinds of load from a study file to its report: a script, an open loop that nobody keeps up with, phases."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dbdyno.store.run_folder import read_run, read_series
+from tests.support import dbdyno, what_is_left
+
+pytestmark = [pytest.mark.host, pytest.mark.timeout(600)]
+
+EXAMPLES = Path(__file__).parents[2] / "studies/examples"
+HERE = """\
+version = 1
+[study]
+title = "a load, here"
+[stack]
+device = "here"
+[server.settings]
+innodb_buffer_pool_size = "32M"
+innodb_log_file_size = "8M"
+"""
+
+
+@pytest.fixture
+def finished(state, tmp_path):
+    """Run a study to its end; returns the run folder, the process and the JSON report."""
+
+    def run(text):
+        (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+        done = dbdyno("run", tmp_path / "study.toml", "--into", tmp_path / "run", state=state, timeout=300)
+        assert done.returncode == 0, done.stderr
+        assert what_is_left(state) == []
+        report = dbdyno("report", tmp_path / "run", "--format", "json", state=state)
+        return tmp_path / "run", done, json.loads(report.stdout)
+
+    return run
+
+
+def test_the_example_of_a_script(finished, tmp_path):
+    shutil.copy(EXAMPLES / "shop.sql", tmp_path)
+    example = (EXAMPLES / "script.toml").read_text(encoding="utf-8")
+    short = [("items=100000", "items=500"), ('"4s"', '"500ms"'), ('"2s"', '"100ms"'), ("blocks = 8", "blocks = 2")]
+    for old, new in short:
+        assert old in example
+        example = example.replace(old, new)
+    run, _, report = finished(example)
+    found = read_run(run)
+    assert {trial.treatment for trial in found.trials} == {"t1", "t2"}
+    assert "file shop.sql" in found.setup
+    assert str(tmp_path) not in found.setup
+    for trial in found.trials:
+        assert {"look.look", "buy.pay"} & set(trial.load["operations"]) or len(trial.load["operations"]) > 3
+        assert trial.observed["tables"]["engine"] == "InnoDB"
+        assert {error["code"] for error in trial.load["errors"]} <= {1205, 1213}
+    assert report["metric"] == "latency_ms_p99"
+    assert (run / "run.toml").read_text(encoding="utf-8").count("CREATE TABLE items") == 1
+
+
+def test_a_rate_that_the_server_does_not_keep_is_told_beside_the_verdict(finished):
+    load = 'kind = "oltp"\nload = "read_write"\ntable_size = 500\nclients = 4\nduration = "1s"\nwarmup = "0s"\n'
+    run, done, report = finished(f"{HERE}[workload]\n{load}rate = [5, 50000]\n[design]\nblocks = 2\n")
+    (verdict,) = report["verdicts"]
+    remark = verdict["remarks"][-1]
+    assert remark.startswith("rate 50000 was offered 50,000/s, achieved ")
+    assert remark.endswith("latencies are those of an overloaded server.")
+    assert " ".join(done.stdout.split()).count(remark) == 1
+    slow, fast = report["treatments"]
+    assert slow["overload"] is None
+    assert slow["events_per_second"] < 20 < fast["events_per_second"]
+    assert fast["overload"]["backlog_max"] > 1000
+    for series in read_series(run, [trial.id for trial in read_run(run).trials if trial.treatment == "t2"]).values():
+        assert series["load"]["backlog"].max() > 1000
+
+
+def test_a_bulk_load_is_about_its_rows_and_shows_its_phases(finished):
+    load = 'kind = "bulk"\ntables = 2\nclients = [1, 2]\ntable_size = 3000\n'
+    run, done, report = finished(f"{HERE}[workload]\n{load}[design]\nblocks = 2\n")
+    assert report["metric"] == "rows_per_second"
+    assert "rows/s" in done.stdout
+    for trial in read_run(run).trials:
+        assert trial.load["rows"] == 6000
+        assert [phase["name"] for phase in trial.load["phases"]] == ["create", "load", "index"]
+        assert trial.observed["tables"]["engine"] == "InnoDB"
+    for series in read_series(run, [trial.id for trial in read_run(run).trials]).values():
+        assert {part for text in series["load"]["phase"] for part in text.split("+")} >= {"load"}
