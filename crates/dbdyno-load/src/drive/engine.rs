@@ -107,10 +107,7 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
     fn turn(&mut self, stop: &Stop) -> Result<(), String> {
         self.start(now_ns())?;
         while self.live > 0 {
-            let longest = self.nap_ns(now_ns());
-            self.wire
-                .wait(Duration::from_nanos(longest))
-                .map_err(|errno| format!("cannot wait for the server: {}", explained(errno)))?;
+            self.wire.wait(self.nap()).map_err(|errno| format!("cannot wait for the server: {}", explained(errno)))?;
             self.tick(now_ns(), stop)?;
             for _ in 0..ARRIVALS_MAX {
                 let Some(arrival) = self.wire.next() else { break };
@@ -162,18 +159,18 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
 
     /// How long nothing needs to be done but by an arrival.
     #[inline]
-    fn nap_ns(&self, now: u64) -> u64 {
-        let mut wake = now + SLEEP_MAX_NS;
-        if self.busy < self.live {
-            let due = self.arrivals.as_ref().and_then(Arrivals::next_ns).filter(|_| !self.idle.is_empty());
-            let pause = self.pauses.peek().map(|Reverse((until, _))| *until);
-            let deadline = self.limits.deadline_ns.filter(|_| !self.closing);
-            wake = [due, pause, deadline].into_iter().flatten().fold(wake, u64::min);
-            if self.replacer.under_way() > 0 {
-                wake = wake.min(now + REPLACED_NS);
-            }
+    fn nap(&self) -> Duration {
+        // The ordinary case of a closed loop, which is spared a look at the clock.
+        if self.busy == self.live {
+            return Duration::from_nanos(SLEEP_MAX_NS);
         }
-        wake.saturating_sub(now)
+        let now = now_ns();
+        let due = self.arrivals.as_ref().and_then(Arrivals::next_ns).filter(|_| !self.idle.is_empty());
+        let pause = self.pauses.peek().map(|Reverse((until, _))| *until);
+        let deadline = self.limits.deadline_ns.filter(|_| !self.closing);
+        let replaced = (self.replacer.under_way() > 0).then_some(now + REPLACED_NS);
+        let wake = [due, pause, deadline, replaced].into_iter().flatten().fold(now + SLEEP_MAX_NS, u64::min);
+        Duration::from_nanos(wake.saturating_sub(now))
     }
 
     /// Whatever time brings about.
