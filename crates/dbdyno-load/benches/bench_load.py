@@ -28,9 +28,9 @@ How a figure is made:
 Budgets: the cheapest of ours to the cheapest peer, the fastest of ours to the fastest peer; each of ours to the floor
 with its bytes; writing loads like with like. A ratio is one of medians; beside it the ratios of single rounds.
 
---only 'unix, 64' runs the groups whose name holds that. --quick: 3 rounds over 20,000 rows with fewer queries, tcp at 64 clients only; about 3 minutes. The figures of record
-come from the full run on a machine that does nothing else. The result is written to --json; exit code 1 comes with
---strict only, when a budget was not met.
+--only 'unix, 64' runs the groups whose name holds that. --quick: 3 rounds over 20,000 rows with fewer queries, tcp at
+64 clients only; about 3 minutes. The figures of record come from the full run on a machine that does nothing else.
+The result is written to --json; exit code 1 comes with --strict only, when a budget was not met.
 """
 
 from __future__ import annotations
