@@ -220,19 +220,22 @@ fn a_connection_that_is_lost_is_replaced() {
         command
     };
     common::expect(&mut oltp("prepare"), 0);
-    for io in ["auto", "epoll"] {
-        let mut run = oltp(&format!("--threads=4 --time=3 --reconnect=10 --io={io} run"));
-        let mut run = run.arg("--json").arg(&json).stderr(Stdio::piped()).spawn().unwrap();
+    let killed = |flags: &str| {
+        let mut run = oltp(flags).arg("--json").arg(&json).stderr(Stdio::piped()).spawn().unwrap();
         sleep(Duration::from_secs(1));
         let running = server.sql("SELECT id FROM information_schema.processlist WHERE db = 'sbtest' ORDER BY id");
         let last = running.lines().last().unwrap();
         server.sql(&format!("KILL {last}"));
         let (code, said, _) = common::waited_for(&mut run, Duration::from_secs(20));
-        assert_eq!(code, Some(0), "{said}");
-        let result = common::json(&json);
-        let result = &result["runs"][0];
-        assert_eq!(result["reconnects"], 1, "{result}");
+        (code, said, common::json(&json)["runs"][0]["reconnects"].clone())
+    };
+    for io in ["auto", "epoll"] {
+        let (code, said, reconnects) = killed(&format!("--threads=4 --time=3 --reconnect=10 --io={io} run"));
+        assert_eq!((code, reconnects.as_u64()), (Some(0), Some(1)), "{said}");
     }
+    let (code, said, _) = killed("--threads=4 --time=3 run");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("lost the") && said.contains("KILL"), "{said}");
 }
 
 #[test]

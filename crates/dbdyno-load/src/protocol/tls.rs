@@ -121,3 +121,27 @@ impl Tls {
 fn failed(error: &std::io::Error) -> TlsError {
     TlsError::Failed(error.kind())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tls_client::{Files, Mode, TlsClient};
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn garbage_is_refused_or_waited_for(pieces: Vec<Vec<u8>>, as_record: bool) {
+            let mut tls = TlsClient::new(Mode::Required, &Files::default(), "x").unwrap().connection().unwrap();
+            let mut plain = Vec::new();
+            for piece in pieces {
+                // A handshake record of that length, of TLS 1.2.
+                let length = (piece.len() as u16).to_be_bytes();
+                let bytes = if as_record { [&[22, 3, 3], &length[..], &piece].concat() } else { piece };
+                if tls.open(&bytes, &mut plain).is_err() {
+                    break;
+                }
+            }
+            prop_assert!(plain.is_empty() && tls.is_handshaking());
+        }
+    }
+}
