@@ -29,6 +29,7 @@ const ASK_SHA256: u8 = 1;
 /// Packets a server may send before it lets us in or not; three are usual.
 const PACKETS_MAX: u32 = 16;
 
+const UNKNOWN_PACKET: &str = "the server sent an unknown packet";
 const OLD_PASSWORD: &str = "the account uses mysql_old_password, which is not safe";
 const CLEAR_PASSWORD: &str = "the account wants the password in clear text, which only a unix socket or TLS with a \
     verified server may carry: see --ssl-mode=verify_ca";
@@ -130,11 +131,12 @@ impl Context for Secrets<'_> {
     fn pass(&self) -> &[u8] {
         self.login.password.as_bytes()
     }
+    // The password itself and the server's key are ours to handle: `Dialogue::password`.
     fn is_ipc_transport(&self) -> bool {
-        self.login.channel == Channel::Private
+        false
     }
     fn is_tls_transport(&self) -> bool {
-        self.login.channel == Channel::Sealed
+        false
     }
     fn scramble(&self) -> &[u8] {
         self.nonce
@@ -231,7 +233,7 @@ impl<'a> Dialogue<'a> {
             }
             Some(&MORE_DATA) => self.challenge(Some(&payload[1..])),
             Some(&SWITCH) => self.switch(payload),
-            _ => Err(refused("the server sent an unknown packet")),
+            _ => Err(refused(UNKNOWN_PACKET)),
         }
     }
 
@@ -264,6 +266,8 @@ impl<'a> Dialogue<'a> {
                 // A unix socket does not count as safe to this plugin of the server.
                 return self.password(self.terms.capabilities.contains(CapabilityFlags::CLIENT_SSL), ASK_SHA256);
             }
+            // It would take a key that nobody asked for.
+            (AuthPlugin::Sha256Password, Some(_)) => return Err(refused(UNKNOWN_PACKET)),
             _ => {}
         }
         let secrets = Secrets { login: &self.login, nonce: &self.nonce };

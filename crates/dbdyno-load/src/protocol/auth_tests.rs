@@ -104,6 +104,11 @@ fn a_key_is_taken_from_a_server_that_was_asked() {
     }
     let (mut dialogue, _) = start(asking, b"sha256_password");
     assert!(dialogue.packet(b"\x01no key").is_err());
+    // The plugin itself would ask for a key after this, and take any.
+    let key = ServerKey::parse(pem).unwrap();
+    let (mut dialogue, _) = start(Login { server_key: Some(&key), ..LOGIN }, b"sha256_password");
+    assert!(dialogue.packet(b"\x01abcdefghijklmnopqrst").is_err());
+    assert!(dialogue.packet(&answer).is_err());
     // Nobody can put another key into a socket.
     let private = Login { channel: Channel::Private, ..LOGIN };
     let (mut dialogue, _) = start(private, b"sha256_password");

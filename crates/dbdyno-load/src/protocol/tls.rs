@@ -125,7 +125,6 @@ fn failed(error: &std::io::Error) -> TlsError {
 #[cfg(test)]
 mod tests {
     use super::super::tls_client::{Files, Mode, TlsClient};
-    use super::*;
     use proptest::prelude::*;
 
     proptest! {
