@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use dbdyno_device::State;
 use lexopt::prelude::{Long, Short, Value, ValueExt};
 
 use crate::engine::Mode;
@@ -26,7 +27,9 @@ Options of serve:
   --control SOCKET        where to listen for commands: one JSON object a line
   --seed N                seed of the model's chances [default: 1]
   --mode instant|model    answer at once, or when the drive would [default: model]
-  --max-content BYTES     memory the content may take, snapshots included [default: twice the size]
+  --state fresh|steady    a solid-state drive as new, or after a long time of writes [default: fresh]
+  --content memory|FILE   where the content lies; a new sparse file, or one of that size [default: memory]
+  --max-content BYTES     memory and file the content may take, snapshots included [default: twice the size]
 
 Commands on the socket, each answered by {\"ok\":true,...} or {\"ok\":false,\"error\":\"...\"}:
   {\"op\":\"ping\"}
@@ -37,6 +40,12 @@ Commands on the socket, each answered by {\"ok\":true,...} or {\"ok\":false,\"er
   {\"op\":\"forget\",\"name\":\"prepared\"}     drop a snapshot
   {\"op\":\"clear\"}                        all zeros
   {\"op\":\"stats\",\"reset\":true}         counts and times in ns, since the last reset
+  {\"op\":\"trace\",\"file\":\"/t.csv\"}   every request into a file; \"format\":\"binary\" is compact
+  {\"op\":\"trace-stop\"}                   records and drops
+  {\"op\":\"power-cut\",\"seed\":1}         and \"sector_bytes\": 512 or 4096; then \"power-on\"
+  {\"op\":\"fault\",\"spec\":{...}}         \"harm\": latency, eio or stuck; see docs/disk.md
+  {\"op\":\"fault-gone\"}                   the drive is pulled out
+  {\"op\":\"fault-clear\"}                  ends all faults
   {\"op\":\"stop\"}                         refused while in use, unless \"force\":true
 
 It ends on `stop`, SIGTERM, SIGINT or SIGHUP: unmounts, removes the socket, exits 0.
@@ -83,6 +92,7 @@ fn parse_serve(mut parser: lexopt::Parser) -> Result<Action, DiskError> {
     let usage = |error: lexopt::Error| DiskError::Usage(error.to_string());
     let (mut model, mut size_bytes, mut mount, mut control) = (None, None, None, None);
     let (mut seed, mut mode, mut max_content_bytes) = (1, Mode::Model, None);
+    let (mut state, mut content) = (State::Fresh, None);
     while let Some(argument) = parser.next().map_err(usage)? {
         match argument {
             Long("model") => model = Some(text(&mut parser)?),
@@ -91,6 +101,17 @@ fn parse_serve(mut parser: lexopt::Parser) -> Result<Action, DiskError> {
             Long("control") => control = Some(PathBuf::from(parser.value().map_err(usage)?)),
             Long("seed") => seed = parser.value().and_then(|value| value.parse()).map_err(usage)?,
             Long("max-content") => max_content_bytes = Some(bytes("--max-content", &text(&mut parser)?)?),
+            Long("content") => {
+                content =
+                    Some(PathBuf::from(parser.value().map_err(usage)?)).filter(|file| file.as_os_str() != "memory");
+            }
+            Long("state") => {
+                state = match text(&mut parser)?.as_str() {
+                    "fresh" => State::Fresh,
+                    "steady" => State::Steady,
+                    other => return Err(DiskError::Usage(format!("--state is fresh or steady, not {other:?}"))),
+                }
+            }
             Long("mode") => {
                 mode = match text(&mut parser)?.as_str() {
                     "instant" => Mode::Instant,
@@ -113,7 +134,9 @@ fn parse_serve(mut parser: lexopt::Parser) -> Result<Action, DiskError> {
         mount: mount.ok_or_else(|| missing("--mount DIR"))?,
         control: control.ok_or_else(|| missing("--control SOCKET"))?,
         seed,
+        state,
         mode,
+        content,
         // A snapshot and a live image that differ everywhere: nothing a disk does with one snapshot can exceed it.
         max_content_bytes: max_content_bytes.unwrap_or(size_bytes.saturating_mul(2)),
     }))

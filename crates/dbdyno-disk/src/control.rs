@@ -2,20 +2,25 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use dbdyno_device::{ModelOptions, State};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::engine::{Engine, Mode};
+use crate::faults::FaultSpec;
 use crate::serve::{Asker, Event};
+use crate::steer;
+use crate::trace::Format;
 
 /// No sensible request is longer.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
 #[derive(Debug, Deserialize)]
-#[serde(tag = "op", rename_all = "lowercase", deny_unknown_fields)]
+#[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
 enum Request {
     Ping {},
     Mode {
@@ -24,6 +29,7 @@ enum Request {
     Model {
         name: String,
         seed: Option<u64>,
+        state: Option<State>,
     },
     Snapshot {
         name: String,
@@ -39,10 +45,35 @@ enum Request {
         #[serde(default)]
         reset: bool,
     },
+    Trace {
+        file: PathBuf,
+        #[serde(default)]
+        format: Format,
+    },
+    TraceStop {},
+    PowerCut {
+        #[serde(default)]
+        seed: u64,
+        #[serde(default = "smallest_sector")]
+        sector_bytes: usize,
+    },
+    PowerOn {},
+    Fault {
+        spec: FaultSpec,
+    },
+    FaultGone {
+        #[serde(default)]
+        seed: u64,
+    },
+    FaultClear {},
     Stop {
         #[serde(default)]
         force: bool,
     },
+}
+
+fn smallest_sector() -> usize {
+    512
 }
 
 /// Serves connections, each on its own thread, until the process ends.
@@ -98,8 +129,8 @@ fn send(writer: &mut impl Write, outcome: &Result<Value, String>) -> std::io::Re
 fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiver<()>) -> Result<Value, String> {
     let request: Request = serde_json::from_slice(line).map_err(|error| {
         format!(
-            "not a request: {error} (ops are ping, mode, model, snapshot, restore, forget, clear, stats, stop; \
-             an example: {{\"op\":\"stats\"}})"
+            "not a request: {error} (ops are ping, mode, model, snapshot, restore, forget, clear, stats, trace, \
+             trace-stop, power-cut, power-on, fault, fault-gone, fault-clear, stop; an example: {{\"op\":\"stats\"}})"
         )
     })?;
     let unknown = |name: &str| {
@@ -107,15 +138,25 @@ fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiv
         let known = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
         format!("there is no snapshot {name:?}; there are: {known}")
     };
+    let failed = |error| steer::said(error).to_owned();
     match request {
         Request::Mode { mode } => engine.set_mode(mode)?,
-        Request::Model { name, seed } => engine.set_model(&name, seed)?,
+        Request::Model { name, seed, state } => {
+            engine.set_model(&name, seed, state.map(|state| ModelOptions { state }))?;
+        }
         Request::Snapshot { name } => engine.content.snapshot(&name),
-        Request::Restore { name } if !engine.content.restore(&name) => return Err(unknown(&name)),
+        Request::Restore { name } if !engine.content.restore(&name).map_err(failed)? => return Err(unknown(&name)),
         Request::Forget { name } if !engine.content.forget(&name) => return Err(unknown(&name)),
         Request::Ping {} | Request::Restore { .. } | Request::Forget { .. } => {}
-        Request::Clear {} => engine.content.clear(),
+        Request::Clear {} => engine.content.clear().map_err(failed)?,
         Request::Stats { reset } => return Ok(engine.stats(reset)),
+        Request::Trace { file, format } => engine.trace.start(&file, format)?,
+        Request::TraceStop {} => return engine.trace.stop(),
+        Request::PowerCut { seed, sector_bytes } => return engine.power_cut(seed, sector_bytes),
+        Request::PowerOn {} => engine.power_on()?,
+        Request::Fault { spec } => engine.add_fault(spec)?,
+        Request::FaultGone { seed } => return engine.pull_out(seed),
+        Request::FaultClear {} => engine.clear_faults(),
         Request::Stop { force } => {
             let (outcome, stopped) = channel();
             let gone = |_| "the disk is already stopping".to_owned();

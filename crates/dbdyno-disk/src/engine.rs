@@ -3,17 +3,20 @@
 //! Data moves apart from time. A write's data is on the disk when it arrives; a read's data is taken when it is
 //! answered, which saves a copy and is as right as any other moment while the read is outstanding.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use dbdyno_device::{Command, Completion, DeviceModel, Kind, ModelError};
-use fuser::{ReplyData, ReplyEmpty, ReplyWrite};
+use dbdyno_device::{DeviceModel, Kind, ModelError, ModelOptions, WriteCache};
+use fuser::Errno;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
-use crate::content::Content;
-use crate::process::monotonic_ns;
+use crate::content::{Content, ContentError};
+use crate::faults::{Fate, Faults};
+use crate::pending::{Answer, Due, InFlight, Pending, Request};
+use crate::process::{Granted, monotonic_ns};
 use crate::stats::Stats;
+use crate::trace::{Record, Trace};
 
 /// Closer to its due time than this the completion thread spins instead of sleeping, because falling asleep and waking
 /// up takes about as long. Kept short: the host's cores belong to the database server.
@@ -29,131 +32,195 @@ pub enum Mode {
     Model,
 }
 
-/// A reply still to be given.
-pub enum Answer {
-    Read { reply: ReplyData, offset_bytes: u64, length_bytes: usize },
-    Write { reply: ReplyWrite, length_bytes: u32 },
-    Done(ReplyEmpty),
+/// Whether the disk works at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Power {
+    On,
+    /// The power was cut.
+    Off,
+    /// Somebody pulled the drive out.
+    Gone,
 }
 
-impl Answer {
-    fn send(self, content: &Content) {
-        match self {
-            Self::Read { reply, offset_bytes, length_bytes } => {
-                content.read(offset_bytes, length_bytes, |data| reply.data(data));
-            }
-            Self::Write { reply, length_bytes } => reply.written(length_bytes),
-            Self::Done(reply) => reply.ok(),
-        }
+/// Which drive a disk is.
+#[derive(Debug, Clone)]
+pub struct Drive {
+    pub name: String,
+    pub seed: u64,
+    pub options: ModelOptions,
+}
+
+impl Drive {
+    fn model(&self, size_bytes: u64) -> Result<Box<dyn DeviceModel + Send>, ModelError> {
+        dbdyno_device::model_with(&self.name, size_bytes, self.seed, &self.options)
     }
 }
 
-struct Pending {
-    answer: Answer,
-    kind: Kind,
-    arrived_ns: u64,
-}
-
-struct Due {
-    pending: Pending,
-    /// The model's time; `None` in instant mode.
-    at_ns: Option<u64>,
-}
-
-struct State {
-    mode: Mode,
-    model: Box<dyn DeviceModel + Send>,
-    drive: String,
-    seed: u64,
-    /// By command id; holes are in `free`.
-    pending: Vec<Option<Pending>>,
-    free: Vec<usize>,
-    finished: Vec<Completion>,
+pub(crate) struct State {
+    pub(crate) mode: Mode,
+    pub(crate) power: Power,
+    pub(crate) model: Box<dyn DeviceModel + Send>,
+    /// Whether the model has not been given a request yet, so that it need not be made anew.
+    pub(crate) model_unused: bool,
+    pub(crate) drive: Drive,
+    pub(crate) in_flight: InFlight,
+    pub(crate) faults: Faults,
     /// What the completion thread sleeps for; it must be woken for anything earlier.
     sleeping_until_ns: u64,
     stopping: bool,
 }
 
 impl State {
-    fn in_flight(&self) -> usize {
-        self.pending.len() - self.free.len()
-    }
-
-    fn keep(&mut self, pending: Pending) -> u64 {
-        if let Some(id) = self.free.pop() {
-            self.pending[id] = Some(pending);
-            id as u64
-        } else {
-            self.pending.push(Some(pending));
-            self.pending.len() as u64 - 1
-        }
-    }
-
-    /// Takes out what the model has finished by `now_ns`.
     fn take_due(&mut self, now_ns: u64, due: &mut Vec<Due>) {
-        self.model.poll(now_ns, &mut self.finished);
-        for completion in self.finished.drain(..) {
-            if let Some(pending) = self.pending.get_mut(completion.id as usize).and_then(Option::take) {
-                self.free.push(completion.id as usize);
-                due.push(Due { pending, at_ns: Some(completion.at_ns) });
-            }
-        }
+        self.in_flight.take_due(self.model.as_mut(), &mut self.faults, now_ns, due);
+    }
+
+    /// When something is next to be done; `u64::MAX` if never.
+    fn next_due_ns(&self) -> u64 {
+        self.model.next_due().unwrap_or(u64::MAX).min(self.in_flight.next_due_ns(&self.faults))
+    }
+
+    /// Makes the model idle and its caches empty.
+    pub(crate) fn renew_model(&mut self, drive: &Drive, content: &Content) -> Result<(), String> {
+        self.model = drive.model(content.size_bytes()).map_err(|error| error.to_string())?;
+        self.model_unused = true;
+        self.drive = drive.clone();
+        content.set_volatile(self.model.write_cache() == WriteCache::Volatile);
+        Ok(())
     }
 }
 
 /// One disk: its content, its model and the requests it has not answered.
 pub struct Engine {
     pub content: Content,
+    pub trace: Trace,
+    /// What the process may do, told by [`Engine::granted`].
+    pub(crate) granted: OnceLock<Granted>,
     state: Mutex<State>,
+    /// Whether some request may come to harm, readable without the lock.
+    harmful: AtomicBool,
     wake: Condvar,
     stats: Mutex<Stats>,
 }
 
 impl Engine {
-    pub fn new(content: Content, drive: &str, seed: u64, mode: Mode) -> Result<Arc<Self>, ModelError> {
+    pub fn new(content: Content, drive: Drive, mode: Mode) -> Result<Arc<Self>, ModelError> {
         let state = State {
             mode,
-            model: dbdyno_device::model(drive, content.size_bytes(), seed)?,
-            drive: drive.to_owned(),
-            seed,
-            pending: Vec::with_capacity(1024),
-            free: Vec::with_capacity(1024),
-            finished: Vec::with_capacity(1024),
+            power: Power::On,
+            model: drive.model(content.size_bytes())?,
+            model_unused: true,
+            drive,
+            in_flight: InFlight::default(),
+            faults: Faults::default(),
             sleeping_until_ns: 0,
             stopping: false,
         };
-        Ok(Arc::new(Self { content, state: Mutex::new(state), wake: Condvar::new(), stats: Mutex::new(Stats::new()) }))
+        content.set_volatile(state.model.write_cache() == WriteCache::Volatile);
+        Ok(Arc::new(Self {
+            content,
+            trace: Trace::default(),
+            granted: OnceLock::new(),
+            state: Mutex::new(state),
+            harmful: AtomicBool::new(false),
+            wake: Condvar::new(),
+            stats: Mutex::new(Stats::new()),
+        }))
+    }
+
+    /// Says what the kernel granted this process.
+    pub fn granted(&self, granted: Granted) {
+        // Said once, before anybody can ask.
+        let _ = self.granted.set(granted);
+    }
+
+    /// Takes a read or a FLUSH.
+    pub fn take(&self, request: Request, answer: Answer) {
+        match self.fate(&request) {
+            Ok(fate) => self.submit(request, fate, answer),
+            Err(errno) => self.refuse(&request, answer, errno),
+        }
+    }
+
+    /// Takes a request that changes the content, which `change` does.
+    pub fn take_change(
+        &self,
+        request: Request,
+        answer: Answer,
+        change: impl FnOnce(&Content) -> Result<(), ContentError>,
+    ) {
+        let outcome = self.fate(&request).and_then(|fate| {
+            if !fate.fails {
+                change(&self.content).map_err(|error| self.errno(error))?;
+            }
+            Ok(fate)
+        });
+        match outcome {
+            Ok(fate) => self.submit(request, fate, answer),
+            Err(errno) => self.refuse(&request, answer, errno),
+        }
+    }
+
+    fn errno(&self, error: ContentError) -> Errno {
+        match error {
+            ContentError::Full => {
+                self.lock_stats().refused_for_space();
+                Errno::ENOSPC
+            }
+            ContentError::PastEnd => Errno::EFBIG,
+            ContentError::Off | ContentError::Host => Errno::EIO,
+        }
+    }
+
+    fn fate(&self, request: &Request) -> Result<Fate, Errno> {
+        if !self.harmful.load(Ordering::Acquire) {
+            return Ok(Fate::default());
+        }
+        let mut state = self.lock();
+        if state.power != Power::On {
+            return Err(Errno::EIO);
+        }
+        Ok(state.faults.fate(request.arrived_ns, request.kind, request.offset_bytes, request.length_bytes))
+    }
+
+    fn refuse(&self, request: &Request, answer: Answer, errno: Errno) {
+        answer.fail(errno);
+        self.lock_stats().refused(request.kind);
     }
 
     /// Takes a request whose data, if any, is already on the disk. Whatever is due by now is answered on this thread,
     /// so that a device without latency costs no change of thread.
-    pub fn submit(&self, kind: Kind, offset_bytes: u64, length_bytes: u64, answer: Answer) {
+    fn submit(&self, request: Request, fate: Fate, answer: Answer) {
         let mut due = Vec::new();
+        let sealed = if request.kind == Kind::Flush { self.content.seal() } else { 0 };
         let mut state = self.lock();
         // The clock is read under the lock so that the model sees times in order.
-        let arrived_ns = monotonic_ns();
-        let pending = Pending { answer, kind, arrived_ns };
-        let queue_depth = state.in_flight() + 1;
+        let dispatched_ns = monotonic_ns();
+        let queue_depth = state.in_flight.len() as u32 + 1;
+        let pending = Pending { answer, request, dispatched_ns, queue_depth, fate, sealed };
         let mut wake = false;
-        if state.mode == Mode::Instant {
-            due.push(Due { pending, at_ns: None });
+        if state.power != Power::On {
+            due.push(Due { pending, at_ns: None, fails: true });
+        } else if state.mode == Mode::Instant && fate.extra_ns == 0 && fate.held_by.is_none() {
+            due.push(Due { pending, at_ns: None, fails: fate.fails });
         } else {
-            let id = state.keep(pending);
-            state.model.submit(arrived_ns, Command { id, kind, offset_bytes, length_bytes, fua: false });
-            state.take_due(arrived_ns, &mut due);
-            wake = state.model.next_due().is_some_and(|next_ns| next_ns < state.sleeping_until_ns);
+            let State { mode, model, model_unused, in_flight, .. } = &mut *state;
+            if *mode == Mode::Model {
+                *model_unused = false;
+                in_flight.submit(model.as_mut(), pending);
+            } else {
+                in_flight.delay(pending);
+            }
+            state.take_due(dispatched_ns, &mut due);
+            wake = state.next_due_ns() < state.sleeping_until_ns;
         }
         drop(state);
         if wake {
             self.wake.notify_one();
         }
-        self.lock_stats().arrived(kind, length_bytes, queue_depth);
+        self.lock_stats().arrived(request.kind, request.length_bytes, queue_depth);
         self.answer(due);
-    }
-
-    /// Counts a write that was refused because the memory allowed is used up.
-    pub fn refused_for_space(&self) {
-        self.lock_stats().refused_for_space();
     }
 
     /// Answers requests when they are due, until [`Engine::stop`].
@@ -163,7 +230,7 @@ impl Engine {
         while !state.stopping {
             let now_ns = monotonic_ns();
             state.take_due(now_ns, &mut due);
-            let next_ns = state.model.next_due().unwrap_or(u64::MAX);
+            let next_ns = state.next_due_ns();
             if !due.is_empty() {
                 state.sleeping_until_ns = 0;
                 drop(state);
@@ -190,88 +257,45 @@ impl Engine {
         self.wake.notify_one();
     }
 
-    fn answer(&self, due: impl IntoIterator<Item = Due>) {
-        for Due { pending, at_ns } in due {
-            pending.answer.send(&self.content);
+    pub(crate) fn answer(&self, due: impl IntoIterator<Item = Due>) {
+        for Due { pending, at_ns, fails } in due {
+            let Pending { answer, request, dispatched_ns, queue_depth, sealed, .. } = pending;
+            let error = if fails {
+                answer.fail(Errno::EIO);
+                true
+            } else {
+                !answer.send(&request, sealed, &self.content)
+            };
             let now_ns = monotonic_ns();
             let late_ns = at_ns.map(|at_ns| now_ns.saturating_sub(at_ns));
-            self.lock_stats().answered(pending.kind, now_ns - pending.arrived_ns, late_ns);
+            self.lock_stats().answered(request.kind, now_ns - request.arrived_ns, late_ns, error);
+            self.trace.take(|| Record {
+                arrival_ns: request.arrived_ns,
+                dispatch_ns: dispatched_ns,
+                due_ns: at_ns.unwrap_or(0),
+                completion_ns: now_ns,
+                offset_bytes: request.offset_bytes,
+                size_bytes: request.length_bytes,
+                queue_depth,
+                kind: request.kind,
+                error,
+            });
         }
     }
 
-    /// Changes how time is spent. Going over to the model starts it idle with empty caches.
-    pub fn set_mode(&self, mode: Mode) -> Result<(), String> {
-        let mut state = self.lock();
-        if mode == Mode::Model {
-            idle(&state)?;
-            state.model = self.fresh_model(&state.drive, state.seed)?;
-        }
-        state.mode = mode;
-        Ok(())
-    }
-
-    /// Replaces the model.
-    pub fn set_model(&self, drive: &str, seed: Option<u64>) -> Result<(), String> {
-        let mut state = self.lock();
-        idle(&state)?;
-        let seed = seed.unwrap_or(state.seed);
-        state.model = self.fresh_model(drive, seed)?;
-        drive.clone_into(&mut state.drive);
-        state.seed = seed;
-        Ok(())
-    }
-
-    fn fresh_model(&self, drive: &str, seed: u64) -> Result<Box<dyn DeviceModel + Send>, String> {
-        dbdyno_device::model(drive, self.content.size_bytes(), seed).map_err(|error| error.to_string())
-    }
-
-    /// All that is known about what the disk did; `reset` starts counting anew.
-    pub fn stats(&self, reset: bool) -> Value {
-        let mut json = self.counted(reset);
-        let state = self.lock();
-        let more = json!({
-            "mode": state.mode,
-            "model": state.drive,
-            "seed": state.seed,
-            "in_flight": state.in_flight(),
-            "size_bytes": self.content.size_bytes(),
-            "content_bytes": self.content.live_bytes(),
-            "held_bytes": self.content.held_bytes(),
-            "max_content_bytes": self.content.held_bytes_max(),
-            "snapshots": self.content.snapshots(),
-            "cpu_seconds": crate::process::cpu_seconds(),
-        });
+    /// Something that [`Engine::fate`] and [`Engine::answer_when_due`] must know of has changed.
+    pub(crate) fn changed(&self, state: MutexGuard<'_, State>) {
+        self.harmful.store(state.power != Power::On || !state.faults.is_empty(), Ordering::Release);
         drop(state);
-        if let (Value::Object(json), Value::Object(more)) = (&mut json, more) {
-            json.extend(more);
-        }
-        json
-    }
-
-    fn counted(&self, reset: bool) -> Value {
-        // Made before the lock is taken: requests are counted under it.
-        let fresh = reset.then(Stats::new);
-        let mut stats = self.lock_stats();
-        let json = stats.json();
-        if let Some(fresh) = fresh {
-            *stats = fresh;
-        }
-        json
+        self.wake.notify_one();
     }
 
     /// The state is changed in small steps that each leave it whole, so a panic elsewhere does not spoil it.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_stats(&self) -> MutexGuard<'_, Stats> {
+    pub(crate) fn lock_stats(&self) -> MutexGuard<'_, Stats> {
         self.stats.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn idle(state: &State) -> Result<(), String> {
-    match state.in_flight() {
-        0 => Ok(()),
-        n => Err(format!("{n} requests are in flight; wait until the disk is idle (sync, unmount or stop the load)")),
     }
 }

@@ -14,6 +14,8 @@ pub enum DiskError {
     MountPoint { path: PathBuf, reason: String },
     #[error("cannot use the control socket {}: {reason}", path.display())]
     Control { path: PathBuf, reason: String },
+    #[error("{0}")]
+    Content(String),
     #[error("FUSE mount on {} failed: {source} (it needs root and /dev/fuse)", path.display())]
     Mount { path: PathBuf, source: std::io::Error },
     #[error("cannot start a thread: {source}")]
@@ -26,7 +28,7 @@ impl DiskError {
     /// 2 for what the user can put right on the command line, 1 for what the host refused.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::Model(_) | Self::MountPoint { .. } | Self::Control { .. } => 2,
+            Self::Usage(_) | Self::Model(_) | Self::Content(_) | Self::MountPoint { .. } | Self::Control { .. } => 2,
             Self::Mount { .. } | Self::Thread { .. } | Self::Announce { .. } => 1,
         }
     }

@@ -12,8 +12,9 @@ use fuser::{
     ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 
-use crate::content::ContentError;
-use crate::engine::{Answer, Engine};
+use crate::engine::Engine;
+use crate::pending::{self, Answer};
+use crate::process::monotonic_ns;
 
 /// The name of the file.
 pub const FILE_NAME: &str = "disk.img";
@@ -72,11 +73,9 @@ impl DiskFilesystem {
     }
 }
 
-fn errno(error: ContentError) -> Errno {
-    match error {
-        ContentError::Full => Errno::ENOSPC,
-        ContentError::PastEnd => Errno::EFBIG,
-    }
+/// A request that has just arrived.
+fn arrived(kind: Kind, offset_bytes: u64, length_bytes: u64) -> pending::Request {
+    pending::Request { kind, offset_bytes, length_bytes, fua: false, arrived_ns: monotonic_ns() }
 }
 
 impl Filesystem for DiskFilesystem {
@@ -151,8 +150,7 @@ impl Filesystem for DiskFilesystem {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let answer = Answer::Read { reply, offset_bytes: offset, length_bytes: size as usize };
-        self.engine.submit(Kind::Read, offset, u64::from(size), answer);
+        self.engine.take(arrived(Kind::Read, offset, u64::from(size)), Answer::Read(reply));
     }
 
     fn write(
@@ -163,22 +161,18 @@ impl Filesystem for DiskFilesystem {
         offset: u64,
         data: &[u8],
         _write_flags: WriteFlags,
-        _flags: OpenFlags,
+        flags: OpenFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        if let Err(error) = self.engine.content.write(offset, data) {
-            if error == ContentError::Full {
-                self.engine.refused_for_space();
-            }
-            return reply.error(errno(error));
-        }
-        let answer = Answer::Write { reply, length_bytes: data.len() as u32 };
-        self.engine.submit(Kind::Write, offset, data.len() as u64, answer);
+        let mut request = arrived(Kind::Write, offset, data.len() as u64);
+        // The kernel's way of saying "force unit access" to a file: it sends no fsync after such a write.
+        request.fua = flags.0 & libc::O_DSYNC != 0;
+        self.engine.take_change(request, Answer::Write(reply), |content| content.write(offset, data));
     }
 
     fn fsync(&self, _request: &Request, _inode: INodeNo, _handle: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        self.engine.submit(Kind::Flush, 0, 0, Answer::Done(reply));
+        self.engine.take(arrived(Kind::Flush, 0, 0), Answer::Done(reply));
     }
 
     fn fallocate(
@@ -194,10 +188,8 @@ impl Filesystem for DiskFilesystem {
         if mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) == 0 {
             return reply.error(Errno::EOPNOTSUPP);
         }
-        if let Err(error) = self.engine.content.discard(offset, length) {
-            return reply.error(errno(error));
-        }
-        self.engine.submit(Kind::Discard, offset, length, Answer::Done(reply));
+        let request = arrived(Kind::Discard, offset, length);
+        self.engine.take_change(request, Answer::Done(reply), |content| content.discard(offset, length));
     }
 
     fn statfs(&self, _request: &Request, _inode: INodeNo, reply: ReplyStatfs) {

@@ -9,13 +9,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use dbdyno_device::{ModelOptions, State};
 use fuser::{Config, MountOption, Session};
 use rustix::mount::UnmountFlags;
 use serde_json::json;
 
 use crate::content::Content;
 use crate::control;
-use crate::engine::{Engine, Mode};
+use crate::engine::{Drive, Engine, Mode};
 use crate::error::DiskError;
 use crate::filesystem::{DiskFilesystem, FILE_NAME};
 use crate::process::{Granted, StopSignals, prepare, with_realtime_priority};
@@ -28,7 +29,10 @@ pub struct ServeArgs {
     pub mount: PathBuf,
     pub control: PathBuf,
     pub seed: u64,
+    pub state: State,
     pub mode: Mode,
+    /// A sparse file for the content; memory, if not given.
+    pub content: Option<PathBuf>,
     pub max_content_bytes: u64,
 }
 
@@ -70,8 +74,12 @@ struct End {
 pub fn serve(args: &ServeArgs) -> Result<(), DiskError> {
     let signals = StopSignals::block();
     let mount = usable_mount_point(&args.mount)?;
-    let content = Content::new(args.size_bytes, args.max_content_bytes);
-    let engine = Engine::new(content, &args.model, args.seed, args.mode)?;
+    let content = match &args.content {
+        None => Content::in_memory(args.size_bytes, args.max_content_bytes),
+        Some(file) => Content::in_file(file, args.size_bytes, args.max_content_bytes).map_err(DiskError::Content)?,
+    };
+    let options = ModelOptions { state: args.state };
+    let engine = Engine::new(content, Drive { name: args.model.clone(), seed: args.seed, options }, args.mode)?;
     let listener = bind(&args.control)?;
     let socket = RemoveOnDrop(&args.control);
     let mut granted = prepare();
@@ -104,9 +112,12 @@ pub fn serve(args: &ServeArgs) -> Result<(), DiskError> {
         move || control::serve(&listener, &engine, &events)
     })?;
     announce(&mount, &granted)?;
+    engine.granted(granted);
     let end = wait_for_end(&mount, &happened);
     drop(socket);
     engine.stop();
+    // What has been traced is kept; most disks trace nothing.
+    let _ = engine.trace.stop();
     if end.unmounted {
         // After a forced detach these threads live on until the last user of the file is gone, or this process is.
         let _ = session.join();

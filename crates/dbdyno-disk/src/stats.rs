@@ -46,8 +46,10 @@ pub struct Stats {
     write_bytes: u64,
     service: [Times; 4],
     lateness: Times,
-    queue_depth_max: usize,
+    queue_depth_max: u32,
     enospc_errors: u64,
+    /// Failed by kind, for whatever reason.
+    errors: [u64; 4],
 }
 
 const NAMES: [&str; 4] = ["read", "write", "flush", "discard"];
@@ -71,10 +73,11 @@ impl Stats {
             lateness: Times::new(),
             queue_depth_max: 0,
             enospc_errors: 0,
+            errors: [0; 4],
         }
     }
 
-    pub fn arrived(&mut self, kind: Kind, bytes: u64, queue_depth: usize) {
+    pub fn arrived(&mut self, kind: Kind, bytes: u64, queue_depth: u32) {
         self.counts[index(kind)] += 1;
         match kind {
             Kind::Read => self.read_bytes += bytes,
@@ -84,12 +87,23 @@ impl Stats {
         self.queue_depth_max = self.queue_depth_max.max(queue_depth);
     }
 
-    /// `late_ns`: how long after the model's time the reply was given; `None` if no model was asked.
-    pub fn answered(&mut self, kind: Kind, service_ns: u64, late_ns: Option<u64>) {
+    /// `late_ns`: how long after the model's time the reply was given; `None` if no model was asked. What failed is counted
+    /// apart.
+    pub fn answered(&mut self, kind: Kind, service_ns: u64, late_ns: Option<u64>, error: bool) {
+        if error {
+            self.errors[index(kind)] += 1;
+            return;
+        }
         self.service[index(kind)].record(service_ns);
         if let Some(late_ns) = late_ns {
             self.lateness.record(late_ns);
         }
+    }
+
+    /// A request that failed on arrival.
+    pub fn refused(&mut self, kind: Kind) {
+        self.counts[index(kind)] += 1;
+        self.errors[index(kind)] += 1;
     }
 
     pub fn refused_for_space(&mut self) {
@@ -99,6 +113,8 @@ impl Stats {
     pub fn json(&self) -> Value {
         let service: serde_json::Map<_, _> =
             NAMES.iter().zip(&self.service).map(|(name, times)| ((*name).to_owned(), times.json())).collect();
+        let errors: serde_json::Map<_, _> =
+            NAMES.iter().zip(self.errors).map(|(name, errors)| ((*name).to_owned(), errors.into())).collect();
         json!({
             "reads": self.counts[0],
             "writes": self.counts[1],
@@ -110,6 +126,7 @@ impl Stats {
             "lateness_ns": self.lateness.json(),
             "queue_depth_max": self.queue_depth_max,
             "enospc_errors": self.enospc_errors,
+            "errors": errors,
         })
     }
 }

@@ -1,0 +1,187 @@
+//! What the disk has not answered yet.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use dbdyno_device::{Command, Completion, DeviceModel, Kind};
+use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
+
+use crate::content::Content;
+use crate::faults::{Fate, Faults};
+
+/// A request as it came from the kernel.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    pub kind: Kind,
+    pub offset_bytes: u64,
+    pub length_bytes: u64,
+    /// Durable when it completes.
+    pub fua: bool,
+    /// When it reached this process.
+    pub arrived_ns: u64,
+}
+
+/// A reply still to be given.
+pub enum Answer {
+    Read(ReplyData),
+    Write(ReplyWrite),
+    Done(ReplyEmpty),
+}
+
+impl Answer {
+    /// Tells of success, unless the content says otherwise; returns whether it was one.
+    pub fn send(self, request: &Request, sealed: u64, content: &Content) -> bool {
+        match self {
+            Self::Read(reply) => content.read(request.offset_bytes, request.length_bytes as usize, |outcome| {
+                match outcome {
+                    Ok(data) => reply.data(data),
+                    Err(_) => reply.error(Errno::EIO),
+                }
+                outcome.is_ok()
+            }),
+            Self::Write(reply) => {
+                let length = request.length_bytes as usize;
+                let kept = !request.fua || content.forced(request.offset_bytes, length).is_ok();
+                if kept {
+                    reply.written(request.length_bytes as u32);
+                } else {
+                    reply.error(Errno::EIO);
+                }
+                kept
+            }
+            Self::Done(reply) => {
+                let kept = request.kind != Kind::Flush || content.flushed(sealed);
+                if kept {
+                    reply.ok();
+                } else {
+                    reply.error(Errno::EIO);
+                }
+                kept
+            }
+        }
+    }
+
+    /// Tells of a failure.
+    pub fn fail(self, errno: Errno) {
+        match self {
+            Self::Read(reply) => reply.error(errno),
+            Self::Write(reply) => reply.error(errno),
+            Self::Done(reply) => reply.error(errno),
+        }
+    }
+}
+
+/// A request and all that is needed to answer it.
+pub struct Pending {
+    pub answer: Answer,
+    pub request: Request,
+    /// When it was handed to the model.
+    pub dispatched_ns: u64,
+    /// Requests in flight at its arrival, itself included.
+    pub queue_depth: u32,
+    pub fate: Fate,
+    /// What a FLUSH makes durable, see [`Content::seal`].
+    pub sealed: u64,
+}
+
+/// A request whose time has come.
+pub struct Due {
+    pub pending: Pending,
+    /// When it was due; `None` where nothing had to be waited for.
+    pub at_ns: Option<u64>,
+    pub fails: bool,
+}
+
+/// The requests in flight: with the model, late by a fault, or held by one.
+#[derive(Default)]
+pub struct InFlight {
+    /// By command id; holes are in `free`.
+    slots: Vec<Option<Pending>>,
+    free: Vec<usize>,
+    finished: Vec<Completion>,
+    /// Done by the model, but later by a fault.
+    late: BinaryHeap<Reverse<(u64, u64)>>,
+    /// Done by the model, but held: fault and id.
+    held: Vec<(u64, u64)>,
+}
+
+impl InFlight {
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Keeps a request and hands it to the model.
+    pub fn submit(&mut self, model: &mut dyn DeviceModel, pending: Pending) {
+        let Request { kind, offset_bytes, length_bytes, fua, .. } = pending.request;
+        let now_ns = pending.dispatched_ns;
+        let id = self.keep(pending);
+        model.submit(now_ns, Command { id, kind, offset_bytes, length_bytes, fua });
+    }
+
+    /// Keeps a request that no model is asked about, because a fault makes it late all the same.
+    pub fn delay(&mut self, pending: Pending) {
+        let at_ns = pending.dispatched_ns;
+        let id = self.keep(pending);
+        self.finished.push(Completion { id, at_ns });
+    }
+
+    fn keep(&mut self, pending: Pending) -> u64 {
+        if let Some(id) = self.free.pop() {
+            self.slots[id] = Some(pending);
+            id as u64
+        } else {
+            self.slots.push(Some(pending));
+            self.slots.len() as u64 - 1
+        }
+    }
+
+    /// Takes out what is to be answered by `now_ns`.
+    pub fn take_due(&mut self, model: &mut dyn DeviceModel, faults: &mut Faults, now_ns: u64, due: &mut Vec<Due>) {
+        model.poll(now_ns, &mut self.finished);
+        for at in 0..self.finished.len() {
+            let Completion { id, at_ns } = self.finished[at];
+            match self.slots.get(id as usize).and_then(Option::as_ref).map(|pending| pending.fate) {
+                Some(Fate { held_by: Some(fault), .. }) => self.held.push((fault, id)),
+                Some(Fate { extra_ns, .. }) if extra_ns > 0 => self.late.push(Reverse((at_ns + extra_ns, id))),
+                _ => self.take(id, Some(at_ns), due),
+            }
+        }
+        self.finished.clear();
+        while let Some(Reverse((at_ns, id))) = self.late.peek().copied().filter(|Reverse((at_ns, _))| *at_ns <= now_ns)
+        {
+            self.late.pop();
+            self.take(id, Some(at_ns), due);
+        }
+        if !self.held.is_empty() {
+            faults.expire(now_ns);
+            let (held, freed): (Vec<_>, Vec<_>) = self.held.drain(..).partition(|(fault, _)| faults.holds(*fault));
+            self.held = held;
+            for (_, id) in freed {
+                self.take(id, None, due);
+            }
+        }
+    }
+
+    fn take(&mut self, id: u64, at_ns: Option<u64>, due: &mut Vec<Due>) {
+        if let Some(pending) = self.slots.get_mut(id as usize).and_then(Option::take) {
+            self.free.push(id as usize);
+            let fails = pending.fate.fails;
+            due.push(Due { pending, at_ns, fails });
+        }
+    }
+
+    /// When to look again, beside what the model says; `u64::MAX` if never.
+    pub fn next_due_ns(&self, faults: &Faults) -> u64 {
+        let late_ns = self.late.peek().map_or(u64::MAX, |Reverse((at_ns, _))| *at_ns);
+        if self.held.is_empty() { late_ns } else { late_ns.min(faults.next_expiry_ns()) }
+    }
+
+    /// Takes out everything, as failed: the power is gone.
+    pub fn drain(&mut self) -> Vec<Due> {
+        self.free.clear();
+        self.finished.clear();
+        self.late.clear();
+        self.held.clear();
+        self.slots.drain(..).flatten().map(|pending| Due { pending, at_ns: None, fails: true }).collect()
+    }
+}

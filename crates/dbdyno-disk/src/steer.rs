@@ -1,0 +1,201 @@
+//! What a disk is told while it runs: modes, models, power, faults; and what it tells of itself.
+
+use dbdyno_device::{ModelOptions, State as DriveState, WriteCache};
+use serde_json::{Value, json};
+
+use crate::content::ContentError;
+use crate::engine::{Drive, Engine, Mode, Power, State};
+use crate::faults::FaultSpec;
+use crate::process::monotonic_ns;
+use crate::stats::Stats;
+
+impl Engine {
+    /// Changes how time is spent. Going over to the model starts it idle with empty caches.
+    pub fn set_mode(&self, mode: Mode) -> Result<(), String> {
+        let mut state = self.lock();
+        if mode == Mode::Model {
+            idle(&state)?;
+            if !state.model_unused {
+                let drive = state.drive.clone();
+                state.renew_model(&drive, &self.content)?;
+            }
+        }
+        state.mode = mode;
+        Ok(())
+    }
+
+    /// Replaces the model by an idle one with empty caches.
+    pub fn set_model(&self, name: &str, seed: Option<u64>, options: Option<ModelOptions>) -> Result<(), String> {
+        let mut state = self.lock();
+        idle(&state)?;
+        let drive = Drive {
+            name: name.to_owned(),
+            seed: seed.unwrap_or(state.drive.seed),
+            options: options.unwrap_or_else(|| state.drive.options.clone()),
+        };
+        state.renew_model(&drive, &self.content)
+    }
+
+    /// Cuts the power: what is in flight fails, and of what was not flushed a random part is lost if the drive has a
+    /// volatile write cache. `sector_bytes` is 512 or 4096.
+    pub fn power_cut(&self, seed: u64, sector_bytes: usize) -> Result<Value, String> {
+        if ![512, 4096].contains(&sector_bytes) {
+            return Err(format!("a sector has 512 or 4096 bytes, not {sector_bytes}"));
+        }
+        self.lose_power(Power::Off, seed, sector_bytes)
+    }
+
+    /// Takes the drive away, which also takes its power.
+    pub fn pull_out(&self, seed: u64) -> Result<Value, String> {
+        self.lose_power(Power::Gone, seed, 512)
+    }
+
+    fn lose_power(&self, power: Power, seed: u64, sector_bytes: usize) -> Result<Value, String> {
+        let mut state = self.lock();
+        if state.power != Power::On {
+            return Err(without_power(state.power).into());
+        }
+        state.power = power;
+        let failed = state.in_flight.drain();
+        let lost = self.content.power_cut(seed, sector_bytes);
+        // Its caches are empty and nothing is with it any more; what it has on the medium begins anew as well.
+        let drive = state.drive.clone();
+        let renewed = state.renew_model(&drive, &self.content);
+        let write_cache = state.model.write_cache();
+        self.changed(state);
+        let in_flight = failed.len();
+        self.answer(failed);
+        renewed?;
+        let lost = lost.map_err(|error| format!("the content could not be put back: {}", said(error)))?;
+        Ok(json!({
+            "in_flight_failed": in_flight,
+            "write_cache": name_of(write_cache),
+            "sector_bytes": sector_bytes,
+            "unflushed_sectors": lost.unflushed_sectors,
+            "lost_sectors": lost.lost_sectors,
+        }))
+    }
+
+    /// Switches the power on again.
+    pub fn power_on(&self) -> Result<(), String> {
+        let mut state = self.lock();
+        match state.power {
+            Power::On => return Err("the power is on".into()),
+            Power::Gone => return Err(without_power(Power::Gone).into()),
+            Power::Off => {}
+        }
+        state.power = Power::On;
+        self.content.power_on();
+        self.changed(state);
+        Ok(())
+    }
+
+    /// Puts a fault into the disk.
+    pub fn add_fault(&self, spec: FaultSpec) -> Result<(), String> {
+        spec.check()?;
+        let mut state = self.lock();
+        state.faults.add(monotonic_ns(), spec);
+        self.changed(state);
+        Ok(())
+    }
+
+    /// Ends all faults: what they hold is answered, and a drive that was pulled out is put back.
+    pub fn clear_faults(&self) {
+        let mut state = self.lock();
+        state.faults.clear();
+        if state.power == Power::Gone {
+            state.power = Power::On;
+            self.content.power_on();
+        }
+        self.changed(state);
+    }
+
+    /// All that is known about what the disk did; `reset` starts counting anew.
+    pub fn stats(&self, reset: bool) -> Value {
+        let mut json = self.counted(reset);
+        let mut state = self.lock();
+        let now_ns = monotonic_ns();
+        state.faults.expire(now_ns);
+        let gauges: serde_json::Map<_, _> =
+            state.model.gauges().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+        let more = json!({
+            "mode": state.mode,
+            "model": state.drive.name,
+            "seed": state.drive.seed,
+            "state": if state.drive.options.state == DriveState::Steady { "steady" } else { "fresh" },
+            "power": state.power,
+            "write_cache": name_of(state.model.write_cache()),
+            "gauges": gauges,
+            "faults": state.faults.json(now_ns),
+            "in_flight": state.in_flight.len(),
+            "size_bytes": self.content.size_bytes(),
+        });
+        drop(state);
+        let held = json!({
+            "content_bytes": self.content.live_bytes(),
+            "unflushed_bytes": self.content.unflushed_bytes(),
+            "held_bytes": self.content.held_bytes(),
+            "max_content_bytes": self.content.held_bytes_max(),
+            "snapshots": self.content.snapshots(),
+            "trace": self.trace.json(),
+            "cpu_seconds": crate::process::cpu_seconds(),
+        });
+        let granted = self.granted.get().map_or(Value::Null, |granted| {
+            json!({
+                "locked_memory": granted.locked_memory,
+                "io_flusher": granted.io_flusher,
+                "realtime": granted.realtime,
+            })
+        });
+        for part in [more, held, granted] {
+            if let (Value::Object(json), Value::Object(part)) = (&mut json, part) {
+                json.extend(part);
+            }
+        }
+        json
+    }
+
+    fn counted(&self, reset: bool) -> Value {
+        // Made before the lock is taken: requests are counted under it.
+        let fresh = reset.then(Stats::new);
+        let mut stats = self.lock_stats();
+        let json = stats.json();
+        if let Some(fresh) = fresh {
+            *stats = fresh;
+        }
+        json
+    }
+}
+
+fn idle(state: &State) -> Result<(), String> {
+    match state.in_flight.len() {
+        0 => Ok(()),
+        n => Err(format!("{n} requests are in flight; wait until the disk is idle (sync, unmount or stop the load)")),
+    }
+}
+
+fn without_power(power: Power) -> &'static str {
+    match power {
+        Power::On => "the power is on",
+        Power::Off => "the power is off; switch it on with power-on",
+        Power::Gone => "the drive is gone; put it back with fault clear",
+    }
+}
+
+fn name_of(cache: WriteCache) -> &'static str {
+    match cache {
+        WriteCache::None => "none",
+        WriteCache::Volatile => "volatile",
+        WriteCache::Protected => "protected",
+    }
+}
+
+/// A content error for people.
+pub fn said(error: ContentError) -> &'static str {
+    match error {
+        ContentError::Full => "the room allowed is used up (--limit)",
+        ContentError::PastEnd => "the range reaches past the end of the disk",
+        ContentError::Off => "the power is off",
+        ContentError::Host => "the content file could not be read or written",
+    }
+}
