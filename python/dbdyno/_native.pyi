@@ -9,7 +9,7 @@ class _DeviceModel(TypedDict):
     """A drive that can be emulated."""
 
     name: str
-    kind: str  # "hdd", "ssd" or "ideal"
+    kind: str  # "hdd", "ssd", "cloud", "raid" or "ideal"
     title: str
     rotational: bool
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.host
 
 SIZE = 512 * 1024**2
 SCHEDULERS = ["none", "mq-deadline", "kyber", "bfq"]
-DRIVES = ["hdd-7200", "hdd-15k", "ssd-sata", "ssd-nvme", "ideal"]
+DRIVES = ["hdd-7200", "hdd-15k", "ssd-sata", "ssd-nvme", "ebs-gp2", "raid1(hdd-15k,2)", "ideal"]
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_lowered_whatever_happened_above(name, disk, ground, state, tmp_path):
 
 @pytest.mark.parametrize("drive", DRIVES)
 def test_every_drive_is_what_the_kernel_is_told(drive, disk, ground, journal):
-    rotational = drive.startswith("hdd")
+    rotational = "hdd" in drive
     layers = [emulated(disk, drive, rotational), Queue("none", QueueSection())]
     with raised(layers, ground) as stand:
         assert sysfs(stand.device, "rotational") == str(int(rotational))

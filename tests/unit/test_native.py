@@ -30,7 +30,7 @@ def test_what_is_not_toml_is_refused():
 
 def test_every_drive_has_a_name_a_kind_and_a_title():
     drives = device_models()
-    assert {drive["kind"] for drive in drives} == {"hdd", "ssd", "ideal"}
+    assert {drive["kind"] for drive in drives} == {"hdd", "ssd", "cloud", "ideal"}
     assert all(drive["rotational"] == (drive["kind"] == "hdd") and drive["title"] for drive in drives)
     for drive in drives:
         assert device_models(drive["name"]) == [drive]

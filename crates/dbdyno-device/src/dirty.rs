@@ -124,6 +124,11 @@ impl<Place: Copy> DirtyExtents<Place> {
         &self.window
     }
 
+    /// The start of the first extent that starts at `sector` or later.
+    pub(crate) fn first_from(&self, sector: u64) -> Option<u64> {
+        self.by_start.range(sector..).next().map(|(&start, _)| start)
+    }
+
     /// Takes an extent out to be written to the medium; its room is free only after [`DirtyExtents::written`].
     pub(crate) fn take(&mut self, start: u64) -> Option<Extent> {
         let extent = self.remove(start);

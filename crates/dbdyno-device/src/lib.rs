@@ -21,17 +21,20 @@
 //! ```
 //!
 //! # Cannot
-//! Garbage collection, SLC caches, wear and thermal limits of solid-state drives, and RAID and cloud volumes, are not
-//! modelled yet. A disk smaller than the drive is the beginning of the drive, as a first partition would be: on a hard
-//! disk that is its fast outer edge, and seeks inside it are short. Both are how a real drive behaves; a figure for the
-//! whole drive needs a disk of the whole drive's size.
+//! Wear, and arrays with parity. A disk smaller than the drive is the beginning of the drive, as a first partition would
+//! be: on a hard disk that is its fast outer edge, and seeks inside it are short. Both are how a real drive behaves; a
+//! figure for the whole drive needs a disk of the whole drive's size, or one stretched over it: `hdd-15k(span=whole)`.
 
 mod catalogue;
+mod cloud;
 mod contract;
 mod dirty;
+mod drive;
+mod drive_name;
 mod due;
 mod hdd;
 mod ideal;
+mod raid;
 mod random;
 mod ssd;
 

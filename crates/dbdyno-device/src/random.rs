@@ -29,4 +29,25 @@ impl Random {
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
+
+    /// Of the normal distribution of mean 0 and deviation 1 (Box and Muller, 1958).
+    pub(crate) fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.unit()).cos()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn normal_numbers_have_mean_0_and_deviation_1() {
+        let mut random = Random::new(7);
+        let drawn: Vec<f64> = (0..100_000).map(|_| random.normal()).collect();
+        let mean = drawn.iter().sum::<f64>() / 1e5;
+        let variance = drawn.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 1e5;
+        assert!(mean.abs() < 0.02 && (variance - 1.0).abs() < 0.02, "{mean} {variance}");
+        assert_eq!(Random::new(7).normal().to_bits(), drawn[0].to_bits());
+    }
 }

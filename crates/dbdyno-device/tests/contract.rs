@@ -1,4 +1,4 @@
-//! What every device model promises, over every drive of the catalogue.
+//! What every device model promises, over every drive of the catalogue, and over arrays of them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,6 +11,18 @@ const SIZE_BYTES: u64 = 8 << 30;
 
 /// How long after the one before a command comes, what it is, offset, length and FUA.
 type Step = (u64, Kind, u64, u64, bool);
+
+/// Every drive of the catalogue, and combinations of them.
+fn drives() -> Vec<String> {
+    let combined = [
+        "raid0(ssd-sata, 3, 16KiB)",
+        "raid1(hdd-7200(span=whole), 2)",
+        "raid10(hdd-15k(write_cache_bytes=0), 4, 64KiB, write_cache_bytes=8MiB, destage_depth=4)",
+        "raid0(raid1(hdd-15k, 2), 2, write_cache_bytes=1MiB)",
+        "raid0(ebs-gp2, 2)",
+    ];
+    catalogue().into_iter().map(|drive| drive.name).chain(combined.map(str::to_owned)).collect()
+}
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let gap_ns = prop_oneof![3 => Just(0), 3 => 0..200_000_u64, 1 => 0..50_000_000_u64];
@@ -78,37 +90,37 @@ proptest! {
 
     #[test]
     fn every_command_completes_once_and_not_before_it_was_submitted(steps in steps()) {
-        for drive in catalogue() {
-            let (submitted, finished) = run(&drive.name, &steps, false);
+        for drive in drives() {
+            let (submitted, finished) = run(&drive, &steps, false);
             let ids: std::collections::BTreeSet<_> = finished.iter().map(|completion| completion.id).collect();
-            prop_assert_eq!((finished.len(), ids.len()), (steps.len(), steps.len()), "{}", &drive.name);
+            prop_assert_eq!((finished.len(), ids.len()), (steps.len(), steps.len()), "{}", &drive);
             for completion in &finished {
-                prop_assert!(completion.at_ns >= submitted[&completion.id], "{}: {:?}", &drive.name, completion);
+                prop_assert!(completion.at_ns >= submitted[&completion.id], "{}: {:?}", &drive, completion);
             }
         }
     }
 
     #[test]
     fn the_same_calls_give_the_same_completions(steps in steps()) {
-        for drive in catalogue() {
-            let (_, once) = run(&drive.name, &steps, false);
-            let (_, again) = run(&drive.name, &steps, false);
-            prop_assert_eq!(&once, &again, "{}", &drive.name);
+        for drive in drives() {
+            let (_, once) = run(&drive, &steps, false);
+            let (_, again) = run(&drive, &steps, false);
+            prop_assert_eq!(&once, &again, "{}", &drive);
             let by_id = |mut all: Vec<Completion>| { all.sort_by_key(|completion| completion.id); all };
-            let (_, polled) = run(&drive.name, &steps, true);
-            prop_assert_eq!(by_id(once), by_id(polled), "{}: polling more often changed something", &drive.name);
+            let (_, polled) = run(&drive, &steps, true);
+            prop_assert_eq!(by_id(once), by_id(polled), "{}: polling more often changed something", &drive);
         }
     }
 
     #[test]
     fn a_flush_comes_after_every_write_before_it(steps in steps()) {
         // By contract only completed writes count; with none outstanding there can be no excuse.
-        for drive in catalogue().into_iter().filter(|drive| drive.kind == "hdd") {
-            let (_, finished) = run(&drive.name, &steps, false);
+        for drive in drives().into_iter().filter(|drive| drive.starts_with("hdd")) {
+            let (_, finished) = run(&drive, &steps, false);
             let at: BTreeMap<u64, u64> = finished.iter().map(|completion| (completion.id, completion.at_ns)).collect();
             for (flush, _) in (0..).zip(&steps).filter(|(_, step)| step.1 == Kind::Flush) {
                 for (write, _) in (0..flush).zip(&steps).filter(|(_, step)| step.1 == Kind::Write) {
-                    prop_assert!(at[&write] <= at[&flush], "{}: {write} after {flush}", &drive.name);
+                    prop_assert!(at[&write] <= at[&flush], "{}: {write} after {flush}", &drive);
                 }
             }
         }
@@ -117,8 +129,8 @@ proptest! {
 
 #[test]
 fn time_going_backwards_is_survived() {
-    for drive in catalogue() {
-        let mut device = model(&drive.name, SIZE_BYTES, 1).unwrap();
+    for drive in drives() {
+        let mut device = model(&drive, SIZE_BYTES, 1).unwrap();
         let read = |id| Command { id, kind: Kind::Read, offset_bytes: id << 20, length_bytes: 4096, fua: false };
         device.submit(5_000_000, read(1));
         device.submit(1_000_000, read(2));
@@ -127,7 +139,7 @@ fn time_going_backwards_is_survived() {
         while let Some(due_ns) = device.next_due() {
             device.poll(due_ns, &mut finished);
         }
-        assert_eq!(finished.len(), 2, "{}", drive.name);
-        assert!(finished.iter().all(|completion| completion.at_ns >= 5_000_000), "{}", drive.name);
+        assert_eq!(finished.len(), 2, "{drive}");
+        assert!(finished.iter().all(|completion| completion.at_ns >= 5_000_000), "{drive}");
     }
 }

@@ -31,7 +31,38 @@ impl Bench {
 
     /// MB/s of `count` reads of 128 KiB from the beginning on, one at a time.
     pub fn sequential_reads(&mut self, count: u64) -> f64 {
-        self.closed_loop(Kind::Read, 1, count, |_, index| (index << 17, 1 << 17)) * (1 << 17) as f64 / 1e6
+        self.sequential_reads_from(0, count)
+    }
+
+    /// The same from an offset on.
+    pub fn sequential_reads_from(&mut self, start_bytes: u64, count: u64) -> f64 {
+        let next = |_: &mut Self, index: u64| (start_bytes + (index << 17), 1 << 17);
+        self.closed_loop(Kind::Read, 1, count, next) * (1 << 17) as f64 / 1e6
+    }
+
+    /// Completions in each of `seconds` seconds of random commands of `length_bytes`, `depth` at a time.
+    pub fn per_second(&mut self, kind: Kind, length_bytes: u64, depth: u64, seconds: u64) -> Vec<u64> {
+        let start_ns = self.now_ns;
+        let mut counts = vec![0; seconds as usize];
+        let mut outstanding = 0;
+        loop {
+            while outstanding < depth {
+                let offset_bytes = self.random_offset() / length_bytes * length_bytes;
+                self.submit(kind, offset_bytes, length_bytes);
+                outstanding += 1;
+            }
+            let finished = self.wait();
+            outstanding -= finished;
+            match counts.get_mut(((self.now_ns - start_ns) / 1_000_000_000) as usize) {
+                Some(count) => *count += finished,
+                None => return counts,
+            }
+        }
+    }
+
+    /// What the model calls its gauge.
+    pub fn gauge(&self, name: &str) -> f64 {
+        self.device.gauges().into_iter().find(|(found, _)| *found == name).unwrap().1
     }
 
     /// The same for writes, the last of them perhaps still in the cache.
@@ -93,13 +124,14 @@ impl Bench {
         count as f64 * 1e9 / (self.now_ns - start_ns) as f64
     }
 
-    fn submit(&mut self, kind: Kind, offset_bytes: u64, length_bytes: u64) {
+    /// Submits a command of its own id.
+    pub fn submit(&mut self, kind: Kind, offset_bytes: u64, length_bytes: u64) {
         self.next_id += 1;
         self.device.submit(self.now_ns, Command { id: self.next_id, kind, offset_bytes, length_bytes, fua: false });
     }
 
     /// Goes on to the next due time; returns how many commands finished.
-    fn wait(&mut self) -> u64 {
+    pub fn wait(&mut self) -> u64 {
         self.now_ns = self.device.next_due().unwrap().max(self.now_ns);
         self.finished.clear();
         self.device.poll(self.now_ns, &mut self.finished);

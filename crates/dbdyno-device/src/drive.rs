@@ -1,0 +1,201 @@
+//! A drive: what a drive file or a name describes, and the model it becomes.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use crate::catalogue::{self, DriveInfo, ModelError, ModelOptions, State};
+use crate::cloud::{Cloud, CloudSpec};
+use crate::drive_name::DriveName;
+use crate::hdd::{Hdd, HddSpec};
+use crate::ideal::{Ideal, IdealSpec};
+use crate::raid::{Raid, RaidSpec};
+use crate::ssd::{Ssd, SsdSpec};
+use crate::{DeviceModel, random::Random};
+
+/// Arrays of arrays go this deep; a drive file that names itself would go on for ever.
+const DEPTH_MAX: usize = 4;
+
+/// A drive file: a title and exactly one of the sections.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DriveFile {
+    title: String,
+    hdd: Option<HddSpec>,
+    ssd: Option<SsdSpec>,
+    cloud: Option<CloudSpec>,
+    raid: Option<RaidSpec>,
+    ideal: Option<IdealSpec>,
+}
+
+enum Spec {
+    Hdd(HddSpec),
+    Ssd(SsdSpec),
+    Cloud(CloudSpec),
+    /// With its members.
+    Raid(RaidSpec, Vec<Drive>),
+    Ideal(IdealSpec),
+}
+
+/// A drive that was found and checked.
+pub(crate) struct Drive {
+    name: String,
+    title: String,
+    /// Asked for in the name, which goes before the options of the model.
+    state: Option<State>,
+    spec: Spec,
+}
+
+impl Drive {
+    /// The drive of a name; paths in it are relative to `folder`.
+    pub(crate) fn load(name: &str, folder: &Path) -> Result<Self, ModelError> {
+        Self::load_at(name, folder, 0)
+    }
+
+    fn load_at(name: &str, folder: &Path, depth: usize) -> Result<Self, ModelError> {
+        let misnamed = |reason| ModelError::Misnamed { given: name.to_owned(), reason };
+        if depth > DEPTH_MAX {
+            return Err(misnamed(format!("is an array within more than {DEPTH_MAX} others")));
+        }
+        let parsed = DriveName::parse(name).map_err(misnamed)?;
+        if let Some(raid) = parsed.array() {
+            let raid = Value::Table(raid.map_err(misnamed)?);
+            let file = Table::from_iter([("title".to_owned(), name.into()), ("raid".to_owned(), raid)]);
+            let file = DriveFile::deserialize(file).map_err(|error| misnamed(reason_of(&error)))?;
+            return Self::of(name, file, None, (folder, depth), misnamed);
+        }
+        if !parsed.plain.is_empty() {
+            return Err(misnamed(format!("has {:?} where key=value must stand", parsed.plain[0])));
+        }
+        let (text, own_folder) = if Path::new(parsed.base).extension().is_some_and(|extension| extension == "toml") {
+            let path = folder.join(parsed.base);
+            (read(&path)?, path.parent().map(Path::to_owned).unwrap_or_default())
+        } else {
+            (catalogue::text(parsed.base)?.to_owned(), folder.to_owned())
+        };
+        let malformed = |reason| ModelError::Malformed { path: parsed.base.to_owned(), reason };
+        let whole: DriveFile = toml::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+        let mut overrides = parsed.overrides;
+        if overrides.is_empty() {
+            return Self::of(name, whole, None, (&own_folder, depth), |reason| malformed(with_line(&text, reason)));
+        }
+        let state = overrides.remove("state").map(State::deserialize).transpose();
+        let state = state.map_err(|error| misnamed(reason_of(&error)))?;
+        let file = overridden(&text, overrides).map_err(misnamed)?;
+        Self::of(name, file, state, (&own_folder, depth), misnamed)
+    }
+
+    /// Checks a drive file and loads what it is made of; `wrong` makes an error of a reason.
+    fn of(
+        name: &str,
+        file: DriveFile,
+        state: Option<State>,
+        (folder, depth): (&Path, usize),
+        wrong: impl Fn(String) -> ModelError,
+    ) -> Result<Self, ModelError> {
+        let spec = match (file.hdd, file.ssd, file.cloud, file.raid, file.ideal) {
+            (Some(hdd), None, None, None, None) => hdd.check().map(|()| Spec::Hdd(hdd)),
+            (None, Some(ssd), None, None, None) => ssd.check().map(|()| Spec::Ssd(ssd)),
+            (None, None, Some(cloud), None, None) => cloud.check().map(|()| Spec::Cloud(cloud)),
+            (None, None, None, Some(raid), None) => raid.check().map(|()| Spec::Raid(raid, Vec::new())),
+            (None, None, None, None, Some(ideal)) => ideal.check().map(|()| Spec::Ideal(ideal)),
+            _ => Err("it must have exactly one of the sections [hdd], [ssd], [cloud], [raid], [ideal]".into()),
+        };
+        let mut spec = spec.map_err(wrong)?;
+        if let Spec::Raid(raid, members) = &mut spec {
+            for member in &raid.members {
+                members.push(Self::load_at(member, folder, depth + 1)?);
+            }
+        }
+        Ok(Self { name: name.to_owned(), title: file.title, state, spec })
+    }
+
+    pub(crate) fn info(&self) -> DriveInfo {
+        let kind = match &self.spec {
+            Spec::Hdd(_) => "hdd",
+            Spec::Ssd(_) => "ssd",
+            Spec::Cloud(_) => "cloud",
+            Spec::Raid(..) => "raid",
+            Spec::Ideal(_) => "ideal",
+        };
+        DriveInfo { name: self.name.clone(), kind, title: self.title.clone(), rotational: self.rotational() }
+    }
+
+    fn rotational(&self) -> bool {
+        match &self.spec {
+            Spec::Hdd(_) => true,
+            Spec::Raid(_, members) => members.iter().any(Self::rotational),
+            Spec::Ssd(_) | Spec::Cloud(_) | Spec::Ideal(_) => false,
+        }
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        match &self.spec {
+            Spec::Hdd(hdd) => hdd.capacity_bytes(),
+            Spec::Ssd(ssd) => ssd.capacity_bytes(),
+            Spec::Cloud(cloud) => cloud.capacity_bytes,
+            Spec::Raid(raid, members) => {
+                raid.capacity_bytes(members.iter().map(Self::capacity_bytes).min().unwrap_or(0))
+            }
+            Spec::Ideal(_) => u64::MAX,
+        }
+    }
+
+    /// Refuses a disk that is larger than the drive.
+    pub(crate) fn check_size(&self, size_bytes: u64) -> Result<(), ModelError> {
+        let capacity_bytes = self.capacity_bytes();
+        if size_bytes > capacity_bytes {
+            return Err(ModelError::TooLarge { name: self.name.clone(), size_bytes, capacity_bytes });
+        }
+        Ok(())
+    }
+
+    /// The model of a disk of `size_bytes`, which must fit.
+    pub(crate) fn model(self, size_bytes: u64, seed: u64, options: &ModelOptions) -> Box<dyn DeviceModel + Send> {
+        let options = ModelOptions { state: self.state.unwrap_or(options.state) };
+        match self.spec {
+            Spec::Hdd(hdd) => Box::new(Hdd::new(hdd, size_bytes, seed)),
+            Spec::Ssd(ssd) => Box::new(Ssd::new(&ssd, size_bytes)),
+            Spec::Cloud(cloud) => Box::new(Cloud::new(cloud, size_bytes, seed)),
+            Spec::Raid(raid, members) => {
+                let member_bytes = raid.member_bytes(size_bytes);
+                // Mirrors turn out of step.
+                let mut seeds = Random::new(seed);
+                let models = members.into_iter().map(|member| member.model(member_bytes, seeds.next(), &options));
+                let models = models.collect();
+                Box::new(Raid::new(raid, models, size_bytes))
+            }
+            Spec::Ideal(ideal) => Box::new(Ideal::new(&ideal)),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, ModelError> {
+    std::fs::read_to_string(path).map_err(|source| ModelError::Unreadable { path: path.display().to_string(), source })
+}
+
+/// A drive file whose only section has some values replaced.
+fn overridden(text: &str, overrides: Table) -> Result<DriveFile, String> {
+    let mut table: Table = text.parse().map_err(|error: toml::de::Error| reason_of(&error))?;
+    if let Some(section) = table.iter_mut().find_map(|(_, value)| value.as_table_mut()) {
+        section.extend(overrides);
+    }
+    DriveFile::deserialize(table).map_err(|error| reason_of(&error))
+}
+
+/// What the parser says, to stand after the name of a drive.
+fn reason_of(error: &toml::de::Error) -> String {
+    format!("cannot be: {}", error.message())
+}
+
+/// A reason begins with the field at fault; names the line that has it.
+fn with_line(text: &str, reason: String) -> String {
+    let field = reason.split(' ').next().unwrap_or_default();
+    let of_field =
+        |line: &str| line.trim_start().strip_prefix(field).is_some_and(|rest| rest.trim_start().starts_with('='));
+    match text.lines().position(of_field) {
+        Some(index) => format!("line {}: {reason}", index + 1),
+        None => reason,
+    }
+}

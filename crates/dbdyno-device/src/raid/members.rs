@@ -1,0 +1,134 @@
+//! The drives of an array, and the tasks they work on together.
+
+use super::spec::{Layout, Part};
+use crate::{Command, Completion, DeviceModel, Kind, WriteCache};
+
+struct Member {
+    model: Box<dyn DeviceModel + Send>,
+    outstanding: usize,
+    /// Where its last command ended, which is where a disk's head is.
+    end_bytes: u64,
+}
+
+/// Something that is done when all its parts are.
+struct Pending<Task> {
+    task: Task,
+    parts: usize,
+    /// When the last part so far was done.
+    at_ns: u64,
+}
+
+pub(super) struct Members<Task> {
+    drives: Vec<Member>,
+    layout: Layout,
+    /// A member has at most one part of a task, so the task's place here is the part's id there; holes are in `free`.
+    pending: Vec<Option<Pending<Task>>>,
+    free: Vec<usize>,
+    finished: Vec<Completion>,
+}
+
+impl<Task> Members<Task> {
+    pub(super) fn new(models: Vec<Box<dyn DeviceModel + Send>>, layout: Layout) -> Self {
+        let member = |model| Member { model, outstanding: 0, end_bytes: 0 };
+        Self {
+            drives: models.into_iter().map(member).collect(),
+            layout,
+            pending: Vec::new(),
+            free: Vec::new(),
+            finished: Vec::new(),
+        }
+    }
+
+    /// Sends a command's parts to the members that have them; `task` ends with the last.
+    pub(super) fn send(&mut self, now_ns: u64, command: &Command, task: Task) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.pending.push(None);
+            self.pending.len() - 1
+        });
+        let everywhere = self.drives.len();
+        let parts = if command.kind == Kind::Flush {
+            (0..everywhere).for_each(|member| self.send_to(member, now_ns, slot, *command));
+            everywhere
+        } else if command.length_bytes == 0 {
+            self.send_to(0, now_ns, slot, Command { offset_bytes: 0, ..*command });
+            1
+        } else {
+            self.send_parts(now_ns, slot, command)
+        };
+        self.pending[slot] = Some(Pending { task, parts, at_ns: 0 });
+    }
+
+    fn send_parts(&mut self, now_ns: u64, slot: usize, command: &Command) -> usize {
+        let mut sent = 0;
+        for part in self.layout.parts(command.offset_bytes, command.length_bytes) {
+            let own = Command { offset_bytes: part.offset_bytes, length_bytes: part.length_bytes, ..*command };
+            let mirrors = part.set as usize * self.layout.mirrors..(part.set as usize + 1) * self.layout.mirrors;
+            if command.kind == Kind::Read {
+                let chosen = self.reader(mirrors, &part);
+                self.send_to(chosen, now_ns, slot, own);
+                sent += 1;
+            } else {
+                sent += mirrors.len();
+                mirrors.for_each(|member| self.send_to(member, now_ns, slot, own));
+            }
+        }
+        sent
+    }
+
+    /// The mirror that shall read a part: the least busy, then the nearest, then the first.
+    fn reader(&self, mirrors: std::ops::Range<usize>, part: &Part) -> usize {
+        let first = mirrors.start;
+        let busy_and_far = |member: &Member| (member.outstanding, member.end_bytes.abs_diff(part.offset_bytes));
+        mirrors.min_by_key(|index| busy_and_far(&self.drives[*index])).unwrap_or(first)
+    }
+
+    fn send_to(&mut self, member: usize, now_ns: u64, slot: usize, command: Command) {
+        let member = &mut self.drives[member];
+        member.outstanding += 1;
+        if command.kind != Kind::Flush {
+            member.end_bytes = command.end_bytes();
+        }
+        member.model.submit(now_ns, Command { id: slot as u64, ..command });
+    }
+
+    pub(super) fn next_due(&self) -> Option<u64> {
+        self.drives.iter().filter_map(|member| member.model.next_due()).min()
+    }
+
+    /// Appends the tasks that have ended by `now_ns`, and when, in the order of the members' last parts.
+    pub(super) fn poll(&mut self, now_ns: u64, ended: &mut Vec<(Task, u64)>) {
+        for member in &mut self.drives {
+            member.model.poll(now_ns, &mut self.finished);
+            member.outstanding -= self.finished.len();
+            for Completion { id, at_ns } in self.finished.drain(..) {
+                let slot = id as usize;
+                let Some(pending) = &mut self.pending[slot] else { continue };
+                pending.parts -= 1;
+                pending.at_ns = pending.at_ns.max(at_ns);
+                if pending.parts == 0 {
+                    if let Some(pending) = self.pending[slot].take() {
+                        self.free.push(slot);
+                        ended.push((pending.task, pending.at_ns));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Commands the members work on.
+    pub(super) fn outstanding(&self) -> usize {
+        self.drives.iter().map(|member| member.outstanding).sum()
+    }
+
+    /// What a power cut takes: as much as of the least safe member.
+    pub(super) fn write_cache(&self) -> WriteCache {
+        let kinds = || self.drives.iter().map(|member| member.model.write_cache());
+        if kinds().any(|kind| kind == WriteCache::Volatile) {
+            WriteCache::Volatile
+        } else if kinds().any(|kind| kind == WriteCache::Protected) {
+            WriteCache::Protected
+        } else {
+            WriteCache::None
+        }
+    }
+}
