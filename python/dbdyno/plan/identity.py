@@ -26,8 +26,8 @@ def image_key(spec: TrialSpec, server: str) -> str:
 
 
 def _data(load: WorkloadSection) -> dict[str, Any]:
-    """The fields of the workload that shape its data."""
-    fields = load.model_dump(include={"kind", *load.DATA})
+    """What the workload's data depends on; a script goes by its content."""
+    fields = load.data()
     if isinstance(load, ScriptSection):
         fields["file"] = file_sha256(Path(load.file))
     return fields

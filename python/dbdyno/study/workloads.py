@@ -1,7 +1,7 @@
 """``[workload]``: one section class per kind of load. Names say the same as the flags of ``dbdyno VERB``."""
 
 import re
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt
 
@@ -9,7 +9,7 @@ from dbdyno.study.section import Line, Section
 from dbdyno.study.units import Duration, Size
 
 Count = Annotated[StrictInt, Field(ge=1)]
-Some = Annotated[StrictInt, Field(ge=0)]
+Some = Annotated[StrictInt, Field(ge=0, le=100_000)]
 Distribution = Literal["uniform", "gaussian", "special", "pareto", "zipfian", "exponential"]
 
 _ERROR_CODE_MAX = 65535  # two bytes in the protocol
@@ -49,6 +49,10 @@ class WorkloadSection(Section):
     clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 1
     ignore_errors: ErrorCodes = "none"
     io_threads: Annotated[StrictInt, Field(ge=1, le=64)] = 1
+
+    def data(self) -> dict[str, Any]:
+        """What the prepared data depends on, as values that JSON holds."""
+        return self.model_dump(include={"kind", *self.DATA})
 
     @property
     def seconds_bound(self) -> float | None:
@@ -130,7 +134,7 @@ class SmackSection(KeysSection):
 
     kind: Literal["smack"]
     load: Literal["insert", "select", "update", "delete", "mixed"] = "select"
-    rows: Count = 90_000  # in the table before a run
+    rows: Annotated[StrictInt, Field(ge=1, le=10**10)] = 90_000  # in the table before a run
     row_size: Annotated[Size, Field(ge=32, le=65_000)] = 1024
     key: Literal["integer", "char"] = "integer"
     compressible: Annotated[StrictInt, Field(ge=0, le=100)] = 50  # percent of a row
@@ -176,6 +180,10 @@ class OltpSection(KeysSection):
     delete_inserts: Some = 1
     reconnect_every: Some = 0  # events of a client
 
+    def data(self) -> dict[str, Any]:
+        """What the prepared data depends on: a load that makes up the ids of its rows starts from empty tables."""
+        return {**super().data(), "empty": self.load == "insert" and not self.auto_inc}
+
 
 class IngestSection(LoopSection):
     """``ingest``: rows into a table with three secondary indexes, as fast as it takes them."""
@@ -187,11 +195,11 @@ class IngestSection(LoopSection):
     kind: Literal["ingest"]
     mode: Literal["procedure", "statement"] = "procedure"
     rows: Count | None = None  # of all clients together
-    rows_per_call: Count = 1000  # of the procedure
-    rows_per_insert: Count = 1
-    rows_per_commit: Count = 1
+    rows_per_call: Annotated[StrictInt, Field(ge=1, le=10**9)] = 1000  # of the procedure
+    rows_per_insert: Annotated[StrictInt, Field(ge=1, le=10_000)] = 1  # four parameters each, 65,535 in a statement
+    rows_per_commit: Annotated[StrictInt, Field(ge=1, le=10**9)] = 1
     value_range: Annotated[StrictInt, Field(ge=1, le=2**31 - 1)] = 100_000_000  # of an INT
-    initial_rows: Some = 0
+    initial_rows: Annotated[StrictInt, Field(ge=0)] = 0
     prepared: StrictBool = True
     warmup: Annotated[Duration, Field(ge=0)] = 0.0  # the table starts empty; a warm-up would fill it
 

@@ -78,6 +78,12 @@ def test_what_shapes_the_load_shares_its_data(plan, kind, field, levels):
     assert len(keys(plan, kind, field, levels)) == 1
 
 
+def test_inserts_with_ids_of_their_own_start_from_empty_tables(plan):
+    loads = '["insert", "delete"]'
+    assert len(keys(plan, "oltp", "load", loads)) == 1
+    assert len(keys(plan, "oltp", "auto_inc = false\nload", loads)) == 2
+
+
 def test_constants_of_a_script_shape_its_data(plan, script):
     script.write_text(":rows = 1000\n-- setup:\nCREATE TABLE t (id INT);\n-- name: a\nSELECT 1;\n")
     assert len(keys(plan, "script", "set", '["rows=10", "rows=20"]')) == 2
