@@ -20,7 +20,7 @@ def toml_lines(text: str) -> dict[str, int]:
     """
 
 def device_models(drive: str | None = None, size_bytes: int | None = None) -> list[_DeviceModel]:
-    """Return the drives that can be emulated; with a name or the path of a drive file, that drive alone.
+    """Return the drives that can be emulated; with a drive's name (see docs/disk.md), that drive alone.
 
     Raises ``ValueError`` where there is no such drive, its file is not one, or a disk of ``size_bytes`` does not fit.
     """

@@ -18,7 +18,7 @@ from dbdyno.stack.layer import raised
 from dbdyno.stack.scratch import scratch
 from dbdyno.stack.undo import RemoveTree
 from dbdyno.state import make_traversable, new_token, scratch_path
-from dbdyno.study.rules import is_emulated
+from dbdyno.study.drives import is_emulated
 from dbdyno.study.schema import TrialSpec
 from dbdyno.workload.kinds import workload_of
 

@@ -11,7 +11,7 @@ from dbdyno.stack.layer import Layer
 from dbdyno.stack.memory import Memory
 from dbdyno.stack.queue import Queue
 from dbdyno.stack.server import Server
-from dbdyno.study.rules import HERE
+from dbdyno.study.drives import HERE
 from dbdyno.study.schema import TrialSpec
 
 Device = Emulated | Real | Here

@@ -10,7 +10,7 @@ from dbdyno.servers.installation import find_server
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.erase_guard import check_erasable
-from dbdyno.study.rules import HERE, is_emulated
+from dbdyno.study.drives import HERE, is_emulated
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.section import Setting
 

@@ -30,8 +30,8 @@ def test_what_is_not_toml_is_refused():
 
 def test_every_drive_has_a_name_a_kind_and_a_title():
     drives = device_models()
-    assert {drive["kind"] for drive in drives} == {"hdd", "ssd", "cloud", "ideal"}
-    assert all(drive["rotational"] == (drive["kind"] == "hdd") and drive["title"] for drive in drives)
+    assert {drive["kind"] for drive in drives} == {"hdd", "ssd", "cloud", "raid", "ideal"}
+    assert all(drive["rotational"] == ("hdd" in drive["name"]) and drive["title"] for drive in drives)
     for drive in drives:
         assert device_models(drive["name"]) == [drive]
 
@@ -41,3 +41,10 @@ def test_a_drive_that_is_not_there_or_too_small_is_refused():
         device_models("hdd-7201")
     with pytest.raises(ValueError, match="is larger than the drive"):
         device_models("ssd-sata", 10**15)
+
+
+def test_a_drive_has_its_numbers_and_its_array_in_its_name():
+    (drive,) = device_models("raid1(hdd-15k(write_cache_bytes=0), 2)")
+    assert (drive["kind"], drive["rotational"]) == ("raid", True)
+    (drive,) = device_models("raid0(ebs-gp2(volume_gib=500), 4, 256KiB)")
+    assert (drive["kind"], drive["rotational"]) == ("raid", False)

@@ -8,9 +8,10 @@ use crate::DeviceModel;
 use crate::drive::Drive;
 
 /// The drives that come with this crate: name and drive file.
-const DRIVES: [(&str, &str); 10] = [
+const DRIVES: [(&str, &str); 12] = [
     ("hdd-7200", include_str!("../drives/hdd-7200.toml")),
     ("hdd-15k", include_str!("../drives/hdd-15k.toml")),
+    ("hdd-10k", include_str!("../drives/hdd-10k.toml")),
     ("ssd-sata", include_str!("../drives/ssd-sata.toml")),
     ("ssd-nvme", include_str!("../drives/ssd-nvme.toml")),
     ("ebs-gp2", include_str!("../drives/ebs-gp2.toml")),
@@ -18,6 +19,7 @@ const DRIVES: [(&str, &str); 10] = [
     ("ebs-io1", include_str!("../drives/ebs-io1.toml")),
     ("ebs-io2", include_str!("../drives/ebs-io2.toml")),
     ("nvme-local", include_str!("../drives/nvme-local.toml")),
+    ("raid1-hdd-15k", include_str!("../drives/raid1-hdd-15k.toml")),
     ("ideal", include_str!("../drives/ideal.toml")),
 ];
 

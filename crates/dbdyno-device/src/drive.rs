@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use crate::catalogue::{self, DriveInfo, ModelError, ModelOptions, State};
 use crate::cloud::{Cloud, CloudSpec};
-use crate::drive_name::DriveName;
+use crate::drive_name::{DriveName, is_path};
 use crate::hdd::{Hdd, HddSpec};
 use crate::ideal::{Ideal, IdealSpec};
 use crate::raid::{Raid, RaidSpec};
@@ -15,7 +15,7 @@ use crate::ssd::{Ssd, SsdSpec};
 use crate::{DeviceModel, random::Random};
 
 /// Arrays of arrays go this deep; a drive file that names itself would go on for ever.
-const DEPTH_MAX: usize = 4;
+const DEPTH_MAX: usize = 2;
 
 /// A drive file: a title and exactly one of the sections.
 #[derive(Debug, Deserialize)]
@@ -63,27 +63,24 @@ impl Drive {
             let raid = Value::Table(raid.map_err(misnamed)?);
             let file = Table::from_iter([("title".to_owned(), name.into()), ("raid".to_owned(), raid)]);
             let file = DriveFile::deserialize(file).map_err(|error| misnamed(reason_of(&error)))?;
-            return Self::of(name, file, None, (folder, depth), misnamed);
+            return Self::of(name, file, None, (folder, depth), |reason| misnamed(format!("cannot be: {reason}")));
         }
+        let path = folder.join(parsed.base);
+        let text = if is_path(parsed.base) { read(&path)? } else { catalogue::text(parsed.base)?.to_owned() };
+        let own_folder = path.parent().unwrap_or(folder);
         if !parsed.plain.is_empty() {
             return Err(misnamed(format!("has {:?} where key=value must stand", parsed.plain[0])));
         }
-        let (text, own_folder) = if Path::new(parsed.base).extension().is_some_and(|extension| extension == "toml") {
-            let path = folder.join(parsed.base);
-            (read(&path)?, path.parent().map(Path::to_owned).unwrap_or_default())
-        } else {
-            (catalogue::text(parsed.base)?.to_owned(), folder.to_owned())
-        };
-        let malformed = |reason| ModelError::Malformed { path: parsed.base.to_owned(), reason };
+        let malformed = |reason| ModelError::Malformed { path: path.display().to_string(), reason };
         let whole: DriveFile = toml::from_str(&text).map_err(|error| malformed(error.to_string()))?;
         let mut overrides = parsed.overrides;
         if overrides.is_empty() {
-            return Self::of(name, whole, None, (&own_folder, depth), |reason| malformed(with_line(&text, reason)));
+            return Self::of(name, whole, None, (own_folder, depth), |reason| malformed(with_line(&text, reason)));
         }
         let state = overrides.remove("state").map(State::deserialize).transpose();
         let state = state.map_err(|error| misnamed(reason_of(&error)))?;
         let file = overridden(&text, overrides).map_err(misnamed)?;
-        Self::of(name, file, state, (&own_folder, depth), misnamed)
+        Self::of(name, file, state, (own_folder, depth), |reason| misnamed(format!("cannot be: {reason}")))
     }
 
     /// Checks a drive file and loads what it is made of; `wrong` makes an error of a reason.

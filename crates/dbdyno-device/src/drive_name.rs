@@ -4,6 +4,8 @@
 //! `raid0`, `raid1` and `raid10` take a member's name, how many of it, and perhaps the stripe's size first. Names nest:
 //! `raid0(ebs-gp2(volume_gib=500), 4, 256KiB)`.
 
+use std::path::Path;
+
 use toml::{Table, Value};
 
 /// A name taken apart.
@@ -19,6 +21,10 @@ impl<'a> DriveName<'a> {
     /// Takes a name apart; the error goes on after "the drive name ...".
     pub(crate) fn parse(name: &'a str) -> Result<Self, String> {
         let name = name.trim();
+        // A folder may be called anything.
+        if is_path(name) {
+            return Ok(Self { base: name, plain: Vec::new(), overrides: Table::new() });
+        }
         let Some((base, rest)) = name.split_once('(') else {
             return match name.find(')') {
                 Some(_) => Err("has a ) without a (".into()),
@@ -70,6 +76,11 @@ impl<'a> DriveName<'a> {
         raid.extend(self.overrides.clone());
         Ok(raid)
     }
+}
+
+/// Whether a name is the path of a drive file.
+pub(crate) fn is_path(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "toml")
 }
 
 /// The arguments between the commas that stand in no inner parentheses.
@@ -130,7 +141,7 @@ mod tests {
         assert_eq!(name.overrides["iops"], 20000.into());
         assert_eq!(name.overrides["merge"], false.into());
         assert_eq!(name.overrides["span"], "whole".into());
-        assert_eq!(DriveName::parse("a b.toml").unwrap().base, "a b.toml");
+        assert_eq!(DriveName::parse("a (b).toml").unwrap().base, "a (b).toml");
     }
 
     #[test]

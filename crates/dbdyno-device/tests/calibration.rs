@@ -32,9 +32,16 @@ fn hdd_7200_flush_after_scattered_writes() {
 }
 
 #[test]
-fn hdds_stream_at_their_sustained_rate() {
-    for (drive, size_bytes, mb_s) in [("hdd-7200", HDD_BYTES, 220.0), ("hdd-15k", 300_000_000_000, 171.0)] {
-        assert_near(drive, Bench::new(drive, size_bytes, 1).sequential_reads(10_000), mb_s, 0.03);
+fn hdds_stream_at_their_sustained_rates() {
+    let drives = [
+        ("hdd-7200", HDD_BYTES, 220.0, 107.0),
+        ("hdd-15k", 300_000_000_000, 171.0, 112.0),
+        ("hdd-10k", 600_000_000_000, 125.0, 74.0),
+    ];
+    for (drive, size_bytes, outer_mb_s, inner_mb_s) in drives {
+        let rate = |start_bytes| Bench::new(drive, size_bytes, 1).sequential_reads_from(start_bytes, 10_000);
+        assert_near(&format!("{drive}, outer edge"), rate(0), outer_mb_s, 0.05);
+        assert_near(&format!("{drive}, inner edge"), rate(size_bytes - (10_001 << 17)), inner_mb_s, 0.05);
     }
 }
 
@@ -53,16 +60,46 @@ fn a_hdd_commits_a_log_once_a_revolution() {
 }
 
 #[test]
-fn hdd_15k_seeks_as_its_data_sheet_says() {
-    // 3.4 ms seek, 2.0 ms rotation, .15 ms to choose.
-    let iops = Bench::new("hdd-15k", 300_000_000_000, 1).random_reads(1, 4000);
-    assert_near("reads/s at depth 1", iops, 1e3 / 5.55, 0.05);
+fn sas_disks_seek_as_their_data_sheets_say() {
+    // Seek, half a revolution, and the time to choose.
+    for (drive, size_bytes, read_ms, write_ms) in [
+        ("hdd-15k", 300_000_000_000, 3.4 + 2.0 + 0.15, 3.9 + 2.0 + 0.15),
+        ("hdd-10k", 600_000_000_000, 3.8 + 3.0 + 0.2, 4.4 + 3.0 + 0.2),
+    ] {
+        let reads = Bench::new(drive, size_bytes, 1).random_reads(1, 4000);
+        assert_near(&format!("{drive}: ms a read"), 1e3 / reads, read_ms, 0.05);
+        let uncached = format!("{drive}(write_cache_bytes=0)");
+        let writes = Bench::new(&uncached, size_bytes, 1).random_writes(1, 4000);
+        assert_near(&format!("{drive}: ms a write"), 1e3 / writes, write_ms, 0.05);
+    }
+    // Twice as many by reordering, and still a revolution each at least on average.
+    let deep = Bench::new("hdd-15k", 300_000_000_000, 1).random_reads(32, 4000);
+    assert!((320.0..450.0).contains(&deep), "{deep}");
 }
 
 #[test]
-fn a_short_stroked_hdd_is_faster() {
-    let iops = Bench::new("hdd-7200", 4 << 30, 1).random_reads(1, 4000);
-    assert!((130.0..200.0).contains(&iops), "{iops}");
+fn a_short_stroked_hdd_is_faster_unless_it_spans_the_drive() {
+    let iops = |drive: &str, size_bytes, depth| Bench::new(drive, size_bytes, 1).random_reads(depth, 4000);
+    let short = iops("hdd-7200", 4 << 30, 1);
+    assert!((130.0..200.0).contains(&short), "{short}");
+    for (drive, whole_bytes) in [("hdd-7200", HDD_BYTES), ("hdd-15k", 300_000_000_000)] {
+        let stretched = format!("{drive}(span=whole)");
+        for depth in [1, 32] {
+            let whole = iops(drive, whole_bytes, depth);
+            assert_near(&format!("{stretched}, depth {depth}"), iops(&stretched, 4 << 30, depth), whole, 0.04);
+        }
+        let outer = |drive: &str, bytes| Bench::new(drive, bytes, 1).sequential_reads(800);
+        assert_near(&stretched, outer(&stretched, 4 << 30), outer(drive, whole_bytes), 0.02);
+    }
+}
+
+#[test]
+fn the_cheetah_9lp_under_c_look_is_as_fast_as_measured() {
+    let drive = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/drives/cheetah-9lp.toml");
+    for (depth, measured) in [(1, 103.7), (32, 157.6), (128, 174.2), (500, 186.8)] {
+        let iops = Bench::new(drive, 9_105_018_880, 1).c_look_reads(depth, 6000);
+        assert_near(&format!("C-LOOK at depth {depth}"), iops, measured, 0.04);
+    }
 }
 
 #[test]

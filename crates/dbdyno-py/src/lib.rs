@@ -23,8 +23,7 @@ mod _native {
         lines::lines(text).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// The drives that can be emulated; with a name or the path of a drive file, that drive alone, if a disk of
-    /// `size_bytes` fits it.
+    /// The drives that can be emulated; with a drive's name, that drive alone, if a disk of `size_bytes` fits it.
     #[pyfunction]
     #[pyo3(signature = (drive=None, size_bytes=None))]
     fn device_models<'py>(

@@ -5,7 +5,7 @@ from typing import Any
 from dbdyno.plan.identity import image_key
 from dbdyno.plan.plan import Plan, erased_devices
 from dbdyno.stack.capabilities import Capability
-from dbdyno.study.rules import is_emulated
+from dbdyno.study.drives import is_emulated
 from dbdyno.study.units import format_bytes, format_seconds
 
 BLOCKS_SHOWN = 12

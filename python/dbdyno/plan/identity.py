@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dbdyno.study.rules import is_emulated
+from dbdyno.study.drives import is_emulated
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.workloads import ScriptSection, WorkloadSection
 

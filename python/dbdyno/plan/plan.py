@@ -10,8 +10,8 @@ from typing import Any
 from dbdyno.analysis.min_blocks import blocks_needed, smallest_p
 from dbdyno.errors import HostError
 from dbdyno.store.records import Comparison, Design, Treatment
+from dbdyno.study.drives import HERE, drive_files, is_emulated
 from dbdyno.study.load import Study, level_label
-from dbdyno.study.rules import HERE, is_emulated
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.workloads import ScriptSection
 
@@ -114,7 +114,7 @@ def make_plan(study: Study, *, seed: int | None = None, blocks: int | None = Non
 
 
 def _own_files(specs: list[TrialSpec]) -> dict[str, dict[str, str]]:
-    drives = dict.fromkeys(spec.stack.device for spec in specs if spec.stack.device.endswith(".toml"))
+    drives = dict.fromkeys(path for spec in specs for path in drive_files(spec.stack.device))
     scripts = dict.fromkeys(spec.workload.file for spec in specs if isinstance(spec.workload, ScriptSection))
     return {
         "drive_files": {path: _text(path) for path in drives},

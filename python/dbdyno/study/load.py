@@ -1,7 +1,7 @@
 """From a study file to a ``Study``; every mistake in the file is found here, before anything is touched."""
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -11,13 +11,13 @@ from pydantic import BaseModel, ValidationError
 
 from dbdyno import _native
 from dbdyno.errors import UserError
+from dbdyno.study.drives import resolved_drive
 from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
 from dbdyno.study.rules import broken_rules
 from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, StudySection, TrialSpec
 
 BODY = ("stack", "queue", "filesystem", "server", "workload")  # what a treatment consists of
 TOP_LEVEL = ("version", "study", *BODY, "design")
-OWN_FILES = (("stack", "device", ".toml"), ("workload", "file", ""))  # fields that may name a file, and how it ends
 
 Path_ = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
@@ -235,15 +235,19 @@ def _baseline_mistakes(design: DesignSection, factors: tuple[Factor, ...]) -> It
 def _resolved(body: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The body with the user's own files as absolute paths: they are relative to the study file."""
 
-    def resolve(level: object, ending: str) -> object:
-        if isinstance(level, str) and level.endswith(ending):
-            return str((folder / level).resolve())
-        return level
+    def script(path: str) -> str:
+        return str((folder / path).resolve())
+
+    def drive(name: str) -> str:
+        return resolved_drive(name, folder)
+
+    def resolved(given: object, resolve: Callable[[str], str]) -> object:
+        if isinstance(given, list):
+            return [resolved(level, resolve) for level in given]
+        return resolve(given) if isinstance(given, str) else given
 
     found = dict(body)
-    for section, name, ending in OWN_FILES:
-        given = found[section].get(name)
-        value = [resolve(level, ending) for level in given] if isinstance(given, list) else resolve(given, ending)
-        if given is not None:
-            found[section] = {**found[section], name: value}
+    for section, name, resolve in (("stack", "device", drive), ("workload", "file", script)):
+        if name in found[section]:
+            found[section] = {**found[section], name: resolved(found[section][name], resolve)}
     return found

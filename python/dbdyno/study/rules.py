@@ -5,17 +5,11 @@ from pathlib import Path
 
 from dbdyno._native import device_models
 from dbdyno.study.allowed import mkfs_mistake, mount_mistake, setting_mistake
+from dbdyno.study.drives import HERE, is_base_name, is_emulated, resolved_drive
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.schema import NR_REQUESTS_NONE_MAX, TrialSpec
 from dbdyno.study.units import format_bytes, size_bytes
 from dbdyno.study.workload_rules import broken_workload_rules
-
-HERE = "here"
-
-
-def is_emulated(device: str) -> bool:
-    """Whether a device is a model rather than a real block device or ``here``."""
-    return device != HERE and not device.startswith("/dev/")
 
 
 def broken_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
@@ -54,9 +48,9 @@ def _device(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
 
 def _emulated(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     device = spec.stack.device
-    if device.endswith(".toml"):
+    if not is_base_name(device):
         try:
-            device_models(str(folder / device), spec.stack.size)
+            device_models(resolved_drive(device, folder), spec.stack.size)
         except ValueError as error:
             yield Mistake(("stack", "device"), f"is {shown(device)}: {error}")
     else:

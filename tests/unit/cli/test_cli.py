@@ -63,7 +63,7 @@ def test_version(dbdyno):
 def test_models_are_listed(dbdyno):
     code, out, _ = dbdyno("disk", "models")
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()][:3] == ["hdd-7200", "hdd-15k", "ssd-sata"]
+    assert [line.split()[0] for line in out.splitlines()][:3] == ["hdd-7200", "hdd-15k", "hdd-10k"]
 
 
 def test_doctor_has_a_remedy_for_every_no(dbdyno):

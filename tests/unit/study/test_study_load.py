@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.plan.plan import make_plan
+from dbdyno.study.drives import drive_files
 from dbdyno.study.load import load_study
 from dbdyno.study.schema import DesignSection, FilesystemSection, QueueSection, StackSection, TrialSpec
 from dbdyno.study.workloads import KINDS
@@ -112,6 +113,14 @@ def test_a_drive_file_is_found_beside_the_study_and_kept_as_absolute(write_study
     shutil.copy(ROOT / "crates/dbdyno-device/drives/ssd-sata.toml", tmp_path / "drives/mine.toml")
     devices = [spec.stack.device for _, spec in load_study(path).combinations()]
     assert devices == ["hdd-7200", str((tmp_path / "drives/mine.toml").resolve())]
+
+
+def test_a_drive_file_is_found_within_the_name_of_an_array(write_study, tmp_path):
+    path = write_study(('"ssd-sata"', '"raid0(mine.toml(queue_depth=1), 2, 64KiB)"'))
+    shutil.copy(ROOT / "crates/dbdyno-device/drives/ssd-sata.toml", tmp_path / "mine.toml")
+    devices = [spec.stack.device for _, spec in load_study(path).combinations()]
+    assert devices == ["hdd-7200", f"raid0({(tmp_path / 'mine.toml').resolve()}(queue_depth=1), 2, 64KiB)"]
+    assert drive_files(devices[1]) == [str((tmp_path / "mine.toml").resolve())]
 
 
 def test_loading_leaves_the_text_as_it_was(load, write_study):

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dbdyno._native import device_models
 from dbdyno.errors import UserError
 from dbdyno.store.records import METRICS
 from dbdyno.study.load import load_study
@@ -12,7 +13,7 @@ from dbdyno.study.workloads import BulkSection, SlapSection, SmackSection
 DEVICES = '["hdd-7200", "ssd-sata"]'
 POOL = 'innodb_buffer_pool_size = "256M"'
 BASELINE = 'baseline = { device = "hdd-7200" }'
-MODELS = "hdd-7200, hdd-15k, ssd-sata, ssd-nvme, ideal, here, /dev/disk/by-id/..."
+MODELS = ", ".join([*(model["name"] for model in device_models()), "here", "/dev/disk/by-id/..."])
 HERE = 'can\'t be set with device = "here", a directory of the host as it is'
 SECTIONS = "version, study, stack, queue, filesystem, server, workload, design"
 KINDS = "slap, smack, oltp, ingest, bulk, script"
@@ -428,6 +429,23 @@ def test_a_drive_file_that_is_not_there_is_looked_for_beside_the_study(write_stu
         f'{path}:6: stack.device: is "mine.toml": cannot read the drive file {tmp_path / "mine.toml"}: '
         "No such file or directory (os error 2)"
     )
+
+
+@pytest.mark.parametrize(
+    ("device", "said"),
+    [
+        ("ebs-io1(iops=90000)", "cannot be: iops = 90000 is more than iops_max = 64000"),
+        ("ebs-gp3(iosp=90000)", "unknown field `iosp`"),
+        ("raid1(hdd-15k)", "is not of the form raid1(MEMBER, COUNT)"),
+        ("raid5(hdd-15k, 3)", 'no drive model is called "raid5"'),
+        ("raid0(mine.toml, 2)", "cannot read the drive file"),
+    ],
+)
+def test_a_drive_that_cannot_be_is_said_so(write_study, device, said):
+    path = write_study(('"ssd-sata"', f'"{device}"'))
+    message = refusal(path)
+    assert message.startswith(f'{path}:6: stack.device: is "{device}": ')
+    assert said in message
 
 
 def test_a_drive_file_that_is_none_is_said_so(write_study, tmp_path):

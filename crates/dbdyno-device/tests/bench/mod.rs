@@ -24,7 +24,24 @@ impl Bench {
         self.closed_loop(Kind::Read, depth, count, |bench, _| (bench.random_offset(), 4096))
     }
 
-    /// The same for writes.
+    /// The same with the host choosing, in one direction over the addresses (C-LOOK), and one at the drive at a time.
+    pub fn c_look_reads(&mut self, depth: u64, count: u64) -> f64 {
+        let start_ns = self.now_ns;
+        let mut waiting = std::collections::BTreeSet::new();
+        let mut at_bytes = 0;
+        for _ in 0..count {
+            while (waiting.len() as u64) < depth {
+                waiting.insert(self.random_offset());
+            }
+            let next = waiting.range(at_bytes..).next().or(waiting.first()).copied().unwrap();
+            waiting.remove(&next);
+            at_bytes = next;
+            self.one(Kind::Read, next, 4096);
+        }
+        count as f64 * 1e9 / (self.now_ns - start_ns) as f64
+    }
+
+    /// Random writes, otherwise as [`Bench::random_reads`].
     pub fn random_writes(&mut self, depth: u64, count: u64) -> f64 {
         self.closed_loop(Kind::Write, depth, count, |bench, _| (bench.random_offset(), 4096))
     }

@@ -1,0 +1,35 @@
+"""The names of emulated drives in a study: ``hdd-15k``, ``mine.toml``, ``raid1(mine.toml, 2)``."""
+
+import re
+from pathlib import Path
+
+HERE = "here"
+
+# A drive file where it is not the whole name: its numbers follow, or it is a member of an array.
+_FILE = re.compile(r"[^(),=]+\.toml(?=\s*[(),])")
+
+
+def is_emulated(device: str) -> bool:
+    """Whether a device is a model rather than a real block device or ``here``."""
+    return device != HERE and not device.startswith("/dev/")
+
+
+def drive_files(device: str) -> list[str]:
+    """The paths of drive files in a drive's name."""
+    if not is_emulated(device):
+        return []
+    return [device] if device.endswith(".toml") else [found.strip() for found in _FILE.findall(device)]
+
+
+def resolved_drive(device: str, folder: Path) -> str:
+    """A drive's name with its drive files as absolute paths; ``folder`` is where relative ones are looked for."""
+    if not is_emulated(device):
+        return device
+    if device.endswith(".toml"):
+        return str((folder / device).resolve())
+    return _FILE.sub(lambda found: str((folder / found[0].strip()).resolve()), device)
+
+
+def is_base_name(device: str) -> bool:
+    """Whether a drive's name is a word that ``dbdyno disk models`` would list, without file, numbers or array."""
+    return "(" not in device and not drive_files(device)
