@@ -1,9 +1,12 @@
 """``dbdyno disk``: a disk for anybody, that outlives its command and is never taken from under a mount."""
 
+import csv
 import json
+import mmap
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -53,13 +56,170 @@ def test_a_disk_that_was_killed_is_restored(state, number):
     assert not Path(f"/sys/block/{Path(device).name}/loop").exists()
 
 
+@pytest.fixture
+def disk(state):
+    """The verbs on one attached disk, ``ideal`` of 64 MiB called d; detached in the end."""
+    device = dbdyno("disk", "attach", "ideal", "--size", "64M", "--name", "d", state=state).stdout.strip()
+
+    def verb(*argv):
+        done = dbdyno("disk", *argv, state=state)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout) if "--json" in argv else done.stdout
+
+    verb.device = Path(device)
+    yield verb
+    verb("detach", "d")
+
+
+def direct(device, offset, byte=None):
+    """Read or write 4 KiB past the page cache; returns the first byte read, or the error's number."""
+    page = mmap.mmap(-1, 4096)
+    handle = os.open(device, os.O_RDWR | os.O_DIRECT)
+    try:
+        if byte is None:
+            os.preadv(handle, [page], offset)
+        else:
+            page.write(bytes([byte]) * 4096)
+            os.pwritev(handle, [page], offset)
+    except OSError as error:
+        return f"errno {error.errno}"
+    finally:
+        os.close(handle)
+    return page[0]
+
+
+def test_list_shows_every_disk_and_a_dead_one(state):
+    for argv in (["hdd-7200"], ["hdd-7200"], ["ssd-sata", "--name", "fast", "--sector", "512"]):
+        assert dbdyno("disk", "attach", *argv, "--size", "64M", state=state).returncode == 0
+    listed = json.loads(dbdyno("disk", "list", "--json", state=state).stdout)
+    names = ["hdd-7200", "hdd-7200-2", "fast"]
+    assert [disk["name"] for disk in listed] == names
+    assert [disk["model"] for disk in listed] == ["hdd-7200", "hdd-7200", "ssd-sata"]
+    assert [disk["size_bytes"] for disk in listed] == [64 * 1024**2] * 3
+    assert all(disk["locked_memory"] is True and disk["io_flusher"] in {True, False} for disk in listed)
+    assert [knob(disk["device"], "logical_block_size") for disk in listed] == ["4096", "4096", "512"]
+    taken = dbdyno("disk", "attach", "ideal", "--size", "64M", "--name", "fast", state=state)
+    assert (taken.returncode, "attached already" in taken.stderr) == (2, True)
+    os.kill(listed[0]["pid"], signal.SIGKILL)
+    wait_for(lambda: not Path(f"/proc/{listed[0]['pid']}/exe").exists())
+    table = dbdyno("disk", "list", state=state).stdout
+    assert [line.split()[0] for line in table.splitlines()[1:4]] == names
+    assert "ended" in table.splitlines()[1]
+    assert "dbdyno restore" in table
+    for name in names:
+        assert dbdyno("disk", "detach", name, state=state).returncode == 0
+    assert dbdyno("disk", "list", state=state).stdout.startswith("no disk is attached")
+    assert what_is_left(state) == []
+
+
+def test_the_kernel_flushes_only_what_needs_it(state):
+    for model in ("hdd-7200", "ideal"):
+        device = dbdyno("disk", "attach", model, "--size", "64M", state=state).stdout.strip()
+        volatile = json.loads(dbdyno("disk", "stats", model, "--json", state=state).stdout)["write_cache"] == "volatile"
+        assert knob(device, "write_cache") == ("write back" if volatile else "write through")
+        assert volatile == (model == "hdd-7200")
+        assert dbdyno("disk", "detach", device, state=state).returncode == 0
+
+
+def test_snapshots_and_modes(disk):
+    assert direct(disk.device, 0, 1) == 1
+    disk("mode", "d", "instant")
+    disk("snapshot", str(disk.device), "one")
+    assert direct(disk.device, 0, 2) == 2
+    disk("restore", "d", "one")
+    assert direct(disk.device, 0) == 1
+    stats = disk("stats", "d", "--json")
+    assert (stats["mode"], stats["snapshots"], stats["reads"] > 0) == ("instant", ["one"], True)
+    disk("forget", "d", "one")
+    assert "snapshots: none" in disk("stats", "d")
+
+
+def test_faults_are_felt_and_listed(disk):
+    disk("fault", "eio", "d", "--range", "4096-8192", "--write")
+    assert [direct(disk.device, 4096, 1), direct(disk.device, 0, 1), direct(disk.device, 4096)] == ["errno 5", 1, 0]
+    disk("fault", "latency", "d", "--extra", "80ms", "--for", "30s")
+    began = time.monotonic()
+    direct(disk.device, 0)
+    assert time.monotonic() - began >= 0.08
+    said = disk("stats", "d")
+    assert "fault: eio on writes in bytes 4096-8192: hit 1 of 1" in said
+    assert "fault: latency +80 ms on all requests: hit" in said
+    assert "s left" in said
+    disk("fault", "clear", "d")
+    assert direct(disk.device, 4096, 1) == 1
+    disk("fault", "gone", "d")
+    assert direct(disk.device, 0) == "errno 5"
+    disk("fault", "clear", "d")
+    assert direct(disk.device, 0) == 1
+
+
+def test_a_stuck_request_holds_up_no_other(disk):
+    disk("fault", "stuck", "d", "--read", "--range", "0-4096")
+    stuck = subprocess.Popen(["dd", f"if={disk.device}", "of=/dev/null", "bs=4096", "count=1", "iflag=direct"])
+    wait_for(lambda: disk("stats", "d", "--json")["in_flight"] == 1)
+    assert direct(disk.device, 4096) == 0
+    assert stuck.poll() is None
+    disk("fault", "clear", "d")
+    assert stuck.wait(timeout=20) == 0
+
+
+def test_a_trace_tells_of_every_request(disk, tmp_path):
+    file = tmp_path / "trace.csv"
+    disk("trace", "d", str(file))
+    for place in range(50):
+        direct(disk.device, place * 4096, 1)
+    said = disk("trace", "d", "--stop")
+    rows = list(csv.DictReader(file.read_text(encoding="ascii").splitlines()))
+    ours = [row for row in rows if row["kind"] == "write"]
+    assert f"{len(rows)} requests in {file}, none dropped" in said
+    assert [(int(row["lba"]), row["size_bytes"], row["error"]) for row in ours] == [
+        (8 * n, "4096", "0") for n in range(50)
+    ]
+    times = ("arrival_ns", "dispatch_ns", "due_ns", "completion_ns")
+    assert all(sorted(values) == values for row in ours if (values := [int(row[name]) for name in times]))
+    disk("trace", "d", str(file), "--format", "binary", "--for", "100ms")
+    assert file.read_bytes().startswith(b"dbdyno-trace-1\n")
+
+
+def test_a_power_cut_until_power_on(disk):
+    assert direct(disk.device, 0, 1) == 1
+    assert "nothing acknowledged is lost (write cache: none)" in disk("power-cut", "d")
+    assert direct(disk.device, 0) == "errno 5"
+    assert disk("list", "--json")[0]["power"] == "off"
+    disk("power-on", "d")
+    assert direct(disk.device, 0) == 1
+
+
+def test_content_is_bounded(state, tmp_path):
+    for more in ([], ["--content", str(tmp_path / "image")]):
+        argv = ["attach", "ideal", "--size", "64M", "--limit", "1MiB", *more]
+        device = dbdyno("disk", *argv, state=state).stdout.strip()
+        outcomes = [direct(device, place * 65536, 1) for place in range(80)]
+        assert outcomes == [1] * 64 + ["errno 28"] * 16
+        assert "16 writes got no space" in dbdyno("disk", "stats", "ideal", state=state).stdout
+        assert dbdyno("disk", "detach", "ideal", state=state).returncode == 0
+    assert (tmp_path / "image").stat().st_size == 64 * 1024**2
+
+
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
         (("attach", "hdd-7201", "--size", "1G"), "hdd-7200"),
         (("attach", "hdd-7200", "--size", "1"), "is not a size"),
         (("attach", "hdd-7200", "--size", "1000B"), "multiple of 4096"),
-        (("detach", "/dev/loop999"), "is not a disk that dbdyno disk attach made"),
+        (("attach", "hdd-7200", "--size", "1G", "--sector", "513"), "--sector is 512 or 4096, not 513"),
+        (("attach", "hdd-7200", "--size", "1G", "--state", "old"), "--state is fresh or steady, not old"),
+        (("attach", "hdd-7200", "--size", "1G", "--name", "a/b"), "no slash"),
+        (("detach", "/dev/loop999"), "is not a disk that dbdyno disk attach made; attached are: none"),
+        (("stats", "d"), "attached are: none"),
+        (("power-cut", "d", "--sector", "1"), "attached are: none"),
+        (("mode", "d", "fast"), "instant or model, not fast"),
+        (("trace", "d"), "give a FILE"),
+        (("trace", "d", "f", "--for", "0s"), "above 0"),
+        (("fault", "eio", "d", "--range", "5"), "is not a range of bytes"),
+        (("fault", "eio", "d", "--range", "1M-4096"), "is empty"),
+        (("fault", "eio", "d", "--every", "2", "--probability", "0.5"), "exclude each other"),
+        (("fault", "latency", "d", "--extra", "50"), "--extra '50' is not a time"),
     ],
 )
 def test_mistakes_are_named(argv, words, state):

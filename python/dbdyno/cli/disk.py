@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.errors import UserError
+from dbdyno.cli import disk_content, disk_fault, disk_power, disk_watch
 
 app = typer.Typer(help="Emulated disks that behave like a named drive.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -32,25 +32,55 @@ def attach(
     ),
     size: str = typer.Option(..., help='Size, such as "2G".'),
     seed: int = typer.Option(1, min=0, help="Seed of the drive's chances."),
+    name: str = typer.Option(None, help="What to call it; the model's name, if not given."),
+    state: str = typer.Option("fresh", help="A solid-state drive as new (fresh) or long in use (steady)."),
+    content: str = typer.Option("memory", help="Where its content lies: memory, or a sparse FILE, kept in the end."),
+    limit: str = typer.Option(None, help="What the content may take, snapshots included; twice the size by default."),
+    sector: int = typer.Option(4096, help="Bytes of a sector as the kernel sees it: 512 or 4096."),
 ) -> None:
     """Attach an emulated disk; prints its /dev/loopN. It stays until it is detached."""
+    from dbdyno.cli.values import bytes_of, one_of
     from dbdyno.stack.attached import attach_disk
-    from dbdyno.study.units import size_bytes
+    from dbdyno.stack.emulated_disk import DiskSpec
 
-    try:
-        wanted = size_bytes(size)
-    except ValueError as error:
-        raise UserError(f"--size {size!r} {error}") from None
-    device, notes = attach_disk(model, wanted, seed)
+    one_of("--state", state, ("fresh", "steady"))
+    one_of("--sector", sector, (512, 4096))
+    spec = DiskSpec(
+        model,
+        bytes_of("--size", size),
+        seed,
+        mode="model",
+        state=state,
+        content=None if content == "memory" else Path(content).resolve(),
+        limit=bytes_of("--limit", limit) if limit else None,
+    )
+    device, notes = attach_disk(spec, name=name, sector=sector)
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
     print(device)
 
 
 @app.command("detach")
-def detach(device: Path = typer.Argument(metavar="DEVICE", help="The /dev/loopN that attach printed.")) -> None:
-    """Detach an emulated disk; its content is gone."""
+def detach(
+    disk: str = typer.Argument(metavar="DISK", help="A name or /dev/loopN, as dbdyno disk list shows it."),
+) -> None:
+    """Detach an emulated disk; content in memory is gone."""
     from dbdyno.stack.attached import detach_disk
 
-    detach_disk(device)
-    print(f"detached {device}")
+    print(f"detached {detach_disk(disk)}")
+
+
+@app.command("list")
+def list_(json_: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
+    """List the disks that are attached to this host."""
+    from dbdyno.cli.disk_text import listed
+    from dbdyno.stack.attached import attached_disks, summary
+
+    found = [summary(disk) for disk in attached_disks()]
+    print(json.dumps(found, indent=1) if json_ else listed(found))
+
+
+for part in (disk_content, disk_watch, disk_power):
+    for verb, command in part.VERBS.items():
+        app.command(verb)(command)
+app.add_typer(disk_fault.app, name="fault")

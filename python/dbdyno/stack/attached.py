@@ -1,43 +1,121 @@
 """Emulated disks that outlive the command that attached them."""
 
+import json
 import os
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from dbdyno.errors import HostError, UserError
+from dbdyno.errors import DbdynoError, HostError, TrialError, UserError
 from dbdyno.stack.capabilities import fuse, loop, own_programs, root
-from dbdyno.stack.emulated_disk import EmulatedDisk, attached_device, disk_undos, is_rotational, start_disk
+from dbdyno.stack.emulated_disk import (
+    DiskSpec,
+    EmulatedDisk,
+    ask_disk,
+    attached_device,
+    disk_undos,
+    is_rotational,
+    start_disk,
+)
 from dbdyno.stack.journal import Journal, Leftover, Process, leftovers, replay
+from dbdyno.stack.loop import SECTOR_BYTES
 from dbdyno.stack.queue import WBT_LATENCY_US, write_knob
-from dbdyno.stack.undo import DetachLoops, loops_over
+from dbdyno.stack.undo import RemoveTree, loops_over
 from dbdyno.state import new_token, scratch_path
 
+WHAT = "disk attach"  # how the journals of these disks begin
+CARD = "disk.json"  # in the disk's scratch folder: what it was attached as
 
-def attach_disk(model: str, size: int, seed: int) -> tuple[Path, list[str]]:
-    """Start a disk and attach it; returns its loop device and what could not be had. ``size`` in bytes."""
+
+@dataclass(frozen=True)
+class AttachedDisk:
+    """A disk as it was attached."""
+
+    name: str
+    model: str
+    size: int  # bytes
+    sector: int  # bytes of a sector, as the kernel sees it
+    since: str  # local time
+    scratch: Path
+    held: Leftover
+
+    @property
+    def pid(self) -> int:
+        """The process that serves it, or did."""
+        return self.held.owner.pid
+
+    @property
+    def device(self) -> Path | None:
+        """Its loop device, while there is one."""
+        found = loops_over(str(self.scratch / "disk" / "disk.img"))
+        return Path("/dev") / found[0] if found else None
+
+    def ask(self, op: str, **arguments: object) -> dict[str, Any]:
+        """One request to it. Raises ``UserError`` where it refuses, ``HostError`` where its process has ended."""
+        if self.held.orphaned():
+            raise HostError(f"the process of {self.name} (pid {self.pid}) has ended; put the host back: dbdyno restore")
+        try:
+            answer = ask_disk(self.scratch / "disk.sock", self.pid, op, **arguments)
+        except TrialError as error:
+            raise UserError(f"{self.name}: {str(error).partition(f'{op}: ')[2]}") from None
+        return {key: value for key, value in answer.items() if key != "ok"}
+
+    def refuse_if_used(self, remedy: str) -> None:
+        """Raises ``UserError`` where the device is mounted or held: what stands on it would be destroyed."""
+        if self.device is None:
+            return
+        try:
+            os.close(os.open(self.device, os.O_RDONLY | os.O_EXCL))
+        except OSError as error:
+            raise UserError(
+                f"{self.device} is in use ({error.strerror}); unmount it or end what holds it, then {remedy}"
+            ) from None
+
+
+def attach_disk(spec: DiskSpec, *, name: str | None = None, sector: int = SECTOR_BYTES) -> tuple[Path, list[str]]:
+    """Start a disk and attach it; returns its loop device and what could not be had."""
     try:
-        rotational = is_rotational(model)
+        rotational = is_rotational(spec.model)
     except ValueError as error:
         raise UserError(str(error)) from None
-    if size < 1024**2 or size % 4096:
-        raise UserError(f"--size must be at least 1 MiB and a multiple of 4096 bytes, not {size}")
+    if spec.size < 1024**2 or spec.size % 4096:
+        raise UserError(f"--size must be at least 1 MiB and a multiple of 4096 bytes, not {spec.size}")
     lacking = [one for one in (root(), fuse(), loop(), own_programs()) if not one.ok]
     if lacking:
         raise UserError("\n".join(f"{one.name}: {one.detail}; {one.remedy}" for one in lacking))
+    name = _free_name(name, spec.model)
     token = new_token()
     scratch = scratch_path(token)
-    journal = Journal(f"disk attach {model}")
+    journal = Journal(f"{WHAT} {spec.model}")
     for undo in disk_undos(token, scratch):
         journal.announce(undo)
     try:
-        disk = start_disk(token, scratch, model=model, size=size, seed=seed, mode="model")
-        device = attached_device(disk, rotational=rotational)
+        disk = start_disk(token, scratch, spec)
+        device = attached_device(disk, rotational=rotational, sector=sector)
         write_knob(Path("/sys/block") / device.name / "queue/wbt_lat_usec", str(WBT_LATENCY_US[rotational]))
-        owner = _process_of(disk, model)
+        since = datetime.now().astimezone().isoformat(timespec="seconds")
+        card = {"name": name, "model": spec.model, "size": spec.size, "sector": sector, "since": since}
+        (scratch / CARD).write_text(json.dumps(card), encoding="utf-8")
+        owner = _process_of(disk, spec.model)
     except BaseException:
         journal.close()  # which undoes what is still open
         raise
     journal.hand_over(owner)
     return device, list(disk.observed.get("notes", []))
+
+
+def _free_name(given: str | None, model: str) -> str:
+    taken = {disk.name: disk for disk in attached_disks()}
+    if given is None:
+        given = Path(model).stem
+        numbered = (f"{given}-{number}" for number in range(2, len(taken) + 3))
+        return given if given not in taken else next(name for name in numbered if name not in taken)
+    if given in taken:
+        raise UserError(f"a disk called {given} is attached already, as {taken[given].device}; choose another --name")
+    if not given or "/" in given or not given.isprintable():
+        raise UserError(f"--name {given!r} must have a letter or more, and no slash")
+    return given
 
 
 def _process_of(disk: EmulatedDisk, model: str) -> Process:
@@ -47,30 +125,71 @@ def _process_of(disk: EmulatedDisk, model: str) -> Process:
     return owner
 
 
-def detach_disk(device: Path) -> None:
-    """End a disk that ``attach_disk`` made. Raises ``UserError`` where this is none."""
+def attached_disks() -> list[AttachedDisk]:
+    """Every disk that ``attach_disk`` made and nobody detached, oldest first, those whose process has died too."""
+    found = []
     for held in leftovers():
-        if device.name in _loops(held):
-            _refuse_if_used(device)
-            said: list[str] = []
-            if not replay(held, said.append):
-                raise HostError("; ".join(said))
-            return
-    raise UserError(f"{device} is not a disk that dbdyno disk attach made")
+        scratch = _scratch_of(held)
+        try:
+            card = json.loads((scratch / CARD).read_text(encoding="utf-8")) if scratch else None
+        except (OSError, ValueError):  # it is being attached or detached this moment, or its attaching was killed
+            continue
+        if scratch and card:
+            found.append(AttachedDisk(**card, scratch=scratch, held=held))
+    return found
 
 
-def _refuse_if_used(device: Path) -> None:
-    """Raises ``UserError`` where the disk is mounted or held: ending it would destroy what stands on it."""
+def _scratch_of(held: Leftover) -> Path | None:
+    if not held.what.startswith(WHAT):
+        return None
+    return next((Path(undo.path) for _, undo in held.undos if isinstance(undo, RemoveTree)), None)
+
+
+def find_disk(given: str) -> AttachedDisk:
+    """A disk by its name or its loop device. Raises ``UserError`` that says which there are."""
+    known = attached_disks()
+    for disk in known:
+        if given == disk.name or (disk.device is not None and Path(given) == disk.device):
+            return disk
+    there = ", ".join(f"{disk.name} ({disk.device or 'no device'})" for disk in known) or "none"
+    raise UserError(f"{given} is not a disk that dbdyno disk attach made; attached are: {there}")
+
+
+def detach_disk(given: str) -> str:
+    """End a disk that ``attach_disk`` made; returns what it was. Raises ``UserError`` where this is none."""
+    disk = find_disk(given)
+    disk.refuse_if_used("detach it")
+    what = str(disk.device or disk.name)
+    said: list[str] = []
+    if not replay(disk.held, said.append):
+        raise HostError("; ".join(said))
+    return what
+
+
+def summary(disk: AttachedDisk) -> dict[str, Any]:
+    """A disk in short: what it was attached as, and how it is now."""
     try:
-        os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
-    except OSError as error:
-        raise UserError(
-            f"{device} is in use ({error.strerror}); unmount it or end what holds it, then detach it"
-        ) from None
+        now = disk.ask("stats")
+    except DbdynoError as error:
+        now = {"problem": str(error)}
+    device = disk.device
+    return {
+        "name": disk.name,
+        "model": now.get("model", disk.model),
+        "size_bytes": disk.size,
+        "device": str(device) if device else None,
+        "state": _state(now),
+        "pid": disk.pid,
+        "since": disk.since,
+        **{key: now.get(key) for key in ("mode", "power", "locked_memory", "io_flusher", "realtime", "problem")},
+        "faults": len(now.get("faults", [])),
+    }
 
 
-def _loops(held: Leftover) -> list[str]:
-    if not held.what.startswith("disk attach"):
-        return []
-    files = [undo.backing_file for _, undo in held.undos if isinstance(undo, DetachLoops)]
-    return [name for file in files for name in loops_over(file)]
+def _state(now: dict[str, Any]) -> str:
+    """One word or two for people."""
+    if "problem" in now:
+        return "ended"
+    if now["power"] != "on":
+        return {"off": "power off", "gone": "gone"}[now["power"]]
+    return f"{now['mode']}, faults" if now["faults"] else str(now["mode"])

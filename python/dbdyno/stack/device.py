@@ -35,6 +35,8 @@ class Emulated:
         """The loop device over the disk, in instant mode; ``measuring`` turns the model on."""
         undo = DetachLoops(str(self.disk.file))
         self.disk.ask("mode", mode="instant")
+        # Whether the kernel must send FLUSH depends on the drive.
+        self.disk.ask("model", name=self.model, seed=self.seed)
         self.disk.ask("restore", name=PREPARED) if self.restore else self.disk.ask("clear")
         with below.journal.undoing(undo):
             path = attached_device(self.disk, rotational=self.rotational)

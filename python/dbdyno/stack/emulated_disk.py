@@ -18,7 +18,7 @@ from dbdyno._native import device_models
 from dbdyno.errors import HostError, TrialError
 from dbdyno.interrupt import shielded
 from dbdyno.stack.journal import Journal
-from dbdyno.stack.loop import attach_loop
+from dbdyno.stack.loop import SECTOR_BYTES, attach_loop
 from dbdyno.stack.tools import own_binary
 from dbdyno.stack.undo import TOKEN_VARIABLE, DetachLoops, EndProcesses, RemoveTree, Undo, Unmount
 from dbdyno.state import make_traversable, new_token, scratch_path
@@ -42,19 +42,47 @@ class EmulatedDisk:
 
     def ask(self, op: str, **arguments: object) -> dict[str, Any]:
         """One request to the disk's control socket. Raises ``TrialError`` where the disk refuses or is gone."""
-        request = json.dumps({"op": op, **arguments}).encode() + b"\n"
-        try:
-            with socket.socket(socket.AF_UNIX) as client:
-                client.settimeout(60)
-                client.connect(str(self.control))
-                client.sendall(request)
-                with client.makefile("r", encoding="utf-8") as reply:
-                    answer: dict[str, Any] = json.loads(reply.readline() or "{}")
-        except (OSError, ValueError) as error:
-            raise TrialError(f"emulated disk (pid {self.pid}), {op}: no answer: {error}") from None
-        if not answer.get("ok"):
-            raise TrialError(f"emulated disk (pid {self.pid}), {op}: {answer.get('error', 'closed the connection')}")
-        return answer
+        return ask_disk(self.control, self.pid, op, **arguments)
+
+
+def ask_disk(control: Path, pid: int, op: str, **arguments: object) -> dict[str, Any]:
+    """One request to a disk's control socket. Raises ``TrialError`` where the disk refuses or is gone."""
+    request = json.dumps({"op": op, **arguments}).encode() + b"\n"
+    try:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(60)
+            client.connect(str(control))
+            client.sendall(request)
+            with client.makefile("r", encoding="utf-8") as reply:
+                answer: dict[str, Any] = json.loads(reply.readline() or "{}")
+    except (OSError, ValueError) as error:
+        raise TrialError(f"emulated disk (pid {pid}), {op}: no answer: {error}") from None
+    if not answer.get("ok"):
+        raise TrialError(f"emulated disk (pid {pid}), {op}: {answer.get('error', 'closed the connection')}")
+    return answer
+
+
+@dataclass(frozen=True)
+class DiskSpec:
+    """What a disk process is started with."""
+
+    model: str
+    size: int  # bytes
+    seed: int = 0
+    mode: str = "instant"
+    state: str = "fresh"
+    content: Path | None = None  # a sparse file; memory where not given
+    limit: int | None = None  # bytes the content may take; by what is free where not given
+
+    def arguments(self) -> list[str]:
+        """The options of ``dbdyno-disk serve``."""
+        argv = ["--model", self.model, "--size", str(self.size), "--seed", str(self.seed), "--mode", self.mode]
+        argv += ["--state", self.state, "--content", str(self.content or "memory")]
+        return [*argv, "--max-content", str(self.limit or self._limit())]
+
+    def _limit(self) -> int:
+        """Its content twice, for the snapshot's sake, but in memory at most half of what is free."""
+        return 2 * self.size if self.content else min(2 * self.size, psutil.virtual_memory().available // 2)
 
 
 def is_rotational(model: str) -> bool:
@@ -72,16 +100,12 @@ def disk_undos(token: str, scratch: Path) -> list[Undo]:
     ]
 
 
-def start_disk(  # noqa: PLR0913  (what a disk consists of)
-    token: str, scratch: Path, *, model: str, size: int, seed: int, mode: str
-) -> EmulatedDisk:
-    """Start a disk process; its undos must have been announced. ``size`` in bytes. Raises ``HostError``."""
+def start_disk(token: str, scratch: Path, spec: DiskSpec) -> EmulatedDisk:
+    """Start a disk process; its undos must have been announced. Raises ``HostError``."""
     make_traversable(scratch)
     mount, control, log = scratch / "disk", scratch / "disk.sock", scratch / "disk.log"
     mount.mkdir()
-    argv = [own_binary("dbdyno-disk"), "serve", "--model", model, "--size", str(size), "--seed", str(seed)]
-    argv += ["--mode", mode, "--mount", str(mount), "--control", str(control)]
-    argv += ["--max-content", str(_content_bytes_max(size))]
+    argv = [own_binary("dbdyno-disk"), "serve", *spec.arguments(), "--mount", str(mount), "--control", str(control)]
     with log.open("wb") as errors:
         process = subprocess.Popen(
             argv,
@@ -99,16 +123,11 @@ def start_disk(  # noqa: PLR0913  (what a disk consists of)
         process.kill()
         process.wait()
         said = log.read_text(encoding="utf-8", errors="replace").strip() or "it said nothing"
-        raise HostError(f"the emulated disk {model} did not start: {said}")
+        raise HostError(f"the emulated disk {spec.model} did not start: {said}")
     said = json.loads(line)
     # Its memory is locked: should the host run short, it is the disk that must go, not somebody's server.
     Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000", encoding="ascii")
     return EmulatedDisk(control, Path(said["file"]), process, said)
-
-
-def _content_bytes_max(size: int) -> int:
-    """What a disk may hold in memory: its content twice, for the snapshot's sake, but at most half of what is free."""
-    return min(2 * size, psutil.virtual_memory().available // 2)
 
 
 @contextmanager
@@ -119,7 +138,7 @@ def running_disk(journal: Journal, *, model: str, size: int) -> Iterator[Emulate
     numbers = [journal.announce(undo) for undo in disk_undos(token, scratch)]
     disk = None
     try:
-        disk = start_disk(token, scratch, model=model, size=size, seed=0, mode="instant")
+        disk = start_disk(token, scratch, DiskSpec(model, size))
         yield disk
     finally:
         with shielded():
@@ -129,10 +148,17 @@ def running_disk(journal: Journal, *, model: str, size: int) -> Iterator[Emulate
                 disk.process.wait()
 
 
-def attached_device(disk: EmulatedDisk, *, rotational: bool) -> Path:
+def attached_device(disk: EmulatedDisk, *, rotational: bool, sector: int = SECTOR_BYTES) -> Path:
     """Attach a disk as a fresh loop device, with what the kernel should believe of it; its undo must be announced."""
-    path = attach_loop(disk.file)
-    (Path("/sys/block") / path.name / "queue/rotational").write_text("1" if rotational else "0", encoding="ascii")
+    path = attach_loop(disk.file, sector)
+    queue = Path("/sys/block") / path.name / "queue"
+    (queue / "rotational").write_text("1" if rotational else "0", encoding="ascii")
+    # To a drive whose cache no power cut takes, the kernel need not send any FLUSH.
+    cache = "write back" if disk.ask("stats")["write_cache"] == "volatile" else "write through"
+    (queue / "write_cache").write_text(cache, encoding="ascii")
+    taken = (queue / "write_cache").read_text(encoding="ascii").strip()
+    if taken != cache:
+        raise TrialError(f"{path}: queue/write_cache is {taken!r} although {cache!r} was set")
     return path
 
 

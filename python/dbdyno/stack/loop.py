@@ -12,7 +12,7 @@ SECTOR_BYTES = 4096
 ATTEMPTS = 10
 
 
-def attach_loop(file: Path) -> Path:
+def attach_loop(file: Path, sector: int = SECTOR_BYTES) -> Path:
     """Attach a file with direct I/O to a pristine loop device; returns its path. Raises ``TrialError``, ``HostError``.
 
     The undo (``DetachLoops``) must have been announced.
@@ -21,7 +21,7 @@ def attach_loop(file: Path) -> Path:
     for _ in range(ATTEMPTS):
         device = Path(f"/dev/loop{_pristine_number()}")
         try:
-            run_tool(["losetup", "--direct-io=on", "--sector-size", str(SECTOR_BYTES), str(device), str(file)])
+            run_tool(["losetup", "--direct-io=on", "--sector-size", str(sector), str(device), str(file)])
         except TrialError as error:
             failure = str(error)  # another process took the number in between: try the next
             continue

@@ -31,7 +31,10 @@ def dbdyno(monkeypatch, capsys, state):
     return run
 
 
-VERBS = ["", "plan", "run", "report", "doctor", "restore", "disk", "disk attach", "disk detach", "disk models"]
+DISK_VERBS = ["attach", "detach", "list", "models", "mode", "snapshot", "restore", "forget", "stats", "trace",
+              "power-cut", "power-on", "fault", "fault latency", "fault eio", "fault stuck", "fault gone",
+              "fault clear"]  # fmt: skip
+VERBS = ["", "plan", "run", "report", "doctor", "restore", "disk", *(f"disk {verb}" for verb in DISK_VERBS)]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -141,7 +144,7 @@ MISTAKES = {
     ),
     "a disk that is not ours": (
         ["disk", "detach", "/dev/sda"],
-        "dbdyno: /dev/sda is not a disk that dbdyno disk attach made\n",
+        "dbdyno: /dev/sda is not a disk that dbdyno disk attach made; attached are: none\n",
     ),
 }
 

@@ -1,0 +1,51 @@
+"""``dbdyno disk mode | snapshot | restore | forget``: how a disk spends its time, and what is on it."""
+
+import typer
+
+from dbdyno.cli.values import one_of
+
+DISK = typer.Argument(metavar="DISK", help="A name or /dev/loopN, as dbdyno disk list shows it.")
+SNAPSHOT = typer.Argument(metavar="SNAPSHOT", help="Name of the snapshot.")
+
+
+def mode(
+    disk: str = DISK, mode: str = typer.Argument(metavar="instant|model", help="At once, or as the drive.")
+) -> None:
+    """Answer at once, or when the drive would; it then starts idle, with empty caches."""
+    from dbdyno.stack.attached import find_disk
+
+    one_of("the mode", mode, ("instant", "model"))
+    found = find_disk(disk)
+    found.ask("mode", mode=mode)
+    print(f"{found.name}: mode {mode}")
+
+
+def snapshot(disk: str = DISK, name: str = SNAPSHOT) -> None:
+    """Keep the content as the drive has it now, under a name; what a filesystem has not written yet is not in it."""
+    from dbdyno.stack.attached import find_disk
+
+    found = find_disk(disk)
+    found.ask("snapshot", name=name)
+    print(f"{found.name}: snapshot {name}")
+
+
+def restore(disk: str = DISK, name: str = SNAPSHOT) -> None:
+    """Put the content back to what it was at a snapshot; unmount it first."""
+    from dbdyno.stack.attached import find_disk
+
+    found = find_disk(disk)
+    found.refuse_if_used("restore it")
+    found.ask("restore", name=name)
+    print(f"{found.name}: restored {name}")
+
+
+def forget(disk: str = DISK, name: str = SNAPSHOT) -> None:
+    """Drop a snapshot."""
+    from dbdyno.stack.attached import find_disk
+
+    found = find_disk(disk)
+    found.ask("forget", name=name)
+    print(f"{found.name}: forgot {name}")
+
+
+VERBS = {"mode": mode, "snapshot": snapshot, "restore": restore, "forget": forget}

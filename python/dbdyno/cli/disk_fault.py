@@ -1,0 +1,97 @@
+"""``dbdyno disk fault``: what can go wrong with a drive, put into an emulated one."""
+
+from typing import Any
+
+import typer
+
+from dbdyno.cli.disk_content import DISK
+from dbdyno.cli.values import nanoseconds_of, range_of
+from dbdyno.errors import UserError
+
+app = typer.Typer(help="Put faults into a disk, and end them.", no_args_is_help=True, rich_markup_mode=None)
+
+READ = typer.Option(False, "--read", help="Hit reads only.")
+WRITE = typer.Option(False, "--write", help="Hit writes, flushes and discards only.")
+RANGE = typer.Option(
+    None, "--range", metavar="A-B", help='Hit what touches these bytes, such as "0-1M"; all, if not given.'
+)
+EVERY = typer.Option(None, min=1, help="Hit every Nth request.")
+PROBABILITY = typer.Option(None, min=0.0, max=1.0, help="Hit each request with this probability.")
+SEED = typer.Option(1, min=0, help="Seed of the chances.")
+FOR = typer.Option(None, "--for", help='End after this time, such as "10s"; on fault clear, if not given.')
+
+
+@app.command("latency")
+def latency(
+    disk: str = DISK,
+    extra: str = typer.Option(..., help='How much later to answer, such as "50ms".'),
+    every: int = EVERY,
+    probability: float = PROBABILITY,
+    range_: str = RANGE,
+    read: bool = READ,
+    write: bool = WRITE,
+    seed: int = SEED,
+    for_: str = FOR,
+) -> None:
+    """Answer late."""
+    spec = _spec("latency", range_, read, write, for_)
+    spec |= {"extra_ns": nanoseconds_of("--extra", extra), "every": every, "probability": probability, "seed": seed}
+    _add(disk, spec, f"answers {extra} late")
+
+
+@app.command("eio")
+def eio(
+    disk: str = DISK,
+    every: int = EVERY,
+    probability: float = PROBABILITY,
+    range_: str = RANGE,
+    read: bool = READ,
+    write: bool = WRITE,
+    seed: int = SEED,
+    for_: str = FOR,
+) -> None:
+    """Fail with an I/O error."""
+    spec = _spec("eio", range_, read, write, for_)
+    _add(disk, spec | {"every": every, "probability": probability, "seed": seed}, "fails requests")
+
+
+@app.command("stuck")
+def stuck(disk: str = DISK, range_: str = RANGE, read: bool = READ, write: bool = WRITE, for_: str = FOR) -> None:
+    """Leave the next request without an answer until the fault ends."""
+    _add(disk, _spec("stuck", range_, read, write, for_), "leaves the next request without an answer")
+
+
+@app.command("gone")
+def gone(disk: str = DISK, seed: int = SEED) -> None:
+    """Pull the drive out: everything fails, and what was not flushed may be lost; fault clear puts it back."""
+    from dbdyno.stack.attached import find_disk
+
+    found = find_disk(disk)
+    cut = found.ask("fault-gone", seed=seed)
+    print(f"{found.name}: gone; {cut['lost_sectors']} of {cut['unflushed_sectors']} unflushed sectors are lost")
+
+
+@app.command("clear")
+def clear(disk: str = DISK) -> None:
+    """End all faults of a disk."""
+    from dbdyno.stack.attached import find_disk
+
+    found = find_disk(disk)
+    found.ask("fault-clear")
+    print(f"{found.name}: no faults")
+
+
+def _spec(harm: str, range_: str | None, read: bool, write: bool, for_: str | None) -> dict[str, Any]:
+    aim = {(True, False): "read", (False, True): "write"}.get((read, write), "all")
+    wanted = range_of("--range", range_) if range_ else None
+    return {"harm": harm, "aim": aim, "range_bytes": wanted, "for_ns": nanoseconds_of("--for", for_) if for_ else None}
+
+
+def _add(disk: str, spec: dict[str, Any], what: str) -> None:
+    from dbdyno.stack.attached import find_disk
+
+    if spec.get("every") is not None and spec.get("probability") is not None:
+        raise UserError("--every and --probability exclude each other")
+    found = find_disk(disk)
+    found.ask("fault", spec=spec)
+    print(f"{found.name}: {what}; end it with: dbdyno disk fault clear {found.name}")

@@ -1,0 +1,44 @@
+"""``dbdyno disk power-cut | power-on``: what a power cut takes."""
+
+import json
+
+import typer
+
+from dbdyno.cli.disk_content import DISK
+from dbdyno.cli.values import one_of
+
+
+def power_cut(
+    disk: str = DISK,
+    seed: int = typer.Option(1, min=0, help="Seed of what survives."),
+    sector: int = typer.Option(
+        None, help="Bytes that are lost or kept as one: 512 or 4096; the device's sector by default."
+    ),
+    json_: bool = typer.Option(False, "--json", help="Print JSON."),
+) -> None:
+    """Cut the power: what was not flushed may be lost; everything fails until power-on."""
+    from dbdyno.stack.attached import find_disk
+
+    found = find_disk(disk)
+    sector = sector or found.sector
+    one_of("--sector", sector, (512, 4096))
+    cut = found.ask("power-cut", seed=seed, sector_bytes=sector)
+    if json_:
+        print(json.dumps(cut, indent=1))
+        return
+    lost = f"{cut['lost_sectors']} of {cut['unflushed_sectors']} unflushed sectors of {sector} bytes are lost"
+    if cut["write_cache"] != "volatile":
+        lost = f"nothing acknowledged is lost (write cache: {cut['write_cache']})"
+    print(f"{found.name}: power cut; {lost}; {cut['in_flight_failed']} requests in flight failed")
+
+
+def power_on(disk: str = DISK) -> None:
+    """Switch the power on again: the drive starts idle, with empty caches."""
+    from dbdyno.stack.attached import find_disk
+
+    found = find_disk(disk)
+    found.ask("power-on")
+    print(f"{found.name}: power on")
+
+
+VERBS = {"power-cut": power_cut, "power-on": power_on}

@@ -1,0 +1,96 @@
+"""Tables of disks for the terminal."""
+
+from typing import Any
+
+from dbdyno.study.units import format_bytes
+
+KINDS = ("read", "write", "flush", "discard")
+TIMES = ("mean", "p50", "p99", "p999", "max")
+
+
+def table(head: tuple[str, ...], rows: list[list[str]], right: int) -> str:
+    """Columns as wide as their longest word; from the ``right``-th on they are numbers."""
+    widths = [max(len(cell) for cell in column) for column in zip(head, *rows, strict=True)]
+    lines = (
+        "  ".join(
+            f"{cell:{'>' if at >= right else '<'}{width}}"
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in (list(head), *rows)
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def listed(disks: list[dict[str, Any]]) -> str:
+    """The table of ``disk list``."""
+    if not disks:
+        return "no disk is attached; attach one with: dbdyno disk attach MODEL --size SIZE"
+    rows = [
+        [
+            disk["name"],
+            disk["model"],
+            format_bytes(disk["size_bytes"]),
+            disk["device"] or "-",
+            disk["state"],
+            str(disk["pid"]),
+            disk["since"],
+            _privileges(disk),
+        ]
+        for disk in disks
+    ]
+    text = table(("name", "model", "size", "device", "state", "pid", "since", "granted"), rows, right=8)
+    return "\n".join([text, *(disk["problem"] for disk in disks if disk["problem"])])
+
+
+def _privileges(disk: dict[str, Any]) -> str:
+    words = {"locked_memory": "locked memory", "io_flusher": "I/O flusher", "realtime": "real-time priority"}
+    return ", ".join(word for key, word in words.items() if disk.get(key)) or "-"
+
+
+def stats_text(disk: dict[str, Any]) -> str:
+    """All that ``disk stats`` shows."""
+    rows = []
+    for kind in KINDS:
+        times, count = disk["service_ns"][kind], disk[{"flush": "flushes"}.get(kind, f"{kind}s")]
+        rows.append([kind, str(count), str(disk["errors"][kind]), *(_us(times[key]) for key in TIMES)])
+    late = disk["lateness_ns"]
+    rows.append(["later than asked", str(late["count"]), "", *(_us(late[key]) for key in TIMES)])
+    lines = [
+        f"{disk['name']}, {disk['model']} ({disk['state']}), {format_bytes(disk['size_bytes'])}, {disk['device']}",
+        f"mode {disk['mode']}, power {disk['power']}, write cache {disk['write_cache']}, granted: {_privileges(disk)}",
+        "",
+        table(("us", "requests", "errors", "mean", "p50", "p99", "p99.9", "max"), rows, right=1),
+        "",
+        (
+            f"read {format_bytes(disk['read_bytes'])}, written {format_bytes(disk['write_bytes'])}, "
+            f"in flight {disk['in_flight']}, at most {disk['queue_depth_max']}"
+        ),
+        (
+            f"content {format_bytes(disk['content_bytes'])}; held {format_bytes(disk['held_bytes'])} of "
+            f"{format_bytes(disk['max_content_bytes'])}, snapshots: {', '.join(disk['snapshots']) or 'none'}; "
+            f"unflushed {format_bytes(disk['unflushed_bytes'])}"
+        ),
+    ]
+    if disk["enospc_errors"]:
+        lines.append(f"{disk['enospc_errors']} writes got no space: the limit on content is reached (attach --limit)")
+    lines += [f"{name:32s} {value:.6g}" for name, value in disk["gauges"].items()]
+    lines += [f"fault: {_fault(fault)}" for fault in disk["faults"]]
+    if disk["trace"]:
+        lines.append(
+            f"trace: {disk['trace']['records']} requests in {disk['trace']['file']}, {disk['trace']['dropped']} dropped"
+        )
+    return "\n".join(lines)
+
+
+def _us(nanoseconds: float | None) -> str:
+    return "-" if nanoseconds is None else f"{nanoseconds / 1e3:.1f}"
+
+
+def _fault(fault: dict[str, Any]) -> str:
+    what = fault["harm"] + (f" +{fault['extra_ns'] / 1e6:g} ms" if fault["extra_ns"] else "")
+    aim = {"read": "reads", "write": "writes", "all": "all requests"}[fault["aim"]]
+    where = f" in bytes {fault['range_bytes'][0]}-{fault['range_bytes'][1]}" if fault["range_bytes"] else ""
+    which = f", every {fault['every']}." if fault["every"] else ""
+    which += f", with probability {fault['probability']:g} (seed {fault['seed']})" if fault["probability"] else ""
+    left = f", {fault['left_ns'] / 1e9:.1f} s left" if fault["left_ns"] is not None else ""
+    return f"{what} on {aim}{where}{which}: hit {fault['hits']} of {fault['seen']}{left}"
