@@ -29,6 +29,7 @@ pub(super) struct Arm {
     /// Angle under the head at time 0, revolutions.
     angle_at_0: f64,
     revolution_ns: f64,
+    revolutions_per_ns: f64,
     head_switch_ns: f64,
     write_settle_ns: f64,
     short_cylinders: f64,
@@ -54,6 +55,7 @@ impl Arm {
             head: 0,
             angle_at_0,
             revolution_ns: geometry.revolution_ns(),
+            revolutions_per_ns: 1.0 / geometry.revolution_ns(),
             head_switch_ns: spec.head_switch_ms * 1e6,
             write_settle_ns: spec.write_settle_ms * 1e6,
             short_cylinders: spec.seek_short_cylinders as f64,
@@ -70,12 +72,15 @@ impl Arm {
 
     /// Time from `moment` until the head is at `target`, nanoseconds.
     pub(super) fn positioning_ns(&self, moment: Moment, target: &Target, write: bool) -> f64 {
-        let mut move_ns = self.move_ns(target);
+        self.arrival_ns(moment, target, self.move_ns(target), write)
+    }
+
+    /// The same where the time to move there is known.
+    fn arrival_ns(&self, moment: Moment, target: &Target, mut move_ns: f64, write: bool) -> f64 {
         if write && move_ns > 0.0 {
             move_ns += self.write_settle_ns;
         }
-        let turned = moment.angle + move_ns / self.revolution_ns;
-        let ahead = target.angle - fraction(turned);
+        let ahead = target.angle - fraction(moment.angle + move_ns * self.revolutions_per_ns);
         move_ns + (if ahead < 0.0 { ahead + 1.0 } else { ahead }) * self.revolution_ns
     }
 
@@ -99,20 +104,30 @@ impl Arm {
         limit_ns: f64,
     ) -> Option<(u64, f64)> {
         let (mut best, mut best_ns) = (None, limit_ns);
-        let split = candidates.partition_point(|(_, target)| target.cylinder < self.cylinder);
-        let (inside, outside) = candidates.split_at(split);
-        let (mut inside, mut outside) = (inside.iter().rev().peekable(), outside.iter().peekable());
-        loop {
-            let distance = |candidate: Option<&&(u64, Target)>| {
-                candidate.map_or(u32::MAX, |(_, target)| target.cylinder.abs_diff(self.cylinder))
+        let mut outside = candidates.partition_point(|(_, target)| target.cylinder < self.cylinder);
+        let mut inside = outside;
+        let distance = |index: usize| {
+            candidates.get(index).map_or(u32::MAX, |(_, target)| target.cylinder.abs_diff(self.cylinder))
+        };
+        // One below the first wraps round to beyond the last.
+        let (mut inwards, mut outwards) = (distance(inside.wrapping_sub(1)), distance(outside));
+        while inwards.min(outwards) < u32::MAX {
+            let nearer = inwards.min(outwards);
+            let (start, target) = if inwards < outwards {
+                inside -= 1;
+                inwards = distance(inside.wrapping_sub(1));
+                &candidates[inside]
+            } else {
+                outside += 1;
+                outwards = distance(outside);
+                &candidates[outside - 1]
             };
-            let (inwards, outwards) = (distance(inside.peek()), distance(outside.peek()));
-            let next = if inwards < outwards { inside.next() } else { outside.next() };
-            let Some((start, target)) = next else { break };
-            if self.least_move_ns(inwards.min(outwards)) >= best_ns {
+            let move_ns = self.move_ns(target);
+            // Head switches within the cylinder do not grow with distance.
+            if nearer > 0 && self.least_beyond_ns(nearer, move_ns) >= best_ns {
                 break;
             }
-            let positioning_ns = self.positioning_ns(moment, target, true);
+            let positioning_ns = self.arrival_ns(moment, target, move_ns, true);
             if positioning_ns < best_ns {
                 (best, best_ns) = (Some((*start, positioning_ns)), positioning_ns);
             }
@@ -137,12 +152,8 @@ impl Arm {
         }
     }
 
-    /// What no move over this distance or a longer one goes below.
-    fn least_move_ns(&self, cylinders: u32) -> f64 {
-        if cylinders == 0 {
-            return 0.0;
-        }
-        let seek_ns = self.seek_ns(cylinders);
+    /// What no move over this distance, which takes `seek_ns`, or over a longer one goes below.
+    fn least_beyond_ns(&self, cylinders: u32, seek_ns: f64) -> f64 {
         if f64::from(cylinders) * self.stretch < self.short_cylinders {
             seek_ns.min(self.seek_bend_ns)
         } else {
