@@ -28,7 +28,9 @@ def models(json_: bool = typer.Option(False, "--json", help="Print JSON.")) -> N
 @app.command("attach")
 def attach(
     model: str = typer.Argument(
-        metavar="MODEL", help="A drive: see dbdyno disk models, or a drive file of your own ending in .toml."
+        metavar="MODEL",
+        help="A drive: see dbdyno disk models, or a drive file of your own ending in .toml; other numbers, as in "
+        '"ebs-io1(iops=20000)", and arrays, as in "raid1(hdd-15k, 2)", in quotes.',
     ),
     size: str = typer.Option(..., help='Size, such as "2G".'),
     seed: int = typer.Option(1, min=0, help="Seed of the drive's chances."),

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from dbdyno.analysis.min_blocks import blocks_needed, smallest_p
 from dbdyno.errors import HostError
 from dbdyno.store.records import Comparison, Design, Treatment
-from dbdyno.study.drives import HERE, drive_files, is_emulated
+from dbdyno.study.drives import HERE, drive_files, is_emulated, resolved_drive
 from dbdyno.study.load import Study, level_label
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.workloads import ScriptSection
@@ -114,12 +115,20 @@ def make_plan(study: Study, *, seed: int | None = None, blocks: int | None = Non
 
 
 def _own_files(specs: list[TrialSpec]) -> dict[str, dict[str, str]]:
-    drives = dict.fromkeys(path for spec in specs for path in drive_files(spec.stack.device))
+    drives = dict.fromkeys(path for spec in specs for path in _drive_files(spec.stack.device))
     scripts = dict.fromkeys(spec.workload.file for spec in specs if isinstance(spec.workload, ScriptSection))
     return {
         "drive_files": {path: _text(path) for path in drives},
         "scripts": {path: _text(path) for path in scripts},
     }
+
+
+def _drive_files(device: str) -> Iterator[str]:
+    """The drive files that a drive is made of: those of its name, and those that these name as members of an array."""
+    for path in drive_files(device):
+        yield path
+        for member in tomllib.loads(_text(path)).get("raid", {}).get("members", []):
+            yield from _drive_files(resolved_drive(member, Path(path).parent))
 
 
 def _text(path: str) -> str:

@@ -123,6 +123,14 @@ def test_a_drive_file_is_found_within_the_name_of_an_array(write_study, tmp_path
     assert drive_files(devices[1]) == [str((tmp_path / "mine.toml").resolve())]
 
 
+def test_a_plan_keeps_the_drive_files_of_an_array_and_of_its_members(write_study, tmp_path):
+    array, member = (tmp_path / "array.toml").resolve(), (tmp_path / "member.toml").resolve()
+    array.write_text('title = "array"\n[raid]\nlevel = 0\nmembers = ["member.toml", "ideal"]\n')
+    member.write_text('title = "member"\n[ideal]\nlatency_us = 1.0\n')
+    made = make_plan(load_study(write_study(('"ssd-sata"', '"array.toml"'))))
+    assert list(made.own_files["drive_files"]) == [str(array), str(member)]
+
+
 def test_loading_leaves_the_text_as_it_was(load, write_study):
     path = write_study()
     assert load().text == path.read_text(encoding="utf-8")
