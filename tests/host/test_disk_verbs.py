@@ -2,7 +2,6 @@
 
 import csv
 import json
-import mmap
 import os
 import signal
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.test_layers import lent_loop
+from tests.disks import attached, direct
 from tests.support import dbdyno, start_dbdyno, study_text, wait_for, what_is_left
 
 pytestmark = pytest.mark.host
@@ -58,34 +58,9 @@ def test_a_disk_that_was_killed_is_restored(state, number):
 
 @pytest.fixture
 def disk(state):
-    """The verbs on one attached disk, ``ideal`` of 64 MiB called d; detached in the end."""
-    device = dbdyno("disk", "attach", "ideal", "--size", "64M", "--name", "d", state=state).stdout.strip()
-
-    def verb(*argv):
-        done = dbdyno("disk", *argv, state=state)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout) if "--json" in argv else done.stdout
-
-    verb.device = Path(device)
-    yield verb
-    verb("detach", "d")
-
-
-def direct(device, offset, byte=None):
-    """Read or write 4 KiB past the page cache; returns the first byte read, or the error's number."""
-    page = mmap.mmap(-1, 4096)
-    handle = os.open(device, os.O_RDWR | os.O_DIRECT)
-    try:
-        if byte is None:
-            os.preadv(handle, [page], offset)
-        else:
-            page.write(bytes([byte]) * 4096)
-            os.pwritev(handle, [page], offset)
-    except OSError as error:
-        return f"errno {error.errno}"
-    finally:
-        os.close(handle)
-    return page[0]
+    """The verbs on one attached disk, ``ideal`` of 64 MiB called d."""
+    with attached(state, "ideal") as found:
+        yield found
 
 
 def test_list_shows_every_disk_and_a_dead_one(state):
@@ -123,52 +98,52 @@ def test_the_kernel_flushes_only_what_needs_it(state):
 
 def test_snapshots_and_modes(disk):
     assert direct(disk.device, 0, 1) == 1
-    disk("mode", "d", "instant")
-    disk("snapshot", str(disk.device), "one")
+    disk("mode", "instant")
+    disk("snapshot", "one")
     assert direct(disk.device, 0, 2) == 2
-    disk("restore", "d", "one")
+    disk("restore", "one")
     assert direct(disk.device, 0) == 1
-    stats = disk("stats", "d", "--json")
+    stats = disk("stats", "--json")
     assert (stats["mode"], stats["snapshots"], stats["reads"] > 0) == ("instant", ["one"], True)
-    disk("forget", "d", "one")
-    assert "snapshots: none" in disk("stats", "d")
+    disk("forget", "one")
+    assert "snapshots: none" in disk("stats")
 
 
 def test_faults_are_felt_and_listed(disk):
-    disk("fault", "eio", "d", "--range", "4096-8192", "--write")
+    disk("fault eio", "--range", "4096-8192", "--write")
     assert [direct(disk.device, 4096, 1), direct(disk.device, 0, 1), direct(disk.device, 4096)] == ["errno 5", 1, 0]
-    disk("fault", "latency", "d", "--extra", "80ms", "--for", "30s")
+    disk("fault latency", "--extra", "80ms", "--for", "30s")
     began = time.monotonic()
     direct(disk.device, 0)
     assert time.monotonic() - began >= 0.08
-    said = disk("stats", "d")
+    said = disk("stats")
     assert "fault: eio on writes in bytes 4096-8192: hit 1 of 1" in said
     assert "fault: latency +80 ms on all requests: hit" in said
     assert "s left" in said
-    disk("fault", "clear", "d")
+    disk("fault clear")
     assert direct(disk.device, 4096, 1) == 1
-    disk("fault", "gone", "d")
+    disk("fault gone")
     assert direct(disk.device, 0) == "errno 5"
-    disk("fault", "clear", "d")
+    disk("fault clear")
     assert direct(disk.device, 0) == 1
 
 
 def test_a_stuck_request_holds_up_no_other(disk):
-    disk("fault", "stuck", "d", "--read", "--range", "0-4096")
+    disk("fault stuck", "--read", "--range", "0-4096")
     stuck = subprocess.Popen(["dd", f"if={disk.device}", "of=/dev/null", "bs=4096", "count=1", "iflag=direct"])
-    wait_for(lambda: disk("stats", "d", "--json")["in_flight"] == 1)
+    wait_for(lambda: disk("stats", "--json")["in_flight"] == 1)
     assert direct(disk.device, 4096) == 0
     assert stuck.poll() is None
-    disk("fault", "clear", "d")
+    disk("fault clear")
     assert stuck.wait(timeout=20) == 0
 
 
 def test_a_trace_tells_of_every_request(disk, tmp_path):
     file = tmp_path / "trace.csv"
-    disk("trace", "d", str(file))
+    disk("trace", str(file))
     for place in range(50):
         direct(disk.device, place * 4096, 1)
-    said = disk("trace", "d", "--stop")
+    said = disk("trace", "--stop")
     rows = list(csv.DictReader(file.read_text(encoding="ascii").splitlines()))
     ours = [row for row in rows if row["kind"] == "write"]
     assert f"{len(rows)} requests in {file}, none dropped" in said
@@ -177,16 +152,16 @@ def test_a_trace_tells_of_every_request(disk, tmp_path):
     ]
     times = ("arrival_ns", "dispatch_ns", "due_ns", "completion_ns")
     assert all(sorted(values) == values for row in ours if (values := [int(row[name]) for name in times]))
-    disk("trace", "d", str(file), "--format", "binary", "--for", "100ms")
+    disk("trace", str(file), "--format", "binary", "--for", "100ms")
     assert file.read_bytes().startswith(b"dbdyno-trace-1\n")
 
 
 def test_a_power_cut_until_power_on(disk):
     assert direct(disk.device, 0, 1) == 1
-    assert "nothing acknowledged is lost (write cache: none)" in disk("power-cut", "d")
+    assert "nothing acknowledged is lost (write cache: none)" in disk("power-cut")
     assert direct(disk.device, 0) == "errno 5"
-    assert disk("list", "--json")[0]["power"] == "off"
-    disk("power-on", "d")
+    assert disk("stats", "--json")["power"] == "off"
+    disk("power-on")
     assert direct(disk.device, 0) == 1
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -108,7 +109,7 @@ def attach_disk(spec: DiskSpec, *, name: str | None = None, sector: int = SECTOR
 def _free_name(given: str | None, model: str) -> str:
     taken = {disk.name: disk for disk in attached_disks()}
     if given is None:
-        given = Path(model).stem
+        given = re.split(r"[(, ]", Path(model).stem if model.endswith(".toml") else model)[0]
         numbered = (f"{given}-{number}" for number in range(2, len(taken) + 3))
         return given if given not in taken else next(name for name in numbered if name not in taken)
     if given in taken:
