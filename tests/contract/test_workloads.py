@@ -62,7 +62,7 @@ LOADS = {
     "script": ({"kind": "script", "events": 200, "ignore_errors": "1213"}, 200),
 }  # fmt: skip
 ROWS = {"smack insert": 400, "ingest procedure": 2000, "ingest statement": 800, "ingest in transactions": 800,
-        "bulk": 1200}  # fmt: skip
+        "bulk": 1200, "slap write": 400, "slap mixed": 220}  # fmt: skip
 
 
 @contextmanager

@@ -17,6 +17,7 @@ struct Encoded {
     /// Whole packets, or for a keyed statement the text before the key.
     bytes: Vec<u8>,
     keyed: bool,
+    rows: u32,
 }
 
 /// Where a client is.
@@ -69,6 +70,7 @@ impl Walk {
             .map(|statement| Encoded {
                 operation: statement.operation,
                 keyed: statement.keyed,
+                rows: statement.rows,
                 bytes: if statement.keyed {
                     statement.text.clone().into_bytes()
                 } else {
@@ -117,7 +119,7 @@ impl Statements for Walk {
         } else {
             pen.packets(&statement.bytes);
         }
-        Next::Say(Said::alone(statement.operation as u16))
+        Next::Say(Said { rows: statement.rows, ..Said::alone(statement.operation as u16) })
     }
 }
 
@@ -126,7 +128,7 @@ mod tests {
     use super::*;
 
     fn statement(operation: Operation, text: &str, keyed: bool) -> Statement {
-        Statement { operation, text: text.into(), keyed }
+        Statement { operation, text: text.into(), keyed, rows: u32::from(operation == Operation::Insert) }
     }
 
     fn said(walk: &mut Walk, client: usize) -> Vec<String> {

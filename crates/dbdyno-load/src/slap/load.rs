@@ -36,7 +36,7 @@ pub fn statements(options: &Options) -> Vec<Statement> {
         }
         Source::Given { query, .. } => query
             .iter()
-            .map(|text| Statement { operation: Operation::of(text), text: text.clone(), keyed: false })
+            .map(|text| Statement { operation: Operation::of(text), text: text.clone(), keyed: false, rows: 0 })
             .collect(),
     }
 }

@@ -89,6 +89,8 @@ pub struct Statement {
     pub text: String,
     /// Whether it ends in a key chosen for each execution.
     pub keyed: bool,
+    /// Rows that it adds; 0 for a user's own, where nobody has counted them.
+    pub rows: u32,
 }
 
 impl Shape {
@@ -157,6 +159,7 @@ impl Shape {
             operation: Operation::Insert,
             text: format!("INSERT INTO {TABLE} VALUES {}", self.row(random)),
             keyed: false,
+            rows: 1,
         }
     }
 
@@ -168,6 +171,7 @@ impl Shape {
             operation: Operation::Select,
             text: format!("SELECT {} FROM {TABLE}{filter}", columns.join(",")),
             keyed,
+            rows: 0,
         }
     }
 
@@ -181,6 +185,7 @@ impl Shape {
             operation: Operation::Update,
             text: format!("UPDATE {TABLE} SET {}{filter}", pairs.join(",")),
             keyed,
+            rows: 0,
         }
     }
 
