@@ -40,7 +40,7 @@ seed = 7
 def study_text(**fields):
     """A study that runs in a second or two a trial."""
     given = {
-        "device": '"ssd-nvme"',
+        "device": '"nvme"',
         "size": "512MiB",
         "scheduler": '["none", "mq-deadline"]',
         "filesystem": '"ext4"',

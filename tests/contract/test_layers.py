@@ -23,7 +23,7 @@ pytestmark = pytest.mark.host
 
 SIZE = 512 * 1024**2
 SCHEDULERS = ["none", "mq-deadline", "kyber", "bfq"]
-DRIVES = ["hdd-7200", "hdd-15k", "ssd-sata", "ssd-nvme", "ebs-gp2", "raid1(hdd-15k,2)", "ideal"]
+DRIVES = ["hdd-7200", "hdd-15k", "ssd-sata", "nvme", "ebs-gp2", "raid1(hdd-15k,2)", "ideal"]
 
 
 @pytest.fixture

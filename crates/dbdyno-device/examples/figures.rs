@@ -5,6 +5,7 @@
 mod bench;
 
 use bench::Bench;
+use dbdyno_device::State;
 
 /// CPU time of this thread so far, seconds.
 fn cpu_seconds() -> f64 {
@@ -33,6 +34,12 @@ fn main() {
             println!("  simulated {what} per CPU-second, depth {depth:3}: {:.0}", 1e6 / (cpu_seconds() - start));
         }
     }
+    let start = cpu_seconds();
+    let mut steady = Bench::with(&drive, size, 1, State::Steady);
+    let made = cpu_seconds();
+    let rate = steady.random_writes(32, 300_000);
+    println!("  made steady in {:.2} CPU-seconds; then {rate:.0} writes/s,", made - start);
+    println!("  simulated at {:.0} per CPU-second", 3e5 / (cpu_seconds() - made));
     for writes in [1, 8, 64, 512] {
         let flush_ms = Bench::new(&drive, size, 1).flush_after(writes, 20);
         println!("  flush after {writes:3} scattered writes: {flush_ms:.2} ms");

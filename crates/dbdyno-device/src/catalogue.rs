@@ -8,12 +8,17 @@ use crate::DeviceModel;
 use crate::drive::Drive;
 
 /// The drives that come with this crate: name and drive file.
-const DRIVES: [(&str, &str); 12] = [
+const DRIVES: &[(&str, &str)] = &[
     ("hdd-7200", include_str!("../drives/hdd-7200.toml")),
     ("hdd-15k", include_str!("../drives/hdd-15k.toml")),
     ("hdd-10k", include_str!("../drives/hdd-10k.toml")),
     ("ssd-sata", include_str!("../drives/ssd-sata.toml")),
-    ("ssd-nvme", include_str!("../drives/ssd-nvme.toml")),
+    ("ssd-x25e", include_str!("../drives/ssd-x25e.toml")),
+    ("ssd-s510", include_str!("../drives/ssd-s510.toml")),
+    ("ssd-860pro", include_str!("../drives/ssd-860pro.toml")),
+    ("nvme", include_str!("../drives/nvme.toml")),
+    ("nvme-760p", include_str!("../drives/nvme-760p.toml")),
+    ("nvme-980pro", include_str!("../drives/nvme-980pro.toml")),
     ("ebs-gp2", include_str!("../drives/ebs-gp2.toml")),
     ("ebs-gp3", include_str!("../drives/ebs-gp3.toml")),
     ("ebs-io1", include_str!("../drives/ebs-io1.toml")),
@@ -34,6 +39,31 @@ pub struct DriveInfo {
     pub title: String,
     /// What the kernel's `queue/rotational` should say of it.
     pub rotational: bool,
+    /// What its maker publishes, if its file says so.
+    pub published: Option<Published>,
+}
+
+/// What the maker publishes of a drive, as `[published]` of its file: what the model is held to, not what it is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// Sequential rates with 128 KiB a command, MB/s.
+    pub sequential_read_mb_s: u64,
+    /// As above.
+    pub sequential_write_mb_s: u64,
+    /// Random 4 KiB commands a second.
+    pub random_read_iops: u64,
+    /// As above.
+    pub random_write_iops: u64,
+    /// Commands outstanding in all four.
+    pub queue_depth: u64,
+    /// What the random writes found: a new drive, or one that has to collect garbage.
+    #[serde(default)]
+    pub random_write_state: State,
+    /// Random 4 KiB commands a second, one at a time, where published.
+    pub read_iops_depth_1: Option<u64>,
+    /// As above.
+    pub write_iops_depth_1: Option<u64>,
 }
 
 /// Why there is no such model.

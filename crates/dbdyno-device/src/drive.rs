@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::catalogue::{self, DriveInfo, ModelError, ModelOptions, State};
+use crate::catalogue::{self, DriveInfo, ModelError, ModelOptions, Published, State};
 use crate::cloud::{Cloud, CloudSpec};
 use crate::drive_name::{DriveName, is_path};
 use crate::hdd::{Hdd, HddSpec};
@@ -17,11 +17,12 @@ use crate::{DeviceModel, random::Random};
 /// Arrays of arrays go this deep; a drive file that names itself would go on for ever.
 const DEPTH_MAX: usize = 2;
 
-/// A drive file: a title and exactly one of the sections.
+/// A drive file: a title, perhaps what is published of the drive, and exactly one of the other sections.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DriveFile {
     title: String,
+    published: Option<Published>,
     hdd: Option<HddSpec>,
     ssd: Option<SsdSpec>,
     cloud: Option<CloudSpec>,
@@ -42,6 +43,7 @@ enum Spec {
 pub(crate) struct Drive {
     name: String,
     title: String,
+    published: Option<Published>,
     /// Asked for in the name, which goes before the options of the model.
     state: Option<State>,
     spec: Spec,
@@ -105,7 +107,7 @@ impl Drive {
                 members.push(Self::load_at(member, folder, depth + 1)?);
             }
         }
-        Ok(Self { name: name.to_owned(), title: file.title, state, spec })
+        Ok(Self { name: name.to_owned(), title: file.title, published: file.published, state, spec })
     }
 
     pub(crate) fn info(&self) -> DriveInfo {
@@ -116,7 +118,13 @@ impl Drive {
             Spec::Raid(..) => "raid",
             Spec::Ideal(_) => "ideal",
         };
-        DriveInfo { name: self.name.clone(), kind, title: self.title.clone(), rotational: self.rotational() }
+        DriveInfo {
+            name: self.name.clone(),
+            kind,
+            title: self.title.clone(),
+            rotational: self.rotational(),
+            published: self.published.clone(),
+        }
     }
 
     fn rotational(&self) -> bool {
@@ -153,7 +161,7 @@ impl Drive {
         let options = ModelOptions { state: self.state.unwrap_or(options.state) };
         match self.spec {
             Spec::Hdd(hdd) => Box::new(Hdd::new(hdd, size_bytes, seed)),
-            Spec::Ssd(ssd) => Box::new(Ssd::new(&ssd, size_bytes)),
+            Spec::Ssd(ssd) => Box::new(Ssd::new(&ssd, size_bytes, seed, options.state)),
             Spec::Cloud(cloud) => Box::new(Cloud::new(cloud, size_bytes, seed)),
             Spec::Raid(raid, members) => {
                 let member_bytes = raid.member_bytes(size_bytes);
@@ -172,13 +180,33 @@ fn read(path: &Path) -> Result<String, ModelError> {
     std::fs::read_to_string(path).map_err(|source| ModelError::Unreadable { path: path.display().to_string(), source })
 }
 
-/// A drive file whose only section has some values replaced.
+/// A drive file with some values of its section replaced. What is published is not of the drive with other values.
 fn overridden(text: &str, overrides: Table) -> Result<DriveFile, String> {
     let mut table: Table = text.parse().map_err(|error: toml::de::Error| reason_of(&error))?;
+    table.remove("published");
     if let Some(section) = table.iter_mut().find_map(|(_, value)| value.as_table_mut()) {
-        section.extend(overrides);
+        for (key, value) in overrides {
+            replace(section, &key, value);
+        }
     }
     DriveFile::deserialize(table).map_err(|error| reason_of(&error))
+}
+
+/// Replaces a value where the section has it: `flash.read_us` in the part of that name, `read_us` in the section itself or
+/// else in the first part that has one.
+fn replace(section: &mut Table, key: &str, value: Value) {
+    let (part, field) = match key.split_once('.') {
+        Some((part, field)) => (Some(part.to_owned()), field),
+        None if section.contains_key(key) => (None, key),
+        None => {
+            let has = |part: &Value| part.as_table().is_some_and(|part| part.contains_key(key));
+            (section.iter().find(|(_, part)| has(part)).map(|(name, _)| name.clone()), key)
+        }
+    };
+    match part.and_then(|part| section.get_mut(&part)?.as_table_mut()) {
+        Some(part) => part.insert(field.to_owned(), value),
+        None => section.insert(key.to_owned(), value),
+    };
 }
 
 /// What the parser says, to stand after the name of a drive.

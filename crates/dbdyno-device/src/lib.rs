@@ -38,5 +38,5 @@ mod raid;
 mod random;
 mod ssd;
 
-pub use catalogue::{DriveInfo, ModelError, ModelOptions, State, catalogue, drive, model, model_with};
+pub use catalogue::{DriveInfo, ModelError, ModelOptions, Published, State, catalogue, drive, model, model_with};
 pub use contract::{Command, Completion, DeviceModel, Kind, WriteCache};

@@ -64,7 +64,7 @@ fn content(seed: u8, length: usize) -> Vec<u8> {
 #[test]
 fn a_filesystem_on_it_keeps_its_files() {
     skip_if_impossible!();
-    for (model, block_bytes) in [("ideal", "512"), ("ssd-sata", "4096"), ("ssd-nvme", "512"), ("hdd-7200", "4096")] {
+    for (model, block_bytes) in [("ideal", "512"), ("ssd-sata", "4096"), ("nvme", "512"), ("hdd-7200", "4096")] {
         let disk = Disk::serve(&format!("loop-{model}"), model, &["--mode", "instant"]);
         let Some(device) = Loop::attach(&disk, block_bytes) else { return };
         assert_eq!(device.setting("queue/logical_block_size"), block_bytes);

@@ -225,7 +225,7 @@ SAME = {
 }
 OTHER = {
     "workload": ("clients = 10", "clients = 11"),
-    "levels": ('["hdd-7200", "ssd-sata"]', '["hdd-7200", "ssd-nvme"]'),
+    "levels": ('["hdd-7200", "ssd-sata"]', '["hdd-7200", "nvme"]'),
     "order of levels": ('["hdd-7200", "ssd-sata"]', '["ssd-sata", "hdd-7200"]'),
     "server setting": ('"256M"', '"128M"'),
     "queue": ("nr_requests = 64", "nr_requests = 32"),

@@ -1,40 +1,76 @@
-//! The flash: dies that read and program, on channels that carry the data.
+//! The flash: dies that read, program and erase, on channels that carry the data.
+//!
+//! A plane that can read by itself is a *lane*; a die whose planes cannot has one lane. Reads of the host go before
+//! those of collection, and both before programs and erases, which take the whole die. A read of the host suspends a
+//! program or an erase under way, if the flash can do that and has not done it too often.
 
 use std::collections::VecDeque;
 
+use super::Event;
+use super::ftl::Unit;
+use super::geometry::Place;
 use super::spec::{SsdSpec, transfer_ns, us};
+use crate::due::Agenda;
 
-/// One page to read for a command.
+/// A flash page to read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageRead {
-    /// The slot of the command it belongs to.
-    pub command: usize,
-    /// What the host wants of the page; only that crosses the channel.
+    pub reader: Reader,
+    /// What is wanted of the page; only that crosses the channel.
     pub bytes: u64,
+    pub read_ns: u64,
 }
 
-/// One unit to program.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Program {
-    /// Counts programs in the order they were made.
-    pub sequence: u64,
-    /// What it frees in the write buffer when done.
-    pub data_bytes: u64,
+/// For whom a page is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// The command in this slot.
+    Host(usize),
+    /// Collection, from this page of flash on.
+    Moved(u32),
 }
 
-/// What a die is doing.
+/// What takes a whole die.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Work {
-    Read(PageRead),
-    Program(Program),
+pub(super) enum Job {
+    Program {
+        unit: Unit,
+        /// Counts the host's programs in the order they were made; 0 for moved pages.
+        sequence: u64,
+    },
+    /// This die's part of the block.
+    Erase(u32),
+}
+
+#[derive(Debug)]
+struct Running {
+    job: Job,
+    ends_ns: u64,
+    /// What was left when it was suspended; `None` while it runs.
+    left_ns: Option<u64>,
+    suspends: u32,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    current: Option<PageRead>,
+    host: VecDeque<PageRead>,
+    moved: VecDeque<PageRead>,
 }
 
 #[derive(Debug, Default)]
 struct Die {
-    current: Option<Work>,
-    reads: VecDeque<PageRead>,
-    programs: VecDeque<Program>,
-    /// Reads served since the last program.
+    lanes: Vec<Lane>,
+    lanes_busy: u32,
+    host_waiting: u32,
+    moved_waiting: u32,
+    running: Option<Running>,
+    /// Tells the end of a job from one it was meant to have before it was suspended.
+    generation: u32,
+    host_jobs: VecDeque<Job>,
+    moved_jobs: VecDeque<Job>,
+    moved_job_is_next: bool,
+    /// Reads begun since the last job ended or went on.
     reads_in_a_row: u32,
 }
 
@@ -43,84 +79,175 @@ pub(super) struct Dies {
     all: Vec<Die>,
     /// When each channel is free.
     channels_free_ns: Vec<u64>,
-    /// The die that gets the next program.
-    next_die: usize,
-    read_ns: u64,
-    program_ns: u64,
-    program_bytes: u64,
     channel_mb_s: f64,
+    data_read_ns: Vec<u64>,
+    data_program_ns: Vec<u64>,
+    slc_read_ns: u64,
+    slc_program_ns: u64,
+    erase_ns: u64,
+    suspends_max: u32,
+    suspend_ns: u64,
     reads_before_program: u32,
 }
 
 impl Dies {
-    pub(super) fn new(spec: &SsdSpec) -> Self {
-        let dies = spec.channels * spec.dies_per_channel;
+    /// `block_scale` is the size of a block here as a part of the drive's.
+    pub(super) fn new(spec: &SsdSpec, block_scale: f64) -> Self {
+        let flash = &spec.flash;
+        let lanes = if flash.planes_read_apart { flash.planes } else { 1 };
+        let die = || Die { lanes: (0..lanes).map(|_| Lane::default()).collect(), ..Die::default() };
+        let slc = spec.slc.as_ref();
         Self {
-            all: (0..dies).map(|_| Die::default()).collect(),
-            channels_free_ns: vec![0; spec.channels],
-            next_die: 0,
-            read_ns: us(spec.read_us),
-            program_ns: us(spec.program_us),
-            program_bytes: spec.program_bytes,
-            channel_mb_s: spec.channel_mb_s,
-            reads_before_program: spec.reads_before_program,
+            all: (0..flash.channels * flash.dies_per_channel).map(|_| die()).collect(),
+            channels_free_ns: vec![0; flash.channels],
+            channel_mb_s: flash.channel_mb_s,
+            data_read_ns: flash.read_us.iter().map(|time| us(*time)).collect(),
+            data_program_ns: flash.program_us.iter().map(|time| us(*time)).collect(),
+            slc_read_ns: us(slc.map_or(0.0, |slc| slc.read_us)),
+            slc_program_ns: us(slc.map_or(0.0, |slc| slc.program_us)),
+            erase_ns: us(flash.erase_us * block_scale),
+            suspends_max: flash.suspends_max,
+            suspend_ns: us(flash.suspend_us),
+            reads_before_program: flash.reads_before_program,
         }
     }
 
-    /// The die that holds a page: fixed, with neighbouring pages on different dies, and rotated from row to row so that
-    /// no stride of the host's hits one die only. (A real drive reads a page where it last programmed it; over many
-    /// random pages that comes to the same.)
-    pub(super) fn die_of(&self, page: u64) -> usize {
-        let dies = self.all.len() as u64;
-        ((page + page / dies) % dies) as usize
+    pub(super) fn count(&self) -> u32 {
+        self.all.len() as u32
     }
 
-    pub(super) fn add_read(&mut self, die: usize, read: PageRead) {
-        self.all[die].reads.push_back(read);
+    /// Time from cell to page register, by which bit of the cell it is.
+    pub(super) fn read_ns(&self, place: Place) -> u64 {
+        if place.is_slc { self.slc_read_ns } else { self.data_read_ns[place.level as usize % self.data_read_ns.len()] }
     }
 
-    /// Gives the program to the next die in turn (channel after channel, so that transfers overlap) and returns it.
-    pub(super) fn add_program(&mut self, program: Program) -> usize {
-        let die = self.next_die;
-        self.next_die = (die + 1) % self.all.len();
-        self.all[die].programs.push_back(program);
-        die
+    fn program_ns(&self, place: Place) -> u64 {
+        if place.is_slc {
+            self.slc_program_ns
+        } else {
+            self.data_program_ns[place.level as usize % self.data_program_ns.len()]
+        }
     }
 
-    /// Starts the next piece of work of an idle die and returns when it ends; `None` if it is busy or has none.
-    pub(super) fn start(&mut self, die: usize, now_ns: u64) -> Option<u64> {
-        let channel = die % self.channels_free_ns.len();
-        let state = &mut self.all[die];
-        if state.current.is_some() {
+    pub(super) fn add_read(&mut self, place: Place, read: PageRead, now_ns: u64, events: &mut Agenda<Event>) {
+        let die = &mut self.all[place.die as usize];
+        let lane = place.plane as usize % die.lanes.len();
+        if matches!(read.reader, Reader::Host(_)) {
+            die.lanes[lane].host.push_back(read);
+            die.host_waiting += 1;
+        } else {
+            die.lanes[lane].moved.push_back(read);
+            die.moved_waiting += 1;
+        }
+        self.start(place.die, now_ns, events);
+    }
+
+    pub(super) fn add_job(&mut self, die: u32, job: Job, now_ns: u64, events: &mut Agenda<Event>) {
+        let state = &mut self.all[die as usize];
+        if matches!(job, Job::Program { sequence, .. } if sequence > 0) {
+            state.host_jobs.push_back(job);
+        } else {
+            state.moved_jobs.push_back(job);
+        }
+        self.start(die, now_ns, events);
+    }
+
+    /// Takes the read that has just ended off its lane, and when its data is across the channel.
+    pub(super) fn read_ended(&mut self, die: u32, lane: u32, now_ns: u64) -> Option<(PageRead, u64)> {
+        let state = &mut self.all[die as usize];
+        let read = state.lanes[lane as usize].current.take()?;
+        state.lanes_busy -= 1;
+        Some((read, self.carry(die, now_ns, read.bytes)))
+    }
+
+    /// Takes the job that has just ended off the die; `None` if it has been suspended since.
+    pub(super) fn job_ended(&mut self, die: u32, generation: u32) -> Option<Job> {
+        let state = &mut self.all[die as usize];
+        if state.generation != generation {
             return None;
         }
-        let program_is_due = state.reads_in_a_row >= self.reads_before_program && !state.programs.is_empty();
-        let read = if program_is_due { None } else { state.reads.pop_front() };
-        if let Some(read) = read {
-            state.current = Some(Work::Read(read));
-            state.reads_in_a_row += 1;
-            return Some(now_ns + self.read_ns);
-        }
-        let program = state.programs.pop_front()?;
-        state.current = Some(Work::Program(program));
         state.reads_in_a_row = 0;
-        let carried_ns = self.carry(channel, now_ns, self.program_bytes);
-        Some(carried_ns + self.program_ns)
+        state.running.take().map(|running| running.job)
     }
 
-    /// Takes the work that has just ended off the die, and for a read the time at which its data is across the channel.
-    pub(super) fn end(&mut self, die: usize, now_ns: u64) -> Option<(Work, u64)> {
-        let work = self.all[die].current.take()?;
-        let done_ns = match work {
-            Work::Read(read) => self.carry(die % self.channels_free_ns.len(), now_ns, read.bytes),
-            Work::Program(_) => now_ns,
+    /// Starts whatever the die can start now.
+    pub(super) fn start(&mut self, die: u32, now_ns: u64, events: &mut Agenda<Event>) {
+        let state = &mut self.all[die as usize];
+        let mut begin_ns = now_ns;
+        if let Some(running) = state.running.as_mut().filter(|running| running.left_ns.is_none()) {
+            let left_ns = running.ends_ns.saturating_sub(now_ns);
+            if state.host_waiting == 0 || running.suspends >= self.suspends_max || left_ns <= self.suspend_ns {
+                return;
+            }
+            running.left_ns = Some(left_ns);
+            running.suspends += 1;
+            state.generation += 1;
+            state.reads_in_a_row = 0;
+            begin_ns += self.suspend_ns;
+        }
+        let job_waits = state.running.is_some() || !state.host_jobs.is_empty() || !state.moved_jobs.is_empty();
+        let job_is_due = job_waits && state.reads_in_a_row >= self.reads_before_program;
+        if !job_is_due && state.host_waiting + state.moved_waiting > 0 {
+            Self::start_reads(state, die, begin_ns, events);
+        }
+        if job_waits && state.lanes_busy == 0 {
+            self.start_job(die, now_ns, events);
+        }
+    }
+
+    fn start_reads(state: &mut Die, die: u32, begin_ns: u64, events: &mut Agenda<Event>) {
+        // While a job is suspended, only those reads go on for which it was.
+        let moved_may = state.running.is_none();
+        for (index, lane) in state.lanes.iter_mut().enumerate().filter(|(_, lane)| lane.current.is_none()) {
+            let read = if let Some(read) = lane.host.pop_front() {
+                state.host_waiting -= 1;
+                read
+            } else if let Some(read) = moved_may.then(|| lane.moved.pop_front()).flatten() {
+                state.moved_waiting -= 1;
+                read
+            } else {
+                continue;
+            };
+            lane.current = Some(read);
+            state.lanes_busy += 1;
+            state.reads_in_a_row += 1;
+            events.push(begin_ns + read.read_ns, Event::Read { die, lane: index as u32 });
+        }
+    }
+
+    /// Goes on with the suspended job, or takes the next one: the host's and those of collection in turn.
+    fn start_job(&mut self, die: u32, now_ns: u64, events: &mut Agenda<Event>) {
+        let state = &mut self.all[die as usize];
+        if let Some(running) = &mut state.running {
+            running.ends_ns = now_ns + running.left_ns.take().unwrap_or(0) + self.suspend_ns;
+            events.push(running.ends_ns, Event::Job { die, generation: state.generation });
+            return;
+        }
+        let (first, second) = if state.moved_job_is_next {
+            (&mut state.moved_jobs, &mut state.host_jobs)
+        } else {
+            (&mut state.host_jobs, &mut state.moved_jobs)
         };
-        Some((work, done_ns))
+        let Some(job) = first.pop_front().or_else(|| second.pop_front()) else { return };
+        let is_host = matches!(job, Job::Program { sequence, .. } if sequence > 0);
+        state.moved_job_is_next = is_host;
+        state.generation += 1;
+        let generation = state.generation;
+        let ends_ns = match job {
+            Job::Program { unit, .. } => {
+                let bytes = u64::from(unit.all_pages) * super::geometry::PAGE_BYTES;
+                self.carry(die, now_ns, bytes) + self.program_ns(unit.place)
+            }
+            Job::Erase(_) => now_ns + self.erase_ns,
+        };
+        self.all[die as usize].running = Some(Running { job, ends_ns, left_ns: None, suspends: 0 });
+        events.push(ends_ns, Event::Job { die, generation });
     }
 
-    /// Moves bytes over a channel as soon as it is free; returns when they are across.
-    fn carry(&mut self, channel: usize, now_ns: u64, bytes: u64) -> u64 {
-        let free_ns = &mut self.channels_free_ns[channel];
+    /// Moves bytes over the die's channel as soon as it is free; returns when they are across.
+    fn carry(&mut self, die: u32, now_ns: u64, bytes: u64) -> u64 {
+        let channels = self.channels_free_ns.len();
+        let free_ns = &mut self.channels_free_ns[die as usize % channels];
         *free_ns = now_ns.max(*free_ns) + transfer_ns(bytes, self.channel_mb_s);
         *free_ns
     }

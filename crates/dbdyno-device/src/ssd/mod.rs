@@ -1,46 +1,66 @@
-//! A solid-state drive: host link, firmware, write buffer, channels and dies.
+//! A solid-state drive: host link, firmware, write buffer, translation layer, channels and dies.
 //!
-//! A read waits for the firmware, then for each page's die (`read_us`) and channel, then crosses the link. A write
-//! crosses the link, waits for the firmware and for room in the buffer, and is done; the buffer is programmed to the
-//! dies in turn, a full unit at a time. On a die reads go before programs, but wait for a program under way. FLUSH
-//! programs what is left, short units included, and waits for it.
+//! A read waits for the firmware, then for each flash page's plane and channel, then crosses the link. A write crosses the
+//! link, waits for the firmware and for room in the buffer, and is done; the buffer is programmed a full unit at a time,
+//! around the dies. FLUSH programs what is left, short units included, and waits for it; a forced write (FUA) waits for
+//! its own. Data is mapped by pages of 4 KiB (`ftl`). Beside the host's work goes that of `reclaim`: garbage collection,
+//! which takes the block with the fewest valid pages, and the emptying of the cache of single-bit blocks. Both read,
+//! program and erase on the same dies; the host's writes wait when they would leave collection no free blocks.
 //!
-//! Cannot: garbage collection and over-provisioning, SLC caches, program suspend, reads served from the write buffer,
-//! page types of different speed, thermal limits. A drive here is as a fresh one with free blocks at all times.
+//! A disk smaller than the drive is a smaller drive with the same dies, planes, times and ratios of spare area and
+//! cache: it fills, and reaches the end of its cache, in proportionally less time (`geometry` says how).
+//!
+//! Cannot: read-ahead, wear and failing blocks, parity across dies, compression (`SandForce`), a mapping table that does
+//! not fit the drive's memory, data that moves to cold blocks by how often it changes.
 
 mod dies;
+mod front;
+mod ftl;
+mod geometry;
+#[cfg(test)]
+mod invariants;
+mod reclaim;
 mod spec;
+mod steady;
+mod thermal;
 
 use std::collections::VecDeque;
 
-use self::dies::{Dies, PageRead, Program, Work};
+use self::dies::{Dies, Job, Reader};
+use self::front::Active;
+use self::ftl::Ftl;
+use self::geometry::{Geometry, PAGE_BYTES};
+use self::reclaim::Reclaim;
 pub(crate) use self::spec::SsdSpec;
-use self::spec::{transfer_ns, us};
+use self::thermal::Thermal;
 use crate::due::Agenda;
-use crate::{Command, Completion, DeviceModel, Kind, WriteCache};
-
-/// Buffered data is kept in whole pieces of this size, so that one-sector writes cost what they cost a real drive.
-const MAPPING_BYTES: u64 = 4096;
+use crate::{Command, Completion, DeviceModel, State, WriteCache};
 
 /// Something that happens inside the drive.
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// The firmware has understood the command in this slot (and a write's data is in).
-    Ready(usize),
-    /// A die has finished what it was doing.
-    Die(usize),
+    /// A plane has brought a flash page into its register.
+    Read { die: u32, lane: u32 },
+    /// A die has programmed or erased, unless it was suspended meanwhile.
+    Job { die: u32, generation: u32 },
+    /// A command is done.
+    Finished { id: u64 },
+    /// The host may write another page although the cache is being emptied.
+    Paced,
+    /// The host may have been idle for long enough to empty the cache.
+    Idle,
 }
 
-/// A command the drive works on.
-#[derive(Debug, Clone, Copy)]
-struct Active {
-    command: Command,
-    /// Pages still to come, for a read; programs still to come, for a flush.
-    remaining: u64,
-    /// Latest time at which one of its parts was done.
-    done_ns: u64,
-    /// For a flush: programs up to this one belong to it.
-    covers: u64,
+/// What was done since the start, in pages.
+#[derive(Debug, Default)]
+struct Counts {
+    /// Written by the host, without what was overwritten in the buffer.
+    host: u64,
+    /// Programmed, with moved pages and padding.
+    programmed: u64,
+    collected: u64,
+    folded: u64,
+    discarded: u64,
 }
 
 pub(crate) struct Ssd {
@@ -48,258 +68,136 @@ pub(crate) struct Ssd {
     size_bytes: u64,
     now_ns: u64,
     events: Agenda<Event>,
-    done: Agenda<u64>,
+    /// Commands that the firmware will have understood (a write's data is in by then), reads and the others apart: each
+    /// is in order of time.
+    ready_reads: VecDeque<(u64, usize)>,
+    ready_writes: VecDeque<(u64, usize)>,
+    finished: Vec<Completion>,
     slots: Vec<Option<Active>>,
     free_slots: Vec<usize>,
     /// Commands the drive has not taken yet.
     waiting: VecDeque<Command>,
-    /// Commands taken and not finished, including those whose completion time is already known.
+    /// Commands taken and not finished.
     active: usize,
-    /// Completion times of commands that occupy a place in the queue until then.
-    leaving: Agenda<()>,
     /// A flush is under way that nothing may pass.
     barrier: bool,
     firmware_free_ns: u64,
     link_in_free_ns: u64,
     link_out_free_ns: u64,
     buffer_used: u64,
-    /// Writes understood for which the buffer has no room.
+    /// Writes understood that are not in the buffer yet, or not wholly.
     blocked: VecDeque<usize>,
-    /// Data in the buffer not yet given to a die.
-    open_bytes: u64,
+    /// Programs of the host's data begun and ended.
     programs_made: u64,
     programs_ended: u64,
+    /// Flushes and forced writes that wait for programs.
     flushes: Vec<usize>,
     dies: Dies,
+    ftl: Ftl,
+    reclaim: Reclaim,
+    thermal: Thermal,
+    counts: Counts,
 }
 
 impl Ssd {
-    pub(crate) fn new(spec: &SsdSpec, size_bytes: u64) -> Self {
+    pub(crate) fn new(spec: &SsdSpec, size_bytes: u64, seed: u64, state: State) -> Self {
+        let geometry = Geometry::new(spec, size_bytes);
+        let dies = Dies::new(spec, geometry.block_scale);
+        let mut ftl = Ftl::new(geometry);
+        if state == State::Steady {
+            steady::precondition(&mut ftl, seed);
+        }
         Self {
-            spec: spec.clone(),
             size_bytes,
             now_ns: 0,
             events: Agenda::new(),
-            done: Agenda::new(),
+            ready_reads: VecDeque::new(),
+            ready_writes: VecDeque::new(),
+            finished: Vec::new(),
             slots: Vec::new(),
             free_slots: Vec::new(),
             waiting: VecDeque::new(),
             active: 0,
-            leaving: Agenda::new(),
             barrier: false,
             firmware_free_ns: 0,
             link_in_free_ns: 0,
             link_out_free_ns: 0,
             buffer_used: 0,
             blocked: VecDeque::new(),
-            open_bytes: 0,
             programs_made: 0,
             programs_ended: 0,
             flushes: Vec::new(),
-            dies: Dies::new(spec),
+            reclaim: Reclaim::new(spec.slc.as_ref()),
+            thermal: Thermal::new(spec.thermal.clone()),
+            counts: Counts::default(),
+            spec: spec.clone(),
+            dies,
+            ftl,
         }
+    }
+
+    fn next_event_ns(&self) -> Option<u64> {
+        let ready = |queue: &VecDeque<(u64, usize)>| queue.front().map(|(at_ns, _)| *at_ns);
+        [ready(&self.ready_reads), ready(&self.ready_writes), self.events.next_ns()].into_iter().flatten().min()
     }
 
     /// Lets everything happen that happens up to `to_ns`.
     fn advance(&mut self, to_ns: u64) {
-        loop {
-            let event_ns = self.events.next_ns().unwrap_or(u64::MAX);
-            let leaving_ns = self.leaving.next_ns().unwrap_or(u64::MAX);
-            if event_ns.min(leaving_ns) > to_ns {
-                break;
+        while let Some(at_ns) = self.next_event_ns().filter(|at_ns| *at_ns <= to_ns) {
+            self.now_ns = at_ns;
+            let is_now = |queue: &VecDeque<(u64, usize)>| queue.front().is_some_and(|(ready_ns, _)| *ready_ns == at_ns);
+            if is_now(&self.ready_reads) {
+                self.ready_reads.pop_front().into_iter().for_each(|(_, slot)| self.ready(slot));
+            } else if is_now(&self.ready_writes) {
+                self.ready_writes.pop_front().into_iter().for_each(|(_, slot)| self.ready(slot));
+            } else if let Some((_, event)) = self.events.pop_due(at_ns) {
+                self.happen(event);
             }
-            if leaving_ns <= event_ns {
-                if let Some((at_ns, ())) = self.leaving.pop_due(to_ns) {
-                    self.now_ns = at_ns;
-                    self.active -= 1;
-                    self.barrier &= self.active > 0;
-                }
-            } else if let Some((at_ns, event)) = self.events.pop_due(to_ns) {
-                self.now_ns = at_ns;
-                match event {
-                    Event::Ready(slot) => self.ready(slot),
-                    Event::Die(die) => self.die_ended(die),
-                }
-            }
-            self.take_waiting();
         }
         self.now_ns = self.now_ns.max(to_ns);
     }
 
-    /// Takes commands from the host while there is room in the queue and no barrier.
-    fn take_waiting(&mut self) {
-        while let Some(command) = self.waiting.front().copied() {
-            let barrier = command.kind == Kind::Flush && self.spec.flush_is_a_barrier;
-            if self.barrier || self.active >= self.spec.queue_depth || (barrier && self.active > 0) {
-                return;
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Read { die, lane } => {
+                if let Some((read, across_ns)) = self.dies.read_ended(die, lane, self.now_ns) {
+                    self.thermal.read(read.bytes);
+                    match read.reader {
+                        Reader::Host(slot) => self.page_arrived(slot, read.bytes, across_ns),
+                        Reader::Moved(flash_page) => self.moved_page_arrived(flash_page, read.bytes / PAGE_BYTES),
+                    }
+                }
+                self.dies.start(die, self.now_ns, &mut self.events);
             }
-            self.waiting.pop_front();
-            self.barrier = barrier;
-            self.active += 1;
-            self.take(command);
-        }
-    }
-
-    fn take(&mut self, command: Command) {
-        let active = Active { command, remaining: 0, done_ns: self.now_ns, covers: 0 };
-        let slot = if let Some(slot) = self.free_slots.pop() {
-            self.slots[slot] = Some(active);
-            slot
-        } else {
-            self.slots.push(Some(active));
-            self.slots.len() - 1
-        };
-        let mut ready_ns = self.now_ns;
-        if command.kind == Kind::Write {
-            self.link_in_free_ns =
-                ready_ns.max(self.link_in_free_ns) + transfer_ns(command.length_bytes, self.spec.link_mb_s);
-            ready_ns = self.link_in_free_ns;
-        }
-        self.firmware_free_ns = ready_ns.max(self.firmware_free_ns) + us(self.spec.command_us);
-        self.events.push(self.firmware_free_ns + us(self.spec.firmware_us), Event::Ready(slot));
-    }
-
-    fn ready(&mut self, slot: usize) {
-        let Some(active) = self.slots[slot] else { return };
-        match active.command.kind {
-            Kind::Read => self.read(slot, active.command),
-            Kind::Write => {
-                self.blocked.push_back(slot);
+            Event::Job { die, generation } => {
+                match self.dies.job_ended(die, generation) {
+                    Some(Job::Program { unit, sequence }) => {
+                        self.ftl.programmed(&unit);
+                        self.thermal.programmed(u64::from(unit.all_pages) * PAGE_BYTES);
+                        if sequence > 0 {
+                            self.host_programmed(sequence, unit.pages);
+                        } else {
+                            self.moved_programmed();
+                        }
+                    }
+                    Some(Job::Erase(block)) => self.die_erased(block),
+                    None => return,
+                }
+                self.dies.start(die, self.now_ns, &mut self.events);
+            }
+            Event::Finished { id } => {
+                self.finished.push(Completion { id, at_ns: self.now_ns });
+                self.active -= 1;
+                self.barrier &= self.active > 0;
+                self.take_waiting();
+            }
+            Event::Paced => {
+                self.reclaim.paced = false;
                 self.admit_writes();
             }
-            Kind::Flush => self.flush(slot),
-            Kind::Discard => self.complete(slot, self.now_ns),
+            Event::Idle => self.idle_fold(),
         }
     }
-
-    fn read(&mut self, slot: usize, command: Command) {
-        let page_bytes = self.spec.page_bytes;
-        let end = command.end_bytes();
-        let mut at = command.offset_bytes;
-        let mut pages = 0;
-        while at < end {
-            let page = at / page_bytes;
-            let bytes = end.min((page + 1) * page_bytes) - at;
-            let die = self.dies.die_of(page);
-            self.dies.add_read(die, PageRead { command: slot, bytes });
-            self.start_die(die);
-            pages += 1;
-            at += bytes;
-        }
-        match &mut self.slots[slot] {
-            Some(active) if pages > 0 => active.remaining = pages,
-            _ => self.complete(slot, self.now_ns),
-        }
-    }
-
-    /// Puts writes into the buffer in the order they came, while there is room. One larger than the whole buffer gets
-    /// in when the buffer is empty.
-    fn admit_writes(&mut self) {
-        while let Some(slot) = self.blocked.front().copied() {
-            let length = self.slots[slot].map_or(0, |active| buffered_bytes(&active.command));
-            if self.buffer_used > 0 && self.buffer_used + length > self.spec.buffer_bytes {
-                // A short unit is not programmed for its own sake, but must not keep a writer waiting for ever.
-                if self.programs_ended == self.programs_made {
-                    self.program_open(true);
-                }
-                return;
-            }
-            self.blocked.pop_front();
-            self.buffer_used += length;
-            self.open_bytes += length;
-            self.complete(slot, self.now_ns);
-            self.program_open(false);
-        }
-    }
-
-    /// Gives full units to the dies, and the short one too if `all`.
-    fn program_open(&mut self, all: bool) {
-        let unit = self.spec.program_bytes;
-        while self.open_bytes >= unit || (all && self.open_bytes > 0) {
-            let data_bytes = self.open_bytes.min(unit);
-            self.open_bytes -= data_bytes;
-            self.programs_made += 1;
-            let die = self.dies.add_program(Program { sequence: self.programs_made, data_bytes });
-            self.start_die(die);
-        }
-    }
-
-    fn flush(&mut self, slot: usize) {
-        if self.spec.power_loss_protected {
-            return self.complete(slot, self.now_ns);
-        }
-        self.program_open(true);
-        let outstanding = self.programs_made - self.programs_ended;
-        if outstanding == 0 {
-            return self.complete(slot, self.now_ns);
-        }
-        if let Some(active) = &mut self.slots[slot] {
-            active.remaining = outstanding;
-            active.covers = self.programs_made;
-        }
-        self.flushes.push(slot);
-    }
-
-    fn start_die(&mut self, die: usize) {
-        if let Some(end_ns) = self.dies.start(die, self.now_ns) {
-            self.events.push(end_ns, Event::Die(die));
-        }
-    }
-
-    fn die_ended(&mut self, die: usize) {
-        match self.dies.end(die, self.now_ns) {
-            Some((Work::Read(read), across_ns)) => self.page_arrived(read.command, across_ns),
-            Some((Work::Program(program), _)) => self.programmed(program),
-            None => {}
-        }
-        self.start_die(die);
-    }
-
-    fn page_arrived(&mut self, slot: usize, across_ns: u64) {
-        let Some(active) = &mut self.slots[slot] else { return };
-        active.remaining -= 1;
-        active.done_ns = active.done_ns.max(across_ns);
-        if active.remaining == 0 {
-            let length_bytes = active.command.length_bytes;
-            let start_ns = active.done_ns.max(self.link_out_free_ns);
-            self.link_out_free_ns = start_ns + transfer_ns(length_bytes, self.spec.link_mb_s);
-            self.complete(slot, self.link_out_free_ns);
-        }
-    }
-
-    fn programmed(&mut self, program: Program) {
-        self.programs_ended += 1;
-        self.buffer_used -= program.data_bytes;
-        let mut flushed = Vec::new();
-        for &slot in &self.flushes {
-            let Some(active) = &mut self.slots[slot] else { continue };
-            if program.sequence <= active.covers {
-                active.remaining -= 1;
-                if active.remaining == 0 {
-                    flushed.push(slot);
-                }
-            }
-        }
-        self.flushes.retain(|slot| !flushed.contains(slot));
-        for slot in flushed {
-            self.complete(slot, self.now_ns + us(self.spec.flush_us));
-        }
-        self.admit_writes();
-    }
-
-    fn complete(&mut self, slot: usize, at_ns: u64) {
-        if let Some(active) = self.slots[slot].take() {
-            self.free_slots.push(slot);
-            self.done.push(at_ns, active.command.id);
-            self.leaving.push(at_ns, ());
-        }
-    }
-}
-
-/// What a write occupies in the buffer: the mapping units it touches.
-fn buffered_bytes(command: &Command) -> u64 {
-    let end = command.end_bytes().max(command.offset_bytes + 1);
-    (end.div_ceil(MAPPING_BYTES) - command.offset_bytes / MAPPING_BYTES) * MAPPING_BYTES
 }
 
 impl DeviceModel for Ssd {
@@ -310,21 +208,43 @@ impl DeviceModel for Ssd {
     }
 
     fn next_due(&self) -> Option<u64> {
-        let done_ns = self.done.next_ns();
-        // Programs in the background need no attention while no command waits.
-        let idle = self.waiting.is_empty() && self.slots.len() == self.free_slots.len();
-        if idle {
-            return done_ns;
+        if let Some(completion) = self.finished.first() {
+            return Some(completion.at_ns);
         }
-        [done_ns, self.events.next_ns(), self.leaving.next_ns()].into_iter().flatten().min()
+        // What goes on in the background needs no attention while no command waits.
+        if self.active == 0 && self.waiting.is_empty() { None } else { self.next_event_ns() }
     }
 
     fn poll(&mut self, now_ns: u64, finished: &mut Vec<Completion>) {
         self.advance(now_ns.max(self.now_ns));
-        self.done.finish(now_ns, finished);
+        let late = self.finished.iter().position(|completion| completion.at_ns > now_ns).unwrap_or(self.finished.len());
+        finished.extend(self.finished.drain(..late));
     }
 
     fn write_cache(&self) -> WriteCache {
         if self.spec.power_loss_protected { WriteCache::Protected } else { WriteCache::Volatile }
+    }
+
+    fn gauges(&self) -> Vec<(&'static str, f64)> {
+        let bytes = |pages: u64| (pages * PAGE_BYTES) as f64;
+        let mut gauges = vec![
+            ("host_written_bytes", bytes(self.counts.host)),
+            ("flash_written_bytes", bytes(self.counts.programmed)),
+            ("collected_bytes", bytes(self.counts.collected)),
+            ("discarded_bytes", bytes(self.counts.discarded)),
+            ("write_amplification", self.counts.programmed as f64 / self.counts.host.max(1) as f64),
+            ("mapped_bytes", bytes(u64::from(self.ftl.mapped))),
+            ("free_bytes", bytes(self.ftl.free_pages())),
+            ("buffer_used_bytes", bytes(self.buffer_used)),
+        ];
+        if self.spec.slc.is_some() {
+            gauges.push(("slc_cache_free_bytes", bytes(self.cache_free_pages())));
+            gauges.push(("folded_bytes", bytes(self.counts.folded)));
+        }
+        if self.thermal.is_modelled() {
+            gauges.push(("temperature_c", self.thermal.temperature_c));
+            gauges.push(("throttled", f64::from(u8::from(self.thermal.throttled))));
+        }
+        gauges
     }
 }

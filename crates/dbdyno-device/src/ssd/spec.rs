@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use super::geometry::PAGE_BYTES;
+
 /// The numbers that make a solid-state drive. Each field's unit is in its name.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,28 +20,100 @@ pub(crate) struct SsdSpec {
     pub flush_us: f64,
     /// The host link, each way, MB/s.
     pub link_mb_s: f64,
-    /// Firmware: latency it adds to every command, microseconds.
-    pub firmware_us: f64,
-    /// Firmware: time between two commands it can start, microseconds (the inverse of the highest IOPS).
-    pub command_us: f64,
+    /// Firmware: latency it adds to a write, and to every other command, microseconds.
+    pub write_firmware_us: f64,
+    pub read_firmware_us: f64,
+    /// Firmware: time from the start of a write, or of any other command, to that of the next, microseconds (the inverse
+    /// of the highest IOPS).
+    pub write_command_us: f64,
+    pub read_command_us: f64,
+    /// Memory for writes not yet programmed, bytes.
+    pub buffer_bytes: u64,
+    pub flash: FlashSpec,
+    pub ftl: FtlSpec,
+    pub slc: Option<SlcSpec>,
+    pub thermal: Option<ThermalSpec>,
+}
+
+/// `[ssd.flash]`: dies and channels.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FlashSpec {
     /// Flash channels, each a shared bus.
     pub channels: usize,
-    /// Dies on each channel that can read or program at the same time.
+    /// Dies on each channel that work at the same time.
     pub dies_per_channel: usize,
     /// One channel's transfer rate, MB/s.
     pub channel_mb_s: f64,
-    /// What one die reads at once, bytes.
+    /// Planes of a die: programmed and erased together.
+    pub planes: u32,
+    /// True where the planes of a die may read different addresses at the same time.
+    pub planes_read_apart: bool,
+    /// What one plane reads at once, bytes: a multiple of 4096.
     pub page_bytes: u64,
-    /// Time from cell to page register, microseconds.
-    pub read_us: f64,
-    /// What one die programs at once (all its planes), bytes.
-    pub program_bytes: u64,
-    /// Time to program that, microseconds.
-    pub program_us: f64,
-    /// DRAM for writes not yet programmed, bytes.
-    pub buffer_bytes: u64,
-    /// Reads a die may serve in a row while programs wait for it.
+    /// Flash pages of one plane that are programmed together: the bits of the cell if in one shot, else 1.
+    pub pages_per_program: u32,
+    /// Time from cell to page register for each of the cell's bits in turn, microseconds.
+    pub read_us: Vec<f64>,
+    /// Time to program a unit, microseconds; several if they alternate.
+    pub program_us: Vec<f64>,
+    /// One die's erase block over all its planes, bytes, and the time to erase it, microseconds.
+    pub block_bytes: u64,
+    pub erase_us: f64,
+    /// How often one program or erase may be suspended for reads (0: never), and what suspending it costs each time,
+    /// microseconds.
+    pub suspends_max: u32,
+    pub suspend_us: f64,
+    /// Reads a die may serve in a row while a program or an erase waits for it.
     pub reads_before_program: u32,
+}
+
+/// `[ssd.ftl]`: the translation layer.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FtlSpec {
+    /// Spare area as a part of the capacity, without the few blocks that are being written or erased.
+    pub over_provisioning: f64,
+}
+
+/// `[ssd.slc]`: blocks written with one bit a cell, as a cache.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SlcSpec {
+    /// What is always a cache, bytes at the drive's full capacity.
+    pub static_bytes: u64,
+    /// What is a cache while there are enough unwritten blocks to make it of, bytes at the drive's full capacity.
+    pub dynamic_bytes: u64,
+    pub read_us: f64,
+    pub program_us: f64,
+    /// The cache is emptied when the host has written nothing for so long, milliseconds.
+    pub fold_after_idle_ms: f64,
+    /// What the host may write beside the cache while a full cache is emptied, MB/s. Without it, a full cache stays full
+    /// and the host writes past it as fast as the dies can.
+    pub write_while_folding_mb_s: Option<f64>,
+    /// Part of the cache that must be free before the host writes to it again.
+    pub refill_at: f64,
+}
+
+/// `[ssd.thermal]`: one heat capacity that loses heat to the air.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ThermalSpec {
+    /// Temperature of the air.
+    pub ambient_c: f64,
+    pub idle_w: f64,
+    /// What reading and programming a gigabyte (10^9 bytes) of flash takes, joules.
+    pub read_j_per_gb: f64,
+    pub program_j_per_gb: f64,
+    /// Rise over the air at a steady power.
+    pub rise_c_per_w: f64,
+    /// Time in which 63 % of a change of temperature has happened, seconds.
+    pub time_constant_s: f64,
+    /// Above the one the drive slows down, below the other it stops doing so.
+    pub throttle_above_c: f64,
+    pub resume_below_c: f64,
+    /// By how much commands and the link are slower then.
+    pub slowdown: f64,
 }
 
 impl SsdSpec {
@@ -49,43 +123,130 @@ impl SsdSpec {
 
     /// Refuses numbers the model cannot work with, naming the first.
     pub(crate) fn check(&self) -> Result<(), String> {
+        self.check_positive()?;
+        self.check_times()?;
+        let flash = &self.flash;
+        if flash.page_bytes % PAGE_BYTES != 0 || flash.page_bytes == 0 || flash.page_bytes > 1 << 20 {
+            return Err(format!("flash.page_bytes = {} is not a multiple of 4096 up to 1 MiB", flash.page_bytes));
+        }
+        let unit_bytes = flash.page_bytes * u64::from(flash.planes) * u64::from(flash.pages_per_program);
+        if flash.block_bytes < unit_bytes {
+            return Err(format!("flash.block_bytes = {} is less than a program of {unit_bytes}", flash.block_bytes));
+        }
+        if self.buffer_bytes < 3 * unit_bytes {
+            return Err(format!("buffer_bytes = {} holds no three programs of {unit_bytes}", self.buffer_bytes));
+        }
+        let spare = self.ftl.over_provisioning;
+        if !(0.005..=10.0).contains(&spare) {
+            return Err(format!("ftl.over_provisioning = {spare} is not between 0.005 and 10"));
+        }
+        // Pages are numbered with 32 bits.
+        if self.capacity_bytes as f64 * (1.2 + spare) / PAGE_BYTES as f64 > f64::from(u32::MAX) {
+            return Err(format!("capacity_bytes = {} and the spare area pass 16 TiB", self.capacity_bytes));
+        }
+        self.slc.as_ref().map_or(Ok(()), |slc| slc.check(self.capacity_bytes))?;
+        self.thermal.as_ref().map_or(Ok(()), ThermalSpec::check)
+    }
+
+    fn check_positive(&self) -> Result<(), String> {
+        let flash = &self.flash;
         let positive = [
             ("link_mb_s", self.link_mb_s),
-            ("channel_mb_s", self.channel_mb_s),
             ("capacity_bytes", self.capacity_bytes as f64),
             ("queue_depth", self.queue_depth as f64),
-            ("channels", self.channels as f64),
-            ("dies_per_channel", self.dies_per_channel as f64),
-            ("page_bytes", self.page_bytes as f64),
-            ("program_bytes", self.program_bytes as f64),
-            ("buffer_bytes", self.buffer_bytes as f64),
+            ("flash.channel_mb_s", flash.channel_mb_s),
+            ("flash.channels", flash.channels as f64),
+            ("flash.dies_per_channel", flash.dies_per_channel as f64),
+            ("flash.planes", f64::from(flash.planes)),
+            ("flash.page_bytes", flash.page_bytes as f64),
+            ("flash.pages_per_program", f64::from(flash.pages_per_program)),
+            ("flash.reads_before_program", f64::from(flash.reads_before_program)),
         ];
         if let Some((field, value)) = positive.iter().find(|(_, value)| !(*value > 0.0 && value.is_finite())) {
             return Err(format!("{field} = {value} is not above 0"));
         }
-        let times = [
-            ("flush_us", self.flush_us),
-            ("firmware_us", self.firmware_us),
-            ("command_us", self.command_us),
-            ("read_us", self.read_us),
-            ("program_us", self.program_us),
+        let counts = [
+            ("flash.channels", flash.channels as u64),
+            ("flash.dies_per_channel", flash.dies_per_channel as u64),
+            ("flash.planes", u64::from(flash.planes)),
+            ("flash.pages_per_program", u64::from(flash.pages_per_program)),
         ];
-        if let Some((field, value)) = times.iter().find(|(_, value)| !(0.0..=1e9).contains(value)) {
-            return Err(format!("{field} = {value} is not between 0 and 1e9"));
+        match counts.iter().find(|(_, value)| *value > 64) {
+            Some((field, value)) => Err(format!("{field} = {value} is above 64")),
+            None => Ok(()),
         }
-        if self.page_bytes < 512 {
-            return Err(format!("page_bytes = {} is below 512", self.page_bytes));
+    }
+
+    fn check_times(&self) -> Result<(), String> {
+        let flash = &self.flash;
+        if flash.read_us.is_empty() || flash.program_us.is_empty() {
+            return Err("flash.read_us and flash.program_us need at least one time each".into());
         }
-        Ok(())
+        let single = [
+            ("flush_us", self.flush_us),
+            ("write_firmware_us", self.write_firmware_us),
+            ("read_firmware_us", self.read_firmware_us),
+            ("write_command_us", self.write_command_us),
+            ("read_command_us", self.read_command_us),
+            ("flash.erase_us", flash.erase_us),
+            ("flash.suspend_us", flash.suspend_us),
+        ];
+        let reads = flash.read_us.iter().map(|time| ("flash.read_us", *time));
+        let programs = flash.program_us.iter().map(|time| ("flash.program_us", *time));
+        let out = single.into_iter().chain(reads).chain(programs).find(|(_, value)| !(0.0..=1e9).contains(value));
+        out.map_or(Ok(()), |(field, value)| Err(format!("{field} = {value} is not between 0 and 1e9")))
+    }
+}
+
+impl SlcSpec {
+    fn check(&self, capacity_bytes: u64) -> Result<(), String> {
+        let bytes = self.static_bytes.saturating_add(self.dynamic_bytes);
+        if bytes == 0 || bytes > capacity_bytes / 3 {
+            return Err(format!("slc: a cache of {bytes} bytes is nothing, or more than a third of the drive"));
+        }
+        let ranges = [
+            ("slc.read_us", self.read_us, 1e9),
+            ("slc.program_us", self.program_us, 1e9),
+            ("slc.fold_after_idle_ms", self.fold_after_idle_ms, 1e9),
+            ("slc.refill_at", self.refill_at, 1.0),
+        ];
+        if let Some((field, value, most)) = ranges.iter().find(|(_, value, most)| !(0.0..=*most).contains(value)) {
+            return Err(format!("{field} = {value} is not between 0 and {most}"));
+        }
+        match self.write_while_folding_mb_s {
+            Some(rate) if !(rate > 0.0 && rate.is_finite()) => {
+                Err(format!("slc.write_while_folding_mb_s = {rate} is not above 0"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ThermalSpec {
+    fn check(&self) -> Result<(), String> {
+        let ranges = [
+            ("thermal.ambient_c", self.ambient_c, -50.0, 100.0),
+            ("thermal.idle_w", self.idle_w, 0.0, 1e3),
+            ("thermal.read_j_per_gb", self.read_j_per_gb, 0.0, 1e3),
+            ("thermal.program_j_per_gb", self.program_j_per_gb, 0.0, 1e3),
+            ("thermal.rise_c_per_w", self.rise_c_per_w, 0.0, 1e3),
+            ("thermal.time_constant_s", self.time_constant_s, 1e-3, 1e6),
+            ("thermal.throttle_above_c", self.throttle_above_c, self.resume_below_c, 200.0),
+            ("thermal.slowdown", self.slowdown, 1.0, 1e3),
+        ];
+        match ranges.iter().find(|(_, value, least, most)| !(*least..=*most).contains(value)) {
+            Some((field, value, least, most)) => Err(format!("{field} = {value} is not between {least} and {most}")),
+            None => Ok(()),
+        }
     }
 }
 
 /// Nanoseconds of a number of microseconds.
-pub(crate) fn us(microseconds: f64) -> u64 {
+pub(super) fn us(microseconds: f64) -> u64 {
     (microseconds * 1e3) as u64
 }
 
 /// Nanoseconds to move `bytes` at a rate in MB/s (10^6 bytes).
-pub(crate) fn transfer_ns(bytes: u64, mb_s: f64) -> u64 {
+pub(super) fn transfer_ns(bytes: u64, mb_s: f64) -> u64 {
     (bytes as f64 * 1e3 / mb_s) as u64
 }

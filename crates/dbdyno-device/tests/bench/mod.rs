@@ -2,7 +2,7 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
-use dbdyno_device::{Command, Completion, DeviceModel, Kind, model};
+use dbdyno_device::{Command, Completion, DeviceModel, Kind, ModelOptions, State, model_with};
 
 pub struct Bench {
     pub device: Box<dyn DeviceModel + Send>,
@@ -15,7 +15,11 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(drive: &str, size_bytes: u64, seed: u64) -> Self {
-        let device = model(drive, size_bytes, seed).unwrap();
+        Self::with(drive, size_bytes, seed, State::Fresh)
+    }
+
+    pub fn with(drive: &str, size_bytes: u64, seed: u64, state: State) -> Self {
+        let device = model_with(drive, size_bytes, seed, &ModelOptions { state }).unwrap();
         Self { device, size_bytes, now_ns: 0, random: seed, next_id: 0, finished: Vec::new() }
     }
 
@@ -44,6 +48,45 @@ impl Bench {
     /// Random writes, otherwise as [`Bench::random_reads`].
     pub fn random_writes(&mut self, depth: u64, count: u64) -> f64 {
         self.closed_loop(Kind::Write, depth, count, |bench, _| (bench.random_offset(), 4096))
+    }
+
+    /// Random writes to what lies behind the first `from_bytes`.
+    pub fn random_writes_from(&mut self, from_bytes: u64, depth: u64, count: u64) -> f64 {
+        let within = move |bench: &mut Self| from_bytes + bench.random_offset() % (bench.size_bytes - from_bytes);
+        self.closed_loop(Kind::Write, depth, count, move |bench, _| (within(bench), 4096))
+    }
+
+    /// Random reads a second, one at a time, until there were `count`, while a second host writes 4 KiB, flushes, and so
+    /// on.
+    pub fn reads_beside_a_flushing_writer(&mut self, count: u64) -> f64 {
+        const READER: u64 = 1;
+        const WRITER: u64 = 2;
+        let (start_ns, mut reads, mut flushes) = (self.now_ns, 0, false);
+        let send = |bench: &mut Self, id, kind, offset_bytes| {
+            bench.device.submit(bench.now_ns, Command { id, kind, offset_bytes, length_bytes: 4096, fua: false });
+        };
+        send(self, READER, Kind::Read, 0);
+        send(self, WRITER, Kind::Write, 0);
+        while reads < count {
+            self.wait();
+            for completion in std::mem::take(&mut self.finished) {
+                let offset_bytes = self.random_offset();
+                if completion.id == READER {
+                    reads += 1;
+                    send(self, READER, Kind::Read, offset_bytes);
+                } else {
+                    flushes = !flushes;
+                    send(self, WRITER, if flushes { Kind::Flush } else { Kind::Write }, offset_bytes);
+                }
+            }
+        }
+        count as f64 * 1e9 / (self.now_ns - start_ns) as f64
+    }
+
+    /// MB/s of `count` commands of 128 KiB from the beginning on, and over again, `depth` at a time.
+    pub fn sequential(&mut self, kind: Kind, depth: u64, count: u64) -> f64 {
+        let all = self.size_bytes >> 17;
+        self.closed_loop(kind, depth, count, |_, index| ((index % all) << 17, 1 << 17)) * (1 << 17) as f64 / 1e6
     }
 
     /// MB/s of `count` reads of 128 KiB from the beginning on, one at a time.
@@ -155,7 +198,8 @@ impl Bench {
         self.finished.len() as u64
     }
 
-    fn random_offset(&mut self) -> u64 {
+    /// A random multiple of 4 KiB.
+    pub fn random_offset(&mut self) -> u64 {
         // splitmix64
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.random;

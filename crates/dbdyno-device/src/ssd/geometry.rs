@@ -1,0 +1,164 @@
+//! Where the pages are: dies, planes, and blocks of pages across all dies.
+//!
+//! A *page* here is the mapping unit of 4 KiB; what a plane reads at once is a *flash page* of some of them; what a die
+//! programs at once (all planes, and all bits of the cell where they go together) is a *unit*. A *block* is one erase
+//! block on every die, written, collected and erased together, unit by unit around the dies (the "superblock" of client
+//! drives' controllers; from memory). So consecutive units lie on consecutive channels.
+//!
+//! A disk smaller than the drive keeps the drive's dies, planes, times and ratio of spare area, and has fewer blocks; once
+//! there would be fewer than [`BLOCKS_MIN`], smaller ones, of one unit a die at the least. Then erasing one takes less
+//! time in proportion, so that a byte costs as much erasing as on the whole drive. A disk of fewer than some 60 of the
+//! smallest blocks (200 MiB for 32 dies of 96 KiB units) has more spare area than the drive, because collection needs it.
+
+use super::spec::SsdSpec;
+
+/// The mapping unit. Smaller writes cost a whole one; the reading of the rest is left out.
+pub(super) const PAGE_BYTES: u64 = 4096;
+
+/// Enough blocks for greedy collection to come within a percent of its formula at 7 % spare.
+const BLOCKS_MIN: u64 = 1024;
+
+/// Blocks beyond the nominal spare area: those being written and erased, and the reserve that collection works with.
+pub(super) const RESERVE_BLOCKS: u32 = 3;
+
+/// Blocks of one kind: of the cells' full density, or written with one bit a cell.
+#[derive(Debug, Clone)]
+pub(super) struct Region {
+    pub first_page: u32,
+    pub first_block: u32,
+    pub blocks: u32,
+    /// Pages programmed at once on a die.
+    pub unit_pages: u32,
+    pub block_pages: u32,
+    /// Global number of the first unit.
+    first_unit: u32,
+    /// Flash pages of a plane programmed at once.
+    shot: u32,
+}
+
+/// Where a page lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub unit: u32,
+    pub die: u32,
+    pub plane: u32,
+    /// Number of the flash page on its word line and plane, counted on from word line to word line: which of the
+    /// cells' bits it is, modulo their number.
+    pub level: u32,
+    pub is_slc: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Geometry {
+    pub logical_pages: u32,
+    pub dies: u32,
+    pub planes: u32,
+    /// Pages in a flash page.
+    pub flash_pages: u32,
+    pub data: Region,
+    pub slc: Region,
+    /// A data block here as a part of one of the whole drive.
+    pub block_scale: f64,
+}
+
+impl Geometry {
+    pub(super) fn new(spec: &SsdSpec, size_bytes: u64) -> Self {
+        let flash = &spec.flash;
+        let dies = (flash.channels * flash.dies_per_channel) as u32;
+        let flash_pages = (flash.page_bytes / PAGE_BYTES) as u32;
+        let shot = flash.pages_per_program;
+        let unit_pages = flash.planes * shot * flash_pages;
+        let row_pages = u64::from(dies * unit_pages);
+        let logical_pages = size_bytes.div_ceil(PAGE_BYTES);
+        let wanted = (logical_pages as f64 * (1.0 + spec.ftl.over_provisioning)).ceil() as u64;
+        let rows_max = (flash.block_bytes / (u64::from(unit_pages) * PAGE_BYTES)).max(1);
+        let rows = (wanted / (BLOCKS_MIN * row_pages)).clamp(1, rows_max);
+        let block_pages = (rows * row_pages) as u32;
+        let nominal = wanted.div_ceil(u64::from(block_pages));
+        // Collection must be able to come to its end: what it wants to have free, and the two blocks being written.
+        let least = logical_pages.div_ceil(u64::from(block_pages)) + 4;
+        let data = Region {
+            first_page: 0,
+            first_block: 0,
+            blocks: nominal.max(least) as u32 + RESERVE_BLOCKS,
+            unit_pages,
+            block_pages,
+            first_unit: 0,
+            shot,
+        };
+        let slc = Self::slc_region(spec, size_bytes, &data, dies, flash_pages);
+        let block_scale = rows as f64 / rows_max as f64;
+        Self { logical_pages: logical_pages as u32, dies, planes: flash.planes, flash_pages, data, slc, block_scale }
+    }
+
+    /// The cache's blocks are counted apart from the data blocks that a real drive would make them of.
+    fn slc_region(spec: &SsdSpec, size_bytes: u64, data: &Region, dies: u32, flash_pages: u32) -> Region {
+        let unit_pages = spec.flash.planes * flash_pages;
+        let rows = (data.block_pages / (dies * unit_pages * spec.flash.read_us.len() as u32)).max(1);
+        let block_pages = rows * dies * unit_pages;
+        let cache_bytes = spec.slc.as_ref().map_or(0, |slc| slc.static_bytes + slc.dynamic_bytes);
+        let scaled = cache_bytes as f64 * size_bytes as f64 / spec.capacity_bytes as f64;
+        let blocks = (scaled / (f64::from(block_pages) * PAGE_BYTES as f64)).round() as u32;
+        Region {
+            first_page: data.blocks * data.block_pages,
+            first_block: data.blocks,
+            blocks: if cache_bytes == 0 { 0 } else { blocks.max(2) },
+            unit_pages,
+            block_pages,
+            first_unit: data.blocks * (data.block_pages / data.unit_pages),
+            shot: 1,
+        }
+    }
+
+    pub(super) fn pages(&self) -> usize {
+        self.slc.first_page as usize + self.slc.blocks as usize * self.slc.block_pages as usize
+    }
+
+    pub(super) fn blocks(&self) -> usize {
+        (self.data.blocks + self.slc.blocks) as usize
+    }
+
+    pub(super) fn units(&self) -> usize {
+        self.pages() / self.slc.unit_pages as usize + 1
+    }
+
+    pub(super) fn region_of_block(&self, block: u32) -> &Region {
+        if block >= self.slc.first_block { &self.slc } else { &self.data }
+    }
+
+    fn region_of_page(&self, page: u32) -> &Region {
+        if page >= self.slc.first_page { &self.slc } else { &self.data }
+    }
+
+    pub(super) fn first_page_of(&self, block: u32) -> u32 {
+        let region = self.region_of_block(block);
+        region.first_page + (block - region.first_block) * region.block_pages
+    }
+
+    pub(super) fn block_of(&self, page: u32) -> u32 {
+        let region = self.region_of_page(page);
+        region.first_block + (page - region.first_page) / region.block_pages
+    }
+
+    pub(super) fn unit_of(&self, page: u32) -> u32 {
+        let region = self.region_of_page(page);
+        region.first_unit + (page - region.first_page) / region.unit_pages
+    }
+
+    pub(super) fn place_of(&self, page: u32) -> Place {
+        let region = self.region_of_page(page);
+        let in_region = page - region.first_page;
+        let unit = in_region / region.unit_pages;
+        let units_per_block = region.block_pages / region.unit_pages;
+        let (block, unit_in_block) = (unit / units_per_block, unit % units_per_block);
+        let flash_page = in_region % region.unit_pages / self.flash_pages;
+        Place {
+            unit: region.first_unit + unit,
+            // Rotated from block to block, so that no die gets all the short flushes.
+            die: (unit_in_block + block) % self.dies,
+            plane: flash_page % self.planes,
+            level: unit_in_block / self.dies * region.shot + flash_page / self.planes,
+            is_slc: region.first_page == self.slc.first_page,
+        }
+    }
+}
