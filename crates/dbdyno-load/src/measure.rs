@@ -112,6 +112,8 @@ pub struct Gauges {
     pub backlog: u64,
     /// Most that waited at a time so far.
     pub backlog_max: u64,
+    /// How long events have been offered, ns: to the end, or until all were.
+    pub offered_for_ns: u64,
 }
 
 impl Gauges {
@@ -120,6 +122,7 @@ impl Gauges {
         self.offered += other.offered;
         self.backlog += other.backlog;
         self.backlog_max += other.backlog_max;
+        self.offered_for_ns = self.offered_for_ns.max(other.offered_for_ns);
     }
 }
 
@@ -186,6 +189,8 @@ pub struct Totals {
     pub spans: Vec<Option<Span>>,
     /// At the end.
     pub gauges: Gauges,
+    /// How long after they were due events started for which a client was free.
+    pub lateness: Latencies,
     /// What went wrong in writing.
     pub sink_error: Option<io::Error>,
 }
@@ -196,6 +201,7 @@ impl Totals {
         self.tally.add(&other.tally);
         self.errors.add(other.errors);
         self.gauges.add(other.gauges);
+        self.lateness.add(&other.lateness);
         self.spans.resize(other.spans.len(), None);
         for (mine, others) in self.spans.iter_mut().zip(other.spans) {
             *mine = match (*mine, others) {
@@ -267,6 +273,12 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// An event started so long after it was due, though a client was free for it.
+    #[inline]
+    pub fn started_late(&mut self, lateness_ns: u64) {
+        self.totals.lateness.record(lateness_ns);
+    }
+
     /// An event was finished, so long after its intended start.
     #[inline]
     pub fn event(&mut self, latency_ns: u64) {
@@ -303,16 +315,16 @@ impl<'a> Recorder<'a> {
         self.totals.gauges = gauges;
     }
 
-    /// Whether an interval is over.
+    /// The end of the interval under way, if that is over.
     #[inline]
-    pub fn is_due(&self, now_ns: u64) -> bool {
-        now_ns >= self.interval_end_ns
+    pub fn interval_due(&self, now_ns: u64) -> Option<u64> {
+        (now_ns >= self.interval_end_ns).then_some(self.interval_end_ns)
     }
 
     /// Closes the intervals that ended before `now_ns`.
     pub fn pass_time(&mut self, now_ns: u64) {
-        while self.is_due(now_ns) {
-            self.close_interval(self.interval_end_ns);
+        while let Some(end_ns) = self.interval_due(now_ns) {
+            self.close_interval(end_ns);
         }
     }
 

@@ -70,11 +70,13 @@ fn threads_add_up() {
         let mut recorder = Recorder::new(terms(), None);
         recorder.start(start);
         recorder.answered(said(1, 0), start, start + 7);
-        recorder.gauge(Gauges { offered: 3, backlog: 1, backlog_max: 2 });
+        recorder.gauge(Gauges { offered: 3, backlog: 1, backlog_max: 2, offered_for_ns: start });
+        recorder.started_late(start);
         recorder.finish(start + 50);
         sum.add(recorder.into_totals());
     }
     assert_eq!((sum.tally.queries(&kinds()), sum.tally.kinds[1].count()), (2, 2));
-    assert_eq!(sum.gauges, Gauges { offered: 6, backlog: 2, backlog_max: 4 });
+    assert_eq!(sum.gauges, Gauges { offered: 6, backlog: 2, backlog_max: 4, offered_for_ns: 2000 });
+    assert_eq!((sum.lateness.count(), sum.lateness.summary().max), (2, Some(2000)));
     assert_eq!(sum.spans, [Some(Span { start_ns: 1000, end_ns: 2007 }), None]);
 }

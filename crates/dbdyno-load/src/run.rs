@@ -237,6 +237,7 @@ impl Context<'_> {
 
     fn limits(&self, thread: usize, duration: Option<Duration>, start_ns: u64, seed: u64) -> Limits<'_> {
         Limits {
+            start_ns,
             deadline_ns: duration.map(|duration| start_ns.saturating_add(duration.as_nanos() as u64)),
             errors_max: self.options.errors_max,
             ignore: &self.options.ignore,
@@ -285,6 +286,7 @@ impl Context<'_> {
             queries_dropped: plan.queries_dropped,
             warmup_queries,
             gauges: totals.gauges,
+            lateness: totals.lateness,
             errors: totals.errors.list(&self.kinds),
             aborted: match &end {
                 End::Finished => None,

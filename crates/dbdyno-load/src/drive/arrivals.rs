@@ -17,7 +17,8 @@ struct Schedule {
 
 impl Schedule {
     fn next_ns(&self) -> u64 {
-        self.started_ns + self.next_ns as u64
+        // At a very low rate the next is due after the end of time.
+        self.started_ns.saturating_add(self.next_ns as u64)
     }
 
     fn advance(&mut self) -> u64 {
@@ -47,6 +48,8 @@ pub struct Arrivals {
     pub offered: u64,
     /// Most that waited at a time.
     pub waiting_max: u64,
+    /// Until when time has passed for what was offered: it stands still when all is offered.
+    passed_ns: u64,
 }
 
 /// What an open loop is to offer.
@@ -56,6 +59,8 @@ pub struct Offer {
     pub rate: f64,
     /// Times between them.
     pub spacing: Spacing,
+    /// When it begins.
+    pub start_ns: u64,
     /// Time of the first, as a share of the mean time between two: sets threads apart.
     pub phase: f64,
     /// No event is due at or after this time.
@@ -65,15 +70,16 @@ pub struct Offer {
 }
 
 impl Arrivals {
-    /// A schedule from `started_ns` on.
-    pub fn new(offer: Offer, seed: u64, started_ns: u64) -> Self {
+    /// The schedule of an offer.
+    pub fn new(offer: Offer, seed: u64) -> Self {
         let mean_ns = 1e9 / offer.rate;
         let mut random = Random::new(seed);
         let first = match offer.spacing {
             Spacing::Fixed => offer.phase,
             Spacing::Exponential => random.exponential(),
         };
-        let due = Schedule { random, spacing: offer.spacing, mean_ns, started_ns, next_ns: first * mean_ns };
+        let next_ns = first * mean_ns;
+        let due = Schedule { random, spacing: offer.spacing, mean_ns, started_ns: offer.start_ns, next_ns };
         Self {
             served: due.clone(),
             due,
@@ -83,6 +89,7 @@ impl Arrivals {
             left: offer.most,
             offered: 0,
             waiting_max: 0,
+            passed_ns: offer.start_ns,
         }
     }
 
@@ -94,6 +101,8 @@ impl Arrivals {
             self.offered += 1;
             self.waiting += 1;
         }
+        // Of the last event's time, all up to when the next would have been due belongs to it.
+        self.passed_ns = now_ns.min(self.end_ns).min(if self.left > 0 { u64::MAX } else { self.due.next_ns() });
         self.waiting_max = self.waiting_max.max(self.waiting());
     }
 
@@ -118,6 +127,11 @@ impl Arrivals {
         self.left = 0;
     }
 
+    /// How long events have been offered, ns.
+    pub fn offered_for_ns(&self) -> u64 {
+        self.passed_ns.saturating_sub(self.due.started_ns)
+    }
+
     /// How many wait.
     pub fn waiting(&self) -> u64 {
         self.waiting + self.returned.len() as u64
@@ -136,12 +150,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn offer(spacing: Spacing) -> Offer {
-        Offer { rate: 1000.0, spacing, phase: 0.0, end_ns: 10_000_000_000, most: u64::MAX }
+        Offer { rate: 1000.0, spacing, start_ns: 0, phase: 0.0, end_ns: 10_000_000_000, most: u64::MAX }
     }
 
     #[test]
     fn fixed_arrivals_are_due_on_the_grid() {
-        let mut arrivals = Arrivals::new(offer(Spacing::Fixed), 1, 5);
+        let mut arrivals = Arrivals::new(Offer { start_ns: 5, ..offer(Spacing::Fixed) }, 1);
         arrivals.pass(3_000_005);
         let due: Vec<_> = std::iter::from_fn(|| arrivals.take()).collect();
         assert_eq!(due, [5, 1_000_005, 2_000_005, 3_000_005]);
@@ -152,8 +166,30 @@ mod tests {
     }
 
     #[test]
+    fn the_rate_offered_is_that_of_the_time_in_which_events_were_due() {
+        let bounded = |most| Arrivals::new(Offer { most, ..offer(Spacing::Fixed) }, 1);
+        for (most, passed_ns, offered, for_ns) in [
+            (u64::MAX, 2_500_000, 3, 2_500_000),
+            // What comes after the end takes no part, however long it takes.
+            (u64::MAX, 60_000_000_000, 10_000, 10_000_000_000),
+            (500, 60_000_000_000, 500, 500_000_000),
+        ] {
+            let mut arrivals = bounded(most);
+            arrivals.pass(passed_ns);
+            assert_eq!((arrivals.offered, arrivals.offered_for_ns()), (offered, for_ns));
+        }
+    }
+
+    #[test]
+    fn what_is_hardly_ever_due_is_not_due() {
+        let mut arrivals = Arrivals::new(Offer { rate: 1e-12, start_ns: 7, ..offer(Spacing::Fixed) }, 1);
+        arrivals.pass(u64::MAX / 2);
+        assert_eq!((arrivals.offered, arrivals.next_ns()), (1, None));
+    }
+
+    #[test]
     fn what_is_due_when_all_is_said_was_not_offered() {
-        let mut arrivals = Arrivals::new(offer(Spacing::Fixed), 1, 0);
+        let mut arrivals = Arrivals::new(offer(Spacing::Fixed), 1);
         arrivals.pass(4_000_000);
         for due in [arrivals.take(), arrivals.take()] {
             arrivals.give_back(due.unwrap());
@@ -166,7 +202,7 @@ mod tests {
 
     #[test]
     fn poisson_arrivals_have_their_mean_and_spread() {
-        let mut arrivals = Arrivals::new(offer(Spacing::Exponential), 7, 0);
+        let mut arrivals = Arrivals::new(offer(Spacing::Exponential), 7);
         arrivals.pass(10_000_000_000);
         // 10,000 expected, standard deviation 100.
         assert!((9_600..10_400).contains(&arrivals.offered), "{}", arrivals.offered);
@@ -181,7 +217,7 @@ mod tests {
         fn every_event_is_served_once_and_in_order(
             seed: u64, steps in prop::collection::vec(0u64..5_000_000, 1..50), most in 0u64..100,
         ) {
-            let mut arrivals = Arrivals::new(Offer { most, ..offer(Spacing::Exponential) }, seed, 0);
+            let mut arrivals = Arrivals::new(Offer { most, ..offer(Spacing::Exponential) }, seed);
             let (mut now, mut served) = (0, Vec::new());
             for step in steps {
                 now += step;

@@ -139,11 +139,12 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
             let offer = Offer {
                 rate: rate / threads as f64,
                 spacing,
+                start_ns: limits.start_ns,
                 phase: limits.thread as f64 / threads as f64,
                 end_ns: limits.deadline_ns.unwrap_or(u64::MAX),
                 most: self.shared.events_left.as_ref().map_or(u64::MAX, |left| share(left.load(Ordering::Relaxed))),
             };
-            self.arrivals = Some(Arrivals::new(offer, limits.seed, now));
+            self.arrivals = Some(Arrivals::new(offer, limits.seed));
         }
         self.heard_ns = now;
         for number in 0..self.clients.len() {
@@ -176,9 +177,16 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
     /// Whatever time brings about.
     #[inline]
     fn tick(&mut self, now: u64, stop: &Stop) -> Result<(), String> {
-        if self.recorder.is_due(now) {
+        while let Some(end_ns) = self.recorder.interval_due(now) {
+            // The queue at the end of the interval, not at that of our sleep.
+            if let Some(arrivals) = &mut self.arrivals {
+                arrivals.pass(end_ns);
+            }
             self.gauge();
-            self.recorder.pass_time(now);
+            self.recorder.pass_time(end_ns);
+        }
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.pass(now);
         }
         if !self.stopping && (stop.asked() || self.shared.given_up.load(Ordering::Relaxed)) {
             (self.stopping, self.stopping_ns) = (true, now);
@@ -192,13 +200,13 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
             let (place, seconds) = (self.replacer.place(), self.limits.stall_ns / 1_000_000_000);
             return Err(format!("{place} did not complete a reply within {seconds} s after the end of the run"));
         }
-        if let Some(arrivals) = &mut self.arrivals {
-            arrivals.pass(now);
+        if self.arrivals.is_some() {
             self.serve(now)?;
         }
         while let Some(Reverse((until, number))) = self.pauses.peek().copied().filter(|Reverse((at, _))| *at <= now) {
             self.pauses.pop();
             if self.clients[number].state == State::Pausing {
+                self.recorder.started_late(now - until);
                 self.grant(number, until, now)?;
             }
         }
@@ -218,6 +226,8 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
                 self.idle.push_front(number);
                 break;
             };
+            // A client was there: that the event starts only now is nobody's fault but ours.
+            self.recorder.started_late(now - due);
             self.grant(number, due, now)?;
         }
         if self.is_exhausted() {
@@ -495,6 +505,7 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
                 offered: arrivals.offered,
                 backlog: arrivals.waiting(),
                 backlog_max: arrivals.waiting_max,
+                offered_for_ns: arrivals.offered_for_ns(),
             });
         }
     }

@@ -32,6 +32,8 @@ use wire::Wire;
 /// When and why a run ends other than by the clients having said all, and how events start.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits<'a> {
+    /// When the run starts (`CLOCK_MONOTONIC`, ns), for all threads: an open loop's events are due from then on.
+    pub start_ns: u64,
     /// No event starts at or after this time (`CLOCK_MONOTONIC`, ns); those under way finish.
     pub deadline_ns: Option<u64>,
     /// The run is given up after more refused statements than this.

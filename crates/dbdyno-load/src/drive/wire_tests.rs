@@ -162,3 +162,20 @@ fn silence_is_waited_for_no_longer_than_asked() {
         assert!(wire.next().is_none());
     });
 }
+
+#[test]
+fn a_sleep_is_not_rounded_to_milliseconds() {
+    const ASKED: Duration = Duration::from_micros(200);
+    each(|make| {
+        let mut wire = make(1);
+        let _other = pair(&mut *wire, 0);
+        // The shortest of many: a busy machine makes others longer.
+        let slept = (0..50).map(|_| {
+            let start = Instant::now();
+            wire.wait(ASKED).unwrap();
+            start.elapsed()
+        });
+        let shortest = slept.min().unwrap();
+        assert!((ASKED..ASKED * 3).contains(&shortest), "{}: {shortest:?}", wire.name());
+    });
+}

@@ -102,8 +102,13 @@ pub fn summary(run: &RunResult) -> String {
         line("rows", count(run.tally.rows));
     }
     if let Loop::Open { .. } = run.pace {
-        line("offered", count(run.gauges.offered));
+        line("offered", format!("{} ({:.2} per second)", run.gauges.offered, run.offered_per_second()));
         line("queue", format!("{} at the end, {} at most", run.gauges.backlog, run.gauges.backlog_max));
+    }
+    if run.lateness.count() > 0 {
+        let s = run.lateness.summary();
+        let [p50, p99, max] = [s.p50, s.p99, s.max].map(milliseconds);
+        line("started late by", format!("{p50} / {p99} / {max} ms (p50 / p99 / max)"));
     }
     if run.tally.reconnects > 0 {
         line("reconnects", run.tally.reconnects.to_string());

@@ -29,6 +29,7 @@ fn run(seconds: u64, engine: Option<&str>) -> RunResult {
         warmup_queries: 0,
         tally,
         gauges: Gauges::default(),
+        lateness: Latencies::default(),
         errors: Vec::new(),
         phases: Vec::new(),
         aborted: None,
@@ -75,11 +76,13 @@ fn the_csv_line_is_that_of_mysqlslap() {
 fn an_open_loop_tells_of_its_queue() {
     let mut overloaded = run(2, None);
     overloaded.pace = Loop::Open { rate: 100.0, spacing: Spacing::Fixed };
-    overloaded.gauges = Gauges { offered: 200, backlog: 191, backlog_max: 191 };
+    overloaded.gauges = Gauges { offered: 200, backlog: 191, backlog_max: 191, offered_for_ns: 1_600_000_000 };
+    overloaded.lateness.record(50_000);
     let text = summary(&overloaded);
     for said in [
         "slap write: 3 clients, open loop, 100 events per second offered (epoll, 1 thread)",
-        "offered                200 (100.00 per second)",
+        "offered                200 (125.00 per second)",
+        "started late by        0.050 / 0.050 / 0.050 ms (p50 / p99 / max)",
         "queue                  191 at the end, 191 at most",
         "events                 9 (4.50 per second)",
     ] {

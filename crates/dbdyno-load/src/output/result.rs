@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::clock::Cpu;
 use crate::error::Error;
-use crate::latency::Summary;
+use crate::latency::{Latencies, Summary};
 use crate::measure::{ErrorCount, Gauges, Span, Tally};
 use crate::run_options::{Loop, Spacing};
 use crate::workload::Kind;
@@ -86,6 +86,8 @@ pub struct RunResult {
     pub tally: Tally,
     /// The open loop at its end.
     pub gauges: Gauges,
+    /// How long after they were due events started for which a client was free: our own lateness.
+    pub lateness: Latencies,
     /// Refused and lost statements.
     pub errors: Vec<ErrorCount>,
     /// Phases that came.
@@ -127,6 +129,11 @@ impl RunResult {
         count as f64 / self.seconds_real().max(1e-9)
     }
 
+    /// Events that an open loop offered per second, of the time in which it did.
+    pub fn offered_per_second(&self) -> f64 {
+        self.gauges.offered as f64 * 1e9 / (self.gauges.offered_for_ns as f64).max(1.0)
+    }
+
     fn json(&self) -> RunJson<'_> {
         let counted = self.kinds.iter().zip(&self.tally.kinds);
         let open = matches!(self.pace, Loop::Open { .. });
@@ -139,10 +146,11 @@ impl RunResult {
             clients: self.clients,
             pace: self.pace.into(),
             offered: open.then_some(self.gauges.offered),
-            offered_per_second: open.then(|| self.per_second(self.gauges.offered)),
+            offered_per_second: open.then(|| self.offered_per_second()),
             achieved_per_second: self.per_second(self.tally.events.count()),
             backlog_max: open.then_some(self.gauges.backlog_max),
             backlog_end: open.then_some(self.gauges.backlog),
+            start_lateness_ns: (self.lateness.count() > 0).then(|| self.lateness.summary()),
             events: self.tally.events.count(),
             queries: self.queries(),
             rows: self.tally.rows,
@@ -204,6 +212,7 @@ struct RunJson<'a> {
     achieved_per_second: f64,
     backlog_max: Option<u64>,
     backlog_end: Option<u64>,
+    start_lateness_ns: Option<Summary>,
     events: u64,
     queries: u64,
     rows: u64,
