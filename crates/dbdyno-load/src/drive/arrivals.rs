@@ -8,24 +8,25 @@ use crate::run_options::Spacing;
 struct Schedule {
     random: Random,
     spacing: Spacing,
-    /// Mean time between two, ns.
-    mean_ns: f64,
+    /// Events per second.
+    rate: f64,
     started_ns: u64,
-    /// Time of the next after the start; a sum of floats loses no nanosecond within months.
-    next_ns: f64,
+    /// Time of the next after the start, in mean times between two: a sum of floats that loses no
+    /// nanosecond within months, and is exact where spacing is fixed.
+    next: f64,
 }
 
 impl Schedule {
     fn next_ns(&self) -> u64 {
         // At a very low rate the next is due after the end of time.
-        self.started_ns.saturating_add(self.next_ns as u64)
+        self.started_ns.saturating_add((self.next * 1e9 / self.rate) as u64)
     }
 
     fn advance(&mut self) -> u64 {
         let due = self.next_ns();
-        self.next_ns += match self.spacing {
-            Spacing::Fixed => self.mean_ns,
-            Spacing::Exponential => self.random.exponential() * self.mean_ns,
+        self.next += match self.spacing {
+            Spacing::Fixed => 1.0,
+            Spacing::Exponential => self.random.exponential(),
         };
         due
     }
@@ -72,14 +73,12 @@ pub struct Offer {
 impl Arrivals {
     /// The schedule of an offer.
     pub fn new(offer: Offer, seed: u64) -> Self {
-        let mean_ns = 1e9 / offer.rate;
         let mut random = Random::new(seed);
-        let first = match offer.spacing {
+        let next = match offer.spacing {
             Spacing::Fixed => offer.phase,
             Spacing::Exponential => random.exponential(),
         };
-        let next_ns = first * mean_ns;
-        let due = Schedule { random, spacing: offer.spacing, mean_ns, started_ns: offer.start_ns, next_ns };
+        let due = Schedule { random, spacing: offer.spacing, rate: offer.rate, started_ns: offer.start_ns, next };
         Self {
             served: due.clone(),
             due,
@@ -178,6 +177,14 @@ mod tests {
             arrivals.pass(passed_ns);
             assert_eq!((arrivals.offered, arrivals.offered_for_ns()), (offered, for_ns));
         }
+    }
+
+    #[test]
+    fn an_event_that_is_due_at_the_end_is_not_offered() {
+        // Thirds of a millisecond, 150 of them: no rounding may bring the next in front of the end.
+        let mut arrivals = Arrivals::new(Offer { rate: 3000.0, end_ns: 50_000_000, ..offer(Spacing::Fixed) }, 1);
+        arrivals.pass(u64::MAX / 2);
+        assert_eq!(arrivals.offered, 150);
     }
 
     #[test]
