@@ -54,7 +54,7 @@ def test_a_stuck_request_does_not_outlive_the_process(state):
 
 
 def test_ten_disks_at_once(state):
-    models = ["ideal", "hdd-7200", "ssd-sata", "ssd-nvme", "hdd-15k"] * 2
+    models = ["ideal", "hdd-7200", "ssd-sata", "nvme", "hdd-15k"] * 2
     with contextlib.ExitStack() as stack:
         disks = [
             stack.enter_context(attached(state, model, size="64M", name=f"d{number}"))

@@ -22,6 +22,10 @@ use crate::trace::{Record, Trace};
 /// up takes about as long. Kept short: the host's cores belong to the database server.
 const SPIN_NS: u64 = 8_000;
 
+/// A drive that nobody asks anything goes on by itself (it empties its cache, say). It is brought up to date this often,
+/// or the first request after a long pause would have to wait for all of that to be simulated.
+const IDLE_NS: u64 = 20_000_000;
+
 /// How the disk spends its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -245,7 +249,8 @@ impl Engine {
                 state = self.lock();
             } else {
                 state.sleeping_until_ns = next_ns;
-                let sleep = Duration::from_nanos(next_ns.saturating_sub(now_ns).saturating_sub(SPIN_NS));
+                let sleep_ns = next_ns.saturating_sub(now_ns).saturating_sub(SPIN_NS);
+                let sleep = Duration::from_nanos(sleep_ns.min(IDLE_NS));
                 state = self.wake.wait_timeout(state, sleep).unwrap_or_else(PoisonError::into_inner).0;
             }
         }
