@@ -25,6 +25,7 @@ const DRIVES: &[(&str, &str)] = &[
     ("ebs-io2", include_str!("../drives/ebs-io2.toml")),
     ("nvme-local", include_str!("../drives/nvme-local.toml")),
     ("raid1-hdd-15k", include_str!("../drives/raid1-hdd-15k.toml")),
+    ("raid0-s510", include_str!("../drives/raid0-s510.toml")),
     ("ideal", include_str!("../drives/ideal.toml")),
 ];
 

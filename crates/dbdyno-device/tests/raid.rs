@@ -52,6 +52,13 @@ fn sequential_reads_stay_on_one_mirror_and_use_all_stripes() {
 }
 
 #[test]
+fn the_pair_of_the_field_report_is_twice_one_of_it() {
+    let size_bytes = 100 << 30;
+    let rate = |drive: &str| Bench::new(drive, size_bytes, 1).per_second(Kind::Read, 4096, 64, 1)[0] as f64;
+    assert_ratio("reads", rate("raid0-s510") / rate("ssd-s510"), 2.0, 0.15);
+}
+
+#[test]
 fn a_flush_reaches_every_member() {
     // Eight scattered writes on each of two disks, or all sixteen on both.
     let flush_ms = |drive: &str, writes| Bench::new(drive, SIZE_BYTES, 1).flush_after(writes, 50);
