@@ -13,6 +13,7 @@ from dbdyno.stack.erase_guard import check_erasable
 from dbdyno.study.drives import HERE, is_emulated
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.section import Setting
+from dbdyno.workload.kinds import workload_of
 
 
 def unmet_needs(plan: Plan, erase: frozenset[str] = frozenset()) -> list[Capability]:
@@ -26,9 +27,13 @@ def unmet_needs(plan: Plan, erase: frozenset[str] = frozenset()) -> list[Capabil
 
 def _needs(spec: TrialSpec, erase: frozenset[str]) -> list[Capability]:
     stack = spec.stack
-    needs = [capabilities.own_programs(), capabilities.server(stack.server)]
-    if needs[-1].ok:
+    programs, server = capabilities.own_programs(), capabilities.server(stack.server)
+    needs = [programs, server]
+    if server.ok:
         needs.append(_settings(spec))
+    if programs.ok:
+        said = workload_of(spec).refused()
+        needs.append(Capability("load generator", ok=not said, detail=said, remedy="mend [workload]"))
     if stack.device != HERE:
         needs.append(capabilities.root())
         if stack.filesystem:

@@ -28,6 +28,9 @@ DAY_SECONDS = 86_400.0
 # A killed server has closed its connections a moment before it is gone.
 DYING_SECONDS = 1.0
 
+USAGE = 2  # the load generator's exit code for a mistake in its flags
+NOWHERE = Path("/nonexistent/server.sock")
+
 SectionT = TypeVar("SectionT", bound=WorkloadSection)
 
 
@@ -58,9 +61,19 @@ class Generated(ABC, Generic[SectionT]):
         """What asks for one step only: ``prepare`` or ``run``."""
         return [step]
 
+    def refused(self) -> str:
+        """What the load generator has against the flags or the files of this load; empty if nothing. Asks no server."""
+        argv = [*self._argv(NOWHERE, "nobody", seed=0), *_loop_flags(self.section), *self.step_flags("run")]
+        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False, env=_environment())
+        return _said(done.stderr).removeprefix("dbdyno-load: ") if done.returncode == USAGE else ""
+
     def prepare(self, endpoint: Endpoint) -> None:
         """Make schema, tables and first rows, and see that the engine is the one asked for. Raises ``TrialError``."""
-        argv = [*self._argv(endpoint, seed=0), f"--stall-timeout={DAY_SECONDS:.0f}", *self.step_flags("prepare")]
+        argv = [
+            *self._argv(endpoint.socket, endpoint.user, seed=0),
+            f"--stall-timeout={DAY_SECONDS:.0f}",
+            *self.step_flags("prepare"),
+        ]
         _run(argv, DAY_SECONDS)
         self.check(endpoint)
 
@@ -87,7 +100,11 @@ class Generated(ABC, Generic[SectionT]):
     def run(self, endpoint: Endpoint, seed: int, folder: Path) -> Load:
         """Offer the load. Raises ``TrialError`` with the cause of whatever ended it early."""
         result, series = folder / "load.json", folder / "load.csv"
-        argv = [*self._argv(endpoint, seed), *_loop_flags(self.section), f"--interval={INTERVAL_MS}ms"]
+        argv = [
+            *self._argv(endpoint.socket, endpoint.user, seed),
+            *_loop_flags(self.section),
+            f"--interval={INTERVAL_MS}ms",
+        ]
         argv += [f"--json={result}", f"--series={series}", f"--hlog={folder / 'latency.hlog'}"]
         try:
             _run([*argv, *self.step_flags("run")], _limit_seconds(self.section))
@@ -99,9 +116,9 @@ class Generated(ABC, Generic[SectionT]):
             raise TrialError(f"{cause}; {ended}" if ended else cause) from None
         return read_load(result, series)
 
-    def _argv(self, endpoint: Endpoint, seed: int) -> list[str]:
+    def _argv(self, socket: Path, user: str, seed: int) -> list[str]:
         argv = [own_binary("dbdyno-load"), self.section.kind, *self.own_flags(), *self.common_flags()]
-        argv += ["--no-defaults", f"--socket={endpoint.socket}", f"--user={endpoint.user}"]
+        argv += ["--no-defaults", f"--socket={socket}", f"--user={user}"]
         return [*argv, f"--seed={seed}", "--silent"]
 
 
@@ -145,8 +162,15 @@ def _limit_seconds(load: WorkloadSection) -> float:
     return DAY_SECONDS if load.seconds_bound is None else GRACE_SECONDS + load.seconds_before + load.seconds_bound
 
 
+def _environment() -> dict[str, str]:
+    return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C"}
+
+
+def _said(stderr: str) -> str:
+    return " / ".join(line.strip() for line in stderr.splitlines() if line.strip())
+
+
 def _run(argv: list[str], limit_seconds: float) -> None:
-    environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C"}
     try:
         done = subprocess.run(
             ["setpriv", "--pdeathsig", "KILL", *argv],
@@ -155,14 +179,13 @@ def _run(argv: list[str], limit_seconds: float) -> None:
             errors="replace",
             timeout=limit_seconds,
             check=False,
-            env=environment,
+            env=_environment(),
             start_new_session=True,
         )
     except subprocess.TimeoutExpired:
         raise TrialError(f"the load was not done after {limit_seconds:g} s; it was ended") from None
     if done.returncode != 0:
-        said = " / ".join(line.strip() for line in done.stderr.splitlines() if line.strip())
-        raise TrialError(f"dbdyno-load: {said or f'exit {done.returncode}'}")
+        raise TrialError(_said(done.stderr) or f"dbdyno-load: exit {done.returncode}")
 
 
 def _cause(result: Path, ignored: str) -> str:

@@ -14,6 +14,9 @@ class Workload(Protocol):
     workload keeps no state: the same section, seed and server are offered the same load.
     """
 
+    def refused(self) -> str:
+        """What can be said against this load without a server, such as a mistake in a script; empty if nothing."""
+
     def prepare(self, endpoint: Endpoint) -> None:
         """Make the data that every trial starts from, and see that it is what was asked. Raises ``TrialError``."""
 

@@ -159,6 +159,16 @@ def test_a_mistake_is_one_message_and_exit_2(dbdyno, tmp_path, write_study, argv
     assert not (tmp_path / "run").exists()
 
 
+def test_a_mistake_in_a_script_is_found_before_anything_is_touched(dbdyno, tmp_path, write_study):
+    (tmp_path / "mine.sql").write_text("-- name: a\nSELECT :nope;\n", encoding="utf-8")
+    study = write_study(('kind = "slap"', 'kind = "script"\nfile = "mine.sql"'), ("queries = 1000", "events = 1000"))
+    code, out, err = dbdyno("plan", study)
+    assert (code, err) == (2, "dbdyno: this host can't run the study as it is; see above\n")
+    assert f"load generator: {tmp_path}/mine.sql:2:8: :nope is not defined" in out
+    assert dbdyno("run", study, "--into", tmp_path / "run")[0] == 2
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
