@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
 from dbdyno.analysis.drift import drift_over_run
 from dbdyno.analysis.effect import log_ratios
-from dbdyno.analysis.load_met import errors_met, reconnects_met
-from dbdyno.analysis.metrics import Metric, metric, value_of
+from dbdyno.analysis.load_met import errors_met, generator_lateness_ms, reconnects_met
+from dbdyno.analysis.metrics import Metric, metric, number, value_of
 from dbdyno.analysis.summary import TreatmentSummary, summarise
 from dbdyno.analysis.verdict import Paired, Verdict, judge
 from dbdyno.analysis.wording import count, percent, percent_range
@@ -93,7 +93,7 @@ def _unsettled_notes(run: Run) -> list[str]:
 
 
 def _load_notes(run: Run, blocks: UsableBlocks) -> list[str]:
-    """Errors that were ignored and connections that were replaced."""
+    """Errors that were ignored, connections that were replaced, events that were started late."""
     notes = []
     for treatment in run.design.treatments:
         trials = blocks.of(treatment.id)
@@ -101,6 +101,11 @@ def _load_notes(run: Run, blocks: UsableBlocks) -> list[str]:
             notes.append(f"{treatment.label} met and ignored {met}.")
         if lost := reconnects_met(trials):
             notes.append(f"{treatment.label} lost and replaced {count(lost, 'connection')}.")
+        if late := generator_lateness_ms(trials):
+            notes.append(
+                f"{treatment.label}: the load generator itself was late, 1 % of the events by more than {number(late)} ms,"
+                " for want of CPU; that is in their latency."
+            )
     return notes
 
 

@@ -13,6 +13,7 @@ from dbdyno.store.records import Trial
 BEHIND = 0.99  # of the offered rate; below it, and with that much waiting, the server did not keep up
 WAITING_MIN = 10  # events; of a few, one that was late proves nothing
 MESSAGE_MAX = 80  # characters
+LATE = 0.1  # of the 99th percentile of latency: what the load generator itself may add to it
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,18 @@ def _fell_behind(trial: Trial) -> bool:
         return False
     many = max(WAITING_MIN, (1 - BEHIND) * _number(trial.load, "offered"))
     return _number(trial.load, "backlog_max") >= many and value_of(trial.metrics, "achieved_ratio") < BEHIND
+
+
+def generator_lateness_ms(trials: Sequence[Trial]) -> float | None:
+    """Return how late 99 % of events were started though a client was free, if that is much of their latency.
+
+    Mean over the trials. It is the load generator's doing, for want of CPU, not the server's.
+    """
+    late = [_number(trial.load.get("start_lateness_ns") or {}, "p99") / 1e6 for trial in trials]
+    p99 = [value_of(trial.metrics, "latency_ms_p99") for trial in trials]
+    if not late or not math.fsum(late) > LATE * math.fsum(p99):
+        return None
+    return math.fsum(late) / len(late)
 
 
 def errors_met(trials: Sequence[Trial]) -> str:

@@ -70,17 +70,9 @@ class Load:
                 found[f"latency_ms_{name}"] = latency[name] / 1e6
         if result["rows"]:
             found["rows_per_second"] = result["rows"] / real
-        if result["loop"]["kind"] == "open":
-            found["achieved_ratio"] = result["achieved_per_second"] / self.offered_per_second()
+        if result["offered_per_second"]:
+            found["achieved_ratio"] = result["achieved_per_second"] / result["offered_per_second"]
         return found
-
-    def offered_per_second(self) -> float:
-        """Events per second that an open loop offered.
-
-        A run bounded by events goes on until all are done, however late: its rate is the one that was asked for.
-        """
-        all_done = not self.result["backlog_end"] and self.result["offered"] == self.result["events"]
-        return float(self.result["loop"]["rate"] if all_done else self.result["offered_per_second"])
 
     def columns(self) -> Columns:
         """The series on the trial's clock: ``t_s`` is the end of each interval, 0 where measuring starts."""

@@ -68,3 +68,13 @@ def test_notes_name_the_treatment(a_run):
         "level t1 met and ignored 24 errors (24 x 1213 Deadlock found when trying to get lock) in 6 trials.",
         "level t2 lost and replaced 12 connections.",
     ]
+
+
+@pytest.mark.parametrize(("late_ms", "said"), [(5.0, True), (0.5, False), (None, False)])
+def test_a_load_generator_that_was_late_itself_is_noted(a_run, late_ms, said):
+    run = a_run({"t1": [100.0] * 6, "t2": [110.0] * 6})
+    load = {"start_lateness_ns": None if late_ms is None else {"p99": late_ms * 1e6}}
+    metrics = {"latency_ms_p99": 10.0}
+    run = replace(run, trials=[replace(one, load=load, metrics={**one.metrics, **metrics}) for one in run.trials])
+    note = "level t1: the load generator itself was late, 1 % of the events by more than 5.000 ms, for want of CPU; "
+    assert (f"{note}that is in their latency." in analyse(run).notes) == said
