@@ -103,8 +103,8 @@ def _load_notes(run: Run, blocks: UsableBlocks) -> list[str]:
             notes.append(f"{treatment.label} lost and replaced {count(lost, 'connection')}.")
         if late := generator_lateness_ms(trials):
             notes.append(
-                f"{treatment.label}: the load generator itself was late, 1 % of the events by more than {number(late)} ms,"
-                " for want of CPU; that is in their latency."
+                f"{treatment.label}: the load generator itself was late, 1 % of the events by more than"
+                f" {number(late)} ms, for want of CPU; that is in their latency."
             )
     return notes
 
