@@ -6,7 +6,7 @@ import signal
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -70,16 +70,17 @@ def running_server(folder):
     """A private server on this machine's disk, with a state folder of its own; afterwards nothing is left of it."""
     state = Path(tempfile.mkdtemp(prefix="dd", dir="/tmp"))  # a short path, since sockets lie below it
     state.chmod(0o755)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DBDYNO_STATE_DIR", str(state))
-        journal = Journal("a test", folder=state / "journals")
-        settings = {"innodb_log_file_size": "8M", "innodb_buffer_pool_size": "32M"}
-        server = Server(find_server("mariadb"), settings, "innodb", 4, install=True, log=folder / "server.log")
-        with scratch(journal) as ground, raised([Here(), server], ground) as stand:
-            yield stand.endpoint
-        journal.close()
-        assert what_is_left(state) == []
-    shutil.rmtree(state)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("DBDYNO_STATE_DIR", str(state))
+            journal = Journal("a test", folder=state / "journals")
+            settings = {"innodb_log_file_size": "8M", "innodb_buffer_pool_size": "32M"}
+            server = Server(find_server("mariadb"), settings, "innodb", 4, install=True, log=folder / "server.log")
+            with closing(journal), scratch(journal) as ground, raised([Here(), server], ground) as stand:
+                yield stand.endpoint
+            assert what_is_left(state) == []
+    finally:
+        shutil.rmtree(state)
 
 
 @pytest.fixture(scope="module")
