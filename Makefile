@@ -12,7 +12,10 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml C
 # Flags of the load generator's benchmark: --quick, --rounds=N, --strict, --json=FILE.
 BENCH_LOAD := --json target/bench-load.json
 
-.PHONY: demo test check build clean bench bench-load lock help
+# Flags of the disk's benchmark: --quick, --only=GROUPS, --strict, --json=FILE.
+BENCH_DISK := --json target/bench-disk.json
+
+.PHONY: demo test check build clean bench bench-load bench-disk lock help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -63,6 +66,9 @@ bench: .make/dev ## what dbdyno itself costs, beside its peers; some minutes on 
 bench-load: .make/dev ## the load generator beside mysqlslap and sysbench, and its budgets; half an hour
 	cargo build --release --locked -p dbdyno-load --bin dbdyno-load --example floor
 	$(PY) crates/dbdyno-load/benches/bench_load.py $(BENCH_LOAD)
+
+bench-disk: .make/dev ## emulated disks beside the drives they stand for, and their budgets; a quarter of an hour
+	$(SUDO) $(PY) crates/dbdyno-disk/benches/bench_disk.py $(BENCH_DISK)
 
 lock: ## write the requirement files anew
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group build pyproject.toml -o requirements.txt
