@@ -99,12 +99,12 @@ PATTERNS = {
 }
 
 
-def pattern(target: Disk, key: str, queue_depth: int, seconds: float) -> tuple[float, float]:
+def pattern(target: Disk, key: str, queue_depth: int, seconds: float, **more) -> tuple[float, float]:
     """The figure that a published one stands beside, and how many processors were idle meanwhile."""
     _, rw, bs, figure, _ = PATTERNS[key]
     depth = 1 if key.endswith("depth_1") else min(queue_depth, DEPTH_MAX)
     # Part of the addresses, over and over: content takes memory here.
-    run = fio(target, rw, bs, depth, seconds, size=2 * GIB)
+    run = fio(target, rw, bs, depth, seconds, size=min(target.size, 2 * GIB), **more)
     return float(getattr(run, figure)), run.idle
 
 
@@ -122,16 +122,18 @@ def ssd(extent: Extent) -> Iterator[Row]:
     """Published figures, as far as this host can pass them on."""
     most = ceilings(extent)
     for name in SSDS:
-        published = tomllib.loads((DRIVES / f"{name}.toml").read_text(encoding="utf-8"))["published"]
+        file = tomllib.loads((DRIVES / f"{name}.toml").read_text(encoding="utf-8"))
+        published, size = file["published"], min(CACHED_BYTES, file["ssd"]["capacity_bytes"] // GIB * GIB)
         for key, (what, *_, unit) in PATTERNS.items():
             if key not in published:
                 continue
             steady = key == "random_write_iops" and published.get("random_write_state") == "steady"
-            more = {"state": "steady", "size": 2 * GIB} if steady else {"size": CACHED_BYTES}
+            more = {"state": "steady", "size": GIB} if steady else {"size": size}
+            settling = {"ramp_time": 6} if steady else {}  # the first writes find the buffer and free blocks
             # Anew for each, since what was written slows what follows; written for no longer than the cache lasts.
             with disk(name, limit=6 * GIB, **more) as target:
                 seconds = min(extent.ssd, CACHED_SECONDS) if "write" in key and not steady else extent.ssd
-                value, idle = pattern(target, key, published.get("queue_depth", 32), seconds)
+                value, idle = pattern(target, key, published.get("queue_depth", 32), seconds, **settling)
             ceiling = 1e6 / (1e6 / published[key] + most[key]) if key.endswith("_1") else most[key]
             yield Row(name, what, value, unit).within(published[key], 0.1).unless_limited(ceiling, idle)
 
