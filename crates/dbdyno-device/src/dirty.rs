@@ -20,7 +20,7 @@ impl Extent {
     pub(crate) fn touched(offset_bytes: u64, length_bytes: u64, sector_bytes: u64) -> Self {
         let start = offset_bytes / sector_bytes;
         let end = (offset_bytes + length_bytes).div_ceil(sector_bytes);
-        let partial = offset_bytes % sector_bytes != 0 || length_bytes % sector_bytes != 0;
+        let partial = !offset_bytes.is_multiple_of(sector_bytes) || !length_bytes.is_multiple_of(sector_bytes);
         Self { start, sectors: if length_bytes == 0 { 0 } else { end - start }, partial }
     }
 
@@ -101,12 +101,13 @@ impl<Place: Copy> DirtyExtents<Place> {
         }
         self.discard(new, &place_of);
         self.used_sectors += new.sectors;
-        if let Some((&start, entry)) = self.by_start.range_mut(..new.start).next_back() {
-            if start + entry.sectors == new.start && entry.sectors + new.sectors <= self.extent_sectors {
-                entry.sectors += new.sectors;
-                entry.partial |= new.partial;
-                return;
-            }
+        if let Some((&start, entry)) = self.by_start.range_mut(..new.start).next_back()
+            && start + entry.sectors == new.start
+            && entry.sectors + new.sectors <= self.extent_sectors
+        {
+            entry.sectors += new.sectors;
+            entry.partial |= new.partial;
+            return;
         }
         self.next_age += 1;
         self.add(new, self.next_age, &place_of);
@@ -164,10 +165,10 @@ impl<Place: Copy> DirtyExtents<Place> {
     fn remove(&mut self, start: u64) -> Option<Extent> {
         let entry = self.by_start.remove(&start)?;
         self.by_age.remove(&entry.age);
-        if entry.age <= self.window_age {
-            if let Ok(index) = self.window.binary_search_by_key(&start, |(start, _)| *start) {
-                self.window.remove(index);
-            }
+        if entry.age <= self.window_age
+            && let Ok(index) = self.window.binary_search_by_key(&start, |(start, _)| *start)
+        {
+            self.window.remove(index);
         }
         Some(Extent { start, sectors: entry.sectors, partial: entry.partial })
     }

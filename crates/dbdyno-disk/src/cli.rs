@@ -67,7 +67,9 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Action, DiskError> {
     match parser.next().map_err(usage)? {
         Some(Value(verb)) if verb == "serve" => parse_serve(parser),
         Some(Value(verb)) if verb == "models" => parse_models(parser),
-        Some(Value(verb)) => Err(DiskError::Usage(format!("there is no verb {verb:?}; there are serve and models"))),
+        Some(Value(verb)) => {
+            Err(DiskError::Usage(format!("there is no verb {}; there are serve and models", verb.display())))
+        }
         Some(Long("help") | Short('h')) => Ok(Action::Help),
         Some(Long("version") | Short('V')) => Ok(Action::Version),
         Some(other) => Err(usage(other.unexpected())),

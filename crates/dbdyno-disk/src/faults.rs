@@ -111,7 +111,7 @@ impl Fault {
         self.seen += 1;
         let hit = match (self.spec.harm, self.spec.every, self.spec.probability) {
             (Harm::Stuck, ..) if self.hits > 0 => false,
-            (_, Some(every), _) => self.seen % every == 0,
+            (_, Some(every), _) => self.seen.is_multiple_of(every),
             (_, _, Some(probability)) => self.random.chance(probability),
             _ => true,
         };

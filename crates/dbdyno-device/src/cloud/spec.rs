@@ -138,11 +138,11 @@ impl CloudSpec {
         if iops > self.iops_max {
             return Err(format!("iops = {iops} is more than iops_max = {}", self.iops_max));
         }
-        if let (Some(gib), Some(each)) = (self.volume_gib, self.iops_per_gib_max) {
-            if iops > gib * each {
-                let most = gib * each;
-                return Err(format!("iops = {iops} is more than the {most} a volume of volume_gib = {gib} may have"));
-            }
+        if let (Some(gib), Some(each)) = (self.volume_gib, self.iops_per_gib_max)
+            && iops > gib * each
+        {
+            let most = gib * each;
+            return Err(format!("iops = {iops} is more than the {most} a volume of volume_gib = {gib} may have"));
         }
         Ok(())
     }

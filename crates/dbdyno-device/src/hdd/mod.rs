@@ -240,10 +240,8 @@ impl Hdd {
             return Some(Choice::Host(0));
         }
         let (mut best, mut best_score) = (None, f64::INFINITY);
-        if !starved_write {
-            if let Some((index, score)) = self.nearest_host() {
-                (best, best_score) = (Some(Choice::Host(index)), score);
-            }
+        if !starved_write && let Some((index, score)) = self.nearest_host() {
+            (best, best_score) = (Some(Choice::Host(index)), score);
         }
         let handicap_ns = if self.blocked.is_empty() { self.spec.destage_handicap_ms * 1e6 } else { 0.0 };
         let moment = self.arm.moment(self.now_ns);

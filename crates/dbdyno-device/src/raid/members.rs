@@ -105,11 +105,11 @@ impl<Task> Members<Task> {
                 let Some(pending) = &mut self.pending[slot] else { continue };
                 pending.parts -= 1;
                 pending.at_ns = pending.at_ns.max(at_ns);
-                if pending.parts == 0 {
-                    if let Some(pending) = self.pending[slot].take() {
-                        self.free.push(slot);
-                        ended.push((pending.task, pending.at_ns));
-                    }
+                if pending.parts == 0
+                    && let Some(pending) = self.pending[slot].take()
+                {
+                    self.free.push(slot);
+                    ended.push((pending.task, pending.at_ns));
                 }
             }
         }

@@ -126,7 +126,7 @@ impl SsdSpec {
         self.check_positive()?;
         self.check_times()?;
         let flash = &self.flash;
-        if flash.page_bytes % PAGE_BYTES != 0 || flash.page_bytes == 0 || flash.page_bytes > 1 << 20 {
+        if !flash.page_bytes.is_multiple_of(PAGE_BYTES) || flash.page_bytes == 0 || flash.page_bytes > 1 << 20 {
             return Err(format!("flash.page_bytes = {} is not a multiple of 4096 up to 1 MiB", flash.page_bytes));
         }
         let unit_bytes = flash.page_bytes * u64::from(flash.planes) * u64::from(flash.pages_per_program);

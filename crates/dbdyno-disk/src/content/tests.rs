@@ -162,7 +162,7 @@ fn only_what_was_flushed_is_sure_to_survive_a_power_cut() {
                 assert_eq!((counted.unflushed_sectors, counted.lost_sectors), (32, lost), "seed {seed}");
             }
             (lost_some, kept_some) = (lost_some || lost > 0, kept_some || lost < 32);
-            torn |= lost % 8 != 0;
+            torn |= !lost.is_multiple_of(8);
             content.restore("before").unwrap();
             content.write(8192, &vec![1; 16_384]).unwrap();
             content.set_volatile(true);

@@ -136,7 +136,7 @@ impl Wire for EpollWire {
         self.events.clear();
         self.seen = 0;
         let sleep = Timespec::try_from(longest).map_err(|_| Errno::INVAL)?;
-        let fetched = if longest.subsec_nanos() % 1_000_000 == 0 {
+        let fetched = if longest.subsec_nanos().is_multiple_of(1_000_000) {
             self.fetch(&sleep)
         } else {
             self.fetch(&Timespec::default()).and_then(|got| if got == 0 { self.fetch_later(&sleep) } else { Ok(got) })

@@ -196,10 +196,11 @@ impl Stage<'_> {
         ))?;
         let mut engines: Vec<String> = Vec::new();
         for row in rows {
-            if let [Some(table), Some(engine)] = row.as_slice() {
-                if self.number_of(table).is_some() && !engines.contains(engine) {
-                    engines.push(engine.clone());
-                }
+            if let [Some(table), Some(engine)] = row.as_slice()
+                && self.number_of(table).is_some()
+                && !engines.contains(engine)
+            {
+                engines.push(engine.clone());
             }
         }
         let engines = engines.join(", ");

@@ -86,13 +86,11 @@ fn engine(place: &Place, session: &mut Session) -> Result<Option<String>, Error>
         stage::RECORD
     ))?;
     let engines: Vec<String> = rows.into_iter().flatten().flatten().collect();
-    if let Some(asked) = &place.engine {
-        if let Some(other) = engines.iter().find(|engine| !engine.eq_ignore_ascii_case(asked)) {
-            let text = format!("the schema {} has a table in {other}, not in {asked}", place.schema);
-            return Err(Error::Failed(format!(
-                "{text}: prepare with --engine={asked}, or leave ENGINE out of the script"
-            )));
-        }
+    if let Some(asked) = &place.engine
+        && let Some(other) = engines.iter().find(|engine| !engine.eq_ignore_ascii_case(asked))
+    {
+        let text = format!("the schema {} has a table in {other}, not in {asked}", place.schema);
+        return Err(Error::Failed(format!("{text}: prepare with --engine={asked}, or leave ENGINE out of the script")));
     }
     Ok(engines.first().filter(|_| engines.len() == 1).cloned())
 }

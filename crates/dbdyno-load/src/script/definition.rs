@@ -253,10 +253,10 @@ fn text(arguments: &[Argument], alphabet: &'static [u8]) -> Option<Generator> {
 fn one_of(at: usize, arguments: Vec<Argument>) -> Result<Generator, Mistake> {
     let is_text = |value: &Literal| matches!(value, Literal::Text(_));
     let mut kinds = arguments.iter().filter(|argument| argument.value != Literal::Null);
-    if let Some(first) = kinds.next() {
-        if let Some(other) = kinds.find(|other| is_text(&other.value) != is_text(&first.value)) {
-            return Err(Mistake::new(other.at, "one_of has strings and numbers: a parameter has one type, quote all"));
-        }
+    if let Some(first) = kinds.next()
+        && let Some(other) = kinds.find(|other| is_text(&other.value) != is_text(&first.value))
+    {
+        return Err(Mistake::new(other.at, "one_of has strings and numbers: a parameter has one type, quote all"));
     }
     let unweighted = arguments.iter().find(|argument| argument.weight.is_none());
     if let Some(argument) = unweighted.filter(|_| arguments.iter().any(|argument| argument.weight.is_some())) {

@@ -126,11 +126,12 @@ impl<'a> Items<'a> {
                 trim(&mut lexemes);
                 return Ok(Item::Statement(lexemes));
             }
-            if lexeme.token == Token::LineComment && self.starts_line(lexeme) {
-                if let Some(Item::Steer { word, at, .. }) = self.steering(lexeme)? {
-                    let delimiter = self.lexer.delimiter();
-                    return Err(Mistake::new(at, format!("the statement before `-- {word}:` has no {delimiter}")));
-                }
+            if lexeme.token == Token::LineComment
+                && self.starts_line(lexeme)
+                && let Some(Item::Steer { word, at, .. }) = self.steering(lexeme)?
+            {
+                let delimiter = self.lexer.delimiter();
+                return Err(Mistake::new(at, format!("the statement before `-- {word}:` has no {delimiter}")));
             }
             body.take(&lexeme);
             lexemes.push(lexeme);
