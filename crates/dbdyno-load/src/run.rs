@@ -1,7 +1,5 @@
 //! One measured run: connect, warm up, release all clients, count.
 
-use std::io;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -11,7 +9,8 @@ use crate::dial::Dialer;
 use crate::drive::{Crew, End, Limits, Shared};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::measure::{Interval, IntervalSink, Recorder, Terms, Totals};
+use crate::measure::{IntervalSink, Recorder, Terms, Totals};
+use crate::output::relay::{Teller, relay};
 use crate::output::result::{Clock, Phase, RunResult};
 use crate::protocol::connection::Connection;
 use crate::run_options::{Loop, RunOptions};
@@ -54,6 +53,8 @@ struct Context<'a> {
     stall_ns: u64,
     kinds: Arc<[Kind]>,
     stop: &'a Stop,
+    /// Of the warm-up, and of the measured run.
+    warming: Shared,
     shared: Shared,
     /// All threads pass it together.
     gate: Barrier,
@@ -104,37 +105,33 @@ pub fn run(
         stall_ns: endpoint.stall_timeout.as_nanos() as u64,
         kinds: workload.kinds().into(),
         stop,
+        warming: Shared::new(None),
         shared: Shared::new(plan.events),
         gate: Barrier::new(threads),
         marks: Mutex::default(),
     };
-    let worked = if threads == 1 {
-        vec![context.work(0, 0, connections, sink)?]
-    } else {
-        context.work_together(threads, connections, sink)?
-    };
+    let worked = context.work_together(threads, connections, sink)?;
     Ok(context.result(worked, connect_ns, server_version))
 }
 
 impl Context<'_> {
+    /// Has all threads work, and writes down here what they tell meanwhile.
     fn work_together(
         &self,
         threads: usize,
         mut connections: Vec<Connection>,
         sink: &mut dyn IntervalSink,
     ) -> Result<Vec<Worked>, Error> {
-        let (told, messages) = channel();
+        let (tellers, listener) = relay(threads);
         thread::scope(|scope| {
             let mut workers = Vec::new();
-            for number in (0..threads).rev() {
+            for (number, teller) in tellers.into_iter().enumerate().rev() {
                 // An even split; the first threads have one more.
                 let first = number * (self.plan.clients / threads) + number.min(self.plan.clients % threads);
                 let own = connections.split_off(first);
-                let mut told = Told(told.clone());
-                workers.push(scope.spawn(move || self.work(number, first, own, &mut told)));
+                workers.push(scope.spawn(move || self.work(number, first, own, teller)));
             }
-            drop(told);
-            let written = collect(&messages, threads, sink);
+            let written = listener.write_to(sink);
             let joined =
                 workers.into_iter().map(|worker| worker.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
             let mut worked = joined.collect::<Result<Vec<_>, _>>()?;
@@ -151,19 +148,20 @@ impl Context<'_> {
         thread: usize,
         first: usize,
         connections: Vec<Connection>,
-        sink: &mut dyn IntervalSink,
+        mut teller: Teller,
     ) -> Result<Worked, Error> {
         let portion =
             Portion { first, clients: connections.len(), of: self.plan.clients, seed: self.seed(), warmup: false };
-        let ready = Crew::new(connections, &self.dialer, self.options.io)
-            .and_then(|crew| Ok((crew, self.workload.statements(portion)?)));
-        let warmed = ready.and_then(|(mut crew, statements)| {
+        // Whatever goes wrong, the others at the gate must not wait for this thread for ever.
+        let warmed = unless_panicked(|| {
+            let mut crew = Crew::new(connections, &self.dialer, self.options.io)?;
+            let statements = self.workload.statements(portion)?;
             let warmup_start_ns = now_ns();
             let (queries, end) = self.warm_up(thread, portion, &mut crew)?;
             Ok((crew, statements, queries, now_ns() - warmup_start_ns, end))
         });
         if warmed.is_err() {
-            self.shared.give_up();
+            self.give_up();
         }
         if self.gate.wait().is_leader() {
             let mut marks = self.marks();
@@ -171,16 +169,25 @@ impl Context<'_> {
         }
         self.gate.wait();
         let start_ns = self.marks().start_ns;
-        let mut recorder = Recorder::new(self.terms(self.options.interval), Some(sink));
+        let mut recorder = Recorder::new(self.terms(self.options.interval), Some(&mut teller));
         recorder.start(start_ns);
-        let driven = warmed.map(|(mut crew, mut statements, warmup_queries, warmup_ns, mut end)| {
+        let driven = warmed.and_then(|(mut crew, mut statements, warmup_queries, warmup_ns, mut end)| {
             if end == End::Finished {
                 let limits = self.limits(thread, self.plan.duration, start_ns, self.seed());
-                end = crew.drive(&mut *statements, &mut recorder, limits, &self.shared, self.stop);
+                end = unless_panicked(|| {
+                    Ok(crew.drive(&mut *statements, &mut recorder, limits, &self.shared, self.stop))
+                })?;
             }
-            (crew, warmup_queries, warmup_ns, end)
+            Ok((crew, warmup_queries, warmup_ns, end))
         });
+        if driven.is_err() {
+            self.give_up();
+        }
         let end_ns = now_ns();
+        recorder.finish(end_ns);
+        let totals = recorder.into_totals();
+        // The others' intervals need not wait for this thread any more.
+        drop(teller);
         {
             let mut marks = self.marks();
             marks.end_ns = marks.end_ns.max(end_ns);
@@ -188,11 +195,16 @@ impl Context<'_> {
         if self.gate.wait().is_leader() {
             self.marks().cpu_end = Cpu::spent();
         }
-        recorder.finish(end_ns);
         let (mut crew, warmup_queries, warmup_ns, end) = driven?;
         let (io, note) = (crew.io(), crew.note.take());
         crew.quit();
-        Ok(Worked { totals: recorder.into_totals(), warmup_queries, warmup_ns, io, note, end })
+        Ok(Worked { totals, warmup_queries, warmup_ns, io, note, end })
+    }
+
+    /// Has all threads end early, warming up or measuring.
+    fn give_up(&self) {
+        self.warming.give_up();
+        self.shared.give_up();
     }
 
     /// The same load for a while, uncounted; all replies are in when it returns.
@@ -207,12 +219,12 @@ impl Context<'_> {
         let start_ns = now_ns();
         recorder.start(start_ns);
         let limits = self.limits(thread, Some(self.options.warmup), start_ns, seed);
-        let end = crew.drive(&mut *statements, &mut recorder, limits, &Shared::new(None), self.stop);
+        let end = crew.drive(&mut *statements, &mut recorder, limits, &self.warming, self.stop);
         recorder.finish(now_ns());
         let queries = recorder.into_totals().tally.queries(&self.kinds);
         Ok(match end {
             End::Aborted(cause) => {
-                self.shared.give_up();
+                self.give_up();
                 (queries, End::Aborted(format!("in the warm-up: {cause}")))
             }
             end => (queries, end),
@@ -312,49 +324,8 @@ impl Context<'_> {
     }
 }
 
-/// What a thread tells of its run while it is under way.
-enum Message {
-    Interval(Box<Interval>),
-    Rows { rows: u64, start_ns: u64, now_ns: u64 },
-}
-
-struct Told(Sender<Message>);
-
-impl IntervalSink for Told {
-    fn interval(&mut self, interval: &Interval) -> io::Result<()> {
-        let message = Message::Interval(Box::new(interval.clone()));
-        self.0.send(message).map_err(|_| io::ErrorKind::BrokenPipe.into())
-    }
-
-    fn rows(&mut self, rows: u64, start_ns: u64, now_ns: u64) -> io::Result<()> {
-        self.0.send(Message::Rows { rows, start_ns, now_ns }).map_err(|_| io::ErrorKind::BrokenPipe.into())
-    }
-}
-
-/// Puts the intervals of all threads together, until the last thread is done. An interval goes on
-/// when every thread has told of it, or at the end when some ended before it.
-fn collect(messages: &Receiver<Message>, threads: usize, sink: &mut dyn IntervalSink) -> io::Result<()> {
-    let mut open = std::collections::BTreeMap::<u64, (Interval, usize)>::new();
-    let mut outcome = Ok(());
-    for message in messages {
-        let interval = match message {
-            Message::Rows { rows, start_ns, now_ns } => {
-                outcome = outcome.and_then(|()| sink.rows(rows, start_ns, now_ns));
-                continue;
-            }
-            Message::Interval(interval) => interval,
-        };
-        let (sum, told) =
-            open.entry(interval.number).or_insert_with(|| (Interval { end_ns: 0, ..Interval::default() }, 0));
-        (sum.run, sum.number, sum.start_ns) = (interval.run, interval.number, interval.start_ns);
-        sum.end_ns = sum.end_ns.max(interval.end_ns);
-        sum.tally.add(&interval.tally);
-        sum.gauges.add(interval.gauges);
-        *told += 1;
-        while let Some(first) = open.first_entry().filter(|first| first.get().1 == threads) {
-            let (whole, _) = first.remove();
-            outcome = outcome.and_then(|()| sink.interval(&whole));
-        }
-    }
-    open.into_values().fold(outcome, |outcome, (rest, _)| outcome.and_then(|()| sink.interval(&rest)))
+/// Makes an error of a panic, which has said on the terminal what it was.
+fn unless_panicked<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    outcome.unwrap_or_else(|_| Err(Error::Failed("the load generator failed, which is a mistake in it".into())))
 }

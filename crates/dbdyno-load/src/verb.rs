@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::flags::{self, Flag, Group, Table, nearest};
 use crate::output::files::Names;
 use crate::output::result::{RunResult, write_json};
-use crate::output::sinks::{Sinks, with_sinks};
+use crate::output::sinks::{Sinks, check_files, with_sinks};
 use crate::output::{print, report};
 use crate::protocol::session::Session;
 use crate::run::{Plan, run};
@@ -86,6 +86,9 @@ fn work(verb: &Verb, command: &Command) -> Result<u8, Error> {
     }
     if !values.has("ignore-errors") {
         options.ignore = workload.ignored_errors();
+    }
+    if matches!(part, Part::All | Part::Run) {
+        check_files(&options)?;
     }
     let endpoint = command.login.endpoint()?;
     let stop = Stop::on_signals()?;

@@ -1,10 +1,10 @@
 //! Lines on the terminal while a run is under way, in the manner of sysbench.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _, stdout};
 use std::time::Duration;
 
 use super::files::Names;
+use super::print;
 use crate::measure::Interval;
 
 /// Prints a line every so often.
@@ -31,11 +31,8 @@ impl Progress {
     }
 
     /// Takes an interval.
-    ///
-    /// # Errors
-    /// The terminal is gone, which is no reason to end a run unless it is a pipe.
-    pub fn interval(&mut self, interval: &Interval) -> io::Result<()> {
-        let Some(every_ns) = self.every_ns else { return Ok(()) };
+    pub fn interval(&mut self, interval: &Interval) {
+        let Some(every_ns) = self.every_ns else { return };
         if self.run != interval.run {
             (self.run, self.started_ns, self.since) = (interval.run, interval.start_ns, None);
         }
@@ -51,9 +48,9 @@ impl Progress {
         if since.end_ns - since.start_ns + 1_000_000 < every_ns {
             since.gauges = interval.gauges;
             self.since = Some(since);
-            return Ok(());
+            return;
         }
-        print(&self.line(&since))
+        print(&format!("{}\n", self.line(&since)));
     }
 
     fn line(&self, since: &Interval) -> String {
@@ -62,8 +59,9 @@ impl Progress {
         let rate = |count: u64| count as f64 / seconds;
         let ms = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| format!("{:.2}", ns as f64 / 1e6));
         let summary = tally.events.summary();
+        let decimals = usize::from(!self.every_ns.unwrap_or_default().is_multiple_of(1_000_000_000));
         let mut line = format!(
-            "[ {:.0}s ] thds: {} tps: {:.2} qps: {:.2} lat (ms, 50/95/99/max): {}/{}/{}/{} err/s: {:.2} reconn/s: {:.2}",
+            "[ {:.decimals$}s ] thds: {} tps: {:.2} qps: {:.2} lat (ms, 50/95/99/max): {}/{}/{}/{} err/s: {:.2} reconn/s: {:.2}",
             (since.end_ns - self.started_ns) as f64 / 1e9,
             self.clients,
             rate(tally.events.count()),
@@ -86,17 +84,8 @@ impl Progress {
     }
 
     /// Takes note of rows.
-    ///
-    /// # Errors
-    /// The terminal is gone.
-    pub fn rows(&mut self, rows: u64, start_ns: u64, now_ns: u64) -> io::Result<()> {
+    pub fn rows(&self, rows: u64, start_ns: u64, now_ns: u64) {
         let seconds = now_ns.saturating_sub(start_ns) as f64 / 1e9;
-        print(&format!("{rows} rows after {seconds:.1} s ({:.0} rows/s)", rows as f64 / seconds.max(1e-9)))
+        print(&format!("{rows} rows after {seconds:.1} s ({:.0} rows/s)\n", rows as f64 / seconds.max(1e-9)));
     }
-}
-
-fn print(line: &str) -> io::Result<()> {
-    let mut out = stdout().lock();
-    writeln!(out, "{line}")?;
-    out.flush()
 }

@@ -1,6 +1,6 @@
 //! All that intervals go to while a run is under way.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
 
 use hdrhistogram::serialization::V2DeflateSerializer;
@@ -35,12 +35,34 @@ impl IntervalSink for Sinks<'_> {
         if let Some(log) = &mut self.log {
             log.lines(interval)?;
         }
-        self.progress.as_mut().map_or(Ok(()), |progress| progress.interval(interval))
+        if let Some(progress) = &mut self.progress {
+            progress.interval(interval);
+        }
+        Ok(())
     }
 
     fn rows(&mut self, rows: u64, start_ns: u64, now_ns: u64) -> io::Result<()> {
-        self.progress.as_mut().map_or(Ok(()), |progress| progress.rows(rows, start_ns, now_ns))
+        if let Some(progress) = &self.progress {
+            progress.rows(rows, start_ns, now_ns);
+        }
+        Ok(())
     }
+}
+
+/// Sees that all files can be written, before a server is touched; what they hold stays.
+///
+/// # Errors
+/// One cannot.
+pub fn check_files(options: &RunOptions) -> Result<(), Error> {
+    for path in [&options.json, &options.series, &options.hlog].into_iter().flatten() {
+        // Who reads a pipe would take this for its end.
+        if path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+            continue;
+        }
+        let opened = OpenOptions::new().append(true).create(true).open(path);
+        opened.map_err(|error| Error::File(path.clone(), error))?;
+    }
+    Ok(())
 }
 
 /// Opens what the options ask for, lets `work` write to it, and closes it.

@@ -9,15 +9,16 @@ mod sql;
 mod stage;
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
+use std::path::Path;
 use std::process::Command;
 
 use crate::drive::End;
 use crate::error::Error;
 use crate::output::files::Names;
 use crate::output::result::{RunResult, write_json};
-use crate::output::sinks::{Sinks, with_sinks};
+use crate::output::sinks::{Sinks, check_files, with_sinks};
 use crate::output::{print, report};
 use crate::run::{Plan, run};
 use crate::run_options::Loop;
@@ -97,6 +98,12 @@ fn engines(options: &Options) -> Vec<Option<&str>> {
 }
 
 fn load(options: &Options) -> Result<u8, Error> {
+    if matches!(options.phase, Phase::All | Phase::Run) {
+        check_files(&options.run)?;
+        if let Csv::File(path) = &options.csv {
+            open_csv(path)?;
+        }
+    }
     let stop = Stop::on_signals()?;
     let mut stage = Stage::connect(options, &stop)?;
     match options.phase {
@@ -241,12 +248,15 @@ fn shell(command: &str) -> Result<(), Error> {
     }
 }
 
+/// The file that mysqlslap's CSV lines are added to.
+fn open_csv(path: &Path) -> Result<File, Error> {
+    OpenOptions::new().create(true).append(true).open(path).map_err(|error| Error::File(path.into(), error))
+}
+
 fn tell(options: &Options, runs: &[RunResult]) -> Result<(), Error> {
     if let Csv::File(path) = &options.csv {
-        let failed = |error| Error::File(path.clone(), error);
-        let file = OpenOptions::new().create(true).append(true).open(path);
-        let mut file = file.map_err(failed)?;
-        file.write_all(report::csv_line(runs).as_bytes()).map_err(failed)?;
+        let written = open_csv(path)?.write_all(report::csv_line(runs).as_bytes());
+        written.map_err(|error| Error::File(path.clone(), error))?;
     }
     if options.run.silent {
         return Ok(());
