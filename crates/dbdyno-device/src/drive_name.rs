@@ -53,7 +53,10 @@ impl<'a> DriveName<'a> {
             "raid0" => 0,
             "raid1" => 1,
             "raid10" => 10,
-            _ => return None,
+            other => {
+                let level = other.strip_prefix("raid").filter(|level| level.parse::<u32>().is_ok());
+                return level.map(|_| Err("is no array that can be: there are raid0, raid1 and raid10".into()));
+            }
         };
         Some(self.array_of(level))
     }

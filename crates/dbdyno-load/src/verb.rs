@@ -98,7 +98,10 @@ fn work(verb: &Verb, command: &Command) -> Result<u8, Error> {
     let job = Job { options: &options, endpoint: &endpoint, workload: &*workload, stop: &stop };
     match part {
         Part::Prepare => job.prepare(session).map(|_| 0),
-        Part::Cleanup => workload.cleanup(&mut session).map(|()| 0),
+        Part::Cleanup => {
+            job.say("cleanup");
+            workload.cleanup(&mut session).map(|()| 0)
+        }
         Part::Run => job.run_all(&mut session),
         Part::All => {
             let mut session = job.prepare(session)?;
@@ -123,9 +126,7 @@ fn note_left(cleaned: Result<(), Error>) {
 }
 
 fn usage(verb: &Verb) -> String {
-    // A name with the verb in front is another of the same load.
-    let prefix = format!("{}_", verb.name);
-    let loads: Vec<&str> = verb.loads.iter().copied().filter(|load| !load.starts_with(&prefix)).collect();
+    let loads = loads_once(verb);
     let word = match loads.as_slice() {
         [] => verb.word.map_or_else(String::new, |word| format!(" {word}")),
         [_] => String::new(),
@@ -138,6 +139,12 @@ fn usage(verb: &Verb) -> String {
          Exit: 0 done, 1 failed or statements refused, 2 a mistake in the flags, 130 interrupted.\n",
         verb.name
     )
+}
+
+/// The loads of a verb, each once: a name with the verb in front is another of the same load.
+fn loads_once(verb: &Verb) -> Vec<&'static str> {
+    let prefix = format!("{}_", verb.name);
+    verb.loads.iter().copied().filter(|load| !load.starts_with(&prefix)).collect()
 }
 
 /// Load and part from the words of a command line.
@@ -155,16 +162,17 @@ fn words<'a>(verb: &Verb, words: &'a [String]) -> Result<(&'a str, Part), Error>
     match (load, verb.loads) {
         (_, []) => Ok((load, part)),
         ("", [only]) => Ok((only, part)),
-        ("", loads) => Err(Error::Usage(format!(
+        ("", _) => Err(Error::Usage(format!(
             "which load? dbdyno {} LOAD [flags] [prepare|run|cleanup], with LOAD one of {}",
             verb.name,
-            loads.join(", ")
+            loads_once(verb).join(", ")
         ))),
         (load, loads) if loads.contains(&load) => Ok((load, part)),
         (load, loads) => {
             let near = nearest(load, loads.iter().copied());
             let hint = near.map_or_else(String::new, |near| format!(": did you mean {near}?"));
-            Err(Error::Usage(format!("{} has no load {load:?}{hint}; loads: {}", verb.name, loads.join(", "))))
+            let all = loads_once(verb).join(", ");
+            Err(Error::Usage(format!("{} has no load {load:?}{hint}; loads: {all}", verb.name)))
         }
     }
 }
@@ -178,8 +186,15 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
+    fn say(&self, what: &str) {
+        if self.options.verbose {
+            eprintln!("{what}");
+        }
+    }
+
     /// Makes the tables, or nothing if that fails.
     fn prepare(&self, mut session: Session) -> Result<Session, Error> {
+        self.say("prepare");
         let mut begun = false;
         match self.workload.prepare(&mut session, &mut begun) {
             Ok(()) => Ok(session),
@@ -194,6 +209,7 @@ impl Job<'_> {
 
     /// After a failure (`in_haste`) the server may be dead, and is not waited for as long.
     fn clean_up(&self, session: Session, in_haste: bool) -> Result<(), Error> {
+        self.say("cleanup");
         let mut session = session.for_cleaning_up(self.endpoint)?;
         if in_haste {
             session.set_patience(self.endpoint.connect_timeout.min(self.endpoint.stall_timeout));
@@ -218,9 +234,7 @@ impl Job<'_> {
             for clients in &self.options.clients {
                 let engine = self.workload.check(session)?.engine;
                 let plan = self.plan(runs.len(), *pace, *clients, engine);
-                if self.options.verbose {
-                    eprintln!("run {}: {clients} clients", plan.number);
-                }
+                self.say(&format!("run {}: {clients} clients", plan.number));
                 sinks.starting(*clients);
                 let (result, end) = run(self.options, self.endpoint, self.workload, &plan, sinks, self.stop)?;
                 if let Some(note) = result.io_note.as_ref().filter(|_| runs.is_empty()) {

@@ -82,7 +82,9 @@ def clear(disk: str = DISK) -> None:
 
 
 def _spec(harm: str, range_: str | None, read: bool, write: bool, for_: str | None) -> dict[str, Any]:
-    aim = {(True, False): "read", (False, True): "write"}.get((read, write), "all")
+    if read and write:
+        raise UserError("--read and --write exclude each other; without either all requests are hit")
+    aim = "read" if read else "write" if write else "all"
     wanted = range_of("--range", range_) if range_ else None
     return {"harm": harm, "aim": aim, "range_bytes": wanted, "for_ns": nanoseconds_of("--for", for_) if for_ else None}
 

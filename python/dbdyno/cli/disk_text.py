@@ -73,7 +73,7 @@ def stats_text(disk: dict[str, Any]) -> str:
     ]
     if disk["enospc_errors"]:
         lines.append(f"{disk['enospc_errors']} writes got no space: the limit on content is reached (attach --limit)")
-    lines += [f"{name:32s} {value:.6g}" for name, value in disk["gauges"].items()]
+    lines += [f"{name:32s} {_gauge(name, value)}" for name, value in disk["gauges"].items()]
     lines += [f"fault: {_fault(fault)}" for fault in disk["faults"]]
     if disk["trace"]:
         lines.append(
@@ -84,6 +84,10 @@ def stats_text(disk: dict[str, Any]) -> str:
 
 def _us(nanoseconds: float | None) -> str:
     return "-" if nanoseconds is None else f"{nanoseconds / 1e3:.1f}"
+
+
+def _gauge(name: str, value: float) -> str:
+    return format_bytes(value) if name.endswith("_bytes") else f"{value:.6g}"
 
 
 def _fault(fault: dict[str, Any]) -> str:

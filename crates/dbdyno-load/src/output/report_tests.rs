@@ -83,9 +83,12 @@ fn an_open_loop_tells_of_its_queue() {
         "slap write: 3 clients, open loop, 100 events per second offered (epoll, 1 thread)",
         "offered                200 (125.00 per second)",
         "started late by        0.050 / 0.050 / 0.050 ms (p50 / p99 / max)",
-        "queue                  191 at the end, 191 at most",
+        "queue                  191 at the end, 191 at most\n                           what never started is in no latency",
         "events                 9 (4.50 per second)",
     ] {
         assert!(text.contains(said), "{said}\n{text}");
     }
+    overloaded.gauges.backlog = 3;
+    let text = summary(&overloaded);
+    assert!(!text.contains("never started"), "no more than there are clients: {text}");
 }

@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 
 use crate::error::Error;
-use crate::names::{self, quoted};
 use crate::protocol::session::Session;
 
 use super::Place;
+use super::literal::quoted;
 use super::model::{Plain, Script};
 use super::words::{Deed, Words};
 
@@ -47,7 +47,7 @@ pub fn prepare(script: &Script, place: &Place, session: &mut Session, begun: &mu
     }
     *begun = true;
     if is_new {
-        stage.session.execute(&format!("CREATE SCHEMA {}", quoted(schema)))?;
+        stage.session.execute(&format!("CREATE SCHEMA {}", name(schema)))?;
     }
     let made = stage.fill(script, is_new, &foreign);
     if made.is_err() {
@@ -99,6 +99,10 @@ pub fn at(place: &str, error: Error) -> Error {
     }
 }
 
+fn name(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
 /// Sees that `section` leaves alone what is not this script's.
 fn guard(section: &[Plain], schema: &str, foreign: &BTreeSet<Object>) -> Result<(), Error> {
     for plain in section {
@@ -137,21 +141,27 @@ struct Stage<'a> {
 
 impl Stage<'_> {
     fn exists(&mut self) -> Result<bool, Error> {
-        names::schema_exists(self.session, self.schema)
+        let schema = quoted(self.schema);
+        let sql = format!("SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = {schema}");
+        Ok(!self.session.query(&sql)?.is_empty())
     }
 
     fn enter(&mut self) -> Result<(), Error> {
-        self.session.execute(&format!("USE {}", quoted(self.schema)))
+        self.session.execute(&format!("USE {}", name(self.schema)))
     }
 
     fn run(&mut self, plain: &Plain) -> Result<(), Error> {
         self.session.execute(&plain.sql).map_err(|error| at(&plain.place, error))
     }
 
-    /// All that the schema holds.
+    /// All that the schema holds; triggers come and go with their tables.
     fn objects(&mut self) -> Result<BTreeSet<Object>, Error> {
-        let holdings = names::holdings(self.session, self.schema)?;
-        Ok(holdings.into_iter().map(|[kind, name, _]| (kind, name)).collect())
+        let schema = quoted(self.schema);
+        self.pairs(&format!(
+            "SELECT TABLE_TYPE, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = {schema} \
+             UNION ALL SELECT ROUTINE_TYPE, ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = {schema} \
+             UNION ALL SELECT 'EVENT', EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = {schema}"
+        ))
     }
 
     /// What an earlier prepare wrote down.
@@ -160,17 +170,20 @@ impl Stage<'_> {
         if !self.objects()?.contains(&table) {
             return Ok(BTreeSet::new());
         }
-        let rows = self.session.query(&format!("SELECT kind, name FROM {}.{RECORD}", quoted(self.schema)))?;
+        self.pairs(&format!("SELECT kind, name FROM {}.{RECORD}", name(self.schema)))
+    }
+
+    fn pairs(&mut self, sql: &str) -> Result<BTreeSet<Object>, Error> {
         let pair = |row: Vec<Option<String>>| {
             let mut values = row.into_iter().map(Option::unwrap_or_default);
             (values.next().unwrap_or_default(), values.next().unwrap_or_default())
         };
-        Ok(rows.into_iter().map(pair).collect())
+        Ok(self.session.query(sql)?.into_iter().map(pair).collect())
     }
 
     fn write_down(&mut self, (kind, made): &Object) -> Result<(), Error> {
-        let table = format!("{}.{RECORD}", quoted(self.schema));
-        self.session.execute(&format!("REPLACE INTO {table} VALUES ({}, {})", names::text(kind), names::text(made)))
+        let table = format!("{}.{RECORD}", name(self.schema));
+        self.session.execute(&format!("REPLACE INTO {table} VALUES ({}, {})", quoted(kind), quoted(made)))
     }
 
     /// Runs the setup in a schema that has `foreign` in it.
@@ -178,7 +191,7 @@ impl Stage<'_> {
         self.enter()?;
         self.session.execute(&format!(
             "CREATE TABLE IF NOT EXISTS {RECORD} (kind VARCHAR(64), name VARCHAR(64), PRIMARY KEY (kind, name)) \
-             CHARACTER SET utf8mb4 COLLATE utf8mb4_bin COMMENT = 'dbdyno script: what prepare made and cleanup may drop'"
+             COMMENT = 'dbdyno script: what prepare made and cleanup may drop'"
         ))?;
         let mut known = foreign.clone();
         known.insert(("BASE TABLE".into(), RECORD.into()));
@@ -206,14 +219,14 @@ impl Stage<'_> {
     fn drop_recorded(&mut self) -> Result<(), Error> {
         let record = self.record()?;
         let objects = self.objects()?;
-        let schema = quoted(self.schema);
+        let schema = name(self.schema);
         self.session.execute("SET foreign_key_checks = 0")?;
         for (kind, object) in record.intersection(&objects) {
             let what = match kind.as_str() {
                 kind @ ("VIEW" | "SEQUENCE" | "PROCEDURE" | "FUNCTION" | "EVENT") => kind,
                 _ => "TABLE",
             };
-            self.session.execute(&format!("DROP {what} IF EXISTS {schema}.{}", quoted(object)))?;
+            self.session.execute(&format!("DROP {what} IF EXISTS {schema}.{}", name(object)))?;
         }
         self.session.execute("SET foreign_key_checks = 1")?;
         self.session.execute(&format!("DROP TABLE IF EXISTS {schema}.{RECORD}"))?;

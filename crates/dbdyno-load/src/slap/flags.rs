@@ -39,7 +39,7 @@ const OWN: &[Flag] = &[
     Flag::ignored("character-sets-dir", Takes::Value, "no character sets are loaded"),
     Flag::ignored("debug", Takes::Joined, "there is no debug trace").short('#'),
     Flag::ignored("debug-check", Takes::Nothing, "there is no debug trace"),
-    Flag::ignored("debug-info", Takes::Nothing, "there is no debug trace").short('T'),
+    Flag::ignored("debug-info", Takes::Nothing, "the report has the client's CPU").short('T'),
     Flag::ignored("default-auth", Takes::Value, "the server names the plugin"),
     Flag::ignored("default-character-set", Takes::Value, "the generated SQL is ASCII"),
     Flag::ignored("plugin-dir", Takes::Value, "plugins are built in"),

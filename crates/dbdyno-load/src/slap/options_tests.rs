@@ -69,5 +69,5 @@ fn flags_without_effect_are_noted() {
     let mut notes = Vec::new();
     let line = ["-a", "--no-defaults", "--debug-info"].map(OsString::from);
     parse(line, &mut notes).unwrap();
-    assert_eq!(notes, ["--debug-info is ignored: there is no debug trace"]);
+    assert_eq!(notes, ["--debug-info is ignored: the report has the client's CPU"]);
 }
