@@ -19,6 +19,7 @@ pub mod ingest;
 pub mod latency;
 pub mod login;
 pub mod measure;
+pub mod names;
 pub mod oltp;
 pub mod option_file;
 pub mod output;

@@ -8,10 +8,10 @@ mod writer;
 use std::fmt::Write as _;
 
 use crate::error::Error;
+use crate::names::{self, quoted};
 use crate::protocol::session::Session;
 use crate::random::Random;
 use crate::statements::Statements;
-use crate::tables::{literal, quoted};
 use crate::values::Values;
 use crate::verb::Verb;
 use crate::workload::{Found, Kind, Portion, Workload};
@@ -70,7 +70,7 @@ impl Ingest {
         let rows = session.query(&format!(
             "SELECT ROUTINE_COMMENT FROM information_schema.ROUTINES \
              WHERE ROUTINE_SCHEMA = {} AND ROUTINE_NAME = '{PROCEDURE}'",
-            literal(&table.schema)
+            names::text(&table.schema)
         ))?;
         let comment = rows.into_iter().next().map(|row| row.into_iter().flatten().next().unwrap_or_default());
         Ok(match comment {
@@ -178,7 +178,7 @@ impl Workload for Ingest {
             // Left without its table.
             session.execute(&self.drop_procedure())?;
         }
-        let create = sql::create_procedure(&quoted(&table.schema), &literal(&table.comment()));
+        let create = sql::create_procedure(&quoted(&table.schema), &table.comment());
         session.execute(&create)?;
         self.fill(session)
     }

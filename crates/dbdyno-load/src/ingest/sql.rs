@@ -23,7 +23,7 @@ pub const DEFINITION: &str = "id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, \
 /// The columns as the server tells them.
 pub const FOUND: [&str; 5] = ["id bigint", "b1 int", "b2 int", "b3 int", "c varchar(100)"];
 
-/// CREATE PROCEDURE in the schema called `schema`, both quoted for SQL.
+/// CREATE PROCEDURE in the schema called `schema`, which is quoted for SQL.
 ///
 /// Without transactions of its own (`rows_per_commit` of 1) every row commits by itself where the engine commits at all.
 /// With them, an error takes back what did not commit.
@@ -31,7 +31,7 @@ pub fn create_procedure(schema: &str, comment: &str) -> String {
     format!(
         "CREATE PROCEDURE {schema}.{PROCEDURE} \
          (IN row_count BIGINT, IN value_range BIGINT, IN rows_per_commit BIGINT) \
-         MODIFIES SQL DATA SQL SECURITY INVOKER COMMENT {comment} \
+         MODIFIES SQL DATA SQL SECURITY INVOKER COMMENT '{comment}' \
          BEGIN \
            DECLARE done BIGINT DEFAULT 0; \
            DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END; \

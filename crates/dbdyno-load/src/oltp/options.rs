@@ -2,6 +2,7 @@
 
 use crate::distribution::Distribution;
 use crate::error::Error;
+use crate::names;
 use crate::run_options::CLIENTS_MAX;
 use crate::values::Values;
 
@@ -168,15 +169,7 @@ impl Options {
 /// # Errors
 /// It is no name, or the server's own.
 pub fn schema(values: &Values<'_>) -> Result<String, Error> {
-    const SYSTEM: [&str; 4] = ["mysql", "information_schema", "performance_schema", "sys"];
-    let schema = values.text("schema").unwrap_or("sbtest");
-    if schema.is_empty() || schema.chars().any(char::is_control) {
-        return Err(Error::Usage("--schema: not the name of a schema".into()));
-    }
-    if SYSTEM.contains(&schema.to_ascii_lowercase().as_str()) {
-        return Err(Error::Usage(format!("--schema={schema} belongs to the server")));
-    }
-    Ok(schema.into())
+    names::schema(values, "schema", "sbtest")
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::Error;
+use crate::names::{self, quoted};
 use crate::protocol::session::Session;
 
 use super::tables::Tables;
@@ -16,22 +17,13 @@ pub struct Stage<'a> {
     pub tables: &'a Tables,
 }
 
-/// A name as SQL quotes it.
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
-
-fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
-}
-
 impl Stage<'_> {
     /// Goes into the schema.
     ///
     /// # Errors
     /// There is none; says how to get it.
     pub fn enter(self, session: &mut Session) -> Result<(), Error> {
-        if !self.exists(session)? {
+        if !names::schema_exists(session, self.schema)? {
             return Err(self.missing(&format!("there is no schema {}", self.schema)));
         }
         session.execute(&format!("USE {}", quoted(self.schema)))
@@ -42,7 +34,7 @@ impl Stage<'_> {
     /// # Errors
     /// The server refuses.
     pub fn enter_or_make(self, session: &mut Session) -> Result<(), Error> {
-        if !self.exists(session)? {
+        if !names::schema_exists(session, self.schema)? {
             session.execute(&format!("CREATE SCHEMA {}", quoted(self.schema)))?;
         }
         self.enter(session)
@@ -67,7 +59,7 @@ impl Stage<'_> {
     /// # Errors
     /// One of them has other columns than sysbench's: then none is dropped.
     pub fn clear(self, session: &mut Session) -> Result<(), Error> {
-        if !self.exists(session)? {
+        if !names::schema_exists(session, self.schema)? {
             return Ok(());
         }
         session.execute(&format!("USE {}", quoted(self.schema)))?;
@@ -149,19 +141,12 @@ impl Stage<'_> {
         Error::Usage(format!("{what}: prepare it first, with --tables={count} --table-size={size} and `prepare`"))
     }
 
-    fn exists(self, session: &mut Session) -> Result<bool, Error> {
-        let name = literal(self.schema);
-        let schemas =
-            session.query(&format!("SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = {name}"))?;
-        Ok(!schemas.is_empty())
-    }
-
     /// Columns of those of the tables that exist, by number: `id int`, `k int`, ...
     fn found(self, session: &mut Session) -> Result<BTreeMap<u32, Vec<String>>, Error> {
         let rows = session.query(&format!(
             "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS \
              WHERE TABLE_SCHEMA = {} AND TABLE_NAME LIKE 'sbtest%' ORDER BY TABLE_NAME, ORDINAL_POSITION",
-            literal(self.schema)
+            names::text(self.schema)
         ))?;
         let mut found: BTreeMap<u32, Vec<String>> = BTreeMap::new();
         for row in rows {
@@ -192,7 +177,7 @@ impl Stage<'_> {
     fn engine(self, session: &mut Session) -> Result<Option<String>, Error> {
         let rows = session.query(&format!(
             "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME LIKE 'sbtest%'",
-            literal(self.schema)
+            names::text(self.schema)
         ))?;
         let mut engines: Vec<String> = Vec::new();
         for row in rows {

@@ -1,6 +1,7 @@
 //! sysbench's tables, as SQL.
 
 use crate::error::Error;
+use crate::names;
 use crate::values::Values;
 
 /// Most tables, and the greatest size of one: ids and their ranges stay within 64 bits.
@@ -47,18 +48,13 @@ impl Tables {
             number if (1..=most).contains(&number) => Ok(number),
             number => Err(Error::Usage(format!("--{name}={number}: 1 to {most}"))),
         };
-        let engine = values.text("engine").filter(|name| !name.is_empty());
-        if engine.is_some_and(|name| !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')) {
-            let given = engine.unwrap_or_default();
-            return Err(Error::Usage(format!("--engine={given}: not the name of an engine")));
-        }
         Ok(Self {
             count: within("tables", 1, COUNT_MAX.into())? as u32,
             size: within("table-size", 10_000, SIZE_MAX)?,
             auto_inc: switch(values, "auto-inc", true)?,
             secondary: switch(values, "secondary", false)?,
             create_secondary: switch(values, "create-secondary", true)?,
-            engine: engine.map(str::to_owned),
+            engine: names::engine(values)?,
             options: values.text("mysql-table-options").unwrap_or_default().into(),
         })
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::error::Error;
+use crate::names;
 use crate::protocol::session::Session;
 
 use super::Place;
@@ -82,7 +83,7 @@ fn engine(place: &Place, session: &mut Session) -> Result<Option<String>, Error>
     let rows = session.query(&format!(
         "SELECT DISTINCT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_TYPE = 'BASE TABLE' \
          AND TABLE_NAME <> '{}'",
-        quoted(&place.schema),
+        names::text(&place.schema),
         stage::RECORD
     ))?;
     let engines: Vec<String> = rows.into_iter().flatten().flatten().collect();

@@ -23,6 +23,7 @@ use std::sync::OnceLock;
 
 use crate::error::Error;
 use crate::flags::Flag;
+use crate::names;
 use crate::protocol::session::Session;
 use crate::statements::Statements;
 use crate::values::Values;
@@ -92,16 +93,9 @@ struct Ready {
 }
 
 fn workload(values: &Values<'_>, file: &str) -> Result<Box<dyn Workload>, Error> {
-    let engine = values.text("engine").filter(|name| !name.is_empty());
-    if let Some(name) = engine.filter(|name| !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')) {
-        return Err(Error::Usage(format!("--engine={name}: not the name of an engine")));
-    }
     Ok(Box::new(Load {
         script: options::script(values, file)?,
-        place: Place {
-            schema: values.text("schema").unwrap_or("dbdyno_script").to_owned(),
-            engine: engine.map(str::to_owned),
-        },
+        place: Place { schema: names::schema(values, "schema", "dbdyno_script")?, engine: names::engine(values)? },
         prefers_prepared: values.choice("db-ps-mode", &[("auto", true), ("disable", false)], true)?,
         ready: OnceLock::new(),
     }))

@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 
 use crate::error::Error;
+use crate::names::{self, quoted};
 use crate::protocol::session::Session;
 
 use super::Place;
-use super::literal::quoted;
 use super::model::{Plain, Script};
 use super::words::{Deed, Words};
 
@@ -47,7 +47,7 @@ pub fn prepare(script: &Script, place: &Place, session: &mut Session, begun: &mu
     }
     *begun = true;
     if is_new {
-        stage.session.execute(&format!("CREATE SCHEMA {}", name(schema)))?;
+        stage.session.execute(&format!("CREATE SCHEMA {}", quoted(schema)))?;
     }
     let made = stage.fill(script, is_new, &foreign);
     if made.is_err() {
@@ -99,10 +99,6 @@ pub fn at(place: &str, error: Error) -> Error {
     }
 }
 
-fn name(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
-
 /// Sees that `section` leaves alone what is not this script's.
 fn guard(section: &[Plain], schema: &str, foreign: &BTreeSet<Object>) -> Result<(), Error> {
     for plain in section {
@@ -141,27 +137,21 @@ struct Stage<'a> {
 
 impl Stage<'_> {
     fn exists(&mut self) -> Result<bool, Error> {
-        let schema = quoted(self.schema);
-        let sql = format!("SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = {schema}");
-        Ok(!self.session.query(&sql)?.is_empty())
+        names::schema_exists(self.session, self.schema)
     }
 
     fn enter(&mut self) -> Result<(), Error> {
-        self.session.execute(&format!("USE {}", name(self.schema)))
+        self.session.execute(&format!("USE {}", quoted(self.schema)))
     }
 
     fn run(&mut self, plain: &Plain) -> Result<(), Error> {
         self.session.execute(&plain.sql).map_err(|error| at(&plain.place, error))
     }
 
-    /// All that the schema holds; triggers come and go with their tables.
+    /// All that the schema holds.
     fn objects(&mut self) -> Result<BTreeSet<Object>, Error> {
-        let schema = quoted(self.schema);
-        self.pairs(&format!(
-            "SELECT TABLE_TYPE, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = {schema} \
-             UNION ALL SELECT ROUTINE_TYPE, ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = {schema} \
-             UNION ALL SELECT 'EVENT', EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = {schema}"
-        ))
+        let holdings = names::holdings(self.session, self.schema)?;
+        Ok(holdings.into_iter().map(|[kind, name, _]| (kind, name)).collect())
     }
 
     /// What an earlier prepare wrote down.
@@ -170,20 +160,17 @@ impl Stage<'_> {
         if !self.objects()?.contains(&table) {
             return Ok(BTreeSet::new());
         }
-        self.pairs(&format!("SELECT kind, name FROM {}.{RECORD}", name(self.schema)))
-    }
-
-    fn pairs(&mut self, sql: &str) -> Result<BTreeSet<Object>, Error> {
+        let rows = self.session.query(&format!("SELECT kind, name FROM {}.{RECORD}", quoted(self.schema)))?;
         let pair = |row: Vec<Option<String>>| {
             let mut values = row.into_iter().map(Option::unwrap_or_default);
             (values.next().unwrap_or_default(), values.next().unwrap_or_default())
         };
-        Ok(self.session.query(sql)?.into_iter().map(pair).collect())
+        Ok(rows.into_iter().map(pair).collect())
     }
 
     fn write_down(&mut self, (kind, made): &Object) -> Result<(), Error> {
-        let table = format!("{}.{RECORD}", name(self.schema));
-        self.session.execute(&format!("REPLACE INTO {table} VALUES ({}, {})", quoted(kind), quoted(made)))
+        let table = format!("{}.{RECORD}", quoted(self.schema));
+        self.session.execute(&format!("REPLACE INTO {table} VALUES ({}, {})", names::text(kind), names::text(made)))
     }
 
     /// Runs the setup in a schema that has `foreign` in it.
@@ -191,7 +178,7 @@ impl Stage<'_> {
         self.enter()?;
         self.session.execute(&format!(
             "CREATE TABLE IF NOT EXISTS {RECORD} (kind VARCHAR(64), name VARCHAR(64), PRIMARY KEY (kind, name)) \
-             COMMENT = 'dbdyno script: what prepare made and cleanup may drop'"
+             CHARACTER SET utf8mb4 COLLATE utf8mb4_bin COMMENT = 'dbdyno script: what prepare made and cleanup may drop'"
         ))?;
         let mut known = foreign.clone();
         known.insert(("BASE TABLE".into(), RECORD.into()));
@@ -219,14 +206,14 @@ impl Stage<'_> {
     fn drop_recorded(&mut self) -> Result<(), Error> {
         let record = self.record()?;
         let objects = self.objects()?;
-        let schema = name(self.schema);
+        let schema = quoted(self.schema);
         self.session.execute("SET foreign_key_checks = 0")?;
         for (kind, object) in record.intersection(&objects) {
             let what = match kind.as_str() {
                 kind @ ("VIEW" | "SEQUENCE" | "PROCEDURE" | "FUNCTION" | "EVENT") => kind,
                 _ => "TABLE",
             };
-            self.session.execute(&format!("DROP {what} IF EXISTS {schema}.{}", name(object)))?;
+            self.session.execute(&format!("DROP {what} IF EXISTS {schema}.{}", quoted(object)))?;
         }
         self.session.execute("SET foreign_key_checks = 1")?;
         self.session.execute(&format!("DROP TABLE IF EXISTS {schema}.{RECORD}"))?;

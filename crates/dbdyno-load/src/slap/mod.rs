@@ -16,6 +16,7 @@ use std::process::Command;
 
 use crate::drive::End;
 use crate::error::Error;
+use crate::names::quoted;
 use crate::output::files::Names;
 use crate::output::result::{RunResult, write_json};
 use crate::output::sinks::{Sinks, check_files, with_sinks};
@@ -29,7 +30,7 @@ use crate::verb::exit_code;
 use load::{Slap, statements};
 use operation::Operation;
 use options::{Csv, Options, Phase, Request, Source, parse};
-use stage::{Stage, initial_inserts, quoted};
+use stage::{Stage, initial_inserts};
 
 const ABOUT: &str = "\
 usage: dbdyno slap [flags]

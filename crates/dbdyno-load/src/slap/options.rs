@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::command::{self, Asked, Command};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::names::{self, checked_engine};
 use crate::run_options::RunOptions;
 use crate::values::{Values, number};
 
@@ -131,7 +132,7 @@ fn options(command: &Command) -> Result<Options, Error> {
         endpoint: command.login.endpoint()?,
         phase: values.choice("phase", &phases, Phase::All)?,
         source: source(values)?,
-        schema: values.text("create-schema").unwrap_or("mysqlslap").into(),
+        schema: names::schema(values, "create-schema", "mysqlslap")?,
         run: RunOptions::read(values)?,
         iterations: values.positive("iterations", 1)?.try_into().unwrap_or(u32::MAX),
         engines: engines(values)?,
@@ -225,16 +226,7 @@ fn columns(values: &Values<'_>, name: &str) -> Result<Columns, Error> {
 fn engines(values: &Values<'_>) -> Result<Vec<String>, Error> {
     let text = values.text("engine").unwrap_or_default();
     let engines = text.split(',').map(str::trim).filter(|name| !name.is_empty());
-    engines
-        .map(|name| {
-            let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            if name.chars().all(plain) {
-                Ok(name.to_owned())
-            } else {
-                Err(Error::Usage(format!("--engine={name}: not the name of an engine")))
-            }
-        })
-        .collect()
+    engines.map(checked_engine).collect()
 }
 
 fn bound(values: &Values<'_>) -> Result<Bound, Error> {
@@ -251,14 +243,6 @@ fn bound(values: &Values<'_>) -> Result<Bound, Error> {
 }
 
 fn check(options: &Options) -> Result<(), Error> {
-    const SYSTEM: [&str; 4] = ["mysql", "information_schema", "performance_schema", "sys"];
-    let schema = &options.schema;
-    if schema.is_empty() || schema.chars().any(char::is_control) {
-        return Err(Error::Usage("--create-schema: not the name of a schema".into()));
-    }
-    if SYSTEM.contains(&schema.to_ascii_lowercase().as_str()) {
-        return Err(Error::Usage(format!("--create-schema={schema} belongs to the server")));
-    }
     let prepares_once = matches!(options.phase, Phase::Prepare | Phase::Run);
     if prepares_once && options.engines.len() > 1 {
         return Err(Error::Usage("--phase=prepare and --phase=run work on one table: give one --engine".into()));

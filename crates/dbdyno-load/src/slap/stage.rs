@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::names::{self, quoted};
 use crate::protocol::session::Session;
 use crate::random::Random;
 use crate::stop::Stop;
@@ -14,15 +15,6 @@ use super::sql::{Load, TABLE, TABLE_COMMENT};
 const ROWS_MAX: usize = 250;
 const BYTES_MAX: usize = 512 << 10;
 
-/// A name as SQL quotes it.
-pub fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
-
-fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
-}
-
 /// Whether there is such a schema, and whether it holds nothing but a table of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
@@ -32,16 +24,11 @@ enum Found {
 }
 
 fn found(options: &Options, session: &mut Session) -> Result<Found, Error> {
-    let name = literal(&options.schema);
-    let schemas = session.query(&format!("SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = {name}"))?;
-    if schemas.is_empty() {
+    if !names::schema_exists(session, &options.schema)? {
         return Ok(Found::Nothing);
     }
-    let tables = session.query(&format!(
-        "SELECT TABLE_NAME, TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = {name}"
-    ))?;
-    let ours = [Some(TABLE.to_owned()), Some(TABLE_COMMENT.to_owned())];
-    Ok(match tables.as_slice() {
+    let ours = ["BASE TABLE", TABLE, TABLE_COMMENT];
+    Ok(match names::holdings(session, &options.schema)?.as_slice() {
         [only] if *only == ours => Found::Ours,
         _ => Found::Foreign,
     })
@@ -53,13 +40,14 @@ fn found(options: &Options, session: &mut Session) -> Result<Found, Error> {
 /// It is not ours.
 pub fn clear(options: &Options, session: &mut Session) -> Result<(), Error> {
     let schema = &options.schema;
-    if !options.force && found(options, session)? == Found::Foreign {
-        return Err(Error::Usage(format!(
-            "the schema {schema} exists and was not made by dbdyno: name another with \
+    match found(options, session)? {
+        Found::Nothing => Ok(()),
+        Found::Foreign if !options.force => Err(Error::Usage(format!(
+            "the schema {schema} exists and was not made by dbdyno, or holds more than that: name another with \
              --create-schema, or let it be dropped with --force"
-        )));
+        ))),
+        Found::Ours | Found::Foreign => drop_schema(options, session),
     }
-    drop_schema(options, session)
 }
 
 /// Drops the schema, which this invocation made.
@@ -70,20 +58,20 @@ pub fn drop_schema(options: &Options, session: &mut Session) -> Result<(), Error
     session.execute(&format!("DROP SCHEMA IF EXISTS {}", quoted(&options.schema)))
 }
 
-/// Makes an empty schema, in place of one of ours, and goes into it.
+/// Makes an empty schema, where none is.
 ///
 /// # Errors
-/// It is not ours.
+/// One is there.
 pub fn make_schema(options: &Options, session: &mut Session) -> Result<(), Error> {
-    session.execute(&format!("CREATE SCHEMA {}", quoted(&options.schema)))?;
-    enter(options, session)
+    session.execute(&format!("CREATE SCHEMA {}", quoted(&options.schema)))
 }
 
-/// Makes tables and rows in the schema.
+/// Goes into the schema and makes tables and rows there.
 ///
 /// # Errors
 /// The server refuses a statement.
 pub fn fill(options: &Options, engine: Option<&str>, session: &mut Session) -> Result<(), Error> {
+    enter(options, session)?;
     match &options.source {
         Source::Given { create, .. } => {
             if let Some(engine) = engine {
@@ -115,7 +103,7 @@ pub fn engine(options: &Options, asked: Option<&str>, session: &mut Session) -> 
         return Ok(asked.map(str::to_owned));
     };
     let schema = &options.schema;
-    let filter = format!("WHERE TABLE_SCHEMA = {} AND TABLE_NAME = '{TABLE}'", literal(schema));
+    let filter = format!("WHERE TABLE_SCHEMA = {} AND TABLE_NAME = '{TABLE}'", names::text(schema));
     let columns = session
         .query(&format!("SELECT COLUMN_NAME FROM information_schema.COLUMNS {filter} ORDER BY ORDINAL_POSITION"))?;
     let columns: Vec<String> = columns.into_iter().flatten().flatten().collect();
@@ -189,8 +177,10 @@ impl<'a> Stage<'a> {
         } else {
             clear(options, &mut self.session)?;
         }
-        self.made = true;
-        make_schema(options, &mut self.session)?;
+        let made = make_schema(options, &mut self.session);
+        // Refused, it is somebody's who was faster; after any other error it may be ours.
+        self.made = !matches!(made, Err(Error::Statement { .. }));
+        made?;
         fill(options, engine, &mut self.session)
     }
 
