@@ -35,7 +35,7 @@ def attach(
     size: str = typer.Option(..., help='Size, such as "2G".'),
     seed: int = typer.Option(1, min=0, help="Seed of the drive's chances."),
     name: str = typer.Option(None, help="What to call it; the model's name, if not given."),
-    state: str = typer.Option("fresh", help="A solid-state drive as new (fresh) or long in use (steady); others ignore it."),
+    state: str = typer.Option("fresh", help="An SSD as new (fresh) or long in use (steady); other drives ignore it."),
     content: str = typer.Option("memory", help="Where its content lies: memory, or a sparse FILE, kept in the end."),
     limit: str = typer.Option(None, help="What the content may take, snapshots included; twice the size by default."),
     sector: int = typer.Option(4096, help="Bytes of a sector as the kernel sees it: 512 or 4096."),
