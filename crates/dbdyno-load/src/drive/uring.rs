@@ -3,6 +3,10 @@
 //!
 //! Each socket has a multishot receive under way, which fills buffers of a shared ring; a request
 //! that fits the socket's own buffer is sent when it is submitted and says nothing if it succeeds.
+//!
+//! The kernel never reads a request that may have changed: a small one is read when it is submitted or
+//! never, and submitted before the next is written; a large one, or what is left of a small one, is
+//! kept until it is sent. That holds whatever a server does, also if it answers before it has heard.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -25,7 +29,7 @@ const GROUP: u16 = 0;
 /// Memory for what arrives, in bytes.
 const BUFFERS_SIZE: usize = 8 << 20;
 
-/// Requests up to this size are taken by a socket at once, as its buffer is empty when they come.
+/// Requests up to this size are mostly taken by a socket at once, as its buffer is empty when they come.
 const SMALL_REQUEST: usize = 64 << 10;
 
 /// Bits of an operation's user data: client, then generation of its socket, then kind.
@@ -34,7 +38,7 @@ const KIND_SHIFT: u32 = 60;
 const GENERATION_MASK: u64 = (1 << (KIND_SHIFT - GENERATION_SHIFT)) - 1;
 
 const RECEIVE: u64 = 1;
-/// A send that is told of only when it fails.
+/// A send that is told of only when it fails, or the socket takes a part.
 const SEND: u64 = 2;
 /// A send whose buffer is kept until it is told of; its number stands in place of the client.
 const LARGE_SEND: u64 = 3;
@@ -44,6 +48,8 @@ struct Line {
     socket: Option<OwnedFd>,
     request: Vec<u8>,
     generation: u64,
+    /// The batch in which the request waits to be submitted, or was.
+    batch: u64,
 }
 
 /// A client, and the buffer that was filled for it and how far, or what went wrong.
@@ -65,6 +71,10 @@ pub struct UringWire {
     large: Vec<Option<Large>>,
     /// The buffer of the arrival that was given out last.
     lent: Option<u16>,
+    /// Number of the operations that are submitted together next.
+    batch: u64,
+    /// Why an operation could not be handed to the kernel.
+    broken: Option<Errno>,
 }
 
 impl UringWire {
@@ -89,22 +99,29 @@ impl UringWire {
             .map_err(|error| errno(&error))?;
         let mut lines = Vec::new();
         lines.resize_with(clients, Line::default);
-        Ok(Self { ring, buffers, lines, large: Vec::new(), lent: None })
+        Ok(Self { ring, buffers, lines, large: Vec::new(), lent: None, batch: 1, broken: None })
     }
 
-    fn push(&mut self, entry: &squeue::Entry) -> Result<(), Errno> {
+    fn push(&mut self, entry: &squeue::Entry) {
         // SAFETY: every operation reads or writes only memory that outlives it: receives use the
-        // buffer ring; a small request is taken at submission, before its buffer can change; a
-        // large one is kept in `large` until it completes.
+        // buffer ring; a small request is read at submission, which `request` sees to before its
+        // buffer can change; a large one is kept in `large` until it completes.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
-            self.ring.submit().map_err(|error| errno(&error))?;
+            if let Err(errno) = self.submit() {
+                self.broken = Some(errno);
+                return;
+            }
         }
-        Ok(())
     }
 
-    fn receive(&mut self, client: usize) -> Result<(), Errno> {
+    fn submit(&mut self) -> Result<(), Errno> {
+        self.batch += 1;
+        self.ring.submit().map(drop).map_err(|error| errno(&error))
+    }
+
+    fn receive(&mut self, client: usize) {
         let entry = opcode::RecvMulti::new(Fixed(client as u32), GROUP).build();
-        self.push(&entry.user_data(self.data(RECEIVE, client)))
+        self.push(&entry.user_data(self.data(RECEIVE, client)));
     }
 
     fn data(&self, kind: u64, client: usize) -> u64 {
@@ -115,17 +132,18 @@ impl UringWire {
         self.lines[client].socket.is_some() && self.lines[client].generation & GENERATION_MASK == generation
     }
 
-    /// Keeps a large request until the kernel has read it; gives the operation that sends it.
-    fn send_large(&mut self, client: usize) -> squeue::Entry {
-        let request = std::mem::take(&mut self.lines[client].request);
-        let entry = send_entry(client, &request);
-        let kept = Large { client, generation: self.lines[client].generation & GENERATION_MASK, _request: request };
+    /// Sends the client's request from byte `sent` on, and keeps it until the kernel has read it.
+    fn send_kept(&mut self, client: usize, sent: usize) {
+        let line = &mut self.lines[client];
+        let request = std::mem::take(&mut line.request);
+        let entry = send_entry(client, &request[sent.min(request.len())..], 0);
+        let kept = Large { client, generation: line.generation & GENERATION_MASK, _request: request };
         let number = self.large.iter().position(Option::is_none).unwrap_or_else(|| {
             self.large.push(None);
             self.large.len() - 1
         });
         self.large[number] = Some(kept);
-        entry.user_data(LARGE_SEND << KIND_SHIFT | number as u64)
+        self.push(&entry.user_data(LARGE_SEND << KIND_SHIFT | number as u64));
     }
 
     /// What a completion means: a client and how it went, or nothing that matters.
@@ -154,28 +172,44 @@ impl UringWire {
             return None;
         }
         if kind == SEND {
-            return outcome.err().map(|errno| (client, Err(errno)));
+            return match outcome {
+                Ok(sent) => {
+                    self.send_kept(client, sent);
+                    None
+                }
+                Err(Errno::AGAIN) => {
+                    self.send_kept(client, 0);
+                    None
+                }
+                Err(errno) => Some((client, Err(errno))),
+            };
         }
         let again = !cqueue::more(entry.flags());
         match (outcome, buffer) {
             (Ok(length @ 1..), Some(buffer)) => {
                 if again {
-                    self.receive(client).err().map_or(Some((client, Ok((buffer, length)))), |e| Some((client, Err(e))))
-                } else {
-                    Some((client, Ok((buffer, length))))
+                    self.receive(client);
                 }
+                Some((client, Ok((buffer, length))))
             }
             // All buffers were full at that moment; they are not any more.
-            (Err(Errno::NOBUFS), _) => self.receive(client).err().map(|errno| (client, Err(errno))),
-            (Ok(_), _) => Some((client, Err(Errno::CONNRESET))),
-            (Err(errno), _) => Some((client, Err(errno))),
+            (Err(Errno::NOBUFS), _) => {
+                self.receive(client);
+                None
+            }
+            (outcome, buffer) => {
+                if let Some(buffer) = buffer {
+                    self.buffers.give_back(buffer);
+                }
+                Some((client, Err(outcome.err().unwrap_or(Errno::CONNRESET))))
+            }
         }
     }
 }
 
-fn send_entry(client: usize, request: &[u8]) -> squeue::Entry {
+fn send_entry(client: usize, request: &[u8], flags: i32) -> squeue::Entry {
     const WHOLE: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
-    opcode::Send::new(Fixed(client as u32), request.as_ptr(), request.len() as u32).flags(WHOLE).build()
+    opcode::Send::new(Fixed(client as u32), request.as_ptr(), request.len() as u32).flags(WHOLE | flags).build()
 }
 
 impl Wire for UringWire {
@@ -188,12 +222,13 @@ impl Wire for UringWire {
         let update = self.ring.submitter().register_files_update(client as u32, &[socket.as_fd().as_raw_fd()]);
         update.map_err(|error| errno(&error))?;
         self.lines[client].socket = Some(socket);
-        self.receive(client)
+        self.receive(client);
+        Ok(())
     }
 
     fn detach(&mut self, client: usize) {
         // An operation names the socket's slot: those not submitted yet would find the next socket there.
-        let _ = self.ring.submit();
+        let _ = self.submit();
         let line = &mut self.lines[client];
         line.generation += 1;
         if let Some(socket) = line.socket.take() {
@@ -203,26 +238,33 @@ impl Wire for UringWire {
     }
 
     fn request(&mut self, client: usize) -> &mut Vec<u8> {
+        if self.lines[client].batch == self.batch {
+            // The one before has not left yet.
+            let _ = self.submit();
+        }
         &mut self.lines[client].request
     }
 
     #[inline]
     fn send(&mut self, client: usize) {
-        let line = &self.lines[client];
-        let entry = if line.request.len() <= SMALL_REQUEST {
-            let entry = send_entry(client, &line.request).user_data(self.data(SEND, client));
-            entry.flags(squeue::Flags::SKIP_SUCCESS)
-        } else {
-            self.send_large(client)
-        };
-        // Fails only when the ring itself does, which `wait` then tells.
-        let _ = self.push(&entry);
+        let line = &mut self.lines[client];
+        if line.request.len() > SMALL_REQUEST {
+            self.send_kept(client, 0);
+            return;
+        }
+        line.batch = self.batch;
+        let entry = send_entry(client, &line.request, libc::MSG_DONTWAIT).user_data(self.data(SEND, client));
+        self.push(&entry.flags(squeue::Flags::SKIP_SUCCESS));
     }
 
     fn wait(&mut self, longest: Duration) -> Result<(), Errno> {
         if let Some(buffer) = self.lent.take() {
             self.buffers.give_back(buffer);
         }
+        if let Some(errno) = self.broken {
+            return Err(errno);
+        }
+        self.batch += 1;
         let sleep = Timespec::from(longest);
         let arguments = SubmitArgs::new().timespec(&sleep);
         match self.ring.submitter().submit_with_args(1, &arguments) {

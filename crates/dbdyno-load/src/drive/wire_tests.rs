@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 
 use super::epoll::EpollWire;
 use super::uring::UringWire;
@@ -177,5 +178,63 @@ fn a_sleep_is_not_rounded_to_milliseconds() {
         });
         let shortest = slept.min().unwrap();
         assert!((ASKED..ASKED * 3).contains(&shortest), "{}: {shortest:?}", wire.name());
+    });
+}
+
+/// A server that answers before it has heard all, as an honest one does not.
+#[test]
+fn a_request_is_sent_as_it_was_however_soon_the_next_is_written() {
+    const SIZE: usize = 60_000;
+    each(|make| {
+        if make(1).name() == "epoll" {
+            // It sends from the client's own buffer, and so what is there by then.
+            return;
+        }
+        for whole in [true, false] {
+            let mut wire = make(1);
+            let (ours, mut other) = UnixStream::pair().unwrap();
+            if !whole {
+                set_socket_send_buffer_size(&ours, 8192).unwrap();
+            }
+            wire.attach(0, OwnedFd::from(ours)).unwrap();
+            say(&mut *wire, 0, &vec![b'a'; SIZE]);
+            if !whole {
+                wire.wait(Duration::from_millis(20)).unwrap();
+                assert!(wire.next().is_none());
+            }
+            // Another buffer of the same size takes the place of the first in memory.
+            *wire.request(0) = Vec::new();
+            *wire.request(0) = vec![b'b'; SIZE];
+            let reader = thread::spawn(move || {
+                let mut got = vec![0; SIZE];
+                other.read_exact(&mut got).map(|()| (got, other))
+            });
+            let start = Instant::now();
+            while !reader.is_finished() {
+                assert!(start.elapsed() < SOON);
+                wire.wait(Duration::from_millis(10)).unwrap();
+                assert!(wire.next().is_none());
+            }
+            let (got, _other) = reader.join().unwrap().unwrap();
+            assert!(got == vec![b'a'; SIZE], "something else was sent");
+        }
+    });
+}
+
+#[test]
+fn a_socket_that_takes_little_at_a_time_gets_all() {
+    const SIZE: usize = 60_000;
+    each(|make| {
+        let mut wire = make(1);
+        let (ours, other) = UnixStream::pair().unwrap();
+        set_socket_send_buffer_size(&ours, 4608).unwrap();
+        wire.attach(0, OwnedFd::from(ours)).unwrap();
+        let echo = echo(other, 3 * SIZE);
+        for letter in [b'x', b'y', b'z'] {
+            let said = vec![letter; SIZE];
+            say(&mut *wire, 0, &said);
+            assert!(hear(&mut *wire, 0, SIZE).unwrap() == said, "{}", wire.name());
+        }
+        echo.join().unwrap();
     });
 }
