@@ -23,8 +23,9 @@ const OPTIONS: [&str; 12] = [
     "-c 2 --auto-generate-sql-execute-number=7",
     "-c 2 --auto-generate-sql-unique-query-number=4 --number-of-queries=30",
     "-c 3 --auto-generate-sql-unique-query-number=25 --number-of-queries=30",
-    "-c 3 --number-of-queries=50 --commit=4",
-    "-c 2 --number-of-queries=21 --commit=10",
+    // Two clients in transactions may meet in a deadlock, after which mysqlslap leaves its schema behind.
+    "-c 1 --number-of-queries=50 --commit=4",
+    "-c 1 --number-of-queries=21 --commit=10",
     "-x 3 -y 2 --number-of-queries=20",
     "-x 2:1 -y 3:1 --number-of-queries=20",
     "--auto-generate-sql-secondary-indexes=2 --number-of-queries=20",
