@@ -26,8 +26,15 @@ use super::wire::{Arrival, Wire};
 /// The only group of buffers.
 const GROUP: u16 = 0;
 
-/// Memory for what arrives, in bytes.
-const BUFFERS_SIZE: usize = 8 << 20;
+/// Memory for what arrives, in bytes, and the least and greatest part of it for one buffer. The
+/// kernel fills the buffers one after the other, so all of them together should stay in a
+/// processor's cache; MariaDB sends long replies in pieces of 16 KiB.
+const BUFFERS_SIZE: usize = 4 << 20;
+const BUFFER_SIZE_MIN: usize = 4 << 10;
+const BUFFER_SIZE_MAX: usize = 16 << 10;
+
+/// Fewest buffers.
+const BUFFERS_MIN: usize = 8;
 
 /// Requests up to this size are mostly taken by a socket at once, as its buffer is empty when they come.
 const SMALL_REQUEST: usize = 64 << 10;
@@ -92,7 +99,7 @@ impl UringWire {
             .build(entries)
             .map_err(|error| errno(&error))?;
         ring.submitter().register_files_sparse(clients as u32).map_err(|error| errno(&error))?;
-        let buffers = Buffers::new(entries as u16)?;
+        let buffers = Buffers::new((clients * 2).next_power_of_two().clamp(BUFFERS_MIN, 4096) as u16)?;
         // SAFETY: the ring of entries stays mapped as long as `buffers` lives, and `ring` is
         // dropped before it (fields drop in order), which ends the kernel's use of both.
         unsafe { ring.submitter().register_buf_ring_with_flags(buffers.ring_address(), buffers.count, GROUP, 0) }
@@ -315,7 +322,7 @@ struct Buffers {
 impl Buffers {
     fn new(count: u16) -> Result<Self, Errno> {
         // Buffers at distances of a power of two would all fall into the same few lines of the cache.
-        let stride = (BUFFERS_SIZE / usize::from(count)).clamp(4096, 64 << 10) + 192;
+        let stride = (BUFFERS_SIZE / usize::from(count)).clamp(BUFFER_SIZE_MIN, BUFFER_SIZE_MAX) + 192;
         let mut buffers = Self {
             entries: map(usize::from(count) * size_of::<BufRingEntry>())?.cast(),
             memory: map(usize::from(count) * stride)?,
