@@ -198,6 +198,16 @@ fn time_and_events_bound_a_run_too() {
 }
 
 #[test]
+fn events_are_all_said_though_some_clients_are_done_before() {
+    let Some(server) = Server::start() else { return };
+    for way in ["", "--io-threads=2"] {
+        // 25 for each client.
+        let (run, _) = run(&server, &format!("--rows=100 --rows-per-call=1 --events=97 -c 4 {way}"));
+        assert_eq!((&run["events"], &run["rows"]), (&97.into(), &97.into()), "{way}");
+    }
+}
+
+#[test]
 fn a_line_is_printed_every_so_many_rows() {
     let Some(server) = Server::start() else { return };
     for threads in [1, 2] {

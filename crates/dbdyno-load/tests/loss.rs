@@ -207,6 +207,22 @@ fn half(line: &mut Line) -> io::Result<()> {
 }
 
 #[test]
+fn a_connection_that_nobody_needs_any_more_may_be_lost() {
+    for way in ["--io=epoll", "--io=io_uring", "--io=io_uring --io-threads=2", "--reconnect=5"] {
+        // Each client has one thing to say; the first loses its connection while the other waits for an answer.
+        let flags = format!("-c 2 --number-of-queries=2 {way}");
+        let (code, said, run) = run_against(&flags, Duration::from_secs(5), |line, query| {
+            if query.number == 0 {
+                return line.ok().and_then(|()| line.close());
+            }
+            sleep(Duration::from_millis(300));
+            line.ok()
+        });
+        assert_eq!((code, &run["queries"], &run["reconnects"]), (Some(0), &2.into(), &0.into()), "{way}: {said}");
+    }
+}
+
+#[test]
 fn nonsense_ends_the_run_with_its_cause() {
     for (what, mischief, cause) in MISCHIEF {
         for way in WAYS {

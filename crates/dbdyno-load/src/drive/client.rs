@@ -44,6 +44,8 @@ pub struct Client {
     pub state: State,
     /// Whether there is a connection.
     pub connected: bool,
+    /// Whether a new one is being made.
+    pub wished: bool,
     /// The statement under way, and when it was meant to start.
     pub said: Said,
     pub said_ns: u64,
@@ -63,6 +65,7 @@ impl Client {
             plain: Vec::new(),
             state: State::Idle,
             connected: true,
+            wished: false,
             said: Said { kind: 0, part: Part::Apart, rows: 0, phase: 0 },
             said_ns: 0,
             event_ns: None,

@@ -315,11 +315,6 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
     /// The client starts the event that was due at `due`.
     #[inline]
     fn grant(&mut self, number: usize, due: u64, now: u64) -> Result<(), String> {
-        // An open loop's schedule is bounded itself.
-        if self.arrivals.is_none() && !self.shared.take_event() {
-            self.finish(number);
-            return Ok(());
-        }
         self.clients[number].event_ns = Some(due);
         self.say(number, now)
     }
@@ -334,11 +329,23 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
         }
         if !client.connected {
             client.state = State::Stranded { lost: false };
+            if !client.wished {
+                self.wish(number, now);
+            }
             return Ok(());
         }
         let statements = &mut *self.statements;
         let request = self.wire.request(number);
         match client.write(request, |pen| statements.next(number, pen)) {
+            // An open loop's schedule is bounded itself.
+            Next::Say(said)
+                if said.part != Part::Apart
+                    && !client.in_event
+                    && self.arrivals.is_none()
+                    && !self.shared.take_event() =>
+            {
+                self.finish(number);
+            }
             Next::Say(said) => {
                 client.seal(request).map_err(|error| format!("client {number}: {error}"))?;
                 client.said = said;
@@ -456,11 +463,22 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
     fn part(&mut self, number: usize, now: u64) {
         self.wire.detach(number);
         self.clients[number].connected = false;
+        self.wish(number, now);
+    }
+
+    fn wish(&mut self, number: usize, now: u64) {
+        self.clients[number].wished = true;
         self.replacer.wish(number, now + self.limits.reconnect_ns);
     }
 
     #[cold]
     fn lost(&mut self, number: usize, lost: &Error) -> Result<(), String> {
+        if self.clients[number].state == State::Finished {
+            // Nobody misses it; after a warm-up it is replaced when there is something to say.
+            self.wire.detach(number);
+            self.clients[number].connected = false;
+            return Ok(());
+        }
         if self.limits.reconnect_ns == 0 {
             return Err(format!("client {number} {lost}"));
         }
@@ -477,10 +495,12 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
 
     /// A new connection, or the end of all hope.
     fn replaced(&mut self, number: usize, outcome: Result<Connection, Error>, now: u64) -> Result<(), String> {
+        self.clients[number].wished = false;
         let connection = match outcome {
             Ok(connection) => connection,
-            // The wish to stop is looked at elsewhere.
+            // The wish to stop is looked at elsewhere; who has said all needs no connection.
             Err(Error::Interrupted) => return Ok(()),
+            Err(_) if self.clients[number].state == State::Finished => return Ok(()),
             Err(error) => return Err(format!("client {number} got no new connection: {error}")),
         };
         let socket = self.clients[number].replace(connection);

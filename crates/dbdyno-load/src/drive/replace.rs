@@ -1,5 +1,6 @@
 //! New connections in place of old ones, made by threads of their own, since logging in blocks.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -32,12 +33,14 @@ pub struct Replacer {
     wishes: Option<Sender<Wish>>,
     outcomes: Option<Receiver<Outcome>>,
     under_way: usize,
+    /// Nobody waits for connections any more.
+    over: Arc<AtomicBool>,
 }
 
 impl Replacer {
     /// Connections are made by `dialer`.
     pub fn new(dialer: Dialer) -> Self {
-        Self { dialer, wishes: None, outcomes: None, under_way: 0 }
+        Self { dialer, wishes: None, outcomes: None, under_way: 0, over: Arc::default() }
     }
 
     /// Asks for a connection; tries until `until_ns`, once at least.
@@ -49,7 +52,8 @@ impl Replacer {
             let taken = Arc::new(Mutex::new(taken));
             for _ in 0..THREADS {
                 let (dialer, taken, told) = (self.dialer.clone(), Arc::clone(&taken), told.clone());
-                thread::spawn(move || serve(&dialer, &taken, &told));
+                let over = Arc::clone(&self.over);
+                thread::spawn(move || serve(&dialer, &taken, &told, &over));
             }
             self.outcomes = Some(outcomes);
             wishes
@@ -76,22 +80,28 @@ impl Replacer {
     }
 }
 
-fn serve(dialer: &Dialer, wishes: &Mutex<Receiver<Wish>>, told: &Sender<Outcome>) {
-    loop {
+impl Drop for Replacer {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
+
+fn serve(dialer: &Dialer, wishes: &Mutex<Receiver<Wish>>, told: &Sender<Outcome>, over: &AtomicBool) {
+    while !over.load(Ordering::Relaxed) {
         let next = wishes.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(wish) = next else { return };
-        if told.send((wish.client, connect(dialer, wish.until_ns))).is_err() {
+        if told.send((wish.client, connect(dialer, wish.until_ns, over))).is_err() {
             return;
         }
     }
 }
 
-fn connect(dialer: &Dialer, until_ns: u64) -> Result<Connection, Error> {
+fn connect(dialer: &Dialer, until_ns: u64, over: &AtomicBool) -> Result<Connection, Error> {
     let mut pause = PAUSE_FIRST;
     loop {
         match dialer.connect() {
             Err(Error::Interrupted) => return Err(Error::Interrupted),
-            Err(error) if now_ns() >= until_ns => return Err(error),
+            Err(error) if now_ns() >= until_ns || over.load(Ordering::Relaxed) => return Err(error),
             Err(_) => thread::sleep(pause),
             Ok(connection) => return Ok(connection),
         }
