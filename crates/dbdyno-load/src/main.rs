@@ -4,6 +4,7 @@ use std::env;
 use std::process::ExitCode;
 
 use dbdyno_load::error::Error;
+use dbdyno_load::output::{print, say};
 use dbdyno_load::verb::Verb;
 use dbdyno_load::{bulk, flags, ingest, oltp, script, slap, smack, verb};
 
@@ -16,12 +17,12 @@ fn main() -> ExitCode {
     let outcome = match verb.to_string_lossy().as_ref() {
         "slap" => slap::main(arguments),
         "--help" | "-h" | "-?" | "help" => {
-            println!("{}", usage());
+            print(&(usage() + "\n"));
             Ok(0)
         }
         "" => Err(Error::Usage(usage())),
         "--version" | "-V" => {
-            println!("dbdyno-load {}", env!("CARGO_PKG_VERSION"));
+            print(&format!("dbdyno-load {}\n", env!("CARGO_PKG_VERSION")));
             Ok(0)
         }
         other => match VERBS.into_iter().find(|known| known.name == other) {
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("dbdyno-load: {error}");
+            say(&format!("dbdyno-load: {error}"));
             ExitCode::from(error.exit_code())
         }
     }

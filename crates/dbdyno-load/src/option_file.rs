@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
+use crate::output::note;
 use crate::security::SWITCHES;
 
 /// Groups that concern a slap load, as mysqlslap reads them, and ours.
@@ -73,7 +74,7 @@ fn read_file(path: &Path, options: &mut BTreeMap<String, String>, depth: usize) 
         return;
     };
     if metadata.is_file() && metadata.mode() & WRITABLE_BY_ALL != 0 {
-        eprintln!("note: {} is ignored: anybody may write to it", path.display());
+        note(&format!("{} is ignored: anybody may write to it", path.display()));
         return;
     }
     if let Ok(text) = fs::read_to_string(path) {

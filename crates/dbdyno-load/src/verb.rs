@@ -11,7 +11,7 @@ use crate::flags::{self, Flag, Group, Table, nearest};
 use crate::output::files::Names;
 use crate::output::result::{RunResult, write_json};
 use crate::output::sinks::{Sinks, check_files, with_sinks};
-use crate::output::{print, report};
+use crate::output::{self, print, report};
 use crate::protocol::session::Session;
 use crate::run::{Plan, run};
 use crate::run_options::{Loop, RunOptions};
@@ -66,7 +66,7 @@ pub fn main(verb: &Verb, arguments: impl IntoIterator<Item = OsString>) -> Resul
     let mut notes = Vec::new();
     let asked = command::read(verb.name, table, 2, arguments, &mut notes)?;
     for note in notes {
-        eprintln!("note: {note}");
+        output::note(&note);
     }
     match asked {
         Asked::Help => print(&format!("{}\n{}\n\n{}", usage(verb), verb.about.trim(), flags::help(table))),
@@ -121,7 +121,7 @@ fn work(verb: &Verb, command: &Command) -> Result<u8, Error> {
 /// Says what a failure left behind, beside the failure itself.
 fn note_left(cleaned: Result<(), Error>) {
     if let Err(error) = cleaned {
-        eprintln!("note: the tables are left behind: {error}");
+        output::note(&format!("the tables are left behind: {error}"));
     }
 }
 
@@ -188,7 +188,7 @@ struct Job<'a> {
 impl Job<'_> {
     fn say(&self, what: &str) {
         if self.options.verbose {
-            eprintln!("{what}");
+            output::say(what);
         }
     }
 
@@ -238,7 +238,7 @@ impl Job<'_> {
                 sinks.starting(*clients);
                 let (result, end) = run(self.options, self.endpoint, self.workload, &plan, sinks, self.stop)?;
                 if let Some(note) = result.io_note.as_ref().filter(|_| runs.is_empty()) {
-                    eprintln!("note: {note}");
+                    output::note(note);
                 }
                 if !self.options.silent {
                     print(&report::summary(&result));

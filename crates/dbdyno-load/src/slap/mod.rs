@@ -20,7 +20,7 @@ use crate::names::quoted;
 use crate::output::files::Names;
 use crate::output::result::{RunResult, write_json};
 use crate::output::sinks::{Sinks, check_files, with_sinks};
-use crate::output::{print, report};
+use crate::output::{self, print, report};
 use crate::run::{Plan, run};
 use crate::run_options::Loop;
 use crate::secret;
@@ -54,7 +54,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Result<u8, Error> 
     let mut notes = Vec::new();
     let request = parse(arguments, &mut notes)?;
     for note in notes {
-        eprintln!("note: {note}");
+        output::note(&note);
     }
     match request {
         Request::Help => print(&format!("{ABOUT}{}", crate::flags::help(flags::TABLE))),
@@ -128,7 +128,7 @@ fn load(options: &Options) -> Result<u8, Error> {
     match (outcome.and_then(|end| exit_code(&options.run, &runs, &end)), left) {
         (Ok(0), Err(left)) => Err(left),
         (outcome, Err(left)) => {
-            eprintln!("note: {left}");
+            output::note(&left.to_string());
             outcome
         }
         (outcome, Ok(())) => outcome,
@@ -145,7 +145,7 @@ fn prepare(options: &Options, mut stage: Stage<'_>) -> Result<u8, Error> {
         Ok(()) => Ok(0),
         Err(error) => {
             if let Err(left) = stage.leave(true) {
-                eprintln!("note: {left}");
+                output::note(&left.to_string());
             }
             Err(error)
         }
@@ -226,7 +226,7 @@ fn one(
     }
     options.pre_system.as_deref().map_or(Ok(()), shell)?;
     if options.run.verbose {
-        eprintln!("run {}: {} clients", plan.number, plan.clients);
+        output::say(&format!("run {}: {} clients", plan.number, plan.clients));
     }
     sinks.starting(plan.clients);
     let (result, end) = run(&options.run, &options.endpoint, slap, plan, sinks, stop)?;
