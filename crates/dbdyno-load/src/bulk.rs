@@ -24,8 +24,7 @@ use crate::values::Values;
 use crate::verb::Verb;
 use crate::workload::{Found, Kind, Portion, Workload};
 
-const ABOUT: &str = "usage: dbdyno bulk [flags] [prepare|run|cleanup]
-
+const ABOUT: &str = "\
 sysbench's prepare as a load: makes the tables sbtest1, sbtest2, ..., fills them by multi-row INSERTs and indexes them.
 --clients=N works on N tables at once. Raise --stall-timeout if an index may take longer.
 

@@ -187,6 +187,11 @@ fn loops(values: &Values<'_>) -> Result<Vec<Loop>, Error> {
     if !think.is_zero() && rates.iter().any(|rate| *rate > 0.0) {
         return Err(Error::Usage("--rate and --think-time: in an open loop clients do not think; give one".into()));
     }
+    for (flag, with) in [("arrivals", "rate"), ("think-distribution", "think-time")] {
+        if values.has(flag) && !values.has(with) {
+            return Err(Error::Usage(format!("--{flag} means nothing without --{with}")));
+        }
+    }
     let each = rates.into_iter().map(|rate| match rate {
         0.0 => Loop::Closed { think, spacing: pause },
         rate => Loop::Open { rate, spacing: arrivals },
@@ -229,6 +234,8 @@ mod tests {
         assert_eq!(options.loops, [closed, Loop::Open { rate: 100.0, spacing: Spacing::Fixed }]);
         assert!(read(&[("rate", "-1")]).unwrap_err().contains("--rate"));
         assert!(read(&[("rate", "5"), ("think-time", "1")]).unwrap_err().contains("give one"));
+        assert!(read(&[("arrivals", "fixed")]).unwrap_err().contains("without --rate"));
+        assert!(read(&[("think-distribution", "fixed")]).unwrap_err().contains("without --think-time"));
     }
 
     #[test]

@@ -148,7 +148,7 @@ def _loop_flags(load: WorkloadSection) -> list[str]:
     if load.duration is not None:
         flags.append(f"--duration={_milliseconds(load.duration)}")
     if load.rate:
-        flags += [f"--rate={load.rate:g}", f"--arrivals={load.arrivals}"]
+        flags += [f"--rate={load.rate!r}", f"--arrivals={load.arrivals}"]
     if load.think_time:
         flags += [f"--think-time={load.think_time * 1e6:.0f}us", f"--think-distribution={load.think_distribution}"]
     return flags

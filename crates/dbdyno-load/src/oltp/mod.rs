@@ -28,11 +28,9 @@ use clients::{Clients, prepared};
 use options::Options;
 use stage::Stage;
 
-const ABOUT: &str = "usage: dbdyno oltp LOAD [flags] [prepare|run|cleanup]
-
+const ABOUT: &str = "\
 sysbench's OLTP loads on its tables sbtest1, sbtest2, ...; sysbench's own flags work too.
-LOAD: read_only, read_write, write_only, point_select, update_index, update_non_index, insert or delete; sysbench's names,
-such as oltp_read_write, mean the same. A run lasts 10 seconds unless --duration or --events says otherwise. prepare fills
+sysbench's names of loads, such as oltp_read_write, mean the same. A run lasts 10 seconds unless --duration or --events says otherwise. prepare fills
 as many tables at once as there are clients.
 
 Statements are prepared, except those of insert, and counted as sysbench counts them: BEGIN and COMMIT are queries too. After
