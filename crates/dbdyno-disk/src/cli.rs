@@ -185,7 +185,7 @@ mod tests {
     fn mistakes_name_what_was_given() {
         for (line, expected) in [
             ("", "a verb is missing"),
-            ("sreve", "\"sreve\""),
+            ("sreve", "no verb sreve"),
             ("serve --size 5000 --model x", "--size 5000 is not a positive multiple of 4096"),
             ("serve --size 1X", "--size \"1X\" is not a number of bytes"),
             ("serve --size 99999999999T", "is not a number of bytes"),
