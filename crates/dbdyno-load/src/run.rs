@@ -279,7 +279,10 @@ impl Context<'_> {
             }
             warmup_queries += one.warmup_queries;
             warmup_ns = warmup_ns.max(one.warmup_ns);
-            (io, note) = (one.io, one.note);
+            if note.is_none() {
+                // One thread without io_uring is told of, whatever the others have.
+                (io, note) = (one.io, one.note);
+            }
         }
         if let Some(error) = totals.sink_error.take() {
             end = End::Aborted(format!("cannot write the series, the histogram log or the report: {error}"));

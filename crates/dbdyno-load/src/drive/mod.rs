@@ -131,11 +131,14 @@ impl Crew {
             Io::Uring | Io::Auto => match UringWire::new(count) {
                 Ok(wire) => AnyWire::Uring(Box::new(wire)),
                 Err(errno) if io == Io::Uring => {
-                    let why = "see /proc/sys/kernel/io_uring_disabled and the container's seccomp profile";
-                    return Err(Error::Failed(format!("io_uring is refused: {errno}: {why}, or use --io=epoll")));
+                    let remedy = remedy(errno);
+                    return Err(Error::Failed(format!("io_uring is refused: {errno}: {remedy}, or use --io=epoll")));
                 }
                 Err(errno) => {
-                    note = Some(format!("io_uring is refused here ({errno}): epoll is used, which costs more CPU"));
+                    let remedy = remedy(errno);
+                    note = Some(format!(
+                        "io_uring is refused here ({errno}): epoll is used, which costs more CPU: {remedy}"
+                    ));
                     epoll()?
                 }
             },
@@ -196,6 +199,14 @@ impl Crew {
             AnyWire::Uring(wire) => quit(&mut **wire, &mut self.clients),
             AnyWire::Epoll(wire) => quit(wire, &mut self.clients),
         }
+    }
+}
+
+/// What to do about a refused io_uring.
+fn remedy(errno: Errno) -> &'static str {
+    match errno {
+        Errno::NOMEM => "raise ulimit -l, the memory that may be locked",
+        _ => "see /proc/sys/kernel/io_uring_disabled and the container's seccomp profile",
     }
 }
 
