@@ -150,6 +150,18 @@ fn the_mean_rate_is_the_one_asked_for() {
 }
 
 #[test]
+fn a_run_bounded_by_time_lasts_as_long_though_nothing_is_due_any_more() {
+    let server = FakeServer::answering(|line, _| line.ok());
+    for way in ["--io=epoll", "--io=io_uring --io-threads=2"] {
+        // The last is due after half a second.
+        let run = run(&server, &format!("-c 2 --rate=2 --arrivals=fixed --duration=1 {way}"));
+        assert_eq!((&run["offered"], &run["events"]), (&2.into(), &2.into()), "{way}");
+        assert_within(number(&run, "seconds_real"), 1.0, 0.05, way);
+        assert_within(number(&run, "offered_per_second"), 2.0, 0.05, way);
+    }
+}
+
+#[test]
 fn the_same_seed_gives_the_same_arrivals() {
     let offered = |seed: u32| {
         let server = FakeServer::answering(|line, _| line.ok());

@@ -136,6 +136,11 @@ impl Arrivals {
         self.waiting + self.returned.len() as u64
     }
 
+    /// Whether as many as were to be offered were, and are served.
+    pub fn is_exhausted(&self) -> bool {
+        self.left == 0 && self.waiting() == 0
+    }
+
     /// When the next is due; `None` when there is none any more.
     pub fn next_ns(&self) -> Option<u64> {
         let next = self.due.next_ns();

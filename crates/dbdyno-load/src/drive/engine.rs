@@ -238,9 +238,10 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
         Ok(())
     }
 
-    /// An open loop that has offered all it was to offer.
+    /// An open loop bounded by events that has offered all of them. One bounded by time goes on to its end, though
+    /// nothing may be due any more: a run that ended with its last event would have had a higher rate.
     fn is_exhausted(&self) -> bool {
-        self.arrivals.as_ref().is_some_and(|arrivals| arrivals.waiting() == 0 && arrivals.next_ns().is_none())
+        self.arrivals.as_ref().is_some_and(Arrivals::is_exhausted)
     }
 
     #[inline]
