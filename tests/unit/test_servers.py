@@ -35,6 +35,7 @@ def test_the_command_line_is_private_and_holds_every_setting():
         "--basedir=/usr",
         "--datadir=/d",
         "--socket=/s/server.sock",
+        "--tmpdir=/d",
         "--pid-file=/d/server.pid",
         "--log-error=/s/error.log",
         "--skip-name-resolve",

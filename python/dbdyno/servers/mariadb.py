@@ -43,7 +43,7 @@ def install_data(
     """Create the system tables in an empty folder. Raises ``TrialError`` with the installer's words."""
     own_folder(data)
     argv = [str(installation.installer), "--no-defaults", f"--basedir={installation.basedir}", f"--datadir={data}"]
-    argv += ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
+    argv += ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", f"--tmpdir={data}"]
     # Page size, log size and the like are settled when the data is created.
     argv += [_option(name, value) for name, value in settings.items() if name.startswith(("innodb_", "aria_"))]
     with log.open("ab") as out:
@@ -75,7 +75,9 @@ def options(
     argv = [str(installation.daemon), "--no-defaults", *(_option(name, value) for name, value in settings.items())]
     # Ours come last, where they win.
     argv += [f"--basedir={installation.basedir}", f"--datadir={data}", f"--socket={socket}"]
-    argv += [f"--pid-file={data}/server.pid", f"--log-error={log}", "--skip-name-resolve"]
+    # A server that starts removes what it takes for its own old temporary tables, so none may share the folder; and
+    # temporary tables belong on the device that is measured.
+    argv += [f"--tmpdir={data}", f"--pid-file={data}/server.pid", f"--log-error={log}", "--skip-name-resolve"]
     return [*argv, "--bind-address=127.0.0.1" if "port" in settings else "--skip-networking"]
 
 

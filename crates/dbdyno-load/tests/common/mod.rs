@@ -179,6 +179,8 @@ fn common_arguments(folder: &Path) -> Vec<String> {
     let mut arguments = vec![
         "--no-defaults".to_owned(),
         format!("--datadir={}", folder.display()),
+        // A server that starts removes what it takes for its own old temporary tables there.
+        format!("--tmpdir={}", folder.display()),
         "--innodb-log-file-size=8M".to_owned(),
     ];
     if rustix::process::getuid().is_root() {
