@@ -91,8 +91,12 @@ fn kill_newest(server: &Server, schema: &str, times: usize) {
     for _ in 0..times {
         sleep(Duration::from_millis(100));
         let newest = format!("SELECT MAX(ID) FROM information_schema.PROCESSLIST WHERE DB = '{schema}'");
-        let id = server.sql(&newest).trim().to_owned();
-        assert!(server.accepts(&format!("KILL {id}")), "{id}");
+        // On a busy machine the connection that was killed before may still be listed.
+        let killed = (0..50).any(|_| {
+            sleep(Duration::from_millis(20));
+            server.accepts(&format!("KILL {}", server.sql(&newest).trim()))
+        });
+        assert!(killed, "no connection could be killed");
     }
 }
 
