@@ -119,11 +119,6 @@ impl RunResult {
         self.clock.measure_end_ns.saturating_sub(self.clock.measure_start_ns) as f64 / 1e9
     }
 
-    /// Statements refused or lost.
-    pub fn error_count(&self) -> u64 {
-        self.errors.iter().map(|error| error.count).sum()
-    }
-
     /// Per second of the run.
     pub fn per_second(&self, count: u64) -> f64 {
         count as f64 / self.seconds_real().max(1e-9)
