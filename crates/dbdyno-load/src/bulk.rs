@@ -22,7 +22,7 @@ use crate::run_options::RunOptions;
 use crate::statements::{After, Next, Part, Said, Statements};
 use crate::values::Values;
 use crate::verb::Verb;
-use crate::workload::{Found, Kind, Portion, Workload};
+use crate::workload::{Found, Kind, Portion, Stepwise, Workload};
 
 const ABOUT: &str = "\
 sysbench's prepare as a load: makes the tables sbtest1, sbtest2, ..., fills them by multi-row INSERTs and indexes them.
@@ -128,6 +128,22 @@ impl Workload for Bulk {
         &["create", "load", "index"]
     }
 
+    fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
+        if portion.warmup {
+            return Err(Error::Usage("--warmup: a bulk load has none; leave it out".into()));
+        }
+        let first =
+            |client: usize| Place { table: (portion.first + client + 1) as u64, step: Step::Create, again: None };
+        Ok(Box::new(Loaders {
+            bulk: self,
+            of: portion.of as u64,
+            statement: Vec::new(),
+            places: (0..portion.clients).map(first).collect(),
+        }))
+    }
+}
+
+impl Stepwise for Bulk {
     fn is_bounded(&self) -> bool {
         true
     }
@@ -147,20 +163,6 @@ impl Workload for Bulk {
 
     fn cleanup(&self, session: &mut Session) -> Result<(), Error> {
         self.stage().clear(session)
-    }
-
-    fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
-        if portion.warmup {
-            return Err(Error::Usage("--warmup: a bulk load has none; leave it out".into()));
-        }
-        let first =
-            |client: usize| Place { table: (portion.first + client + 1) as u64, step: Step::Create, again: None };
-        Ok(Box::new(Loaders {
-            bulk: self,
-            of: portion.of as u64,
-            statement: Vec::new(),
-            places: (0..portion.clients).map(first).collect(),
-        }))
     }
 }
 

@@ -17,14 +17,14 @@ use crate::run::{Plan, run};
 use crate::run_options::{Loop, RunOptions};
 use crate::stop::Stop;
 use crate::values::Values;
-use crate::workload::Workload;
+use crate::workload::Stepwise;
 use crate::{login, run_options};
 
 /// Length of a run that nothing bounds; sysbench's.
 const DURATION: Duration = Duration::from_secs(10);
 
 /// Makes a workload of flags (under their canonical names) and the name of a load.
-pub type Make = fn(&Values<'_>, &str) -> Result<Box<dyn Workload>, Error>;
+pub type Make = fn(&Values<'_>, &str) -> Result<Box<dyn Stepwise>, Error>;
 
 /// A verb.
 pub struct Verb {
@@ -181,7 +181,7 @@ fn words<'a>(verb: &Verb, words: &'a [String]) -> Result<(&'a str, Part), Error>
 struct Job<'a> {
     options: &'a RunOptions,
     endpoint: &'a Endpoint,
-    workload: &'a dyn Workload,
+    workload: &'a dyn Stepwise,
     stop: &'a Stop,
 }
 

@@ -67,17 +67,6 @@ pub trait Workload: Sync {
         &[]
     }
 
-    /// Whether its clients say [`crate::statements::Next::Done`] by themselves, so that a run needs
-    /// no other bound.
-    fn is_bounded(&self) -> bool {
-        false
-    }
-
-    /// Errors that do not count where `--ignore-errors` is not given.
-    fn ignored_errors(&self) -> Ignore {
-        Ignore::Nothing
-    }
-
     /// Statements run on each new connection.
     fn setup(&self) -> Vec<String> {
         Vec::new()
@@ -87,6 +76,27 @@ pub trait Workload: Sync {
     /// [`crate::protocol::pen::Pen::execute`] takes.
     fn prepared(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// What the clients of one thread say in one run.
+    ///
+    /// # Errors
+    /// Something it needs is missing.
+    fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error>;
+}
+
+/// A workload whose tables are made, looked at and dropped in steps of their own: that of every verb but `slap`, which
+/// makes its tables anew for each run.
+pub trait Stepwise: Workload {
+    /// Whether its clients say [`crate::statements::Next::Done`] by themselves, so that a run needs
+    /// no other bound.
+    fn is_bounded(&self) -> bool {
+        false
+    }
+
+    /// Errors that do not count where `--ignore-errors` is not given.
+    fn ignored_errors(&self) -> Ignore {
+        Ignore::Nothing
     }
 
     /// Makes the tables and fills them; sets `begun` before it makes the first, so that what a
@@ -107,10 +117,4 @@ pub trait Workload: Sync {
     /// # Errors
     /// The server refuses.
     fn cleanup(&self, session: &mut Session) -> Result<(), Error>;
-
-    /// What the clients of one thread say in one run.
-    ///
-    /// # Errors
-    /// Something it needs is missing.
-    fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error>;
 }

@@ -9,7 +9,7 @@ use dbdyno_load::error::Error;
 use dbdyno_load::ingest::VERB;
 use dbdyno_load::protocol::session::Session;
 use dbdyno_load::values::Values;
-use dbdyno_load::workload::Workload;
+use dbdyno_load::workload::Stepwise;
 use serde_json::Value;
 
 fn connected(server: &Server) -> Session {
@@ -18,7 +18,7 @@ fn connected(server: &Server) -> Session {
 
 type Flags<'a> = &'a [(&'static str, &'a str)];
 
-fn ingest(flags: Flags<'_>) -> Box<dyn Workload> {
+fn ingest(flags: Flags<'_>) -> Box<dyn Stepwise> {
     let values = Values(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
     (VERB.workload)(&values, "").unwrap()
 }

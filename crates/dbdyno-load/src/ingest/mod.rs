@@ -14,7 +14,7 @@ use crate::random::Random;
 use crate::statements::Statements;
 use crate::values::Values;
 use crate::verb::Verb;
-use crate::workload::{Found, Kind, Portion, Workload};
+use crate::workload::{Found, Kind, Portion, Stepwise, Workload};
 
 use options::{FLAGS, Mode, Options};
 use sql::PROCEDURE;
@@ -44,7 +44,7 @@ prepare always makes the procedure too, so that both modes can run on one table.
 /// The verb.
 pub static VERB: Verb = Verb { name: "ingest", about: ABOUT, flags: FLAGS, loads: &[], word: None, workload: make };
 
-fn make(values: &Values<'_>, load: &str) -> Result<Box<dyn Workload>, Error> {
+fn make(values: &Values<'_>, load: &str) -> Result<Box<dyn Stepwise>, Error> {
     if !load.is_empty() {
         return Err(Error::Usage(format!("ingest has no loads, so {load:?} means nothing to it: see --mode")));
     }
@@ -145,10 +145,6 @@ impl Workload for Ingest {
         }
     }
 
-    fn is_bounded(&self) -> bool {
-        self.options.rows.is_some()
-    }
-
     fn schema(&self) -> &str {
         &self.options.table.schema
     }
@@ -165,6 +161,16 @@ impl Workload for Ingest {
 
     fn prepared(&self) -> Vec<String> {
         sql::prepared(&self.options)
+    }
+
+    fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
+        Ok(Box::new(Writer::new(&self.options, portion)))
+    }
+}
+
+impl Stepwise for Ingest {
+    fn is_bounded(&self) -> bool {
+        self.options.rows.is_some()
     }
 
     fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
@@ -206,9 +212,5 @@ impl Workload for Ingest {
             Presence::Ours => session.execute(&self.drop_procedure())?,
         }
         table.drop(session)
-    }
-
-    fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
-        Ok(Box::new(Writer::new(&self.options, portion)))
     }
 }

@@ -22,7 +22,7 @@ use crate::run_options::Ignore;
 use crate::statements::Statements;
 use crate::values::Values;
 use crate::verb::Verb;
-use crate::workload::{Found, Kind, Portion, Workload};
+use crate::workload::{Found, Kind, Portion, Stepwise, Workload};
 
 use clients::{Clients, prepared};
 use options::Options;
@@ -139,13 +139,20 @@ impl Workload for Oltp {
         self.options.event.kinds.iter().map(|name| Kind::query(name)).collect()
     }
 
+    fn prepared(&self) -> Vec<String> {
+        prepared(&self.options, self.prepares_transactions()).0
+    }
+
+    fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
+        let (_, numbers) = prepared(&self.options, self.prepares_transactions());
+        Ok(Box::new(Clients::new(&self.options, numbers, &self.made_ids, portion)))
+    }
+}
+
+impl Stepwise for Oltp {
     /// Deadlock, row changed since it was read, lock wait timeout: sysbench's.
     fn ignored_errors(&self) -> Ignore {
         Ignore::Codes([1213, 1020, 1205].into())
-    }
-
-    fn prepared(&self) -> Vec<String> {
-        prepared(&self.options, self.prepares_transactions()).0
     }
 
     fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
@@ -173,10 +180,5 @@ impl Workload for Oltp {
 
     fn cleanup(&self, session: &mut Session) -> Result<(), Error> {
         self.stage().clear(session)
-    }
-
-    fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
-        let (_, numbers) = prepared(&self.options, self.prepares_transactions());
-        Ok(Box::new(Clients::new(&self.options, numbers, &self.made_ids, portion)))
     }
 }

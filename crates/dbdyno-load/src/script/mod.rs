@@ -28,7 +28,7 @@ use crate::protocol::session::Session;
 use crate::statements::Statements;
 use crate::values::Values;
 use crate::verb::Verb;
-use crate::workload::{Found, Kind, Portion, Workload};
+use crate::workload::{Found, Kind, Portion, Stepwise, Workload};
 
 use check::Checked;
 use model::{Script, Statement};
@@ -92,7 +92,7 @@ struct Ready {
     engine: Option<String>,
 }
 
-fn workload(values: &Values<'_>, file: &str) -> Result<Box<dyn Workload>, Error> {
+fn workload(values: &Values<'_>, file: &str) -> Result<Box<dyn Stepwise>, Error> {
     Ok(Box::new(Load {
         script: options::script(values, file)?,
         place: Place { schema: names::schema(values, "schema", "dbdyno_script")?, engine: names::engine(values)? },
@@ -136,6 +136,12 @@ impl Workload for Load {
         self.ready(Checked::default()).plan.prepared.clone()
     }
 
+    fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
+        Ok(Box::new(Talk::new(&self.ready(Checked::default()).plan, portion)))
+    }
+}
+
+impl Stepwise for Load {
     fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
         stage::prepare(&self.script, &self.place, session, begun)
     }
@@ -151,9 +157,5 @@ impl Workload for Load {
 
     fn cleanup(&self, session: &mut Session) -> Result<(), Error> {
         stage::cleanup(&self.script, &self.place.schema, session)
-    }
-
-    fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
-        Ok(Box::new(Talk::new(&self.ready(Checked::default()).plan, portion)))
     }
 }

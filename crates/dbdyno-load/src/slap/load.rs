@@ -3,23 +3,19 @@
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::protocol::session::Session;
 use crate::random::Random;
 use crate::statements::Statements;
-use crate::workload::{Found, Kind, Portion, Workload};
+use crate::workload::{Kind, Portion, Workload};
 
 use super::list::{PerClient, Walk};
 use super::operation::Operation;
 use super::options::{Options, Source};
 use super::sql::Statement;
-use super::stage;
 
 /// A run with one engine and number of clients.
 pub struct Slap<'a> {
     /// All options.
     pub options: &'a Options,
-    /// Storage engine asked for.
-    pub engine: Option<&'a str>,
     /// Keys to draw from.
     pub keys: Arc<[String]>,
     /// What each client says.
@@ -60,22 +56,6 @@ impl Workload for Slap<'_> {
 
     fn setup(&self) -> Vec<String> {
         self.per_client.commit_every.map(|_| "SET AUTOCOMMIT=0".to_owned()).into_iter().collect()
-    }
-
-    fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
-        stage::clear(self.options, session)?;
-        *begun = true;
-        stage::make_schema(self.options, session)?;
-        stage::fill(self.options, self.engine, session)
-    }
-
-    fn check(&self, session: &mut Session) -> Result<Found, Error> {
-        stage::enter(self.options, session)?;
-        Ok(Found { engine: stage::engine(self.options, self.engine, session)? })
-    }
-
-    fn cleanup(&self, session: &mut Session) -> Result<(), Error> {
-        stage::clear(self.options, session)
     }
 
     fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {

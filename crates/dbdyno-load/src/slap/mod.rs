@@ -204,7 +204,7 @@ fn iterations(
             queries_dropped,
         };
         let keys = stage::keys(options, &mut stage.session)?;
-        let (result, end) = one(options, stage, &Slap { options, engine, keys, per_client }, &plan, sinks, stop)?;
+        let (result, end) = one(options, stage, &Slap { options, keys, per_client }, &plan, sinks, stop)?;
         runs.push(result);
         if end != End::Finished {
             return Ok(end);

@@ -18,7 +18,7 @@ use crate::statements::Statements;
 use crate::tables::put_hex;
 use crate::values::Values;
 use crate::verb::Verb;
-use crate::workload::{Found, Kind, Portion, Workload};
+use crate::workload::{Found, Kind, Portion, Stepwise, Workload};
 
 use gone::Gone;
 use options::{FLAGS, Options};
@@ -52,7 +52,7 @@ refused; nothing else of the table is read.
 pub static VERB: Verb =
     Verb { name: "smack", about: ABOUT, flags: FLAGS, loads: &Load::NAMES, word: None, workload: make };
 
-fn make(values: &Values<'_>, load: &str) -> Result<Box<dyn Workload>, Error> {
+fn make(values: &Values<'_>, load: &str) -> Result<Box<dyn Stepwise>, Error> {
     Ok(Box::new(Smack::new(Options::read(values, load)?)))
 }
 
@@ -146,6 +146,21 @@ impl Workload for Smack {
         queries.iter().map(|query| query.with_parameters().to_owned()).collect()
     }
 
+    fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
+        if self.options.load == Load::Insert && self.next.load(Ordering::Relaxed) == 0 {
+            return Err(Error::Failed("the first new key is not known: the table was not looked at".into()));
+        }
+        if self.options.load != Load::Delete {
+            return Ok(Box::new(Smacker::new(&self.options, &self.next, None, portion)));
+        }
+        let gone = self.gone.get_or_init(|| Gone::new(self.options.rows));
+        // A later run with the same seed would draw nothing but what is gone.
+        let seed = portion.seed.wrapping_add(self.runs.load(Ordering::Relaxed));
+        Ok(Box::new(Smacker::new(&self.options, &self.next, Some(gone), Portion { seed, ..portion })))
+    }
+}
+
+impl Stepwise for Smack {
     fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
         let options = &self.options;
         let data = format!("data VARBINARY({}) NOT NULL", options.content_size());
@@ -176,18 +191,5 @@ impl Workload for Smack {
 
     fn cleanup(&self, session: &mut Session) -> Result<(), Error> {
         self.options.table.drop(session)
-    }
-
-    fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
-        if self.options.load == Load::Insert && self.next.load(Ordering::Relaxed) == 0 {
-            return Err(Error::Failed("the first new key is not known: the table was not looked at".into()));
-        }
-        if self.options.load != Load::Delete {
-            return Ok(Box::new(Smacker::new(&self.options, &self.next, None, portion)));
-        }
-        let gone = self.gone.get_or_init(|| Gone::new(self.options.rows));
-        // A later run with the same seed would draw nothing but what is gone.
-        let seed = portion.seed.wrapping_add(self.runs.load(Ordering::Relaxed));
-        Ok(Box::new(Smacker::new(&self.options, &self.next, Some(gone), Portion { seed, ..portion })))
     }
 }
