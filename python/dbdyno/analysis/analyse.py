@@ -8,6 +8,7 @@ from dbdyno.analysis.drift import drift_over_run
 from dbdyno.analysis.effect import log_ratios
 from dbdyno.analysis.load_met import errors_met, generator_lateness_ms, reconnects_met
 from dbdyno.analysis.metrics import Metric, metric, number, value_of
+from dbdyno.analysis.stopping import Allowance
 from dbdyno.analysis.summary import TreatmentSummary, summarise
 from dbdyno.analysis.verdict import Paired, Verdict, judge
 from dbdyno.analysis.wording import count, percent, percent_range
@@ -36,13 +37,14 @@ def analyse(run: Run) -> Analysis:
     primary = metric(run.design.metric)
     pairs = _pairs(run, blocks)
     failures = Counter(failure.treatment for failure in run.failures)
+    rule = Allowance(run.design, ended_by_clock=run.stopped == "budget").rule
     return Analysis(
         title=run.title,
         question=run.question,
         metric=primary,
         margin=run.design.margin,
-        verdicts=judge(pairs, primary, run.design.margin),
-        treatments=summarise(run.design, blocks, failures),
+        verdicts=judge(pairs, primary, run.design.margin, rule),
+        treatments=summarise(run.design, blocks, failures, rule),
         blocks=blocks,
         notes=_notes(run, blocks, primary),
     )

@@ -1,18 +1,37 @@
-"""Holm's correction: the more comparisons, the stricter each."""
-
-from collections.abc import Sequence
+"""Corrections for many tests: Holm for verdicts, Benjamini and Hochberg for screening."""
 
 import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
 
 
-def holm(p: Sequence[float]) -> list[float]:
-    """Return the Holm-adjusted p in the order given: at most ``alpha`` for any wrong rejection in the family.
+def holm(p: npt.ArrayLike) -> Floats:
+    """Return the Holm-adjusted p, those of one family on the last axis: at most ``alpha`` for any wrong rejection.
 
     Holm 1979: the i-th smallest of m is multiplied by m - i + 1, made monotone, cut at 1.
     """
     values = np.asarray(p, dtype=np.float64)
-    order = np.argsort(values, kind="stable")
-    factors = np.arange(len(values), 0, -1)
-    adjusted = np.empty_like(values)
-    adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * factors), 1.0)
-    return [float(value) for value in adjusted]
+    order = np.argsort(values, axis=-1, kind="stable")
+    factors = np.arange(values.shape[-1], 0, -1) if values.ndim else np.ones(())
+    raised = np.maximum.accumulate(np.take_along_axis(values, order, axis=-1) * factors, axis=-1)
+    return _back(np.minimum(raised, 1.0), order)
+
+
+def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
+    """Return the p adjusted to bound the share of wrong ones among those called different.
+
+    Benjamini and Hochberg 1995: the i-th smallest of m is multiplied by m / i, made monotone from above, cut at 1.
+    """
+    values = np.asarray(p, dtype=np.float64)
+    order = np.argsort(values, axis=-1, kind="stable")
+    m = values.shape[-1]
+    scaled = np.take_along_axis(values, order, axis=-1) * m / np.arange(1, m + 1)
+    lowered = np.flip(np.minimum.accumulate(np.flip(scaled, axis=-1), axis=-1), axis=-1)
+    return _back(np.minimum(lowered, 1.0), order)
+
+
+def _back(adjusted: Floats, order: npt.NDArray[np.int64]) -> Floats:
+    placed = np.empty_like(adjusted)
+    np.put_along_axis(placed, order, adjusted, axis=-1)
+    return placed

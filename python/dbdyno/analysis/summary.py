@@ -1,17 +1,17 @@
 """What each treatment did, as the table people post."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.effect import log_ratios, relative_effect
+from dbdyno.analysis.effect import log_ratios
 from dbdyno.analysis.estimate import Estimate
+from dbdyno.analysis.evidence import Rule, relative_effect
 from dbdyno.analysis.load_met import Overload, overload
 from dbdyno.analysis.metrics import value_of
-from dbdyno.analysis.verdict import CONFIDENCE
 from dbdyno.store.records import Design, Trial
 
 
@@ -20,7 +20,8 @@ class TreatmentSummary:
     """One treatment over its usable trials. A figure that no trial carries is NaN.
 
     Latencies are means over trials of each trial's own percentile. ``effect`` is the difference from the design's
-    baseline in the design's metric, with its unadjusted exact 95 % interval; unknown for the baseline itself.
+    baseline in the design's metric, with its 95 % interval, not adjusted for the number of comparisons; unknown for the
+    baseline itself.
     """
 
     id: str
@@ -50,7 +51,9 @@ class TreatmentSummary:
     effect: Estimate
 
 
-def summarise(design: Design, blocks: UsableBlocks, failures: dict[str, int]) -> list[TreatmentSummary]:
+def summarise(
+    design: Design, blocks: UsableBlocks, failures: dict[str, int], rule: Callable[[int], Rule]
+) -> list[TreatmentSummary]:
     """Return one row per treatment, in the order of the study; ``failures`` counts them by treatment id."""
     baseline = blocks.values(design.baseline, design.metric)
     rows = []
@@ -87,7 +90,7 @@ def summarise(design: Design, blocks: UsableBlocks, failures: dict[str, int]) ->
                 overload=overload(trials),
                 effect=Estimate.unknown(len(d))
                 if is_baseline
-                else relative_effect(np.asarray(list(d.values()), dtype=np.float64), CONFIDENCE),
+                else relative_effect(np.asarray(list(d.values())), rule(len(d))),
             )
         )
     return rows

@@ -3,12 +3,13 @@
 How a word is chosen, in this order:
 
 1. *not comparable*: fewer than 2 usable blocks, or a treatment that failed again and again and was dropped.
-2. *faster* / *slower*: the exact sign-flip p, Holm-adjusted over the study's comparisons, is <= .05 and the exact 95 %
-   interval excludes 0; which of the two words follows from whether more of the metric is better. Except that where
-   the interval also lies wholly inside the margin and the equivalence test holds, the word is *equivalent* and the
-   reason says that the difference is real but smaller than the margin: nobody should buy a disk for it.
-3. *equivalent*: the 90 % interval lies inside the margin at the Holm-adjusted 5 % and there are at least as many blocks
-   as a 95 % interval needs, so that no "equivalent" is shown beside an unknown interval.
+2. *faster* / *slower*: the exact signed-rank p, allowing for the looks and Holm-adjusted over the study's comparisons,
+   is <= .05 and the interval excludes 0; which of the two words follows from whether more of the metric is better.
+   Except that where the interval also lies wholly inside the margin and the equivalence test holds, the word is
+   *equivalent* and the reason says that the difference is real but smaller than the margin: nobody should buy a disk
+   for it.
+3. *equivalent*: both one-sided tests against the margin hold at 5 %, allowing for the looks and Holm-adjusted, and the
+   interval is known.
 4. *undecided*: anything else.
 
 Two families, each corrected by Holm on its own: the differences (guarding against a wrong *faster* or *slower* anywhere
@@ -18,24 +19,25 @@ hypotheses, "no difference" and "at least the margin", can be true.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from dbdyno.analysis.effect import relative, relative_effect, signed_rank_interval
-from dbdyno.analysis.equivalence import log_margin, tost_interval, tost_p
+from dbdyno.analysis.effect import log_margin, relative
 from dbdyno.analysis.estimate import Estimate
+from dbdyno.analysis.evidence import AlwaysValid, Evidence, Finding, Rule, evidence, findings, relative_estimate
 from dbdyno.analysis.metrics import Metric
 from dbdyno.analysis.min_blocks import ALPHA, MIN_BLOCKS, blocks_needed, smallest_p
 from dbdyno.analysis.multiplicity import holm
-from dbdyno.analysis.permutation import sign_flip_p
 from dbdyno.analysis.sample_size import blocks_to_resolve
-from dbdyno.analysis.wording import count, margin_text, p_value, percent_range
+from dbdyno.analysis.sequential import Looks, nominal_level, sequential_p
+from dbdyno.analysis.signed_rank import coverage
+from dbdyno.analysis.wording import count, margin_text, p_value
 
 Word = Literal["faster", "slower", "equivalent", "undecided", "not comparable"]
 
-CONFIDENCE = 0.95
 MIN_USABLE_BLOCKS = 2
 
 
@@ -49,14 +51,15 @@ class Verdict:
     baseline_id: str
     level_id: str
     effect: Estimate
-    p: float  # exact sign-flip, unadjusted
-    p_adjusted: float  # Holm over the study's differences
+    p: float  # exact signed-rank, as if this were the only look and the only comparison
+    p_adjusted: float  # allowing for the looks, Holm over the study's differences
     verdict: Word
     blocks: int
     reason: str
-    coverage: float  # what the exact interval really covers, >= .95; 1 where it is unbounded
-    p_equivalence: float  # TOST, Holm over the study's equivalences
+    coverage: float  # of the interval at this look alone: .95 of a fixed design, more where there were looks before
+    p_equivalence: float  # two one-sided tests, allowing for the looks, Holm over the study's equivalences
     by_block: tuple[tuple[int, float], ...]  # (block, relative difference)
+    blocks_needed: int | None  # in all, about, to resolve the margin; None where it can't be told
 
 
 @dataclass(frozen=True)
@@ -77,51 +80,81 @@ class Paired:
 
 
 @dataclass(frozen=True)
-class _Evidence:
-    """What the words of one comparison rest on."""
+class _Judged:
+    """What the word of one comparison rests on: its own figures and those adjusted over the family."""
 
     d: np.ndarray[tuple[int], np.dtype[np.float64]]
     effect: Estimate
     p: float
     p_adjusted: float
-    p_best: float  # the smallest Holm-adjusted p these blocks could have reached, the other comparisons as they are
+    p_best: float  # the smallest adjusted p these blocks could have reached, the other comparisons as they are
     p_equivalence: float
+    coverage: float
+    finding: Finding
+    needed: int | None
     margin: float
     comparisons: int
 
     @property
-    def different(self) -> bool:
-        return self.p_adjusted <= ALPHA and (self.effect.low > 0 or self.effect.high < 0)
+    def excludes_zero(self) -> bool:
+        return self.effect.low > 0 or self.effect.high < 0
 
     @property
-    def equivalent(self) -> bool:
-        return self.p_equivalence <= ALPHA and self.effect.bounded
-
-    @property
-    def interval_inside_margin(self) -> bool:
+    def inside_margin(self) -> bool:
         bound = log_margin(self.margin)
         return relative(-bound) < self.effect.low and self.effect.high < relative(bound)
 
 
-def judge(pairs: list[Paired], metric: Metric, margin: float) -> list[Verdict]:
-    """Return one verdict per planned comparison, in the order given; all of them are one family."""
+def judge(
+    pairs: list[Paired], metric: Metric, margin: float, rule: Callable[[int], Rule] = Looks.single
+) -> list[Verdict]:
+    """Return one verdict per planned comparison, in the order given; all of them are one family.
+
+    ``rule`` tells, of a number of usable blocks, how often the data were looked at; without it, once.
+    """
     tested = [pair for pair in pairs if _obstacle(pair) == ""]
-    p = [sign_flip_p(pair.d) for pair in tested]
-    p_adjusted, p_equivalence = holm(p), holm([tost_p(pair.d, margin) for pair in tested])
-    evidence = {
-        (pair.baseline_id, pair.level_id): _Evidence(
+    judged = dict(zip(map(_key, tested), _judged(tested, margin, rule), strict=True))
+    return [_verdict(pair, metric, judged.get(_key(pair))) for pair in pairs]
+
+
+def _key(pair: Paired) -> tuple[str, str]:
+    return pair.baseline_id, pair.level_id
+
+
+def _judged(pairs: list[Paired], margin: float, rule: Callable[[int], Rule]) -> list[_Judged]:
+    if not pairs:
+        return []
+    rules = [rule(len(pair.d)) for pair in pairs]
+    each = [evidence(pair.d, one, margin) for pair, one in zip(pairs, rules, strict=True)]
+    family = Evidence(*(np.array([getattr(one, name) for one in each]) for name in Evidence.__dataclass_fields__))
+    best = [_best_p(len(pair.d), one) for pair, one in zip(pairs, rules, strict=True)]
+    p_adjusted, p_equivalence = holm(family.p), holm(family.p_equivalence)
+    words = findings(family, margin)
+    return [
+        _Judged(
             d=pair.d,
-            effect=relative_effect(pair.d, CONFIDENCE),
-            p=p[i],
-            p_adjusted=p_adjusted[i],
-            p_best=holm([*p[:i], smallest_p(len(pair.d)), *p[i + 1 :]])[i],
-            p_equivalence=p_equivalence[i],
+            effect=relative_estimate(float(family.value[i]), float(family.low[i]), float(family.high[i]), len(pair.d)),
+            p=float(family.p_now[i]),
+            p_adjusted=float(p_adjusted[i]),
+            p_best=float(holm([*family.p[:i], best[i], *family.p[i + 1 :]])[i]),
+            p_equivalence=float(p_equivalence[i]),
+            coverage=_coverage(len(pair.d), rules[i]),
+            finding=Finding(words[i]),
+            # Fewer blocks say too little about the spread to plan from.
+            needed=blocks_to_resolve(pair.d, margin, len(pairs)) if len(pair.d) >= MIN_BLOCKS else None,
             margin=margin,
-            comparisons=len(tested),
+            comparisons=len(pairs),
         )
-        for i, pair in enumerate(tested)
-    }
-    return [_verdict(pair, metric, evidence.get((pair.baseline_id, pair.level_id))) for pair in pairs]
+        for i, pair in enumerate(pairs)
+    ]
+
+
+def _best_p(n: int, rule: Rule) -> float:
+    return 0.0 if isinstance(rule, AlwaysValid) else float(sequential_p(np.array(smallest_p(n)), rule))
+
+
+def _coverage(n: int, rule: Rule) -> float:
+    return 1 - ALPHA if isinstance(rule, AlwaysValid) else coverage(n, nominal_level(rule, ALPHA))
 
 
 def _obstacle(pair: Paired) -> str:
@@ -132,66 +165,66 @@ def _obstacle(pair: Paired) -> str:
     return ""
 
 
-def _verdict(pair: Paired, metric: Metric, evidence: _Evidence | None) -> Verdict:
-    word, reason = _word(evidence, metric) if evidence else ("not comparable", _obstacle(pair))
+def _verdict(pair: Paired, metric: Metric, judged: _Judged | None) -> Verdict:
+    word, reason = _word(judged, metric) if judged else ("not comparable", _obstacle(pair))
     return Verdict(
         metric=metric.name,
         baseline=pair.baseline,
         level=pair.level,
         baseline_id=pair.baseline_id,
         level_id=pair.level_id,
-        effect=evidence.effect if evidence else Estimate.unknown(len(pair.log_ratios)),
-        p=evidence.p if evidence else math.nan,
-        p_adjusted=evidence.p_adjusted if evidence else math.nan,
+        effect=judged.effect if judged else Estimate.unknown(len(pair.log_ratios)),
+        p=judged.p if judged else math.nan,
+        p_adjusted=judged.p_adjusted if judged else math.nan,
         verdict=word,
         blocks=len(pair.log_ratios),
         reason=reason,
-        coverage=signed_rank_interval(pair.d, CONFIDENCE).coverage if evidence else math.nan,
-        p_equivalence=evidence.p_equivalence if evidence else math.nan,
+        coverage=judged.coverage if judged else math.nan,
+        p_equivalence=judged.p_equivalence if judged else math.nan,
         by_block=tuple((block, relative(d)) for block, d in sorted(pair.log_ratios.items())),
+        blocks_needed=judged.needed if judged else None,
     )
 
 
-def _word(evidence: _Evidence, metric: Metric) -> tuple[Word, str]:
-    margin = margin_text(evidence.margin)
-    if evidence.different:
-        if evidence.equivalent and evidence.interval_inside_margin:
-            reason = f"the difference is real ({p_value(evidence.p_adjusted)}) but smaller than the margin of {margin}"
-            return "equivalent", reason
-        better = (evidence.effect.value > 0) == metric.more_is_better
-        word: Word = "faster" if better else "slower"
-        return word, _reason_different(evidence, word)
-    if evidence.equivalent:
-        interval = tost_interval(evidence.d)
-        inside = percent_range(relative(interval.low), relative(interval.high))
-        return "equivalent", f"the 90 % interval, {inside}, lies inside the margin of {margin}"
-    return "undecided", _reason_undecided(evidence)
+def _word(judged: _Judged, metric: Metric) -> tuple[Word, str]:
+    margin = margin_text(judged.margin)
+    match judged.finding:
+        case Finding.HIGHER | Finding.LOWER:
+            better = (judged.finding == Finding.HIGHER) == metric.more_is_better
+            word: Word = "faster" if better else "slower"
+            return word, _reason_different(judged, word)
+        case Finding.EQUIVALENT if judged.excludes_zero and judged.p_adjusted <= ALPHA:
+            real = f"the difference is real ({p_value(judged.p_adjusted)}) but smaller than the margin of {margin}"
+            return "equivalent", real
+        case Finding.EQUIVALENT:
+            p = f"{p_value(judged.p_equivalence)} over {count(judged.comparisons, 'comparison')}"
+            return "equivalent", f"a difference as large as the margin of {margin} is ruled out ({p})"
+        case Finding.UNDECIDED:
+            return "undecided", _reason_undecided(judged)
 
 
-def _reason_different(evidence: _Evidence, word: Word) -> str:
-    same_sign = int((np.sign(evidence.d) == np.sign(evidence.effect.value)).sum())
-    n = len(evidence.d)
+def _reason_different(judged: _Judged, word: Word) -> str:
+    same_sign = int((np.sign(judged.d) == np.sign(judged.effect.value)).sum())
+    n = len(judged.d)
     blocks = f"all {n} blocks" if same_sign == n else f"{same_sign} of {n} blocks"
-    over = count(evidence.comparisons, "comparison")
-    return f"{word} in {blocks} ({p_value(evidence.p_adjusted)} over {over}), and the interval excludes 0"
+    over = count(judged.comparisons, "comparison")
+    return f"{word} in {blocks} ({p_value(judged.p_adjusted)} over {over}), and the interval excludes 0"
 
 
-def _reason_undecided(evidence: _Evidence) -> str:
-    n, margin = len(evidence.d), margin_text(evidence.margin)
-    over = f"over {count(evidence.comparisons, 'comparison')}"
-    pilot = n >= MIN_BLOCKS  # fewer say too little about the spread to plan from
-    needed = (blocks_to_resolve(evidence.d, evidence.margin, evidence.comparisons) if pilot else None) or 0
-    excludes_zero = evidence.effect.low > 0 or evidence.effect.high < 0
-    if evidence.p_best > ALPHA:
-        fewest = blocks_needed(evidence.comparisons)
-        best = f"{count(n, 'block')} can at best reach p = {evidence.p_best:.3f} {over}"
-        in_all = f", and about {needed:,} to resolve {margin}" if needed > fewest and not excludes_zero else ""
-        return f"{best}; {fewest} blocks are needed{in_all}"
-    if evidence.p_adjusted <= ALPHA:
-        reason = f"{p_value(evidence.p_adjusted)} {over}, but the interval includes 0"
-    elif excludes_zero:
-        reason = f"the interval excludes 0, but {p_value(evidence.p_adjusted)} {over} is more than {ALPHA:g}"
-    elif evidence.interval_inside_margin:
+def _reason_undecided(judged: _Judged) -> str:
+    n, margin = len(judged.d), margin_text(judged.margin)
+    over = f"over {count(judged.comparisons, 'comparison')}"
+    needed = judged.needed or 0
+    if judged.p_best > ALPHA:
+        fewest = blocks_needed(judged.comparisons)
+        best = f"{count(n, 'block')} can at best reach p = {judged.p_best:.3f} {over}"
+        in_all = f", and about {needed:,} to resolve {margin}" if needed > fewest and not judged.excludes_zero else ""
+        return f"{best}; {fewest} blocks are needed{in_all}" if fewest > n else f"{best}{in_all}"
+    if judged.p_adjusted <= ALPHA:
+        reason = f"{p_value(judged.p_adjusted)} {over}, but the interval includes 0"
+    elif judged.excludes_zero:
+        reason = f"the interval excludes 0, but {p_value(judged.p_adjusted)} {over} is more than {ALPHA:g}"
+    elif judged.inside_margin:
         reason = f"the interval lies inside the margin of {margin}, but not surely enough {over}"
     else:
         reason = f"the interval includes 0 and reaches beyond the margin of {margin}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from dbdyno.analysis.min_blocks import blocks_needed, smallest_p
 from dbdyno.errors import HostError
-from dbdyno.store.records import Comparison, Design, Treatment
+from dbdyno.store.records import Comparison, Design, Factor, Treatment
 from dbdyno.study.drives import HERE, drive_files, is_emulated, resolved_drive
 from dbdyno.study.load import Study, level_label
 from dbdyno.study.schema import TrialSpec
@@ -109,6 +109,7 @@ def make_plan(study: Study, *, seed: int | None = None, blocks: int | None = Non
         margin=study.design.margin,
         metric=study.design.metric or combinations[0][1].workload.METRIC,
         seed=study.design.seed if seed is None else seed,
+        factors=[Factor(factor.name, ".".join(factor.path[:-1]), factor.labels()) for factor in study.factors],
     )
     specs = {t.id: spec for t, (_, spec) in zip(treatments, combinations, strict=True)}
     return Plan(study, design, specs, _own_files(list(specs.values())))

@@ -5,7 +5,7 @@ import math
 from markupsafe import Markup
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.equivalence import log_margin
+from dbdyno.analysis.effect import log_margin
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.report.clean import one_line
 from dbdyno.report.palette import VERDICTS

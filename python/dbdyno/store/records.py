@@ -4,7 +4,9 @@ Nothing here reads or writes; ``run_folder`` does.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+Until = Literal["blocks", "decided", "precise", "open"]
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,36 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class Factor:
+    """What varies between treatments, e.g. ``device`` of the study's section ``stack``."""
+
+    name: str  # a key of ``Treatment.levels``
+    section: str  # "stack", "queue", "filesystem", "server.settings", "workload"
+    levels: list[str]  # in the order of the study file
+    hard_to_change: bool = False  # varied between whole plots, not between trials
+
+
+@dataclass(frozen=True)
 class Design:
-    """How the run was laid out and how its verdicts are to be drawn."""
+    """How the run was laid out and how its verdicts are to be drawn.
+
+    ``until`` says when measuring stops: after ``blocks``; when every comparison is ``decided`` or its interval
+    ``precise``, at the planned looks and after ``blocks`` at the latest; or ``open``: looked at after every block, with
+    intervals that allow it.
+    """
 
     treatments: list[Treatment]
     baseline: str  # treatment id
     comparisons: list[Comparison]
-    blocks: int
+    blocks: int  # at most, where ``until`` is another than "blocks"
     margin: float  # 0.03 for 3 %
     metric: str  # primary metric, a key of Trial.metrics
     seed: int
+    until: Until = "blocks"
+    half_width: float | None = None  # that makes an interval precise: 0.02 for 2 %
+    budget_seconds: float | None = None  # no block is begun that would end after it
+    screened: list[str] = field(default_factory=list)  # further metrics to judge, as screening only
+    factors: list[Factor] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -89,6 +111,8 @@ class Run:
     ended: str  # "done", "interrupted", "failed", "running"
     notes: list[str]  # deviations in plain words, e.g. why a block was repeated
     setup: str = ""  # what all treatments have in common: "kind slap, load write, clients 10, ..."
+    stopped: str = ""  # why measuring stopped: "blocks", "decided", "precise", "budget"; unknown while it goes on
+    extended_from: int | None = None  # blocks there were when a finished run was begun to be extended
 
 
 # Metrics that a trial may carry, and whether more is better. Names end in their unit.

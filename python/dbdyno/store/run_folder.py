@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import UserError
-from dbdyno.store.records import Comparison, Design, Failure, Run, Treatment, Trial
+from dbdyno.store.records import Comparison, Design, Factor, Failure, Run, Treatment, Trial
 
 if TYPE_CHECKING:
     import numpy as np
@@ -157,6 +157,11 @@ def design_of(header: Mapping[str, Any]) -> Design:
         margin=run["margin"],
         metric=run["metric"],
         seed=run["seed"],
+        until=run.get("until", "blocks"),
+        half_width=run.get("half_width"),
+        budget_seconds=run.get("budget_seconds"),
+        screened=list(run.get("screened", [])),
+        factors=[Factor(**item) for item in header.get("factor", [])],
     )
 
 

@@ -5,38 +5,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analysis.effect import (
-    hodges_lehmann,
-    log_ratios,
-    relative_effect,
-    signed_rank_cdf,
-    signed_rank_interval,
-    walsh_averages,
-)
+from dbdyno.analysis import signed_rank
+from dbdyno.analysis.effect import log_ratios
+from dbdyno.analysis.evidence import relative_effect
+from dbdyno.analysis.sequential import Looks
+from dbdyno.analysis.signed_rank import signed_rank_cdf, walsh_averages
 
 RATIOS = st.lists(st.floats(-3, 3), min_size=6, max_size=25).map(np.array)
 
 
+def hodges_lehmann(d):
+    return float(np.median(walsh_averages(d)))
+
+
+def interval(d, alpha=0.05):
+    return tuple(map(float, signed_rank.interval(walsh_averages(d), len(d), alpha)))
+
+
 @given(RATIOS, st.floats(-2, 2))
 def test_estimate_and_interval_move_with_the_data(d, shift):
-    here, there = signed_rank_interval(d, 0.95), signed_rank_interval(d + shift, 0.95)
+    low, high = interval(d)
     assert hodges_lehmann(d + shift) == pytest.approx(hodges_lehmann(d) + shift, abs=1e-9)
-    assert (there.low, there.high) == pytest.approx((here.low + shift, here.high + shift), abs=1e-9)
+    assert interval(d + shift) == pytest.approx((low + shift, high + shift), abs=1e-9)
 
 
 @given(RATIOS)
 def test_interval_contains_the_estimate(d):
-    interval = signed_rank_interval(d, 0.95)
-    assert interval.low <= hodges_lehmann(d) <= interval.high
-    assert interval.coverage >= 0.95
+    low, high = interval(d)
+    assert low <= hodges_lehmann(d) <= high
+    assert signed_rank.coverage(len(d), 0.05) >= 0.95
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 1e6), st.floats(0.1, 1e6)), min_size=6, max_size=15))
 def test_swapping_the_levels_inverts_the_effect(pairs):
     level = {block: pair[0] for block, pair in enumerate(pairs)}
     baseline = {block: pair[1] for block, pair in enumerate(pairs)}
-    there = relative_effect(np.array(list(log_ratios(level, baseline).values())), 0.95)
-    back = relative_effect(np.array(list(log_ratios(baseline, level).values())), 0.95)
+    rule = Looks.single(len(pairs))
+    there = relative_effect(np.array(list(log_ratios(level, baseline).values())), rule)
+    back = relative_effect(np.array(list(log_ratios(baseline, level).values())), rule)
     assert 1 + back.value == pytest.approx(1 / (1 + there.value))
     assert (1 + back.low, 1 + back.high) == pytest.approx((1 / (1 + there.high), 1 / (1 + there.low)))
 
@@ -52,27 +58,25 @@ def test_signed_rank_distribution_equals_enumeration(n):
 
 @given(st.lists(st.integers(-40, 40), min_size=6, max_size=11, unique_by=abs))
 def test_interval_equals_the_inverted_test(values):
-    """The interval holds exactly the shifts that an enumerated two-sided signed-rank test does not reject."""
+    """The interval holds exactly the shifts that the two-sided test does not reject."""
     d = np.array(values, dtype=float)
-    interval = signed_rank_interval(d, 0.95)
+    low, high = interval(d)
     averages = walsh_averages(d)
     gaps = (np.unique(averages)[:-1] + np.unique(averages)[1:]) / 2
     for shift in [averages[0] - 1, *gaps, averages[-1] + 1]:
-        statistic = int((averages > shift).sum())
-        tail = min(statistic, len(averages) - statistic)
-        kept = 2 * signed_rank_cdf(len(d))[tail] > 0.05
-        assert kept == (interval.low < shift < interval.high)
+        kept = signed_rank.p_two_sided(averages - shift, len(d)) > 0.05
+        assert kept == (low < shift < high)
 
 
-@pytest.mark.parametrize(("n", "confidence"), [(0, 0.95), (1, 0.95), (5, 0.95), (4, 0.90)])
-def test_too_few_blocks_give_no_interval(n, confidence):
-    interval = signed_rank_interval(np.arange(n, dtype=float), confidence)
-    assert (interval.low, interval.high) == (-math.inf, math.inf)
+@pytest.mark.parametrize(("n", "alpha"), [(1, 0.05), (5, 0.05), (4, 0.10)])
+def test_too_few_blocks_give_no_interval(n, alpha):
+    assert interval(np.arange(n, dtype=float), alpha) == (-math.inf, math.inf)
+    assert signed_rank.coverage(n, alpha) == 1
 
 
 def test_known_coverages():
-    assert signed_rank_interval(np.arange(6.0), 0.95).coverage == pytest.approx(1 - 2 / 64)
-    assert signed_rank_interval(np.arange(10.0), 0.95).coverage == pytest.approx(1 - 2 * 25 / 1024)  # W+ <= 8
+    assert signed_rank.coverage(6, 0.05) == pytest.approx(1 - 2 / 64)
+    assert signed_rank.coverage(10, 0.05) == pytest.approx(1 - 2 * 25 / 1024)  # W+ <= 8
 
 
 def test_worked_example():
@@ -82,7 +86,7 @@ def test_worked_example():
 
 
 def test_no_blocks_no_estimate():
-    effect = relative_effect(np.array([]), 0.95)
+    effect = relative_effect(np.array([]), Looks.single(1))
     assert math.isnan(effect.value)
     assert not effect.known
     assert effect.n == 0

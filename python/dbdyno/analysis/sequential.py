@@ -1,0 +1,161 @@
+"""Looking several times: what a p is worth at the k-th planned look.
+
+Whoever looks at the data several times and stops when they please has several chances to be fooled. So each look gets a
+part of the 5 %, spent by Lan and DeMets' function of Pocock's type: ``spent(t) = alpha ln(1 + (e - 1) t)`` at the
+fraction t of the planned blocks. From what is spent up to each look follow the *nominal levels*: what the p of that
+look must not exceed. They are computed exactly for a Brownian motion, by the recursion over its density at each look
+(Armitage, McPherson, Rowe 1969; Jennison and Turnbull, "Group Sequential Methods", chapter 19), and are applied to the
+exact p of each look (the same, section 3.3). With a single look the nominal level is alpha itself.
+
+The *sequential p* is the smallest alpha at which this look would have rejected. It is at most alpha with probability at
+most alpha however many of the looks were taken, so Holm's correction may be applied to it as to any other p.
+"""
+
+import functools
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize, special
+
+Floats = npt.NDArray[np.float64]
+
+Sides = Literal[1, 2]
+
+LOOKS = (6, 10, 15, 20, 30, 40)  # blocks; a longer plan goes on in steps of 20
+STEP_BEYOND = 20
+FIRST_DECIDING = 8  # blocks: before, no attainable p is as small as its level; the look at 6 only tells the spread
+_NODES = 96  # of the quadrature at each look; more change nothing in the tenth digit
+_FAR = 9.0  # standard deviations: nothing lies beyond
+_KNOTS = 97  # of the table from alpha to nominal level
+_SMALLEST_ALPHA = 1e-12
+
+
+@dataclass(frozen=True)
+class Looks:
+    """The looks so far: numbers of blocks in ascending order, the last being now.
+
+    ``planned`` is the number of blocks at the end of the plan, which decides what share of alpha has been spent. The
+    last look may spend all that is left where measuring ends with it for a reason that has not seen the data, such as
+    the time allowed (``final``).
+    """
+
+    taken: tuple[int, ...]
+    planned: int
+    final: bool = False
+
+    @classmethod
+    def single(cls, blocks: int) -> "Looks":
+        """Return the one look at the end of a design whose number of blocks was fixed beforehand."""
+        return cls((blocks,), blocks)
+
+    @property
+    def alone(self) -> bool:
+        """Whether the last look is the only one that can decide and has all of alpha."""
+        return self.deciding[-1].spending == 1 and len(self.deciding) == 1
+
+    @property
+    def deciding(self) -> "tuple[_Look, ...]":
+        """The looks that can decide."""
+        now = self.taken[-1]
+        looks = [look for look in self.taken[:-1] if FIRST_DECIDING <= look < now]
+        earlier = [_Look(look / self.planned, look / self.planned) for look in looks]
+        spending = 1.0 if self.final else min(1.0, now / self.planned)
+        return (*earlier, _Look(now / self.planned, spending))
+
+
+@dataclass(frozen=True)
+class _Look:
+    time: float  # on the clock of the Brownian motion: blocks, in any unit
+    spending: float  # fraction at which the spending function is taken
+
+
+def planned_looks(blocks: int) -> tuple[int, ...]:
+    """Return the numbers of blocks at which a design of at most ``blocks`` is looked at; the last is ``blocks``."""
+    beyond = range(LOOKS[-1] + STEP_BEYOND, blocks, STEP_BEYOND)
+    return (*(look for look in (*LOOKS, *beyond) if look < blocks), blocks)
+
+
+def nominal_level(looks: Looks, alpha: float, sides: Sides = 2) -> float:
+    """Return what the p of the last look must not exceed for an error of ``alpha`` over all looks."""
+    return alpha if looks.alone else _levels(looks.deciding, alpha, sides)[-1]
+
+
+def sequential_p(p: Floats, looks: Looks, sides: Sides = 2) -> Floats:
+    """Return the smallest alpha at which a p of the last look rejects, for each p: p itself if that look is alone."""
+    if looks.alone:
+        return p
+    alphas, levels = _table(looks.deciding, sides)
+    logs = np.log(np.maximum(p, levels[0]))
+    found = np.exp(np.interp(logs, np.log(levels), np.log(alphas)))
+    return np.where(p > levels[-1], 1.0, np.maximum(found, p))
+
+
+@functools.cache
+def _table(looks: tuple[_Look, ...], sides: Sides) -> tuple[Floats, Floats]:
+    """Return alphas and their nominal levels at the last look, both ascending; .05 and its shares by Holm are knots."""
+    alphas = np.geomspace(_SMALLEST_ALPHA, 1 - 1e-9, _KNOTS)
+    shares = 0.05 / np.arange(1, 33)
+    alphas = np.unique(np.concatenate((alphas, shares, 2 * shares)))
+    levels = np.array([_levels(looks, float(alpha), sides)[-1] for alpha in alphas])
+    return alphas, np.maximum.accumulate(np.maximum(levels, 1e-300))
+
+
+def _spent(fraction: float, alpha: float) -> float:
+    return alpha * math.log1p((math.e - 1) * fraction)
+
+
+@functools.lru_cache(maxsize=4096)
+def _levels(looks: tuple[_Look, ...], alpha: float, sides: Sides) -> tuple[float, ...]:
+    """Return the nominal level of every look.
+
+    ``density`` is that of the paths which have crossed no bound so far, on the nodes of a Gauss-Legendre quadrature.
+    """
+    first = looks[0]
+    spent = _spent(first.spending, alpha)
+    levels = [spent]
+    nodes, weights = _quadrature(-float(special.ndtri(spent / sides)), first.time, sides)
+    density = weights * _normal(nodes, first.time)
+    for before, now in pairwise(looks):
+        step, target = now.time - before.time, _spent(now.spending, alpha) - spent
+        far = 2 * _FAR * math.sqrt(now.time)
+        crossing = functools.partial(_excess, nodes=nodes, density=density, step=step, sides=sides, target=target)
+        bound = float(optimize.brentq(crossing, -far if sides == 1 else 0.0, far, xtol=1e-13))
+        z = bound / math.sqrt(now.time)
+        levels.append(sides * float(special.ndtr(-z)))
+        spent += target
+        following, weights = _quadrature(z, now.time, sides)
+        density = weights * (_normal(following[:, None] - nodes[None, :], step) @ density)
+        nodes = following
+    return tuple(levels)
+
+
+def _excess(bound: float, *, nodes: Floats, density: Floats, step: float, sides: Sides, target: float) -> float:  # noqa: PLR0913
+    """Return how much more than ``target`` crosses ``bound`` at this look."""
+    scale = math.sqrt(step)
+    crossing = special.ndtr((nodes - bound) / scale)
+    if sides == 2:  # noqa: PLR2004
+        crossing = crossing + special.ndtr((-nodes - bound) / scale)
+    return float(crossing @ density) - target
+
+
+def _quadrature(z: float, time: float, sides: Sides) -> tuple[Floats, Floats]:
+    """Return nodes and weights over the paths that go on: those within ``z`` standard deviations."""
+    scale, high = math.sqrt(time), min(z, _FAR)
+    low = -high if sides == 2 else -_FAR  # noqa: PLR2004
+    nodes, weights = _legendre()
+    half = (high - low) / 2
+    return scale * (low + half * (nodes + 1)), scale * half * weights
+
+
+@functools.cache
+def _legendre() -> tuple[Floats, Floats]:
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    return np.asarray(nodes), np.asarray(weights)
+
+
+def _normal(value: Floats, variance: float) -> Floats:
+    return np.asarray(np.exp(-(value**2) / (2 * variance)) / math.sqrt(2 * math.pi * variance))

@@ -1,0 +1,75 @@
+"""When measuring stops, and what the figures must allow for because of it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dbdyno.analysis.effect import log_margin
+from dbdyno.analysis.evidence import AlwaysValid, Rule
+from dbdyno.analysis.min_blocks import MIN_BLOCKS
+from dbdyno.analysis.sequential import Looks, planned_looks
+from dbdyno.analysis.verdict import Verdict
+from dbdyno.store.records import Design
+
+Reason = Literal["", "blocks", "decided", "precise"]
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What the figures of a run allow for: a design, and whether its last look may spend what is left of the 5 %."""
+
+    design: Design
+    ended_by_clock: bool = False
+
+    def rule(self, blocks: int) -> Rule:
+        """Return the rule under which so many usable blocks are judged."""
+        design = self.design
+        if design.until == "open":
+            return AlwaysValid()
+        if design.until == "blocks":
+            return Looks.single(blocks)
+        taken = (*(look for look in planned_looks(design.blocks) if look < blocks), blocks)
+        return Looks(taken, max(design.blocks, blocks), final=self.ended_by_clock)
+
+
+def is_look(design: Design, blocks: int) -> bool:
+    """Return whether the data may be looked at after so many usable blocks."""
+    if design.until == "open":
+        return blocks >= MIN_BLOCKS
+    return design.until != "blocks" and blocks in planned_looks(design.blocks)
+
+
+def reason_to_stop(design: Design, blocks: int, verdicts: Sequence[Verdict]) -> Reason:
+    """Return why measuring stops after so many usable blocks, or nothing where it goes on."""
+    if is_look(design, blocks):
+        if design.until == "precise" and all(_precise(verdict, design) for verdict in verdicts):
+            return "precise"
+        if design.until in {"decided", "open"} and all(verdict.verdict != "undecided" for verdict in verdicts):
+            return "decided"
+    return "blocks" if blocks >= design.blocks else ""
+
+
+def _precise(verdict: Verdict, design: Design) -> bool:
+    if verdict.verdict == "not comparable":
+        return True
+    half = (
+        (math.log1p(verdict.effect.high) - math.log1p(verdict.effect.low)) / 2 if verdict.effect.bounded else math.inf
+    )
+    return half <= log_margin(design.half_width or 0.0)
+
+
+def more_blocks(design: Design, blocks: int, verdicts: Sequence[Verdict]) -> int | None:
+    """Return about how many more blocks the run will take, at most those planned; None where that can't be said yet.
+
+    A run that stops when all is decided goes on to the first look at which its slowest comparison is.
+    """
+    left = design.blocks - blocks
+    if design.until == "blocks":
+        return left
+    needed = [verdict.blocks_needed for verdict in verdicts if verdict.verdict == "undecided"]
+    if blocks < MIN_BLOCKS or any(n is None for n in needed):
+        return None
+    target = max((n for n in needed if n is not None), default=blocks)
+    looks = planned_looks(design.blocks) if design.until != "open" else range(blocks, design.blocks + 1)
+    return next((look - blocks for look in looks if look >= max(target, blocks + 1)), left)
