@@ -1,0 +1,1 @@
+"""The honesty benchmark: how often the analysis says what is not so, and how often it misses what is."""
