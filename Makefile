@@ -15,7 +15,10 @@ BENCH_LOAD := --json target/bench-load.json
 # Flags of the disk's benchmark: --quick, --only=GROUPS, --strict, --json=FILE.
 BENCH_DISK := --json target/bench-disk.json
 
-.PHONY: demo test check build clean bench bench-load bench-disk lock help
+# Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
+BENCH_HONESTY := --json target/bench-honesty.json
+
+.PHONY: demo test check build clean bench bench-load bench-disk bench-honesty lock help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -69,6 +72,10 @@ bench-load: .make/dev ## the load generator beside mysqlslap and sysbench, and i
 
 bench-disk: .make/dev ## emulated disks beside the drives they stand for, and their budgets; a quarter of an hour
 	$(SUDO) $(PY) crates/dbdyno-disk/benches/bench_disk.py $(BENCH_DISK)
+
+bench-honesty: .make/dev ## how often verdicts are wrong, beside the rules of others; some minutes
+	mkdir -p target
+	$(PY) -m benches.honesty $(BENCH_HONESTY)
 
 lock: ## write the requirement files anew
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group build pyproject.toml -o requirements.txt

@@ -99,7 +99,8 @@ def _table(looks: tuple[_Look, ...], sides: Sides) -> tuple[Floats, Floats]:
     """Return alphas and their nominal levels at the last look, both ascending; .05 and its shares by Holm are knots."""
     alphas = np.geomspace(_SMALLEST_ALPHA, 1 - 1e-9, _KNOTS)
     shares = 0.05 / np.arange(1, 33)
-    alphas = np.unique(np.concatenate((alphas, shares, 2 * shares)))
+    # Where alpha is large the level bends most; nobody decides there, but the p shown should be right.
+    alphas = np.unique(np.concatenate((alphas, shares, 2 * shares, np.linspace(0.05, 1 - 1e-9, 58))))
     levels = np.array([_levels(looks, float(alpha), sides)[-1] for alpha in alphas])
     return alphas, np.maximum.accumulate(np.maximum(levels, 1e-300))
 

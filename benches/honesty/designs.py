@@ -1,0 +1,108 @@
+"""Whole studies at once: log ratios in, findings, blocks used and intervals out, by the product's own analysis."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dbdyno.analysis.effect import log_margin
+from dbdyno.analysis.evidence import AlwaysValid, Evidence, Finding, Rule, evidence, findings
+from dbdyno.analysis.min_blocks import MIN_BLOCKS
+from dbdyno.analysis.sequential import Looks, planned_looks
+
+Floats = npt.NDArray[np.float64]
+
+MARGIN = 0.03
+
+
+@dataclass(frozen=True)
+class Studies:
+    """The outcome of many studies: arrays of shape (replicates, comparisons), ``blocks`` of (replicates,)."""
+
+    found: npt.NDArray[np.int64]
+    low: Floats
+    high: Floats
+    blocks: npt.NDArray[np.int64]
+
+    def differs(self) -> float:
+        """Share of studies in which any comparison was called faster or slower."""
+        return float(np.mean(np.any((self.found == Finding.HIGHER) | (self.found == Finding.LOWER), axis=1)))
+
+    def says(self, finding: Finding) -> float:
+        """Share of studies in which any comparison was called so."""
+        return float(np.mean(np.any(self.found == finding, axis=1)))
+
+    def covers(self, truth: float) -> float:
+        """Share of intervals that hold the true log ratio."""
+        return float(np.mean((self.low <= truth) & (truth <= self.high)))
+
+
+def fixed(d: Floats, blocks: int) -> Studies:
+    """A number of blocks fixed beforehand. ``d`` has shape (replicates, comparisons, blocks or more)."""
+    return _stopping(d, {blocks: Looks.single(blocks)}, precise=None)
+
+
+def sequential(d: Floats, blocks: int = 40) -> Studies:
+    """``until = "decided"``: the planned looks, until all is decided."""
+    return _stopping(d, _looks(blocks), precise=None)
+
+
+def precise(d: Floats, half_width: float, blocks: int = 40) -> Studies:
+    """``until = "precise"``: the planned looks, until all intervals are narrow enough."""
+    return _stopping(d, _looks(blocks), precise=log_margin(half_width))
+
+
+def always_valid(d: Floats, blocks: int = 40) -> Studies:
+    """``--until-decided``: a look after every block from the sixth on."""
+    return _stopping(d, dict.fromkeys(range(MIN_BLOCKS, blocks + 1), AlwaysValid()), precise=None)
+
+
+def clock(d: Floats, ends_after: npt.NDArray[np.int64], blocks: int = 40) -> Studies:
+    """``until = "decided"`` where the time allowed ends each study after blocks of its own number, (replicates,)."""
+    parts = [(ends == ends_after, int(ends)) for ends in np.unique(ends_after)]
+    found = np.zeros(d.shape[:2], dtype=np.int64)
+    low, high, used = np.empty(d.shape[:2]), np.empty(d.shape[:2]), np.zeros(len(d), dtype=np.int64)
+    for mine, ends in parts:
+        taken = [look for look in planned_looks(blocks) if look < ends]
+        rules: dict[int, Rule] = {n: Looks(tuple(taken[: i + 1]), blocks) for i, n in enumerate(taken)}
+        rules[ends] = Looks((*taken, ends), blocks, final=True)
+        one = _stopping(d[mine], rules, precise=None)
+        found[mine], low[mine], high[mine], used[mine] = one.found, one.low, one.high, one.blocks
+    return Studies(found, low, high, used)
+
+
+def extended(d: Floats, first: int, blocks: int = 40) -> Studies:
+    """A fixed design whose owner, where it was undecided, goes on with the always-valid sequence."""
+    begun, went_on = fixed(d, first), always_valid(d, blocks)
+    again = np.any(begun.found == Finding.UNDECIDED, axis=1)
+    return Studies(
+        np.where(again[:, None], went_on.found, begun.found),
+        np.where(again[:, None], went_on.low, begun.low),
+        np.where(again[:, None], went_on.high, begun.high),
+        np.where(again, np.maximum(went_on.blocks, first), begun.blocks),
+    )
+
+
+def _looks(blocks: int) -> dict[int, Rule]:
+    planned = planned_looks(blocks)
+    return {n: Looks(planned[: i + 1], blocks) for i, n in enumerate(planned)}
+
+
+def _stopping(d: Floats, rules: dict[int, Rule], *, precise: float | None) -> Studies:
+    """Look after each number of blocks in ``rules``; a study that has stopped keeps what it found then."""
+    live = np.arange(len(d))
+    found = np.zeros(d.shape[:2], dtype=np.int64)
+    low, high, used = np.empty(d.shape[:2]), np.empty(d.shape[:2]), np.zeros(len(d), dtype=np.int64)
+    for n, rule in rules.items():
+        seen = evidence(d[live, :, :n], rule, MARGIN)
+        found[live], low[live], high[live], used[live] = findings(seen, MARGIN), seen.low, seen.high, n
+        live = live[~_done(seen, found[live], precise)]
+        if not len(live):
+            break
+    return Studies(found, low, high, used)
+
+
+def _done(seen: Evidence, found: npt.NDArray[np.int64], precise: float | None) -> npt.NDArray[np.bool_]:
+    if precise is None:
+        return np.asarray(np.all(found != Finding.UNDECIDED, axis=1))
+    return np.asarray(np.all((seen.high - seen.low) / 2 <= precise, axis=1))

@@ -1,0 +1,46 @@
+"""Where a library has the same estimator, ours gives the same figure."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from dbdyno.analysis import signed_rank
+from dbdyno.analysis.multiplicity import benjamini_hochberg, holm
+
+P = st.lists(st.floats(0, 1), min_size=1, max_size=20)
+# scipy's exact test wants neither zeros nor ties.
+DISTINCT = st.lists(st.integers(-500, 500).filter(bool), min_size=2, max_size=40, unique_by=abs).map(np.array)
+
+
+@given(P)
+def test_holm(p):
+    assert holm(p) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-9)
+
+
+@given(P)
+def test_benjamini_hochberg(p):
+    assert benjamini_hochberg(p) == pytest.approx(multipletests(p, method="fdr_bh")[1], abs=1e-9)
+
+
+@given(DISTINCT)
+def test_signed_rank(values):
+    d = values / 1000
+    averages = signed_rank.walsh_averages(d)
+    for alternative, ours in (
+        ("two-sided", signed_rank.p_two_sided(averages, len(d))),
+        ("greater", signed_rank.p_above(averages, 0, len(d))),
+        ("less", signed_rank.p_below(averages, 0, len(d))),
+    ):
+        expected = stats.wilcoxon(d, alternative=alternative, method="exact").pvalue
+        assert float(ours) == pytest.approx(expected, abs=1e-9)
+
+
+@given(st.integers(1, 4), DISTINCT)
+def test_many_at_once_are_each_by_itself(copies, values):
+    d = np.stack([values * (i + 1) / 1000 for i in range(copies)])
+    together = signed_rank.p_two_sided(signed_rank.walsh_averages(d), d.shape[-1])
+    alone = [float(signed_rank.p_two_sided(signed_rank.walsh_averages(row), len(row))) for row in d]
+    assert together.tolist() == alone

@@ -1,0 +1,91 @@
+"""Looking several times: the bounds of planned looks, the sequence that is valid at any time, and when to stop."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from dbdyno.analysis import always_valid
+from dbdyno.analysis.sequential import LOOKS, Looks, nominal_level, planned_looks, sequential_p
+
+EQUAL = [Looks(tuple(range(20, n + 1, 20)), 100) for n in (20, 40, 60, 80, 100)]
+
+
+def test_bounds_equal_published_ones():
+    """Lan-DeMets, Pocock's type, five equal looks, two-sided 5 %: Jennison and Turnbull's and gsDesign's z."""
+    z = [stats.norm.isf(nominal_level(looks, 0.05) / 2) for looks in EQUAL]
+    assert z == pytest.approx([2.438, 2.427, 2.410, 2.397, 2.386], abs=0.001)
+
+
+@pytest.mark.parametrize("sides", [1, 2])
+def test_paths_of_a_random_walk_cross_as_often_as_allowed(sides):
+    rng = np.random.default_rng(3)
+    steps = rng.normal(0, 1, (200_000, 40)).cumsum(axis=1)
+    crossed = np.zeros(len(steps), dtype=bool)
+    for i, n in enumerate(LOOKS[1:], 2):
+        z = steps[:, n - 1] / math.sqrt(n)
+        level = nominal_level(Looks(LOOKS[:i], 40), 0.05, sides)
+        crossed |= (np.abs(z) if sides == 2 else z) > stats.norm.isf(level / sides)
+    assert crossed.mean() == pytest.approx(0.05, abs=0.0015)
+
+
+def test_a_single_look_at_the_end_has_all():
+    assert nominal_level(Looks.single(10), 0.05) == 0.05
+    assert sequential_p(np.array([0.01, 0.5]), Looks.single(10)).tolist() == [0.01, 0.5]
+
+
+def test_a_clock_that_ends_the_run_leaves_nothing_unspent():
+    stopped, going_on = Looks((6, 10, 15, 17), 40, final=True), Looks((6, 10, 15, 17), 40)
+    assert nominal_level(stopped, 0.05) > 2 * nominal_level(going_on, 0.05)
+
+
+@given(
+    st.floats(1e-6, 0.9),
+    st.sampled_from([(6, 10), (6, 10, 15), LOOKS, (6, 10, 13)]),
+    st.sampled_from([1, 2]),
+)
+def test_sequential_p_is_the_alpha_that_just_rejects(p, taken, sides):
+    looks = Looks(taken, 40)
+    alpha = float(sequential_p(np.array(p), looks, sides))
+    assert alpha >= p
+    if alpha < 1:
+        assert nominal_level(looks, alpha, sides) == pytest.approx(p, rel=1e-3)
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=8))
+def test_sequential_p_keeps_the_order(p):
+    adjusted = sequential_p(np.sort(p), Looks(LOOKS, 40))
+    assert (np.diff(adjusted) >= 0).all()
+    assert ((adjusted >= 0) & (adjusted <= 1)).all()
+
+
+def test_planned_looks():
+    assert planned_looks(40) == (6, 10, 15, 20, 30, 40)
+    assert planned_looks(12) == (6, 10, 12)
+    assert planned_looks(90) == (6, 10, 15, 20, 30, 40, 60, 80, 90)
+
+
+@given(st.integers(2, 30), st.integers(0, 10_000), st.floats(0.001, 0.5))
+def test_the_sequence_excludes_a_value_exactly_where_its_p_says_so(n, seed, alpha):
+    d = np.random.default_rng(seed).normal(0.5, 1, n)
+    low, high = always_valid.interval(d, alpha)
+    assert (always_valid.p_two_sided(d) < alpha) == (low > 0 or high < 0)
+
+
+def test_the_sequence_holds_at_all_times_at_once():
+    d = np.random.default_rng(11).normal(0.02, 0.03, (4000, 60))
+    missed = np.zeros(len(d), dtype=bool)
+    for n in range(2, 61):
+        low, high = always_valid.interval(d[:, :n], 0.05)
+        missed |= (low > 0.02) | (high < 0.02)
+    assert 0 < missed.mean() <= 0.05
+
+
+def test_the_sequence_says_nothing_of_one_block_nor_of_no_spread():
+    assert math.isinf(always_valid.multiplier(1, 0.05))
+    assert always_valid.p_two_sided(np.array([0.5])) == 1
+    assert always_valid.p_two_sided(np.full(9, 0.5)) == 1
+    assert always_valid.interval(np.full(9, 0.5), 0.05)[0] == -math.inf
