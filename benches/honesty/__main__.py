@@ -16,10 +16,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benches.honesty.row import Row
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from benches.honesty.row import Row
 
 GROUPS = ("rules", "verdicts", "stability", "split_plot", "ranking", "unpaired")
 
