@@ -351,6 +351,10 @@ def test_another_study_or_seed_is_not_gone_on_with(script, plan, into):
     with pytest.raises(UserError) as refused:
         perform(script, plan(seed=2), into, resume=True)
     assert str(refused.value) == f"{into} was begun with seed 1; go on without --seed, or use a new folder"
+    plots = ('"mq-deadline"', '["mq-deadline", "none"]'), ("blocks = 6", 'hard_to_change = ["device"]')
+    perform(script, plan(plots[0], blocks=1), into.with_name("other"))
+    with pytest.raises(UserError, match="holds a run of another study"):
+        perform(script, plan(*plots, blocks=1), into.with_name("other"), resume=True)
     with pytest.raises(UserError, match="is not empty; name a new folder, or go on with this run by --resume"):
         perform(script, plan(), into)
 

@@ -1,12 +1,12 @@
 """A plan in words."""
 
+from itertools import groupby
 from typing import Any
 
-from dbdyno.plan.identity import image_key
-from dbdyno.plan.plan import Plan, erased_devices
+from dbdyno.cli.plan_touches import touched
+from dbdyno.plan.plan import Plan, whole_plots
 from dbdyno.stack.capabilities import Capability
-from dbdyno.study.drives import is_emulated
-from dbdyno.study.units import format_bytes, format_seconds
+from dbdyno.study.units import format_seconds
 
 BLOCKS_SHOWN = 12
 
@@ -23,9 +23,11 @@ def plan_as_text(plan: Plan, lacking: list[Capability]) -> str:
         lines.append(f"  {treatment.id}  {treatment.label}{mark}")
     lines += ["", f"comparisons ({len(design.comparisons)}), on {design.metric}, margin {design.margin * 100:.3g} %:"]
     lines += [f"  {c.level} against {c.baseline}" for c in design.comparisons]
-    lines += ["", f"blocks ({design.blocks}), order from seed {design.seed}:"]
+    hard = [factor.name for factor in design.factors if factor.hard_to_change]
+    plots = f"; whole plots, between bars: {', '.join(hard)}" if hard else ""
+    lines += ["", f"blocks ({design.blocks}), order from seed {design.seed}{plots}:"]
     for block in range(1, min(design.blocks, BLOCKS_SHOWN) + 1):
-        lines.append(f"  {block:3d}  " + " ".join(slot.treatment for slot in plan.slots(block, 1)))
+        lines.append(f"  {block:3d}  {_order(plan, block)}")
     if design.blocks > BLOCKS_SHOWN:
         lines.append(f"  ... and {design.blocks - BLOCKS_SHOWN} more")
     trials = design.blocks * len(design.treatments)
@@ -40,6 +42,13 @@ def plan_as_text(plan: Plan, lacking: list[Capability]) -> str:
     return "".join(char if char.isprintable() or char == "\n" else "?" for char in "\n".join(lines))
 
 
+def _order(plan: Plan, block: int) -> str:
+    """The treatments of a block in their order, a bar between two whole plots."""
+    plots = whole_plots(plan.design)
+    runs = groupby((slot.treatment for slot in plan.slots(block, 1)), key=plots.__getitem__)
+    return " | ".join(" ".join(treatments) for _, treatments in runs)
+
+
 def plan_as_dict(plan: Plan, lacking: list[Capability]) -> dict[str, Any]:
     """The plan for a script."""
     design = plan.design
@@ -51,36 +60,13 @@ def plan_as_dict(plan: Plan, lacking: list[Capability]) -> dict[str, Any]:
         "metric": design.metric,
         "margin": design.margin,
         "seed": design.seed,
+        "hard_to_change": [factor.name for factor in design.factors if factor.hard_to_change],
         "blocks": [[slot.treatment for slot in plan.slots(b, 1)] for b in range(1, design.blocks + 1)],
         "seconds": plan.seconds_per_trial() * design.blocks * len(design.treatments),
         "touches": touched(plan),
         "warnings": list(plan.warnings()),
         "lacking": [{"name": one.name, "detail": one.detail, "remedy": one.remedy} for one in lacking],
     }
-
-
-def touched(plan: Plan) -> list[str]:
-    """What will be created, changed or erased on the host, a line each."""
-    specs = list(plan.specs.values())
-    erased = erased_devices(plan)
-    disks = {
-        image_key(spec, spec.stack.server): spec.stack.size or 0 for spec in specs if is_emulated(spec.stack.device)
-    }
-    lines = [f"ERASED: {device}, all that is on it" for device in erased]
-    lines += [f"changed: queue settings of {device}, put back after each trial" for device in erased]
-    if disks:
-        sizes = ", ".join(format_bytes(size) for size in sorted(disks.values()))
-        lines.append(
-            f"created: {len(disks)} emulated disk{'s' * (len(disks) > 1)} in memory ({sizes}); gone afterwards"
-        )
-    if any(spec.stack.memory for spec in specs):
-        lines.append("created: a memory control group; gone afterwards")
-    servers = ", ".join(dict.fromkeys(spec.stack.server for spec in specs))
-    tcp = "TCP on 127.0.0.1 only" if any("port" in spec.server.settings for spec in specs) else "no TCP"
-    lines.append(f"started: {servers} with data, socket and user of its own, {tcp}; ended afterwards")
-    if not erased:
-        lines.append("erased: nothing")
-    return lines
 
 
 def _basis(plan: Plan) -> str:

@@ -5,6 +5,7 @@ import json
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,16 @@ class Plan:
     own_files: dict[str, dict[str, str]]  # "drive_files", "scripts" -> path -> text, as they were planned with
 
     def slots(self, block: int, attempt: int) -> list[Slot]:
-        """The trials of one attempt at a block, in the random order that the seed gives: the same on every machine."""
-        order = sorted((t.id for t in self.design.treatments), key=lambda id_: self._draw("order", block, attempt, id_))
+        """The trials of one attempt at a block, in the random order that the seed gives: the same on every machine.
+
+        Whole plots stand in random order, and the trials inside each; without them a block is a single one.
+        """
+        plots = whole_plots(self.design)
+
+        def drawn(id_: str) -> tuple[bytes, bytes]:
+            return self._draw("plot", block, attempt, plots[id_]), self._draw("order", block, attempt, id_)
+
+        order = sorted(plots, key=drawn)
         return [Slot(block, attempt, position, id_) for position, id_ in enumerate(order, 1)]
 
     def trial_seed(self, block: int) -> int:
@@ -62,6 +71,8 @@ class Plan:
         """Identity of what is measured: equal for two studies whose trials are alike."""
         body: dict[str, Any] = {"body": self.study.raw, "metric": self.design.metric, "baseline": self.design.baseline}
         body |= {name: files for name, files in self.own_files.items() if files}
+        hard = sorted(factor.name for factor in self.design.factors if factor.hard_to_change)
+        body |= {"hard_to_change": hard} if hard else {}
         return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
     def check_own_files(self) -> None:
@@ -96,8 +107,8 @@ def _counted(count: int, what: str) -> str:
 
 def make_plan(study: Study, *, seed: int | None = None, blocks: int | None = None) -> Plan:
     """The plan of a study; ``seed`` and ``blocks`` overrule the study's."""
-    combinations = list(study.combinations())
-    treatments = [Treatment(f"t{number}", levels) for number, (levels, _) in enumerate(combinations, 1)]
+    made = list(study.combinations())
+    treatments = [Treatment(f"t{number}", levels) for number, (levels, _) in enumerate(made, 1)]
     baseline = _baseline(study, treatments)
     comparisons = list(_comparisons(study, treatments, baseline))
     chosen = blocks or study.design.blocks or max(DEFAULT_BLOCKS, blocks_needed(len(comparisons)))
@@ -107,12 +118,27 @@ def make_plan(study: Study, *, seed: int | None = None, blocks: int | None = Non
         comparisons=comparisons,
         blocks=chosen,
         margin=study.design.margin,
-        metric=study.design.metric or combinations[0][1].workload.METRIC,
+        metric=study.design.metric or made[0][1].workload.METRIC,
         seed=study.design.seed if seed is None else seed,
-        factors=[Factor(factor.name, ".".join(factor.path[:-1]), factor.labels()) for factor in study.factors],
+        factors=[
+            Factor(
+                name=factor.name,
+                section=".".join(factor.path[:-1]),
+                levels=factor.labels(),
+                hard_to_change=factor.name in study.design.hard_to_change,
+            )
+            for factor in study.factors
+        ],
     )
-    specs = {t.id: spec for t, (_, spec) in zip(treatments, combinations, strict=True)}
+    specs = {t.id: spec for t, (_, spec) in zip(treatments, made, strict=True)}
     return Plan(study, design, specs, _own_files(list(specs.values())))
+
+
+def whole_plots(design: Design) -> dict[str, str]:
+    """Treatment -> the first treatment with the same levels of all factors that are hard to change: its whole plot."""
+    hard = [factor.name for factor in design.factors if factor.hard_to_change]
+    first: dict[tuple[str, ...], str] = {}
+    return {t.id: first.setdefault(tuple(t.levels[name] for name in hard), t.id) for t in design.treatments}
 
 
 def _own_files(specs: list[TrialSpec]) -> dict[str, dict[str, str]]:
@@ -156,8 +182,11 @@ def _baseline(study: Study, treatments: list[Treatment]) -> Treatment:
 
 
 def _comparisons(study: Study, treatments: list[Treatment], baseline: Treatment) -> Iterator[Comparison]:
-    if study.design.compare == "baseline":
-        yield from (Comparison(baseline.id, t.id) for t in treatments if t is not baseline)
+    if study.design.compare != "one-factor":
+        others = [t.id for t in treatments if t is not baseline]
+        yield from (Comparison(baseline.id, id_) for id_ in others)
+        if study.design.compare == "every-pair":
+            yield from (Comparison(one, other) for one, other in combinations(others, 2))
         return
     reference = _reference_levels(study)
     for treatment in treatments:

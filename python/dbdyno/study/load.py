@@ -1,7 +1,7 @@
 """From a study file to a ``Study``; every mistake in the file is found here, before anything is touched."""
 
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -104,6 +104,7 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
         raise _Mistakes(list(_said_once(found)))
     found += _combination_mistakes(body, factors, path.parent)
     found += _baseline_mistakes(design, factors)
+    found += _whole_plot_mistakes(design, factors)
     if found:
         raise _Mistakes(found)
     return Study(path=path, text=text, raw=_resolved(body, path.parent), about=about, design=design, factors=factors)
@@ -223,13 +224,26 @@ def _baseline_mistakes(design: DesignSection, factors: tuple[Factor, ...]) -> It
     by_name = {factor.name: factor for factor in factors}
     for name, level in design.baseline.items():
         if name not in by_name:
-            known = ", ".join(by_name) or "none: no field is given as a list"
-            text = f"is not a factor of this study; factors are {known}{did_you_mean(name, by_name)}"
-            yield Mistake(("design", "baseline", name), text)
+            yield Mistake(("design", "baseline", name), _no_factor(name, by_name))
         elif level_label(level) not in by_name[name].labels():
             labels = by_name[name].labels()
             text = f"is {shown(level)}, not a level of {name}; levels are {', '.join(labels)}"
             yield Mistake(("design", "baseline", name), text + did_you_mean(level_label(level), labels))
+
+
+def _whole_plot_mistakes(design: DesignSection, factors: tuple[Factor, ...]) -> Iterator[Mistake]:
+    names, hard = [factor.name for factor in factors], design.hard_to_change
+    for index, name in enumerate(hard):
+        if name not in names:
+            yield Mistake(("design", "hard_to_change", index), f"{shown(name)} {_no_factor(name, names)}")
+    if hard and set(hard) <= set(names) and all(f.name in hard for f in factors if len(f.levels) > 1):
+        text = f"names {', '.join(hard)}, which leaves no factor to vary inside a whole plot; leave one out"
+        yield Mistake(("design", "hard_to_change"), text)
+
+
+def _no_factor(name: str, known: Iterable[str]) -> str:
+    factors = ", ".join(known) or "none: no field is given as a list"
+    return f"is not a factor of this study; factors are {factors}{did_you_mean(name, known)}"
 
 
 def _resolved(body: dict[str, Any], folder: Path) -> dict[str, Any]:

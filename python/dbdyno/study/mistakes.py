@@ -21,7 +21,7 @@ FIELDS_OF = {
     **dict.fromkeys(("nr_requests", "read_ahead_kb", "rotational", "wbt_lat_usec"), "queue"),
     **dict.fromkeys(("scheduler", "device", "filesystem", "engine", "memory", "server", "size"), "stack"),
     **dict.fromkeys((name for kind in KINDS.values() for name in kind.model_fields), "workload"),
-    **dict.fromkeys(("blocks", "margin", "seed", "baseline", "metric"), "design"),
+    **dict.fromkeys(("blocks", "margin", "seed", "baseline", "metric", "compare", "hard_to_change"), "design"),
     **dict.fromkeys(("mkfs", "mount"), "filesystem"),
 }
 
@@ -136,7 +136,7 @@ def _words(item: ErrorDetails, section: type[BaseModel], path: tuple[str | int, 
         key, words = limits[kind]
         return f"is {shown(given)}; it must be {words} {_limit(given, context[key])}"
     wanted = {"string_type": "text in quotes", "int_type": "a whole number", "bool_type": "true or false"}
-    wanted |= {"model_type": "a section", "dict_type": "a section"}
+    wanted |= {"model_type": "a section", "dict_type": "a section", "list_type": "a list"}
     wanted |= {"float_type": "a number", "finite_number": "a number"}
     union = item["loc"][-1] in _PLAIN_TYPES  # the value fits none of its members
     words = "text in quotes, a number, true or false" if union else wanted.get(kind, item["msg"])

@@ -97,7 +97,8 @@ class DesignSection(Section):
     baseline: dict[str, Setting] = Field(
         default_factory=dict
     )  # factor -> level; a factor left out means its first level
-    compare: Literal["baseline", "one-factor"] = "baseline"
+    compare: Literal["baseline", "one-factor", "every-pair"] = "baseline"
+    hard_to_change: list[Line] = Field(default_factory=list)  # factors varied between whole plots only
     blocks: Annotated[StrictInt, Field(ge=1, le=1000)] | None = None
     margin: Annotated[Fraction, Field(gt=0, lt=1)] = 0.03
     metric: Literal[tuple(METRICS)] | None = None  # type: ignore[valid-type]  # None: what the kind of load is about

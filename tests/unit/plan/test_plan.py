@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -95,11 +95,52 @@ def test_trial_ids_sort_in_the_order_of_the_run(factors):
     assert Slot(3, 1, 2, "t4").id == "b0003a1p002-t4"
 
 
+def hard(*names):
+    return 'blocks = 6\nhard_to_change = ["' + '", "'.join(names) + '"]\n'
+
+
+def plots_of(plan, block, names):
+    """The levels of the factors that are hard to change, of each trial of a block in its order."""
+    levels = {treatment.id: treatment.levels for treatment in plan.design.treatments}
+    return [tuple(levels[id_][name] for name in names) for id_ in order(plan, block)]
+
+
+@MANY
+@given(st.data(), st.lists(st.integers(1, 3), min_size=2, max_size=3), st.integers(0, 2**63 - 1), st.integers(1, 1000))
+def test_the_trials_of_a_whole_plot_stand_together(factors, data, counts, seed, block):
+    names = [f"x{index}" for index in range(len(counts))]
+    some = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=len(names) - 1, unique=True))
+    assume(any(count > 1 for name, count in zip(names, counts, strict=True) if name not in some))
+    levels = {name: list(range(count)) for name, count in zip(names, counts, strict=True)}
+    made = seeded(factors(levels, hard(*some)), seed)
+    assert [factor.name for factor in made.design.factors if factor.hard_to_change] == sorted(some)
+    plots = plots_of(made, block, some)
+    assert len([plot for plot, _ in groupby(plots)]) == len(set(plots)) == math.prod(len(levels[name]) for name in some)
+    assert sorted(order(made, block)) == sorted(treatment.id for treatment in made.design.treatments)
+
+
+def test_no_whole_plot_and_no_place_inside_one_is_favoured(factors):
+    made = factors({"x": [1, 2], "y": [1, 2, 3]}, hard("x"))
+    orders = [tuple(order(made, block)) for block in range(1, 3601)]
+    found = Counter(orders)
+    assert len(found) == 2 * math.factorial(3) ** 2
+    assert all(20 <= count <= 90 for count in found.values())  # 50 on the average
+
+
+GOLDEN_PLOTS = ["t2 t1 t4 t3", "t2 t1 t3 t4", "t2 t1 t4 t3", "t3 t4 t1 t2", "t1 t2 t3 t4"]
+
+
+def test_the_order_inside_whole_plots_never_changes_from_version_to_version(plan):
+    made = plan(TWO_BY_TWO, ("blocks = 6", hard("device")))
+    assert [" ".join(order(made, block)) for block in (1, 2, 3, 4, 5)] == GOLDEN_PLOTS
+
+
 def pairs(plan):
     return [(comparison.baseline, comparison.level) for comparison in plan.design.comparisons]
 
 
 ONE_FACTOR = 'compare = "one-factor"\n'
+EVERY_PAIR = 'compare = "every-pair"\n'
 
 
 @pytest.mark.parametrize(
@@ -113,12 +154,25 @@ ONE_FACTOR = 'compare = "one-factor"\n'
             ONE_FACTOR + "baseline = { x = 2, y = 2 }\n",
             [("t3", "t1"), ("t2", "t1"), ("t4", "t2"), ("t4", "t3"), ("t3", "t5"), ("t6", "t5"), ("t4", "t6")],
         ),
+        ({"x": [1, 2, 3]}, EVERY_PAIR, [("t1", "t2"), ("t1", "t3"), ("t2", "t3")]),
+        ({"x": [1, 2, 3]}, EVERY_PAIR + "baseline = { x = 2 }\n", [("t2", "t1"), ("t2", "t3"), ("t1", "t3")]),
         ({"x": [1]}, "", []),
+        ({"x": [1]}, EVERY_PAIR, []),
         ({"x": [1]}, ONE_FACTOR, []),
     ],
 )
 def test_comparisons(factors, levels, design, expected):
     assert sorted(pairs(factors(levels, design))) == sorted(expected)
+
+
+@MANY
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+def test_every_pair_is_every_two_treatments_once_and_those_with_the_baseline_first(factors, counts):
+    made = factors({f"x{index}": list(range(count)) for index, count in enumerate(counts)}, EVERY_PAIR)
+    found = pairs(made)
+    n = len(made.design.treatments)
+    assert len({frozenset(pair) for pair in found}) == len(found) == n * (n - 1) // 2
+    assert [one == made.design.baseline for one, _ in found] == [True] * (n - 1) + [False] * (len(found) - n + 1)
 
 
 @MANY
@@ -232,6 +286,11 @@ OTHER = {
     "metric": ("blocks = 6", 'metric = "latency_ms_p99"'),
     "baseline": ('device = "hdd-7200" }', 'device = "ssd-sata" }'),
 }
+
+
+def test_identity_changes_with_what_is_hard_to_change(plan):
+    made = [plan(TWO_BY_TWO, ("blocks = 6", hard(*names))) for names in (["device"], ["scheduler"])]
+    assert len({one.study_sha256() for one in (plan(TWO_BY_TWO), *made)}) == 3
 
 
 @pytest.mark.parametrize("change", SAME.values(), ids=SAME.keys())

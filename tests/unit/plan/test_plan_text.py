@@ -18,6 +18,11 @@ def test_text(snapshot, plan):
     assert plan_as_text(plan(TWO_BY_TWO), []) == snapshot
 
 
+def test_text_of_whole_plots(snapshot, plan):
+    hard = ("blocks = 6", 'blocks = 3\nhard_to_change = ["device"]')
+    assert plan_as_text(plan(TWO_BY_TWO, hard), []) == snapshot
+
+
 def test_text_of_many_blocks_on_a_host_that_can_not(snapshot, plan):
     assert plan_as_text(plan(blocks=40, seed=3), LACKING) == snapshot
 

@@ -13,6 +13,7 @@ from dbdyno.study.workloads import BulkSection, SlapSection, SmackSection
 DEVICES = '["hdd-7200", "ssd-sata"]'
 POOL = 'innodb_buffer_pool_size = "256M"'
 BASELINE = 'baseline = { device = "hdd-7200" }'
+SCHEDULER, TWO_SCHEDULERS = 'scheduler = "mq-deadline"', 'scheduler = ["mq-deadline", "none"]'
 MODELS = ", ".join([*(model["name"] for model in device_models()), "here", "/dev/disk/by-id/..."])
 HERE = 'can\'t be set with device = "here", a directory of the host as it is'
 SECTIONS = "version, study, stack, queue, filesystem, server, workload, design"
@@ -125,6 +126,29 @@ MISTAKES = {
             (
                 ':20: design.baseline.device: is "hdd-720", not a level of device; levels are hdd-7200, ssd-sata. '
                 'Did you mean "hdd-7200"?'
+            )
+        ],
+    ),
+    "no list of what is hard to change": (
+        [("blocks = 6", 'hard_to_change = "device"')],
+        [':21: design.hard_to_change: is "device" but must be a list'],
+    ),
+    "no factor is hard to change": (
+        [(SCHEDULER, TWO_SCHEDULERS), ("blocks = 6", 'hard_to_change = ["devise", "filesystem"]')],
+        [
+            (
+                ':21: design.hard_to_change: "devise" is not a factor of this study; factors are device, scheduler. '
+                'Did you mean "device"?'
+            ),
+            (':21: design.hard_to_change: "filesystem" is not a factor of this study; factors are device, scheduler'),
+        ],
+    ),
+    "all is hard to change": (
+        [("blocks = 6", 'hard_to_change = ["device"]')],
+        [
+            (
+                ":21: design.hard_to_change: names device, which leaves no factor to vary inside a whole plot; "
+                "leave one out"
             )
         ],
     ),

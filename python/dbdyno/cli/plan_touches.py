@@ -1,0 +1,30 @@
+"""What a run of a plan would touch on this host."""
+
+from dbdyno.plan.identity import image_key
+from dbdyno.plan.plan import Plan, erased_devices
+from dbdyno.study.drives import is_emulated
+from dbdyno.study.units import format_bytes
+
+
+def touched(plan: Plan) -> list[str]:
+    """What will be created, changed or erased on the host, a line each."""
+    specs = list(plan.specs.values())
+    erased = erased_devices(plan)
+    disks = {
+        image_key(spec, spec.stack.server): spec.stack.size or 0 for spec in specs if is_emulated(spec.stack.device)
+    }
+    lines = [f"ERASED: {device}, all that is on it" for device in erased]
+    lines += [f"changed: queue settings of {device}, put back after each trial" for device in erased]
+    if disks:
+        sizes = ", ".join(format_bytes(size) for size in sorted(disks.values()))
+        lines.append(
+            f"created: {len(disks)} emulated disk{'s' * (len(disks) > 1)} in memory ({sizes}); gone afterwards"
+        )
+    if any(spec.stack.memory for spec in specs):
+        lines.append("created: a memory control group; gone afterwards")
+    servers = ", ".join(dict.fromkeys(spec.stack.server for spec in specs))
+    tcp = "TCP on 127.0.0.1 only" if any("port" in spec.server.settings for spec in specs) else "no TCP"
+    lines.append(f"started: {servers} with data, socket and user of its own, {tcp}; ended afterwards")
+    if not erased:
+        lines.append("erased: nothing")
+    return lines
