@@ -1,11 +1,14 @@
 """The analysis of a run, from its trials to its verdicts. Deterministic: no clock, no random numbers."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
 from dbdyno.analysis.drift import drift_over_run
 from dbdyno.analysis.effect import log_ratios
+from dbdyno.analysis.evidence import Rule
+from dbdyno.analysis.letters import Ties, ties
 from dbdyno.analysis.load_met import errors_met, generator_lateness_ms, reconnects_met
 from dbdyno.analysis.metrics import Metric, metric, number, value_of
 from dbdyno.analysis.stopping import Allowance
@@ -27,6 +30,7 @@ class Analysis:
     margin: float
     verdicts: list[Verdict]
     treatments: list[TreatmentSummary]
+    ties: Ties  # of the treatments, by id
     blocks: UsableBlocks
     notes: list[str]
 
@@ -45,9 +49,16 @@ def analyse(run: Run) -> Analysis:
         margin=run.design.margin,
         verdicts=judge(pairs, primary, run.design.margin, rule),
         treatments=summarise(run.design, blocks, failures, rule),
+        ties=_ties(run, blocks, primary, rule),
         blocks=blocks,
         notes=_notes(run, blocks, primary),
     )
+
+
+def _ties(run: Run, blocks: UsableBlocks, primary: Metric, rule: Callable[[int], Rule]) -> Ties:
+    kept = [treatment.id for treatment in run.design.treatments if treatment.id not in blocks.dropped]
+    values = {id_: blocks.values(id_, primary.name) for id_ in kept}
+    return ties(values, rule, more_is_better=primary.more_is_better)
 
 
 def _pairs(run: Run, blocks: UsableBlocks) -> list[Paired]:

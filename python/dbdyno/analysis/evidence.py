@@ -4,6 +4,7 @@ Everything works on arrays: ``d`` has shape (..., n), log ratios with one value 
 shape (...). Where several comparisons belong to one study they stand on the last axis of the results.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from dbdyno.analysis import always_valid, signed_rank
 from dbdyno.analysis.effect import log_margin, relative
 from dbdyno.analysis.estimate import Estimate
-from dbdyno.analysis.min_blocks import ALPHA
+from dbdyno.analysis.min_blocks import ALPHA, smallest_p
 from dbdyno.analysis.multiplicity import holm
 from dbdyno.analysis.sequential import Looks, nominal_level, sequential_p
 
@@ -77,6 +78,25 @@ def evidence(d: Floats, rule: Rule, margin: float, alpha: float = ALPHA) -> Evid
         p_now=p_now,
         p_equivalence=sequential_p(np.maximum(*sides), rule, 1),
     )
+
+
+def evidence_of_each(each: Sequence[Floats], rule: Callable[[int], Rule], margin: float) -> Evidence:
+    """Return the figures of many comparisons, shape (comparisons,), that need not have equally many blocks.
+
+    Those that have are computed at once. ``rule`` tells of a number of blocks how often the data were looked at.
+    """
+    figures = {name: np.empty(len(each)) for name in Evidence.__dataclass_fields__}
+    for n in {len(d) for d in each}:
+        places = [place for place, d in enumerate(each) if len(d) == n]
+        found = evidence(np.stack([each[place] for place in places]), rule(n), margin)
+        for name, column in figures.items():
+            column[places] = getattr(found, name)
+    return Evidence(**figures)
+
+
+def best_p(n: int, rule: Rule) -> float:
+    """Return the smallest p that ``n`` blocks can show under a rule."""
+    return 0.0 if isinstance(rule, AlwaysValid) else float(sequential_p(np.array(smallest_p(n)), rule))
 
 
 def relative_effect(d: Floats, rule: Rule) -> Estimate:

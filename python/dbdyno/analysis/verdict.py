@@ -27,12 +27,12 @@ import numpy as np
 
 from dbdyno.analysis.effect import log_margin, relative
 from dbdyno.analysis.estimate import Estimate
-from dbdyno.analysis.evidence import AlwaysValid, Evidence, Finding, Rule, evidence, findings, relative_estimate
+from dbdyno.analysis.evidence import AlwaysValid, Finding, Rule, best_p, evidence_of_each, findings, relative_estimate
 from dbdyno.analysis.metrics import Metric
-from dbdyno.analysis.min_blocks import ALPHA, MIN_BLOCKS, blocks_needed, smallest_p
+from dbdyno.analysis.min_blocks import ALPHA, MIN_BLOCKS, blocks_needed
 from dbdyno.analysis.multiplicity import holm
 from dbdyno.analysis.sample_size import blocks_to_resolve
-from dbdyno.analysis.sequential import Looks, nominal_level, sequential_p
+from dbdyno.analysis.sequential import Looks, nominal_level
 from dbdyno.analysis.signed_rank import coverage
 from dbdyno.analysis.wording import count, margin_text, p_value
 
@@ -125,9 +125,8 @@ def _judged(pairs: list[Paired], margin: float, rule: Callable[[int], Rule]) -> 
     if not pairs:
         return []
     rules = [rule(len(pair.d)) for pair in pairs]
-    each = [evidence(pair.d, one, margin) for pair, one in zip(pairs, rules, strict=True)]
-    family = Evidence(*(np.array([getattr(one, name) for one in each]) for name in Evidence.__dataclass_fields__))
-    best = [_best_p(len(pair.d), one) for pair, one in zip(pairs, rules, strict=True)]
+    family = evidence_of_each([pair.d for pair in pairs], rule, margin)
+    best = [best_p(len(pair.d), one) for pair, one in zip(pairs, rules, strict=True)]
     p_adjusted, p_equivalence = holm(family.p), holm(family.p_equivalence)
     words = findings(family, margin)
     return [
@@ -147,10 +146,6 @@ def _judged(pairs: list[Paired], margin: float, rule: Callable[[int], Rule]) -> 
         )
         for i, pair in enumerate(pairs)
     ]
-
-
-def _best_p(n: int, rule: Rule) -> float:
-    return 0.0 if isinstance(rule, AlwaysValid) else float(sequential_p(np.array(smallest_p(n)), rule))
 
 
 def _coverage(n: int, rule: Rule) -> float:

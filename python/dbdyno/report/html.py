@@ -14,6 +14,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.wording import margin_text
 from dbdyno.report import forest, strip
 from dbdyno.report.clean import glued
+from dbdyno.report.letters import letters_line
 from dbdyno.report.observed import flattened, settings
 from dbdyno.report.palette import VERDICTS, treatment_colour, treatment_dash
 from dbdyno.report.sentences import (
@@ -64,6 +65,7 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
         forest=forest.charts(analysis),
         headings=table_headings(analysis),
         rows=list(zip(table_rows(analysis), _legend(run), strict=True)),
+        letters_line=letters_line(analysis),
         legend=_legend(run),
         drawn=drawn,
         series=_data(run, analysis, drawn),

@@ -27,7 +27,7 @@ def render(run: Run, analysis: Analysis) -> str:
         "blocks_planned": run.design.blocks,
         "blocks_usable": len(analysis.blocks.trials),
         "verdicts": [_verdict(verdict, analysis) for verdict in analysis.verdicts],
-        "treatments": [_treatment(treatment) for treatment in analysis.treatments],
+        "treatments": [_treatment(treatment, analysis) for treatment in analysis.treatments],
         "failures": [
             {
                 "trial": failure.id,
@@ -64,7 +64,7 @@ def _verdict(verdict: Verdict, analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _treatment(row: TreatmentSummary) -> dict[str, Any]:
+def _treatment(row: TreatmentSummary, analysis: Analysis) -> dict[str, Any]:
     return {
         "id": row.id,
         "label": row.label,
@@ -93,6 +93,7 @@ def _treatment(row: TreatmentSummary) -> dict[str, Any]:
         "effect": row.effect.value,
         "low": row.effect.low,
         "high": row.effect.high,
+        "letters": analysis.ties.letters.get(row.id, ""),
     }
 
 

@@ -4,6 +4,7 @@ import re
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.report.clean import one_line
+from dbdyno.report.letters import letters_line
 from dbdyno.report.sentences import (
     Sentence,
     failure_lines,
@@ -37,6 +38,8 @@ def render(run: Run, analysis: Analysis) -> str:
     if not analysis.verdicts:
         parts.append(no_verdict())
     parts += ["", *_table(analysis)]
+    if line := letters_line(analysis):
+        parts += ["", escape(line)]
     parts += _listed("Failed trials", failure_lines(run)) + _listed("Notes", note_lines(run, analysis))
     return "\n".join(parts) + "\n"
 

@@ -10,6 +10,7 @@ from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.wording import UNKNOWN, count, margin_text, p_value, percent, percent_range
 from dbdyno.report.cost import cost_lines
+from dbdyno.report.letters import LETTERS_HEADING, has_letters
 from dbdyno.store.records import Run
 
 RATES = ("queries_per_second", "events_per_second", "rows_per_second")
@@ -107,7 +108,8 @@ def table_headings(analysis: Analysis) -> tuple[str, ...]:
     """Return the headings of the table; the rate is the one that verdicts are about, else that of queries."""
     rate = metric(_rate(analysis)).heading
     seconds = ("min s", "avg s", "max s", "client real/user/sys s")
-    return ("level", "trials", *seconds, rate, "p99 ms", "effect (95 % interval)")
+    letters = (LETTERS_HEADING,) if has_letters(analysis) else ()
+    return ("level", "trials", *seconds, rate, "p99 ms", "effect (95 % interval)", *letters)
 
 
 def _rate(analysis: Analysis) -> str:
@@ -116,7 +118,11 @@ def _rate(analysis: Analysis) -> str:
 
 def table_rows(analysis: Analysis) -> list[tuple[str, ...]]:
     """Return the table in the shape people post, one row of texts per treatment, as ``table_headings``."""
-    return [_row(row, getattr(row, _rate(analysis))) for row in analysis.treatments]
+    rows = [_row(row, getattr(row, _rate(analysis))) for row in analysis.treatments]
+    if not has_letters(analysis):
+        return rows
+    letters = analysis.ties.letters
+    return [(*cells, letters.get(row.id) or "-") for cells, row in zip(rows, analysis.treatments, strict=True)]
 
 
 def _row(row: TreatmentSummary, rate: float) -> tuple[str, ...]:

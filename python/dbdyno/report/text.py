@@ -12,6 +12,7 @@ from rich.text import Text
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.report.clean import NO_BREAK, glued, one_line
+from dbdyno.report.letters import letters_line
 from dbdyno.report.sentences import (
     failure_lines,
     no_verdict,
@@ -74,6 +75,8 @@ class Report:
             yield _paragraph(no_verdict(), width)
         yield ""
         yield from self._table(console, options)
+        if line := letters_line(analysis):
+            yield _paragraph(line, width, style="dim")
         yield from _listed("Failed trials", failure_lines(run), width)
         yield from _listed("Notes", note_lines(run, analysis), width)
 

@@ -150,7 +150,7 @@ def test_hostile_labels_stay_text(run):
     marked = markdown.render(told, analyse(told))
     assert "<script" not in marked.replace("\\<", "")
     rows = [line for line in marked.splitlines() if line.startswith("|")]
-    assert {line.replace("\\|", "").count("|") for line in rows} == {10}
+    assert {line.replace("\\|", "").count("|") for line in rows} == {11}
     assert json.loads(json_report.render(told, analyse(told)))["study"] == HOSTILE
 
 

@@ -1,0 +1,34 @@
+"""The column of tie letters, and what it says."""
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.letters import Ties
+from dbdyno.analysis.min_blocks import blocks_needed
+from dbdyno.analysis.wording import count
+
+LETTERS_HEADING = "ties"
+
+
+def has_letters(analysis: Analysis) -> bool:
+    """Whether the table has the column."""
+    return any(analysis.ties.letters.values())
+
+
+def letters_line(analysis: Analysis) -> str:
+    """Return what the letters mean, or why there are none; empty where there is nothing to tie."""
+    return ties_text(analysis.ties, "treatments", analysis.metric.words)
+
+
+def ties_text(ties: Ties, what: str, words: str) -> str:
+    """Return one sentence on the letters of ``what``: "treatments", "stacks"."""
+    if not ties.pairs:
+        return ""
+    if ties.too_few_blocks:
+        return (
+            f"No tie letters: {count(ties.too_few_blocks, 'block')} can show no difference over"
+            f" {count(ties.pairs, 'pair')}; at least {blocks_needed(ties.pairs)} are needed."
+        )
+    over = f"p over all {ties.pairs} pairs, Holm" if ties.pairs > 1 else "exact p"
+    return (
+        f"Ties: {what} that share a letter are those between which no difference in {words} was shown ({over}),"
+        " which is not to say that they are equivalent."
+    )
