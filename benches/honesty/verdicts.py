@@ -60,7 +60,8 @@ def _other_noise(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
         if noise is reference:
             continue
         d = blocked(rng, noise, replicates, 2, MOST)
-        for design, studies in (("fixed 10 blocks", fixed(d, FIXED)), ("sequential", sequential(d))):
+        cases = {"fixed 10 blocks": fixed(d, FIXED), "sequential": sequential(d), "always valid": always_valid(d)}
+        for design, studies in cases.items():
             yield Row("A/A: different", f"{design}, {name}", 100 * studies.differs(), "%", None, 6.0)
         four = blocked(rng, noise, replicates, LEVELS, FIXED)
         yield Row("A/A: different", f"four levels, {name}", 100 * fixed(four, FIXED).differs(), "%", None, 6.0)
