@@ -249,6 +249,7 @@ def _header(plan: Plan, versions: dict[str, str]) -> dict[str, Any]:
             "study_sha256": plan.study_sha256(),
         },
         "versions": versions,
+        **({"aa": asdict(design.aa)} if design.aa else {}),
         "factor": [asdict(factor) for factor in design.factors],
         "treatment": [asdict(treatment) for treatment in design.treatments],
         "comparison": [asdict(comparison) for comparison in design.comparisons],

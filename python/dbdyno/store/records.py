@@ -46,6 +46,14 @@ class Factor:
 
 
 @dataclass(frozen=True)
+class SameTreatment:
+    """What an A/A run ran under both of its labels."""
+
+    treatment: str  # its label in its own study
+    comparisons: int  # of that study, which share its 5 %; 1 where it has none
+
+
+@dataclass(frozen=True)
 class Design:
     """How the run was laid out and how its verdicts are to be drawn.
 
@@ -66,6 +74,7 @@ class Design:
     budget_seconds: float | None = None  # no block is begun that would end after it
     screened: list[str] = field(default_factory=list)  # further metrics to judge, as screening only
     factors: list[Factor] = field(default_factory=list)
+    aa: SameTreatment | None = None  # of an A/A run: its treatments differ in nothing but their labels
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import UserError
-from dbdyno.store.records import Comparison, Design, Factor, Failure, Run, Treatment, Trial
+from dbdyno.store.records import Comparison, Design, Factor, Failure, Run, SameTreatment, Treatment, Trial
 
 if TYPE_CHECKING:
     import numpy as np
@@ -162,6 +162,7 @@ def design_of(header: Mapping[str, Any]) -> Design:
         budget_seconds=run.get("budget_seconds"),
         screened=list(run.get("screened", [])),
         factors=[Factor(**item) for item in header.get("factor", [])],
+        aa=SameTreatment(**header["aa"]) if "aa" in header else None,
     )
 
 

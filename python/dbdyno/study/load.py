@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
@@ -53,6 +53,13 @@ class Study:
             labels = {factor.name: level_label(level) for factor, level in zip(self.factors, levels, strict=True)}
             body = _resolved(_with_levels(self.raw, self.factors, levels), self.path.parent)
             yield labels, TrialSpec.model_validate(body)
+
+    def at(self, labels: dict[str, str]) -> "Study":
+        """The study of one treatment alone: every factor fixed at the level of that label."""
+        levels = tuple(f.levels[f.labels().index(labels[f.name])] for f in self.factors)
+        body = _resolved(_with_levels(self.raw, self.factors, levels), self.path.parent)
+        design = self.design.model_copy(update={"baseline": {}, "hard_to_change": []})
+        return replace(self, raw=body, factors=(), design=design)
 
 
 def level_label(level: object) -> str:

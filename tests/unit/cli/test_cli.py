@@ -34,7 +34,7 @@ def dbdyno(monkeypatch, capsys, state):
 DISK_VERBS = ["attach", "detach", "list", "models", "mode", "snapshot", "restore", "forget", "stats", "trace",
               "power-cut", "power-on", "fault", "fault latency", "fault eio", "fault stuck", "fault gone",
               "fault clear"]  # fmt: skip
-VERBS = ["", "plan", "run", "report", "doctor", "restore", "disk", *(f"disk {verb}" for verb in DISK_VERBS)]
+VERBS = ["", "plan", "run", "aa", "report", "doctor", "restore", "disk", *(f"disk {verb}" for verb in DISK_VERBS)]
 
 
 @pytest.mark.parametrize("verb", VERBS)

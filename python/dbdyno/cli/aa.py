@@ -1,0 +1,35 @@
+"""``dbdyno aa STUDY --into DIR``: how much do trials differ on this host where nothing does."""
+
+import shlex
+from pathlib import Path
+
+import typer
+
+
+def aa(
+    study: Path = typer.Argument(metavar="STUDY", help="The study file."),
+    into: Path = typer.Option(..., help="The run folder to make."),
+    treatment: str | None = typer.Option(None, metavar="LABEL", help="What to run; the study's baseline if not given."),
+    blocks: int | None = typer.Option(None, min=2, help="Blocks of two trials each; 10 if not given."),
+    seed: int | None = typer.Option(None, min=0, help="Overrules the study's seed."),
+    resume: bool = typer.Option(False, "--resume", help="Go on with the run in that folder, same seed, same order."),
+    html: bool = typer.Option(False, "--html", help="Write the HTML report into the run folder at the end."),
+    json_: bool = typer.Option(False, "--json", help="Print JSON."),
+    erase: list[str] = typer.Option(
+        [], metavar="SERIAL", help="Erase the real device with this serial, whatever it holds."
+    ),
+) -> None:
+    """Tell this host's noise floor: one treatment of a study, run under two labels; exits as run does."""
+    from dbdyno.cli.carry_out import carry_out, held
+    from dbdyno.cli.report import Format
+    from dbdyno.plan.aa import aa_plan
+    from dbdyno.study.load import load_study
+
+    loaded = load_study(study)
+    held_seed, held_blocks = held(into) if resume else (None, None)
+    seed = held_seed if seed is None else seed
+    plan = aa_plan(loaded, treatment=treatment, blocks=blocks or held_blocks, seed=seed)
+    label = ["--treatment", treatment] if treatment else []
+    again = shlex.join(["dbdyno", "aa", str(study), "--into", str(into), *label])
+    format_ = Format.JSON if json_ else Format.TEXT
+    carry_out(plan, into, resume=resume, erase=frozenset(erase), html=html, again=again, format_=format_)

@@ -1,0 +1,68 @@
+"""What every verb that runs trials does with its plan: check, warn, run, report, end with the right code."""
+
+from pathlib import Path
+
+import typer
+
+from dbdyno.cli.report import Format, show
+from dbdyno.errors import UserError
+from dbdyno.plan.plan import Plan
+
+TRIALS_FAILED, INTERRUPTED = 1, 130
+
+
+def carry_out(
+    plan: Plan,
+    into: Path,
+    *,
+    resume: bool,
+    erase: frozenset[str],
+    html: bool,
+    again: str,
+    format_: Format = Format.TEXT,
+) -> None:
+    """Run a plan and print its report; ``again`` is the command that would go on with it.
+
+    Raises:
+        UserError: This host can't run the plan; nothing was touched.
+        typer.Exit: A trial failed, or the run was interrupted.
+
+    """
+    from dbdyno.cli.progress import TerminalProgress
+    from dbdyno.needs import unmet_needs
+    from dbdyno.provenance import host_facts, versions
+    from dbdyno.runner import open_run, run_all
+    from dbdyno.stack.capabilities import nothing_left_over
+
+    lacking = unmet_needs(plan, erase)
+    if lacking:
+        raise UserError("\n".join(f"{one.name}: {one.detail}; {one.remedy}" for one in lacking))
+    leftover = nothing_left_over()
+    with TerminalProgress(plan.seconds_per_trial()) as progress:
+        if not leftover.ok:
+            progress.say(f"warning: {leftover.detail} and left things on this host; {leftover.remedy} puts it back")
+        for warning in plan.warnings():
+            progress.say(f"warning: {warning}")
+        folder = open_run(plan, into, resume=resume, versions=versions(plan), host=host_facts())
+        try:
+            outcome = run_all(plan, folder, progress, erase)
+        finally:
+            folder.close()
+    show(into, format_, html=into / "report.html" if html else None)
+    if outcome.how == "interrupted":
+        typer.echo(f"interrupted; to go on: {again} --resume", err=True)
+        raise typer.Exit(INTERRUPTED)
+    if outcome.failures:
+        raise typer.Exit(TRIALS_FAILED)
+
+
+def held(into: Path) -> tuple[int | None, int | None]:
+    """Seed and blocks of the run to go on with; a run that was killed before it wrote them is begun anew."""
+    from dbdyno.store.run_folder import read_run
+
+    if not into.is_dir():
+        raise UserError(f"{into} does not exist, so there is nothing to go on with; leave out --resume")
+    if not (into / "run.toml").exists():
+        return None, None
+    design = read_run(into).design
+    return design.seed, design.blocks

@@ -1,0 +1,54 @@
+"""The plan of an A/A run: one treatment of a study under two labels, so that whatever differs is the host's doing."""
+
+from dataclasses import replace
+
+from dbdyno.errors import UserError
+from dbdyno.plan.plan import Plan, make_plan
+from dbdyno.store.records import Comparison, SameTreatment, Treatment
+from dbdyno.study.load import Study
+from dbdyno.study.mistakes import did_you_mean
+
+AA_BLOCKS = 10
+LABELS = {"t1": "A", "t2": "B"}
+
+
+def aa_plan(study: Study, *, treatment: str | None = None, blocks: int | None = None, seed: int | None = None) -> Plan:
+    """The A/A plan of a study: of the treatment of that label, or else of its baseline.
+
+    Raises:
+        UserError: The study has no treatment of that label.
+
+    """
+    whole = make_plan(study, seed=seed)
+    chosen = _chosen(whole, treatment)
+    alone = make_plan(study.at(chosen.levels), seed=seed)
+    (spec,) = alone.specs.values()
+    about = study.about.model_copy(
+        update={
+            "title": f"A/A: {study.about.title}",
+            "question": "How much do trials differ on this host where nothing does?",
+            "expect": "Equivalent, or undecided on a noisy host.",
+            "result": "",
+        }
+    )
+    design = replace(
+        alone.design,
+        treatments=[Treatment(id_, {"label": label}) for id_, label in LABELS.items()],
+        baseline="t1",
+        comparisons=[Comparison("t1", "t2")],
+        blocks=blocks or AA_BLOCKS,
+        until="blocks",
+        half_width=None,
+        aa=SameTreatment(chosen.label, max(1, len(whole.design.comparisons))),
+    )
+    return replace(alone, study=replace(alone.study, about=about), design=design, specs=dict.fromkeys(LABELS, spec))
+
+
+def _chosen(plan: Plan, label: str | None) -> Treatment:
+    if label is None:
+        return next(one for one in plan.design.treatments if one.id == plan.design.baseline)
+    labels = {one.label: one for one in plan.design.treatments}
+    if label not in labels:
+        known = ", ".join(f'"{one}"' for one in labels)
+        raise UserError(f"--treatment {label!r} is none of this study; it has {known}{did_you_mean(label, labels)}")
+    return labels[label]
