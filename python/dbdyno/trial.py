@@ -105,13 +105,21 @@ def watching(stand: Stand) -> Iterator[dict[str, Probe]]:
         yield probes
 
 
+# Metric -> the probe and the cumulative column that it comes from, and what makes its unit of the column's.
+COUNTED = {
+    "server_cpu_us_per_query": ("server_process", "cpu_seconds", 1e6),
+    "written_bytes_per_query": ("block_device", "written_bytes", 1.0),
+    "read_bytes_per_query": ("block_device", "read_bytes", 1.0),
+}
+
+
 def metrics(load: Load, series: Mapping[str, Series]) -> dict[str, float]:
-    """The trial's scalars: the client's own, and what the probes add."""
+    """The trial's scalars: the client's own, and what the probes counted from the window's start to its end."""
     found = load.metrics()
-    server = series["server_process"]
-    if len(server.t_ns) > 1:
-        start, end = (_at(server, "cpu_seconds", t_ns) for t_ns in load.window_ns)
-        found["server_cpu_us_per_query"] = (end - start) * 1e6 / load.result["queries"]
+    for name, (probe, column, scale) in COUNTED.items():
+        if probe in series and series[probe].t_ns:
+            start, end = (_at(series[probe], column, t_ns) for t_ns in load.window_ns)
+            found[name] = (end - start) * scale / load.result["queries"]
     return found
 
 
@@ -139,6 +147,8 @@ def series_columns(load: Load, series: Mapping[str, Series]) -> dict[str, Column
 def _at(series: Series, column: str, t_ns: float) -> float:
     """A cumulative column at a moment, by straight line between samples."""
     times, values = series.t_ns, series.columns[column]
+    if series.began:
+        times, values = [series.began[0], *times], [series.began[1][column], *values]
     after = next((index for index, t in enumerate(times) if t >= t_ns), len(times) - 1)
     before = max(0, after - 1)
     span = times[after] - times[before]

@@ -35,6 +35,8 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "latency_ms_max": ("largest latency", "max ms", "ms"),
     "client_cpu_us_per_query": ("client CPU per query", "client us/query", "us"),
     "server_cpu_us_per_query": ("server CPU per query", "server us/query", "us"),
+    "written_bytes_per_query": ("bytes written per query", "written B/query", "B"),
+    "read_bytes_per_query": ("bytes read per query", "read B/query", "B"),
     "errors": ("errors", "errors", "1"),
     "reconnects": ("reconnects", "reconnects", "1"),
 }

@@ -27,7 +27,7 @@ class BlockDeviceSource:
         return {name: float(number) for name, number in zip(_FIELDS, numbers, strict=False)}
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
-        """As ``iostat -x`` computes them; a mean of no request is 0, as there."""
+        """As ``iostat -x`` computes them, a mean of no request being 0, and the bytes so far."""
         delta = {name: after[name] - before[name] for name in after}
 
         def mean(total: str, count: str) -> float:
@@ -49,6 +49,8 @@ class BlockDeviceSource:
             "areq-sz": sectors * SECTOR_BYTES / 1024 / requests if requests else 0.0,
             "aqu-sz": delta["weighted_ms"] / 1000 / seconds,
             "%util": min(100.0, delta["busy_ms"] / 10 / seconds),
+            "read_bytes": after["read_sectors"] * SECTOR_BYTES,
+            "written_bytes": after["write_sectors"] * SECTOR_BYTES,
         }
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ from typing import Protocol
 from dbdyno.clock import now_ns
 
 INTERVAL_NS = 100_000_000
+SHORTEST_NS = 30_000_000  # what is left at the end is an interval of its own, unless its rates would be noise
 
 
 @dataclass
@@ -18,6 +19,7 @@ class Series:
     columns: dict[str, list[float]] = field(default_factory=dict)
     cpu_seconds: float = 0.0  # what the probe itself burned in this process
     missed: int = 0  # samples that could not be taken
+    began: tuple[int, dict[str, float]] | None = None  # where the first interval began; its rates mean nothing
 
     def add(self, t_ns: int, values: dict[str, float]) -> None:
         """One more sample; every sample has the same columns."""
@@ -65,9 +67,15 @@ class Probe:
         began = time.thread_time()
         before, before_ns = self._sample(), now_ns()
         due_ns = before_ns + INTERVAL_NS
-        while not self._end.wait(max(0, due_ns - now_ns()) / 1e9):
+        ending = False
+        while not ending:
+            ending = self._end.wait(max(0, due_ns - now_ns()) / 1e9)
+            if ending and now_ns() - before_ns < SHORTEST_NS:
+                break
             after, after_ns = self._sample(), now_ns()
             if before is not None and after is not None:
+                if self.series.began is None:
+                    self.series.began = (before_ns, self.source.interval(before, before, 1.0))
                 values = self.source.interval(before, after, (after_ns - before_ns) / 1e9)
                 self.series.add(after_ns, values)
             before, before_ns = after, after_ns

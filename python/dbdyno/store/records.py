@@ -141,6 +141,17 @@ METRICS: dict[str, bool] = {
     "latency_ms_max": False,
     "client_cpu_us_per_query": False,
     "server_cpu_us_per_query": False,
+    "written_bytes_per_query": False,
+    "read_bytes_per_query": False,
     "errors": False,
     "reconnects": False,
 }
+
+# Metrics that are looked at beside the primary one unless the study names others.
+SCREENED = (
+    "queries_per_second",
+    "latency_ms_p99",
+    "client_cpu_us_per_query",
+    "server_cpu_us_per_query",
+    "written_bytes_per_query",
+)

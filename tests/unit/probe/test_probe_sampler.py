@@ -51,12 +51,14 @@ def gone():
 def test_ten_samples_a_second_and_what_they_cost():
     source = Counter()
     series = watched(source, 1.05)
-    assert 7 <= len(series.t_ns) <= 10
+    assert 7 <= len(series.t_ns) <= 11
     assert series.columns["step"] == [1.0] * len(series.t_ns)
     for (one, other), seconds in zip(pairwise(series.t_ns), series.columns["seconds"][1:], strict=True):
         assert seconds == pytest.approx((other - one) / 1e9)
     assert 0.001 * source.samples <= series.cpu_seconds <= 0.5
     assert series.missed == 0
+    assert series.began == (pytest.approx(series.t_ns[0], abs=2 * INTERVAL_NS), {"step": 0.0, "seconds": 1.0})
+    assert series.began[0] < series.t_ns[0]
 
 
 def test_what_can_not_be_sampled_is_counted_and_sampling_goes_on():
