@@ -1,4 +1,4 @@
-"""What a trial's scalars take from the probes: what was counted inside the measured window, to the sample's fraction."""
+"""What a trial's scalars take from the probes: what was counted inside the measured window."""
 
 import pytest
 

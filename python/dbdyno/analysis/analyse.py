@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
 from dbdyno.analysis.drift import drift_over_run
-from dbdyno.analysis.effect import log_ratios
 from dbdyno.analysis.evidence import Rule
 from dbdyno.analysis.letters import Ties, ties
 from dbdyno.analysis.load_met import errors_met, generator_lateness_ms, reconnects_met
 from dbdyno.analysis.metrics import Metric, metric, number, value_of
+from dbdyno.analysis.pairs import every_pair, paired, plans_every_pair
+from dbdyno.analysis.screening import Screened, screen
 from dbdyno.analysis.stopping import Allowance
 from dbdyno.analysis.summary import TreatmentSummary, summarise
-from dbdyno.analysis.verdict import Paired, Verdict, judge
+from dbdyno.analysis.verdict import Verdict, judge
 from dbdyno.analysis.wording import count, percent, percent_range
 from dbdyno.store.records import Run
 
@@ -29,17 +30,21 @@ class Analysis:
     metric: Metric
     margin: float
     verdicts: list[Verdict]
+    every_pair: list[Verdict]  # not planned, a family of their own; empty unless asked for
+    screened: list[Screened]
     treatments: list[TreatmentSummary]
     ties: Ties  # of the treatments, by id
     blocks: UsableBlocks
     notes: list[str]
 
 
-def analyse(run: Run) -> Analysis:
-    """Return the verdicts, the table and the notes of a run, finished or not."""
+def analyse(run: Run, *, each_pair: bool = False) -> Analysis:
+    """Return the verdicts, the table and the notes of a run, finished or not; with ``each_pair`` verdicts of all."""
     blocks = usable_blocks(run)
     primary = metric(run.design.metric)
-    pairs = _pairs(run, blocks)
+    pairs = paired(run.design, blocks, run.design.comparisons, primary.name)
+    further = every_pair(run.design) if each_pair and not plans_every_pair(run.design) else []
+    unplanned = paired(run.design, blocks, further, primary.name)
     failures = Counter(failure.treatment for failure in run.failures)
     rule = Allowance(run.design, ended_by_clock=run.stopped == "budget").rule
     return Analysis(
@@ -48,6 +53,8 @@ def analyse(run: Run) -> Analysis:
         metric=primary,
         margin=run.design.margin,
         verdicts=judge(pairs, primary, run.design.margin, rule),
+        every_pair=judge(unplanned, primary, run.design.margin, rule),
+        screened=screen(run.design, blocks, rule),
         treatments=summarise(run.design, blocks, failures, rule),
         ties=_ties(run, blocks, primary, rule),
         blocks=blocks,
@@ -59,26 +66,6 @@ def _ties(run: Run, blocks: UsableBlocks, primary: Metric, rule: Callable[[int],
     kept = [treatment.id for treatment in run.design.treatments if treatment.id not in blocks.dropped]
     values = {id_: blocks.values(id_, primary.name) for id_ in kept}
     return ties(values, rule, more_is_better=primary.more_is_better)
-
-
-def _pairs(run: Run, blocks: UsableBlocks) -> list[Paired]:
-    labels = {treatment.id: treatment.label for treatment in run.design.treatments}
-    pairs = []
-    for comparison in run.design.comparisons:
-        failed = [id_ for id_ in (comparison.level, comparison.baseline) if id_ in blocks.dropped]
-        level = blocks.values(comparison.level, run.design.metric)
-        baseline = blocks.values(comparison.baseline, run.design.metric)
-        pairs.append(
-            Paired(
-                baseline=labels[comparison.baseline],
-                level=labels[comparison.level],
-                baseline_id=comparison.baseline,
-                level_id=comparison.level,
-                log_ratios=log_ratios(level, baseline),
-                obstacle=f"{labels[failed[0]]} failed again and again and was dropped" if failed else "",
-            )
-        )
-    return pairs
 
 
 _ENDED = {

@@ -21,19 +21,25 @@ def report(
     folder: Path = typer.Argument(metavar="DIR", help="The run folder."),
     format_: Format = typer.Option(Format.TEXT, "--format", help="How to print it."),
     html: Path | None = typer.Option(None, metavar="FILE", help="Write a self-contained HTML page as well."),
+    every_pair: bool = typer.Option(
+        False, "--every-pair", help="Verdicts of all pairs as well, marked as not planned."
+    ),
 ) -> None:
     """Print the verdicts of a run, and write its HTML page."""
-    show(folder, format_, html)
+    show(folder, format_, html, every_pair=every_pair)
 
 
-def show(folder: Path, format_: Format = Format.TEXT, html: Path | None = None) -> None:
+def show(folder: Path, format_: Format = Format.TEXT, html: Path | None = None, *, every_pair: bool = False) -> None:
     """Print the verdicts of a run folder; with ``html`` write its page there too."""
     from dbdyno.analysis.analyse import analyse
+    from dbdyno.analysis.pairs import plans_every_pair
     from dbdyno.report import json, markdown, text
     from dbdyno.store.run_folder import read_run, read_series
 
     run = read_run(folder)
-    analysis = analyse(run)
+    if every_pair and plans_every_pair(run.design):
+        typer.echo("the study plans every pair: its verdicts are those of all of them", err=True)
+    analysis = analyse(run, each_pair=every_pair)
     if format_ is Format.TEXT and sys.stdout.isatty():
         from rich.console import Console
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from dbdyno.analysis.min_blocks import blocks_needed, smallest_p
 from dbdyno.errors import HostError
-from dbdyno.store.records import Comparison, Design, Factor, Treatment
+from dbdyno.store.records import SCREENED, Comparison, Design, Factor, Treatment
 from dbdyno.study.drives import HERE, drive_files, is_emulated, resolved_drive
 from dbdyno.study.load import Study, level_label
 from dbdyno.study.schema import TrialSpec
@@ -120,6 +120,7 @@ def make_plan(study: Study, *, seed: int | None = None, blocks: int | None = Non
         margin=study.design.margin,
         metric=study.design.metric or made[0][1].workload.METRIC,
         seed=study.design.seed if seed is None else seed,
+        screened=_screened(study, study.design.metric or made[0][1].workload.METRIC),
         factors=[
             Factor(
                 name=factor.name,
@@ -132,6 +133,12 @@ def make_plan(study: Study, *, seed: int | None = None, blocks: int | None = Non
     )
     specs = {t.id: spec for t, (_, spec) in zip(treatments, made, strict=True)}
     return Plan(study, design, specs, _own_files(list(specs.values())))
+
+
+def _screened(study: Study, primary: str) -> list[str]:
+    """The metrics to screen: the study's or the usual ones, each once, without the one that verdicts are about."""
+    named = SCREENED if study.design.screened is None else study.design.screened
+    return [name for name in dict.fromkeys(named) if name != primary]
 
 
 def whole_plots(design: Design) -> dict[str, str]:

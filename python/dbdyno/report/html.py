@@ -11,13 +11,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.wording import margin_text
-from dbdyno.report import forest, strip
+from dbdyno.report import every_pair, forest, screened, strip
 from dbdyno.report.clean import glued
 from dbdyno.report.letters import letters_line
 from dbdyno.report.observed import flattened, settings
 from dbdyno.report.palette import VERDICTS, treatment_colour, treatment_dash
 from dbdyno.report.sentences import (
+    Sentence,
     failure_lines,
     no_verdict,
     note_lines,
@@ -52,13 +54,17 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
     drawn = drawn_panels(run, analysis, series)
     script = _joined(_SCRIPTS)
     observed = settings(analysis)
+    screened_headings, screened_rows = screened.screened_table(analysis)
     return environment.get_template("report.html.j2").render(
         run=run,
         analysis=analysis,
-        verdicts=[
-            (verdict, verdict_sentence(verdict, analysis), why(verdict), remarks(verdict, analysis))
-            for verdict in analysis.verdicts
-        ],
+        verdicts=_told(analysis.verdicts, analysis),
+        every_pair=_told(analysis.every_pair, analysis),
+        every_pair_heading=every_pair.HEADING,
+        every_pair_note=every_pair.every_pair_note(analysis),
+        screened_headings=screened_headings,
+        screened_rows=screened_rows,
+        screened_note=screened.screened_note(analysis),
         margin=margin_text(analysis.margin),
         no_verdict=no_verdict(),
         colours=VERDICTS,
@@ -80,6 +86,12 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
         script=Markup(script),  # noqa: S704 - our own files
         script_hash=_csp_hash(script),
     )
+
+
+def _told(verdicts: Sequence[Verdict], analysis: Analysis) -> list[tuple[Verdict, Sentence, str, list[str]]]:
+    return [
+        (verdict, verdict_sentence(verdict, analysis), why(verdict), remarks(verdict, analysis)) for verdict in verdicts
+    ]
 
 
 @functools.cache

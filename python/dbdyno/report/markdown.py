@@ -1,8 +1,11 @@
 """The report for a wiki, an issue or a blog."""
 
 import re
+from collections.abc import Sequence
 
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.verdict import Verdict
+from dbdyno.report import every_pair, screened
 from dbdyno.report.clean import one_line
 from dbdyno.report.letters import letters_line
 from dbdyno.report.sentences import (
@@ -32,16 +35,25 @@ def render(run: Run, analysis: Analysis) -> str:
     parts = [f"# {escape(run.title)}", ""]
     if run.question:
         parts += [f"*{escape(run.question)}*", ""]
-    for verdict in analysis.verdicts:
-        told = [escape(text) for text in (why(verdict), *remarks(verdict, analysis)) if text]
-        parts.append(" ".join((f"- {_sentence(verdict_sentence(verdict, analysis))}", *told)))
+    parts += _verdicts(analysis.verdicts, analysis)
     if not analysis.verdicts:
         parts.append(no_verdict())
     parts += ["", *_table(analysis)]
     if line := letters_line(analysis):
         parts += ["", escape(line)]
+    parts += _listed(screened.HEADING, screened.screened_lines(analysis))
+    if note := every_pair.every_pair_note(analysis):
+        parts += ["", f"## {every_pair.HEADING}", "", escape(note), "", *_verdicts(analysis.every_pair, analysis)]
     parts += _listed("Failed trials", failure_lines(run)) + _listed("Notes", note_lines(run, analysis))
     return "\n".join(parts) + "\n"
+
+
+def _verdicts(verdicts: Sequence[Verdict], analysis: Analysis) -> list[str]:
+    lines = []
+    for verdict in verdicts:
+        told = [escape(text) for text in (why(verdict), *remarks(verdict, analysis)) if text]
+        lines.append(" ".join((f"- {_sentence(verdict_sentence(verdict, analysis))}", *told)))
+    return lines
 
 
 def _sentence(sentence: Sentence) -> str:

@@ -1,6 +1,7 @@
 """The report for a terminal or a pipe."""
 
 import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
 
@@ -11,6 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.verdict import Verdict
+from dbdyno.report import every_pair, screened
 from dbdyno.report.clean import NO_BREAK, glued, one_line
 from dbdyno.report.letters import letters_line
 from dbdyno.report.sentences import (
@@ -61,24 +64,35 @@ class Report:
         if run.question:
             yield _paragraph(run.question, width, style="italic")
         yield ""
-        for verdict in analysis.verdicts:
-            sentence = verdict_sentence(verdict, analysis)
-            text = _paragraph(str(sentence), width)
-            start = len(one_line(f"{sentence.subject}{sentence.link}")) + 1  # a line break takes a space's place
-            text.stylize(STYLES[sentence.word], start, start + len(sentence.word))
-            yield text
-            if why(verdict):
-                yield _paragraph(why(verdict), width, style="dim", indent="  ")
-            for remark in remarks(verdict, analysis):
-                yield _paragraph(remark, width, style="yellow", indent="  ")
+        yield from self._verdicts(analysis.verdicts, width)
         if not analysis.verdicts:
             yield _paragraph(no_verdict(), width)
         yield ""
         yield from self._table(console, options)
         if line := letters_line(analysis):
             yield _paragraph(line, width, style="dim")
+        yield from _listed(screened.HEADING, screened.screened_lines(analysis), width)
+        yield from self._every_pair(width)
         yield from _listed("Failed trials", failure_lines(run), width)
         yield from _listed("Notes", note_lines(run, analysis), width)
+
+    def _verdicts(self, verdicts: Sequence[Verdict], width: int) -> Iterator[RenderableType]:
+        for verdict in verdicts:
+            sentence = verdict_sentence(verdict, self.analysis)
+            text = _paragraph(str(sentence), width)
+            start = len(one_line(f"{sentence.subject}{sentence.link}")) + 1  # a line break takes a space's place
+            text.stylize(STYLES[sentence.word], start, start + len(sentence.word))
+            yield text
+            if why(verdict):
+                yield _paragraph(why(verdict), width, style="dim", indent="  ")
+            for remark in remarks(verdict, self.analysis):
+                yield _paragraph(remark, width, style="yellow", indent="  ")
+
+    def _every_pair(self, width: int) -> Iterator[RenderableType]:
+        if self.analysis.every_pair:
+            yield from ("", Text(every_pair.HEADING, style="bold"))
+            yield _paragraph(every_pair.every_pair_note(self.analysis), width, style="dim")
+            yield from self._verdicts(self.analysis.every_pair, width)
 
     def _table(self, console: Console, options: ConsoleOptions) -> list[RenderableType]:
         """Return the table, or one paragraph per treatment where only the labels may wrap and it still doesn't fit."""

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from dbdyno import _native
 from dbdyno.errors import UserError
+from dbdyno.store.records import METRICS
 from dbdyno.study.drives import resolved_drive
 from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
 from dbdyno.study.rules import broken_rules
@@ -112,6 +113,7 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     found += _combination_mistakes(body, factors, path.parent)
     found += _baseline_mistakes(design, factors)
     found += _whole_plot_mistakes(design, factors)
+    found += _screened_mistakes(design)
     if found:
         raise _Mistakes(found)
     return Study(path=path, text=text, raw=_resolved(body, path.parent), about=about, design=design, factors=factors)
@@ -246,6 +248,13 @@ def _whole_plot_mistakes(design: DesignSection, factors: tuple[Factor, ...]) -> 
     if hard and set(hard) <= set(names) and all(f.name in hard for f in factors if len(f.levels) > 1):
         text = f"names {', '.join(hard)}, which leaves no factor to vary inside a whole plot; leave one out"
         yield Mistake(("design", "hard_to_change"), text)
+
+
+def _screened_mistakes(design: DesignSection) -> Iterator[Mistake]:
+    for index, name in enumerate(design.screened or []):
+        if name not in METRICS:
+            known = f"known are {', '.join(METRICS)}{did_you_mean(name, METRICS)}"
+            yield Mistake(("design", "screened", index), f"{shown(name)} is no metric; {known}")
 
 
 def _no_factor(name: str, known: Iterable[str]) -> str:

@@ -21,7 +21,9 @@ FIELDS_OF = {
     **dict.fromkeys(("nr_requests", "read_ahead_kb", "rotational", "wbt_lat_usec"), "queue"),
     **dict.fromkeys(("scheduler", "device", "filesystem", "engine", "memory", "server", "size"), "stack"),
     **dict.fromkeys((name for kind in KINDS.values() for name in kind.model_fields), "workload"),
-    **dict.fromkeys(("blocks", "margin", "seed", "baseline", "metric", "compare", "hard_to_change"), "design"),
+    **dict.fromkeys(
+        ("blocks", "margin", "seed", "baseline", "metric", "compare", "hard_to_change", "screened"), "design"
+    ),
     **dict.fromkeys(("mkfs", "mount"), "filesystem"),
 }
 

@@ -102,6 +102,7 @@ class DesignSection(Section):
     blocks: Annotated[StrictInt, Field(ge=1, le=1000)] | None = None
     margin: Annotated[Fraction, Field(gt=0, lt=1)] = 0.03
     metric: Literal[tuple(METRICS)] | None = None  # type: ignore[valid-type]  # None: what the kind of load is about
+    screened: list[Line] | None = None  # further metrics, looked at as hints; None: the usual ones
     seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] = 1
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from dbdyno.store.records import SCREENED
 from dbdyno.plan.plan import OVERHEAD_SECONDS, Slot, erased_devices
 
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -310,3 +311,11 @@ def test_devices_to_be_erased_are_the_real_ones(plan):
     )
     assert erased_devices(made) == ["/dev/disk/by-id/ata-A_1", "/dev/disk/by-id/ata-B_2"]
     assert erased_devices(plan()) == []
+
+
+def test_the_usual_metrics_are_screened_but_for_the_one_that_verdicts_are_about(plan):
+    assert plan().design.screened == [name for name in SCREENED if name != "queries_per_second"]
+    assert "latency_ms_p99" not in plan(("blocks = 6", 'metric = "latency_ms_p99"')).design.screened
+    named = 'screened = ["latency_ms_p999", "errors", "errors"]'
+    assert plan(("blocks = 6", named)).design.screened == ["latency_ms_p999", "errors"]
+    assert plan(("blocks = 6", "screened = []")).design.screened == []

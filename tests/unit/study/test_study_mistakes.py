@@ -129,6 +129,15 @@ MISTAKES = {
             )
         ],
     ),
+    "an unknown metric to screen": (
+        [("blocks = 6", 'screened = ["latency_ms_p99", "server_cpu"]')],
+        [
+            (
+                f':21: design.screened: "server_cpu" is no metric; known are {", ".join(METRICS)}. '
+                'Did you mean "server_cpu_us_per_query"?'
+            )
+        ],
+    ),
     "no list of what is hard to change": (
         [("blocks = 6", 'hard_to_change = "device"')],
         [':21: design.hard_to_change: is "device" but must be a list'],
