@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dbdyno.store.records import SCREENED
 from dbdyno.plan.plan import OVERHEAD_SECONDS, Slot, erased_devices
+from dbdyno.store.records import SCREENED
 
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TWO_BY_TWO = ('scheduler = "mq-deadline"', 'scheduler = ["mq-deadline", "none"]')
