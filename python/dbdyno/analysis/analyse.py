@@ -10,6 +10,7 @@ from dbdyno.analysis.evidence import Rule
 from dbdyno.analysis.letters import Ties, ties
 from dbdyno.analysis.load_met import errors_met, generator_lateness_ms, reconnects_met
 from dbdyno.analysis.metrics import Metric, metric, number, value_of
+from dbdyno.analysis.noise_floor import NoiseFloor, noise_floor
 from dbdyno.analysis.pairs import every_pair, paired, plans_every_pair
 from dbdyno.analysis.screening import Screened, screen
 from dbdyno.analysis.stopping import Allowance
@@ -36,6 +37,7 @@ class Analysis:
     ties: Ties  # of the treatments, by id
     blocks: UsableBlocks
     notes: list[str]
+    noise_floor: NoiseFloor | None  # of an A/A run
 
 
 def analyse(run: Run, *, each_pair: bool = False) -> Analysis:
@@ -59,6 +61,7 @@ def analyse(run: Run, *, each_pair: bool = False) -> Analysis:
         ties=_ties(run, blocks, primary, rule),
         blocks=blocks,
         notes=_notes(run, blocks, primary),
+        noise_floor=noise_floor(run, blocks),
     )
 
 

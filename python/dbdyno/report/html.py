@@ -14,6 +14,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.wording import margin_text
 from dbdyno.report import every_pair, forest, screened, strip
+from dbdyno.report.aa import noise_floor_card
 from dbdyno.report.clean import glued
 from dbdyno.report.letters import letters_line
 from dbdyno.report.observed import flattened, settings
@@ -74,6 +75,7 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
         letters_line=letters_line(analysis),
         legend=_legend(run),
         drawn=drawn,
+        noise=noise_floor_card(analysis),
         series=_data(run, analysis, drawn),
         strip=strip.chart(run, analysis),
         failures=failure_lines(run),
