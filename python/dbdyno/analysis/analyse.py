@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
 from dbdyno.analysis.drift import drift_over_run
 from dbdyno.analysis.evidence import Rule
+from dbdyno.analysis.factorial import Factorial, factorial
 from dbdyno.analysis.letters import Ties, ties
 from dbdyno.analysis.load_met import errors_met, generator_lateness_ms, reconnects_met
 from dbdyno.analysis.metrics import Metric, metric, number, value_of
@@ -38,6 +39,7 @@ class Analysis:
     blocks: UsableBlocks
     notes: list[str]
     noise_floor: NoiseFloor | None  # of an A/A run
+    factors: Factorial
 
 
 def analyse(run: Run, *, each_pair: bool = False) -> Analysis:
@@ -62,6 +64,7 @@ def analyse(run: Run, *, each_pair: bool = False) -> Analysis:
         blocks=blocks,
         notes=_notes(run, blocks, primary),
         noise_floor=noise_floor(run, blocks),
+        factors=factorial(run.design, blocks, primary, rule),
     )
 
 

@@ -14,15 +14,13 @@ Floats = npt.NDArray[np.float64]
 
 def log_ratios(level: Mapping[int, float], baseline: Mapping[int, float]) -> dict[int, float]:
     """Return block -> ``ln(level / baseline)``, for the blocks in which both are positive and finite."""
-    return {
-        block: math.log(level[block] / baseline[block])
-        for block in sorted(level.keys() & baseline.keys())
-        if _has_logarithm(level[block]) and _has_logarithm(baseline[block])
-    }
+    above, below = logarithms(level), logarithms(baseline)
+    return {block: above[block] - below[block] for block in sorted(above.keys() & below.keys())}
 
 
-def _has_logarithm(value: float) -> bool:
-    return math.isfinite(value) and value > 0
+def logarithms(values: Mapping[int, float]) -> dict[int, float]:
+    """Return block -> ln(value), for the blocks in which it is positive and finite."""
+    return {block: math.log(value) for block, value in values.items() if math.isfinite(value) and value > 0}
 
 
 def relative(log_ratio: float) -> float:

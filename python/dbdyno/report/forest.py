@@ -21,7 +21,7 @@ _PERCENT_TICKS = (
     *(10_000, 20_000, 50_000, 100_000),
 )
 _TICKS = 11
-_TICK_LABEL = (
+TICK_LABEL = (
     "abs(datum.value) < 1e-9 ? '0 %' : replace(format(100 * (exp(datum.value) - 1), '+,.3~r'), '\u2212', '-') + ' %'"
 )
 _LABEL_MAX = 48
@@ -94,7 +94,7 @@ def _chart(verdicts: list[Verdict], analysis: Analysis, domain: tuple[float, flo
     ]
     bound = log_margin(analysis.margin)
     x = {"field": "d", "type": "quantitative", "scale": {"domain": list(domain), "nice": False}}
-    axis = {"values": ticks(*domain), "labelExpr": _TICK_LABEL, "title": f"difference in {analysis.metric.words}"}
+    axis = {"values": ticks(*domain), "labelExpr": TICK_LABEL, "title": f"difference in {analysis.metric.words}"}
     extent = CHARACTER * max(len(line) for row in rows for line in str(row["key"]).split("\n"))
     y = {
         "field": "key",

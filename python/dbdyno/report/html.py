@@ -13,7 +13,7 @@ from markupsafe import Markup
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.wording import margin_text
-from dbdyno.report import every_pair, forest, screened, strip
+from dbdyno.report import every_pair, factors, forest, interaction, screened, strip
 from dbdyno.report.aa import noise_floor_card
 from dbdyno.report.clean import glued
 from dbdyno.report.letters import letters_line
@@ -70,6 +70,12 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
         no_verdict=no_verdict(),
         colours=VERDICTS,
         forest=forest.charts(analysis),
+        factors={
+            "whole_plots": factors.whole_plots_line(run.design),
+            "main_effects": factors.main_effects(analysis),
+            "interactions": factors.interactions(analysis),
+            "charts": interaction.charts(analysis),
+        },
         headings=table_headings(analysis),
         rows=list(zip(table_rows(analysis), _legend(run), strict=True)),
         letters_line=letters_line(analysis),

@@ -8,6 +8,7 @@ from typing import Any
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict import Verdict
+from dbdyno.report import factors
 from dbdyno.report.aa import noise_floor_document
 from dbdyno.report.screened import screened_json
 from dbdyno.report.sentences import note_lines, remarks
@@ -29,6 +30,7 @@ def render(run: Run, analysis: Analysis) -> str:
         "blocks_planned": run.design.blocks,
         "blocks_usable": len(analysis.blocks.trials),
         "verdicts": [_verdict(verdict, analysis) for verdict in analysis.verdicts],
+        "factors": factors.as_dict(run.design, analysis),
         "every_pair": [{**_verdict(verdict, analysis), "planned": False} for verdict in analysis.every_pair],
         "screened": screened_json(analysis),
         "treatments": [_treatment(treatment, analysis) for treatment in analysis.treatments],

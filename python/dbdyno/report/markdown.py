@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.verdict import Verdict
-from dbdyno.report import every_pair, screened
+from dbdyno.report import every_pair, factors, screened
 from dbdyno.report.aa import HEADING, noise_floor_lines
 from dbdyno.report.clean import one_line
 from dbdyno.report.letters import letters_line
@@ -42,6 +42,7 @@ def render(run: Run, analysis: Analysis) -> str:
     parts += ["", *_table(analysis)]
     if line := letters_line(analysis):
         parts += ["", escape(line)]
+    parts += _factors(run, analysis)
     parts += _listed(screened.HEADING, screened.screened_lines(analysis))
     if note := every_pair.every_pair_note(analysis):
         parts += ["", f"## {every_pair.HEADING}", "", escape(note), "", *_verdicts(analysis.every_pair, analysis)]
@@ -51,15 +52,21 @@ def render(run: Run, analysis: Analysis) -> str:
 
 
 def _verdicts(verdicts: Sequence[Verdict], analysis: Analysis) -> list[str]:
-    lines = []
-    for verdict in verdicts:
-        told = [escape(text) for text in (why(verdict), *remarks(verdict, analysis)) if text]
-        lines.append(" ".join((f"- {_sentence(verdict_sentence(verdict, analysis))}", *told)))
-    return lines
+    return [_told(verdict_sentence(one, analysis), [why(one), *remarks(one, analysis)]) for one in verdicts]
+
+
+def _factors(run: Run, analysis: Analysis) -> list[str]:
+    told = [_told(*each) for each in (*factors.main_effects(analysis), *factors.interactions(analysis))]
+    line = factors.whole_plots_line(run.design)
+    return ["", "## Factors", "", *([escape(line), ""] if line else []), *told] if told else []
+
+
+def _told(sentence: Sentence, reasons: list[str]) -> str:
+    return " ".join((f"- {_sentence(sentence)}", *(escape(reason) for reason in reasons if reason)))
 
 
 def _sentence(sentence: Sentence) -> str:
-    separator = "" if sentence.rest.startswith(":") else " "
+    separator = " " if sentence.rest.startswith(" ") else ""
     return f"{escape(sentence.subject)}{sentence.link}**{sentence.word}**{separator}{escape(sentence.rest)}"
 
 

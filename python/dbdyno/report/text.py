@@ -13,11 +13,12 @@ from rich.text import Text
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.verdict import Verdict
-from dbdyno.report import every_pair, screened
+from dbdyno.report import every_pair, factors, screened
 from dbdyno.report.aa import HEADING, noise_floor_lines
 from dbdyno.report.clean import NO_BREAK, glued, one_line
 from dbdyno.report.letters import letters_line
 from dbdyno.report.sentences import (
+    Sentence,
     failure_lines,
     no_verdict,
     note_lines,
@@ -35,6 +36,8 @@ STYLES = {
     "equivalent": "bold blue",
     "undecided": "bold yellow",
     "not comparable": "bold magenta",
+    "differs": "bold",
+    "does not differ": "bold blue",
 }
 MIN_WIDTH = 40
 
@@ -72,6 +75,7 @@ class Report:
         yield from self._table(console, options)
         if line := letters_line(analysis):
             yield _paragraph(line, width, style="dim")
+        yield from self._factors(width)
         yield from _listed(screened.HEADING, screened.screened_lines(analysis), width)
         yield from self._every_pair(width)
         yield from _listed(HEADING, noise_floor_lines(analysis), width)
@@ -80,13 +84,7 @@ class Report:
 
     def _verdicts(self, verdicts: Sequence[Verdict], width: int) -> Iterator[RenderableType]:
         for verdict in verdicts:
-            sentence = verdict_sentence(verdict, self.analysis)
-            text = _paragraph(str(sentence), width)
-            start = len(one_line(f"{sentence.subject}{sentence.link}")) + 1  # a line break takes a space's place
-            text.stylize(STYLES[sentence.word], start, start + len(sentence.word))
-            yield text
-            if why(verdict):
-                yield _paragraph(why(verdict), width, style="dim", indent="  ")
+            yield from _told(verdict_sentence(verdict, self.analysis), [why(verdict)], width)
             for remark in remarks(verdict, self.analysis):
                 yield _paragraph(remark, width, style="yellow", indent="  ")
 
@@ -95,6 +93,18 @@ class Report:
             yield from ("", Text(every_pair.HEADING, style="bold"))
             yield _paragraph(every_pair.every_pair_note(self.analysis), width, style="dim")
             yield from self._verdicts(self.analysis.every_pair, width)
+
+    def _factors(self, width: int) -> Iterator[RenderableType]:
+        """Yield what the factors do, if there are two or more."""
+        told = [*factors.main_effects(self.analysis), *factors.interactions(self.analysis)]
+        if not told:
+            return
+        yield ""
+        yield Text("Factors", style="bold")
+        if line := factors.whole_plots_line(self.run.design):
+            yield _paragraph(line, width)
+        for sentence, reasons in told:
+            yield from _told(sentence, reasons, width)
 
     def _table(self, console: Console, options: ConsoleOptions) -> list[RenderableType]:
         """Return the table, or one paragraph per treatment where only the labels may wrap and it still doesn't fit."""
@@ -113,6 +123,14 @@ class Report:
         elif needed.minimum > options.max_width:
             return [_stacked(headings, row, options.max_width) for row in rows]
         return [table]
+
+
+def _told(sentence: Sentence, reasons: list[str], width: int) -> list[RenderableType]:
+    """Return a sentence, its word in colour, and below it what explains it."""
+    text = _paragraph(str(sentence), width)
+    start = len(one_line(f"{sentence.subject}{sentence.link}")) + 1  # a line break takes a space's place
+    text.stylize(STYLES[sentence.word], start, start + len(sentence.word))
+    return [text, *(_paragraph(reason, width, style="dim", indent="  ") for reason in reasons if reason)]
 
 
 def _paragraph(text: str, width: int, *, style: str = "", indent: str = "", first: str | None = None) -> Text:

@@ -19,11 +19,12 @@ class Treatment:
     @property
     def label(self) -> str:
         """Levels joined for display, e.g. ``"hdd-7200 / none / clients 10"``: what is no word goes by its factor."""
-        words = (level if _is_word(level) else f"{name} {level}" for name, level in self.levels.items())
+        words = (level if is_word(level) else f"{name} {level}" for name, level in self.levels.items())
         return " / ".join(words) or "as written"
 
 
-def _is_word(level: str) -> bool:
+def is_word(level: str) -> bool:
+    """Return whether a level can stand without its factor's name: "ext4" can, "10" and "true" can't."""
     return level[:1].isalpha() and level not in {"true", "false"}
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benches.honesty import designs, rules, verdicts
+from benches.honesty import designs, rules, split_plot, verdicts
 from dbdyno.analysis.evidence import Finding
 from dbdyno.analysis.metrics import metric
 from dbdyno.analysis.verdict import Paired, judge
@@ -19,7 +19,7 @@ WORDS = {
 }
 
 
-@pytest.mark.parametrize("group", [rules, verdicts])
+@pytest.mark.parametrize("group", [rules, verdicts, split_plot])
 def test_every_row_is_met(group):
     assert [row for row in group.rows(REPLICATES, 7) if row.met is False] == []
 
@@ -30,6 +30,12 @@ def test_a_method_that_peeks_would_fail():
     found = [designs.fixed(d, n).found for n in range(6, 41)]
     peeking = np.any([(one == Finding.HIGHER) | (one == Finding.LOWER) for one in found], axis=0)
     assert peeking.mean() > 0.10
+
+
+def test_counting_trials_of_whole_plots_would_fail():
+    rows = [row for row in split_plot.rows(REPLICATES, 7) if "paired" in row.name]
+    assert len(rows) == len(split_plot.BLOCKS)
+    assert all(row.measured > 15 for row in rows)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 5), st.integers(2, 40), st.floats(-0.06, 0.06))

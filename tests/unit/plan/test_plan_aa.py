@@ -72,3 +72,9 @@ def test_the_run_of_a_study_without_factors_is_not_its_a_a_run(load, tmp_path):
     assert read_run(tmp_path / "run").design.aa is None
     with pytest.raises(UserError, match="other comparisons"):
         open_run(aa_plan(study), tmp_path / "run", resume=True, versions={}, host={})
+
+
+def test_whole_plots_are_nothing_where_nothing_varies(load):
+    plan = aa_plan(load(('"mq-deadline"', '["mq-deadline", "none"]'), ("blocks = 6", 'hard_to_change = ["device"]')))
+    assert plan.design.factors == []
+    assert sorted(slot.treatment for slot in plan.slots(1, 1)) == ["t1", "t2"]
