@@ -18,7 +18,6 @@ from dbdyno.stack.layer import raised
 from dbdyno.stack.scratch import scratch
 from dbdyno.stack.undo import RemoveTree
 from dbdyno.state import make_traversable, new_token, scratch_path
-from dbdyno.study.drives import is_emulated
 from dbdyno.study.schema import TrialSpec
 from dbdyno.workload.kinds import workload_of
 
@@ -52,7 +51,7 @@ class Images:
     def _prepare(self, spec: TrialSpec) -> Image:
         stack = spec.stack
         with ExitStack() as undoing:
-            if is_emulated(stack.device) and stack.size is not None:
+            if stack.on_emulated_disk and stack.size is not None:
                 disk = undoing.enter_context(running_disk(self._journal, model=stack.device, size=stack.size))
                 image = Image(disk, None)
             else:

@@ -2,19 +2,21 @@
 
 from pathlib import Path
 
+from dbdyno.filesystems.catalogue import KINDS
 from dbdyno.servers.installation import find_server
 from dbdyno.stack.data import Image, Keep
-from dbdyno.stack.device import Emulated, Here, Real
+from dbdyno.stack.device import Emulated, Here, NoDevice, Real
 from dbdyno.stack.emulated_disk import is_rotational
 from dbdyno.stack.filesystem import Filesystem
 from dbdyno.stack.layer import Layer
 from dbdyno.stack.memory import Memory
+from dbdyno.stack.memory_filesystem import MemoryFilesystem
 from dbdyno.stack.queue import Queue
 from dbdyno.stack.server import Server
 from dbdyno.study.drives import HERE
 from dbdyno.study.schema import TrialSpec
 
-Device = Emulated | Real | Here
+Device = Emulated | Real | Here | NoDevice
 
 
 def device_layer(spec: TrialSpec, image: Image, *, seed: int, erase: frozenset[str], blank: bool) -> Device:
@@ -22,6 +24,8 @@ def device_layer(spec: TrialSpec, image: Image, *, seed: int, erase: frozenset[s
     name = spec.stack.device
     if name == HERE:
         return Here()
+    if spec.stack.in_memory:
+        return NoDevice()
     if image.disk is None:
         return Real(Path(name), spec.stack.serial, erase)
     return Emulated(image.disk, name, rotational=is_rotational(name), seed=seed, restore=not blank)
@@ -30,12 +34,15 @@ def device_layer(spec: TrialSpec, image: Image, *, seed: int, erase: frozenset[s
 def layers(spec: TrialSpec, image: Image, device: Device, *, log: Path, install: bool) -> list[Layer]:
     """The whole stack. With ``install`` it is raised to prepare the data: no queue setting, no memory limit."""
     stack: list[Layer] = [device]
-    if not isinstance(device, Here):
+    if isinstance(device, NoDevice):
+        assert spec.stack.size is not None  # noqa: S101  (a rule of the study format)
+        stack.append(MemoryFilesystem(spec.stack.size, spec.filesystem.mount))
+    elif not isinstance(device, Here):
         if not install:
             stack.append(Queue(spec.stack.scheduler, spec.queue))
         fresh = install or image.tree is not None
         assert spec.stack.filesystem is not None  # noqa: S101  (a rule of the study format)
-        stack.append(Filesystem(spec.stack.filesystem, spec.filesystem, format=fresh))
+        stack.append(Filesystem(KINDS[spec.stack.filesystem], spec.filesystem, format=fresh))
     if image.tree:
         stack.append(Keep(image.tree) if install else image.tree)
     if spec.stack.memory and not install:

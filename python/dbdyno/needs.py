@@ -10,7 +10,7 @@ from dbdyno.servers.installation import find_server
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.erase_guard import check_erasable
-from dbdyno.study.drives import HERE, is_emulated
+from dbdyno.study.drives import HERE
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.section import Setting
 from dbdyno.workload.kinds import workload_of
@@ -38,11 +38,11 @@ def _needs(spec: TrialSpec, erase: frozenset[str]) -> list[Capability]:
         needs.append(capabilities.root())
         if stack.filesystem:
             needs.append(capabilities.filesystem(stack.filesystem))
-        if stack.scheduler:
+        if stack.scheduler and not stack.in_memory:
             needs.append(_scheduler(stack.scheduler))
-    if is_emulated(stack.device):
+    if stack.on_emulated_disk:
         needs += [capabilities.fuse(), capabilities.loop()]
-    elif stack.device != HERE:
+    elif stack.on_real_disk:
         needs.append(_real(stack.device, stack.serial, erase))
     if stack.memory:
         needs.append(capabilities.memory_cgroup())

@@ -20,6 +20,7 @@ from dbdyno.stack.data import Image
 from dbdyno.stack.journal import Journal
 from dbdyno.stack.layer import Endpoint, Layer, Stand, raised
 from dbdyno.stack.scratch import scratch
+from dbdyno.stack.space import after_load
 from dbdyno.store.records import Trial
 from dbdyno.study.schema import TrialSpec
 from dbdyno.workload.kinds import workload_of
@@ -51,6 +52,8 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
             load = workload.run(_endpoint(stand), seed, folder)
         watch.lap("load")
         observed = {**stand.observed, "tables": workload.check(_endpoint(stand))}  # a load may make tables of its own
+        assert stand.directory is not None  # noqa: S101  (a server stands on one)
+        room = after_load(stand.directory)
     watch.lap("lower")
     series = {name: probe.series for name, probe in probes.items()}
     trial = Trial(
@@ -66,6 +69,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         probes={name: probe_cost(one, load) for name, one in series.items()},
         device=dict(figures),
         seconds=watch.laps,
+        space=room,
     )
     return Measured(trial, series_columns(load, series))
 

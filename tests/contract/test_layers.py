@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import TrialError
+from dbdyno.filesystems.catalogue import KINDS
 from dbdyno.servers.installation import find_server
 from dbdyno.stack.device import Emulated, Here, Real
 from dbdyno.stack.emulated_disk import running_disk
@@ -43,7 +44,7 @@ def emulated(disk, model="ideal", rotational=False):
 
 
 def filesystem(kind="ext4", mkfs="", mount="", fresh=True):
-    return Filesystem(kind, FilesystemSection(mkfs=mkfs, mount=mount), format=fresh)
+    return Filesystem(KINDS[kind], FilesystemSection(mkfs=mkfs, mount=mount), format=fresh)
 
 
 def sysfs(device, knob):

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from dbdyno.clock import now_ns
+from dbdyno.filesystems.ext import EXT4
 from dbdyno.probe.block_device import BlockDeviceSource
 from dbdyno.probe.host_cpu import HostCpuSource
 from dbdyno.probe.sampler import Probe
@@ -40,7 +41,7 @@ def stand(journal, tmp_path):
         settings = {"innodb_log_file_size": "8M", "innodb_buffer_pool_size": "32M"}
         server = Server(find_server("mariadb"), settings, "innodb", 4, install=True, log=tmp_path / "server.log")
         device = Emulated(disk, "ideal", rotational=False, seed=1, restore=False)
-        filesystem = Filesystem("ext4", FilesystemSection(), format=True)
+        filesystem = Filesystem(EXT4, FilesystemSection(), format=True)
         with raised([device, filesystem, server], ground) as up:
             yield up
 

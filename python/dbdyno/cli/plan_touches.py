@@ -2,7 +2,6 @@
 
 from dbdyno.plan.identity import image_key
 from dbdyno.plan.plan import Plan, erased_devices
-from dbdyno.study.drives import is_emulated
 from dbdyno.study.units import format_bytes
 
 
@@ -10,9 +9,8 @@ def touched(plan: Plan) -> list[str]:
     """What will be created, changed or erased on the host, a line each."""
     specs = list(plan.specs.values())
     erased = erased_devices(plan)
-    disks = {
-        image_key(spec, spec.stack.server): spec.stack.size or 0 for spec in specs if is_emulated(spec.stack.device)
-    }
+    disks = {image_key(spec, spec.stack.server): spec.stack.size or 0 for spec in specs if spec.stack.on_emulated_disk}
+    in_memory = [spec.stack.size or 0 for spec in specs if spec.stack.in_memory]
     lines = [f"ERASED: {device}, all that is on it" for device in erased]
     lines += [f"changed: queue settings of {device}, put back after each trial" for device in erased]
     if disks:
@@ -20,6 +18,8 @@ def touched(plan: Plan) -> list[str]:
         lines.append(
             f"created: {len(disks)} emulated disk{'s' * (len(disks) > 1)} in memory ({sizes}); gone afterwards"
         )
+    if in_memory:
+        lines.append(f"created: a tmpfs of at most {format_bytes(max(in_memory))} in memory; gone afterwards")
     if any(spec.stack.memory for spec in specs):
         lines.append("created: a memory control group; gone afterwards")
     servers = ", ".join(dict.fromkeys(spec.stack.server for spec in specs))

@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dbdyno.study.drives import is_emulated
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.workloads import ScriptSection, WorkloadSection
 
@@ -13,7 +12,7 @@ from dbdyno.study.workloads import ScriptSection, WorkloadSection
 def image_key(spec: TrialSpec, server: str) -> str:
     """Names the prepared data of a treatment; ``server`` identifies the build. The drive's model is not among it."""
     stack = spec.stack
-    emulated = is_emulated(stack.device)
+    emulated = stack.on_emulated_disk
     what = {
         "place": stack.size if emulated else "tree",
         "filesystem": [stack.filesystem, spec.filesystem.mkfs, spec.filesystem.mount] if emulated else None,

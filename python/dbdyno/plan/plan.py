@@ -12,7 +12,7 @@ from typing import Any
 from dbdyno.analysis.min_blocks import blocks_needed, smallest_p
 from dbdyno.errors import HostError
 from dbdyno.store.records import SCREENED, Comparison, Design, Factor, Treatment
-from dbdyno.study.drives import HERE, drive_files, is_emulated, resolved_drive
+from dbdyno.study.drives import drive_files, is_real, resolved_drive
 from dbdyno.study.load import Study, level_label
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.workloads import ScriptSection
@@ -175,7 +175,7 @@ def _text(path: str) -> str:
 def erased_devices(plan: Plan) -> list[str]:
     """Real devices that the study would erase."""
     devices = dict.fromkeys(spec.stack.device for spec in plan.specs.values())
-    return [device for device in devices if device != HERE and not is_emulated(device)]
+    return [device for device in devices if is_real(device)]
 
 
 def _reference_levels(study: Study) -> dict[str, str]:

@@ -1,16 +1,16 @@
 """What this host can do, found by looking and by trying, never by assuming."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dbdyno.errors import DbdynoError
+from dbdyno.filesystems.catalogue import KINDS
 from dbdyno.servers.installation import find_server
 from dbdyno.stack.journal import leftovers
 from dbdyno.stack.memory import memory_hierarchy
-from dbdyno.stack.tools import PACKAGES, own_binary, tool_path
+from dbdyno.stack.tools import own_binary, tool_path
 
-FILESYSTEMS = ("ext4", "xfs", "btrfs")
 BLK_MQ_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 OTHER_TOOLS = {"fio": "fio", "sysbench": "sysbench", "mariadb-slap": "mariadb-client", "bonnie++": "bonnie++",
                "iostat": "sysstat", "smartctl": "smartmontools"}  # fmt: skip
@@ -29,7 +29,7 @@ class Capability:
 
 def look_around() -> list[Capability]:
     """Everything that dbdyno may ask of a host. Changes nothing."""
-    found = [root(), fuse(), loop(), *(filesystem(kind) for kind in FILESYSTEMS)]
+    found = [root(), fuse(), loop(), *map(filesystem, KINDS)]
     found += [schedulers(), memory_cgroup(), server("mariadb"), own_programs(), nothing_left_over(), tracefs()]
     return found + [_tool(name, package) for name, package in OTHER_TOOLS.items()]
 
@@ -72,14 +72,18 @@ def loop() -> Capability:
 
 def filesystem(kind: str) -> Capability:
     """Whether a filesystem can be made and mounted."""
+    return replace(_filesystem(kind), needed=KINDS[kind].usual)
+
+
+def _filesystem(kind: str) -> Capability:
     known = kind in Path("/proc/filesystems").read_text(encoding="ascii").split()
     module = any(Path(f"/lib/modules/{os.uname().release}").glob(f"kernel/fs/{kind}/{kind}.ko*"))
     if not known and not module:
         return Capability(kind, ok=False, detail="not in this kernel", remedy="use another filesystem or kernel")
-    if tool_path(f"mkfs.{kind}") is None:
-        package = PACKAGES[f"mkfs.{kind}"]
-        return Capability(kind, ok=False, detail=f"no mkfs.{kind}", remedy=f"apt-get install {package}")
-    return Capability(kind, ok=True, detail=f"in the kernel, {tool_path(f'mkfs.{kind}')}")
+    program = KINDS[kind].program
+    if tool_path(program) is None:
+        return Capability(kind, ok=False, detail=f"no {program}", remedy=f"apt-get install {KINDS[kind].package}")
+    return Capability(kind, ok=True, detail=f"in the kernel, {tool_path(program)}")
 
 
 def schedulers() -> Capability:

@@ -1,4 +1,4 @@
-"""The device layer: an emulated disk, a real block device, or ``here``."""
+"""The device layer: an emulated disk, a real block device, ``here``, or none."""
 
 import json
 import uuid
@@ -118,6 +118,18 @@ class Here(_AlwaysItself):
         with below.journal.undoing(RemoveTree(str(directory))):
             directory.mkdir()
             yield below.raised(self.name, {"kind": "here", **_mount_of(directory)}, directory=directory)
+
+
+@dataclass(frozen=True)
+class NoDevice(_AlwaysItself):
+    """Nothing: what stands above stands in memory."""
+
+    name: str = "device"
+
+    @contextmanager
+    def raised(self, below: Stand) -> Iterator[Stand]:
+        """The stand as it is."""
+        yield below.raised(self.name, {"kind": "memory"})
 
 
 def _mount_of(directory: Path) -> dict[str, Any]:

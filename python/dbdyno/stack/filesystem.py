@@ -1,35 +1,29 @@
-"""The filesystem: made, mounted, and its options read back."""
+"""A filesystem of the kernel on a device: made, mounted, and its options and barriers read back."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import TrialError
-from dbdyno.stack.layer import Stand
+from dbdyno.filesystems.kind import Kind
+from dbdyno.stack.layer import BlockDevice, Stand
 from dbdyno.stack.tools import run_tool
 from dbdyno.stack.undo import Unmount, unescaped
 from dbdyno.study.schema import FilesystemSection
 from dbdyno.study.units import size_bytes
 
-MKFS: dict[str, list[str]] = {
-    "ext4": ["mkfs.ext4", "-q", "-F"],
-    "xfs": ["mkfs.xfs", "-q", "-f"],
-    "btrfs": ["mkfs.btrfs", "-q", "-f"],
-}
-# Lazy initialisation would write in the background while the trial measures.
-NOT_LAZY = "lazy_itable_init=0,lazy_journal_init=0"
-# Options that the kernel accepts but does not list, because they are its defaults.
-UNLISTED = {"defaults", "rw", "async", "suid", "dev", "exec", "auto", "nouser", "barrier", "barrier=1", "delalloc",
-            "data=ordered", "commit=5", "commit=30", "attr2", "inode64", "noquota", "datacow", "datasum", "ssd",
-            "discard=async"}  # fmt: skip
+# Options that the kernel accepts but does not list, because they are everybody's defaults.
+UNLISTED = {"defaults", "rw", "async", "suid", "dev", "exec", "auto", "nouser"}
+FLUSHES_AT = 15  # the field of /sys/block/NAME/stat that counts flushes (Documentation/block/stat.rst)
 
 
 @dataclass(frozen=True)
 class Filesystem:
     """A filesystem on the device below."""
 
-    kind: str
+    kind: Kind
     options: FilesystemSection
     format: bool  # make it anew, rather than mount what the device holds
     name: str = "filesystem"
@@ -40,34 +34,31 @@ class Filesystem:
         assert below.device is not None  # noqa: S101  (the plan puts no filesystem on ``here``)
         device, directory = str(below.device.path), below.scratch / "mnt"
         if self.format:
-            run_tool([*MKFS[self.kind], *self._options(below.device.uuid), device])
+            run_tool([*self.kind.making(self.options.mkfs, below.device.uuid), device])
         directory.mkdir(exist_ok=True)
         with below.journal.undoing(Unmount(str(directory))):
-            asked = ["-o", self.options.mount] if self.options.mount else []
-            run_tool(["mount", "-t", self.kind, *asked, device, str(directory)])
-            observed = observed_mount(directory)
-            self._check(observed)
+            mount(self.kind, self.options.mount, device, directory)
+            observed = {**observed_mount(directory), "flushes_on_fsync": flushes_on_fsync(directory, below.device)}
+            check_mount(self.kind, self.options.mount, observed)
             yield below.raised(self.name, observed, directory=directory)
 
-    def _options(self, uuid: str | None) -> list[str]:
-        given = self.options.mkfs.split()
-        if self.kind == "ext4":  # of several -E only the last counts
-            extended = [given.pop(at + 1) for at in reversed([n for n, word in enumerate(given) if word == "-E"])]
-            given = [word for word in given if word != "-E"]
-            given += ["-E", ",".join([NOT_LAZY, *reversed(extended)])]
-        if uuid:
-            given += ["-m", f"uuid={uuid}"] if self.kind == "xfs" else ["-U", uuid]
-        return given
 
-    def _check(self, observed: dict[str, object]) -> None:
-        if observed["kind"] != self.kind:
-            raise TrialError(f"asked for {self.kind}, mounted is {observed['kind']}")
-        listed = str(observed["mount_options"]).split(",")
-        for option in filter(None, self.options.mount.split(",")):
-            key = option.partition("=")[0]
-            default = option in UNLISTED and not any(other.startswith(f"{key}=") for other in listed)
-            if not default and not any(_same_option(option, other) for other in listed):
-                raise TrialError(f"mount option {option!r} did not take; the kernel lists {','.join(listed)}")
+def mount(kind: Kind, options: str, source: str, directory: Path) -> None:
+    """Mount a filesystem of the kernel's."""
+    asked = ["-o", options] if options else []
+    run_tool(["mount", "-t", kind.name, *asked, source, str(directory)])
+
+
+def check_mount(kind: Kind, asked: str, observed: dict[str, object]) -> None:
+    """Raises ``TrialError`` where another filesystem is mounted, or an option that was asked for did not take."""
+    if observed["kind"] != kind.name:
+        raise TrialError(f"asked for {kind.name}, mounted is {observed['kind']}")
+    listed = str(observed["mount_options"]).split(",")
+    for option in filter(None, asked.split(",")):
+        key = option.partition("=")[0]
+        default = option in UNLISTED | kind.unlisted and not any(other.startswith(f"{key}=") for other in listed)
+        if not default and not any(_same_option(option, other) for other in listed):
+            raise TrialError(f"mount option {option!r} did not take; the kernel lists {','.join(listed)}")
 
 
 def _same_option(asked: str, listed: str) -> bool:
@@ -93,3 +84,25 @@ def observed_mount(directory: Path) -> dict[str, object]:
             barriers = not {"nobarrier", "barrier=0"} & set(options.split(","))
             return {"kind": kind, "mount_options": options, "barriers": barriers}
     raise TrialError(f"{directory} is not mounted although mount said nothing")
+
+
+def flushes_on_fsync(directory: Path, device: BlockDevice) -> bool:
+    """Whether the device is told to empty its cache when a file is synced: what a barrier comes to.
+
+    The kernel sends no flush to a device whose cache no power cut takes, whatever the filesystem asks for.
+    """
+    before = _flushes(device)
+    probe = directory / ".dbdyno-fsync"
+    handle = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(handle, b"\0" * 4096)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+        probe.unlink()
+    return _flushes(device) > before
+
+
+def _flushes(device: BlockDevice) -> int:
+    fields = (Path("/sys/class/block") / device.name / "stat").read_text(encoding="ascii").split()
+    return int(fields[FLUSHES_AT]) if len(fields) > FLUSHES_AT else 0

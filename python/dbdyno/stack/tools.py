@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dbdyno.errors import HostError, TrialError
+from dbdyno.filesystems.catalogue import KINDS
 
 PACKAGES = {
-    "mkfs.ext4": "e2fsprogs",
-    "mkfs.xfs": "xfsprogs",
-    "mkfs.btrfs": "btrfs-progs",
+    **{kind.program: kind.package for kind in KINDS.values()},
     "losetup": "mount",
-    "mount": "mount",
     "setpriv": "util-linux",
     "blockdev": "util-linux",
     "wipefs": "util-linux",

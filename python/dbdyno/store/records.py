@@ -94,6 +94,7 @@ class Trial:
     probes: dict[str, Any] = field(default_factory=dict)  # probe -> {"cpu_seconds", "samples", ...}
     device: dict[str, Any] = field(default_factory=dict)  # the emulated disk's own figures, if any
     seconds: dict[str, float] = field(default_factory=dict)  # phase -> wall clock
+    space: dict[str, Any] = field(default_factory=dict)  # of the filesystem after the load: free room, fragmentation
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,9 @@ filesystem is made or what a server does with its own data, never which other de
 
 import re
 
+from dbdyno.filesystems.catalogue import KINDS
 from dbdyno.study.section import Setting
 
-# Flags that take a value, and flags that take none.
-MKFS_FLAGS: dict[str, tuple[str, str]] = {
-    "ext4": ("b C E g G i I J L m N O", ""),
-    "xfs": ("b d i l L m n r s", "K"),
-    "btrfs": ("d L m n O R s --checksum --csum --features --nodesize --runtime-features", "K M --mixed --nodiscard"),
-}
 _OTHER_PLACES = {"device", "dev", "logdev", "rtdev", "name", "file", "journal_path", "journal_dev"}
 _MOUNT_REFUSED = {
     "bind",
@@ -26,8 +21,6 @@ _MOUNT_REFUSED = {
     "users",
     "owner",
     "group",
-    "subvol",
-    "subvolid",
 }
 
 # Where the server finds and writes its files, and what it loads, is ours to say.
@@ -39,7 +32,7 @@ _SETTINGS_REFUSED_ENDS = ("_dir", "_file", "_file_path", "_home_dir", "_path", "
 
 def mkfs_mistake(kind: str, text: str) -> str | None:
     """What is wrong with mkfs options for a filesystem, if anything."""
-    with_value, without = (set(flags.split()) for flags in MKFS_FLAGS[kind])
+    with_value, without = KINDS[kind].flags_with_value, KINDS[kind].flags_alone
     words = iter(text.split())
     for word in words:
         flag, joined, value = word.partition("=") if word.startswith("--") else (word[:2], word[2:], word[2:])
@@ -50,21 +43,23 @@ def mkfs_mistake(kind: str, text: str) -> str | None:
             continue
         if name not in with_value:
             known = " ".join(other if other.startswith("--") else f"-{other}" for other in sorted(with_value | without))
-            return f"holds {flag!r}; for {kind} a study may give {known}"
+            return f"holds {flag!r}; for {kind} a study may give {known or 'none'}"
         value = value if joined else next(words, "")
         if not value or value.startswith("-"):
             return f"gives {flag!r} no value"
         if elsewhere(value):
             return f"holds {value!r}, which may name another device or file"
+        if said := KINDS[kind].values_mistake(flag, value):
+            return said
     return None
 
 
-def mount_mistake(text: str) -> str | None:
-    """What is wrong with mount options, if anything."""
+def mount_mistake(kind: str, text: str) -> str | None:
+    """What is wrong with mount options for a filesystem, if anything."""
     for option in filter(None, text.split(",")):
         if elsewhere(option) or " " in option:
             return f"holds {option!r}, which may name another device or file"
-        if option.partition("=")[0] in _MOUNT_REFUSED:
+        if option.partition("=")[0] in _MOUNT_REFUSED | KINDS[kind].mount_refused:
             return f"holds {option!r}, which is dbdyno's to say"
     return None
 

@@ -4,14 +4,20 @@ import re
 from pathlib import Path
 
 HERE = "here"
+MEMORY = "memory"  # no device at all: a tmpfs
 
 # A drive file where it is not the whole name: its numbers follow, or it is a member of an array.
 _FILE = re.compile(r"[^(),=]+\.toml(?=\s*[(),])")
 
 
 def is_emulated(device: str) -> bool:
-    """Whether a device is a model rather than a real block device or ``here``."""
-    return device != HERE and not device.startswith("/dev/")
+    """Whether a device is a model rather than a real block device, ``here`` or ``memory``."""
+    return device not in {HERE, MEMORY} and not is_real(device)
+
+
+def is_real(device: str) -> bool:
+    """Whether a device is a block device of the host's, however its path is spelled."""
+    return "/" in device and not device.endswith(".toml") and not _FILE.search(device)
 
 
 def drive_files(device: str) -> list[str]:

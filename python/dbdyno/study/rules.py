@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dbdyno._native import device_models
+from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
 from dbdyno.study.allowed import mkfs_mistake, mount_mistake, setting_mistake
-from dbdyno.study.drives import HERE, is_base_name, is_emulated, resolved_drive
+from dbdyno.study.drives import HERE, MEMORY, is_base_name, is_emulated, resolved_drive
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.schema import NR_REQUESTS_NONE_MAX, TrialSpec
 from dbdyno.study.units import format_bytes, size_bytes
@@ -24,26 +25,59 @@ def broken_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
 def _device(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     device, stack = spec.stack.device, spec.stack
     if device == HERE:
-        for name in ("size", "scheduler", "filesystem", "serial"):
-            if getattr(stack, name) is not None:
-                yield Mistake(
-                    ("stack", name), f'can\'t be set with device = "{HERE}", a directory of the host as it is'
-                )
-        for section in ("queue", "filesystem"):
-            for name in sorted(getattr(spec, section).model_fields_set):
-                yield Mistake(
-                    (section, name), f'can\'t be set with device = "{HERE}", a directory of the host as it is'
-                )
+        why = f'can\'t be set with device = "{HERE}", a directory of the host as it is'
+        yield from _unsettable(spec, ("size", "scheduler", "filesystem", "serial"), ("queue", "filesystem"), why)
         return
     if stack.filesystem is None:
-        yield Mistake(("stack", "filesystem"), "is missing; allowed are ext4, xfs, btrfs")
-    if is_emulated(device):
+        yield Mistake(("stack", "filesystem"), f"is missing; allowed are {', '.join(KINDS)}")
+    if device == MEMORY:
+        why = f'can\'t be set with device = "{MEMORY}", which is no device'
+        yield from _unsettable(spec, ("scheduler", "serial"), ("queue",), why)
+        if not stack.in_memory and stack.filesystem is not None:
+            text = f'is {shown(stack.filesystem)}; with device = "{MEMORY}" it is "{IN_MEMORY}"'
+            yield Mistake(("stack", "filesystem"), text)
+    elif is_emulated(device):
         yield from _emulated(spec, folder)
+    else:
+        yield from _real(spec)
+    if device == MEMORY or is_emulated(device):
+        yield from _size(spec)
+
+
+def _unsettable(spec: TrialSpec, fields: tuple[str, ...], sections: tuple[str, ...], why: str) -> Iterator[Mistake]:
+    """What a study sets although its device has no such thing."""
+    for name in fields:
+        if getattr(spec.stack, name) is not None:
+            yield Mistake(("stack", name), why)
+    for section in sections:
+        for name in sorted(getattr(spec, section).model_fields_set):
+            yield Mistake((section, name), why)
+
+
+def _real(spec: TrialSpec) -> Iterator[Mistake]:
+    device, stack = spec.stack.device, spec.stack
+    if not device.startswith("/"):
+        yield Mistake(("stack", "device"), f"is {shown(device)}; name a disk by its whole path, from / on")
     elif stack.size is not None:
         yield Mistake(("stack", "size"), "is for emulated disks; a real device is used whole")
     elif not device.startswith("/dev/disk/by-id/") and stack.serial is None:
         text = f"is {shown(device)}, a name that may be another disk tomorrow: name it by /dev/disk/by-id/..., "
         yield Mistake(("stack", "device"), text + "or give its serial in stack.serial")
+    if stack.in_memory:
+        text = f'is {shown(stack.filesystem)}, which stands on no disk; use device = "{MEMORY}"'
+        yield Mistake(("stack", "filesystem"), text)
+
+
+def _size(spec: TrialSpec) -> Iterator[Mistake]:
+    size, kind = spec.stack.size, spec.stack.filesystem
+    if size is None:
+        what = "a tmpfs" if spec.stack.device == MEMORY else "an emulated disk"
+        yield Mistake(("stack", "size"), f'is missing; {what} needs one, such as "4GiB"')
+    elif size % 4096:
+        yield Mistake(("stack", "size"), "must be a multiple of 4096 bytes")
+    elif kind and size < KINDS[kind].size_min:
+        least = format_bytes(KINDS[kind].size_min)
+        yield Mistake(("stack", "size"), f"is {format_bytes(size)}; {kind} needs at least {least}")
 
 
 def _emulated(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
@@ -56,7 +90,7 @@ def _emulated(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     else:
         models = [model["name"] for model in device_models()]
         if device not in models:
-            known = [*models, HERE, "/dev/disk/by-id/..."]
+            known = [*models, HERE, MEMORY, "/dev/disk/by-id/..."]
             near = did_you_mean(device, models)
             yield Mistake(("stack", "device"), f"is {shown(device)}; known are {', '.join(known)}{near}")
         else:
@@ -64,23 +98,15 @@ def _emulated(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
                 device_models(device, spec.stack.size)
             except ValueError as error:
                 yield Mistake(("stack", "size"), f"is too much: {error}")
-    if spec.stack.size is None:
-        yield Mistake(("stack", "size"), 'is missing; an emulated disk needs one, such as "4GiB"')
-    elif spec.stack.size % 4096:
-        yield Mistake(("stack", "size"), "must be a multiple of 4096 bytes")
     if spec.stack.serial is not None:
         yield Mistake(("stack", "serial"), "is for real devices; an emulated disk has none")
-    if spec.stack.filesystem == "btrfs" and spec.stack.size is not None and spec.stack.size < size_bytes("256MiB"):
-        yield Mistake(("stack", "size"), f"is {format_bytes(spec.stack.size)}; btrfs needs at least 256 MiB")
-    if spec.stack.filesystem == "xfs" and spec.stack.size is not None and spec.stack.size < size_bytes("300MiB"):
-        yield Mistake(("stack", "size"), f"is {format_bytes(spec.stack.size)}; mkfs.xfs needs at least 300 MiB")
 
 
 def _passed_on(spec: TrialSpec) -> Iterator[Mistake]:
     kind, options = spec.stack.filesystem, spec.filesystem
     if kind and (text := mkfs_mistake(kind, options.mkfs)):
         yield Mistake(("filesystem", "mkfs"), text)
-    if text := mount_mistake(options.mount):
+    if kind and (text := mount_mistake(kind, options.mount)):
         yield Mistake(("filesystem", "mount"), text)
     for name, value in spec.server.settings.items():
         if text := setting_mistake(name, value):

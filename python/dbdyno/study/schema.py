@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StrictBool, StrictInt
 
+from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
 from dbdyno.store.records import METRICS
+from dbdyno.study.drives import is_emulated, is_real
 from dbdyno.study.section import Identifier, Line, Section, Setting
 from dbdyno.study.units import Fraction, Size
 from dbdyno.study.workloads import Workload
@@ -59,12 +61,27 @@ class StackSection(Section):
 
     device: Line
     serial: Line | None = None  # identifies a real device that has no /dev/disk/by-id name
-    size: Annotated[Size, Field(ge=64 * 1024**2)] | None = None  # of an emulated disk
+    size: Annotated[Size, Field(ge=64 * 1024**2)] | None = None  # of an emulated disk, or of a tmpfs
     scheduler: Literal["none", "mq-deadline", "kyber", "bfq"] | None = None
-    filesystem: Literal["ext4", "xfs", "btrfs"] | None = None
+    filesystem: Literal[tuple(KINDS)] | None = None  # type: ignore[valid-type]
     server: Line = "mariadb"
     engine: Identifier = "innodb"
     memory: Annotated[Size, Field(ge=64 * 1024**2)] | None = None  # bounds server + page cache
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether there is no device below the filesystem, whatever ``device`` says for the other treatments."""
+        return self.filesystem == IN_MEMORY
+
+    @property
+    def on_emulated_disk(self) -> bool:
+        """Whether it stands on an emulated disk."""
+        return is_emulated(self.device) and not self.in_memory
+
+    @property
+    def on_real_disk(self) -> bool:
+        """Whether it stands on a block device of the host's, all of which it erases."""
+        return is_real(self.device)
 
 
 class QueueSection(Section):

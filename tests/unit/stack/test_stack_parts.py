@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import HostError, TrialError
+from dbdyno.filesystems.ext import EXT4
 from dbdyno.stack import erase_guard
 from dbdyno.stack.erase_guard import Identity, check_erasable, identify
-from dbdyno.stack.filesystem import Filesystem, observed_mount
+from dbdyno.stack.filesystem import check_mount, observed_mount
 from dbdyno.stack.journal import Journal
 from dbdyno.stack.layer import BlockDevice, Stand, raised
 from dbdyno.stack.queue import Queue, read_knob, write_knob
@@ -23,7 +24,7 @@ from dbdyno.stack.scratch import scratch
 from dbdyno.stack.server import same_setting
 from dbdyno.stack.tools import own_binary, run_tool
 from dbdyno.state import make_traversable, new_token, scratch_path, state_folder
-from dbdyno.study.schema import FilesystemSection, QueueSection
+from dbdyno.study.schema import QueueSection
 
 SAME = [
     (True, "ON"),
@@ -196,20 +197,18 @@ def test_what_is_not_mounted_is_said_so(tmp_path):
     ],
 )
 def test_a_mount_option_that_did_not_take_fails_the_trial(asked, listed, took):
-    layer = Filesystem("ext4", FilesystemSection(mount=asked), format=True)
     observed = {"kind": "ext4", "mount_options": listed}
     if took:
-        layer._check(observed)
+        check_mount(EXT4, asked, observed)
     else:
         with pytest.raises(TrialError) as refused:
-            layer._check(observed)
+            check_mount(EXT4, asked, observed)
         assert str(refused.value) == f"mount option {asked!r} did not take; the kernel lists {listed}"
 
 
 def test_a_mount_option_that_only_begins_alike_did_not_take():
-    layer = Filesystem("ext4", FilesystemSection(mount="commit=5"), format=True)
     with pytest.raises(TrialError):
-        layer._check({"kind": "ext4", "mount_options": "rw,commit=50"})
+        check_mount(EXT4, "commit=5", {"kind": "ext4", "mount_options": "rw,commit=50"})
 
 
 # The block queue

@@ -53,14 +53,19 @@ def test_which_device_is_touched_may_not(kind, text, word):
     "text", ["", "noatime,data=writeback", "compress=zstd:3", "logbsize=256k,noatime", "nobarrier"]
 )
 def test_how_a_filesystem_is_mounted_may_be_said(text):
-    assert mount_mistake(text) is None
+    assert mount_mistake("ext4", text) is None
 
 
 @pytest.mark.parametrize(
     "text", ["logdev=/dev/sdb", "device=/dev/sdb", "logdev=sdb", "bind", "remount", "loop", "ro", "a b"]
 )
 def test_what_is_mounted_may_not(text):
-    assert mount_mistake(f"noatime,{text}") is not None
+    assert mount_mistake("ext4", f"noatime,{text}") is not None
+
+
+@pytest.mark.parametrize(("kind", "text"), [("btrfs", "subvol=x"), ("tmpfs", "size=1g"), ("tmpfs", "mode=777")])
+def test_nor_what_is_dbdyno_s_to_say_of_one_filesystem(kind, text):
+    assert "dbdyno's to say" in mount_mistake(kind, text)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ DEVICES = '["hdd-7200", "ssd-sata"]'
 POOL = 'innodb_buffer_pool_size = "256M"'
 BASELINE = 'baseline = { device = "hdd-7200" }'
 SCHEDULER, TWO_SCHEDULERS = 'scheduler = "mq-deadline"', 'scheduler = ["mq-deadline", "none"]'
-MODELS = ", ".join([*(model["name"] for model in device_models()), "here", "/dev/disk/by-id/..."])
+MODELS = ", ".join([*(model["name"] for model in device_models()), "here", "memory", "/dev/disk/by-id/..."])
 HERE = 'can\'t be set with device = "here", a directory of the host as it is'
 SECTIONS = "version, study, stack, queue, filesystem, server, workload, design"
 KINDS = "slap, smack, oltp, ingest, bulk, script"
@@ -339,10 +339,26 @@ MISTAKES = {
         [('"1GiB"', '"100000001B"')],
         [":7: stack.size: must be a multiple of 4096 bytes"],
     ),
+    "memory is no device": (
+        [(DEVICES, '"memory"'), (BASELINE, "")],
+        [
+            ':8: stack.scheduler: can\'t be set with device = "memory", which is no device',
+            ':9: stack.filesystem: is "ext4"; with device = "memory" it is "tmpfs"',
+            ':12: queue.nr_requests: can\'t be set with device = "memory", which is no device',
+        ],
+    ),
+    "a real disk is no memory": (
+        [(DEVICES, '"/dev/disk/by-id/ata-X_1"'), (BASELINE, ""), ('size = "1GiB"\n', ""), ('"ext4"', '"tmpfs"')],
+        [':8: stack.filesystem: is "tmpfs", which stands on no disk; use device = "memory"'],
+    ),
+    "a disk by a relative path": (
+        [(DEVICES, '"../../dev/sdb"'), (BASELINE, ""), ('size = "1GiB"\n', "")],
+        [':6: stack.device: is "../../dev/sdb"; name a disk by its whole path, from / on'],
+    ),
     "too small for a filesystem": (
         [('"1GiB"', '"100MiB"'), ('"ext4"', '["ext4", "xfs", "btrfs"]')],
         [
-            ":7: stack.size: is 100 MiB; mkfs.xfs needs at least 300 MiB",
+            ":7: stack.size: is 100 MiB; xfs needs at least 300 MiB",
             ":7: stack.size: is 100 MiB; btrfs needs at least 256 MiB",
         ],
     ),
@@ -378,7 +394,7 @@ MISTAKES = {
     ),
     "no filesystem": (
         [('filesystem = "ext4"\n', "")],
-        [":5: stack.filesystem: is missing; allowed are ext4, xfs, btrfs"],
+        [":5: stack.filesystem: is missing; allowed are ext2, ext3, ext4, xfs, btrfs, tmpfs"],
     ),
     "here, with what stands below it": (
         [(DEVICES, '"here"'), (BASELINE, "")],

@@ -1,0 +1,71 @@
+"""How full a filesystem is, and in how many pieces the data lies on it."""
+
+import fcntl
+import os
+import stat
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# linux/fiemap.h: start, length, flags, extents mapped, room for extents, reserved. Without room, it only counts.
+_FIEMAP = struct.Struct("=QQIIII")
+FS_IOC_FIEMAP = 0xC020660B
+FIEMAP_FLAG_SYNC = 1  # what is not yet written has no place yet
+SMALL_BYTES = 1024**2  # a smaller file is seldom in more than one piece, and tells nothing
+
+
+@dataclass(frozen=True)
+class Space:
+    """A filesystem's room."""
+
+    size_bytes: int
+    free_bytes: int  # for an ordinary user
+
+
+def space(directory: Path) -> Space:
+    """The room of the filesystem at a folder."""
+    found = os.statvfs(directory)
+    return Space(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
+
+
+def fragmentation(directory: Path) -> dict[str, Any]:
+    """Extents of the data files of 1 MiB and more; what a filesystem does not tell is ``None``.
+
+    ``extents_per_GiB`` is of the bytes that take room on the device; one extent each would be the least there can be.
+    """
+    files, extents, taken = 0, 0, 0
+    told = True
+    for handle in _data_files(directory):
+        files += 1
+        taken += os.fstat(handle).st_blocks * 512
+        try:
+            asked = _FIEMAP.pack(0, 2**64 - 1, FIEMAP_FLAG_SYNC, 0, 0, 0)
+            extents += _FIEMAP.unpack(fcntl.ioctl(handle, FS_IOC_FIEMAP, asked))[3]
+        except OSError:  # tmpfs and FUSE have no extents to tell
+            told = False
+    if not told or not taken:
+        return {"files": files, "extents": None, "extents_per_GiB": None}
+    return {"files": files, "extents": extents, "extents_per_GiB": round(extents / taken * 1024**3, 1)}
+
+
+def _data_files(directory: Path) -> Iterator[int]:
+    """An open handle of each; the folder is the server's user's, who may put anything into it at any time."""
+    for path in sorted(directory.rglob("*")):
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:  # gone by now, or a link, or a socket
+            continue
+        try:
+            found = os.fstat(handle)
+            if stat.S_ISREG(found.st_mode) and found.st_size >= SMALL_BYTES:
+                yield handle
+        finally:
+            os.close(handle)
+
+
+def after_load(directory: Path) -> dict[str, Any]:
+    """What a trial keeps of the filesystem below its data."""
+    found = space(directory)
+    return {"size_bytes": found.size_bytes, "free_bytes": found.free_bytes, **fragmentation(directory)}
