@@ -13,6 +13,7 @@ from dbdyno.analysis.load_met import errors_met, generator_lateness_ms, reconnec
 from dbdyno.analysis.metrics import Metric, metric, number, value_of
 from dbdyno.analysis.noise_floor import NoiseFloor, noise_floor
 from dbdyno.analysis.pairs import every_pair, paired, plans_every_pair
+from dbdyno.analysis.ranking import Ranking, ranking_of_run
 from dbdyno.analysis.screening import Screened, screen
 from dbdyno.analysis.stopping import Allowance
 from dbdyno.analysis.summary import TreatmentSummary, summarise
@@ -34,6 +35,7 @@ class Analysis:
     verdicts: list[Verdict]
     every_pair: list[Verdict]  # not planned, a family of their own; empty unless asked for
     screened: list[Screened]
+    ranking: Ranking | None  # where loads and stacks both vary
     treatments: list[TreatmentSummary]
     ties: Ties  # of the treatments, by id
     blocks: UsableBlocks
@@ -59,6 +61,7 @@ def analyse(run: Run, *, each_pair: bool = False) -> Analysis:
         verdicts=judge(pairs, primary, run.design.margin, rule),
         every_pair=judge(unplanned, primary, run.design.margin, rule),
         screened=screen(run.design, blocks, rule),
+        ranking=ranking_of_run(run, blocks, rule),
         treatments=summarise(run.design, blocks, failures, rule),
         ties=_ties(run, blocks, primary, rule),
         blocks=blocks,

@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.wording import margin_text
 from dbdyno.report import every_pair, factors, forest, interaction, screened, strip
@@ -19,6 +20,7 @@ from dbdyno.report.clean import glued
 from dbdyno.report.letters import letters_line
 from dbdyno.report.observed import flattened, settings
 from dbdyno.report.palette import VERDICTS, treatment_colour, treatment_dash
+from dbdyno.report.ranking import ranking_heading, ranking_headings, ranking_notes, ranking_rows
 from dbdyno.report.sentences import (
     Sentence,
     failure_lines,
@@ -63,6 +65,7 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
         every_pair=_told(analysis.every_pair, analysis),
         every_pair_heading=every_pair.HEADING,
         every_pair_note=every_pair.every_pair_note(analysis),
+        **_ranking(analysis.ranking),
         screened_headings=screened_headings,
         screened_rows=screened_rows,
         screened_note=screened.screened_note(analysis),
@@ -100,6 +103,18 @@ def _told(verdicts: Sequence[Verdict], analysis: Analysis) -> list[tuple[Verdict
     return [
         (verdict, verdict_sentence(verdict, analysis), why(verdict), remarks(verdict, analysis)) for verdict in verdicts
     ]
+
+
+def _ranking(ranking: Ranking | None) -> dict[str, Any]:
+    if ranking is None:
+        return {"ranking": None}
+    return {
+        "ranking": ranking,
+        "ranking_heading": ranking_heading(ranking),
+        "ranking_headings": ranking_headings(ranking),
+        "ranking_rows": ranking_rows(ranking),
+        "ranking_notes": ranking_notes(ranking),
+    }
 
 
 @functools.cache

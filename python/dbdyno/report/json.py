@@ -1,7 +1,6 @@
 """The report for programs: the same bytes for the same run folder, wherever and whenever it is read."""
 
 import json
-import math
 from dataclasses import asdict
 from typing import Any
 
@@ -10,11 +9,11 @@ from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.report import factors
 from dbdyno.report.aa import noise_floor_document
+from dbdyno.report.ranking import ranking_json
+from dbdyno.report.rounding import rounded
 from dbdyno.report.screened import screened_json
 from dbdyno.report.sentences import note_lines, remarks
 from dbdyno.store.records import Run
-
-DIGITS = 6  # significant; more would only show the last bits of a sum
 
 
 def render(run: Run, analysis: Analysis) -> str:
@@ -33,6 +32,7 @@ def render(run: Run, analysis: Analysis) -> str:
         "factors": factors.as_dict(run.design, analysis),
         "every_pair": [{**_verdict(verdict, analysis), "planned": False} for verdict in analysis.every_pair],
         "screened": screened_json(analysis),
+        "ranking": ranking_json(analysis.ranking),
         "treatments": [_treatment(treatment, analysis) for treatment in analysis.treatments],
         "aa": noise_floor_document(analysis),
         "failures": [
@@ -48,7 +48,7 @@ def render(run: Run, analysis: Analysis) -> str:
         "notes": note_lines(run, analysis),
         "versions": dict(sorted(run.versions.items())),
     }
-    return json.dumps(_rounded(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(rounded(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _verdict(verdict: Verdict, analysis: Analysis) -> dict[str, Any]:
@@ -102,13 +102,3 @@ def _treatment(row: TreatmentSummary, analysis: Analysis) -> dict[str, Any]:
         "high": row.effect.high,
         "letters": analysis.ties.letters.get(row.id, ""),
     }
-
-
-def _rounded(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
-    if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_rounded(item) for item in value]
-    return value

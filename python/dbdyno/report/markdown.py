@@ -4,11 +4,13 @@ import re
 from collections.abc import Sequence
 
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.report import every_pair, factors, screened
 from dbdyno.report.aa import HEADING, noise_floor_lines
 from dbdyno.report.clean import one_line
 from dbdyno.report.letters import letters_line
+from dbdyno.report.ranking import ranking_heading, ranking_headings, ranking_notes, ranking_rows
 from dbdyno.report.sentences import (
     Sentence,
     failure_lines,
@@ -39,16 +41,29 @@ def render(run: Run, analysis: Analysis) -> str:
     parts += _verdicts(analysis.verdicts, analysis)
     if not analysis.verdicts:
         parts.append(no_verdict())
-    parts += ["", *_table(analysis)]
+    parts += ["", *_table(table_headings(analysis), table_rows(analysis))]
     if line := letters_line(analysis):
         parts += ["", escape(line)]
     parts += _factors(run, analysis)
+    if analysis.ranking:
+        parts += ["", *_ranking(analysis.ranking)]
     parts += _listed(screened.HEADING, screened.screened_lines(analysis))
     if note := every_pair.every_pair_note(analysis):
         parts += ["", f"## {every_pair.HEADING}", "", escape(note), "", *_verdicts(analysis.every_pair, analysis)]
     parts += _listed(HEADING, noise_floor_lines(analysis))
     parts += _listed("Failed trials", failure_lines(run)) + _listed("Notes", note_lines(run, analysis))
     return "\n".join(parts) + "\n"
+
+
+def render_ranking(ranking: Ranking) -> str:
+    """Return a ranking by itself."""
+    return "\n".join(_ranking(ranking)) + "\n"
+
+
+def _ranking(ranking: Ranking) -> list[str]:
+    table = _table(ranking_headings(ranking), ranking_rows(ranking))
+    notes = [line for note in ranking_notes(ranking) for line in ("", escape(note))]
+    return [f"## {ranking_heading(ranking)}", "", *table, *notes]
 
 
 def _verdicts(verdicts: Sequence[Verdict], analysis: Analysis) -> list[str]:
@@ -70,11 +85,10 @@ def _sentence(sentence: Sentence) -> str:
     return f"{escape(sentence.subject)}{sentence.link}**{sentence.word}**{separator}{escape(sentence.rest)}"
 
 
-def _table(analysis: Analysis) -> list[str]:
-    headings = table_headings(analysis)
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     lines = [_line([escape(heading) for heading in headings])]
     lines.append(_line(["---", *["---:"] * (len(headings) - 1)]))
-    return lines + [_line([escape(cell) for cell in row]) for row in table_rows(analysis)]
+    return lines + [_line([escape(cell) for cell in row]) for row in rows]
 
 
 def _line(cells: list[str]) -> str:

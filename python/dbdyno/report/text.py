@@ -12,11 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.report import every_pair, factors, screened
 from dbdyno.report.aa import HEADING, noise_floor_lines
 from dbdyno.report.clean import NO_BREAK, glued, one_line
 from dbdyno.report.letters import letters_line
+from dbdyno.report.ranking import ranking_heading, ranking_headings, ranking_notes, ranking_rows
 from dbdyno.report.sentences import (
     Sentence,
     failure_lines,
@@ -47,9 +49,13 @@ def render(run: Run, analysis: Analysis, width: int = 120) -> str:
 
     Sentences are wrapped to ``width`` columns (at least 40); the table is as wide as it needs to be, one line per row.
     """
+    return _plain(Report(run, analysis, table_fits=False), width)
+
+
+def _plain(report: RenderableType, width: int) -> str:
     buffer = StringIO()
     console = Console(file=buffer, width=max(width, MIN_WIDTH), color_system=None, legacy_windows=False, _environ={})
-    console.print(Report(run, analysis, table_fits=False), crop=False)
+    console.print(report, crop=False)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
@@ -72,10 +78,14 @@ class Report:
         if not analysis.verdicts:
             yield _paragraph(no_verdict(), width)
         yield ""
-        yield from self._table(console, options)
+        headings, rows = table_headings(analysis), table_rows(analysis)
+        yield from _grid(headings, rows, console, options, fits=self.table_fits)
         if line := letters_line(analysis):
             yield _paragraph(line, width, style="dim")
         yield from self._factors(width)
+        if analysis.ranking:
+            yield ""
+            yield from _ranked(analysis.ranking, console, options, fits=self.table_fits)
         yield from _listed(screened.HEADING, screened.screened_lines(analysis), width)
         yield from self._every_pair(width)
         yield from _listed(HEADING, noise_floor_lines(analysis), width)
@@ -106,23 +116,49 @@ class Report:
         for sentence, reasons in told:
             yield from _told(sentence, reasons, width)
 
-    def _table(self, console: Console, options: ConsoleOptions) -> list[RenderableType]:
-        """Return the table, or one paragraph per treatment where only the labels may wrap and it still doesn't fit."""
-        headings, rows = table_headings(self.analysis), table_rows(self.analysis)
-        table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-        table.add_column(headings[0], min_width=16)
-        for place, heading in enumerate(headings[1:], start=1):
-            # Rich takes a cell's longest word for its smallest width, even where it may not wrap.
-            widest = max(cell_len(text) for text in (heading, *(one_line(row[place]) for row in rows)))
-            table.add_column(Text(heading), justify="right", no_wrap=True, min_width=widest)
-        for row in rows:
-            table.add_row(*(Text(one_line(cell)) for cell in row))
-        needed = Measurement.get(console, options.update(width=100_000), table)
-        if not self.table_fits:
-            table.width = needed.maximum
-        elif needed.minimum > options.max_width:
-            return [_stacked(headings, row, options.max_width) for row in rows]
-        return [table]
+
+def render_ranking(ranking: Ranking, width: int = 120) -> str:
+    """Return a ranking by itself as plain text."""
+    return _plain(RankingReport(ranking, table_fits=False), width)
+
+
+@dataclass(frozen=True)
+class RankingReport:
+    """A ranking by itself, for a ``rich`` console."""
+
+    ranking: Ranking
+    table_fits: bool = True
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield heading, table and notes."""
+        yield from _ranked(self.ranking, console, options, fits=self.table_fits)
+
+
+def _ranked(ranking: Ranking, console: Console, options: ConsoleOptions, *, fits: bool) -> Iterator[RenderableType]:
+    yield Text(ranking_heading(ranking), style="bold")
+    yield from _grid(ranking_headings(ranking), ranking_rows(ranking), console, options, fits=fits)
+    for note in ranking_notes(ranking):
+        yield _paragraph(note, options.max_width, style="dim")
+
+
+def _grid(
+    headings: tuple[str, ...], rows: list[tuple[str, ...]], console: Console, options: ConsoleOptions, *, fits: bool
+) -> list[RenderableType]:
+    """Return a table, or one paragraph per row where only the labels may wrap and it still doesn't fit."""
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column(Text(one_line(headings[0])), min_width=16)
+    for place, heading in enumerate(map(one_line, headings[1:]), start=1):
+        # Rich takes a cell's longest word for its smallest width, even where it may not wrap.
+        widest = max(cell_len(text) for text in (heading, *(one_line(row[place]) for row in rows)))
+        table.add_column(Text(heading), justify="right", no_wrap=True, min_width=widest)
+    for row in rows:
+        table.add_row(*(Text(one_line(cell)) for cell in row))
+    needed = Measurement.get(console, options.update(width=100_000), table)
+    if not fits:
+        table.width = needed.maximum
+    elif needed.minimum > options.max_width:
+        return [_stacked(headings, row, options.max_width) for row in rows]
+    return [table]
 
 
 def _told(sentence: Sentence, reasons: list[str], width: int) -> list[RenderableType]:

@@ -34,7 +34,18 @@ def dbdyno(monkeypatch, capsys, state):
 DISK_VERBS = ["attach", "detach", "list", "models", "mode", "snapshot", "restore", "forget", "stats", "trace",
               "power-cut", "power-on", "fault", "fault latency", "fault eio", "fault stuck", "fault gone",
               "fault clear"]  # fmt: skip
-VERBS = ["", "plan", "run", "aa", "report", "doctor", "restore", "disk", *(f"disk {verb}" for verb in DISK_VERBS)]
+VERBS = [
+    "",
+    "plan",
+    "run",
+    "aa",
+    "report",
+    "rank",
+    "doctor",
+    "restore",
+    "disk",
+    *(f"disk {verb}" for verb in DISK_VERBS),
+]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -134,6 +145,11 @@ MISTAKES = {
         "dbdyno: {tmp}/run does not exist, so there is nothing to go on with; leave out --resume\n",
     ),
     "report of no run": (["report", "{tmp}"], "dbdyno: {tmp} is not a run folder: it holds no run.toml\n"),
+    "rank of no run": (["rank", "{tmp}"], "dbdyno: {tmp} is not a run folder: it holds no run.toml\n"),
+    "rank of one run twice": (
+        ["rank", "{tmp}", "{tmp}/"],
+        "dbdyno: a run folder is given twice; its blocks would count twice\n",
+    ),
     "a size without unit": (
         ["disk", "attach", "hdd-7200", "--size", "2"],
         "dbdyno: --size '2' is not a size; write a number with its unit in quotes, such as \"4GiB\"\n",

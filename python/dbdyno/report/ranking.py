@@ -1,0 +1,103 @@
+"""A ranking in words and rows."""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from dbdyno.analysis.estimate import Estimate
+from dbdyno.analysis.ranking import Ranking, Score
+from dbdyno.analysis.wording import UNKNOWN, count
+from dbdyno.report.letters import LETTERS_HEADING, ties_text
+from dbdyno.report.rounding import rounded
+
+TESTS_SHOWN = 4  # more columns than that are read by programs
+
+
+def ranking_heading(ranking: Ranking) -> str:
+    """Return what was ranked over what."""
+    return f"Ranking over {count(len(ranking.tests), 'test')}"
+
+
+def ranking_headings(ranking: Ranking) -> tuple[str, ...]:
+    """Return the headings of the table: each test has a column where there are few."""
+    letters = (LETTERS_HEADING,) if any(ranking.ties.letters.values()) else ()
+    return ("stack", "place", "score (95 % interval)", *_tests_shown(ranking), *letters)
+
+
+def ranking_rows(ranking: Ranking) -> list[tuple[str, ...]]:
+    """Return one row per stack, the best first."""
+    return [_row(score, ranking) for score in ranking.scores]
+
+
+def _tests_shown(ranking: Ranking) -> tuple[str, ...]:
+    return ranking.tests if 1 < len(ranking.tests) <= TESTS_SHOWN else ()
+
+
+def _row(score: Score, ranking: Ranking) -> tuple[str, ...]:
+    tests = (_number(score.by_test[name].value) for name in _tests_shown(ranking))
+    letters = (score.letters or "-",) if any(ranking.ties.letters.values()) else ()
+    shown = "1 (baseline)" if score.is_baseline else _score(score.score)
+    return (score.stack, str(score.place), shown, *tests, *letters)
+
+
+def _score(score: Estimate) -> str:
+    if not score.known:
+        return UNKNOWN
+    interval = f"{_number(score.low)} to {_number(score.high)}" if score.bounded else "interval unknown"
+    return f"{_number(score.value)} ({interval})"
+
+
+def _number(ratio: float) -> str:
+    """Return a ratio with at least two decimals, three where it is below 1; fewer where they would be noise."""
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.2f}" if ratio >= 1 else f"{ratio:.3f}"  # noqa: PLR2004
+
+
+def ranking_notes(ranking: Ranking) -> list[str]:
+    """Return what a score is, what the letters say, and which stacks could not be ranked."""
+    better = "More" if ranking.metric.more_is_better else "Less"
+    mean = (
+        f"is the geometric mean of the ratios over the {len(ranking.tests)} tests, which all weigh the same"
+        if len(ranking.tests) > 1
+        else "is the ratio"
+    )
+    about = f"{ranking.metric.words}, {ranking.baseline} being 1, in {count(ranking.blocks, 'block')}"
+    notes = [f"A score {mean}: {about}. {better} is better. Other tests may rank the stacks otherwise."]
+    if line := ties_text(ranking.ties, "stacks", "score"):
+        notes.append(line)
+    if ranking.left_out:
+        notes.append(f"Not ranked, for want of usable figures in some test: {', '.join(ranking.left_out)}.")
+    return notes
+
+
+def ranking_json(ranking: Ranking | None) -> dict[str, Any] | None:
+    """Return the ranking as the JSON report has it; scores are ratios to the baseline's."""
+    if ranking is None:
+        return None
+    return {
+        "metric": ranking.metric.name,
+        "more_is_better": ranking.metric.more_is_better,
+        "baseline": ranking.baseline,
+        "tests": list(ranking.tests),
+        "blocks": ranking.blocks,
+        "pairs": ranking.ties.pairs,
+        "stacks": [
+            {
+                "place": score.place,
+                "stack": score.stack,
+                "baseline": score.is_baseline,
+                "score": score.score.value,
+                "low": score.score.low,
+                "high": score.score.high,
+                "letters": score.letters,
+                "by_test": {name: asdict(estimate) for name, estimate in score.by_test.items()},
+            }
+            for score in ranking.scores
+        ],
+        "left_out": list(ranking.left_out),
+    }
+
+
+def render_json(ranking: Ranking) -> str:
+    """Return the ranking alone as JSON."""
+    document = rounded({**(ranking_json(ranking) or {}), "notes": ranking_notes(ranking)})
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

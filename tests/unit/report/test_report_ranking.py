@@ -1,0 +1,75 @@
+"""The ranking: in the report of a run with several loads, and by itself."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from dbdyno.analysis.analyse import analyse
+from dbdyno.analysis.ranking import rank_runs
+from dbdyno.report import html, markdown, ranking, text
+from dbdyno.report import json as json_report
+from dbdyno.store.records import Factor, Treatment
+
+HOSTILE = "a|b <script>alert(1)</script> *x* \x1b[31m\n# z"
+
+
+@pytest.fixture
+def loads(run):
+    """The run with its scheduler turned into a number of clients, and its levels into hostile ones."""
+    clients = {"mq-deadline": "1", "none": "10"}
+    treatments = [
+        Treatment(one.id, {"device": one.levels["device"], "clients": clients[one.levels["scheduler"]]})
+        for one in run.design.treatments
+    ]
+    factors = [Factor("device", "stack", ["hdd-7200", "ssd-sata"]), Factor("clients", "workload", ["1", "10"])]
+    return replace(run, design=replace(run.design, treatments=treatments, factors=factors))
+
+
+def part(told, first, after):
+    return told[told.index(first) : told.index(after)]
+
+
+def test_text(snapshot, loads):
+    assert part(text.render(loads, analyse(loads)), "Ranking", "Failed trials") == snapshot
+
+
+def test_markdown(snapshot, loads):
+    assert part(markdown.render(loads, analyse(loads)), "## Ranking", "## Failed trials") == snapshot
+
+
+def test_by_itself_it_is_as_in_the_report(loads):
+    found = rank_runs([("whatever", loads)])
+    assert found == analyse(loads).ranking
+    for render, alone in ((text.render, text.render_ranking), (markdown.render, markdown.render_ranking)):
+        assert alone(found) in render(loads, analyse(loads))
+    document = json.loads(ranking.render_json(found))
+    notes = document.pop("notes")
+    assert document == json.loads(json_report.render(loads, analyse(loads)))["ranking"]
+    assert notes == ranking.ranking_notes(found)
+    assert [stack["place"] for stack in document["stacks"]] == [1, 2]
+
+
+def test_a_run_without_loads_to_rank_over_shows_none(run):
+    assert "Ranking" not in text.render(run, analyse(run))
+    assert json.loads(json_report.render(run, analyse(run)))["ranking"] is None
+    assert "Ranking" not in html.render(run, analyse(run), {})
+
+
+def test_hostile_names_stay_text(loads):
+    found = rank_runs([(HOSTILE, loads), ("b", loads)])
+    assert "\x1b" not in text.render_ranking(found)
+    rows = [line for line in markdown.render_ranking(found).splitlines() if line.startswith("|")]
+    assert len({line.replace("\\|", "").count("|") for line in rows}) == 1
+    treatments = [replace(one, levels={**one.levels, "device": HOSTILE}) for one in loads.design.treatments[:2]]
+    told = replace(loads, design=replace(loads.design, treatments=[*treatments, *loads.design.treatments[2:]]))
+    page = html.render(told, analyse(told), {})
+    assert "Ranking over 2 tests" in page
+    assert "<script>alert" not in page
+
+
+def test_many_tests_have_no_columns(loads):
+    found = rank_runs([(f"run {number}", loads) for number in range(3)])
+    assert len(found.tests) == 6
+    assert ranking.ranking_headings(found) == ("stack", "place", "score (95 % interval)", "ties")
+    assert set(json.loads(ranking.render_json(found))["stacks"][0]["by_test"]) == set(found.tests)
