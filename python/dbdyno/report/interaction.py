@@ -60,8 +60,8 @@ def _chart(simple: list[SimpleEffect], analysis: Analysis) -> Markup:
         "padding": {"left": 5, "top": 8, "bottom": 5, "right": CHARACTER * max(len(_short(one)) for one in lines) + 30},
         "layer": [
             _band(max(-log_margin(analysis.margin), low), min(log_margin(analysis.margin), high)),
-            _below([(place, level) for place, level in enumerate(levels)], 8, x),
-            _below([((len(levels) - 1) / 2, factor)], 28, x),
+            _below([(place, level) for place, level in enumerate(levels)], 8, x, WIDTH / len(levels)),
+            _below([((len(levels) - 1) / 2, factor)], 28, x, WIDTH),
             *(
                 _line(place, [one for one in simple if one.at == at], len(lines), x, y)
                 for place, at in enumerate(lines)
@@ -83,10 +83,11 @@ def _extent(simple: list[SimpleEffect], analysis: Analysis) -> tuple[float, floa
     return min(values) - reach, max(values) + reach
 
 
-def _below(names: Sequence[tuple[float, str]], pixels: int, x: Spec) -> Spec:
-    """Write names below the chart; an axis would take them for expressions."""
+def _below(names: Sequence[tuple[float, str]], pixels: int, x: Spec, width: float) -> Spec:
+    """Write names below the chart, each in so many pixels; an axis would take them for expressions."""
+    room = int(width / CHARACTER)
     return {
-        "data": {"values": [{"x": place, "text": _short(name)} for place, name in names]},
+        "data": {"values": [{"x": place, "text": _short(name, room)} for place, name in names]},
         "mark": {"type": "text", "baseline": "top"},
         "encoding": {"x": x, "y": {"value": HEIGHT + pixels}, "text": {"field": "text"}},
     }
@@ -174,6 +175,6 @@ def _band(low: float, high: float) -> Spec:
     }
 
 
-def _short(text: str) -> str:
+def _short(text: str, longest: int = _LABEL_MAX) -> str:
     short = one_line(text)
-    return short if len(short) <= _LABEL_MAX else f"{short[: _LABEL_MAX - 1]}…"
+    return short if len(short) <= longest else f"{short[: longest - 1]}…"
