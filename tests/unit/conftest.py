@@ -1,9 +1,14 @@
 """A study to vary, and a state folder that is not this host's."""
 
+import os
+
 import pytest
 
+from dbdyno import runner
+from dbdyno.plan.ending import Ending
 from dbdyno.plan.plan import make_plan
 from dbdyno.study.load import load_study
+from tests.scripted import Script
 
 STUDY = """\
 version = 1
@@ -58,8 +63,9 @@ def load(write_study):
 
 @pytest.fixture
 def plan(load):
-    def make(*changes, seed=None, blocks=None, **options):
-        return make_plan(load(*changes, **options), seed=seed, blocks=blocks)
+    def make(*changes, seed=None, blocks=None, ending=None, **options):
+        ending = Ending("blocks", blocks) if blocks else ending
+        return make_plan(load(*changes, **options), seed=seed, ending=ending)
 
     return make
 
@@ -82,3 +88,13 @@ def state(tmp_path, monkeypatch):
     folder = tmp_path / "state"
     monkeypatch.setenv("DBDYNO_STATE_DIR", str(folder))
     return folder
+
+
+@pytest.fixture
+def script(monkeypatch, state):
+    made = Script()
+    monkeypatch.setattr(runner, "run_trial", made.run_trial)
+    monkeypatch.setattr(runner, "Images", made.images)
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # a kill is played by cutting the journal, so no disk need wait
+    yield made
+    assert list((state / "journals").iterdir()) == []

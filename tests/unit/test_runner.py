@@ -6,84 +6,17 @@ The real trial is replaced at one seam, ``run_trial``; journal, run folder, plan
 import os
 import shutil
 import signal
-from types import SimpleNamespace
 
 import pytest
 
-from dbdyno import runner
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.errors import HostError, TrialError, UserError
-from dbdyno.runner import ATTEMPTS, open_run, run_all
-from dbdyno.store.records import Trial
+from dbdyno.runner import ATTEMPTS
+from dbdyno.stop import Outlook
 from dbdyno.store.run_folder import events, read_run
+from tests.scripted import perform
 
 TWO_BY_TWO = ('scheduler = "mq-deadline"', 'scheduler = ["mq-deadline", "none"]')
-
-
-class Script:
-    """Stands for the trials: each succeeds, but for those that ``fails`` names."""
-
-    def __init__(self):
-        self.fails, self.ran, self.seeds, self.said, self.left, self.at_exit = {}, [], {}, [], [], None
-
-    def run_trial(self, slot, spec, image, *, seed, folder, journal, erase):  # noqa: PLR0913
-        assert image == spec.stack.device
-        assert (journal.path.exists(), erase) == (True, frozenset({"S1"}))
-        self.left += list(folder.iterdir())
-        (folder / "latency.hlog").write_text("raw")
-        self.ran.append(slot)
-        self.seeds[slot.block, slot.treatment] = seed
-        failure = self.fails.get((slot.block, slot.attempt, slot.treatment)) or self.fails.get(
-            (slot.block, slot.treatment)
-        )
-        if callable(failure):
-            failure()
-        elif failure:
-            raise failure
-        trial = Trial(slot.id, slot.block, slot.attempt, slot.position, slot.treatment, "now", {"seconds_real": 1.0})
-        return SimpleNamespace(trial=trial, series={})
-
-    # Images and Progress, as far as the runner sees them.
-
-    def images(self, _journal, _erase, _say):
-        return self
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.at_exit:
-            self.at_exit()
-
-    def of(self, spec):
-        return spec.stack.device
-
-    def say(self, text):
-        self.said.append(text)
-
-    def trial(self, slot, label, done, total):
-        self.said.append((slot.id, label, done, total))
-
-    def trial_done(self, seconds):
-        pass
-
-
-@pytest.fixture
-def script(monkeypatch, state):
-    made = Script()
-    monkeypatch.setattr(runner, "run_trial", made.run_trial)
-    monkeypatch.setattr(runner, "Images", made.images)
-    monkeypatch.setattr(os, "fsync", lambda _: None)  # a kill is played by cutting the journal, so no disk need wait
-    yield made
-    assert list((state / "journals").iterdir()) == []
-
-
-def perform(script, plan, into, *, resume=False):
-    folder = open_run(plan, into, resume=resume, versions={"dbdyno": "0"}, host={"cores": 2})
-    try:
-        return run_all(plan, folder, script, frozenset({"S1"}))
-    finally:
-        folder.close()
 
 
 def planned(plan, *places):
@@ -132,7 +65,7 @@ def test_every_block_in_the_order_of_the_plan(script, four, into):
         (2, treatment): four.trial_seed(2) for treatment in four.specs
     }
     progress = [said for said in script.said if isinstance(said, tuple)]
-    assert [(done, total) for _, _, done, total in progress] == [(number, 12) for number in range(12)]
+    assert [(done, outlook) for _, _, done, outlook in progress] == [(number, Outlook(3)) for number in range(12)]
 
 
 def test_a_failure_ends_the_attempt_and_the_block_is_repeated_whole_in_another_order(script, four, into):
@@ -331,13 +264,12 @@ def test_resumed_when_done_nothing_is_said_twice(script, four, into):
     assert read_run(into).notes == ["block 1 was given up after 3 attempts"]
 
 
-def test_a_run_can_be_made_longer(script, plan, into):
+def test_a_plan_of_when_to_stop_is_not_changed_under_way(script, plan, into):
     perform(script, plan(blocks=2), into)
     script.ran = []
-    longer = plan(blocks=4)
-    assert perform(script, longer, into, resume=True).how == "done"
-    assert script.ran == planned(longer, (3, 1), (4, 1))
-    assert read_run(into).design.blocks == 4
+    with pytest.raises(UserError, match=r"was begun with another plan of when to stop; that is not changed under way$"):
+        perform(script, plan(blocks=4), into, resume=True)
+    assert script.ran == []
 
 
 def test_another_study_or_seed_is_not_gone_on_with(script, plan, into):

@@ -15,7 +15,7 @@ from dbdyno.analysis.noise_floor import NoiseFloor, noise_floor
 from dbdyno.analysis.pairs import every_pair, paired, plans_every_pair
 from dbdyno.analysis.ranking import Ranking, ranking_of_run
 from dbdyno.analysis.screening import Screened, screen
-from dbdyno.analysis.stopping import Allowance
+from dbdyno.analysis.stopping import Allowance, Looked, looked
 from dbdyno.analysis.summary import TreatmentSummary, summarise
 from dbdyno.analysis.verdict import Verdict, judge
 from dbdyno.analysis.wording import count, percent, percent_range
@@ -39,6 +39,7 @@ class Analysis:
     treatments: list[TreatmentSummary]
     ties: Ties  # of the treatments, by id
     blocks: UsableBlocks
+    looks: Looked
     notes: list[str]
     noise_floor: NoiseFloor | None  # of an A/A run
     factors: Factorial
@@ -65,6 +66,7 @@ def analyse(run: Run, *, each_pair: bool = False) -> Analysis:
         treatments=summarise(run.design, blocks, failures, rule),
         ties=_ties(run, blocks, primary, rule),
         blocks=blocks,
+        looks=looked(run.design, len(blocks.trials)),
         notes=_notes(run, blocks, primary),
         noise_floor=noise_floor(run, blocks),
         factors=factorial(run.design, blocks, primary, rule),
@@ -122,8 +124,10 @@ def _notes(run: Run, blocks: UsableBlocks, primary: Metric) -> list[str]:
     notes = []
     if run.ended != "done":
         notes.append(_ENDED.get(run.ended, f"The run ended otherwise than planned: {run.ended}."))
-    if len(blocks.trials) < run.design.blocks:
-        notes.append(f"{len(blocks.trials)} of {count(run.design.blocks, 'planned block')} can be used.")
+    whole = run.design.blocks if run.design.until == "blocks" and run.stopped in {"", "blocks"} else _blocks_run(run)
+    if len(blocks.trials) < whole:
+        of = "planned block" if whole == run.design.blocks else "block"
+        notes.append(f"{len(blocks.trials)} of {count(whole, of)} can be used.")
     if blocks.void:
         void = ", ".join(f"block {block} attempt {attempt}" for block, attempt in blocks.void)
         notes.append(f"Left out, because a trial in it failed or is missing: {void}.")
@@ -138,6 +142,10 @@ def _notes(run: Run, blocks: UsableBlocks, primary: Metric) -> list[str]:
     measured = [f"What was measured: {run.setup}."] if run.setup else []
     load_notes = [*_load_notes(run, blocks), *_unsettled_notes(run)]
     return [*measured, *notes, *load_notes, *_drift_notes(run, blocks, primary)]
+
+
+def _blocks_run(run: Run) -> int:
+    return len({trial.block for trial in run.trials} | {failure.block for failure in run.failures})
 
 
 def _drift_notes(run: Run, blocks: UsableBlocks, primary: Metric) -> list[str]:

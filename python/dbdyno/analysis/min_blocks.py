@@ -7,7 +7,7 @@ MIN_BLOCKS = 6  # with 5 the exact tests reach p = .0625 at best
 
 
 def smallest_p(blocks: int) -> float:
-    """Return the smallest two-sided p of an exact sign-flip test: 2 of the 2^n sign patterns."""
+    """Return the smallest two-sided p of the exact signed-rank test: 2 of the 2^n sign patterns."""
     return min(1.0, 2.0 ** (1 - blocks))
 
 

@@ -36,3 +36,14 @@ def blocks_to_resolve(d: npt.NDArray[np.float64], difference: float, comparisons
     z = NormalDist().inv_cdf
     reach = z(1 - ALPHA / max(comparisons, 1) / 2) + z(POWER)
     return math.ceil((reach * sigma / math.log1p(difference)) ** 2)
+
+
+def blocks_to_reach(d: npt.NDArray[np.float64], half_width: float) -> int | None:
+    """Return about how many blocks give an interval of ``half_width`` (.02 for 2 %), or None if nothing can be said.
+
+    n = (z_{1-alpha/2} sigma / ln(1 + half_width))^2.
+    """
+    sigma = sigma_upper_bound(d)
+    if not math.isfinite(sigma) or half_width <= 0:
+        return None
+    return math.ceil((NormalDist().inv_cdf(1 - ALPHA / 2) * sigma / math.log1p(half_width)) ** 2)

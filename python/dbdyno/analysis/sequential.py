@@ -21,13 +21,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
+from dbdyno.analysis.looks import FIRST_DECIDING, LOOKS, planned_looks
+
+__all__ = ["FIRST_DECIDING", "LOOKS", "Looks", "nominal_level", "planned_looks", "sequential_p"]
+
 Floats = npt.NDArray[np.float64]
 
 Sides = Literal[1, 2]
 
-LOOKS = (6, 10, 15, 20, 30, 40)  # blocks; a longer plan goes on in steps of 20
-STEP_BEYOND = 20
-FIRST_DECIDING = 8  # blocks: before, no attainable p is as small as its level; the look at 6 only tells the spread
 _NODES = 96  # of the quadrature at each look; more change nothing in the tenth digit
 _FAR = 9.0  # standard deviations: nothing lies beyond
 _KNOTS = 97  # of the table from alpha to nominal level
@@ -58,6 +59,11 @@ class Looks:
         return self.deciding[-1].spending == 1 and len(self.deciding) == 1
 
     @property
+    def pilot(self) -> bool:
+        """Whether the last look only tells the spread: later ones have all of alpha, so this one has none."""
+        return self.taken[-1] < FIRST_DECIDING and self.taken[-1] < self.planned and not self.final
+
+    @property
     def deciding(self) -> "tuple[_Look, ...]":
         """The looks that can decide."""
         now = self.taken[-1]
@@ -73,19 +79,17 @@ class _Look:
     spending: float  # fraction at which the spending function is taken
 
 
-def planned_looks(blocks: int) -> tuple[int, ...]:
-    """Return the numbers of blocks at which a design of at most ``blocks`` is looked at; the last is ``blocks``."""
-    beyond = range(LOOKS[-1] + STEP_BEYOND, blocks, STEP_BEYOND)
-    return (*(look for look in (*LOOKS, *beyond) if look < blocks), blocks)
-
-
 def nominal_level(looks: Looks, alpha: float, sides: Sides = 2) -> float:
     """Return what the p of the last look must not exceed for an error of ``alpha`` over all looks."""
+    if looks.pilot:
+        return 0.0
     return alpha if looks.alone else _levels(looks.deciding, alpha, sides)[-1]
 
 
 def sequential_p(p: Floats, looks: Looks, sides: Sides = 2) -> Floats:
     """Return the smallest alpha at which a p of the last look rejects, for each p: p itself if that look is alone."""
+    if looks.pilot:
+        return np.ones(p.shape)
     if looks.alone:
         return p
     alphas, levels = _table(looks.deciding, sides)

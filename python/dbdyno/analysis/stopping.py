@@ -3,16 +3,17 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+
+import numpy as np
 
 from dbdyno.analysis.effect import log_margin
 from dbdyno.analysis.evidence import AlwaysValid, Rule
+from dbdyno.analysis.looks import planned_looks
 from dbdyno.analysis.min_blocks import MIN_BLOCKS
-from dbdyno.analysis.sequential import Looks, planned_looks
+from dbdyno.analysis.sample_size import blocks_to_reach
+from dbdyno.analysis.sequential import Looks
 from dbdyno.analysis.verdict import Verdict
-from dbdyno.store.records import Design
-
-Reason = Literal["", "blocks", "decided", "precise"]
+from dbdyno.store.records import Design, Why
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,22 @@ class Allowance:
         return Looks(taken, max(design.blocks, blocks), final=self.ended_by_clock)
 
 
+@dataclass(frozen=True)
+class Looked:
+    """How often the data were looked at before they were reported, as far as the figures allow for it."""
+
+    after: tuple[int, ...]  # usable blocks; empty where their number was fixed beforehand
+    always: bool = False  # by the always-valid sequence, which allows any number of looks
+
+
+def looked(design: Design, blocks: int) -> Looked:
+    """Return the looks of a run that has so many usable blocks now."""
+    if design.until == "open":
+        return Looked(tuple(range(MIN_BLOCKS, blocks + 1)), always=True)
+    rule = Allowance(design).rule(blocks)
+    return Looked(rule.taken if isinstance(rule, Looks) and design.until != "blocks" else ())
+
+
 def is_look(design: Design, blocks: int) -> bool:
     """Return whether the data may be looked at after so many usable blocks."""
     if design.until == "open":
@@ -40,22 +57,22 @@ def is_look(design: Design, blocks: int) -> bool:
     return design.until != "blocks" and blocks in planned_looks(design.blocks)
 
 
-def reason_to_stop(design: Design, blocks: int, verdicts: Sequence[Verdict]) -> Reason:
+def reason_to_stop(design: Design, blocks: int, verdicts: Sequence[Verdict]) -> Why:
     """Return why measuring stops after so many usable blocks, or nothing where it goes on."""
-    if is_look(design, blocks):
-        if design.until == "precise" and all(_precise(verdict, design) for verdict in verdicts):
-            return "precise"
-        if design.until in {"decided", "open"} and all(verdict.verdict != "undecided" for verdict in verdicts):
-            return "decided"
+    if is_look(design, blocks) and all(settled(verdict, design) for verdict in verdicts):
+        return "precise" if design.until == "precise" else "decided"
     return "blocks" if blocks >= design.blocks else ""
 
 
-def _precise(verdict: Verdict, design: Design) -> bool:
+def settled(verdict: Verdict, design: Design) -> bool:
+    """Return whether a comparison needs no further block: decided or precise, whatever is wanted; or past judging."""
     if verdict.verdict == "not comparable":
         return True
-    half = (
-        (math.log1p(verdict.effect.high) - math.log1p(verdict.effect.low)) / 2 if verdict.effect.bounded else math.inf
-    )
+    if design.until != "precise":
+        return verdict.verdict != "undecided"
+    if not verdict.effect.bounded:
+        return False
+    half = (math.log1p(verdict.effect.high) - math.log1p(verdict.effect.low)) / 2
     return half <= log_margin(design.half_width or 0.0)
 
 
@@ -67,9 +84,16 @@ def more_blocks(design: Design, blocks: int, verdicts: Sequence[Verdict]) -> int
     left = design.blocks - blocks
     if design.until == "blocks":
         return left
-    needed = [verdict.blocks_needed for verdict in verdicts if verdict.verdict == "undecided"]
+    needed = [_needed(verdict, design) for verdict in verdicts if not settled(verdict, design)]
     if blocks < MIN_BLOCKS or any(n is None for n in needed):
         return None
     target = max((n for n in needed if n is not None), default=blocks)
     looks = planned_looks(design.blocks) if design.until != "open" else range(blocks, design.blocks + 1)
     return next((look - blocks for look in looks if look >= max(target, blocks + 1)), left)
+
+
+def _needed(verdict: Verdict, design: Design) -> int | None:
+    """Return about how many blocks, in all, settle a comparison."""
+    if design.until != "precise":
+        return verdict.blocks_needed
+    return blocks_to_reach(np.log1p([ratio for _, ratio in verdict.by_block]), design.half_width or 0.0)

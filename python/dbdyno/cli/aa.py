@@ -26,9 +26,9 @@ def aa(
     from dbdyno.study.load import load_study
 
     loaded = load_study(study)
-    held_seed, held_blocks = held(into) if resume else (None, None)
-    seed = held_seed if seed is None else seed
-    plan = aa_plan(loaded, treatment=treatment, blocks=blocks or held_blocks, seed=seed)
+    if begun := held(into) if resume else None:
+        seed, blocks = begun.design.seed if seed is None else seed, blocks or begun.design.blocks
+    plan = aa_plan(loaded, treatment=treatment, blocks=blocks, seed=seed)
     label = ["--treatment", treatment] if treatment else []
     again = shlex.join(["dbdyno", "aa", str(study), "--into", str(into), *label])
     format_ = Format.JSON if json_ else Format.TEXT

@@ -1,12 +1,16 @@
 """What every verb that runs trials does with its plan: check, warn, run, report, end with the right code."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from dbdyno.cli.report import Format, show
 from dbdyno.errors import UserError
 from dbdyno.plan.plan import Plan
+
+if TYPE_CHECKING:
+    from dbdyno.store.records import Run
 
 TRIALS_FAILED, INTERRUPTED = 1, 130
 
@@ -31,14 +35,15 @@ def carry_out(
     from dbdyno.cli.progress import TerminalProgress
     from dbdyno.needs import unmet_needs
     from dbdyno.provenance import host_facts, versions
-    from dbdyno.runner import open_run, run_all
+    from dbdyno.resume import open_run
+    from dbdyno.runner import run_all
     from dbdyno.stack.capabilities import nothing_left_over
 
     lacking = unmet_needs(plan, erase)
     if lacking:
         raise UserError("\n".join(f"{one.name}: {one.detail}; {one.remedy}" for one in lacking))
     leftover = nothing_left_over()
-    with TerminalProgress(plan.seconds_per_trial()) as progress:
+    with TerminalProgress(len(plan.specs), plan.seconds_per_trial()) as progress:
         if not leftover.ok:
             progress.say(f"warning: {leftover.detail} and left things on this host; {leftover.remedy} puts it back")
         for warning in plan.warnings():
@@ -56,13 +61,20 @@ def carry_out(
         raise typer.Exit(TRIALS_FAILED)
 
 
-def held(into: Path) -> tuple[int | None, int | None]:
-    """Seed and blocks of the run to go on with; a run that was killed before it wrote them is begun anew."""
+def held(into: Path) -> "Run | None":
+    """The run to go on with; one that was killed before it wrote its header is begun anew."""
     from dbdyno.store.run_folder import read_run
 
     if not into.is_dir():
         raise UserError(f"{into} does not exist, so there is nothing to go on with; leave out --resume")
-    if not (into / "run.toml").exists():
-        return None, None
-    design = read_run(into).design
-    return design.seed, design.blocks
+    return read_run(into) if (into / "run.toml").exists() else None
+
+
+def show_as_it_is(run: "Run", into: Path, *, html: bool) -> None:
+    """Say that a run has ended for good and why, and print its report."""
+    from dbdyno.analysis.analyse import analyse
+    from dbdyno.report.stopped import why_it_stopped
+
+    typer.echo(f"nothing to do: {into} is finished. {why_it_stopped(run, analyse(run))}", err=True)
+    typer.echo("to go on beyond its plan: --resume --until-decided", err=True)
+    show(into, html=into / "report.html" if html else None)

@@ -4,13 +4,17 @@ from pathlib import Path
 
 import typer
 
+from dbdyno.cli.ending import BLOCKS, BUDGET, MAX_BLOCKS, UNTIL_DECIDED, asked_for
 from dbdyno.errors import UserError
 
 
 def plan(
     study: Path = typer.Argument(metavar="STUDY", help="The study file."),
     seed: int | None = typer.Option(None, min=0, help="Overrules the study's seed."),
-    blocks: int | None = typer.Option(None, min=1, help="Overrules the study's number of blocks."),
+    blocks: int | None = BLOCKS,
+    max_blocks: int | None = MAX_BLOCKS,
+    until_decided: bool = UNTIL_DECIDED,
+    budget: str | None = BUDGET,
     erase: list[str] = typer.Option(
         [], metavar="SERIAL", help="Plan to erase the real device with this serial, whatever it holds."
     ),
@@ -19,10 +23,13 @@ def plan(
     """Show treatments, blocks, order, time, what will be touched, and whether this host can do it."""
     from dbdyno.cli.plan_text import plan_as_dict, plan_as_text
     from dbdyno.needs import unmet_needs
+    from dbdyno.plan.ending import Ending
     from dbdyno.plan.plan import make_plan
     from dbdyno.study.load import load_study
 
-    made = make_plan(load_study(study), seed=seed, blocks=blocks)
+    loaded = load_study(study)
+    asked = asked_for(blocks, max_blocks, budget, until_decided=until_decided)
+    made = make_plan(loaded, seed=seed, ending=asked.overruling(Ending.of_study(loaded.design)))
     lacking = unmet_needs(made, frozenset(erase))
     if json_:
         import json

@@ -3,10 +3,10 @@
 from itertools import groupby
 from typing import Any
 
+from dbdyno.cli.ending_text import ending_text, looks_of, time_text
 from dbdyno.cli.plan_touches import touched
 from dbdyno.plan.plan import Plan, whole_plots
 from dbdyno.stack.capabilities import Capability
-from dbdyno.study.units import format_seconds
 
 BLOCKS_SHOWN = 12
 
@@ -25,13 +25,14 @@ def plan_as_text(plan: Plan, lacking: list[Capability]) -> str:
     lines += [f"  {c.level} against {c.baseline}" for c in design.comparisons]
     hard = [factor.name for factor in design.factors if factor.hard_to_change]
     plots = f"; whole plots, between bars: {', '.join(hard)}" if hard else ""
-    lines += ["", f"blocks ({design.blocks}), order from seed {design.seed}{plots}:"]
+    order = f"order from seed {design.seed}{plots}:"
+    lines += ["", *([f"{ending_text(design)}, {order}"] if design.until == "blocks" else [ending_text(design), order])]
     for block in range(1, min(design.blocks, BLOCKS_SHOWN) + 1):
         lines.append(f"  {block:3d}  {_order(plan, block)}")
     if design.blocks > BLOCKS_SHOWN:
-        lines.append(f"  ... and {design.blocks - BLOCKS_SHOWN} more")
-    trials = design.blocks * len(design.treatments)
-    lines += ["", f"time: {trials} trials, about {format_seconds(plan.seconds_per_trial() * trials)}{_basis(plan)}"]
+        most = "" if design.until == "blocks" else "at most "
+        lines.append(f"  ... and {most}{design.blocks - BLOCKS_SHOWN} more")
+    lines += ["", f"time: {time_text(plan)}"]
     lines += ["", "touches:", *(f"  {line}" for line in touched(plan))]
     for warning in plan.warnings():
         lines += ["", f"warning: {warning}"]
@@ -61,16 +62,13 @@ def plan_as_dict(plan: Plan, lacking: list[Capability]) -> dict[str, Any]:
         "margin": design.margin,
         "seed": design.seed,
         "hard_to_change": [factor.name for factor in design.factors if factor.hard_to_change],
+        "until": design.until,
+        "looks": list(looks_of(design)),
+        "half_width": design.half_width,
+        "budget_seconds": design.budget_seconds,
         "blocks": [[slot.treatment for slot in plan.slots(b, 1)] for b in range(1, design.blocks + 1)],
-        "seconds": plan.seconds_per_trial() * design.blocks * len(design.treatments),
+        "seconds": plan.seconds(design.blocks),
         "touches": touched(plan),
         "warnings": list(plan.warnings()),
         "lacking": [{"name": one.name, "detail": one.detail, "remedy": one.remedy} for one in lacking],
     }
-
-
-def _basis(plan: Plan) -> str:
-    loads = [spec.workload for spec in plan.specs.values()]
-    if all(load.seconds_bound for load in loads):
-        return ""
-    return f" (a guess: the load is bounded by {loads[0].AMOUNT or 'its data'}, not by time)"

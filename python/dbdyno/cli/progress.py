@@ -10,14 +10,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from dbdyno.analysis.wording import count
 from dbdyno.plan.plan import Slot
-from dbdyno.study.units import format_seconds
+from dbdyno.stop import Outlook
+from dbdyno.study.units import format_roughly, format_seconds
 
 
 class TerminalProgress:
     """The progress of one run: trial, block, time left."""
 
-    def __init__(self, guessed_seconds_per_trial: float) -> None:
+    def __init__(self, treatments: int, guessed_seconds_per_trial: float) -> None:
+        self._treatments = treatments
         self._guess, self._spent, self._measured = guessed_seconds_per_trial, 0.0, 0
         self._console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -37,12 +40,17 @@ class TerminalProgress:
         with suppress(OSError):  # the terminal may have been closed; the run must still end cleanly
             self._console.print(escape(text), highlight=False, soft_wrap=True)
 
-    def trial(self, slot: Slot, label: str, done: int, total: int) -> None:
+    def trial(self, slot: Slot, label: str, done: int, outlook: Outlook) -> None:
         """A trial begins."""
-        each = self._spent / self._measured if self._measured else self._guess
-        left = format_seconds(each * (total - done))
         again = f", attempt {slot.attempt}" if slot.attempt > 1 else ""
-        text = f"trial {done + 1} of {total}, block {slot.block}{again}: {label}, about {left} left"
+        where = f"block {slot.block}{again}: {label}"
+        total = None if outlook.blocks is None else outlook.blocks * self._treatments
+        if total is None:
+            text = f"trial {done + 1}, {where}"
+        else:
+            each = self._spent / self._measured if self._measured else self._guess
+            seconds = max(1, total - done) * each
+            text = f"trial {done + 1} of {outlook.how}{total}, {where}, {_left(outlook, slot.block, seconds)}"
         if self._live.disable:
             self.say(text)
         else:
@@ -51,3 +59,9 @@ class TerminalProgress:
     def trial_done(self, seconds: float) -> None:
         """A trial has ended."""
         self._spent, self._measured = self._spent + seconds, self._measured + 1
+
+
+def _left(outlook: Outlook, block: int, seconds: float) -> str:
+    if outlook.how == "about ":
+        return f"about {count((outlook.blocks or block) - block + 1, 'more block')}, {format_roughly(seconds)}"
+    return f"{outlook.how or 'about '}{format_seconds(seconds)} left"

@@ -4,25 +4,40 @@ from pathlib import Path
 
 import typer
 
+from dbdyno.cli.ending import BLOCKS, BUDGET, MAX_BLOCKS, UNTIL_DECIDED, asked_for
+
 
 def run(
     study: Path = typer.Argument(metavar="STUDY", help="The study file."),
     into: Path = typer.Option(..., help="The run folder to make."),
     resume: bool = typer.Option(False, "--resume", help="Go on with the run in that folder, same seed, same order."),
     seed: int | None = typer.Option(None, min=0, help="Overrules the study's seed."),
-    blocks: int | None = typer.Option(None, min=1, help="Overrules the study's number of blocks."),
+    blocks: int | None = BLOCKS,
+    max_blocks: int | None = MAX_BLOCKS,
+    until_decided: bool = UNTIL_DECIDED,
+    budget: str | None = BUDGET,
     html: bool = typer.Option(False, "--html", help="Write the HTML report into the run folder at the end."),
     erase: list[str] = typer.Option(
         [], metavar="SERIAL", help="Erase the real device with this serial, whatever it holds."
     ),
 ) -> None:
     """Run a study; exits 0 when done, 1 when trials failed, 2 on a user's mistake, 130 when interrupted."""
-    from dbdyno.cli.carry_out import carry_out, held
+    from dbdyno.cli.carry_out import carry_out, held, show_as_it_is
+    from dbdyno.plan.ending import Ending
     from dbdyno.plan.plan import make_plan
     from dbdyno.study.load import load_study
 
     loaded = load_study(study)
-    held_seed, held_blocks = held(into) if resume else (None, None)
-    plan = make_plan(loaded, seed=held_seed if seed is None else seed, blocks=blocks or held_blocks)
+    asked = asked_for(blocks, max_blocks, budget, until_decided=until_decided)
+    begun = held(into) if resume else None
+    if begun:
+        ending = asked.going_on(Ending.of_run(begun.design), into)
+        seed = begun.design.seed if seed is None else seed
+    else:
+        ending = asked.overruling(Ending.of_study(loaded.design))
+    if begun and begun.stopped and not until_decided:
+        show_as_it_is(begun, into, html=html)
+        return
+    plan = make_plan(loaded, seed=seed, ending=ending)
     again = f"dbdyno run {study} --into {into}"
     carry_out(plan, into, resume=resume, erase=frozenset(erase), html=html, again=again)

@@ -9,15 +9,16 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from dbdyno.analysis.looks import can_decide
 from dbdyno.analysis.min_blocks import blocks_needed, smallest_p
 from dbdyno.errors import HostError
+from dbdyno.plan.ending import Ending
 from dbdyno.store.records import SCREENED, Comparison, Design, Factor, Treatment
 from dbdyno.study.drives import drive_files, is_real, resolved_drive
 from dbdyno.study.load import Study, level_label
-from dbdyno.study.schema import TrialSpec
+from dbdyno.study.schema import MAX_BLOCKS, TrialSpec
 from dbdyno.study.workloads import ScriptSection
 
-DEFAULT_BLOCKS = 10
 # What raising, restoring and lowering a stack takes on a small machine, and what a load bounded by queries may take:
 # a guess until the first block has been measured.
 OVERHEAD_SECONDS, GUESSED_LOAD_SECONDS = 1.5, 4.0
@@ -87,40 +88,54 @@ class Plan:
         seconds = [load.seconds_before + (load.seconds_bound or GUESSED_LOAD_SECONDS) for load in loads]
         return sum(seconds) / len(seconds) + OVERHEAD_SECONDS
 
+    def seconds(self, blocks: int) -> float:
+        """What so many blocks may take."""
+        return blocks * len(self.design.treatments) * self.seconds_per_trial()
+
     def warnings(self) -> Iterator[str]:
         """What can be foreseen of the answer."""
-        needed, count = blocks_needed(len(self.design.comparisons)), len(self.design.comparisons)
-        smallest = min(1, count * smallest_p(self.design.blocks))
-        if count and self.design.blocks < needed:
+        blocks, count = self.design.blocks, len(self.design.comparisons)
+        if not count:
+            yield "there is nothing to compare: no field is given as a list"
+        elif self.design.until == "blocks" and blocks < (needed := blocks_needed(count)):
+            smallest = min(1, count * smallest_p(blocks))
             yield (
-                f"{_counted(self.design.blocks, 'block')} can't decide {_counted(count, 'comparison')} at 5 %: "
+                f"{_counted(blocks, 'block')} can't decide {_counted(count, 'comparison')} at 5 %: "
                 f"the smallest p the exact test can show, times {count} (Holm), is {smallest:.3g}; "
                 f"give blocks = {needed} or more"
             )
-        if not count:
-            yield "there is nothing to compare: no field is given as a list"
+        elif self.design.until in {"decided", "precise"} and not can_decide(blocks, count):
+            needed = next((n for n in range(blocks, MAX_BLOCKS) if can_decide(n, count)), MAX_BLOCKS)
+            yield (
+                f"{_counted(blocks, 'block')} at most can't decide {_counted(count, 'comparison')} at 5 %, with what "
+                f"is left for the last look; give max_blocks = {needed}"
+            )
+        if self.design.budget_seconds is not None and self.seconds(1) > self.design.budget_seconds:
+            yield "the budget is less than a block may take; the first block is run all the same"
 
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
-def make_plan(study: Study, *, seed: int | None = None, blocks: int | None = None) -> Plan:
-    """The plan of a study; ``seed`` and ``blocks`` overrule the study's."""
+def make_plan(study: Study, *, seed: int | None = None, ending: Ending | None = None) -> Plan:
+    """The plan of a study; ``seed`` and ``ending`` overrule the study's."""
     made = list(study.combinations())
     treatments = [Treatment(f"t{number}", levels) for number, (levels, _) in enumerate(made, 1)]
     baseline = _baseline(study, treatments)
-    comparisons = list(_comparisons(study, treatments, baseline))
-    chosen = blocks or study.design.blocks or max(DEFAULT_BLOCKS, blocks_needed(len(comparisons)))
+    ending = ending or Ending.of_study(study.design)
     design = Design(
         treatments=treatments,
         baseline=baseline.id,
-        comparisons=comparisons,
-        blocks=chosen,
+        comparisons=list(_comparisons(study, treatments, baseline)),
+        blocks=ending.blocks,
         margin=study.design.margin,
         metric=study.design.metric or made[0][1].workload.METRIC,
         seed=study.design.seed if seed is None else seed,
         screened=_screened(study, study.design.metric or made[0][1].workload.METRIC),
+        until=ending.until,
+        half_width=ending.half_width,
+        budget_seconds=ending.budget_seconds,
         factors=[
             Factor(
                 name=factor.name,

@@ -32,6 +32,7 @@ from dbdyno.report.sentences import (
     verdict_sentence,
     why,
 )
+from dbdyno.report.stopped import blocks_used, interval_words, stopped_lines
 from dbdyno.report.timeseries import Drawn, Series, drawn_panels, payload, phase_starts
 from dbdyno.store.records import Run
 
@@ -70,6 +71,9 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
         screened_rows=screened_rows,
         screened_note=screened.screened_note(analysis),
         margin=margin_text(analysis.margin),
+        blocks_used=blocks_used(run, analysis),
+        stopped=stopped_lines(run, analysis),
+        interval=interval_words(analysis),
         no_verdict=no_verdict(),
         colours=VERDICTS,
         forest=forest.charts(analysis),

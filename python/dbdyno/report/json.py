@@ -13,6 +13,7 @@ from dbdyno.report.ranking import ranking_json
 from dbdyno.report.rounding import rounded
 from dbdyno.report.screened import screened_json
 from dbdyno.report.sentences import note_lines, remarks
+from dbdyno.report.stopped import stopping
 from dbdyno.store.records import Run
 
 
@@ -23,6 +24,7 @@ def render(run: Run, analysis: Analysis) -> str:
         "question": run.question,
         "seed": run.design.seed,
         "ended": run.ended,
+        **stopping(run, analysis),
         "metric": analysis.metric.name,
         "more_is_better": analysis.metric.more_is_better,
         "margin": analysis.margin,

@@ -22,6 +22,7 @@ from dbdyno.report.sentences import (
     verdict_sentence,
     why,
 )
+from dbdyno.report.stopped import stopped_lines
 from dbdyno.store.records import Run
 
 _SPECIAL = re.compile(r"[\\`*{}\[\]<>|~&#$]|(?<![^\W_])_|_(?![^\W_])")  # of CommonMark, GitHub's additions, HTML
@@ -41,6 +42,8 @@ def render(run: Run, analysis: Analysis) -> str:
     parts += _verdicts(analysis.verdicts, analysis)
     if not analysis.verdicts:
         parts.append(no_verdict())
+    if told := stopped_lines(run, analysis):
+        parts += ["", " ".join(map(escape, told))]
     parts += ["", *_table(table_headings(analysis), table_rows(analysis))]
     if line := letters_line(analysis):
         parts += ["", escape(line)]

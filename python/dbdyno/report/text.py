@@ -30,6 +30,7 @@ from dbdyno.report.sentences import (
     verdict_sentence,
     why,
 )
+from dbdyno.report.stopped import stopped_lines
 from dbdyno.store.records import Run
 
 STYLES = {
@@ -78,6 +79,10 @@ class Report:
         if not analysis.verdicts:
             yield _paragraph(no_verdict(), width)
         yield ""
+        if told := stopped_lines(run, analysis):
+            for line in told:
+                yield _paragraph(line, width)
+            yield ""
         headings, rows = table_headings(analysis), table_rows(analysis)
         yield from _grid(headings, rows, console, options, fits=self.table_fits)
         if line := letters_line(analysis):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Until = Literal["blocks", "decided", "precise", "open"]
+Why = Literal["", "blocks", "decided", "precise", "budget"]  # measuring stopped; "": it goes on, or was cut off
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class Run:
     ended: str  # "done", "interrupted", "failed", "running"
     notes: list[str]  # deviations in plain words, e.g. why a block was repeated
     setup: str = ""  # what all treatments have in common: "kind slap, load write, clients 10, ..."
-    stopped: str = ""  # why measuring stopped: "blocks", "decided", "precise", "budget"; unknown while it goes on
+    stopped: Why = ""
     extended_from: int | None = None  # blocks there were when a finished run was begun to be extended
 
 

@@ -11,12 +11,12 @@ import os
 import shutil
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from dbdyno.errors import UserError
-from dbdyno.store.records import Comparison, Design, Factor, Failure, Run, SameTreatment, Treatment, Trial
+from dbdyno.store.records import Comparison, Design, Factor, Failure, Run, SameTreatment, Treatment, Trial, Why
 
 if TYPE_CHECKING:
     import numpy as np
@@ -171,7 +171,8 @@ def read_run(path: Path) -> Run:
     header = run_header(path)
     try:
         design = design_of(header)
-        trials, failures, notes, ended = [], [], [], "running"
+        trials, failures, notes, ended, extended_from = [], [], [], "running", None
+        stopped: Why = ""
         for event in events(path):
             kind = event["event"]
             if kind == "finished":
@@ -181,21 +182,44 @@ def read_run(path: Path) -> Run:
                 failures.append(Failure(event["trial"], *(event[field] for field in fields)))
             elif kind in {"note", "dropped"}:
                 notes.append(event["text"])
-            ended = {"ended": event.get("how", ""), "planned": "running", "resumed": "running"}.get(kind, ended)
-            if kind in {"planned", "resumed"}:
-                if kind == "resumed" and event["blocks"] > design.blocks:
-                    notes.append(
-                        f"The blocks were raised from {design.blocks} to {event['blocks']} after the run had begun; "
-                        "if that was for its results, p is too small"
-                    )
-                design = Design(**{**design.__dict__, "blocks": event["blocks"]})
+            elif kind == "ended":
+                ended, stopped = event["how"], _why(event)
+            elif kind in {"planned", "resumed"}:
+                ended, stopped = "running", ""
+                extended_from = event.get("extended_from", extended_from)
+                design = replace(design, **_changed(event))
         host = json.loads((path / "host.json").read_text(encoding="utf-8"))
     except (KeyError, TypeError, ValueError, OSError) as error:
         raise UserError(f"{path}: the run folder is damaged: {error!r}") from None
     run = header["run"]
-    setup = _setup(header["study"], {name for item in header["treatment"] for name in item["levels"]})
     versions = {name: str(version) for name, version in header.get("versions", {}).items()}
-    return Run(run["title"], run["question"], design, trials, failures, host, versions, ended, notes, setup)
+    return Run(
+        title=run["title"],
+        question=run["question"],
+        design=design,
+        trials=trials,
+        failures=failures,
+        host=host,
+        versions=versions,
+        ended=ended,
+        notes=notes,
+        setup=_setup(header["study"], {name for item in header["treatment"] for name in item["levels"]}),
+        stopped=stopped,
+        extended_from=extended_from,
+    )
+
+
+def _why(event: Mapping[str, Any]) -> Why:
+    """Why measuring stopped, by an ``ended`` event; journals once did not say it, because there was but one reason."""
+    given = event.get("why", "blocks" if event["how"] == "done" else "")
+    return next((why for why in get_args(Why) if why == given), "")
+
+
+def _changed(event: Mapping[str, Any]) -> dict[str, Any]:
+    """What a ``planned`` or ``resumed`` event changes of the design: when measuring stops."""
+    if "until" not in event:
+        return {"blocks": event["blocks"]}
+    return {"blocks": event["blocks"], "until": event["until"], "budget_seconds": event.get("budget_seconds")}
 
 
 def _setup(study: Mapping[str, Any], factors: set[str]) -> str:

@@ -13,6 +13,7 @@ from dbdyno import _native
 from dbdyno.errors import UserError
 from dbdyno.store.records import METRICS
 from dbdyno.study.drives import resolved_drive
+from dbdyno.study.ending_rules import broken_ending_rules
 from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
 from dbdyno.study.rules import broken_rules
 from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, StudySection, TrialSpec
@@ -114,6 +115,7 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     found += _baseline_mistakes(design, factors)
     found += _whole_plot_mistakes(design, factors)
     found += _screened_mistakes(design)
+    found += broken_ending_rules(design)
     if found:
         raise _Mistakes(found)
     return Study(path=path, text=text, raw=_resolved(body, path.parent), about=about, design=design, factors=factors)

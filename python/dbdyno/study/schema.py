@@ -5,12 +5,15 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StrictBool, StrictInt
 
+from dbdyno.analysis.min_blocks import MIN_BLOCKS
 from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
 from dbdyno.store.records import METRICS
 from dbdyno.study.drives import is_emulated, is_real
 from dbdyno.study.section import Identifier, Line, Section, Setting
-from dbdyno.study.units import Fraction, Size
+from dbdyno.study.units import Duration, Fraction, Size
 from dbdyno.study.workloads import Workload
+
+MAX_BLOCKS = 1000
 
 # nr_requests of a blk-mq kernel: BLKDEV_MIN_RQ .. 16 x 128 (block/blk-mq.c); without a scheduler the hardware's depth.
 NR_REQUESTS_MIN, NR_REQUESTS_MAX, NR_REQUESTS_NONE_MAX = 4, 2048, 128
@@ -116,7 +119,11 @@ class DesignSection(Section):
     )  # factor -> level; a factor left out means its first level
     compare: Literal["baseline", "one-factor", "every-pair"] = "baseline"
     hard_to_change: list[Line] = Field(default_factory=list)  # factors varied between whole plots only
-    blocks: Annotated[StrictInt, Field(ge=1, le=1000)] | None = None
+    blocks: Annotated[StrictInt, Field(ge=1, le=MAX_BLOCKS)] | None = None  # fixed; else the data decide
+    until: Literal["decided", "precise"] | None = None
+    max_blocks: Annotated[StrictInt, Field(ge=MIN_BLOCKS, le=MAX_BLOCKS)] | None = None
+    half_width: Annotated[Fraction, Field(gt=0, lt=1)] | None = None  # of an interval that is precise
+    budget: Annotated[Duration, Field(gt=0)] | None = None  # no block is begun that would end after it
     margin: Annotated[Fraction, Field(gt=0, lt=1)] = 0.03
     metric: Literal[tuple(METRICS)] | None = None  # type: ignore[valid-type]  # None: what the kind of load is about
     screened: list[Line] | None = None  # further metrics, looked at as hints; None: the usual ones

@@ -73,6 +73,11 @@ def format_seconds(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def format_roughly(seconds: float) -> str:
+    """Seconds that are only a guess, for people: ``45 s``, ``12 min``, ``2 h 10 min``."""
+    return format_seconds(seconds) if seconds < 60 or seconds >= 3600 else f"{round(seconds / 60)} min"  # noqa: PLR2004
+
+
 Size = Annotated[int, BeforeValidator(size_bytes), WithJsonSchema({"type": "string", "examples": ["4GiB"]})]
 Duration = Annotated[float, BeforeValidator(duration_seconds), WithJsonSchema({"type": "string", "examples": ["10s"]})]
 Fraction = Annotated[float, BeforeValidator(fraction), WithJsonSchema({"type": "string", "examples": ["3%"]})]

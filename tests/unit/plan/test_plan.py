@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from dbdyno.plan.ending import Ending
 from dbdyno.plan.plan import OVERHEAD_SECONDS, Slot, erased_devices
 from dbdyno.store.records import SCREENED
 
@@ -213,20 +214,17 @@ def test_every_treatment_has_its_specification(four):
 
 
 @pytest.mark.parametrize(
-    ("levels", "design", "given_blocks", "expected"),
+    ("design", "expected"),
     [
-        (2, "", None, 10),
-        (25, "", None, 10),
-        (27, "", None, 11),  # 26 comparisons: 26 x 2 / 2^n <= 5 % from n = 11 on
-        (27, "blocks = 4\n", None, 4),
-        (2, "blocks = 4\n", 7, 7),
+        ("", Ending("decided", 40)),
+        ("max_blocks = 20\n", Ending("decided", 20)),
+        ("blocks = 4\n", Ending("blocks", 4)),
+        ('until = "precise"\nhalf_width = "2%"\n', Ending("precise", 40, 0.02)),
+        ('blocks = 4\nbudget = "2h"\n', Ending("blocks", 4, None, 7200.0)),
     ],
 )
-def test_blocks(factors, levels, design, given_blocks, expected):
-    made = factors({"x": list(range(levels))}, design)
-    if given_blocks:
-        made = replace(made, design=replace(made.design, blocks=given_blocks))
-    assert made.design.blocks == expected
+def test_when_measuring_stops(factors, design, expected):
+    assert Ending.of_run(factors({"x": [1, 2]}, design).design) == expected
 
 
 def test_the_command_line_overrules_seed_and_blocks(plan):
@@ -258,6 +256,24 @@ def test_a_warning_comes_exactly_where_holm_can_not_be_met(factors, levels, bloc
     comparisons = levels - 1
     assume(blocks >= 6 or comparisons * 2 / 2**blocks > 0.05)
     assert bool(list(made.warnings())) == (comparisons * 2 / 2**blocks > 0.05)
+
+
+def test_too_few_blocks_for_so_many_comparisons_are_foretold_allowing_for_the_looks(factors):
+    levels = {"x": list(range(21))}  # 20 comparisons: 20 x 2 / 2^11 is less than 5 %, but not all of it is left
+    assert list(factors(levels, "blocks = 11\n").warnings()) == []
+    assert list(factors(levels, "max_blocks = 11\n").warnings()) == [
+        (
+            "11 blocks at most can't decide 20 comparisons at 5 %, with what is left for the last look; "
+            "give max_blocks = 12"
+        )
+    ]
+    assert list(factors(levels, "max_blocks = 12\n").warnings()) == []
+
+
+def test_a_budget_of_less_than_a_block_is_foretold(plan):
+    assert list(plan(("blocks = 6", 'budget = "5s"')).warnings()) == [
+        "the budget is less than a block may take; the first block is run all the same"
+    ]
 
 
 def test_nothing_to_compare_is_foretold(factors):

@@ -7,7 +7,7 @@ import pytest
 from dbdyno.errors import UserError
 from dbdyno.plan.aa import aa_plan
 from dbdyno.plan.plan import make_plan
-from dbdyno.runner import open_run
+from dbdyno.resume import open_run
 from dbdyno.store.run_folder import read_run
 
 ONE_DEVICE = ('["hdd-7200", "ssd-sata"]', '"ssd-sata"'), ('baseline = { device = "hdd-7200" }\n', "")
@@ -60,7 +60,9 @@ def test_the_run_folder_says_that_it_is_one_and_only_the_same_goes_on(load, tmp_
     run = read_run(tmp_path / "run")
     assert run.design.aa == plan.design.aa
     assert run.title == "A/A: A study"
-    open_run(aa_plan(study, blocks=12), tmp_path / "run", resume=True, versions={}, host={}).close()
+    open_run(aa_plan(study), tmp_path / "run", resume=True, versions={}, host={}).close()
+    with pytest.raises(UserError, match="another plan of when to stop"):
+        open_run(aa_plan(study, blocks=12), tmp_path / "run", resume=True, versions={}, host={})
     for other in (aa_plan(study, treatment="ssd-sata"), make_plan(study)):
         with pytest.raises(UserError, match="another study"):
             open_run(other, tmp_path / "run", resume=True, versions={}, host={})

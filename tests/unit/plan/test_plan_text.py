@@ -2,7 +2,11 @@
 
 import json
 
+import pytest
+
+from dbdyno.cli.ending_text import ending_text
 from dbdyno.cli.plan_text import plan_as_dict, plan_as_text
+from dbdyno.plan.ending import Ending
 from dbdyno.stack.capabilities import Capability
 
 TWO_BY_TWO = ('scheduler = "mq-deadline"', 'scheduler = ["mq-deadline", "none"]')
@@ -29,6 +33,28 @@ def test_text_of_many_blocks_on_a_host_that_can_not(snapshot, plan):
 
 def test_text_says_first_what_is_erased(snapshot, plan):
     assert plan_as_text(plan(*REAL, ("queries = 1000", 'duration = "10s"')), []) == snapshot
+
+
+def test_text_where_the_data_decide_the_number_of_blocks(snapshot, plan):
+    assert plan_as_text(plan(("blocks = 6", 'max_blocks = 20\nbudget = "2h"')), []) == snapshot
+
+
+ENDINGS = {
+    Ending(
+        "decided", 40
+    ): "10 to 40 blocks: looked at after 10, 15, 20, 30, 40; stops when every comparison is decided",
+    Ending("precise", 10, 0.02): "blocks (10): too few to look at them before the last",
+    Ending("precise", 12, 0.02): "10 to 12 blocks: looked at after 10, 12; stops when every interval reaches 2 % to "
+    "either side at most",
+    Ending("open", 1000): "blocks: looked at after each from 6 on; stops when every comparison is decided",
+    Ending("blocks", 8, None, 5400.0): "blocks (8); none is begun that would end after 1 h 30 min",
+}
+
+
+@pytest.mark.parametrize(("ending", "text"), ENDINGS.items(), ids=str)
+def test_when_it_stops(plan, ending, text):
+    assert ending_text(plan(ending=ending).design) == text
+    assert text in plan_as_text(plan(ending=ending), [])
 
 
 def test_json(snapshot, plan):

@@ -90,6 +90,7 @@ def build(blocks=8, *, seed=7, rates=RATE, noise=0.012, pairs=PAIRS, void_block=
         host={"cpu": "Intel Xeon, 2 cores", "memory_bytes": 8 << 30, "kernel": "6.12.0", "virtual": True},
         versions={"dbdyno": "0.1.0", "mariadb": "10.11.14", "kernel": "6.12.0", "python": "3.11.7"},
         ended="done",
+        stopped="blocks",
         notes=[f"Block {void_block} was repeated: a trial in it failed."] if failures else [],
     )
 

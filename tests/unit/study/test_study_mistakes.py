@@ -16,6 +16,7 @@ BASELINE = 'baseline = { device = "hdd-7200" }'
 SCHEDULER, TWO_SCHEDULERS = 'scheduler = "mq-deadline"', 'scheduler = ["mq-deadline", "none"]'
 MODELS = ", ".join([*(model["name"] for model in device_models()), "here", "memory", "/dev/disk/by-id/..."])
 HERE = 'can\'t be set with device = "here", a directory of the host as it is'
+TWO_ENDINGS = "can't be given with blocks, which fixes their number beforehand; leave out one of the two"
 SECTIONS = "version, study, stack, queue, filesystem, server, workload, design"
 KINDS = "slap, smack, oltp, ingest, bulk, script"
 CODES = 'error codes as one text, such as "1213,1205", or "all" or "none"'
@@ -371,6 +372,30 @@ MISTAKES = {
         [':21: design.margin: is "150%"; it must be less than 100%'],
     ),
     "no block": ([("blocks = 6", "blocks = 0")], [":21: design.blocks: is 0; it must be at least 1"]),
+    "fixed blocks, and until": (
+        [("blocks = 6", 'blocks = 6\nuntil = "decided"\nmax_blocks = 20')],
+        [f":22: design.until: {TWO_ENDINGS}", f":23: design.max_blocks: {TWO_ENDINGS}"],
+    ),
+    "precise, but how": (
+        [("blocks = 6", 'until = "precise"')],
+        [':19: design.half_width: is missing; until = "precise" needs it, such as "2%"'],
+    ),
+    "a half-width for nothing": (
+        [("blocks = 6", 'half_width = "2%"')],
+        [':21: design.half_width: is for until = "precise"; add that, or leave half_width out'],
+    ),
+    "too few blocks to decide anything": (
+        [("blocks = 6", "max_blocks = 5")],
+        [":21: design.max_blocks: is 5; it must be at least 6"],
+    ),
+    "until something else": (
+        [("blocks = 6", 'until = "done"')],
+        [':21: design.until: is "done"; allowed are decided, precise'],
+    ),
+    "a budget of nothing": (
+        [("blocks = 6", 'budget = "0s"')],
+        [':21: design.budget: is "0s"; it must be more than 0 s'],
+    ),
     "unknown device": (
         [('"ssd-sata"', '"ssd-stata"')],
         [f':6: stack.device: is "ssd-stata"; known are {MODELS}. Did you mean "ssd-sata"?'],

@@ -1,0 +1,56 @@
+"""How many blocks a plan has, what decides it, and how long that may take."""
+
+from dbdyno.analysis.looks import deciding_looks
+from dbdyno.analysis.min_blocks import MIN_BLOCKS
+from dbdyno.plan.plan import Plan
+from dbdyno.store.records import Design
+from dbdyno.study.units import format_seconds
+
+
+def ending_text(design: Design) -> str:
+    """How many blocks there will be, and what decides it."""
+    budget = "" if design.budget_seconds is None else f"; none is begun that would end after {_budget(design)}"
+    if design.until == "blocks":
+        return f"blocks ({design.blocks}){budget}"
+    if design.until == "open":
+        return f"blocks: looked at after each from {MIN_BLOCKS} on; stops when every comparison is decided{budget}"
+    goal = "comparison is decided"
+    if design.until == "precise":
+        goal = f"interval reaches {100 * (design.half_width or 0):.3g} % to either side at most"
+    looks = looks_of(design)
+    if len(looks) == 1:
+        return f"blocks ({design.blocks}): too few to look at them before the last{budget}"
+    fewest, after = looks[0], ", ".join(map(str, looks))
+    return f"{fewest} to {design.blocks} blocks: looked at after {after}; stops when every {goal}{budget}"
+
+
+def looks_of(design: Design) -> tuple[int, ...]:
+    """The numbers of blocks after which the data may end the run."""
+    return deciding_looks(design.blocks) if design.until in {"decided", "precise"} else ()
+
+
+def _budget(design: Design) -> str:
+    return format_seconds(design.budget_seconds or 0)
+
+
+def time_text(plan: Plan) -> str:
+    """How long it may take."""
+    return f"{_range(plan)}{_basis(plan)}"
+
+
+def _range(plan: Plan) -> str:
+    design, each = plan.design, len(plan.design.treatments)
+    if design.until == "open":
+        return f"{each} trials a block, about {format_seconds(plan.seconds(1))} each"
+    fewest = (looks_of(design) or (design.blocks,))[0]
+    if fewest == design.blocks:
+        return f"{fewest * each} trials, about {format_seconds(plan.seconds(fewest))}"
+    least, most = format_seconds(plan.seconds(fewest)), format_seconds(plan.seconds(design.blocks))
+    return f"{fewest * each} to {design.blocks * each} trials, about {least} to {most}"
+
+
+def _basis(plan: Plan) -> str:
+    loads = [spec.workload for spec in plan.specs.values()]
+    if all(load.seconds_bound for load in loads):
+        return ""
+    return f" (a guess: the load is bounded by {loads[0].AMOUNT or 'its data'}, not by time)"
