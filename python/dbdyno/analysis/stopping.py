@@ -10,7 +10,7 @@ from dbdyno.analysis.effect import log_margin
 from dbdyno.analysis.evidence import AlwaysValid, Rule
 from dbdyno.analysis.looks import planned_looks
 from dbdyno.analysis.min_blocks import MIN_BLOCKS
-from dbdyno.analysis.sample_size import blocks_to_reach
+from dbdyno.analysis.sample_size import blocks_to_reach, blocks_to_resolve
 from dbdyno.analysis.sequential import Looks
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.store.records import Design, Why
@@ -84,7 +84,7 @@ def more_blocks(design: Design, blocks: int, verdicts: Sequence[Verdict]) -> int
     left = design.blocks - blocks
     if design.until == "blocks":
         return left
-    needed = [_needed(verdict, design) for verdict in verdicts if not settled(verdict, design)]
+    needed = [_needed(verdict, design, len(verdicts)) for verdict in verdicts if not settled(verdict, design)]
     if blocks < MIN_BLOCKS or any(n is None for n in needed):
         return None
     target = max((n for n in needed if n is not None), default=blocks)
@@ -92,8 +92,9 @@ def more_blocks(design: Design, blocks: int, verdicts: Sequence[Verdict]) -> int
     return next((look - blocks for look in looks if look >= max(target, blocks + 1)), left)
 
 
-def _needed(verdict: Verdict, design: Design) -> int | None:
-    """Return about how many blocks, in all, settle a comparison."""
-    if design.until != "precise":
-        return verdict.blocks_needed
-    return blocks_to_reach(np.log1p([ratio for _, ratio in verdict.by_block]), design.half_width or 0.0)
+def _needed(verdict: Verdict, design: Design, comparisons: int) -> int | None:
+    """Return about how many blocks, in all, settle a comparison: show its effect where that exceeds the margin."""
+    d = np.log1p([ratio for _, ratio in verdict.by_block])
+    if design.until == "precise":
+        return blocks_to_reach(d, design.half_width or 0.0)
+    return blocks_to_resolve(d, max(design.margin, math.expm1(abs(math.log1p(verdict.effect.value)))), comparisons)
