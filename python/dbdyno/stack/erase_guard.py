@@ -6,10 +6,11 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dbdyno.errors import HostError, TrialError
+from dbdyno.stack.block_devices import CLASS, kernel_path, number_of, sharing, sysfs_name
 from dbdyno.stack.tools import run_tool
+from dbdyno.stack.undo import unescaped
 
 SERIAL_CHARS_MIN = 4  # a shorter one could be part of any name
 
@@ -33,13 +34,8 @@ class Identity:
 
 def identify(device: Path) -> Identity:
     """Model and serial of a block device. Raises ``HostError`` where it is none, or has no serial."""
-    try:
-        path = device.resolve(strict=True)
-        if not stat.S_ISBLK(path.stat().st_mode):
-            raise HostError(f"{device} is not a block device")
-    except OSError as error:
-        raise HostError(f"{device}: {error.strerror}") from None
-    sysfs = Path("/sys/class/block") / path.name
+    path = kernel_path(device)
+    sysfs = CLASS / sysfs_name(path)
     if (sysfs / "partition").exists():
         raise HostError(f"{device} is a partition; name a whole disk, or its queue could not be set")
     serial = next((text for place in _serials(sysfs, path) if (text := _text(place))), "")
@@ -61,7 +57,7 @@ def check_erasable(device: Path, serial: str | None, erase: frozenset[str]) -> I
     in_use = list(_uses(found.path))
     if in_use:
         raise HostError(f"{device} is in use: {'; '.join(in_use)}. It is not touched")
-    content = list(_content(found.path))
+    content = list(_contents(found.path))
     if content and found.serial not in erase:
         raise HostError(
             f"{device} holds data: {'; '.join(content)}. It is not touched; "
@@ -90,23 +86,65 @@ def _text(path: Path) -> str:
 
 
 def _uses(path: Path) -> Iterator[str]:
-    tree: dict[str, Any] = json.loads(run_tool(["lsblk", "--json", "--output", "NAME,TYPE,MOUNTPOINTS", str(path)]))
-    for node in _nodes(tree["blockdevices"]):
-        yield from (f"/dev/{node['name']} is mounted at {place}" for place in node["mountpoints"] if place)
-    holders = Path("/sys/class/block") / path.name / "holders"
-    yield from (f"held by {holder.name}" for holder in sorted(holders.iterdir()))
-    swaps = Path("/proc/swaps").read_text(encoding="utf-8").splitlines()[1:]
-    yield from (f"{line.split()[0]} is swap" for line in swaps if line.startswith(str(path)))
+    """What uses a disk, a partition of it, or another device that shares its storage."""
+    for name in sharing(sysfs_name(path)):
+        yield from (f"/dev/{name} is mounted at {place}" for place in _mounted_at(name))
+        yield from (f"/dev/{name} is held by {holder.name}" for holder in sorted((CLASS / name / "holders").glob("*")))
+        if name != sysfs_name(path) and (CLASS / name / "loop").is_dir():
+            yield f"the loop device /dev/{name} has the same storage"
+    yield from _swaps(path)
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_EXCL))  # a whole device in exclusive use refuses this
+    except PermissionError:
+        yield "whether anybody uses it can't be seen without root"
     except OSError as error:
         yield f"opening it exclusively: {error.strerror}"
 
 
-def _nodes(nodes: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for node in nodes:
-        yield node
-        yield from _nodes(node.get("children", []))
+def _mounted_at(name: str) -> Iterator[str]:
+    """Where a device is mounted: by its number, and by its path, as a filesystem of several devices shows one."""
+    major, minor = number_of(name)
+    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
+        fields, _, rest = line.partition(" - ")
+        source = Path(unescaped(rest.split(" ")[1]))
+        if fields.split()[2] == f"{major}:{minor}" or _is_device(source, os.makedev(major, minor)):
+            yield unescaped(fields.split()[4])
+
+
+def _swaps(path: Path) -> Iterator[str]:
+    """Swap on a device that shares the disk's storage, or in the file below it."""
+    names = sharing(sysfs_name(path))
+    numbers = {os.makedev(*number_of(name)) for name in names}
+    backing = [CLASS / name / "loop/backing_file" for name in names]
+    files = [Path(_text(place)) for place in backing if place.exists()]
+    for line in Path("/proc/swaps").read_text(encoding="utf-8").splitlines()[1:]:
+        swap = Path(unescaped(line.split()[0]))
+        if any(_is_device(swap, number) for number in numbers) or any(_is_file(swap, file) for file in files):
+            yield f"{swap} is swap"
+
+
+def _is_device(path: Path, number: int) -> bool:
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    return stat.S_ISBLK(found.st_mode) and found.st_rdev == number
+
+
+def _is_file(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except OSError:
+        return False
+
+
+def _contents(path: Path) -> Iterator[str]:
+    """What a disk holds, as it is seen through every device that shares its storage."""
+    for name in sharing(sysfs_name(path)):
+        if (CLASS / name / "partition").exists():
+            yield f"the partition {name}"
+        place = Path("/dev") / name.replace("!", "/")
+        yield from (found if place == path else f"{found} of {place}" for found in _content(place))
 
 
 def _content(path: Path) -> Iterator[str]:

@@ -158,7 +158,7 @@ def test_a_disk_is_erased_only_where_the_study_names_it_and_it_holds_nothing(  #
 ):
     monkeypatch.setattr(erase_guard, "identify", lambda _: FOUND)
     monkeypatch.setattr(erase_guard, "_uses", lambda _: iter(uses))
-    monkeypatch.setattr(erase_guard, "_content", lambda _: iter(content))
+    monkeypatch.setattr(erase_guard, "_contents", lambda _: iter(content))
     if refusal is None:
         assert check_erasable(device, serial, frozenset(erase)) == FOUND
         return
