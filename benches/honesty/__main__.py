@@ -21,7 +21,7 @@ from benches.honesty.row import Row
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-GROUPS = ("rules", "verdicts", "stability", "split_plot", "ranking", "unpaired")
+GROUPS = ("rules", "verdicts", "stability", "split_plot", "ranking", "unpaired", "speed")
 
 
 def main() -> int:
