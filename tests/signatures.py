@@ -1,4 +1,4 @@
-"""What marks a disk as somebody's, written byte by byte, so that no tool of LVM, RAID, LUKS, bcache or ZFS is needed."""
+"""What marks a disk as somebody's, written byte by byte: no tool of LVM, RAID, LUKS, bcache or ZFS is needed."""
 
 import struct
 import zlib
