@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from dbdyno import __version__
-from dbdyno.cli import aa, disk, doctor, load, plan, rank, report, restore, run
+from dbdyno.cli import aa, compare, disk, doctor, load, plan, rank, report, restore, run
 from dbdyno.errors import DbdynoError
 
 INTERRUPTED = 130
@@ -42,6 +42,7 @@ app.command("run")(run.run)
 app.command("aa")(aa.aa)
 app.command("report")(report.report)
 app.command("rank")(rank.rank)
+app.command("compare")(compare.compare)
 app.command("doctor")(doctor.doctor)
 app.command("restore")(restore.restore)
 app.add_typer(disk.app, name="disk")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dbdyno.errors import UserError
-from dbdyno.study.units import duration_seconds, size_bytes
+from dbdyno.study.units import duration_seconds, fraction, size_bytes
 
 
 def bytes_of(option: str, text: str) -> int:
@@ -23,6 +23,17 @@ def seconds_of(option: str, text: str) -> float:
     if not seconds:
         raise UserError(f"{option} {text!r} must be above 0")
     return seconds
+
+
+def fraction_of(option: str, text: str) -> float:
+    """Fraction of a percentage such as ``3%``, above 0 and below 1. Raises ``UserError``."""
+    try:
+        found = fraction(text)
+    except ValueError as error:
+        raise UserError(f"{option} {text!r} {error}") from None
+    if not 0 < found < 1:
+        raise UserError(f"{option} {text!r} must be above 0% and below 100%")
+    return found
 
 
 def nanoseconds_of(option: str, text: str) -> int:

@@ -124,6 +124,7 @@ class Run:
     notes: list[str]  # deviations in plain words, e.g. why a block was repeated
     setup: str = ""  # what all treatments have in common: "kind slap, load write, clients 10, ..."
     stopped: Why = ""
+    study: dict[str, Any] = field(default_factory=dict)  # section -> field -> value or levels, as the study gave it
     extended_from: int | None = None  # blocks there were when a finished run was begun to be extended
 
 

@@ -6,6 +6,7 @@ says ``finished``, and its files are on disk before that line is written.
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -206,6 +207,7 @@ def read_run(path: Path) -> Run:
         setup=_setup(header["study"], {name for item in header["treatment"] for name in item["levels"]}),
         stopped=stopped,
         extended_from=extended_from,
+        study=_study(header),
     )
 
 
@@ -232,6 +234,23 @@ def _setup(study: Mapping[str, Any], factors: set[str]) -> str:
         parts += [f"{name} {value}" for name, value in shown.items() if name not in factors]
     settings = study.get("server", {}).get("settings", {})
     return ", ".join(parts + [f"{name} {value}" for name, value in settings.items() if not isinstance(value, list)])
+
+
+def _study(header: Mapping[str, Any]) -> dict[str, Any]:
+    """The study as it was given, the user's own files by name and, as ``files``, by the SHA-256 of their content."""
+    own = {**header.get("drive_files", {}), **header.get("scripts", {})}
+
+    def named(value: Any) -> Any:  # noqa: ANN401  (whatever TOML can hold)
+        if isinstance(value, dict):
+            return {name: named(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [named(item) for item in value]
+        for path in own if isinstance(value, str) else ():
+            value = value.replace(path, Path(path).name)
+        return value
+
+    files = {Path(path).name: hashlib.sha256(text.encode()).hexdigest() for path, text in own.items()}
+    return {**named(header["study"]), **({"files": files} if files else {})}
 
 
 def read_series(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":

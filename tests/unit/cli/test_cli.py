@@ -41,6 +41,7 @@ VERBS = [
     "aa",
     "report",
     "rank",
+    "compare",
     "doctor",
     "restore",
     "disk",
@@ -149,6 +150,22 @@ MISTAKES = {
     "rank of one run twice": (
         ["rank", "{tmp}", "{tmp}/"],
         "dbdyno: a run folder is given twice; its blocks would count twice\n",
+    ),
+    "a comparison with itself": (
+        ["compare", "{tmp}", "{tmp}"],
+        "dbdyno: {tmp} and {tmp} are the same folder; name two runs\n",
+    ),
+    "a comparison with no run": (
+        ["compare", "{tmp}", "{tmp}/other"],
+        "dbdyno: {tmp} is not a run folder: it holds no run.toml\n",
+    ),
+    "a margin without unit": (
+        ["compare", "{tmp}", "{tmp}/other", "--margin", "3"],
+        "dbdyno: --margin '3' is not a percentage; write a number with its unit in quotes, such as \"3%\"\n",
+    ),
+    "an unknown treatment": (
+        ["aa", "{good}", "--into", "{tmp}/run", "--treatment", "ssd"],
+        'dbdyno: --treatment \'ssd\' is none of this study; it has "hdd-7200", "ssd-sata". Did you mean "ssd-sata"?\n',
     ),
     "a size without unit": (
         ["disk", "attach", "hdd-7200", "--size", "2"],

@@ -76,6 +76,17 @@ def folder(tmp_path):
     with_lock.close()
 
 
+def test_the_study_is_read_back_with_files_of_one_s_own_by_name_and_content(tmp_path):
+    path = "/home/somebody/mine.toml"
+    study = {"stack": {"device": ["hdd-7200", f"raid1({path}, 2)"]}, "workload": {"clients": 4}}
+    create(tmp_path / "run", {**header(), "study": study, "drive_files": {path: "x = 1"}}, HOST).close()
+    found = read_run(tmp_path / "run").study
+    assert found["stack"] == {"device": ["hdd-7200", "raid1(mine.toml, 2)"]}
+    assert found["workload"] == {"clients": 4}
+    assert list(found["files"]) == ["mine.toml"]
+    assert len(found["files"]["mine.toml"]) == 64
+
+
 def run_one(folder, one, series=()):
     about = {"block": one.block, "attempt": one.attempt, "treatment": one.treatment}
     folder.trial_folder(one.id)

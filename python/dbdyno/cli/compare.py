@@ -1,0 +1,36 @@
+"""``dbdyno compare DIR DIR``: two runs, before and after a change."""
+
+import sys
+from pathlib import Path
+
+import typer
+
+from dbdyno.cli.report import Format
+from dbdyno.cli.values import fraction_of
+from dbdyno.errors import UserError
+
+
+def compare(
+    before: Path = typer.Argument(metavar="BEFORE", help="The run folder from before the change."),
+    after: Path = typer.Argument(metavar="AFTER", help="The run folder from after it."),
+    format_: Format = typer.Option(Format.TEXT, "--format", help="How to print it."),
+    margin: str | None = typer.Option(
+        None, metavar="PERCENT", help="Judge by this margin, such as 3%; else the runs'."
+    ),
+    names: list[str] = typer.Option(
+        [], "--map", metavar="OLD=NEW", help="Labels of a treatment that is called differently in the two runs."
+    ),
+    control: str | None = typer.Option(None, metavar="LABEL", help="A treatment that should not have changed."),
+) -> None:
+    """Compare two runs, treatment by treatment, and tell what else differs between them."""
+    from dbdyno.analysis.compare import compare as compared
+    from dbdyno.report import compare as report
+    from dbdyno.store.run_folder import read_run
+
+    if before.resolve() == after.resolve():
+        raise UserError(f"{before} and {after} are the same folder; name two runs")
+    width = None if margin is None else fraction_of("--margin", margin)
+    runs = read_run(before), read_run(after)
+    found = report.Comparison(*runs, compared(*runs, margin=width, names=names, control=control))
+    renderers = {Format.TEXT: report.text, Format.MARKDOWN: report.markdown, Format.JSON: report.as_json}
+    sys.stdout.write(renderers[format_](found))

@@ -1,0 +1,103 @@
+"""Two groups that share no blocks: the rank-sum procedures agree with scipy's and with each other."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from dbdyno.analysis import unpaired
+from dbdyno.analysis.evidence import Finding, findings
+
+VALUES = st.lists(st.integers(-1000, 1000), min_size=2, max_size=30, unique=True)
+SIZES = st.integers(1, 14)
+
+
+@given(VALUES, st.data())
+def test_p_and_estimate_are_scipy_s(values, data):
+    """Distinct values, so that scipy's exact method is exact."""
+    m = data.draw(st.integers(1, len(values) - 1))
+    x, y = np.array(values[:m]) / 7, np.array(values[m:]) / 7
+    found = unpaired.differences(x, y)
+    for alternative, p in (
+        ("two-sided", unpaired.p_two_sided(found, len(x), len(y))),
+        ("greater", unpaired.p_above(found, 0.0, len(x), len(y))),
+        ("less", unpaired.p_below(found, 0.0, len(x), len(y))),
+    ):
+        expected = stats.mannwhitneyu(y, x, alternative=alternative, method="exact").pvalue
+        assert float(p) == pytest.approx(expected, abs=1e-9)
+    evidence = unpaired.unpaired_evidence(x, y, 0.03)
+    assert float(evidence.value) == pytest.approx(np.median(np.subtract.outer(y, x)), abs=1e-9)
+
+
+@given(SIZES, SIZES)
+def test_the_distribution_is_symmetric_and_whole(m, n):
+    cdf = unpaired.rank_sum_cdf(m, n)
+    assert len(cdf) == m * n + 1
+    assert cdf[-1] == pytest.approx(1, abs=1e-12)
+    np.testing.assert_allclose(cdf[:-1] + cdf[-2::-1], 1, atol=1e-12)
+    np.testing.assert_allclose(cdf, unpaired.rank_sum_cdf(n, m), atol=1e-12)
+    assert cdf[0] == pytest.approx(1 / math.comb(m + n, m), rel=1e-9)
+
+
+@given(VALUES.filter(lambda values: len(values) > 7), st.data())
+def test_the_interval_is_the_inverted_test(values, data):
+    m = data.draw(st.integers(4, len(values) - 4))
+    x, y = np.array(values[:m], dtype=float), np.array(values[m:], dtype=float)
+    found = unpaired.differences(x, y)
+    low, high = unpaired.interval(found, len(x), len(y), 0.05)
+    apart = np.unique(found)
+    for shift in [apart[0] - 1, *((apart[:-1] + apart[1:]) / 2), apart[-1] + 1]:
+        kept = unpaired.p_two_sided(found - shift, len(x), len(y)) > 0.05
+        assert kept == (low < shift < high)
+
+
+@given(VALUES.filter(lambda values: len(values) > 7), st.floats(-3, 3))
+def test_it_moves_with_the_data_and_turns_with_the_groups(values, shift):
+    x, y = np.array(values[:4]) / 100, np.array(values[4:]) / 100
+    there, moved = unpaired.unpaired_evidence(x, y, 0.03), unpaired.unpaired_evidence(x, y + shift, 0.03)
+    assert float(moved.value) == pytest.approx(float(there.value) + shift, abs=1e-9)
+    back = unpaired.unpaired_evidence(y, x, 0.03)
+    assert (float(back.value), float(back.low)) == pytest.approx((-float(there.value), -float(there.high)))
+    assert float(back.p) == pytest.approx(float(there.p), abs=1e-12)
+    assert float(back.p_equivalence) == pytest.approx(float(there.p_equivalence), abs=1e-12)
+
+
+def test_leading_axes_are_replicates():
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(5, 3, 6)), rng.normal(size=(5, 3, 9))
+    whole = unpaired.unpaired_evidence(x, y, 0.03)
+    one = unpaired.unpaired_evidence(x[2, 1], y[2, 1], 0.03)
+    for name in ("value", "low", "high", "p", "p_equivalence"):
+        assert getattr(whole, name).shape == (5, 3)
+        assert getattr(whole, name)[2, 1] == getattr(one, name)
+
+
+def test_few_values_have_no_interval_and_can_show_nothing():
+    found = unpaired.unpaired_evidence(np.zeros(3), np.ones(3), 0.03)
+    assert (float(found.low), float(found.high)) == (-math.inf, math.inf)
+    assert float(found.p) == unpaired.smallest_p(3, 3) == pytest.approx(0.1)
+
+
+def test_many_values_are_judged_by_the_normal_distribution():
+    exact = np.cumsum(unpaired._probabilities(60, 70))
+    np.testing.assert_allclose(unpaired._normal_cdf(60, 70), exact, atol=1e-3)
+    assert unpaired.rank_sum_cdf(101, 101)[101 * 101 // 2] == pytest.approx(0.5, abs=0.01)
+
+
+def test_ties_count_against_a_difference():
+    assert float(unpaired.unpaired_evidence(np.ones(8), np.ones(8), 0.03).p) == 1
+
+
+def test_coverage_and_words_under_independent_noise():
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(0, 0.02, (4000, 10)), rng.normal(0.01, 0.02, (4000, 10))
+    found = unpaired.unpaired_evidence(x, y, 0.03)
+    covered = np.mean((found.low <= 0.01) & (found.high >= 0.01))
+    assert covered == pytest.approx(0.957, abs=0.012)
+    far = unpaired.unpaired_evidence(x, y + 0.2, 0.03)
+    near = unpaired.unpaired_evidence(x / 10, y / 10, 0.03)
+    assert set(np.concatenate([findings(far, 0.03)[:, None]]).ravel()) == {Finding.HIGHER}
+    assert set(findings(near, 0.03)) == {Finding.EQUIVALENT}

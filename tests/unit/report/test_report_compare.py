@@ -1,0 +1,92 @@
+"""Two runs against each other, as they are told."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from dbdyno.analysis.compare import compare
+from dbdyno.report import compare as report
+
+RATES = {"t1": 410.0, "t2": 398.0, "t3": 1690.0, "t4": 1702.0}
+
+
+@pytest.fixture
+def runs(build):
+    """Return a run, and one after an upgrade that made t3 faster by 12 %."""
+    study = {"stack": {"device": ["hdd-7200", "ssd-sata"]}, "server": {"settings": {"innodb_buffer_pool_size": "64M"}}}
+    before = replace(build(8), study=study)
+    after = build(10, seed=8, rates={**RATES, "t3": 1690.0 * 1.12})
+    changed = {"stack": study["stack"], "server": {"settings": {"innodb_buffer_pool_size": "128M"}}}
+    return before, replace(after, study=changed, versions={**after.versions, "mariadb": "11.8.2"})
+
+
+def told(runs, **options):
+    return report.Comparison(*runs, compare(*runs, **options))
+
+
+def test_text_and_markdown(runs, snapshot):
+    found = told(runs, control="hdd-7200 / none")
+    assert report.text(found) == snapshot(name="text")
+    assert report.markdown(found) == snapshot(name="markdown")
+
+
+@pytest.mark.parametrize("render", [report.text, report.markdown, report.as_json])
+def test_the_warning_is_never_missing(runs, render):
+    for options in ({}, {"control": "hdd-7200 / none"}, {"margin": 0.5}):
+        assert "were not interleaved" in " ".join(render(told(runs, **options)).split())
+    assert "name it by" in render(told(runs))
+    assert "name it by" not in render(told(runs, control="hdd-7200 / none"))
+
+
+def test_json(runs):
+    found = json.loads(report.as_json(told(runs)))
+    assert [one["verdict"] for one in found["changes"]][2] == "faster"
+    third = found["changes"][2]
+    assert third["low"] < 0.12 < third["high"]
+    assert (third["trials_before"], third["trials_after"]) == (8, 10)
+    assert (found["control"], found["against_control"]) == (None, [])
+    names = {(one["what"], one["name"]): (one["before"], one["after"]) for one in found["differences"]}
+    assert names["version", "mariadb"] == ("10.11.14", "11.8.2")
+    assert names["study", "server.settings.innodb_buffer_pool_size"] == ("64M", "128M")
+    assert ("study", "stack.device") not in names
+
+
+def test_what_was_read_back_otherwise(runs):
+    before, after = runs
+    trials = [
+        replace(trial, observed={**trial.observed, "queue": {"scheduler": "bfq", "seen": trial.id}})
+        if trial.treatment == "t2"
+        else trial
+        for trial in after.trials
+    ]
+    found = told((before, replace(after, trials=trials))).differences
+    (seen,) = [one for one in found if one.what == "observed"]
+    assert (seen.name, seen.before, seen.after, seen.of) == ("queue.scheduler", "none", "bfq", ("hdd-7200 / none",))
+
+
+def test_a_control_that_moved_says_that_the_host_did(build):
+    before, after = build(8), build(8, seed=9, rates={id_: rate * 1.2 for id_, rate in RATES.items()})
+    said = " ".join(report.text(told((before, after), control="hdd-7200 / none")).split())
+    assert "so the host did" in said
+    assert "Against the control hdd-7200 / none" in said
+
+
+def test_a_drift_inside_a_run_is_told(build):
+    before = build(10, noise=0.003)
+    drifting = [
+        replace(t, metrics={**t.metrics, "queries_per_second": t.metrics["queries_per_second"] * (1 + 0.01 * place)})
+        for place, t in enumerate(before.trials)
+    ]
+    said = " ".join(report.text(told((before, replace(before, trials=drifting)))).split())
+    assert "Already inside the run after the host drifted by +" in said
+    assert "inside the run before" not in said
+
+
+def test_untrusted_text_is_made_fit_to_print(runs):
+    before, after = runs
+    evil = replace(after, versions={"x": "\x1b[31m<b>*bold*</b>\n# heading"})
+    for render in (report.text, report.markdown, report.as_json):
+        assert "\x1b" not in render(told((before, evil)))
+    assert "<b>" not in report.markdown(told((before, evil)))
+    assert "\n# heading" not in report.markdown(told((before, evil)))
