@@ -5,6 +5,7 @@ The trials are played (see ``tests/scripted.py``): the result of each is known, 
 
 import json
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.looks import can_decide, deciding_looks, planned_looks
 from dbdyno.analysis.min_blocks import smallest_p
 from dbdyno.analysis.sequential import Looks, nominal_level
+from dbdyno.cli import main as cli
 from dbdyno.errors import TrialError, UserError
 from dbdyno.plan.ending import Asked, Ending
 from dbdyno.report.stopped import stopped_lines
@@ -265,6 +267,53 @@ def test_an_extended_run_that_was_killed_goes_on_as_extended(script, plan, into)
     perform(script, plan(ending=Ending.of_run(held)), into, resume=True)
     run = read_run(into)
     assert (run.extended_from, run.design.until, blocks_run(into)) == (6, "open", 9)
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run the command line in this process; returns its exit code, standard output and standard error."""
+
+    def call(*argv):
+        monkeypatch.setattr(sys, "argv", ["dbdyno", *map(str, argv)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        return ended.value.code, said.out, said.err
+
+    return call
+
+
+def test_a_finished_run_is_not_gone_on_with_and_says_why(script, plan, write_study, into, command):
+    script.rate = noisy(1.5, 0.01)
+    study = write_study(("blocks = 6", ""))
+    perform(script, plan(("blocks = 6", "")), into)
+    journal = (into / "journal.jsonl").read_bytes()
+    code, out, err = command("run", study, "--into", into, "--resume")
+    assert (code, (into / "journal.jsonl").read_bytes()) == (0, journal)
+    assert out == command("report", into)[1]
+    assert err == (
+        f"nothing to do: {into} is finished. Stopped after 10 of at most 40 blocks: every comparison was decided.\n"
+        "to go on beyond its plan: --resume --until-decided\n"
+    )
+    code, out, err = command("run", study, "--into", into, "--resume", "--max-blocks", "60")
+    assert (code, out) == (2, "")
+    assert "was begun with another plan of when to stop" in err
+    assert (into / "journal.jsonl").read_bytes() == journal
+
+
+def test_the_command_line_overrules_the_study_in_a_plan(write_study, command):
+    study = write_study()
+    flags = {
+        (): "blocks (6), order",
+        ("--blocks", "8"): "blocks (8), order",
+        ("--max-blocks", "20", "--budget", "2min"): "10 to 20 blocks: looked at after 10, 15, 20; stops when every "
+        "comparison is decided; none is begun that would end after 2 min 00 s\n",
+        ("--until-decided",): "blocks: looked at after each from 6 on; stops when every comparison is decided\n",
+    }
+    for given_, text in flags.items():
+        assert text in command("plan", study, *given_)[1], given_
+    code, _, err = command("plan", study, "--budget", "2")
+    assert (code, "--budget '2' is not a time" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

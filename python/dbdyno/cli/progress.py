@@ -49,8 +49,8 @@ class TerminalProgress:
             text = f"trial {done + 1}, {where}"
         else:
             each = self._spent / self._measured if self._measured else self._guess
-            seconds = max(1, total - done) * each
-            text = f"trial {done + 1} of {outlook.how}{total}, {where}, {_left(outlook, slot.block, seconds)}"
+            left = _left(outlook, slot.block, max(1, total - done) * each, in_blocks=not self._live.disable)
+            text = f"trial {done + 1} of {outlook.how}{total}, {where}, {left}"
         if self._live.disable:
             self.say(text)
         else:
@@ -61,7 +61,8 @@ class TerminalProgress:
         self._spent, self._measured = self._spent + seconds, self._measured + 1
 
 
-def _left(outlook: Outlook, block: int, seconds: float) -> str:
-    if outlook.how == "about ":
+def _left(outlook: Outlook, block: int, seconds: float, *, in_blocks: bool) -> str:
+    """How much is still to come. A pipe has been told of the blocks at the last look, in a line of its own."""
+    if outlook.how == "about " and in_blocks:
         return f"about {count((outlook.blocks or block) - block + 1, 'more block')}, {format_roughly(seconds)}"
     return f"{outlook.how or 'about '}{format_seconds(seconds)} left"
