@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.store.run_folder import read_run, read_series
-from tests.support import dbdyno, what_is_left
+from tests.support import dbdyno, study_text, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(600)]
 
@@ -86,3 +86,19 @@ def test_a_bulk_load_is_about_its_rows_and_shows_its_phases(finished):
         assert trial.observed["tables"]["engine"] == "InnoDB"
     for series in read_series(run, [trial.id for trial in read_run(run).trials]).values():
         assert {part for text in series["load"]["phase"] for part in text.split("+")} >= {"load"}
+
+
+def test_loads_times_disks_are_ranked_and_the_bytes_written_are_those_the_disk_took(finished, state):
+    fields = {"device": '["ideal", "nvme"]', "scheduler": '"none"', "amount": 'duration = "1s"'}
+    text = study_text(**fields).replace("clients = 4", "clients = [1, 4]").replace('"100ms"', '"0s"')
+    run, done, report = finished(text)
+    for trial in read_run(run).trials:
+        written = trial.metrics["written_bytes_per_query"] * trial.load["queries"]
+        assert 0.9 * trial.device["write_bytes"] < written <= 1.001 * trial.device["write_bytes"]
+    assert report["ranking"]["tests"] == ["clients 1", "clients 4"]
+    assert report["ranking"]["stacks"][0]["stack"] == "ideal"
+    assert "written_bytes_per_query" in {one["metric"] for one in report["screened"]}
+    ranked = dbdyno("rank", run, "--baseline", "nvme", state=state)
+    assert (ranked.returncode, ranked.stderr) == (0, "")
+    assert ranked.stdout.startswith("Ranking over 2 tests")
+    assert "Ranking over 2 tests" in done.stdout
