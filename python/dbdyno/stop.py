@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from dbdyno.analysis.analyse import analyse
+from dbdyno.analysis.analyse import planned_verdicts
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.analysis.stopping import is_look, more_blocks, reason_to_stop, settled
 from dbdyno.analysis.verdict import Verdict
@@ -91,10 +91,11 @@ class Stop:
         if self.design.until == "blocks":
             return ""
         run = read_run(self.folder)
-        usable = len(usable_blocks(run).trials)
+        blocks_that_count = usable_blocks(run)
+        usable = len(blocks_that_count.trials)
         if not is_look(run.design, usable):
             return ""
-        verdicts = analyse(run).verdicts
+        verdicts = planned_verdicts(run, blocks_that_count)
         why = reason_to_stop(run.design, usable, verdicts)
         if not why and usable > self._looked_at:
             self._expect(blocks, usable, more_blocks(run.design, usable, verdicts), verdicts)

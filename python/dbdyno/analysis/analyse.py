@@ -49,17 +49,16 @@ def analyse(run: Run, *, each_pair: bool = False) -> Analysis:
     """Return the verdicts, the table and the notes of a run, finished or not; with ``each_pair`` verdicts of all."""
     blocks = usable_blocks(run)
     primary = metric(run.design.metric)
-    pairs = paired(run.design, blocks, run.design.comparisons, primary.name)
     further = every_pair(run.design) if each_pair and not plans_every_pair(run.design) else []
     unplanned = paired(run.design, blocks, further, primary.name)
     failures = Counter(failure.treatment for failure in run.failures)
-    rule = Allowance(run.design, ended_by_clock=run.stopped == "budget").rule
+    rule = _rule(run)
     return Analysis(
         title=run.title,
         question=run.question,
         metric=primary,
         margin=run.design.margin,
-        verdicts=judge(pairs, primary, run.design.margin, rule),
+        verdicts=planned_verdicts(run, blocks),
         every_pair=judge(unplanned, primary, run.design.margin, rule),
         screened=screen(run.design, blocks, rule),
         ranking=ranking_of_run(run, blocks, rule),
@@ -71,6 +70,16 @@ def analyse(run: Run, *, each_pair: bool = False) -> Analysis:
         noise_floor=noise_floor(run, blocks),
         factors=factorial(run.design, blocks, primary, rule),
     )
+
+
+def planned_verdicts(run: Run, blocks: UsableBlocks) -> list[Verdict]:
+    """Return one verdict per planned comparison."""
+    pairs = paired(run.design, blocks, run.design.comparisons, run.design.metric)
+    return judge(pairs, metric(run.design.metric), run.design.margin, _rule(run))
+
+
+def _rule(run: Run) -> Callable[[int], Rule]:
+    return Allowance(run.design, ended_by_clock=run.stopped == "budget").rule
 
 
 def _ties(run: Run, blocks: UsableBlocks, primary: Metric, rule: Callable[[int], Rule]) -> Ties:

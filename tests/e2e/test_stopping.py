@@ -1,0 +1,79 @@
+"""A real study that ends when it is decided, is left alone then, and goes on only under the always-valid sequence."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dbdyno.store.run_folder import events, read_run
+from tests.support import dbdyno, study_text, what_is_left
+
+pytestmark = [pytest.mark.host, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    """A study of two disks that differ by far, and a place to run it."""
+    folder = tmp_path_factory.mktemp("stopping")
+    state = Path("/tmp") / f"ddstop-{folder.parent.name[-4:]}"
+    study = folder / "study.toml"
+    fields = {"device": '["hdd-7200", "ideal"]', "scheduler": '"none"', "amount": "queries = 120"}
+    study.write_text(study_text(**fields).replace("blocks = 2\n", ""), encoding="utf-8")
+    yield lambda *argv: dbdyno(*argv, state=state, timeout=400), study, folder
+    assert what_is_left(state) == []
+    shutil.rmtree(state)
+
+
+def report_of(call, run):
+    return json.loads(call("report", run, "--format", "json").stdout)
+
+
+def measured(run):
+    return [event["trial"] for event in events(run) if event["event"] == "finished"]
+
+
+def test_it_ends_when_decided_and_is_left_alone_then(bench):
+    call, study, folder = bench
+    run = folder / "decided"
+    assert "10 to 40 blocks: looked at after 10, 15, 20, 30, 40" in call("plan", study).stdout
+    done = call("run", study, "--into", run, "--html")
+    assert done.returncode == 0, done.stderr
+    assert "Stopped after 10 of at most 40 blocks: every comparison was decided." in done.stdout
+    outlook = r"^after 6 blocks 0 of 1 comparison decided; about \d+ more blocks, \d+ (s|min)$"
+    assert re.search(outlook, done.stderr, re.MULTILINE)
+    assert re.search(r"^trial 20 of about \d+, block 10: ", done.stderr, re.MULTILINE)
+    assert "Stopped after 10 of at most 40" in (run / "report.html").read_text().replace("\u00a0", " ")
+    report = report_of(call, run)
+    assert (report["stopped"], report["looks"], report["blocks_usable"]) == ("decided", [6, 10], 10)
+    [verdict] = report["verdicts"]
+    assert (verdict["verdict"], verdict["level"]) == ("faster", "ideal")
+    assert verdict["p_unadjusted"] == pytest.approx(2 / 2**10, rel=1e-4)
+    assert verdict["p_unadjusted"] < verdict["p"] < 0.05
+    before = (run / "journal.jsonl").read_bytes()
+    again = call("run", study, "--into", run, "--resume")
+    assert again.returncode == 0
+    assert "is finished. Stopped after 10 of at most 40 blocks" in again.stderr
+    longer = call("run", study, "--into", run, "--resume", "--max-blocks", "60")
+    assert longer.returncode == 2
+    assert (run / "journal.jsonl").read_bytes() == before
+
+
+def test_a_finished_run_is_extended_until_it_is_decided(bench):
+    call, study, folder = bench
+    run = folder / "extended"
+    short = call("run", study, "--into", run, "--blocks", "2")
+    assert short.returncode == 0, short.stderr
+    assert report_of(call, run)["verdicts"][0]["verdict"] == "undecided"
+    first = measured(run)
+    done = call("run", study, "--into", run, "--resume", "--until-decided", "--max-blocks", "20")
+    assert done.returncode == 0, done.stderr
+    assert measured(run)[:4] == first
+    report = report_of(call, run)
+    assert (report["until"], report["stopped"], report["extended_from"]) == ("open", "decided", 2)
+    assert 6 <= report["blocks_usable"] < 20
+    assert report["verdicts"][0]["verdict"] == "faster"
+    assert "It was extended from 2 blocks after its results could be seen" in " ".join(done.stdout.split())
+    found = read_run(run)
+    assert len(found.trials) == 2 * report["blocks_usable"] == len({trial.id for trial in found.trials})
