@@ -14,13 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dbdyno.analysis.effect import log_ratios
-from dbdyno.analysis.evidence import Rule, best_p, evidence_of_each
-from dbdyno.analysis.min_blocks import ALPHA
+from dbdyno.analysis.evidence import AlwaysValid, Rule, evidence_of_each
+from dbdyno.analysis.min_blocks import ALPHA, smallest_p
 from dbdyno.analysis.multiplicity import holm
+from dbdyno.analysis.sequential import nominal_level
 
 Columns = list[frozenset[int]]  # per letter, who carries it
 
 MIN_SHARED_BLOCKS = 2
+MORE_BLOCKS_MAX = 40
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Ties:
     letters: dict[str, str]  # name -> letters; empty where nothing can be said of it
     pairs: int  # that were looked at, over which Holm's correction goes
     too_few_blocks: int = 0  # so many blocks can show no difference over so many pairs: then nobody has letters
+    blocks_needed: int | None = None  # with which one could be shown; None where they are many more
 
 
 def ties(values: Mapping[str, Mapping[int, float]], rule: Callable[[int], Rule], *, more_is_better: bool) -> Ties:
@@ -46,8 +49,10 @@ def ties(values: Mapping[str, Mapping[int, float]], rule: Callable[[int], Rule],
     if not known:
         return Ties(nobody, 0)
     blocks = max(len(ratios[place]) for place in known)
-    if len(known) * best_p(blocks, rule(blocks)) > ALPHA:
-        return Ties(nobody, len(known), blocks)
+    if not _can_differ(blocks, len(known), rule):
+        more = range(blocks + 1, blocks + MORE_BLOCKS_MAX)
+        needed = next((n for n in more if _can_differ(n, len(known), rule)), None)
+        return Ties(nobody, len(known), blocks, needed)
     found = evidence_of_each([np.array(list(ratios[place].values())) for place in known], rule, margin=1.0)
     different = np.zeros((len(usable), len(usable)), dtype=bool)
     ahead = np.zeros(different.shape)
@@ -58,6 +63,12 @@ def ties(values: Mapping[str, Mapping[int, float]], rule: Callable[[int], Rule],
     order = np.argsort(ahead.sum(axis=1) * (-1 if more_is_better else 1), kind="stable")
     letters = compact_letters(different[np.ix_(order, order)])
     return Ties(nobody | {usable[i]: each for i, each in zip(order.tolist(), letters, strict=True)}, len(known))
+
+
+def _can_differ(blocks: int, pairs: int, rule: Callable[[int], Rule]) -> bool:
+    """Return whether so many blocks can show any difference over so many pairs."""
+    now = rule(blocks)
+    return isinstance(now, AlwaysValid) or smallest_p(blocks) <= nominal_level(now, ALPHA / pairs)
 
 
 def _positive(value: float) -> bool:

@@ -2,7 +2,6 @@
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.letters import Ties
-from dbdyno.analysis.min_blocks import blocks_needed
 from dbdyno.analysis.wording import count
 
 LETTERS_HEADING = "ties"
@@ -23,10 +22,9 @@ def ties_text(ties: Ties, what: str, words: str) -> str:
     if not ties.pairs:
         return ""
     if ties.too_few_blocks:
-        return (
-            f"No tie letters: {count(ties.too_few_blocks, 'block')} can show no difference over"
-            f" {count(ties.pairs, 'pair')}; at least {blocks_needed(ties.pairs)} are needed."
-        )
+        needed = f"; {ties.blocks_needed} are needed" if ties.blocks_needed else ""
+        blocks, pairs = count(ties.too_few_blocks, "block"), count(ties.pairs, "pair")
+        return f"No tie letters: {blocks} can show no difference over {pairs}{needed}."
     over = f"p over all {ties.pairs} pairs, Holm" if ties.pairs > 1 else "exact p"
     return (
         f"Ties: {what} that share a letter are those between which no difference in {words} was shown ({over}),"

@@ -10,7 +10,8 @@ from dbdyno.analysis.wording import UNKNOWN, count
 from dbdyno.report.letters import LETTERS_HEADING, ties_text
 from dbdyno.report.rounding import rounded
 
-TESTS_SHOWN = 4  # more columns than that are read by programs
+TESTS_SHOWN = 4  # as columns; more are read by programs
+NAME_MAX = 16  # characters of a heading; longer names are numbered
 
 
 def ranking_heading(ranking: Ranking) -> str:
@@ -21,12 +22,18 @@ def ranking_heading(ranking: Ranking) -> str:
 def ranking_headings(ranking: Ranking) -> tuple[str, ...]:
     """Return the headings of the table: each test has a column where there are few."""
     letters = (LETTERS_HEADING,) if any(ranking.ties.letters.values()) else ()
-    return ("stack", "place", "score (95 % interval)", *_tests_shown(ranking), *letters)
+    return ("stack", "place", "score (95 % interval)", *_test_headings(ranking), *letters)
 
 
 def ranking_rows(ranking: Ranking) -> list[tuple[str, ...]]:
     """Return one row per stack, the best first."""
     return [_row(score, ranking) for score in ranking.scores]
+
+
+def _test_headings(ranking: Ranking) -> tuple[str, ...]:
+    shown = _tests_shown(ranking)
+    numbered = any(len(name) > NAME_MAX for name in shown)
+    return tuple(f"test {number}" for number in range(1, len(shown) + 1)) if numbered else shown
 
 
 def _tests_shown(ranking: Ranking) -> tuple[str, ...]:
@@ -62,6 +69,9 @@ def ranking_notes(ranking: Ranking) -> list[str]:
     )
     about = f"{ranking.metric.words}, {ranking.baseline} being 1, in {count(ranking.blocks, 'block')}"
     notes = [f"A score {mean}: {about}. {better} is better. Other tests may rank the stacks otherwise."]
+    if len(ranking.tests) > 1 and _test_headings(ranking) != ranking.tests:
+        each = "; ".join(f"{number}. {name}" for number, name in enumerate(ranking.tests, 1))
+        notes.append(f"Tests: {each}.")
     if line := ties_text(ranking.ties, "stacks", "score"):
         notes.append(line)
     if ranking.left_out:

@@ -72,4 +72,15 @@ def test_many_tests_have_no_columns(loads):
     found = rank_runs([(f"run {number}", loads) for number in range(3)])
     assert len(found.tests) == 6
     assert ranking.ranking_headings(found) == ("stack", "place", "score (95 % interval)", "ties")
+    assert any("Tests: 1. run 0 / clients 1; 2. run 0 / clients 10;" in note for note in ranking.ranking_notes(found))
     assert set(json.loads(ranking.render_json(found))["stacks"][0]["by_test"]) == set(found.tests)
+
+
+def test_long_names_of_tests_are_numbered(loads):
+    found = rank_runs([("a", loads)])
+    assert ranking.ranking_headings(found)[3:5] == ("clients 1", "clients 10")
+    names = ("clients 1 of the question that fills a line", "clients 10")
+    named = [replace(one, by_test=dict(zip(names, one.by_test.values(), strict=True))) for one in found.scores]
+    found = replace(found, tests=names, scores=tuple(named))
+    assert ranking.ranking_headings(found)[3:5] == ("test 1", "test 2")
+    assert f"Tests: 1. {names[0]}; 2. {names[1]}." in ranking.ranking_notes(found)
