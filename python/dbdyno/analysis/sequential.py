@@ -19,7 +19,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+from scipy import special
 
 from dbdyno.analysis.looks import FIRST_DECIDING, LOOKS, planned_looks
 
@@ -31,6 +31,7 @@ Sides = Literal[1, 2]
 
 _NODES = 96  # of the quadrature at each look; more change nothing in the tenth digit
 _FAR = 9.0  # standard deviations: nothing lies beyond
+_NEWTON_STEPS, _NEWTON_CLOSE = 60, 1e-13
 _KNOTS = 97  # of the table from alpha to nominal level
 _SMALLEST_ALPHA = 1e-12
 
@@ -83,7 +84,7 @@ def nominal_level(looks: Looks, alpha: float, sides: Sides = 2) -> float:
     """Return what the p of the last look must not exceed for an error of ``alpha`` over all looks."""
     if looks.pilot:
         return 0.0
-    return alpha if looks.alone else _levels(looks.deciding, alpha, sides)[-1]
+    return alpha if looks.alone else _level(looks.deciding, alpha, sides)
 
 
 def sequential_p(p: Floats, looks: Looks, sides: Sides = 2) -> Floats:
@@ -105,52 +106,68 @@ def _table(looks: tuple[_Look, ...], sides: Sides) -> tuple[Floats, Floats]:
     shares = 0.05 / np.arange(1, 33)
     # Where alpha is large the level bends most; nobody decides there, but the p shown should be right.
     alphas = np.unique(np.concatenate((alphas, shares, 2 * shares, np.linspace(0.05, 1 - 1e-9, 58))))
-    levels = np.array([_levels(looks, float(alpha), sides)[-1] for alpha in alphas])
+    levels = _levels(looks, alphas, sides)
     return alphas, np.maximum.accumulate(np.maximum(levels, 1e-300))
 
 
-def _spent(fraction: float, alpha: float) -> float:
+def _spent(fraction: float, alpha: Floats) -> Floats:
     return alpha * math.log1p((math.e - 1) * fraction)
 
 
 @functools.lru_cache(maxsize=4096)
-def _levels(looks: tuple[_Look, ...], alpha: float, sides: Sides) -> tuple[float, ...]:
-    """Return the nominal level of every look.
+def _level(looks: tuple[_Look, ...], alpha: float, sides: Sides) -> float:
+    return float(_levels(looks, np.array([alpha]), sides)[0])
 
-    ``density`` is that of the paths which have crossed no bound so far, on the nodes of a Gauss-Legendre quadrature.
+
+def _levels(looks: tuple[_Look, ...], alpha: Floats, sides: Sides) -> Floats:
+    """Return the nominal level of the last look for each alpha, all of them at once.
+
+    ``density`` is that of the paths which have crossed no bound so far, on the nodes of a Gauss-Legendre quadrature;
+    both have shape (alphas, nodes).
     """
     first = looks[0]
     spent = _spent(first.spending, alpha)
-    levels = [spent]
-    nodes, weights = _quadrature(-float(special.ndtri(spent / sides)), first.time, sides)
+    level, z = spent, -special.ndtri(spent / sides)
+    nodes, weights = _quadrature(z, first.time, sides)
     density = weights * _normal(nodes, first.time)
     for before, now in pairwise(looks):
         step, target = now.time - before.time, _spent(now.spending, alpha) - spent
-        far = 2 * _FAR * math.sqrt(now.time)
-        crossing = functools.partial(_excess, nodes=nodes, density=density, step=step, sides=sides, target=target)
-        bound = float(optimize.brentq(crossing, -far if sides == 1 else 0.0, far, xtol=1e-13))
+        bound = _bound(z * math.sqrt(now.time), nodes, density, math.sqrt(step), target, sides)
         z = bound / math.sqrt(now.time)
-        levels.append(sides * float(special.ndtr(-z)))
-        spent += target
+        level = sides * special.ndtr(-z)
+        spent = spent + target
         following, weights = _quadrature(z, now.time, sides)
-        density = weights * (_normal(following[:, None] - nodes[None, :], step) @ density)
+        kernel = _normal(following[:, :, None] - nodes[:, None, :], step)
+        density = weights * (kernel @ density[:, :, None])[..., 0]
         nodes = following
-    return tuple(levels)
+    return np.asarray(level)
 
 
-def _excess(bound: float, *, nodes: Floats, density: Floats, step: float, sides: Sides, target: float) -> float:  # noqa: PLR0913
-    """Return how much more than ``target`` crosses ``bound`` at this look."""
-    scale = math.sqrt(step)
-    crossing = special.ndtr((nodes - bound) / scale)
-    if sides == 2:  # noqa: PLR2004
-        crossing = crossing + special.ndtr((-nodes - bound) / scale)
-    return float(crossing @ density) - target
+def _bound(start: Floats, nodes: Floats, density: Floats, scale: float, target: Floats, sides: Sides) -> Floats:  # noqa: PLR0913, PLR0917
+    """Return the bound that ``target`` of the paths cross at this look, by Newton's method on the logarithm.
+
+    What crosses falls with the bound, and its logarithm is nearly a parabola.
+    """
+    bound = start
+    for _ in range(_NEWTON_STEPS):
+        above = (nodes - bound[:, None]) / scale
+        crossing = np.einsum("ij,ij->i", special.ndtr(above), density)
+        slope = np.einsum("ij,ij->i", _normal(above, 1.0), density) / scale
+        if sides == 2:  # noqa: PLR2004
+            below = (-nodes - bound[:, None]) / scale
+            crossing = crossing + np.einsum("ij,ij->i", special.ndtr(below), density)
+            slope = slope + np.einsum("ij,ij->i", _normal(below, 1.0), density) / scale
+        move = np.log(crossing / target) * crossing / slope
+        bound = bound + np.clip(move, -scale, scale)
+        if np.all(np.abs(move) < _NEWTON_CLOSE):
+            break
+    return bound
 
 
-def _quadrature(z: float, time: float, sides: Sides) -> tuple[Floats, Floats]:
+def _quadrature(z: Floats, time: float, sides: Sides) -> tuple[Floats, Floats]:
     """Return nodes and weights over the paths that go on: those within ``z`` standard deviations."""
-    scale, high = math.sqrt(time), min(z, _FAR)
-    low = -high if sides == 2 else -_FAR  # noqa: PLR2004
+    scale, high = math.sqrt(time), np.minimum(z, _FAR)[:, None]
+    low = -high if sides == 2 else np.full_like(high, -_FAR)  # noqa: PLR2004
     nodes, weights = _legendre()
     half = (high - low) / 2
     return scale * (low + half * (nodes + 1)), scale * half * weights
