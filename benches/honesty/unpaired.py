@@ -1,0 +1,105 @@
+"""Two runs against each other, and what an A/A run promises: how far either may be believed.
+
+Runs are independent sessions of two treatments in randomised blocks; what is compared is the first treatment before and
+after. Nothing truly differs unless a row says so.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from benches.honesty.noise import NOISES, Floats, Noise, blocked, independent, reference
+from benches.honesty.row import Row
+from benches.honesty.verdicts import limit
+from dbdyno.analysis import signed_rank
+from dbdyno.analysis.effect import log_margin
+from dbdyno.analysis.evidence import Evidence, Finding, evidence, findings
+from dbdyno.analysis.noise_floor import multiple
+from dbdyno.analysis.sequential import Looks
+from dbdyno.analysis.unpaired import unpaired_evidence
+
+BLOCKS, PILOT = 10, 10
+MARGIN = 0.03
+HOST = 0.05  # what the whole host is faster by in the second session, on the log scale
+SIZES = ((6, 6), (8, 12), (10, 10), (20, 20), (40, 10))
+PROMISED = ((10, 1), (20, 1), (40, 1), (10, 4), (20, 4))  # blocks and comparisons of the study to come
+LEVEL = 0.05
+POWER = 80.0  # percent, that an A/A run promises; the sigma it saw is uncertain, and the exact levels are steps
+POWER_TOLERANCE = 3.5
+
+
+def rows(replicates: int, seed: int) -> list[Row]:
+    """Return every row about unpaired comparisons and noise floors."""
+    rng = np.random.default_rng(seed)
+    return [
+        *_coverage(rng, replicates),
+        *_different(rng, replicates),
+        *_equivalent(rng, replicates),
+        *_promised(rng, replicates),
+    ]
+
+
+def _coverage(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
+    for m, n in SIZES:
+        x, y = independent(rng, replicates, m), independent(rng, replicates, n) + HOST
+        found = unpaired_evidence(x, y, MARGIN)
+        covered = 100 * float(np.mean((found.low <= HOST) & (found.high >= HOST)))
+        yield Row("compare: coverage", f"{m} and {n} trials, iid", covered, "%", 93, 97)
+
+
+def _sessions(rng: np.random.Generator, noise: Noise, replicates: int) -> tuple[Floats, Floats]:
+    """Return ln(metric) of two treatments, before and after: each of shape (replicates, 2, blocks)."""
+    sessions = []
+    for _ in range(2):
+        values = noise(rng, replicates, 2 * BLOCKS).reshape(replicates, BLOCKS, 2)
+        sessions.append(np.swapaxes(rng.permuted(values, axis=2), 1, 2))
+    return sessions[0], sessions[1]
+
+
+def _differs(found: Evidence) -> float:
+    words = findings(Evidence(*(getattr(found, name)[:, None] for name in Evidence.__dataclass_fields__)), MARGIN)
+    return 100 * float(np.mean((words == Finding.HIGHER) | (words == Finding.LOWER)))
+
+
+def _different(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
+    most = limit(LEVEL, replicates)
+    for name, noise in NOISES.items():
+        before, after = _sessions(rng, noise, replicates)
+        alone = _differs(unpaired_evidence(before[:, 0], after[:, 0], MARGIN))
+        # Only independent trials are what the interval takes them to be: hence the warning beside every comparison.
+        yield Row("compare: different", f"the same host, {name}", alone, "%", None, most, judged=noise is not reference)
+        ratios = before[:, 0] - before[:, 1], after[:, 0] + HOST - (after[:, 1] + HOST)
+        against = _differs(unpaired_evidence(*ratios, MARGIN))
+        yield Row("compare: different", f"against a control, {name}", against, "%", None, most)
+    before, after = _sessions(rng, reference, replicates)
+    moved = _differs(unpaired_evidence(before[:, 0], after[:, 0] + HOST, MARGIN))
+    yield Row("compare: different", "the host 5 % faster, reference", moved, "%", None, None)
+
+
+def _equivalent(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
+    """At exactly the margin, with so little noise that equivalence is within reach."""
+    x, y = (independent(rng, replicates, BLOCKS) / 3 for _ in range(2))
+    found = unpaired_evidence(x, y + log_margin(MARGIN), MARGIN)
+    wrong = 100 * float(np.mean((found.p_equivalence <= LEVEL) & np.isfinite(found.low)))
+    yield Row("compare: equivalent", "at exactly the margin, iid", wrong, "%", None, limit(LEVEL, replicates))
+
+
+def _promised(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
+    """How often a study finds the very difference, or shows the very margin, that an A/A run of 10 blocks named."""
+    low, high = POWER - POWER_TOLERANCE, POWER + POWER_TOLERANCE
+    for name, noise in {"iid": independent, "reference": reference}.items():
+        for blocks, comparisons in PROMISED:
+            sigma = blocked(rng, noise, replicates, 2, PILOT)[:, 0].std(axis=1, ddof=1)
+            d = blocked(rng, noise, replicates, 2, blocks)[:, 0]
+            share = LEVEL / comparisons
+            named = [multiple(blocks, level, PILOT - 1, sides) for level, sides in ((share, 1), (2 * share, 2))]
+            what, judged = f"{blocks} blocks, {comparisons} compared, {name}", noise is independent
+            if named[0] is not None:
+                found = evidence(d + (named[0] * sigma)[:, None], Looks.single(blocks), MARGIN)
+                seen = 100 * float(np.mean((found.p <= share) & (found.low > 0)))
+                yield Row("aa: named difference found", what, seen, "%", low, high, judged)
+            if named[1] is not None:
+                averages = signed_rank.walsh_averages(d)
+                ends = signed_rank.interval(averages, blocks, 2 * share)
+                shown = 100 * float(np.mean((ends[0] > -named[1] * sigma) & (ends[1] < named[1] * sigma)))
+                yield Row("aa: named margin shown", what, shown, "%", low, high, judged)
