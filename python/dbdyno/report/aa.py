@@ -80,8 +80,8 @@ def reach_text(analysis: Analysis, floor: NoiseFloor) -> str:
     within = any(one.difference is not None and one.difference < margin for one in floor.reach)
     inside = f" One inside the margin of {margin_text(margin)} is called equivalent, though real." if within else ""
     return (
-        f"What a study of {compared} can show on this host, in 80 of 100 runs: the smallest difference that is called"
-        " one, and the smallest margin within which no difference is called equivalent."
+        f"What a study of {compared} can show on this host with a fixed number of blocks, in 80 of 100 runs: the"
+        " smallest difference that is called one, and the smallest margin within which no difference is called equivalent."
         f"{inside}"
     )
 
