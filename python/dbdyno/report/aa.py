@@ -81,8 +81,8 @@ def reach_text(analysis: Analysis, floor: NoiseFloor) -> str:
     inside = f" One inside the margin of {margin_text(margin)} is called equivalent, though real." if within else ""
     return (
         f"What a study of {compared} can show on this host with a fixed number of blocks, in 80 of 100 runs: the"
-        " smallest difference that is called one, and the smallest margin within which no difference is called equivalent."
-        f"{inside}"
+        " smallest difference that is called one, and the smallest margin within which no difference is called"
+        f" equivalent.{inside}"
     )
 
 
