@@ -11,6 +11,8 @@ from dbdyno.stack.filesystem import Filesystem
 from dbdyno.stack.layer import Layer
 from dbdyno.stack.memory import Memory
 from dbdyno.stack.memory_filesystem import MemoryFilesystem
+from dbdyno.stack.page_cache import PageCache
+from dbdyno.stack.placement import Placement
 from dbdyno.stack.queue import Queue
 from dbdyno.stack.server import Server
 from dbdyno.study.drives import HERE
@@ -45,9 +47,13 @@ def layers(spec: TrialSpec, image: Image, device: Device, *, log: Path, install:
         stack.append(Filesystem(KINDS[spec.stack.filesystem], spec.filesystem, format=fresh))
     if image.tree:
         stack.append(Keep(image.tree) if install else image.tree)
+    if not install:
+        stack.append(PageCache())
     if spec.stack.memory and not install:
         stack.append(Memory(spec.stack.memory))
     server = find_server(spec.stack.server)
     settings = spec.server.settings
-    stack.append(Server(server, settings, spec.stack.engine, spec.workload.clients, install=install, log=log))
+    placement = Placement() if install else Placement(spec.stack.server_cpus, spec.server.ionice)
+    clients = spec.workload.clients
+    stack.append(Server(server, settings, spec.stack.engine, clients, install=install, log=log, placement=placement))
     return stack

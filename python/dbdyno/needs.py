@@ -44,6 +44,13 @@ def _needs(spec: TrialSpec, erase: frozenset[str]) -> list[Capability]:
         needs += [capabilities.fuse(), capabilities.loop()]
     elif stack.on_real_disk:
         needs.append(_real(stack.device, stack.serial, erase))
+    needs += [
+        capabilities.processors(name, cpus)
+        for name, cpus in (("server_cpus", stack.server_cpus), ("client_cpus", stack.client_cpus))
+        if cpus
+    ]
+    if (spec.server.ionice or "").startswith("realtime"):
+        needs.append(capabilities.root())
     if stack.memory:
         needs.append(capabilities.memory_cgroup())
     return needs

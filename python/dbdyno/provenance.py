@@ -33,7 +33,29 @@ def host_facts() -> dict[str, Any]:
         "architecture": platform.machine(),
         "distribution": _distribution(),
         "load_average_1min": os.getloadavg()[0],
+        **_tuning(),
     }
+
+
+def _tuning() -> dict[str, Any]:
+    """What dbdyno leaves alone and a server may feel; ``None`` where the kernel does not tell."""
+    huge = _text("/sys/kernel/mm/transparent_hugepage/enabled")
+    cpus = Path("/sys/devices/system/cpu")
+    governors = {path.read_text(encoding="ascii").strip() for path in cpus.glob("cpu*/cpufreq/scaling_governor")}
+    return {
+        "transparent_hugepages": huge.partition("[")[2].partition("]")[0] if huge else None,
+        "huge_pages": _text("/proc/sys/vm/nr_hugepages"),
+        "numa_nodes": _text("/sys/devices/system/node/online"),
+        "cpu_governors": sorted(governors) or None,
+        "swappiness": _text("/proc/sys/vm/swappiness"),
+    }
+
+
+def _text(path: str) -> str | None:
+    try:
+        return Path(path).read_text(encoding="ascii").strip()
+    except OSError:
+        return None
 
 
 def _cpu_model() -> str:

@@ -19,6 +19,7 @@ from dbdyno.probe.server_status import ServerStatusSource
 from dbdyno.stack.data import Image
 from dbdyno.stack.journal import Journal
 from dbdyno.stack.layer import Endpoint, Layer, Stand, raised
+from dbdyno.stack.placement import pinned
 from dbdyno.stack.scratch import scratch
 from dbdyno.stack.space import after_load
 from dbdyno.store.records import Trial
@@ -48,10 +49,15 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         stand = lowering.enter_context(raised(stack, ground))
         workload.check(_endpoint(stand))
         watch.lap("raise")
-        with device.measuring(journal) as figures, watching(stand) as probes:
+        with (
+            device.measuring(journal) as figures,
+            watching(stand) as probes,
+            pinned(spec.stack.client_cpus) as client,
+        ):
             load = workload.run(_endpoint(stand), seed, folder)
         watch.lap("load")
         observed = {**stand.observed, "tables": workload.check(_endpoint(stand))}  # a load may make tables of its own
+        observed |= {"client": client} if client else {}
         assert stand.directory is not None  # noqa: S101  (a server stands on one)
         room = after_load(stand.directory)
     watch.lap("lower")

@@ -1,12 +1,14 @@
 """The contract of a layer, over every layer: what it shows was read back, and lowering puts the host back."""
 
+import os
 import subprocess
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import TrialError
+from dbdyno.errors import HostError, TrialError
 from dbdyno.filesystems.catalogue import KINDS
 from dbdyno.servers.installation import find_server
 from dbdyno.stack.device import Emulated, Here, Real
@@ -14,6 +16,8 @@ from dbdyno.stack.emulated_disk import running_disk
 from dbdyno.stack.filesystem import Filesystem
 from dbdyno.stack.layer import raised
 from dbdyno.stack.memory import Memory
+from dbdyno.stack.page_cache import PageCache, cached_bytes
+from dbdyno.stack.placement import Placement, pinned
 from dbdyno.stack.queue import Queue
 from dbdyno.stack.scratch import scratch
 from dbdyno.stack.server import Server
@@ -116,6 +120,65 @@ def test_every_scheduler_takes_and_leaves_nothing_behind(scheduler, disk, ground
         assert sysfs(stand.device, "read_ahead_kb") != "64"
 
 
+TUNED = {
+    "none": {},
+    "mq-deadline": {"read_expire": 100, "write_expire": 2000, "writes_starved": 4, "front_merges": 0, "fifo_batch": 1,
+                    "async_depth": 32, "prio_aging_expire": 2000},
+    "kyber": {"read_lat_nsec": 1_000_000, "write_lat_nsec": 5_000_000},
+    "bfq": {"fifo_expire_sync": 100, "fifo_expire_async": 200, "back_seek_max": 8192, "back_seek_penalty": 3,
+            "slice_idle": 16, "max_budget": 1024, "timeout_sync": 100, "strict_guarantees": 1, "low_latency": 0},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_every_tunable_of_a_scheduler_takes_and_is_read_back(scheduler, disk, ground):
+    settings = QueueSection(iosched=TUNED[scheduler])
+    with raised([emulated(disk), Queue(scheduler, settings)], ground) as stand:
+        seen = stand.observed["queue"].get("iosched", {})
+        assert {name: seen[name] for name in TUNED[scheduler]} == {k: str(v) for k, v in TUNED[scheduler].items()}
+        assert set(seen) - {"slice_idle_us"} == set(TUNED[scheduler]), "there is no other tunable"
+
+
+KNOBS = {"nr_requests": 64, "read_ahead_kb": 64, "rotational": True, "wbt_lat_usec": 5000, "nomerges": 2,
+         "iostats": False, "write_cache": "write through", "max_sectors_kb": 256, "rq_affinity": 2, "add_random": True,
+         "stable_writes": True, "discard_max_bytes": 1024**2}  # fmt: skip
+
+
+def test_every_knob_of_the_queue_takes_is_read_back_and_gone_with_its_device(disk, ground):
+    drive = emulated(disk, "ssd-sata")
+    with raised([drive], ground) as stand:
+        fresh = {knob: sysfs(stand.device, knob) for knob in KNOBS}
+    with raised([drive, Queue("mq-deadline", QueueSection(**KNOBS))], ground) as stand:
+        wanted = {knob: value if isinstance(value, str) else str(int(value)) for knob, value in KNOBS.items()}
+        assert {knob: stand.observed["queue"][knob] for knob in KNOBS} == wanted
+        assert all(sysfs(stand.device, knob) == value for knob, value in wanted.items())
+        assert all(wanted[knob] != fresh[knob] for knob in KNOBS), "a knob that is already so proves nothing"
+    with raised([drive], ground) as stand:
+        assert {knob: sysfs(stand.device, knob) for knob in KNOBS} == fresh, "the next trial's queue is pristine"
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "settings", "said"),
+    [
+        (
+            "mq-deadline",
+            {"iosched": {"read_expire": 501}},
+            r"read_expire: asked for 501, the kernel took 50[04]",
+        ),  # rounds
+        ("kyber", {"max_sectors_kb": 4096}, r"max_sectors_kb"),  # clamps, or refuses
+        ("none", {"io_poll_delay": 7}, r"io_poll_delay: asked for 7, the kernel took -1"),  # ignores
+        ("bfq", {"iosched": {"slice_idle": 4, "slice_idle_us": 9000}}, r"slice_idle: asked for 4, the kernel took 9"),
+        ("none", {"io_timeout": 1000}, r"io_timeout: this kernel's queue has no such setting"),
+    ],
+)
+def test_a_knob_that_the_kernel_rounds_clamps_ignores_or_lacks_fails_the_trial(scheduler, settings, said, disk, ground):
+    with (
+        pytest.raises(TrialError, match=said),
+        raised([emulated(disk), Queue(scheduler, QueueSection(**settings))], ground),
+    ):
+        pass
+
+
 def test_a_queue_setting_that_is_refused_fails_the_trial(disk, ground):
     layers = [emulated(disk), Queue("none", QueueSection(nr_requests=2048))]
     with (
@@ -159,6 +222,58 @@ def test_memory_bounds_what_the_group_may_hold(ground):
         eat = f"echo $$ > {stand.cgroup}/cgroup.procs && exec head -c 200m /dev/zero | tail -c 200m > /dev/null"
         done = subprocess.run(["sh", "-c", eat], capture_output=True, check=False)
         assert done.returncode != 0, "200 MB fitted into a limit of 64 MiB"
+
+
+def test_the_group_can_not_swap(ground):
+    with raised([Memory(64 * 1024**2)], ground) as stand:
+        assert stand.observed["memory"]["swap_off"]
+        memsw = stand.cgroup / "memory.memsw.limit_in_bytes"
+        if memsw.exists():
+            assert int(memsw.read_text(encoding="ascii")) == 64 * 1024**2
+
+
+def test_the_server_is_where_it_was_put_in_every_thread(disk, ground, tmp_path):
+    placed = replace(server(tmp_path), placement=Placement("1", "best-effort:1"))
+    with raised([emulated(disk), filesystem(), placed], ground) as stand:
+        assert (stand.observed["server"]["cpus"], stand.observed["server"]["ionice"]) == ("1", "best-effort:1")
+        threads = [int(path.name) for path in Path(f"/proc/{stand.endpoint.pid}/task").iterdir()]
+        assert len(threads) > 5
+        assert {frozenset(os.sched_getaffinity(thread)) for thread in threads} == {frozenset({1})}
+        os.sched_setaffinity(threads[-1], {0})
+        with pytest.raises(TrialError, match=rf"server_cpus: asked for 1, thread {threads[-1]} of the server has 0"):
+            placed.placement.observed(stand.endpoint.pid)
+
+
+def test_processors_that_are_not_there_are_refused(disk, ground, tmp_path):
+    placed = replace(server(tmp_path), placement=Placement("4000", None))
+    with pytest.raises(TrialError), raised([emulated(disk), filesystem(), placed], ground):
+        pass
+    with pytest.raises(HostError, match="client_cpus: 4000"), pinned("4000"):
+        pass
+
+
+def test_the_client_s_programs_stay_on_their_processors_and_dbdyno_does_not():
+    before = os.sched_getaffinity(0)
+    with pinned("0") as told:
+        assert told == {"cpus": "0"}
+        said = subprocess.run(
+            ["taskset", "--cpu-list", "--pid", str(os.getpid())], capture_output=True, text=True, check=True
+        )
+        child = subprocess.run(
+            ["grep", "Cpus_allowed_list", "/proc/self/status"], capture_output=True, text=True, check=True
+        )
+        assert said.stdout.split()[-1] == child.stdout.split()[-1] == "0"
+    assert os.sched_getaffinity(0) == before
+
+
+@pytest.mark.parametrize("kind", ["ext4", "btrfs"])
+def test_the_data_is_cold(kind, disk, ground):
+    with raised([emulated(disk), filesystem(kind)], ground) as stand:
+        (stand.directory / "file").write_bytes(b"warm" * 1024**2)
+        assert cached_bytes([stand.directory / "file"]) == 4 * 1024**2
+        with raised([PageCache()], stand) as cold:
+            assert cold.observed["page_cache"] == {"data_cached_bytes": 0}
+            assert cached_bytes([stand.directory / "file"]) == 0
 
 
 def test_server_runs_as_somebody_else_without_tcp_and_tells_its_version(disk, ground, tmp_path):

@@ -10,6 +10,7 @@ from dbdyno.servers.installation import find_server
 from dbdyno.stack.journal import leftovers
 from dbdyno.stack.memory import memory_hierarchy
 from dbdyno.stack.tools import own_binary, tool_path
+from dbdyno.study.cpus import cpu_list, cpu_numbers
 
 BLK_MQ_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 OTHER_TOOLS = {"fio": "fio", "sysbench": "sysbench", "mariadb-slap": "mariadb-client", "bonnie++": "bonnie++",
@@ -122,6 +123,14 @@ def server(name: str) -> Capability:
     except DbdynoError as error:
         return Capability(f"server {name}", ok=False, detail=str(error), remedy="apt-get install mariadb-server-core")
     return Capability(f"server {name}", ok=True, detail=f"{found.version}, {found.daemon}")
+
+
+def processors(name: str, cpus: str) -> Capability:
+    """Whether this host has the processors that a field of a study names."""
+    there = os.sched_getaffinity(0)
+    lacking = cpu_numbers(cpus) - there
+    detail = f"{cpus}; this process may use {cpu_list(there)}"
+    return Capability(f"stack.{name}", ok=not lacking, detail=detail, remedy="name processors that there are")
 
 
 def own_programs() -> Capability:

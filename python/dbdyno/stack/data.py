@@ -1,6 +1,5 @@
 """Data prepared once and put in place for every trial, where the device can't restore its blocks by itself."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,7 +31,6 @@ class Tree:
         run_tool(["cp", "--archive", "--reflink=never", "--sparse=auto", f"{self.folder}/mysql", str(below.directory)],
                  timeout_seconds=3600)  # fmt: skip
         run_tool(["sync", "--file-system", str(below.directory)], timeout_seconds=3600)
-        _evict(below.directory / "mysql")
         yield below.raised(self.name, {"from": "tree"})
 
 
@@ -57,14 +55,3 @@ class Image:
 
     disk: EmulatedDisk | None
     tree: Tree | None
-
-
-def _evict(folder: Path) -> None:
-    """Drop our own clean pages: the copy's page cache would otherwise stand outside the server's memory limit."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            handle = os.open(path, os.O_RDONLY)
-            try:
-                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(handle)

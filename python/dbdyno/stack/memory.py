@@ -64,7 +64,12 @@ def killed_for_memory(group: Path) -> bool:
 
 
 def _swap_off(group: Path, version: int) -> bool:
-    name, value = ("memory.swappiness", "0") if version == 1 else ("memory.swap.max", "0")
+    """Keep the group from swap where the kernel allows it: no room for memory and swap together but for memory."""
+    if version == 1:
+        name = "memory.memsw.limit_in_bytes"
+        value = (group / "memory.limit_in_bytes").read_text(encoding="ascii").strip()
+    else:
+        name, value = "memory.swap.max", "0"
     with suppress(OSError):
         (group / name).write_text(value, encoding="ascii")
         return (group / name).read_text(encoding="ascii").strip() == value

@@ -1,9 +1,10 @@
-"""The block queue: scheduler and its knobs, every one read back."""
+"""The block queue: scheduler, its tunables and the queue's own knobs, every one read back."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dbdyno.errors import TrialError
 from dbdyno.stack.layer import Stand
@@ -12,8 +13,13 @@ from dbdyno.study.schema import QueueSection
 
 # What the kernel gives a disk of each kind by itself (block/blk-wbt.c); a loop device always comes up as an SSD.
 WBT_LATENCY_US = {True: 75_000, False: 2_000}
-KNOBS = ("scheduler", "rotational", "nr_requests", "read_ahead_kb", "wbt_lat_usec")
-SHOWN = (*KNOBS, "max_sectors_kb", "nomerges", "rq_affinity", "write_cache", "logical_block_size")
+# In the order in which they are set: the scheduler first, since choosing one resets the others; read-ahead last, since
+# each change of the queue's limits resets it.
+KNOBS = ("scheduler", "rotational", "write_cache", "max_sectors_kb", "discard_max_bytes", "stable_writes", "add_random",
+         "iostats", "nomerges", "rq_affinity", "io_timeout", "io_poll", "io_poll_delay", "nr_requests", "wbt_lat_usec",
+         "read_ahead_kb")  # fmt: skip
+SHOWN = (*KNOBS, "logical_block_size")
+TUNABLES = "iosched"  # the folder of the scheduler's own, which it bounds by nr_requests
 
 
 @dataclass(frozen=True)
@@ -25,15 +31,17 @@ class Queue:
     name: str = "queue"
 
     def _wanted(self, *, rotational: bool, disposable: bool) -> dict[str, str]:
+        """What to write, by its path below the queue's folder, in order."""
         given = self.settings.model_dump(exclude_none=True)
+        tunables = given.pop(TUNABLES)
         wanted = {"scheduler": self.scheduler} if self.scheduler else {}
         if disposable:  # a loop device must first be told what drive it stands for
             given = {"rotational": rotational, **given}
             if self.scheduler != "bfq":  # which throttles writeback itself, and reads back 0
                 given.setdefault("wbt_lat_usec", WBT_LATENCY_US[bool(given["rotational"])])
-        wanted |= {knob: str(int(value)) for knob, value in given.items()}
-        # The scheduler first: choosing one resets the others.
-        return {knob: wanted[knob] for knob in KNOBS if knob in wanted}
+        wanted |= {knob: _as_written(value) for knob, value in given.items()}
+        ordered = {knob: wanted[knob] for knob in KNOBS if knob in wanted}
+        return ordered | {f"{TUNABLES}/{name}": _as_written(value) for name, value in tunables.items()}
 
     @contextmanager
     def raised(self, below: Stand) -> Iterator[Stand]:
@@ -45,15 +53,34 @@ class Queue:
             if not below.device.disposable:
                 # Undone in reverse: so the scheduler, which resets the rest, is set back first.
                 knobs = [folder / knob for knob in KNOBS if (folder / knob).exists()]
-                for path in reversed([*knobs, *sorted((folder / "iosched").glob("*"))]):
+                for path in reversed([*knobs, *sorted((folder / TUNABLES).glob("*"))]):
                     undoing.enter_context(below.journal.undoing(WriteBack(str(path), read_knob(path))))
             for knob, value in wanted.items():
                 write_knob(folder / knob, value)
-            observed = {knob: read_knob(folder / knob) for knob in SHOWN if (folder / knob).exists()}
-            for knob, value in wanted.items():
-                if observed[knob] != value:
-                    raise TrialError(f"{folder / knob}: asked for {value}, the kernel took {observed[knob]}")
-            yield below.raised(self.name, observed)
+            _check(folder, wanted)
+            yield below.raised(self.name, _observed(folder))
+
+
+def _as_written(value: str | int) -> str:
+    return value if isinstance(value, str) else str(int(value))
+
+
+def _check(folder: Path, wanted: Mapping[str, str]) -> None:
+    """Raises ``TrialError`` with every setting that the kernel ignored, clamped or rounded.
+
+    When all are set, since one may change another.
+    """
+    took = {knob: read_knob(folder / knob) for knob in wanted}
+    wrong = [f"{folder / knob}: asked for {value}, the kernel took {took[knob]}" for knob, value in wanted.items()
+             if took[knob] != value]  # fmt: skip
+    if wrong:
+        raise TrialError("; ".join(wrong))
+
+
+def _observed(folder: Path) -> dict[str, Any]:
+    observed: dict[str, Any] = {knob: read_knob(folder / knob) for knob in SHOWN if (folder / knob).exists()}
+    tunables = {path.name: read_knob(path) for path in sorted((folder / TUNABLES).glob("*"))}
+    return observed | ({TUNABLES: tunables} if tunables else {})
 
 
 def read_knob(path: Path) -> str:
@@ -67,6 +94,8 @@ def read_knob(path: Path) -> str:
 
 def write_knob(path: Path, value: str) -> None:
     """Set a queue setting. Raises ``TrialError`` that names what the kernel offers."""
+    if not path.exists():
+        raise TrialError(f"write {value!r} to {path}: this kernel's queue has no such setting")
     try:
         path.write_text(value, encoding="ascii")
     except OSError as error:

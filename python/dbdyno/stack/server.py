@@ -4,7 +4,7 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from dbdyno.servers.installation import Installation
 from dbdyno.servers.user import own_folder, read_log, unprivileged
 from dbdyno.stack.layer import Endpoint, Stand
 from dbdyno.stack.memory import killed_for_memory
+from dbdyno.stack.placement import Placement
 from dbdyno.stack.undo import TOKEN_VARIABLE, EndProcesses
 from dbdyno.state import new_token
 from dbdyno.study.section import Setting
@@ -39,6 +40,7 @@ class Server:
     clients: int
     install: bool  # create the system tables first
     log: Path  # kept with the trial
+    placement: Placement = field(default_factory=Placement)
     name: str = "server"
 
     @contextmanager
@@ -59,7 +61,7 @@ class Server:
             process = self._start(argv, below, environment)
             endpoint = Endpoint(socket, "root", process, error_log, below.cgroup)
             try:
-                observed = self._observed(endpoint, settings, data)
+                observed = self._observed(endpoint, settings, data) | self.placement.observed(endpoint.pid)
                 yield below.raised(self.name, observed, endpoint=endpoint)
             finally:
                 mariadb.stop(process)
@@ -74,7 +76,7 @@ class Server:
 
     def _start(self, argv: list[str], below: Stand, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
-            unprivileged(argv, below.cgroup),
+            self.placement.around(unprivileged(argv, below.cgroup)),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

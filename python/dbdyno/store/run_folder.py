@@ -228,11 +228,14 @@ def _setup(study: Mapping[str, Any], factors: set[str]) -> str:
     """What all treatments have in common, in the study's own words."""
     parts = []
     for section in ("workload", "stack", "queue", "filesystem"):
-        fields = {name: value for name, value in study.get(section, {}).items() if not isinstance(value, list)}
+        given = dict(study.get(section, {}))
+        given |= given.pop("iosched", {})
+        fields = {name: value for name, value in given.items() if not isinstance(value, list)}
         # A script is known by its name; where it lay is nobody's business.
         shown = {name: Path(value).name if name == "file" else value for name, value in fields.items()}
         parts += [f"{name} {value}" for name, value in shown.items() if name not in factors]
-    settings = study.get("server", {}).get("settings", {})
+    server = dict(study.get("server", {}))
+    settings = server.pop("settings", {}) | server
     return ", ".join(parts + [f"{name} {value}" for name, value in settings.items() if not isinstance(value, list)])
 
 

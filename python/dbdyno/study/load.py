@@ -184,8 +184,9 @@ def _factors(body: dict[str, Any], found: list[Mistake]) -> Iterator[Factor]:
 def _with_levels(body: dict[str, Any], factors: tuple[Factor, ...], levels: tuple[Any, ...]) -> dict[str, Any]:
     """The body with each factor's list replaced by one of its levels."""
     spec = {name: dict(section) for name, section in body.items()}
-    if isinstance(spec.get("server", {}).get("settings"), dict):
-        spec["server"]["settings"] = dict(spec["server"]["settings"])
+    for outer, inner in (("server", "settings"), ("queue", "iosched")):
+        if isinstance(spec.get(outer, {}).get(inner), dict):
+            spec[outer][inner] = dict(spec[outer][inner])
     for factor, level in zip(factors, levels, strict=True):
         table: Any = spec
         for part in factor.path[:-1]:

@@ -12,6 +12,16 @@ from dbdyno.study.schema import NR_REQUESTS_NONE_MAX, TrialSpec
 from dbdyno.study.units import format_bytes, size_bytes
 from dbdyno.study.workload_rules import broken_workload_rules
 
+# Of each scheduler, in the kernel's words (block/mq-deadline.c, kyber-iosched.c, bfq-iosched.c).
+TUNABLES = {
+    "none": (),
+    "mq-deadline": ("read_expire", "write_expire", "writes_starved", "front_merges", "async_depth", "fifo_batch",
+                    "prio_aging_expire"),
+    "kyber": ("read_lat_nsec", "write_lat_nsec"),
+    "bfq": ("fifo_expire_sync", "fifo_expire_async", "back_seek_max", "back_seek_penalty", "slice_idle",
+            "slice_idle_us", "max_budget", "timeout_sync", "strict_guarantees", "low_latency"),
+}  # fmt: skip
+
 
 def broken_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     """Every rule that this treatment breaks; ``folder`` is where relative files are looked for."""
@@ -123,6 +133,15 @@ def _queue(spec: TrialSpec) -> Iterator[Mistake]:
         yield Mistake(("queue", "nr_requests"), text)
     if scheduler == "bfq" and spec.queue.wbt_lat_usec:
         yield Mistake(("queue", "wbt_lat_usec"), "can't be set under bfq, which throttles writeback itself")
+    if spec.queue.iosched and not TUNABLES.get(scheduler or ""):
+        tunable = ", ".join(name for name, tunables in TUNABLES.items() if tunables)
+        yield Mistake(("queue", "iosched"), f"is for a scheduler with tunables; give stack.scheduler: {tunable}")
+        return
+    known = TUNABLES.get(scheduler or "", ())
+    for name in spec.queue.iosched:
+        if name not in known:
+            said = f"is no tunable of {scheduler}; known are {', '.join(known)}{did_you_mean(name, known)}"
+            yield Mistake(("queue", "iosched", name), said)
 
 
 def _memory(spec: TrialSpec) -> Iterator[Mistake]:

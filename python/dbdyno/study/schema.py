@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, StrictBool, StrictInt
 from dbdyno.analysis.min_blocks import MIN_BLOCKS
 from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
 from dbdyno.store.records import METRICS
+from dbdyno.study.cpus import cpu_numbers
 from dbdyno.study.drives import is_emulated, is_real
 from dbdyno.study.section import Identifier, Line, Section, Setting
 from dbdyno.study.units import Duration, Fraction, Size
@@ -24,6 +25,29 @@ def _setting_name(name: str) -> str:
         msg = "is not a server variable; names are lower case with underscores, such as innodb_buffer_pool_size"
         raise ValueError(msg)
     return name
+
+
+def _tunable_name(name: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        msg = "is not a tunable; names are those of /sys/block/DISK/queue/iosched"
+        raise ValueError(msg)
+    return name
+
+
+def _io_class(text: str) -> str:
+    if not re.fullmatch(r"none|idle|(best-effort|realtime):[0-7]", text):
+        msg = 'is none of "none", "idle", "best-effort:0" to "best-effort:7", "realtime:0" to "realtime:7"'
+        raise ValueError(msg)
+    return text
+
+
+def _cpu_list(text: str) -> str:
+    try:
+        cpu_numbers(text)
+    except ValueError as error:
+        msg = f'{error}; give numbers and ranges, such as "0" or "0-3,8"'
+        raise ValueError(msg) from None
+    return text
 
 
 def _no_newline(value: Setting) -> Setting:
@@ -70,6 +94,8 @@ class StackSection(Section):
     server: Line = "mariadb"
     engine: Identifier = "innodb"
     memory: Annotated[Size, Field(ge=64 * 1024**2)] | None = None  # bounds server + page cache
+    server_cpus: Annotated[str, AfterValidator(_cpu_list)] | None = None  # that the server may use
+    client_cpus: Annotated[str, AfterValidator(_cpu_list)] | None = None
 
     @property
     def in_memory(self) -> bool:
@@ -88,12 +114,27 @@ class StackSection(Section):
 
 
 class QueueSection(Section):
-    """``[queue]``: the kernel's block queue."""
+    """``[queue]``: the kernel's block queue; ``[queue.iosched]`` is the chosen scheduler's own part of it.
+
+    Names are those of /sys/block/DISK/queue (Documentation/ABI/stable/sysfs-block).
+    """
 
     nr_requests: Annotated[StrictInt, AfterValidator(_blk_mq_depth)] | None = None
     read_ahead_kb: Annotated[StrictInt, Field(ge=0, le=1024 * 1024)] | None = None
     rotational: StrictBool | None = None
     wbt_lat_usec: Annotated[StrictInt, Field(ge=0)] | None = None
+    write_cache: Literal["write back", "write through"] | None = None
+    max_sectors_kb: Annotated[StrictInt, Field(ge=1)] | None = None
+    nomerges: Annotated[StrictInt, Field(ge=0, le=2)] | None = None
+    rq_affinity: Annotated[StrictInt, Field(ge=0, le=2)] | None = None
+    discard_max_bytes: Annotated[StrictInt, Field(ge=0)] | None = None
+    io_timeout: Annotated[StrictInt, Field(ge=1)] | None = None  # milliseconds
+    io_poll: StrictBool | None = None
+    io_poll_delay: Annotated[StrictInt, Field(ge=-1)] | None = None
+    add_random: StrictBool | None = None
+    iostats: StrictBool | None = None
+    stable_writes: StrictBool | None = None
+    iosched: dict[Annotated[str, AfterValidator(_tunable_name)], StrictInt] = Field(default_factory=dict)
 
 
 class FilesystemSection(Section):
@@ -104,8 +145,9 @@ class FilesystemSection(Section):
 
 
 class ServerSection(Section):
-    """``[server]``: ``[server.settings]`` takes any variable of the server."""
+    """``[server]``: how it is run; ``[server.settings]`` takes any variable of it."""
 
+    ionice: Annotated[str, AfterValidator(_io_class)] | None = None  # class and level of its I/O
     settings: dict[Annotated[str, AfterValidator(_setting_name)], Annotated[Setting, AfterValidator(_no_newline)]] = (
         Field(default_factory=dict)
     )
@@ -140,4 +182,4 @@ class TrialSpec(Section):
     workload: Annotated[Workload, Field(discriminator="kind")]
 
 
-FACTOR_SECTIONS = ("stack", "queue", "filesystem", "server.settings", "workload")
+FACTOR_SECTIONS = ("stack", "queue", "queue.iosched", "filesystem", "server", "server.settings", "workload")

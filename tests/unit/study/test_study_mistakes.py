@@ -8,7 +8,13 @@ from dbdyno._native import device_models
 from dbdyno.errors import UserError
 from dbdyno.store.records import METRICS
 from dbdyno.study.load import load_study
+from dbdyno.study.schema import StackSection
 from dbdyno.study.workloads import BulkSection, SlapSection, SmackSection
+
+
+def fields(section):
+    return ", ".join(section.model_fields)
+
 
 DEVICES = '["hdd-7200", "ssd-sata"]'
 POOL = 'innodb_buffer_pool_size = "256M"'
@@ -20,11 +26,7 @@ TWO_ENDINGS = "can't be given with blocks, which fixes their number beforehand; 
 SECTIONS = "version, study, stack, queue, filesystem, server, workload, design"
 KINDS = "slap, smack, oltp, ingest, bulk, script"
 CODES = 'error codes as one text, such as "1213,1205", or "all" or "none"'
-STACK = "device, serial, size, scheduler, filesystem, server, engine, memory"
-
-
-def fields(section):
-    return ", ".join(section.model_fields)
+STACK = fields(StackSection)
 
 
 SLAP = fields(SlapSection)
@@ -339,6 +341,40 @@ MISTAKES = {
     "a size of half a block": (
         [('"1GiB"', '"100000001B"')],
         [":7: stack.size: must be a multiple of 4096 bytes"],
+    ),
+    "tunables of no scheduler": (
+        [(SCHEDULER + "\n", ""), ("nr_requests = 64", "iosched.fifo_batch = 4")],
+        [":11: queue.iosched: is for a scheduler with tunables; give stack.scheduler: mq-deadline, kyber, bfq"],
+    ),
+    "a tunable of another scheduler": (
+        [
+            (SCHEDULER, 'scheduler = ["mq-deadline", "kyber"]'),
+            ("nr_requests = 64", "iosched.read_lat_nsec = [1000000, 2]"),
+        ],
+        [
+            (
+                ":12: queue.iosched.read_lat_nsec: is no tunable of mq-deadline; known are read_expire, write_expire, "
+                "writes_starved, front_merges, async_depth, fifo_batch, prio_aging_expire"
+            )
+        ],
+    ),
+    "an I/O class that is none": (
+        [("[server.settings]", '[server]\nionice = "best-effort"\n[server.settings]')],
+        [
+            (
+                ':14: server.ionice: is "best-effort", which is none of "none", "idle", '
+                '"best-effort:0" to "best-effort:7", "realtime:0" to "realtime:7"'
+            )
+        ],
+    ),
+    "processors that are no list": (
+        [("[queue]", 'server_cpus = "3-1"\n[queue]')],
+        [
+            (
+                ':11: stack.server_cpus: is "3-1", which holds the range 3-1, which ends before it begins; '
+                'give numbers and ranges, such as "0" or "0-3,8"'
+            )
+        ],
     ),
     "memory is no device": (
         [(DEVICES, '"memory"'), (BASELINE, "")],
