@@ -23,6 +23,8 @@ def plan_as_text(plan: Plan, lacking: list[Capability]) -> str:
         lines.append(f"  {treatment.id}  {treatment.label}{mark}")
     lines += ["", f"comparisons ({len(design.comparisons)}), on {design.metric}, margin {design.margin * 100:.3g} %:"]
     lines += [f"  {c.level} against {c.baseline}" for c in design.comparisons]
+    if design.comparisons and design.screened:
+        lines.append(f"  screened beside it, as hints: {', '.join(design.screened)}")
     hard = [factor.name for factor in design.factors if factor.hard_to_change]
     plots = f"; whole plots, between bars: {', '.join(hard)}" if hard else ""
     order = f"order from seed {design.seed}{plots}:"
@@ -59,6 +61,7 @@ def plan_as_dict(plan: Plan, lacking: list[Capability]) -> dict[str, Any]:
         "baseline": design.baseline,
         "comparisons": [{"baseline": c.baseline, "level": c.level} for c in design.comparisons],
         "metric": design.metric,
+        "screened": design.screened,
         "margin": design.margin,
         "seed": design.seed,
         "hard_to_change": [factor.name for factor in design.factors if factor.hard_to_change],
