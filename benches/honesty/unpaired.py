@@ -87,8 +87,8 @@ def _equivalent(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
 def _promised(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
     """How often a study finds the very difference, or shows the very margin, that an A/A run of 10 blocks named."""
     low, high = POWER - POWER_TOLERANCE, POWER + POWER_TOLERANCE
-    for name, noise in {"iid": independent, "reference": reference}.items():
-        for blocks, comparisons in PROMISED:
+    for name, noise in NOISES.items():
+        for blocks, comparisons in PROMISED if noise in {independent, reference} else PROMISED[:2]:
             sigma = blocked(rng, noise, replicates, 2, PILOT)[:, 0].std(axis=1, ddof=1)
             d = blocked(rng, noise, replicates, 2, blocks)[:, 0]
             share = LEVEL / comparisons
