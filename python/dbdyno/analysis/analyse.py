@@ -15,6 +15,7 @@ from dbdyno.analysis.noise_floor import NoiseFloor, noise_floor
 from dbdyno.analysis.pairs import every_pair, paired, plans_every_pair
 from dbdyno.analysis.ranking import Ranking, ranking_of_run
 from dbdyno.analysis.screening import Screened, screen
+from dbdyno.analysis.settling import LoadSeries, TreatmentStability, settling
 from dbdyno.analysis.stopping import Allowance, Looked, looked
 from dbdyno.analysis.summary import TreatmentSummary, summarise
 from dbdyno.analysis.verdict import Verdict, judge
@@ -43,9 +44,10 @@ class Analysis:
     notes: list[str]
     noise_floor: NoiseFloor | None  # of an A/A run
     factors: Factorial
+    stability: list[TreatmentStability]  # empty where no series were given
 
 
-def analyse(run: Run, *, each_pair: bool = False) -> Analysis:
+def analyse(run: Run, *, each_pair: bool = False, load_series: LoadSeries | None = None) -> Analysis:
     """Return the verdicts, the table and the notes of a run, finished or not; with ``each_pair`` verdicts of all."""
     blocks = usable_blocks(run)
     primary = metric(run.design.metric)
@@ -69,6 +71,7 @@ def analyse(run: Run, *, each_pair: bool = False) -> Analysis:
         notes=_notes(run, blocks, primary),
         noise_floor=noise_floor(run, blocks),
         factors=factorial(run.design, blocks, primary, rule),
+        stability=settling(run.design, blocks, load_series or {}),
     )
 
 
@@ -94,22 +97,6 @@ _ENDED = {
     "interrupted": "The run was interrupted; go on with --resume.",
     "failed": "The run was stopped by a failure.",
 }
-SETTLED_WITHIN = 0.10  # of the first half's rate; a second half beyond that is another regime
-
-
-def _unsettled_notes(run: Run) -> list[str]:
-    """Treatments whose second half ran at another rate than the first: their warm-up was too short."""
-    notes = []
-    for treatment in run.design.treatments:
-        ratios = [t.load.get("second_half_ratio") for t in run.trials if t.treatment == treatment.id]
-        known = sorted(ratio for ratio in ratios if ratio)
-        ratio = known[len(known) // 2] if known else 1.0
-        if abs(ratio - 1) > SETTLED_WITHIN:
-            notes.append(
-                f"{treatment.label} had not settled: in the second half of a run it did {ratio:.2f} times as many "
-                "queries per second as in the first (median trial). A longer warmup or a longer run would tell more."
-            )
-    return notes
 
 
 def _load_notes(run: Run, blocks: UsableBlocks) -> list[str]:
@@ -149,8 +136,7 @@ def _notes(run: Run, blocks: UsableBlocks, primary: Metric) -> list[str]:
     if lacking:
         notes.append(f"Without a usable {primary.name}: {', '.join(lacking)}.")
     measured = [f"What was measured: {run.setup}."] if run.setup else []
-    load_notes = [*_load_notes(run, blocks), *_unsettled_notes(run)]
-    return [*measured, *notes, *load_notes, *_drift_notes(run, blocks, primary)]
+    return [*measured, *notes, *_load_notes(run, blocks), *_drift_notes(run, blocks, primary)]
 
 
 def _blocks_run(run: Run) -> int:

@@ -34,12 +34,13 @@ def show(folder: Path, format_: Format = Format.TEXT, html: Path | None = None, 
     from dbdyno.analysis.analyse import analyse
     from dbdyno.analysis.pairs import plans_every_pair
     from dbdyno.report import json, markdown, text
-    from dbdyno.store.run_folder import read_run, read_series
+    from dbdyno.store.run_folder import read_load_series, read_run, read_series
 
     run = read_run(folder)
     if every_pair and plans_every_pair(run.design):
         typer.echo("the study plans every pair: its verdicts are those of all of them", err=True)
-    analysis = analyse(run, each_pair=every_pair)
+    load_series = read_load_series(folder, [trial.id for trial in run.trials])
+    analysis = analyse(run, each_pair=every_pair, load_series=load_series)
     if format_ is Format.TEXT and sys.stdout.isatty():
         from rich.console import Console
 

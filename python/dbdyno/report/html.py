@@ -32,6 +32,7 @@ from dbdyno.report.sentences import (
     verdict_sentence,
     why,
 )
+from dbdyno.report.stability import stability_rows
 from dbdyno.report.stopped import blocks_used, interval_words, stopped_lines
 from dbdyno.report.timeseries import Drawn, Series, drawn_panels, payload, phase_starts
 from dbdyno.store.records import Run
@@ -89,6 +90,7 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
         legend=_legend(run),
         drawn=drawn,
         noise=noise_floor_card(analysis),
+        stability_rows=stability_rows(analysis),
         series=_data(run, analysis, drawn),
         strip=strip.chart(run, analysis),
         failures=failure_lines(run),

@@ -13,6 +13,7 @@ from dbdyno.report.ranking import ranking_json
 from dbdyno.report.rounding import rounded
 from dbdyno.report.screened import screened_json
 from dbdyno.report.sentences import note_lines, remarks
+from dbdyno.report.stability import stability_json
 from dbdyno.report.stopped import stopping
 from dbdyno.store.records import Run
 
@@ -36,6 +37,7 @@ def render(run: Run, analysis: Analysis) -> str:
         "screened": screened_json(analysis),
         "ranking": ranking_json(analysis.ranking),
         "treatments": [_treatment(treatment, analysis) for treatment in analysis.treatments],
+        "stability": stability_json(analysis),
         "aa": noise_floor_document(analysis),
         "failures": [
             {

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.series import at_middles, floats
 from dbdyno.store.records import Run
 
 Floats = npt.NDArray[np.float64]
@@ -121,33 +122,12 @@ def _repeats(panel: Panel, trials: Mapping[str, Sequence[str]], series: Series) 
 def _column_sum(columns: Mapping[str, npt.NDArray[Any]], names: tuple[str, ...]) -> tuple[Floats, Floats] | None:
     if "t_s" not in columns or not all(name in columns for name in names):
         return None
-    ends = _floats(columns["t_s"])
-    values = np.sum([_floats(columns[name]) for name in names], axis=0)
+    ends = floats(columns["t_s"])
+    values = np.sum([floats(columns[name]) for name in names], axis=0)
     timed = np.isfinite(ends) & (ends >= 0)
     middles, values = at_middles(ends[timed], values[timed])
     keep = np.isfinite(values)
     return (middles[keep], values[keep]) if keep.any() else None
-
-
-def at_middles(ends: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """Return samples at the middle of their intervals, in order of time, without a short remainder as the last.
-
-    An interval starts where the one before ends, the first at 0. What was counted in a fraction of an interval is too
-    noisy to stand beside whole ones: a last one shorter than half of the median is left out.
-    """
-    order = np.argsort(ends, kind="stable")
-    ends, values = ends[order], values[order]
-    lengths = np.diff(ends, prepend=0.0)
-    middles = ends - lengths / 2
-    if len(ends) and lengths[-1] < np.median(lengths) / 2:
-        return middles[:-1], values[:-1]
-    return middles, values
-
-
-def _floats(column: npt.NDArray[Any]) -> Floats:
-    """Return a column as float64, NaN for what a database handed over as masked (DuckDB's way to say null)."""
-    floats: Floats = np.asarray(np.ma.getdata(column), dtype=np.float64)
-    return np.where(np.ma.getmaskarray(column), np.nan, floats)
 
 
 def _worth_showing(panel: Panel, samples: Samples) -> bool:

@@ -271,6 +271,33 @@ def read_series(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, dict[s
     return found
 
 
+def read_load_series(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, NDArray[Any]]]":
+    """Trial id -> column -> values of the load's rates, for those trials that have them; all in one query."""
+    import duckdb
+    import numpy as np
+
+    ids = [id_ for id_ in trial_ids if (path / "trials" / id_ / "load.parquet").is_file()]
+    if not ids:
+        return {}
+    # Numbers for the files: a path beside every row would be larger than the rows.
+    query = """
+        SELECT number, COLUMNS('^(t_s|events_per_second|queries_per_second|rows_per_second|phase)$')
+        FROM read_parquet($files, union_by_name = true, filename = true)
+        JOIN (SELECT unnest($files) AS filename, unnest(range(len($files))) AS number) USING (filename)
+    """
+    files = [str(path / "trials" / id_ / "load.parquet") for id_ in ids]
+    with duckdb.connect() as connection:
+        columns = dict(connection.execute(query, {"files": files}).fetchnumpy())
+    numbers = columns.pop("number")
+    order = np.argsort(numbers, kind="stable")
+    parts = np.split(order, np.searchsorted(numbers[order], np.arange(1, len(ids))))
+    return {
+        id_: {name: values[part] for name, values in columns.items()}
+        for id_, part in zip(ids, parts, strict=True)
+        if len(part)
+    }
+
+
 def _read_trial(path: Path, trial_id: str) -> Trial:
     return Trial(**json.loads((path / "trials" / trial_id / "trial.json").read_text(encoding="utf-8")))
 

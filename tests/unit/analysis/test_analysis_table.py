@@ -1,7 +1,6 @@
 """The table, the notes, and numbers in words."""
 
 import math
-from dataclasses import replace
 
 import pytest
 
@@ -106,11 +105,3 @@ def test_other_words():
         "p unknown",
     ]
     assert (count(1, "block"), count(1200, "block")) == ("1 block", "1,200 blocks")
-
-
-@pytest.mark.parametrize(("ratio", "said"), [(1.0, False), (1.05, False), (1.5, True), (0.6, True)])
-def test_a_treatment_that_had_not_settled_is_noted(a_run, ratio, said):
-    run = a_run({"t1": [100.0] * 6, "t2": [110.0] * 6})
-    run = replace(run, trials=[replace(trial, load={"second_half_ratio": ratio}) for trial in run.trials])
-    notes = analyse(run).notes
-    assert any(f"it did {ratio:.2f} times as many queries" in note for note in notes) == said

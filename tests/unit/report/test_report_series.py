@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from dbdyno.analysis.analyse import analyse
+from dbdyno.analysis.series import at_middles
 from dbdyno.report import html
-from dbdyno.report.timeseries import at_middles, bucketed, drawn_panels, payload, phase_starts
+from dbdyno.report.timeseries import bucketed, drawn_panels, payload, phase_starts
 from dbdyno.store.records import Treatment
 
 

@@ -13,7 +13,7 @@ import pytest
 from dbdyno.errors import UserError
 from dbdyno.store import run_folder
 from dbdyno.store.records import Comparison, Design, Failure, Treatment, Trial
-from dbdyno.store.run_folder import RunFolder, create, events, read_run, read_series, run_header
+from dbdyno.store.run_folder import RunFolder, create, events, read_load_series, read_run, read_series, run_header
 
 DESIGN = Design(
     treatments=[Treatment("t1", {"device": "hdd-7200"}), Treatment("t2", {"device": 'a "quoted" — name'})],
@@ -131,6 +131,24 @@ def test_series_are_read_back_bit_by_bit(folder):
 def test_a_trial_without_series_has_none(folder):
     run_one(folder, trial(1, "t1"), {"load": {}})
     assert read_series(folder.path, ["b1a1-t1"]) == {"b1a1-t1": {}}
+
+
+def test_the_load_of_all_trials_is_read_at_once(folder):
+    done = [trial(block, treatment) for block in (1, 2, 3) for treatment in ("t1", "t2")]
+    loads = {one.id: {"t_s": [0.1 * i for i in range(place + 1)]} for place, one in enumerate(done)}
+    for place, one in enumerate(done):
+        loads[one.id]["events_per_second"] = [float(place)] * (place + 1)
+        if place == 3:
+            loads[one.id] |= {"phase": ["load"] * 4, "latency_ms_p99": [1.0] * 4}
+        run_one(folder, one, {"load": loads[one.id]} if place != 4 else {})
+    found = read_load_series(folder.path, [one.id for one in done])
+    assert set(found) == {one.id for place, one in enumerate(done) if place != 4}
+    for id_, columns in found.items():
+        assert columns["t_s"].tolist() == loads[id_]["t_s"]
+        assert columns["events_per_second"].tolist() == loads[id_]["events_per_second"]
+        assert "latency_ms_p99" not in columns
+    assert found[done[3].id]["phase"].tolist() == ["load"] * 4
+    assert read_load_series(folder.path, ["nobody"]) == {}
 
 
 def test_the_number_of_blocks_is_the_last_one_asked_for(folder):

@@ -1,0 +1,166 @@
+"""What a series does over time: each shape is called by its own name, and told with the figures it was made with."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benches.honesty.stability import SHAPES
+from dbdyno.analysis.noise import curve, long_run_variance
+from dbdyno.analysis.series import gathered
+from dbdyno.analysis.shifts import shifts
+from dbdyno.analysis.stability import SAMPLES_MIN, classify
+from dbdyno.analysis.warm_up import mser_5, warm_up
+
+SECONDS = np.arange(1.0, 601.0)
+
+
+def noisy(rng, rho=0.6, n=600, sd=0.03):
+    noise = rng.normal(0, sd, n)
+    for i in range(1, n):
+        noise[i] = rho * noise[i - 1] + math.sqrt(1 - rho**2) * noise[i]
+    return 60 * (1 + noise)
+
+
+@pytest.mark.parametrize("rho", [0.6, 0.9])
+@pytest.mark.parametrize(("kind", "shape"), [(kind, shape) for _, kind, shape, _ in SHAPES], ids=[s[0] for s in SHAPES])
+def test_each_shape_is_called_by_its_own_name(kind, shape, rho):
+    rng = np.random.default_rng(8)
+    said = [classify(SECONDS, shape(rng, rho)).kind for _ in range(20)]
+    assert said.count(kind) >= 17, said
+
+
+def test_a_change_of_regime_is_told_with_its_moment_and_levels():
+    rate = noisy(np.random.default_rng(1))
+    rate[214:] *= 36 / 60
+    found = classify(SECONDS, rate)
+    assert (found.kind, found.changes) == ("regime change", 1)
+    assert found.at_s == pytest.approx(214, abs=2)
+    assert (found.one, found.other) == pytest.approx((60, 36), rel=0.03)
+    assert math.isnan(found.settled_s)
+
+
+def test_an_outage_is_two_changes_and_no_sawtooth():
+    rate = noisy(np.random.default_rng(2))
+    rate[300:360] *= 0.5
+    assert shifts(rate) == pytest.approx([300, 360], abs=2)
+    assert classify(SECONDS, rate).changes == 2
+
+
+def test_the_period_of_a_sawtooth():
+    rate = noisy(np.random.default_rng(3)) * (1 + 0.3 * (SECONDS / 8 % 1))
+    found = classify(SECONDS, rate)
+    assert (found.kind, found.period_s) == ("sawtooth", pytest.approx(8, rel=0.01))
+    tenths = classify(SECONDS / 10, rate)
+    assert tenths.period_s == pytest.approx(0.8, rel=0.01)
+
+
+def test_the_levels_of_a_bimodal_series_and_the_depth_of_a_jagged_one():
+    rng = np.random.default_rng(4)
+    low = np.cumsum(rng.random(600) < 0.3) % 2
+    found = classify(SECONDS, noisy(rng) * np.where(low, 0.7, 1))
+    assert (found.kind, found.one, found.other) == ("bimodal", pytest.approx(60, rel=0.03), pytest.approx(42, rel=0.03))
+    stalled = noisy(rng)
+    stalled[::20] = 6
+    found = classify(SECONDS, stalled)
+    assert (found.kind, found.one, found.other) == ("jagged", pytest.approx(6, abs=4), pytest.approx(60, rel=0.03))
+
+
+def test_a_warm_up_is_left_out_and_told():
+    rate = noisy(np.random.default_rng(5)) * (1 - 0.5 * np.exp(-SECONDS / 10))
+    found = classify(SECONDS, rate)
+    assert found.kind == "steady"
+    assert 15 <= found.settled_s <= 60
+    # A level that is left at once is warm-up as well.
+    rate = noisy(np.random.default_rng(6))
+    rate[:12] *= 0.5
+    assert 12 <= classify(SECONDS, rate).settled_s <= 25
+
+
+def test_a_steady_series_is_steady_from_its_beginning():
+    rng = np.random.default_rng(7)
+    found = [classify(SECONDS, noisy(rng)) for _ in range(20)]
+    assert sum(each.kind == "steady" and each.settled_s == 0 for each in found) >= 19
+
+
+def test_what_keeps_settling_never_settles():
+    rate = noisy(np.random.default_rng(9)) * (1 - 0.5 * np.exp(-SECONDS / 200))
+    found = classify(SECONDS, rate)
+    assert found.kind == "drift"
+    assert found.one < found.other
+
+
+def test_a_short_series_is_too_short_to_tell():
+    assert classify(SECONDS[: SAMPLES_MIN - 1], np.ones(SAMPLES_MIN - 1)).kind == "too short"
+    assert classify(np.empty(0), np.empty(0)).kind == "too short"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rate=st.lists(st.sampled_from([0.0, 0.0, 1.0, 50.0, 60.0, 61.0, 1e6]), min_size=60, max_size=200),
+    times=st.integers(-10, 20),  # powers of 2: no rounding
+)
+def test_any_series_has_a_class_and_units_do_not_matter(rate, times):
+    rate = np.asarray(rate)
+    end_s = np.arange(1, len(rate) + 1) / 10
+    found = classify(end_s, rate)
+    assert found.kind == classify(end_s, rate * 2.0**times).kind
+    assert (
+        found.kind == "too short"
+        or math.isfinite(found.settled_s)
+        or found.kind
+        in {
+            "drift",
+            "regime change",
+            "unsettled",
+        }
+    )
+
+
+@pytest.mark.parametrize("rate", [np.zeros(100), np.full(100, 7.0), np.r_[np.zeros(99), 5.0], np.r_[9.0, np.zeros(99)]])
+def test_what_never_varies_or_does_so_once_raises_nothing(rate):
+    assert classify(np.arange(1.0, 101.0), rate).kind in {"steady", "jagged", "unsettled"}
+
+
+def test_mser_5_is_the_minimum_of_its_definition():
+    rng = np.random.default_rng(10)
+    for _ in range(20):
+        rate = noisy(rng, n=203) * (1 - rng.uniform(0, 0.5) * np.exp(-np.arange(203) / rng.uniform(1, 50)))
+        means = rate[:200].reshape(40, 5).mean(axis=1)
+        scores = [np.sum((means[d:] - means[d:].mean()) ** 2) / (40 - d) ** 2 for d in range(21)]
+        assert mser_5(rate, 101) == 5 * int(np.argmin(scores))
+
+
+def test_a_warm_up_takes_no_more_than_a_fifth():
+    rate = noisy(np.random.default_rng(11), rho=0.0, sd=0.01)
+    rate[:200] *= np.linspace(0.5, 1, 200)
+    assert not warm_up(rate).settled
+    assert warm_up(noisy(np.random.default_rng(12))) == type(warm_up(rate))(0, settled=True)
+
+
+def test_the_long_run_variance_is_that_of_the_mean():
+    rng = np.random.default_rng(13)
+    for rho in (0.0, 0.6, 0.9):
+        found = [long_run_variance(each - each.mean()) for each in (noisy(rng, rho, sd=1 / 60) for _ in range(40))]
+        assert 0.9 <= np.median(found) / ((1 + rho) / (1 - rho)) <= 1.5, rho  # in doubt more
+
+
+def test_a_parabola_is_fitted_as_numpy_does():
+    rng = np.random.default_rng(14)
+    values = rng.normal(5, 2, 77)
+    places = np.arange(77)
+    assert curve(values) == pytest.approx(np.polyval(np.polyfit(places, values, 2), places), rel=1e-9)
+
+
+def test_intervals_are_gathered_until_they_count_enough():
+    ends, lengths = np.arange(1, 101) / 10, np.full(100, 0.1)
+    few = gathered(ends, lengths, np.full(100, 290.0))  # 29 in a tenth of a second
+    assert len(few.rate) == 25
+    assert few.end_s[:2] == pytest.approx([0.4, 0.8])
+    assert few.rate == pytest.approx(290)
+    assert len(gathered(ends, lengths, np.full(100, 5000.0)).rate) == 100
+    assert len(gathered(np.arange(1, 6001) / 10, np.full(6000, 0.1), np.full(6000, 5000.0)).rate) == 600
+    assert len(gathered(ends, lengths, np.zeros(100)).rate) == 0
+    assert len(gathered(ends, lengths, np.full(100, 1.0)).rate) == 1

@@ -1,0 +1,91 @@
+"""What is said of a load over time, in every report."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dbdyno.analysis.analyse import analyse
+from dbdyno.analysis.stability import Stability
+from dbdyno.report import html, markdown, stability, text
+from dbdyno.report import json as json_report
+from dbdyno.store.records import Treatment
+
+
+def load_series(run):
+    """One treatment of each kind, at 10 Hz: steady, changing its regime, with a trial that does, too short."""
+    rng = np.random.default_rng(run.design.seed)
+    made = {}
+    for trial in run.trials:
+        n = 20 if trial.treatment == "t4" else 300
+        rate = 60_000 * (1 + 0.02 * rng.normal(size=n))
+        if trial.treatment == "t2" or (trial.treatment == "t3" and trial.block == 2):
+            rate[214:] *= 36 / 60
+        made[trial.id] = {"t_s": np.arange(1, n + 1) / 10, "events_per_second": rate}
+    return made
+
+
+@pytest.fixture
+def analysis(run):
+    return analyse(run, load_series=load_series(run))
+
+
+def test_lines(snapshot, analysis):
+    assert stability.stability_lines(analysis) == snapshot
+
+
+def test_text_and_markdown_have_them(run, analysis):
+    told = text.render(run, analysis)
+    first = "- hdd-7200 / mq-deadline: steady throughout (8 trials)."
+    assert told.index(f"Stability\n{first}") < told.index("Failed trials")
+    assert f"## Stability\n\n{first}" in markdown.render(run, analysis)
+    bare = analyse(run)
+    assert "Stability" not in text.render(run, bare) + markdown.render(run, bare) + html.render(run, bare, {})
+
+
+def test_json(snapshot, run, analysis):
+    found = json.loads(json_report.render(run, analysis))["stability"]
+    assert [each["class"] for each in found] == ["steady", "regime change", "steady", "too short"]
+    assert len(found[0].pop("by_trial")) == 8
+    assert found[:2] == [found[0], {**found[1], "never_settled": 8, "settled_s": None, "changes": 1}]
+    assert found[2]["by_trial"][1]["class"] == "regime change"
+    assert found[0] == snapshot
+
+
+def test_the_page_has_a_table_and_hostile_labels_stay_text(run):
+    treatments = [Treatment(one.id, {"device": f"<b>{one.id}</b>"}) for one in run.design.treatments]
+    hostile = replace(run, design=replace(run.design, treatments=treatments))
+    page = html.render(hostile, analyse(hostile, load_series=load_series(hostile)), {})
+    section = page[page.index("<h2>Stability</h2>") :]
+    section = section[: section.index("</section>")]
+    assert section.count("<tr>") == 5
+    assert "&lt;b&gt;t1&lt;/b&gt;" in section
+    assert "<b>" not in section
+
+
+@pytest.mark.parametrize(
+    ("found", "sentence"),
+    [
+        (Stability("steady", 12.4), "steady from 12 s on"),
+        (Stability("steady", 0.0), "steady throughout"),
+        (Stability("regime change", at_s=214, changes=1, one=61, other=36.2), "at 214 s from 61 to 36.2 events/s"),
+        (Stability("regime change", at_s=214, changes=3, one=61, other=36), "regime (3 changes, the largest) at 214 s"),
+        (Stability("sawtooth", 0.0, period_s=8.03), "sawtooth, period 8 s"),
+        (Stability("jagged", 0.0, one=6, other=60), "jagged, 6 events/s or less in the worst 1 % of the time"),
+        (Stability("bimodal", 0.0, one=60, other=48), "bimodal, now 60, now 48 events/s"),
+        (Stability("drift", one=60, other=48), "drifted from 60 to 48 events/s"),
+        (Stability("unsettled"), "never settled"),
+        (Stability("too short"), "too short to tell"),
+    ],
+)
+def test_every_class_has_its_sentence(found, sentence):
+    assert sentence in stability.stability_sentence(found, "events/s")
+    assert "nan" not in stability.stability_sentence(found, "events/s")
+
+
+def test_unknown_figures_are_null_in_json(run):
+    document = json_report.render(run, analyse(run, load_series=load_series(run)))
+    assert math.isnan(analyse(run, load_series=load_series(run)).stability[1].typical.settled_s)
+    assert json.loads(document)["stability"][1]["settled_s"] is None
