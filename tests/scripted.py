@@ -6,6 +6,8 @@ from dbdyno.resume import open_run
 from dbdyno.runner import run_all
 from dbdyno.store.records import Trial
 
+DISTURBANCE = {"beyond": ["foreign_cpu"], "foreign_cpu": 0.5, "limits": {"foreign_cpu": 0.06}, "others": {"cc": 1.0}}
+
 
 class Script:
     """Stands for the trials: each succeeds, but for those that ``fails`` names."""
@@ -14,6 +16,7 @@ class Script:
         self.fails, self.ran, self.seeds, self.said, self.left, self.at_exit = {}, [], {}, [], [], None
         self.rate = lambda _block, _treatment: 100.0  # queries per second
         self.trial_seconds = {"raise": 0.0}
+        self.disturbed = set()  # of (block, attempt, treatment)
 
     def run_trial(self, slot, spec, image, *, seed, folder, journal, erase):  # noqa: PLR0913
         assert image == spec.stack.device
@@ -31,7 +34,8 @@ class Script:
             raise failure
         metrics = {"seconds_real": 1.0, "queries_per_second": self.rate(slot.block, slot.treatment)}
         place = slot.id, slot.block, slot.attempt, slot.position, slot.treatment
-        trial = Trial(*place, "now", metrics, seconds=self.trial_seconds)
+        disturbance = DISTURBANCE if (slot.block, slot.attempt, slot.treatment) in self.disturbed else {}
+        trial = Trial(*place, "now", metrics, seconds=self.trial_seconds, disturbance=disturbance)
         return SimpleNamespace(trial=trial, series={})
 
     # Images and Progress, as far as the runner sees them.

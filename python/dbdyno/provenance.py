@@ -5,11 +5,16 @@ import platform
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from dbdyno import __version__
+from dbdyno.host.kernel import kernel_facts
+from dbdyno.host.memory import memory_facts, numa_facts
+from dbdyno.host.processor import processor_facts
+from dbdyno.host.storage import disk_facts, disks_under
+from dbdyno.host.virtual import virtualisation_facts
 from dbdyno.plan.plan import Plan
 from dbdyno.servers.installation import find_server
+from dbdyno.state import state_folder
+from dbdyno.study.drives import HERE, is_emulated
 
 
 def versions(plan: Plan) -> dict[str, str]:
@@ -23,47 +28,36 @@ def versions(plan: Plan) -> dict[str, str]:
     }
 
 
-def host_facts() -> dict[str, Any]:
-    """The machine as the run found it."""
+def host_facts(plan: Plan) -> dict[str, Any]:
+    """The machine as the run found it, as far as results may depend on it; what can't be told is ``"unknown"``."""
+    processor = processor_facts()
     return {
-        "cpu": _cpu_model(),
-        "cores": os.cpu_count(),
-        "memory_bytes": psutil.virtual_memory().total,
-        "kernel": platform.release(),
         "architecture": platform.machine(),
         "distribution": _distribution(),
+        "cores": os.cpu_count(),
         "load_average_1min": os.getloadavg()[0],
-        **_tuning(),
+        "kernel": kernel_facts(),
+        "cpu": processor,
+        "memory": memory_facts(),
+        "numa": numa_facts(),
+        "virtualisation": virtualisation_facts(cpu_flags=processor["flags"]),
+        "disks": _disks(plan),
     }
 
 
-def _tuning() -> dict[str, Any]:
-    """What dbdyno leaves alone and a server may feel; ``None`` where the kernel does not tell."""
-    huge = _text("/sys/kernel/mm/transparent_hugepage/enabled")
-    cpus = Path("/sys/devices/system/cpu")
-    governors = {path.read_text(encoding="ascii").strip() for path in cpus.glob("cpu*/cpufreq/scaling_governor")}
-    return {
-        "transparent_hugepages": huge.partition("[")[2].partition("]")[0] if huge else None,
-        "huge_pages": _text("/proc/sys/vm/nr_hugepages"),
-        "numa_nodes": _text("/sys/devices/system/node/online"),
-        "cpu_governors": sorted(governors) or None,
-        "swappiness": _text("/proc/sys/vm/swappiness"),
+def _disks(plan: Plan) -> dict[str, Any]:
+    """The disks that the data stand on: those the study names, and the one below the state folder."""
+    places = {
+        _existing(state_folder()) if spec.stack.device == HERE else Path(spec.stack.device)
+        for spec in plan.specs.values()
+        if not is_emulated(spec.stack.device)
     }
+    return {name: disk_facts(name) for name in sorted({name for place in places for name in disks_under(place)})}
 
 
-def _text(path: str) -> str | None:
-    try:
-        return Path(path).read_text(encoding="ascii").strip()
-    except OSError:
-        return None
-
-
-def _cpu_model() -> str:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == "model name":
-            return value.strip()
-    return "unknown"
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest above it that is there already."""
+    return next(path for path in (folder, *folder.parents) if path.exists())
 
 
 def _distribution() -> str:

@@ -23,6 +23,7 @@ class State:
     finished: set[tuple[int, int, str]] = field(default_factory=set)  # block, attempt, treatment
     failed: Counter[tuple[int, str]] = field(default_factory=Counter)  # block, treatment -> times
     void: set[tuple[int, int]] = field(default_factory=set)  # block, attempt in which a treatment failed that counts
+    disturbed: set[tuple[int, int]] = field(default_factory=set)  # block, attempt in which a trial was
     dropped: set[str] = field(default_factory=set)
     given_up: set[int] = field(default_factory=set)  # blocks
     timed: list[str] = field(default_factory=list)  # trials whose time counts against the budget
@@ -37,6 +38,8 @@ class State:
             state.begun = True
             if event["event"] == "finished":
                 state.finished.add((event["block"], event["attempt"], event["treatment"]))
+                if event.get("disturbed"):
+                    state.disturbed.add((event["block"], event["attempt"]))
                 state.timed.append(event["trial"])
             elif event["event"] == "resumed" and "until" in event:
                 state.timed.clear()
@@ -65,7 +68,7 @@ class State:
             return None
         last = max((block, attempt) for block, attempt, _ in self.finished)
         begun = {treatment for block, attempt, treatment in self.finished if (block, attempt) == last}
-        return last[0] if set(plan.specs) - self.dropped - begun and last not in self.void else None
+        return last[0] if set(plan.specs) - self.dropped - begun and last not in self.void | self.disturbed else None
 
     def has_begun(self, block: int) -> bool:
         """Whether a trial of the block has ended, well or not."""
@@ -82,6 +85,20 @@ def open_run(plan: Plan, into: Path, *, resume: bool, versions: dict[str, str], 
     if not resume or not (into / "run.toml").exists():
         return run_folder.create(into, header, host)
     held = run_folder.run_header(into)
+    _check_the_same(plan, into, held, header)
+    folder = RunFolder(into)
+    for name, version in versions.items():
+        was = held["versions"].get(name)
+        if was != version and name.startswith("server "):
+            folder.close()
+            raise UserError(f"{into} was begun with {name} {was}, now it is {version}; trials of two can't be one run")
+        if was != version:
+            folder.note("note", text=f"{name} changed from {was} to {version} while the run was interrupted")
+    return folder
+
+
+def _check_the_same(plan: Plan, into: Path, held: dict[str, Any], header: dict[str, Any]) -> None:
+    """Raise ``UserError`` unless the run that ``into`` holds was begun as this plan would begin it."""
     if held["run"]["study_sha256"] != plan.study_sha256():
         raise UserError(
             f"{into} holds a run of another study (or this one has been changed since); use a new folder, "
@@ -96,17 +113,10 @@ def open_run(plan: Plan, into: Path, *, resume: bool, versions: dict[str, str], 
     if held["run"]["margin"] != plan.design.margin:
         raise UserError(f"{into} was begun with margin {held['run']['margin']:.3g}; use a new folder for another")
     design = run_folder.read_run(into).design
+    if design.disturbed != plan.design.disturbed:
+        raise UserError(f"{into} was begun with disturbed = {design.disturbed!r}; that is not changed under way")
     if plan.design.until != "open" and Ending.of_run(plan.design) != Ending.of_run(design):
         raise UserError(f"{into} was begun with another plan of when to stop; that is not changed under way")
-    folder = RunFolder(into)
-    for name, version in versions.items():
-        was = held["versions"].get(name)
-        if was != version and name.startswith("server "):
-            folder.close()
-            raise UserError(f"{into} was begun with {name} {was}, now it is {version}; trials of two can't be one run")
-        if was != version:
-            folder.note("note", text=f"{name} changed from {was} to {version} while the run was interrupted")
-    return folder
 
 
 def begin(plan: Plan, folder: RunFolder, state: State) -> None:
@@ -148,6 +158,7 @@ def _header(plan: Plan, versions: dict[str, str]) -> dict[str, Any]:
             "until": design.until,
             **({"half_width": design.half_width} if design.half_width is not None else {}),
             **({"budget_seconds": design.budget_seconds} if design.budget_seconds is not None else {}),
+            "disturbed": design.disturbed,
             "screened": design.screened,
             "baseline": design.baseline,
             "study_sha256": plan.study_sha256(),

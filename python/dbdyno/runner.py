@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dbdyno.analysis.blocks import FAILURES_TO_DROP
+from dbdyno.analysis.disturbed import beyond
 from dbdyno.errors import HostError, TrialError
 from dbdyno.images import Images
 from dbdyno.interrupt import Interrupted, interruptible, shielded
@@ -12,7 +13,7 @@ from dbdyno.resume import State, begin, pace_of
 from dbdyno.stack.journal import Journal, leftovers
 from dbdyno.stop import Outlook, Stop
 from dbdyno.store import run_folder
-from dbdyno.store.records import Why
+from dbdyno.store.records import Trial, Why
 from dbdyno.store.run_folder import RunFolder
 from dbdyno.trial import run_trial
 
@@ -80,7 +81,11 @@ class _Runner:
     stop: Stop
 
     def run(self) -> Why:
-        """Block after block, and why there are no more; one with a failed trial is repeated, ``ATTEMPTS`` times."""
+        """Block after block, and why there are no more.
+
+        One with a failed trial is repeated whole, up to ``ATTEMPTS`` times; so is one with a disturbed trial, which is
+        kept at the last attempt.
+        """
         for block in range(1, self.plan.design.blocks + 1):
             if not self.state.has_begun(block) and (why := self.stop.before(block)):
                 return why
@@ -95,7 +100,8 @@ class _Runner:
             if self._complete(block, attempt):
                 break
         else:
-            self._give_up(block)
+            if not any(self._whole(block, attempt) for attempt in range(1, ATTEMPTS + 1)):
+                self._give_up(block)
         if len(self.state.finished) > ran:
             self.stop.pace.end()
 
@@ -107,7 +113,7 @@ class _Runner:
 
     def _attempt(self, block: int, attempt: int) -> None:
         for slot in self.plan.slots(block, attempt):
-            if (block, attempt) in self.state.void:
+            if (block, attempt) in self.state.void or self._too_disturbed(block, attempt):
                 return
             done = (block, attempt, slot.treatment) in self.state.finished
             if not done and slot.treatment not in self.state.dropped:
@@ -136,6 +142,9 @@ class _Runner:
             with shielded():
                 self.folder.finish(measured.trial, measured.series)
                 self.state.finished.add((slot.block, slot.attempt, slot.treatment))
+                if measured.trial.disturbed:
+                    self.state.disturbed.add((slot.block, slot.attempt))
+            self._tell_disturbed(measured.trial)
             self.progress.trial_done(sum(measured.trial.seconds.values()))
 
     def _failed(self, slot: Slot, cause: str) -> None:
@@ -157,5 +166,22 @@ class _Runner:
     def _live(self) -> set[str]:
         return set(self.plan.specs) - self.state.dropped
 
+    def _tell_disturbed(self, trial: Trial) -> None:
+        if trial.disturbed:
+            self.progress.say(f"{trial.id} was disturbed: {'; '.join(beyond(trial))}")
+            again = self._too_disturbed(trial.block, trial.attempt)
+            self.progress.say(f"block {trial.block} is {'repeated whole' if again else 'kept all the same'}")
+
+    def _too_disturbed(self, block: int, attempt: int) -> bool:
+        """Whether an attempt holds a trial that others disturbed, and is to be repeated for it."""
+        repeated = self.plan.design.disturbed == "repeat" and attempt < ATTEMPTS
+        return repeated and (block, attempt) in self.state.disturbed
+
     def _complete(self, block: int, attempt: int) -> bool:
-        return all((block, attempt, treatment) in self.state.finished for treatment in self._live())
+        """Whether no further attempt at the block is needed."""
+        return self._whole(block, attempt) and not self._too_disturbed(block, attempt)
+
+    def _whole(self, block: int, attempt: int) -> bool:
+        return (block, attempt) not in self.state.void and all(
+            (block, attempt, treatment) in self.state.finished for treatment in self._live()
+        )

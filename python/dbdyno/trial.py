@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import TrialError
+from dbdyno.host.smart import smart_of
 from dbdyno.layers import device_layer, layers
 from dbdyno.plan.plan import Slot
 from dbdyno.probe.block_device import BlockDeviceSource
 from dbdyno.probe.host_cpu import HostCpuSource
+from dbdyno.probe.others import disks_below, watching_others
 from dbdyno.probe.sampler import Probe, Series, Source
 from dbdyno.probe.server_process import ServerProcessSource
 from dbdyno.probe.server_status import ServerStatusSource
@@ -46,21 +48,28 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
     with ExitStack() as lowering:
         ground = lowering.enter_context(scratch(journal))
         stack: list[Layer] = layers(spec, image, device, log=folder / "server.log", install=False)
-        stand = lowering.enter_context(raised(stack, ground))
+        watch.lap("raise scratch")
+        stand = lowering.enter_context(raised(stack, ground, watch.lap))
         workload.check(_endpoint(stand))
-        watch.lap("raise")
+        watch.lap("check")
+        disks = disks_below(stand)
+        health = {name: {"before": smart_of(name)} for name in disks}
         with (
             device.measuring(journal) as figures,
             watching(stand) as probes,
+            watching_others(stand, disks) as others,
             pinned(spec.stack.client_cpus) as client,
         ):
             load = workload.run(_endpoint(stand), seed, folder)
         watch.lap("load")
+        for name, told in health.items():
+            told["after"] = smart_of(name)
         observed = {**stand.observed, "tables": workload.check(_endpoint(stand))}  # a load may make tables of its own
         observed |= {"client": client} if client else {}
         assert stand.directory is not None  # noqa: S101  (a server stands on one)
         room = after_load(stand.directory)
-    watch.lap("lower")
+        watch.lap("check after")
+    watch.lap("lower scratch")
     series = {name: probe.series for name, probe in probes.items()}
     trial = Trial(
         id=slot.id,
@@ -72,10 +81,12 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         metrics=metrics(load, series),
         observed={layer: dict(values) for layer, values in observed.items()},
         load={**load.result, "second_half_ratio": load.second_half_ratio()},
-        probes={name: probe_cost(one, load) for name, one in series.items()},
+        probes={name: probe_cost(one, load) for name, one in {**series, "foreign": others.series}.items()},
         device=dict(figures),
-        seconds=watch.laps,
+        seconds=phases(watch.laps, load),
         space=room,
+        disturbance=others.within(load.window_ns),
+        smart=health,
     )
     return Measured(trial, series_columns(load, series))
 
@@ -91,6 +102,21 @@ class Stopwatch:
         """The phase that just ended."""
         now = time.monotonic()
         self.laps[phase], self._last = round(now - self._last, 3), now
+
+
+def phases(laps: Mapping[str, float], load: Load) -> dict[str, float]:
+    """The laps, that of the load split by what it was spent on; their sum stays the same."""
+    clock, start_end = load.result["clock"], load.window_ns
+    spent = {"connect": clock["connect_ns"] / 1e9, "warm-up": clock["warmup_ns"] / 1e9}
+    spent["measure"] = (start_end[1] - start_end[0]) / 1e9
+    found: dict[str, float] = {}
+    for name, seconds in laps.items():
+        if name == "load":
+            found |= {part: round(value, 3) for part, value in spent.items()}
+            found["around load"] = round(max(0.0, seconds - sum(spent.values())), 3)
+        else:
+            found[name] = seconds
+    return found
 
 
 @contextmanager
@@ -128,7 +154,7 @@ def metrics(load: Load, series: Mapping[str, Series]) -> dict[str, float]:
     found = load.metrics()
     for name, (probe, column, scale) in COUNTED.items():
         if probe in series and series[probe].t_ns:
-            start, end = (_at(series[probe], column, t_ns) for t_ns in load.window_ns)
+            start, end = (series[probe].at(column, t_ns) for t_ns in load.window_ns)
             found[name] = (end - start) * scale / load.result["queries"]
     return found
 
@@ -152,18 +178,6 @@ def series_columns(load: Load, series: Mapping[str, Series]) -> dict[str, Column
         columns: Columns = {column: [values[index] for index in inside] for column, values in one.columns.items()}
         found[name] = {"t_s": [(one.t_ns[index] - start) / 1e9 for index in inside], **columns}
     return found
-
-
-def _at(series: Series, column: str, t_ns: float) -> float:
-    """A cumulative column at a moment, by straight line between samples."""
-    times, values = series.t_ns, series.columns[column]
-    if series.began:
-        times, values = [series.began[0], *times], [series.began[1][column], *values]
-    after = next((index for index, t in enumerate(times) if t >= t_ns), len(times) - 1)
-    before = max(0, after - 1)
-    span = times[after] - times[before]
-    share = min(1.0, max(0.0, (t_ns - times[before]) / span)) if span else 0.0
-    return values[before] + share * (values[after] - values[before])
 
 
 def _endpoint(stand: Stand) -> Endpoint:

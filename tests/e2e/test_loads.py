@@ -61,7 +61,8 @@ def test_the_example_of_a_script(finished, tmp_path):
 
 def test_a_rate_that_the_server_does_not_keep_is_told_beside_the_verdict(finished):
     load = 'kind = "oltp"\nload = "read_write"\ntable_size = 500\nclients = 4\nduration = "1s"\nwarmup = "0s"\n'
-    run, done, report = finished(f"{HERE}[workload]\n{load}rate = [5, 50000]\n[design]\nblocks = 2\n")
+    design = "[design]\ndisturbed = 'note'\nblocks = 2\n"
+    run, done, report = finished(f"{HERE}[workload]\n{load}rate = [5, 50000]\n{design}")
     (verdict,) = report["verdicts"]
     remark = verdict["remarks"][-1]
     assert remark.startswith("rate 50000 was offered 50,000/s, achieved ")
@@ -77,7 +78,7 @@ def test_a_rate_that_the_server_does_not_keep_is_told_beside_the_verdict(finishe
 
 def test_a_bulk_load_is_about_its_rows_and_shows_its_phases(finished):
     load = 'kind = "bulk"\ntables = 2\nclients = [1, 2]\ntable_size = 3000\n'
-    run, done, report = finished(f"{HERE}[workload]\n{load}[design]\nblocks = 2\n")
+    run, done, report = finished(f"{HERE}[workload]\n{load}[design]\ndisturbed = 'note'\nblocks = 2\n")
     assert report["metric"] == "rows_per_second"
     assert "rows/s" in done.stdout
     for trial in read_run(run).trials:

@@ -25,6 +25,7 @@ clients = [2, 8]
 queries = 500
 warmup = "100ms"
 [design]
+disturbed = "note"
 blocks = 2
 """
 

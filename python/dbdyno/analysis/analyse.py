@@ -126,7 +126,7 @@ def _notes(run: Run, blocks: UsableBlocks, primary: Metric) -> list[str]:
         notes.append(f"{len(blocks.trials)} of {count(whole, of)} can be used.")
     if blocks.void:
         void = ", ".join(f"block {block} attempt {attempt}" for block, attempt in blocks.void)
-        notes.append(f"Left out, because a trial in it failed or is missing: {void}.")
+        notes.append(f"Left out, because a trial in it failed, was disturbed or is missing: {void}.")
     lacking = sorted(
         trial.id
         for row in blocks.trials.values()

@@ -48,7 +48,7 @@ def carry_out(
             progress.say(f"warning: {leftover.detail} and left things on this host; {leftover.remedy} puts it back")
         for warning in plan.warnings():
             progress.say(f"warning: {warning}")
-        folder = open_run(plan, into, resume=resume, versions=versions(plan), host=host_facts())
+        folder = open_run(plan, into, resume=resume, versions=versions(plan), host=host_facts(plan))
         try:
             outcome = run_all(plan, folder, progress, erase)
         finally:

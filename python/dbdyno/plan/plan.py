@@ -132,6 +132,7 @@ def make_plan(study: Study, *, seed: int | None = None, ending: Ending | None = 
         margin=study.design.margin,
         metric=study.design.metric or made[0][1].workload.METRIC,
         seed=study.design.seed if seed is None else seed,
+        disturbed=study.design.disturbed,
         screened=_screened(study, study.design.metric or made[0][1].workload.METRIC),
         until=ending.until,
         half_width=ending.half_width,

@@ -1,4 +1,4 @@
-"""The contract of a probe, and the thread that drives it at 10 Hz and measures what it costs."""
+"""The contract of a probe, and the thread that drives it, at 10 Hz as a rule, and measures what it costs."""
 
 import threading
 import time
@@ -27,6 +27,17 @@ class Series:
         for name, value in values.items():
             self.columns.setdefault(name, []).append(value)
 
+    def at(self, column: str, t_ns: float) -> float:
+        """A cumulative column at a moment, by straight line between samples."""
+        times, values = self.t_ns, self.columns[column]
+        if self.began:
+            times, values = [self.began[0], *times], [self.began[1][column], *values]
+        after = next((index for index, t in enumerate(times) if t >= t_ns), len(times) - 1)
+        before = max(0, after - 1)
+        span = times[after] - times[before]
+        share = min(1.0, max(0.0, (t_ns - times[before]) / span)) if span else 0.0
+        return values[before] + share * (values[after] - values[before])
+
 
 class Source(Protocol):
     """What a probe watches: one file per source in this folder."""
@@ -46,8 +57,9 @@ class Source(Protocol):
 class Probe:
     """A source, watched by a thread of its own from ``start`` to ``stop``."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, interval_ns: int = INTERVAL_NS) -> None:
         self.source = source
+        self._interval_ns = interval_ns
         self.series = Series()
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._watch, name=f"probe-{source.name}", daemon=True)
@@ -66,7 +78,7 @@ class Probe:
     def _watch(self) -> None:
         began = time.thread_time()
         before, before_ns = self._sample(), now_ns()
-        due_ns = before_ns + INTERVAL_NS
+        due_ns = before_ns + self._interval_ns
         ending = False
         while not ending:
             ending = self._end.wait(max(0, due_ns - now_ns()) / 1e9)
@@ -79,7 +91,7 @@ class Probe:
                 values = self.source.interval(before, after, (after_ns - before_ns) / 1e9)
                 self.series.add(after_ns, values)
             before, before_ns = after, after_ns
-            due_ns += INTERVAL_NS * max(1, 1 + (after_ns - due_ns) // INTERVAL_NS)
+            due_ns += self._interval_ns * max(1, 1 + (after_ns - due_ns) // self._interval_ns)
             self.series.cpu_seconds = time.thread_time() - began
         self.series.cpu_seconds = time.thread_time() - began
 

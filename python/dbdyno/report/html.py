@@ -14,7 +14,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.wording import margin_text
-from dbdyno.report import every_pair, factors, forest, interaction, screened, strip
+from dbdyno.report import disturbed, every_pair, factors, forest, interaction, screened, strip
 from dbdyno.report.aa import noise_floor_card
 from dbdyno.report.clean import glued
 from dbdyno.report.letters import letters_line
@@ -94,6 +94,8 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
         series=_data(run, analysis, drawn),
         strip=strip.chart(run, analysis),
         failures=failure_lines(run),
+        disturbed_heading=disturbed.HEADING,
+        disturbed=disturbed.disturbed_lines(run, analysis),
         notes=note_lines(run, analysis),
         differing=[setting for setting in observed if setting.differs],
         same=[setting for setting in observed if not setting.differs],

@@ -9,6 +9,7 @@ from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.report import factors
 from dbdyno.report.aa import noise_floor_document
+from dbdyno.report.disturbed import disturbed_json
 from dbdyno.report.ranking import ranking_json
 from dbdyno.report.rounding import rounded
 from dbdyno.report.screened import screened_json
@@ -49,6 +50,7 @@ def render(run: Run, analysis: Analysis) -> str:
             }
             for failure in run.failures
         ],
+        "disturbed": disturbed_json(run, analysis),
         "notes": note_lines(run, analysis),
         "versions": dict(sorted(run.versions.items())),
     }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.verdict import Verdict
-from dbdyno.report import every_pair, factors, screened, stability
+from dbdyno.report import disturbed, every_pair, factors, screened, stability
 from dbdyno.report.aa import HEADING, noise_floor_lines
 from dbdyno.report.clean import one_line
 from dbdyno.report.letters import letters_line
@@ -55,7 +55,9 @@ def render(run: Run, analysis: Analysis) -> str:
         parts += ["", f"## {every_pair.HEADING}", "", escape(note), "", *_verdicts(analysis.every_pair, analysis)]
     parts += _listed(HEADING, noise_floor_lines(analysis))
     parts += _listed(stability.HEADING, stability.stability_lines(analysis))
-    parts += _listed("Failed trials", failure_lines(run)) + _listed("Notes", note_lines(run, analysis))
+    parts += _listed("Failed trials", failure_lines(run))
+    parts += _listed(disturbed.HEADING, disturbed.disturbed_lines(run, analysis))
+    parts += _listed("Notes", note_lines(run, analysis))
     return "\n".join(parts) + "\n"
 
 

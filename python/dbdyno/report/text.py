@@ -14,7 +14,7 @@ from rich.text import Text
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.verdict import Verdict
-from dbdyno.report import every_pair, factors, screened, stability
+from dbdyno.report import disturbed, every_pair, factors, screened, stability
 from dbdyno.report.aa import HEADING, noise_floor_lines
 from dbdyno.report.clean import NO_BREAK, glued, one_line
 from dbdyno.report.letters import letters_line
@@ -96,6 +96,7 @@ class Report:
         yield from _listed(HEADING, noise_floor_lines(analysis), width)
         yield from _listed(stability.HEADING, stability.stability_lines(analysis), width)
         yield from _listed("Failed trials", failure_lines(run), width)
+        yield from _listed(disturbed.HEADING, disturbed.disturbed_lines(run, analysis), width)
         yield from _listed("Notes", note_lines(run, analysis), width)
 
     def _verdicts(self, verdicts: Sequence[Verdict], width: int) -> Iterator[RenderableType]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from dbdyno.errors import HostError
 from dbdyno.interrupt import shielded
-from dbdyno.stack.undo import UNDOS, Undo, boot_id
+from dbdyno.stack.undo import UNDOS, EndProcesses, Undo, boot_id, marked
 from dbdyno.state import journal_folder, make_state_folder, new_token
 
 
@@ -95,6 +95,10 @@ class Journal:
             yield
         finally:
             self.settle(number)
+
+    def processes(self) -> set[int]:
+        """The processes that are to be ended: what this journal's owner has started, whoever is their parent."""
+        return marked({undo.token for undo in self._open.values() if isinstance(undo, EndProcesses)})
 
     def hand_over(self, owner: Process) -> None:
         """What is still open from now on belongs to another process: it is left alone while that one lives."""

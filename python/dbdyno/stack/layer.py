@@ -1,7 +1,7 @@
 """The contract of a layer, and how a stack of them is raised."""
 
 import subprocess  # noqa: TC003  (dataclasses look at it)
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -74,10 +74,12 @@ class Layer(Protocol):
 
 
 @contextmanager
-def raised(layers: Sequence[Layer], ground: Stand) -> Iterator[Stand]:
-    """Raise layers from the bottom up; lower them, top first, on exit."""
+def raised(layers: Sequence[Layer], ground: Stand, lap: Callable[[str], None] = lambda _: None) -> Iterator[Stand]:
+    """Raise layers from the bottom up; lower them, top first, on exit. ``lap`` is told of each step when it is done."""
     with ExitStack() as lowering:
         stand = ground
         for layer in layers:
+            lowering.callback(lap, f"lower {layer.name}")
             stand = lowering.enter_context(layer.raised(stand))
+            lap(f"raise {layer.name}")
         yield stand

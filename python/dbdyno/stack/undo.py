@@ -268,6 +268,17 @@ UNDOS: dict[str, type[Undo]] = {
 }
 
 
+def marked(tokens: set[str]) -> set[int]:
+    """Numbers of the processes that carry one of the tokens in their environment, as far as we may look."""
+    wanted = {f"{TOKEN_VARIABLE}={token}".encode() for token in tokens}
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if wanted & set((folder / "environ").read_bytes().split(b"\0")):
+                found.add(int(folder.name))
+    return found
+
+
 def _is_dead(process: psutil.Process) -> bool:
     """Whether nothing of a process runs any more; in a container its parent may never ask how it ended."""
     try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Until = Literal["blocks", "decided", "precise", "open"]
+Disturbed = Literal["repeat", "note"]  # what is done about a disturbed trial: its block anew, or no more than a note
 Why = Literal["", "blocks", "decided", "precise", "budget"]  # measuring stopped; "": it goes on, or was cut off
 
 
@@ -74,6 +75,7 @@ class Design:
     until: Until = "blocks"
     half_width: float | None = None  # that makes an interval precise: 0.02 for 2 %
     budget_seconds: float | None = None  # no block is begun that would end after it
+    disturbed: Disturbed = "note"
     screened: list[str] = field(default_factory=list)  # further metrics to judge, as screening only
     factors: list[Factor] = field(default_factory=list)
     aa: SameTreatment | None = None  # of an A/A run: its treatments differ in nothing but their labels
@@ -96,6 +98,13 @@ class Trial:
     device: dict[str, Any] = field(default_factory=dict)  # the emulated disk's own figures, if any
     seconds: dict[str, float] = field(default_factory=dict)  # phase -> wall clock
     space: dict[str, Any] = field(default_factory=dict)  # of the filesystem after the load: free room, fragmentation
+    disturbance: dict[str, Any] = field(default_factory=dict)  # what others did to the host meanwhile
+    smart: dict[str, Any] = field(default_factory=dict)  # disk -> {"before": figures or why unknown, "after": ...}
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether others did more to the host than a result can bear."""
+        return bool(self.disturbance.get("beyond"))
 
 
 @dataclass(frozen=True)

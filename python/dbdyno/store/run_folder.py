@@ -83,7 +83,8 @@ class RunFolder:
         for name, columns in series.items():
             _write_parquet(folder / f"{name}.parquet", columns)
         _write_synced(folder / "trial.json", json.dumps(asdict(trial), indent=1).encode())
-        self.note("finished", trial=trial.id, block=trial.block, attempt=trial.attempt, treatment=trial.treatment)
+        about = {"trial": trial.id, "block": trial.block, "attempt": trial.attempt, "treatment": trial.treatment}
+        self.note("finished", **about, **({"disturbed": True} if trial.disturbed else {}))
 
 
 def create(path: Path, run: Mapping[str, Any], host: Mapping[str, Any]) -> RunFolder:
@@ -161,6 +162,7 @@ def design_of(header: Mapping[str, Any]) -> Design:
         until=run.get("until", "blocks"),
         half_width=run.get("half_width"),
         budget_seconds=run.get("budget_seconds"),
+        disturbed=run.get("disturbed", "note"),
         screened=list(run.get("screened", [])),
         factors=[Factor(**item) for item in header.get("factor", [])],
         aa=SameTreatment(**header["aa"]) if "aa" in header else None,

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, StrictBool, StrictInt
 
 from dbdyno.analysis.min_blocks import MIN_BLOCKS
 from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
-from dbdyno.store.records import METRICS
+from dbdyno.store.records import METRICS, Disturbed
 from dbdyno.study.cpus import cpu_numbers
 from dbdyno.study.drives import is_emulated, is_real
 from dbdyno.study.section import Identifier, Line, Section, Setting
@@ -168,6 +168,7 @@ class DesignSection(Section):
     budget: Annotated[Duration, Field(gt=0)] | None = None  # no block is begun that would end after it
     margin: Annotated[Fraction, Field(gt=0, lt=1)] = 0.03
     metric: Literal[tuple(METRICS)] | None = None  # type: ignore[valid-type]  # None: what the kind of load is about
+    disturbed: Disturbed = "repeat"  # a trial beside which others used the host too much
     screened: list[Line] | None = None  # further metrics, looked at as hints; None: the usual ones
     seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] = 1
 

@@ -53,3 +53,40 @@ def test_the_page_has_both(screened, series_of):
     page = html.render(bare, analyse(bare), {})
     assert "Screened" not in page
     assert "not planned" not in page
+
+
+@pytest.fixture
+def disturbed(run):
+    """Return a run with a disturbed trial that counts and one that was repeated."""
+    beyond = {
+        "beyond": ["foreign_cpu", "foreign_io"],
+        "foreign_cpu": 0.46,
+        "stolen": 0.001,
+        "foreign_io": 12.5e6,
+        "limits": {"foreign_cpu": 0.055, "stolen": 0.025, "foreign_io": 1.4e6},
+        "others": {"cc1<b>": 0.9, "make": 0.02},
+    }
+    quiet = {**beyond, "beyond": [], "foreign_cpu": 0.012, "foreign_io": None}
+    marked = {"b3a1p1": beyond, "b5a1p2": {**beyond, "beyond": ["stolen"], "stolen": 0.08}, "b6a1p2": quiet}
+    health = {"sda": {"before": {"passed": True, "hours": 7, "spare": 9}, "after": {"passed": True, "hours": 8}}}
+    trials = [replace(one, disturbance=marked.get(one.id, {}), smart=health) for one in run.trials]
+    return replace(run, trials=trials)
+
+
+def test_disturbed_trials_are_told_with_their_figures(snapshot, disturbed):
+    analysis = analyse(disturbed)
+    told = text.render(disturbed, analysis)
+    assert told[told.index("Disturbed trials") :] == snapshot
+    assert "## Disturbed trials" in markdown.render(disturbed, analysis)
+    page = html.render(disturbed, analysis, {})
+    assert "cc1&lt;b&gt;" in page
+    assert "cc1<b>" not in page
+    document = json.loads(json_report.render(disturbed, analysis))
+    assert [(one["trial"], one["counts"]) for one in document["disturbed"]] == [("b3a1p1", False), ("b5a1p2", True)]
+
+
+def test_what_is_not_known_of_a_disk_is_said_to_be_unknown(run):
+    health = {"vda": {"before": "unknown: smartctl is not installed", "after": "unknown: smartctl is not installed"}}
+    asked = replace(run, trials=[replace(one, smart=health) for one in run.trials])
+    assert "SMART of vda: unknown: smartctl is not installed." in " ".join(text.render(asked, analyse(asked)).split())
+    assert "SMART" not in text.render(run, analyse(run))

@@ -1,0 +1,78 @@
+"""The disks under a folder or a device: which they are, and what they say of themselves."""
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+from dbdyno.host.read import UNKNOWN, chosen_of, number_of, text_of
+
+BY_NUMBER, BLOCK = Path("/sys/dev/block"), Path("/sys/class/block")
+SECTOR_BYTES = 512  # of sysfs' size, whatever the device's own
+
+
+def disks_under(path: Path) -> list[str]:
+    """Kernel names of the whole disks below a folder or a block device; none where the kernel doesn't tell."""
+    try:
+        found = path.stat()
+        number = found.st_rdev if stat.S_ISBLK(found.st_mode) else _with_a_disk(found.st_dev, path)
+    except OSError:
+        return []
+    entry = BY_NUMBER / f"{os.major(number)}:{os.minor(number)}"
+    return sorted(set(_leaves(entry.resolve()))) if entry.exists() else []
+
+
+def disk_facts(name: str) -> dict[str, Any]:
+    """What a whole disk is: model, firmware, serial, kind, size, write cache."""
+    folder = BLOCK / name
+    device, queue = folder / "device", folder / "queue"
+    sectors = number_of(folder / "size")
+    return {
+        "model": text_of(device / "model"),
+        "vendor": text_of(device / "vendor"),
+        "firmware": _first(device / "firmware_rev", device / "rev"),
+        "serial": _first(device / "serial", folder / "serial", device / "vpd_pg80"),
+        "rotational": {"1": "yes", "0": "no"}.get(text_of(queue / "rotational"), UNKNOWN),
+        "write_cache": text_of(queue / "write_cache"),
+        "scheduler": chosen_of(queue / "scheduler"),
+        "bytes": sectors * SECTOR_BYTES if isinstance(sectors, int) else UNKNOWN,
+        "logical_block_bytes": number_of(queue / "logical_block_size"),
+        "physical_block_bytes": number_of(queue / "physical_block_size"),
+    }
+
+
+def _with_a_disk(number: int, path: Path) -> int:
+    """The device number of what is mounted: btrfs and its like show one of their own, which is no disk's."""
+    if os.major(number):
+        return number
+    best = ""
+    source = ""
+    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
+        fields, _, rest = line.partition(" - ")
+        place = fields.split()[4]
+        inside = place == "/" or str(path) == place or str(path).startswith(f"{place}/")
+        if inside and len(place) >= len(best):  # of mounts upon each other the last is the one that is seen
+            best, source = place, rest.split(" ")[1]
+    return Path(source).stat().st_rdev if source.startswith("/dev/") else number
+
+
+def _leaves(folder: Path) -> list[str]:
+    """Whole disks below a block device, through partitions, device mapper and md."""
+    if (folder / "partition").exists():
+        folder = folder.parent
+    below = sorted((folder / "slaves").glob("*"))
+    if not below:
+        return [folder.name]
+    return [name for slave in below for name in _leaves(slave.resolve())]
+
+
+def _first(*places: Path) -> str:
+    texts = (_page(place) if place.name == "vpd_pg80" else text_of(place) for place in places)
+    return next((text for text in texts if text != UNKNOWN), UNKNOWN)
+
+
+def _page(path: Path) -> str:
+    try:
+        return path.read_bytes()[4:].decode(errors="replace").strip(" \t\n\0") or UNKNOWN  # header: SPC-4, 7.8.15
+    except OSError:
+        return UNKNOWN

@@ -1,0 +1,189 @@
+"""What others did to the host while the load ran: CPU of processes that are none of ours, stolen time, I/O, pressure.
+
+Ours is dbdyno with all that it started. Kernel threads are nobody's: those of the loop device, FUSE and the filesystem
+work for the load itself. Sources: /proc/stat, /proc/PID/stat, /proc/PID/io, /proc/pressure (proc(5)), sysfs' stat.
+"""
+
+import math
+import os
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.clock import now_ns
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_KERNEL_THREAD = 0x00200000  # PF_KTHREAD, include/linux/sched.h
+_SECTOR_BYTES = 512
+_INTERVAL_NS = 2_000_000_000
+_SHARE_OF_A_CORE = 1 / 500  # that looking at all processes may cost
+_PRESSURES = (("cpu", "some"), ("io", "some"), ("io", "full"), ("memory", "some"), ("memory", "full"))
+
+
+@dataclass(frozen=True)
+class Process:
+    """One line of /proc/PID/stat."""
+
+    pid: int
+    name: str
+    parent: int
+    kernel: bool
+    started: int  # clock ticks since boot: with the number, which process this is
+    own_seconds: float  # CPU it used itself
+    seconds: float  # the same, with that of children it has waited for
+    user_seconds: float  # of the latter, outside the kernel
+
+
+def parse_stat(pid: int, line: bytes) -> Process:
+    """A process from its ``stat``; its name may hold anything, brackets too."""
+    head, _, tail = line.rpartition(b")")
+    fields = tail.split()
+    user, system, children_user, children_system = (int(number) for number in fields[11:15])
+    return Process(
+        pid=pid,
+        name=head.partition(b"(")[2].decode(errors="replace"),
+        parent=int(fields[1]),
+        kernel=bool(int(fields[6]) & _KERNEL_THREAD),
+        started=int(fields[19]),
+        own_seconds=(user + system) / _TICKS,
+        seconds=(user + system + children_user + children_system) / _TICKS,
+        user_seconds=(user + children_user) / _TICKS,
+    )
+
+
+def processes() -> list[Process]:
+    """Every process that can be seen."""
+    found = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                handle = os.open(f"/proc/{entry.name}/stat", os.O_RDONLY)
+            except OSError:
+                continue  # it has just ended
+            try:
+                found.append(parse_stat(int(entry.name), os.read(handle, 4096)))
+            except (OSError, IndexError):
+                continue
+            finally:
+                os.close(handle)
+    return found
+
+
+def family(everyone: list[Process], roots: set[int]) -> set[int]:
+    """The processes of ``roots`` and all that descend from them."""
+    children: dict[int, list[int]] = {}
+    for process in everyone:
+        children.setdefault(process.parent, []).append(process.pid)
+    found, ahead = set(), list(roots)
+    while ahead:
+        pid = ahead.pop()
+        if pid not in found:
+            found.add(pid)
+            ahead += children.get(pid, [])
+    return found
+
+
+class ForeignSource:
+    """All processes of the host; ``ours`` are roots of ours beside this process itself, ``disks`` those below the data.
+
+    CPU time moves from a child to the parent that waits for it, so the sum over all foreign processes never loses what
+    a short-lived one used.
+    """
+
+    name = "foreign"
+
+    def __init__(self, ours: set[int], disks: list[str]) -> None:
+        self._roots, self._disks = {os.getpid(), *ours}, disks
+        self._stat = os.open("/proc/stat", os.O_RDONLY)
+        self._times_ns: list[int] = []  # of the first and the latest sample
+        self._before: dict[tuple[int, int], float] = {}  # process -> its own seconds at the sample before
+        self._used: defaultdict[str, float] = defaultdict(float)  # by name, since the first sample
+        self.cores = os.cpu_count() or 1
+        began = time.perf_counter_ns()
+        self._sees_all = any(one.kernel for one in processes())
+        self.interval_ns = max(_INTERVAL_NS, round((time.perf_counter_ns() - began) / _SHARE_OF_A_CORE))
+
+    def sample(self) -> dict[str, float]:
+        """Cumulative seconds and bytes; the columns depend on what this host shows."""
+        at_ns, everyone = now_ns(), processes()
+        ours = family(everyone, self._roots)
+        others = [one for one in everyone if not one.kernel and one.pid not in ours]
+        self._name(at_ns, others)
+        total = math.fsum(one.seconds for one in others)
+        found = {"foreign_cpu_seconds": total, **self._host(everyone, ours), **_pressure()}
+        return found | self._io(others, ours)
+
+    def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
+        """The counters as they stand at the interval's end."""
+        del seconds
+        return {name: value for name, value in after.items() if name in before}
+
+    def shares(self) -> dict[str, float]:
+        """Processes that are none of ours by name, in cores, busiest first; what ended between samples is not named."""
+        seconds = (self._times_ns[-1] - self._times_ns[0]) / 1e9 if self._times_ns else 0.0
+        ordered = sorted(self._used.items(), key=lambda item: -item[1])
+        return {name: used / seconds for name, used in ordered} if seconds else {}
+
+    def _name(self, at_ns: int, others: list[Process]) -> None:
+        """Add to each name what its processes have used since the sample before."""
+        for one in others if self._times_ns else ():
+            self._used[one.name] += one.own_seconds - self._before.get((one.pid, one.started), 0.0)
+        self._before = {(one.pid, one.started): one.own_seconds for one in others}
+        self._times_ns = [*self._times_ns[:1], at_ns]
+
+    def close(self) -> None:
+        """Close the counter file."""
+        os.close(self._stat)
+
+    def _host(self, everyone: list[Process], ours: set[int]) -> dict[str, float]:
+        """Stolen time, and, in a container that hides other processes, user time that was none of ours.
+
+        Not all time: there the kernel threads that work for us are hidden too, and these have no user time.
+        """
+        ticks = [int(number) for number in os.pread(self._stat, 256, 0).split(b"\n", 1)[0].split()[1:]]
+        found: dict[str, float] = {"stolen_seconds": ticks[7] / _TICKS}
+        if not self._sees_all:
+            own = sum(one.user_seconds for one in everyone if one.pid in ours)
+            found["hidden_cpu_seconds"] = (ticks[0] + ticks[1]) / _TICKS - own
+        return found
+
+    def _io(self, others: list[Process], ours: set[int]) -> dict[str, float]:
+        """Bytes to and from the disks below the data, by all, by ours and by others; nothing where there are none."""
+        if not self._disks:
+            return {}
+        found = {
+            "disk_bytes": float(sum(_disk_bytes(name) for name in self._disks)),
+            "ours_io_bytes": float(sum(_io_bytes(pid) or 0 for pid in ours)),
+        }
+        if os.geteuid() == 0:  # others' counters are not for everybody
+            found["foreign_io_bytes"] = float(sum(_io_bytes(one.pid) or 0 for one in others))
+        return found
+
+
+def _disk_bytes(name: str) -> int:
+    fields = (Path("/sys/class/block") / name / "stat").read_bytes().split()
+    return (int(fields[2]) + int(fields[6])) * _SECTOR_BYTES
+
+
+def _io_bytes(pid: int) -> int | None:
+    """What a process and the children it has waited for caused to be read from and written to disks."""
+    try:
+        io = dict(line.split(b": ") for line in Path(f"/proc/{pid}/io").read_bytes().splitlines())
+    except (OSError, ValueError):
+        return None
+    return int(io[b"read_bytes"]) + int(io[b"write_bytes"])
+
+
+def _pressure() -> dict[str, float]:
+    """Seconds for which some or all tasks of the host waited for a resource; nothing where the kernel doesn't tell."""
+    found = {}
+    for resource, kind in _PRESSURES:
+        try:
+            lines = Path(f"/proc/pressure/{resource}").read_bytes().splitlines()
+        except OSError:
+            continue
+        for line in lines:
+            if line.startswith(kind.encode()):
+                found[f"pressure_{resource}_{kind}_seconds"] = int(line.rpartition(b"total=")[2]) / 1e6
+    return found
