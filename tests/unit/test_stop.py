@@ -111,7 +111,7 @@ def test_an_interval_as_narrow_as_wanted_ends_a_run(script, plan, into):
     assert blocks_run(into) in planned_looks(40)[1:-1]
     effect = analyse(run).verdicts[0].effect
     assert (np.log1p(effect.high) - np.log1p(effect.low)) / 2 <= np.log1p(0.02)
-    assert told(into)[0].endswith(": every interval reaches 2 % to either side at most.")
+    assert told(into)[0].endswith(": every interval reaches at most 2 % to either side.")
 
 
 def test_a_fixed_number_of_blocks_is_never_looked_at(script, plan, into, monkeypatch):

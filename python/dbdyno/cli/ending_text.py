@@ -16,7 +16,7 @@ def ending_text(design: Design) -> str:
         return f"blocks: looked at after each from {MIN_BLOCKS} on; stops when every comparison is decided{budget}"
     goal = "comparison is decided"
     if design.until == "precise":
-        goal = f"interval reaches {100 * (design.half_width or 0):.3g} % to either side at most"
+        goal = f"interval reaches at most {100 * (design.half_width or 0):.3g} % to either side"
     looks = looks_of(design)
     if len(looks) == 1:
         return f"blocks ({design.blocks}): too few to look at them before the last{budget}"

@@ -52,7 +52,7 @@ def _because(run: Run, analysis: Analysis) -> str:
         case "budget":
             return f"the next would not have ended within {_time(run.design.budget_seconds or 0)}"
         case "precise":
-            reach = f"reaches {margin_text(run.design.half_width or 0)} to either side at most"
+            reach = f"reaches at most {margin_text(run.design.half_width or 0)} to either side"
             return _every(analysis, "interval", reach)
         case "decided":
             return _every(analysis, "comparison", "was decided") if analysis.verdicts else "there is nothing to compare"

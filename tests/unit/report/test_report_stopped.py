@@ -29,7 +29,7 @@ OPEN = {"stopped": "decided", "until": "open", "blocks": 1000}
 RUNS = [
     ({"stopped": "blocks"}, ["Stopped after all 10 planned blocks."]),
     (DECIDED, [f"{TEN}: every comparison was decided.", LOOKED]),
-    (PRECISE, [f"{TEN}: every interval reaches 2.5 % to either side at most.", LOOKED]),
+    (PRECISE, [f"{TEN}: every interval reaches at most 2.5 % to either side.", LOOKED]),
     (
         {"stopped": "budget", "budget_seconds": 7200.0, "blocks": 30},
         ["Stopped after 10 of 30 planned blocks: the next would not have ended within 2 h."],

@@ -1,0 +1,91 @@
+"""When measuring stops, how much more it takes, and that few blocks do not get more chances than they may have."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dbdyno.analysis.evidence import Finding, evidence, findings
+from dbdyno.analysis.looks import planned_looks
+from dbdyno.analysis.sample_size import blocks_to_reach
+from dbdyno.analysis.sequential import Looks, nominal_level, sequential_p
+from dbdyno.analysis.stopping import looked, more_blocks, reason_to_stop, settled
+from dbdyno.analysis.verdict import Paired, judge
+from dbdyno.store.records import Comparison, Design, Treatment
+
+MARGIN, NO_MARGIN = 0.03, 1e-9
+
+
+def design(until="decided", blocks=40, half_width=None):
+    treatments = [Treatment("t1", {"x": "1"}), Treatment("t2", {"x": "2"})]
+    return Design(
+        treatments, "t1", [Comparison("t1", "t2")], blocks, MARGIN, "queries_per_second", 1, until, half_width
+    )
+
+
+def verdicts(effect, spread, blocks, rule=Looks.single, seed=3):
+    d = np.random.default_rng(seed).normal(math.log1p(effect), spread, blocks)
+    pair = Paired("1", "2", "t1", "t2", dict(enumerate(d.tolist(), 1)))
+    from dbdyno.analysis.metrics import metric
+
+    return judge([pair], metric("queries_per_second"), MARGIN, rule)
+
+
+@pytest.mark.parametrize("most", [7, 8, 9, 10, 11, 12, 20])
+def test_a_plan_of_few_blocks_is_wrong_no_more_often(most):
+    d = np.random.default_rng(most).normal(0, 0.02, (40_000, most))
+    wrong = np.zeros(len(d), dtype=bool)
+    for k, look in enumerate(planned_looks(most), 1):
+        found = evidence(d[:, None, :look], Looks(planned_looks(most)[:k], most), NO_MARGIN)
+        wrong |= np.isin(findings(found, NO_MARGIN)[:, 0], (Finding.HIGHER, Finding.LOWER))
+    assert 0 < wrong.mean() <= 0.05 + 2.5 * math.sqrt(0.05 * 0.95 / len(d))
+
+
+def test_the_pilot_look_decides_nothing_unless_the_clock_makes_it_the_last():
+    pilot, ended = Looks((6,), 8), Looks((6,), 8, final=True)
+    assert (nominal_level(pilot, 0.05), sequential_p(np.array([1e-9]), pilot).tolist()) == (0.0, [1.0])
+    assert nominal_level(ended, 0.05) == 0.05
+
+
+def test_decided_means_that_nothing_is_undecided():
+    clear, open_ = verdicts(0.5, 0.01, 10), verdicts(0.03, 0.05, 10)
+    assert reason_to_stop(design(), 10, clear) == "decided"
+    assert reason_to_stop(design(), 11, clear) == ""  # no look
+    assert reason_to_stop(design(), 10, [*clear, *open_]) == ""
+    assert reason_to_stop(design(blocks=10), 10, open_) == "blocks"
+    assert reason_to_stop(design("open"), 11, clear) == "decided"
+    assert reason_to_stop(design("blocks", 10), 9, clear) == ""
+
+
+def test_precise_means_that_every_interval_is_narrow_enough():
+    narrow, wide = design("precise", half_width=0.05), design("precise", half_width=0.001)
+    found = verdicts(0.5, 0.01, 10)
+    assert reason_to_stop(narrow, 10, found) == "precise"
+    assert reason_to_stop(wide, 10, found) == ""
+    assert not settled(verdicts(0.5, 0.01, 4)[0], narrow)  # its interval is unknown
+
+
+def test_a_clear_effect_is_expected_at_the_next_look_and_a_doubtful_one_later():
+    assert more_blocks(design(), 6, verdicts(0.5, 0.02, 6, lambda n: Looks((n,), 40))) == 4
+    later = more_blocks(design(), 10, verdicts(0.03, 0.05, 10))
+    assert later > 5
+    assert 10 + later in planned_looks(40)
+    assert more_blocks(design("blocks", 12), 5, []) == 7
+    assert more_blocks(design(), 5, verdicts(0.5, 0.02, 5)) is None
+
+
+def test_blocks_for_a_half_width_reach_it_on_the_average():
+    rng = np.random.default_rng(5)
+    pilot = rng.normal(0, 0.03, (400, 6))
+    planned = [blocks_to_reach(d, 0.02) for d in pilot]
+    needed = (1.96 * 0.03 / math.log1p(0.02)) ** 2
+    assert np.mean([n >= needed for n in planned]) == pytest.approx(0.8, abs=0.06)  # planned from the upper 80 % bound
+    assert blocks_to_reach(pilot[0], 0.01) > blocks_to_reach(pilot[0], 0.02)
+    assert blocks_to_reach(pilot[0][:1], 0.02) is None
+
+
+def test_looks_that_the_figures_allow_for():
+    assert looked(design(), 15).after == (6, 10, 15)
+    assert looked(design(), 17).after == (6, 10, 15, 17)
+    assert looked(design("blocks", 10), 10).after == ()
+    assert (looked(design("open"), 8).after, looked(design("open"), 8).always) == ((6, 7, 8), True)
