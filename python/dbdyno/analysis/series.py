@@ -47,7 +47,7 @@ def gathered(ends: Floats, lengths: Floats, rates: Floats) -> Rates:
     if not counts.sum() > 0:
         return Rates(np.empty(0), np.empty(0))
     each = max(len(rates) / SAMPLES_MAX, COUNTED_MIN * len(rates) / float(counts.sum()))
-    each = min(len(rates), math.ceil(each - 0.01))  # a little more than needed is not worth twice the length
+    each = min(len(rates), max(1, math.ceil(each - 0.01)))  # a little short is not worth twice the length
     whole = len(rates) // each
     count, seconds = (values[: whole * each].reshape(whole, each).sum(axis=1) for values in (counts, lengths))
     return Rates(ends[each - 1 : whole * each : each], count / seconds)

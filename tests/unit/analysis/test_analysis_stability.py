@@ -164,3 +164,4 @@ def test_intervals_are_gathered_until_they_count_enough():
     assert len(gathered(np.arange(1, 6001) / 10, np.full(6000, 0.1), np.full(6000, 5000.0)).rate) == 600
     assert len(gathered(ends, lengths, np.zeros(100)).rate) == 0
     assert len(gathered(ends, lengths, np.full(100, 1.0)).rate) == 1
+    assert len(gathered(ends[:3], lengths[:3], np.full(3, 1e6)).rate) == 3
