@@ -39,15 +39,30 @@ def seconds(value: float) -> str:
 
 def stability_lines(analysis: Analysis) -> list[str]:
     """Return a line per treatment and phase, those that are too short to tell in one of their own."""
-    long_enough = [each for each in analysis.stability if each.typical.kind != "too short"]
-    lines = [f"{_name(each)}: {stability_sentence(each.typical, each.unit)}{_of(each)}." for each in long_enough]
-    if short := [_name(each) for each in analysis.stability if each.typical.kind == "too short"]:
+    told = _told(analysis)
+    lines = [
+        f"{_name(each)}: {stability_sentence(each.typical, each.unit)}{_of(each)}."
+        for each in told
+        if each.typical.kind != "too short"
+    ]
+    if short := [each.label for each in told if each.typical.kind == "too short"]:
         lines.append(f"Too short to tell, with fewer than {SAMPLES_MIN} samples of 100 events: {'; '.join(short)}.")
     return lines
 
 
+def _told(analysis: Analysis) -> list[TreatmentStability]:
+    """Return what can be told; of a treatment in which nothing can, its first phase. Phases overlap for moments."""
+    long_enough = {each.treatment for each in analysis.stability if each.typical.kind != "too short"}
+    first = {each.treatment: each for each in reversed(analysis.stability)}
+    return [
+        each
+        for each in analysis.stability
+        if each.typical.kind != "too short" or (each.treatment not in long_enough and each is first[each.treatment])
+    ]
+
+
 def _name(each: TreatmentStability) -> str:
-    return f"{each.label}, phase {each.phase}" if each.phase else each.label
+    return f"{each.label}, phase {each.phase}" if each.phase and each.typical.kind != "too short" else each.label
 
 
 def _of(each: TreatmentStability) -> str:
@@ -69,7 +84,7 @@ def stability_rows(analysis: Analysis) -> list[tuple[str, str, str, str, str]]:
             f"{each.of_class} of {each.trials}",
             f"{each.never_settled} of {each.trials}",
         )
-        for each in analysis.stability
+        for each in _told(analysis)
     ]
 
 

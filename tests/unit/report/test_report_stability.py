@@ -65,6 +65,22 @@ def test_the_page_has_a_table_and_hostile_labels_stay_text(run):
     assert "<b>" not in section
 
 
+def test_phases_that_pass_in_a_moment_are_not_told_of(run):
+    told = load_series(run)
+    for trial in run.trials:
+        n = len(told[trial.id]["t_s"])
+        told[trial.id]["phase"] = np.array(["load"] * (n - 5) + ["load+index"] + ["index"] * 4)
+    analysis = analyse(run, load_series=told)
+    assert [each.phase for each in analysis.stability[:3]] == ["load", "load+index", "index"]
+    lines = stability.stability_lines(analysis)
+    assert [line[: line.index(":")] for line in lines[:2]] == [
+        "hdd-7200 / mq-deadline, phase load",
+        "hdd-7200 / none, phase load",
+    ]
+    assert lines[3:] == ["Too short to tell, with fewer than 60 samples of 100 events: ssd-sata / none."]
+    assert len(stability.stability_rows(analysis)) == 4
+
+
 @pytest.mark.parametrize(
     ("found", "sentence"),
     [
