@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 SHIFTS_MAX = 4
 SPIKE = 5.0  # standard deviations
 PIECES = 120  # the search is among so many places; then each is moved to the very sample
-SHORTEST = 6  # pieces: a twentieth of a series; what lasts shorter is no regime
+SHORTEST = 6  # pieces, a twentieth of a long series; what lasts shorter is no regime
 
 
 def shifts(values: Floats) -> list[int]:
