@@ -92,7 +92,9 @@ def what_is_left(state):
         except OSError:
             continue
         program = argv[0].rpartition(b"/")[2]
-        if program.startswith((b"mariadbd", b"dbdyno-")) and any(str(state).encode() in word for word in argv):
+        if program.startswith((b"mariadbd", b"mysqld", b"ld-linux", b"dbdyno-")) and any(
+            str(state).encode() in word for word in argv
+        ):
             left.append(f"process {process.name}: {b' '.join(argv).decode()}")
     for group in (*Path("/sys/fs/cgroup").glob("dbdyno-*"), *Path("/sys/fs/cgroup/memory").glob("dbdyno-*")):
         left += [str(group)] if any(group.name.endswith(path.name) for path in (state / "scratch").glob("*")) else []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.plan.plan import Plan
-from dbdyno.servers import mariadb
+from dbdyno.servers.command import refused_settings
 from dbdyno.servers.installation import find_server
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
@@ -30,7 +30,7 @@ def _needs(spec: TrialSpec, erase: frozenset[str]) -> list[Capability]:
     programs, server = capabilities.own_programs(), capabilities.server(stack.server)
     needs = [programs, server]
     if server.ok:
-        needs.append(_settings(spec))
+        needs += [_engine(stack.server, stack.engine), _settings(spec)]
     if programs.ok:
         said = workload_of(spec).refused()
         needs.append(Capability("load generator", ok=not said, detail=said, remedy="mend [workload]"))
@@ -56,15 +56,21 @@ def _needs(spec: TrialSpec, erase: frozenset[str]) -> list[Capability]:
     return needs
 
 
+def _engine(server: str, engine: str) -> Capability:
+    said = find_server(server).lacks(engine)
+    remedy = "name one that it has in stack.engine, or another server"
+    return Capability(f"engine {engine} of {server}", ok=not said, detail=said, remedy=remedy)
+
+
 def _settings(spec: TrialSpec) -> Capability:
-    said = _refused(spec.stack.server, tuple(spec.server.settings.items()))
+    said = _refused(spec.stack.server, spec.stack.engine, tuple(spec.server.settings.items()))
     name = f"server settings of {spec.stack.server}"
     return Capability(name, ok=not said, detail="; ".join(said), remedy="mend [server.settings]")
 
 
 @cache
-def _refused(server: str, settings: tuple[tuple[str, Setting], ...]) -> list[str]:
-    return mariadb.refused_settings(find_server(server), dict(settings)) if settings else []
+def _refused(server: str, engine: str, settings: tuple[tuple[str, Setting], ...]) -> list[str]:
+    return refused_settings(find_server(server), dict(settings), engine) if settings else []
 
 
 def _scheduler(name: str) -> Capability:

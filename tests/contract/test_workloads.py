@@ -14,7 +14,7 @@ import pytest
 
 from dbdyno.clock import now_ns
 from dbdyno.errors import TrialError
-from dbdyno.servers import mariadb
+from dbdyno.servers import process
 from dbdyno.servers.installation import find_server
 from dbdyno.stack.device import Here
 from dbdyno.stack.journal import Journal
@@ -120,7 +120,7 @@ def workload(tmp_path):
 
 def told(endpoint, sql):
     """The first column of a query's answer."""
-    with mariadb.connect(endpoint.socket) as connection, connection.cursor() as cursor:
+    with process.connect(endpoint.socket) as connection, connection.cursor() as cursor:
         cursor.execute(sql)
         return [row[0] for row in cursor.fetchall()]
 

@@ -14,7 +14,9 @@ import pymysql
 import pytest
 
 from dbdyno._native import device_models
-from dbdyno.servers import mariadb
+from dbdyno.servers import process
+from dbdyno.servers.bootstrap import install_data
+from dbdyno.servers.command import options
 from dbdyno.servers.installation import find_server
 from dbdyno.servers.user import own_folder, unprivileged
 from tests.disks import LONG, Recorder, attached, fio, fsck, make_filesystem, mounted
@@ -119,30 +121,30 @@ class Database:
 
     def install(self):
         log = self.scratch / "install.log"
-        mariadb.install_data(self.server, self.data, {"PATH": "/usr/bin:/bin"}, log, DURABLE)
+        install_data(self.server, self.data, {"PATH": "/usr/bin:/bin"}, log, DURABLE)
 
     @contextmanager
     def running(self):
         """The server, recovered if need be; gone in the end, as after a power cut."""
         log = self.scratch / "error.log"
-        argv = mariadb.options(self.server, self.data, self.socket, log, DURABLE)
-        process = subprocess.Popen(unprivileged(argv), stderr=subprocess.DEVNULL, start_new_session=True, cwd="/")
+        argv = options(self.server, self.data, self.socket, log, DURABLE, "innodb")
+        server = subprocess.Popen(unprivileged(argv), stderr=subprocess.DEVNULL, start_new_session=True, cwd="/")
         try:
-            mariadb.await_ready(process, self.socket, log)
+            process.await_ready(server, self.socket, log)
             yield
         finally:
-            process.kill()
-            process.wait()
+            server.kill()
+            server.wait()
 
     def ask(self, statement):
-        with mariadb.connect(self.socket) as connection, connection.cursor() as cursor:
+        with process.connect(self.socket) as connection, connection.cursor() as cursor:
             cursor.execute(statement)
             return cursor.fetchall()
 
     def insert_until_it_fails(self, committed, client):
         with (
             suppress(pymysql.Error, OSError),
-            mariadb.connect(self.socket) as connection,
+            process.connect(self.socket) as connection,
             connection.cursor() as cursor,
         ):
             while True:

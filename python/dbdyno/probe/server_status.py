@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pymysql
 
-from dbdyno.servers import mariadb
+from dbdyno.servers import process
 
 # Counters become rates per second; gauges are shown as they stand.
 COUNTERS = ("Questions", "Innodb_data_fsyncs", "Innodb_os_log_fsyncs", "Innodb_os_log_written", "Innodb_log_waits",
@@ -21,7 +21,7 @@ class ServerStatusSource:
 
     def __init__(self, socket: Path) -> None:
         try:
-            self._connection = mariadb.connect(socket)
+            self._connection = process.connect(socket)
         except pymysql.Error as error:
             raise ConnectionError(str(error)) from error
 

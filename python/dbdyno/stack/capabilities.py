@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dbdyno.errors import DbdynoError
 from dbdyno.filesystems.catalogue import KINDS
-from dbdyno.servers.installation import find_server
+from dbdyno.servers.installation import NoServerError, find_server
 from dbdyno.stack.journal import leftovers
 from dbdyno.stack.memory import memory_hierarchy
 from dbdyno.stack.tools import own_binary, tool_path
@@ -120,8 +120,10 @@ def server(name: str) -> Capability:
     """Whether a server that a study names is there."""
     try:
         found = find_server(name)
+    except NoServerError as error:
+        return Capability(f"server {name}", ok=False, detail=error.reason, remedy=error.remedy)
     except DbdynoError as error:
-        return Capability(f"server {name}", ok=False, detail=str(error), remedy="apt-get install mariadb-server-core")
+        return Capability(f"server {name}", ok=False, detail=str(error), remedy="name another in stack.server")
     return Capability(f"server {name}", ok=True, detail=f"{found.version}, {found.daemon}")
 
 

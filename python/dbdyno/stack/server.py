@@ -11,7 +11,9 @@ from typing import Any
 import pymysql
 
 from dbdyno.errors import TrialError
-from dbdyno.servers import mariadb
+from dbdyno.servers import process
+from dbdyno.servers.bootstrap import install_data
+from dbdyno.servers.command import options
 from dbdyno.servers.installation import Installation
 from dbdyno.servers.user import own_folder, read_log, unprivileged
 from dbdyno.stack.layer import Endpoint, Stand
@@ -25,14 +27,15 @@ from dbdyno.study.units import size_bytes
 PREPARED_MAX = 1_048_576  # as many as any server takes
 
 # What decides how a load fares and is worth showing although the study does not set it.
-SHOWN = ("version", "version_comment", "innodb_buffer_pool_size", "innodb_flush_log_at_trx_commit",
+SHOWN = ("version", "version_comment", "version_compile_machine", "version_source_revision", "innodb_version",
+         "innodb_buffer_pool_size", "innodb_flush_log_at_trx_commit",
          "innodb_flush_method", "innodb_log_file_size", "innodb_doublewrite", "innodb_io_capacity", "sync_binlog",
          "log_bin", "key_buffer_size", "query_cache_type", "default_storage_engine", "max_connections")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Server:
-    """A MariaDB of our own on the folder below."""
+    """A server of our own on the folder below."""
 
     installation: Installation
     settings: Mapping[str, Setting]
@@ -55,16 +58,16 @@ class Server:
             own_folder(home)
             error_log = home / "error.log"
             if self.install:
-                mariadb.install_data(self.installation, data, environment, below.scratch / "install.log", settings)
+                install_data(self.installation, data, environment, below.scratch / "install.log", settings)
             socket = home / "server.sock"
-            argv = mariadb.options(self.installation, data, socket, error_log, settings)
-            process = self._start(argv, below, environment)
-            endpoint = Endpoint(socket, "root", process, error_log, below.cgroup)
+            argv = options(self.installation, data, socket, error_log, settings, self.engine)
+            running = self._start(argv, below, environment)
+            endpoint = Endpoint(socket, "root", running, error_log, below.cgroup)
             try:
                 observed = self._observed(endpoint, settings, data) | self.placement.observed(endpoint.pid)
                 yield below.raised(self.name, observed, endpoint=endpoint)
             finally:
-                mariadb.stop(process)
+                process.stop(running)
                 self._keep_log(error_log)
 
     def _defaults(self) -> dict[str, Setting]:
@@ -88,20 +91,27 @@ class Server:
     def _observed(self, endpoint: Endpoint, settings: Mapping[str, Setting], data: Path) -> dict[str, Any]:
         wanted = {*SHOWN, *settings, "datadir"}
         try:
-            mariadb.await_ready(endpoint.process, endpoint.socket, endpoint.error_log)
-            with mariadb.connect(endpoint.socket) as connection, connection.cursor() as cursor:
+            process.await_ready(endpoint.process, endpoint.socket, endpoint.error_log)
+            with process.connect(endpoint.socket) as connection, connection.cursor() as cursor:
                 cursor.execute("SHOW GLOBAL VARIABLES")
                 variables = {name: value for name, value in cursor.fetchall() if name in wanted}
+                cursor.execute("SHOW ENGINES")
+                engines = sorted(row[0] for row in cursor.fetchall() if row[1] in {"YES", "DEFAULT"})
         except (pymysql.Error, TrialError) as error:
             raise TrialError(how_it_ended(endpoint) or f"the server does not tell its settings: {error}") from None
         if Path(variables.pop("datadir")) != data:
             raise TrialError(f"the server works on other data than {data}")
+        if not variables.get("version", "").startswith(self.installation.version.partition("-")[0]):
+            told = variables.get("version", "none")
+            raise TrialError(f"the server tells version {told}, its program {self.installation.version}")
+        if self.engine.lower() not in map(str.lower, engines):
+            raise TrialError(f"stack.engine: the server has no engine {self.engine}; it has {', '.join(engines)}")
         for name, value in settings.items():
             if name not in variables:
                 raise TrialError(f"server.settings.{name}: the server shows no such variable, so it can't be read back")
             if not same_setting(value, variables[name]):
                 raise TrialError(f"server.settings.{name}: asked for {value}, the server took {variables[name]}")
-        return {name: variables[name] for name in sorted(variables)}
+        return {name: variables[name] for name in sorted(variables)} | {"engines": ", ".join(engines)}
 
     def _keep_log(self, error_log: Path) -> None:
         content = read_log(error_log)
@@ -116,7 +126,7 @@ def how_it_ended(endpoint: Endpoint) -> str:
         return ""
     if endpoint.cgroup and killed_for_memory(endpoint.cgroup):
         return "the kernel killed the server for going beyond stack.memory; give it more, or smaller caches"
-    return f"the server ended ({mariadb.exit_words(code)}): {mariadb.cause_in(endpoint.error_log)}"
+    return f"the server ended ({process.exit_words(code)}): {process.cause_in(endpoint.error_log)}"
 
 
 def same_setting(asked: Setting, observed: str) -> bool:

@@ -24,9 +24,12 @@ _MOUNT_REFUSED = {
 }
 
 # Where the server finds and writes its files, and what it loads, is ours to say.
-_SETTINGS_REFUSED = {"basedir", "bind_address", "bootstrap", "chroot", "datadir", "init_rpl_role", "language",
-                     "log_error", "pid_file", "plugin_load", "plugin_load_add", "plugin_maturity", "skip_bind_address",
-                     "skip_grant_tables", "skip_networking", "socket", "tmpdir", "user"}  # fmt: skip
+_SETTINGS_REFUSED = {"admin_address", "admin_port", "basedir", "bind_address", "bootstrap", "chroot", "daemonize",
+                     "datadir", "early_plugin_load", "init_rpl_role", "initialize", "initialize_insecure", "language",
+                     "log_error", "mysqlx", "pid_file", "plugin_load", "plugin_load_add", "plugin_maturity",
+                     "secure_file_priv", "skip_bind_address", "skip_grant_tables", "skip_mysqlx", "skip_networking",
+                     "socket", "tmpdir", "user"}  # fmt: skip
+_SETTINGS_REFUSED_STARTS = ("defaults_", "loose_", "mysqlx_", "wsrep_")
 _SETTINGS_REFUSED_ENDS = ("_dir", "_file", "_file_path", "_home_dir", "_path", "_directory", "_basename", "_index")
 
 
@@ -66,7 +69,7 @@ def mount_mistake(kind: str, text: str) -> str | None:
 
 def setting_mistake(name: str, value: Setting) -> str | None:
     """What is wrong with a server setting, if anything."""
-    if name in _SETTINGS_REFUSED or name.endswith(_SETTINGS_REFUSED_ENDS) or name.startswith(("defaults_", "wsrep_")):
+    if name in _SETTINGS_REFUSED or name.endswith(_SETTINGS_REFUSED_ENDS) or name.startswith(_SETTINGS_REFUSED_STARTS):
         return "is dbdyno's to say: it decides which files the server touches or who may reach it"
     if isinstance(value, str) and "/" in value:
         return f"is {value!r}; a setting must not name a file: the server's files are dbdyno's to place"

@@ -12,7 +12,7 @@ from typing import ClassVar, Generic, TypeVar
 import pymysql
 
 from dbdyno.errors import TrialError
-from dbdyno.servers import mariadb
+from dbdyno.servers import process
 from dbdyno.stack.layer import Endpoint
 from dbdyno.stack.server import how_it_ended
 from dbdyno.stack.tools import own_binary
@@ -81,7 +81,7 @@ class Generated(ABC, Generic[SectionT]):
         """Engine and row format of every table, read back. Raises ``TrialError`` on a silent substitution."""
         query = "SELECT table_name, engine, row_format FROM information_schema.tables WHERE table_schema = %s"
         try:
-            with mariadb.connect(endpoint.socket) as connection, connection.cursor() as cursor:
+            with process.connect(endpoint.socket) as connection, connection.cursor() as cursor:
                 cursor.execute(query, (self.schema,))
                 tables = cursor.fetchall()
         except pymysql.Error as error:

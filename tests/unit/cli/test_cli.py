@@ -44,6 +44,9 @@ VERBS = [
     "compare",
     "doctor",
     "restore",
+    "servers",
+    "servers add",
+    "servers remove",
     "disk",
     *(f"disk {verb}" for verb in DISK_VERBS),
 ]

@@ -1,0 +1,61 @@
+"""``dbdyno servers``: the server products that dbdyno knows, and getting one without installing it."""
+
+import json
+
+import typer
+
+app = typer.Typer(
+    help="Other servers to measure: list, get, remove; none is installed.",
+    rich_markup_mode=None,
+    invoke_without_command=True,
+)
+NAME = typer.Argument(metavar="NAME", help="A server, as dbdyno servers lists it.")
+
+
+@app.callback()
+def servers(context: typer.Context, json_: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
+    """List the servers that are known, and what is on this host; asks no registry."""
+    if context.invoked_subcommand is not None:
+        return
+    from dbdyno.cli.disk_text import table
+    from dbdyno.servers.listing import known_servers
+
+    found = known_servers()
+    if json_:
+        print(json.dumps(found, indent=1))
+        return
+    head = ("name", "on this host", "engines", "from", "MB to get", "MB unpacked")
+    rows = [
+        [
+            one["name"],
+            one["version"] or "no",
+            " ".join(one["engines"]),
+            one["source"],
+            str(one["download_mb"] or "-"),
+            str(one["unpacked_mb"] or "-"),
+        ]
+        for one in found
+    ]
+    print(table(head, rows, right=4))
+    for one in found:
+        if one["problem"]:
+            print(f"{one['name']}: {one['problem']}")
+
+
+@app.command("add")
+def add(name: str = NAME, json_: bool = typer.Option(False, "--json", help="Print what was added as JSON.")) -> None:
+    """Download a server into the state folder; goes on where a killed try stopped."""
+    from dbdyno.cli.fetching import Fetching
+    from dbdyno.servers.cache import add, product_named, tree_of
+
+    with Fetching(name, product_named(name).download_mb) as progress:
+        record = add(name, progress)
+    print(json.dumps(record, indent=1) if json_ else f"{name}: {record['version']}, in {tree_of(name)}")
+
+
+@app.command("remove")
+def remove(name: str = NAME) -> None:
+    """Remove one that was added, or what is left of a killed try."""
+    from dbdyno.servers.cache import remove
+
+    print(f"{name}: {'removed' if remove(name) else 'was not there'}")

