@@ -13,6 +13,7 @@ from dbdyno.report.cost import cost_lines
 from dbdyno.report.disturbed import others_lines
 from dbdyno.report.letters import LETTERS_HEADING, has_letters
 from dbdyno.report.smart import smart_lines
+from dbdyno.report.stability import regime_remarks
 from dbdyno.store.records import Run
 
 RATES = ("queries_per_second", "events_per_second", "rows_per_second")
@@ -61,9 +62,10 @@ def why(verdict: Verdict) -> str:
 
 
 def remarks(verdict: Verdict, analysis: Analysis) -> list[str]:
-    """Return what must be known beside a verdict: of either treatment, that it did not keep up with its rate."""
+    """Return what must be known beside a verdict: that either treatment fell behind its rate or changed its regime."""
     compared = (verdict.level_id, verdict.baseline_id)
-    return [text for row in analysis.treatments if row.id in compared and (text := overload_text(row))]
+    behind = [text for row in analysis.treatments if row.id in compared and (text := overload_text(row))]
+    return [*behind, *regime_remarks(analysis, compared)]
 
 
 def overload_text(row: TreatmentSummary) -> str:

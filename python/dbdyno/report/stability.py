@@ -50,6 +50,18 @@ def stability_lines(analysis: Analysis) -> list[str]:
     return lines
 
 
+def regime_remarks(analysis: Analysis, treatments: tuple[str, ...]) -> list[str]:
+    """Return what must be known beside a verdict: that most trials of a treatment ran at one rate, then at another."""
+    return [
+        f"{_name(each)} {stability_sentence(each.typical, each.unit)}{_of(each)}: its figure is a mean of both, and"
+        " depends on how long the run was."
+        for each in analysis.stability
+        if each.treatment in treatments
+        and each.typical.kind == "regime change"
+        and 2 * each.of_class > each.trials - each.too_short
+    ]
+
+
 def _told(analysis: Analysis) -> list[TreatmentStability]:
     """Return what can be told; of a treatment in which nothing can, its first phase. Phases overlap for moments."""
     long_enough = {each.treatment for each in analysis.stability if each.typical.kind != "too short"}

@@ -11,6 +11,7 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.stability import Stability
 from dbdyno.report import html, markdown, stability, text
 from dbdyno.report import json as json_report
+from dbdyno.report.sentences import remarks
 from dbdyno.store.records import Treatment
 
 
@@ -52,6 +53,13 @@ def test_json(snapshot, run, analysis):
     assert found[:2] == [found[0], {**found[1], "never_settled": 8, "settled_s": None, "changes": 1}]
     assert found[2]["by_trial"][1]["class"] == "regime change"
     assert found[0] == snapshot
+
+
+def test_a_verdict_about_a_treatment_that_changes_its_regime_says_so(run, analysis):
+    changing = analysis.stability[1].treatment
+    for verdict in analysis.verdicts:
+        said = any("its figure is a mean of both" in remark for remark in remarks(verdict, analysis))
+        assert said == (changing in {verdict.level_id, verdict.baseline_id})
 
 
 def test_the_page_has_a_table_and_hostile_labels_stay_text(run):
