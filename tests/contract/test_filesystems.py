@@ -7,7 +7,7 @@ import pytest
 from dbdyno.errors import TrialError
 from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
 from dbdyno.layers import device_layer, layers
-from dbdyno.servers import mariadb
+from dbdyno.servers import process
 from dbdyno.stack.data import Image, Tree
 from dbdyno.stack.emulated_disk import running_disk
 from dbdyno.stack.layer import raised
@@ -68,7 +68,7 @@ def test_a_server_runs_on_it_and_everything_is_read_back(kind, stack, state):
         assert observed["barriers"] is (kind != IN_MEMORY)
         assert observed["flushes_on_fsync"] is (kind != IN_MEMORY), "a commit reaches the device"
         assert stand.observed["server"]["version"]
-        with mariadb.connect(stand.endpoint.socket) as connection, connection.cursor() as cursor:
+        with process.connect(stand.endpoint.socket) as connection, connection.cursor() as cursor:
             cursor.execute("CREATE DATABASE d")
             cursor.execute("CREATE TABLE d.t (a INT PRIMARY KEY) ENGINE=InnoDB")
             assert cursor.execute("INSERT INTO d.t VALUES (1), (2)") == 2
