@@ -55,7 +55,7 @@ def test_json(snapshot, run, analysis):
     assert found[0] == snapshot
 
 
-def test_a_verdict_about_a_treatment_that_changes_its_regime_says_so(run, analysis):
+def test_a_verdict_about_a_treatment_that_changes_its_regime_says_so(analysis):
     changing = analysis.stability[1].treatment
     for verdict in analysis.verdicts:
         said = any("its figure is a mean of both" in remark for remark in remarks(verdict, analysis))
