@@ -10,7 +10,7 @@ from dbdyno.images import Images
 from dbdyno.interrupt import Interrupted, interruptible, shielded
 from dbdyno.plan.plan import Plan, Slot
 from dbdyno.resume import State, begin, pace_of
-from dbdyno.stack.journal import Journal, leftovers
+from dbdyno.stack.journal import Journal
 from dbdyno.stop import Outlook, Stop
 from dbdyno.store import run_folder
 from dbdyno.store.records import Trial, Why
@@ -46,11 +46,6 @@ def run_all(plan: Plan, folder: RunFolder, progress: Progress, erase: frozenset[
     run_folder.preload()
     state = State.of(folder.path)
     begin(plan, folder, state)
-    for other in leftovers():
-        if not other.orphaned() and other.what.startswith("run "):
-            text = f"Another dbdyno was running beside this one when it began (pid {other.owner.pid})."
-            folder.note("note", text=text)
-            progress.say(f"warning: {text}")
     stop = Stop(folder.path, plan.design, pace_of(folder, state), progress.say)
     journal = Journal(f"run {plan.study.path} into {folder.path}")
     how: dict[str, str] = {"how": "failed"}

@@ -14,6 +14,7 @@ def aa(
     seed: int | None = typer.Option(None, min=0, help="Overrules the study's seed."),
     resume: bool = typer.Option(False, "--resume", help="Go on with the run in that folder, same seed, same order."),
     html: bool = typer.Option(False, "--html", help="Write the HTML report into the run folder at the end."),
+    wait: bool = typer.Option(False, "--wait", help="Wait for another run on this host to end."),
     json_: bool = typer.Option(False, "--json", help="Print JSON."),
     erase: list[str] = typer.Option(
         [], metavar="SERIAL", help="Erase the real device with this serial, whatever it holds."
@@ -32,4 +33,4 @@ def aa(
     label = ["--treatment", treatment] if treatment else []
     again = shlex.join(["dbdyno", "aa", str(study), "--into", str(into), *label])
     format_ = Format.JSON if json_ else Format.TEXT
-    carry_out(plan, into, resume=resume, erase=frozenset(erase), html=html, again=again, format_=format_)
+    carry_out(plan, into, resume=resume, erase=frozenset(erase), html=html, wait=wait, again=again, format_=format_)

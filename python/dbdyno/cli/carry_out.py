@@ -22,17 +22,20 @@ def carry_out(
     resume: bool,
     erase: frozenset[str],
     html: bool,
+    wait: bool,
     again: str,
     format_: Format = Format.TEXT,
 ) -> None:
     """Run a plan and print its report; ``again`` is the command that would go on with it.
 
     Raises:
-        UserError: This host can't run the plan; nothing was touched.
+        UserError: This host can't run the plan, or another run is going on and it was not told to ``wait``; nothing was
+            touched.
         typer.Exit: A trial failed, or the run was interrupted.
 
     """
     from dbdyno.cli.progress import TerminalProgress
+    from dbdyno.lock import only_one
     from dbdyno.needs import unmet_needs
     from dbdyno.provenance import host_facts, versions
     from dbdyno.resume import open_run
@@ -42,8 +45,11 @@ def carry_out(
     lacking = unmet_needs(plan, erase)
     if lacking:
         raise UserError("\n".join(f"{one.name}: {one.detail}; {one.remedy}" for one in lacking))
-    leftover = nothing_left_over()
-    with TerminalProgress(len(plan.specs), plan.seconds_per_trial()) as progress:
+    with (
+        TerminalProgress(len(plan.specs), plan.seconds_per_trial()) as progress,
+        only_one(f"run {plan.study.path} into {into}", wait=wait, say=progress.say),
+    ):
+        leftover = nothing_left_over()
         if not leftover.ok:
             progress.say(f"warning: {leftover.detail} and left things on this host; {leftover.remedy} puts it back")
         for warning in plan.warnings():

@@ -17,6 +17,7 @@ def run(
     until_decided: bool = UNTIL_DECIDED,
     budget: str | None = BUDGET,
     html: bool = typer.Option(False, "--html", help="Write the HTML report into the run folder at the end."),
+    wait: bool = typer.Option(False, "--wait", help="Wait for another run on this host to end."),
     erase: list[str] = typer.Option(
         [], metavar="SERIAL", help="Erase the real device with this serial, whatever it holds."
     ),
@@ -40,4 +41,4 @@ def run(
         return
     plan = make_plan(loaded, seed=seed, ending=ending)
     again = f"dbdyno run {study} --into {into}"
-    carry_out(plan, into, resume=resume, erase=frozenset(erase), html=html, again=again)
+    carry_out(plan, into, resume=resume, erase=frozenset(erase), html=html, wait=wait, again=again)
