@@ -109,9 +109,12 @@ class Stop:
         if more is None:
             self.say(f"{text}how many more it takes can't be told")
             return
-        self.outlook = Outlook(min(blocks + more, self.design.blocks), "about ")
+        # What is expected to take longer than the plan allows takes as long as that.
+        self.outlook = Outlook(
+            min(blocks + more, self.design.blocks), "at most " if usable + more >= self.design.blocks else "about "
+        )
         left = format_roughly(more * (self.pace.block_seconds or 0.0))
-        self.say(f"{text}about {count(more, 'more block')}, {left}")
+        self.say(f"{text}{self.outlook.how}{count(more, 'more block')}, {left}")
 
     def _out_of_time(self) -> Why:
         budget, length = self.design.budget_seconds, self.pace.block_seconds
