@@ -35,7 +35,9 @@ def pytest_runtest_makereport(item):
     outcome = yield
     report = outcome.get_result()
     if report.skipped and item.get_closest_marker("host") and not hasattr(report, "wasxfail") and not lacking():
-        _skipped_though_able.append(item.nodeid)
+        reason = str(report.longrepr)
+        if not any(f"{one.name}: {one.detail}" in reason for one in look_around() if not one.ok):
+            _skipped_though_able.append(item.nodeid)
 
 
 def pytest_sessionfinish(session):

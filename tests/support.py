@@ -89,9 +89,11 @@ def what_is_left(state):
     for process in Path("/proc").glob("[0-9]*"):
         try:
             argv = (process / "cmdline").read_bytes().split(b"\0")
+            program = argv[0].rpartition(b"/")[2]
+            if program == b"zfs-fuse" and f"DBDYNO_STATE_DIR={state}".encode() in (process / "environ").read_bytes():
+                left.append(f"process {process.name}: zfs-fuse")
         except OSError:
             continue
-        program = argv[0].rpartition(b"/")[2]
         if program.startswith((b"mariadbd", b"mysqld", b"ld-linux", b"dbdyno-")) and any(
             str(state).encode() in word for word in argv
         ):

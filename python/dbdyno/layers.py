@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dbdyno.filesystems.catalogue import KINDS
+from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
 from dbdyno.servers.installation import find_server
 from dbdyno.stack.data import Image, Keep
 from dbdyno.stack.device import Emulated, Here, NoDevice, Real
@@ -15,6 +15,7 @@ from dbdyno.stack.page_cache import PageCache
 from dbdyno.stack.placement import Placement
 from dbdyno.stack.queue import Queue
 from dbdyno.stack.server import Server
+from dbdyno.stack.zfs_pool import ZfsPool
 from dbdyno.study.drives import HERE
 from dbdyno.study.schema import TrialSpec
 
@@ -44,7 +45,10 @@ def layers(spec: TrialSpec, image: Image, device: Device, *, log: Path, install:
             stack.append(Queue(spec.stack.scheduler, spec.queue))
         fresh = install or image.tree is not None
         assert spec.stack.filesystem is not None  # noqa: S101  (a rule of the study format)
-        stack.append(Filesystem(KINDS[spec.stack.filesystem], spec.filesystem, format=fresh))
+        kind = KINDS[spec.stack.filesystem]
+        by_fuse = kind.name == BY_FUSE
+        made = ZfsPool(spec.filesystem, fresh) if by_fuse else Filesystem(kind, spec.filesystem, fresh)
+        stack.append(made)
     if image.tree:
         stack.append(Keep(image.tree) if install else image.tree)
     if not install:

@@ -1,19 +1,25 @@
 """The contract of a filesystem, over every one: made, mounted, a server run on it, everything read back, put back."""
 
 import subprocess
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from dbdyno.errors import TrialError
 from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
+from dbdyno.filesystems.zfs import ZFS
 from dbdyno.layers import device_layer, layers
 from dbdyno.servers import process
+from dbdyno.stack.capabilities import filesystem
 from dbdyno.stack.data import Image, Tree
+from dbdyno.stack.device import Emulated
 from dbdyno.stack.emulated_disk import running_disk
 from dbdyno.stack.layer import raised
 from dbdyno.stack.scratch import scratch
 from dbdyno.stack.space import after_load
-from dbdyno.study.schema import TrialSpec
+from dbdyno.stack.zfs_pool import ZfsPool
+from dbdyno.study.schema import FilesystemSection, TrialSpec
 from tests.support import what_is_left
 
 pytestmark = pytest.mark.host
@@ -26,9 +32,11 @@ OPTIONS = {
     "ext4": {"mkfs": "-O ^has_journal", "mount": "noatime,nobarrier"},
     "xfs": {"mkfs": "-m reflink=0", "mount": "noatime,logbsize=256k"},
     "btrfs": {"mkfs": "--csum xxhash", "mount": "compress=zstd,noatime,nobarrier"},
+    "zfs": {"mkfs": "-O compression=gzip -O recordsize=16k -O atime=off -O primarycache=metadata", "mount": ""},
     "tmpfs": {"mkfs": "", "mount": "noatime,huge=within_size"},
 }
-EXTENTS_UNKNOWN = {"tmpfs"}
+UNKNOWN = {"zfs": {"mkfs": "-O nonsense=1"}}
+EXTENTS_UNKNOWN = {"tmpfs", "zfs"}
 
 
 def spec_of(kind, **filesystem):
@@ -53,6 +61,14 @@ def stack(journal, tmp_path):
 
     with running_disk(journal, model="ssd-sata", size=400 * 1024**2) as disk, scratch(journal) as ground:
         yield lambda spec: rise(spec, ground, disk if spec.stack.on_emulated_disk else None)
+
+
+@pytest.fixture(autouse=True)
+def _able(request):
+    """A filesystem that not every host has is tried where doctor says that it can be."""
+    kind = request.node.callspec.params.get("kind") if hasattr(request.node, "callspec") else None
+    if kind and not KINDS[kind].usual and not (found := filesystem(kind)).ok:
+        pytest.skip(f"this host can't: {found.name}: {found.detail}")
 
 
 def test_every_filesystem_is_tried():
@@ -87,6 +103,8 @@ def test_its_options_take_and_are_seen(kind, stack):
         observed = stand.observed["filesystem"]
         for option in OPTIONS[kind]["mount"].split(","):
             assert option in observed["mount_options"], option
+        for name, value in ZFS.properties(OPTIONS["zfs"]["mkfs"]) if kind == "zfs" else ():
+            assert observed[name].lower() == value
         barriers = "nobarrier" not in OPTIONS[kind]["mount"] and kind != IN_MEMORY
         assert observed["barriers"] is barriers
         assert observed["flushes_on_fsync"] is barriers, "without barriers a commit does not reach the device"
@@ -94,8 +112,42 @@ def test_its_options_take_and_are_seen(kind, stack):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_option_that_it_does_not_know_fails_the_trial(kind, stack):
-    with pytest.raises(TrialError, match="nonsense"), stack(spec_of(kind, mount="nonsense")):
+    with pytest.raises(TrialError, match="nonsense"), stack(spec_of(kind, **UNKNOWN.get(kind, {"mount": "nonsense"}))):
         pass
+
+
+def test_what_a_pool_holds_is_there_when_it_is_imported_again(journal):
+    """As a trial finds it: from a snapshot, under another folder."""
+    if not (found := filesystem("zfs")).ok:
+        pytest.skip(f"this host can't: {found.name}: {found.detail}")
+    with running_disk(journal, model="ssd-sata", size=400 * 1024**2) as disk:
+        for restore in (False, True, True):
+            device = Emulated(disk, "ssd-sata", rotational=False, seed=1, restore=restore)
+            pool = ZfsPool(FilesystemSection(mkfs="-O recordsize=32k"), format=not restore)
+            with scratch(journal) as ground, raised([device, pool], ground) as stand:
+                assert stand.observed["filesystem"]["recordsize"] == "32K"
+                if restore:
+                    assert (stand.directory / "file").read_bytes() == b"prepared"
+                (stand.directory / "file").write_bytes(b"spoiled" if restore else b"prepared")
+            if not restore:
+                disk.ask("snapshot", name="prepared")
+
+
+def test_two_pools_at_once_do_not_meet(journal, state):
+    if not (found := filesystem("zfs")).ok:
+        pytest.skip(f"this host can't: {found.name}: {found.detail}")
+    with ExitStack() as lowering:
+        stands = []
+        for _ in range(2):
+            disk = lowering.enter_context(running_disk(journal, model="ideal", size=300 * 1024**2))
+            ground = lowering.enter_context(scratch(journal))
+            device = Emulated(disk, "ideal", rotational=False, seed=1, restore=False)
+            stands.append(lowering.enter_context(raised([device, ZfsPool(FilesystemSection(), format=True)], ground)))
+        for number, stand in enumerate(stands):
+            (stand.directory / "file").write_text(str(number))
+        assert [(stand.directory / "file").read_text() for stand in stands] == ["0", "1"]
+        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+        assert len([line for line in mounts if "/mnt/pool fuse.zfs" in line and str(state) in line]) == 2
 
 
 def test_a_tmpfs_is_as_large_as_was_asked(stack):

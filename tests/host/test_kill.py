@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from dbdyno.stack.capabilities import filesystem
 from tests.support import dbdyno, start_dbdyno, study_text, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(900)]
@@ -49,6 +50,27 @@ def test_killed_at_every_step_then_restored_and_resumed(state, study_file, tmp_p
     assert process.returncode == 0, output
     assert steps > 25, "too few steps: the journal no longer shows them"
     assert finished(run) == {(block, treatment): 1 for block in (1, 2, 3) for treatment in ("t1", "t2")}
+
+
+@pytest.mark.parametrize("kind", ["zfs", "tmpfs"])
+def test_killed_at_any_step_a_filesystem_of_its_own_sort_is_put_back(kind, state, study_file, tmp_path):
+    if not (found := filesystem(kind)).ok:
+        pytest.skip(f"this host can't: {found.name}: {found.detail}")
+    study, steps = study_file(study_text(filesystem=f'"{kind}"', mount="defaults", blocks=1)), 0
+    while True:
+        steps += 7
+        run = tmp_path / f"run{steps}"
+        process = start_dbdyno("run", study, "--into", run, state=state)
+        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.0005)
+        if process.poll() is not None:
+            break
+        kill(process)
+        restored = dbdyno("restore", state=state)
+        assert restored.returncode == 0, restored.stdout + restored.stderr
+        assert what_is_left(state) == []
+    output = process.communicate(timeout=30)[0]
+    assert process.returncode == 0, output
+    assert steps > 25, "too few steps: the journal no longer shows them"
 
 
 def test_killed_while_the_load_runs(state, study_file, tmp_path):

@@ -22,6 +22,7 @@ class Kind:
     flags_with_value: frozenset[str] = frozenset()  # of mkfs, that a study may give
     flags_alone: frozenset[str] = frozenset()
     mount_refused: frozenset[str] = frozenset()  # mount options that are dbdyno's to say for this one
+    mountable: bool = True  # whether it takes mount options
     usual: bool = True  # whether a host that lacks it is found wanting
     unlisted: frozenset[str] = field(default_factory=frozenset)  # mount options the kernel takes but does not list
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dbdyno.errors import DbdynoError
-from dbdyno.filesystems.catalogue import KINDS
+from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
 from dbdyno.servers.installation import NoServerError, find_server
 from dbdyno.stack.journal import leftovers
 from dbdyno.stack.memory import memory_hierarchy
@@ -77,6 +77,8 @@ def filesystem(kind: str) -> Capability:
 
 
 def _filesystem(kind: str) -> Capability:
+    if kind == BY_FUSE:
+        return _zfs()
     known = kind in Path("/proc/filesystems").read_text(encoding="ascii").split()
     module = any(Path(f"/lib/modules/{os.uname().release}").glob(f"kernel/fs/{kind}/{kind}.ko*"))
     if not known and not module:
@@ -85,6 +87,15 @@ def _filesystem(kind: str) -> Capability:
     if tool_path(program) is None:
         return Capability(kind, ok=False, detail=f"no {program}", remedy=f"apt-get install {KINDS[kind].package}")
     return Capability(kind, ok=True, detail=f"in the kernel, {tool_path(program)}")
+
+
+def _zfs() -> Capability:
+    """Whether a zfs-fuse can be run."""
+    lacking = [name for name in ("zfs-fuse", "zpool", "zfs", "unshare", "nsenter") if tool_path(name) is None]
+    if lacking:
+        detail, remedy = f"no {', '.join(lacking)}", f"apt-get install {KINDS[BY_FUSE].package}"
+        return Capability(BY_FUSE, ok=False, detail=detail, remedy=remedy)
+    return Capability(BY_FUSE, ok=True, detail=f"{tool_path('zfs-fuse')}, started by dbdyno in a mount namespace")
 
 
 def schedulers() -> Capability:

@@ -59,6 +59,8 @@ def mkfs_mistake(kind: str, text: str) -> str | None:
 
 def mount_mistake(kind: str, text: str) -> str | None:
     """What is wrong with mount options for a filesystem, if anything."""
+    if not KINDS[kind].mountable and text not in {"", "defaults"}:
+        return f"is for other filesystems; {kind} takes its properties in filesystem.mkfs, such as -O atime=off"
     for option in filter(None, text.split(",")):
         if elsewhere(option) or " " in option:
             return f"holds {option!r}, which may name another device or file"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dbdyno._native import device_models
-from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
+from dbdyno.filesystems.catalogue import BY_FUSE, IN_MEMORY, KINDS
 from dbdyno.study.allowed import mkfs_mistake, mount_mistake, setting_mistake
 from dbdyno.study.drives import HERE, MEMORY, is_base_name, is_emulated, resolved_drive
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
@@ -82,6 +82,9 @@ def _real(spec: TrialSpec) -> Iterator[Mistake]:
     elif not device.startswith("/dev/disk/by-id/") and stack.serial is None:
         text = f"is {shown(device)}, a name that may be another disk tomorrow: name it by /dev/disk/by-id/..., "
         yield Mistake(("stack", "device"), text + "or give its serial in stack.serial")
+    if stack.filesystem == BY_FUSE:
+        text = "is for emulated disks: on a real one, what a killed trial left could not be told from somebody's pool"
+        yield Mistake(("stack", "filesystem"), text)
     if stack.in_memory:
         text = f'is {shown(stack.filesystem)}, which stands on no disk; use device = "{MEMORY}"'
         yield Mistake(("stack", "filesystem"), text)

@@ -15,6 +15,10 @@ from dbdyno.study.allowed import mkfs_mistake, mount_mistake, setting_mistake
         ("xfs", "-d su=64k,sw=2 -l size=64m -K"),
         ("btrfs", "-d single -m dup --csum xxhash"),
         ("btrfs", "--csum=crc32c -K"),
+        ("ext2", "-b 4096"),
+        ("ext3", "-J size=16"),
+        ("zfs", "-o ashift=9 -O recordsize=16k -Ocompression=gzip-1"),
+        ("tmpfs", ""),
     ],
 )
 def test_how_a_filesystem_is_made_may_be_said(kind, text):
@@ -43,6 +47,14 @@ def test_how_a_filesystem_is_made_may_be_said(kind, text):
         ("ext4", "-b", "no value"),
         ("ext4", "-b -L", "no value"),
         ("ext4", "--help", "holds '--help'"),
+        ("ext2", "-J device=/dev/sdb", "may name another device"),
+        ("zfs", "-O mountpoint=x", "holds 'mountpoint=x'"),
+        ("zfs", "-O sharenfs=on", "holds 'sharenfs=on'"),
+        ("zfs", "-o altroot=x", "holds 'altroot=x'"),
+        ("zfs", "-O recordsize", "holds 'recordsize'"),
+        ("zfs", "-R folder", "holds '-R'"),
+        ("zfs", "mirror", "belongs to no option"),
+        ("tmpfs", "-x", "may give none"),
     ],
 )
 def test_which_device_is_touched_may_not(kind, text, word):
@@ -56,6 +68,11 @@ def test_how_a_filesystem_is_mounted_may_be_said(text):
     assert mount_mistake("ext4", text) is None
 
 
+def test_zfs_takes_no_mount_options():
+    assert "filesystem.mkfs" in mount_mistake("zfs", "noatime")
+    assert mount_mistake("zfs", "defaults") is None
+
+
 @pytest.mark.parametrize(
     "text", ["logdev=/dev/sdb", "device=/dev/sdb", "logdev=sdb", "bind", "remount", "loop", "ro", "a b"]
 )
@@ -63,7 +80,9 @@ def test_what_is_mounted_may_not(text):
     assert mount_mistake("ext4", f"noatime,{text}") is not None
 
 
-@pytest.mark.parametrize(("kind", "text"), [("btrfs", "subvol=x"), ("tmpfs", "size=1g"), ("tmpfs", "mode=777")])
+@pytest.mark.parametrize(
+    ("kind", "text"), [("btrfs", "subvol=x"), ("tmpfs", "size=1g"), ("tmpfs", "mode=777"), ("ext4", "bind")]
+)
 def test_nor_what_is_dbdyno_s_to_say_of_one_filesystem(kind, text):
     assert "dbdyno's to say" in mount_mistake(kind, text)
 

@@ -455,7 +455,7 @@ MISTAKES = {
     ),
     "no filesystem": (
         [('filesystem = "ext4"\n', "")],
-        [":5: stack.filesystem: is missing; allowed are ext2, ext3, ext4, xfs, btrfs, tmpfs"],
+        [":5: stack.filesystem: is missing; allowed are ext2, ext3, ext4, xfs, btrfs, zfs, tmpfs"],
     ),
     "here, with what stands below it": (
         [(DEVICES, '"here"'), (BASELINE, "")],

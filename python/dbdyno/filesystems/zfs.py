@@ -1,0 +1,47 @@
+"""ZFS, by the program zfs-fuse: no kernel module is needed, and no pool of the host's is in reach of it."""
+
+from collections.abc import Iterator
+
+from dbdyno.filesystems.kind import MIB, Kind, words
+
+# Of a pool, and of its filesystem: what may be said of how data is stored; never where it is mounted, or shared.
+POOL_PROPERTIES = words("ashift")
+PROPERTIES = words("compression recordsize atime logbias primarycache checksum copies")
+ASHIFT = "12"  # blocks of 4 KiB, the sector of an emulated disk
+
+
+class _Zfs(Kind):
+    def making(self, options: str, uuid: str | None) -> list[str]:
+        """``zpool create``, with the disk's own sector size unless the study gives one; a pool takes no UUID."""
+        assert uuid is None  # noqa: S101  (a rule of the study format: not on real disks)
+        given = dict(self.properties(options))
+        default = [] if "ashift" in given else ["-o", f"ashift={ASHIFT}"]
+        return [*self.command, *default, *options.split()]
+
+    def values_mistake(self, flag: str, value: str) -> str | None:
+        """A property that is none of those above."""
+        known = POOL_PROPERTIES if flag == "-o" else PROPERTIES
+        name, is_, wanted = value.partition("=")
+        if name not in known or not is_ or not wanted:
+            return f"holds {value!r}; {flag} may give {', '.join(f'{one}=...' for one in sorted(known))}"
+        return None
+
+    @staticmethod
+    def properties(options: str) -> Iterator[tuple[str, str]]:
+        """Each property that a study's options give, with its value."""
+        for word in options.split():
+            name, is_, value = word.removeprefix("-o").removeprefix("-O").partition("=")
+            if is_:
+                yield name, value
+
+
+ZFS = _Zfs(
+    "zfs",
+    "zfs-fuse",
+    "zfs-fuse",
+    ("zpool", "create", "-f"),
+    size_min=256 * MIB,
+    flags_with_value=words("o O"),
+    mountable=False,
+    usual=False,
+)
