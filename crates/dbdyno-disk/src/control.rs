@@ -41,6 +41,12 @@ enum Request {
         name: String,
     },
     Clear {},
+    Save {
+        file: PathBuf,
+    },
+    Load {
+        file: PathBuf,
+    },
     Stats {
         #[serde(default)]
         reset: bool,
@@ -129,8 +135,8 @@ fn send(writer: &mut impl Write, outcome: &Result<Value, String>) -> std::io::Re
 fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiver<()>) -> Result<Value, String> {
     let request: Request = serde_json::from_slice(line).map_err(|error| {
         format!(
-            "not a request: {error} (ops are ping, mode, model, snapshot, restore, forget, clear, stats, trace, \
-             trace-stop, power-cut, power-on, fault, fault-gone, fault-clear, stop; an example: {{\"op\":\"stats\"}})"
+            "not a request: {error} (ops are ping, mode, model, snapshot, restore, forget, clear, save, load, stats, \
+             trace, trace-stop, power-cut, power-on, fault, fault-gone, fault-clear, stop; an example: {{\"op\":\"stats\"}})"
         )
     })?;
     let unknown = |name: &str| {
@@ -149,6 +155,8 @@ fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiv
         Request::Forget { name } if !engine.content.forget(&name) => return Err(unknown(&name)),
         Request::Ping {} | Request::Restore { .. } | Request::Forget { .. } => {}
         Request::Clear {} => engine.content.clear().map_err(failed)?,
+        Request::Save { file } => return engine.content.save(&file).map(|bytes| json!({"bytes": bytes})),
+        Request::Load { file } => return engine.content.load(&file).map(|bytes| json!({"bytes": bytes})),
         Request::Stats { reset } => return Ok(engine.stats(reset)),
         Request::Trace { file, format } => engine.trace.start(&file, format)?,
         Request::TraceStop {} => return engine.trace.stop(),

@@ -3,6 +3,7 @@
 mod chunk;
 mod file;
 mod memory;
+mod saved;
 #[cfg(test)]
 mod tests;
 mod unflushed;
