@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dbdyno.analysis.effect import log_margin
-from dbdyno.analysis.evidence import AlwaysValid, Evidence, Finding, Rule, evidence, findings
-from dbdyno.analysis.min_blocks import MIN_BLOCKS
-from dbdyno.analysis.sequential import Looks, planned_looks
+from dbdyno.analysis.evidence import Evidence, Finding, Rule, evidence, findings
+from dbdyno.analysis.stopping import Allowance, is_look
+from dbdyno.store.records import Comparison, Design, Treatment, Until
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,22 +39,22 @@ class Studies:
 
 def fixed(d: Floats, blocks: int) -> Studies:
     """A number of blocks fixed beforehand. ``d`` has shape (replicates, comparisons, blocks or more)."""
-    return _stopping(d, {blocks: Looks.single(blocks)}, precise=None)
+    return _stopping(d, _rules("blocks", blocks), precise=None)
 
 
 def sequential(d: Floats, blocks: int = 40) -> Studies:
     """``until = "decided"``: the planned looks, until all is decided."""
-    return _stopping(d, _looks(blocks), precise=None)
+    return _stopping(d, _rules("decided", blocks), precise=None)
 
 
 def precise(d: Floats, half_width: float, blocks: int = 40) -> Studies:
     """``until = "precise"``: the planned looks, until all intervals are narrow enough."""
-    return _stopping(d, _looks(blocks), precise=log_margin(half_width))
+    return _stopping(d, _rules("precise", blocks), precise=log_margin(half_width))
 
 
 def always_valid(d: Floats, blocks: int = 40) -> Studies:
     """``--until-decided``: a look after every block from the sixth on."""
-    return _stopping(d, dict.fromkeys(range(MIN_BLOCKS, blocks + 1), AlwaysValid()), precise=None)
+    return _stopping(d, _rules("open", blocks), precise=None)
 
 
 def clock(d: Floats, ends_after: npt.NDArray[np.int64], blocks: int = 40) -> Studies:
@@ -63,10 +63,9 @@ def clock(d: Floats, ends_after: npt.NDArray[np.int64], blocks: int = 40) -> Stu
     found = np.zeros(d.shape[:2], dtype=np.int64)
     low, high, used = np.empty(d.shape[:2]), np.empty(d.shape[:2]), np.zeros(len(d), dtype=np.int64)
     for mine, ends in parts:
-        taken = [look for look in planned_looks(blocks) if look < ends]
-        rules: dict[int, Rule] = {n: Looks(tuple(taken[: i + 1]), blocks) for i, n in enumerate(taken)}
-        rules[ends] = Looks((*taken, ends), blocks, final=True)
-        one = _stopping(d[mine], rules, precise=None)
+        rules = {n: rule for n, rule in _rules("decided", blocks).items() if n < ends}
+        last = Allowance(_design("decided", blocks), ended_by_clock=True).rule(ends)
+        one = _stopping(d[mine], rules | {ends: last}, precise=None)
         found[mine], low[mine], high[mine], used[mine] = one.found, one.low, one.high, one.blocks
     return Studies(found, low, high, used)
 
@@ -83,9 +82,26 @@ def extended(d: Floats, first: int, blocks: int = 40) -> Studies:
     )
 
 
-def _looks(blocks: int) -> dict[int, Rule]:
-    planned = planned_looks(blocks)
-    return {n: Looks(planned[: i + 1], blocks) for i, n in enumerate(planned)}
+def lagging(d: Floats, lacking: int, blocks: int = 40) -> Studies:
+    """``until = "decided"`` where the first ``lacking`` blocks have no figure of these comparisons.
+
+    The run looks by its blocks, these comparisons are judged by theirs.
+    """
+    rule = Allowance(_design("decided", blocks)).rule
+    looks = [n for n in range(lacking + 2, blocks + 1) if is_look(_design("decided", blocks), n)]
+    return _stopping(d, {n - lacking: rule(n - lacking) for n in looks}, precise=None)
+
+
+def _design(until: Until, blocks: int) -> Design:
+    treatments = [Treatment("t1", {}), Treatment("t2", {})]
+    return Design(treatments, "t1", [Comparison("t1", "t2")], blocks, MARGIN, "queries_per_second", 1, until)
+
+
+def _rules(until: Until, blocks: int) -> dict[int, Rule]:
+    """Return after which blocks such a run is looked at, and the rule of each look: those of the product."""
+    design = _design(until, blocks)
+    looks = [n for n in range(1, blocks + 1) if is_look(design, n) or n == blocks]
+    return {n: Allowance(design).rule(n) for n in looks}
 
 
 def _stopping(d: Floats, rules: dict[int, Rule], *, precise: float | None) -> Studies:
@@ -105,4 +121,4 @@ def _stopping(d: Floats, rules: dict[int, Rule], *, precise: float | None) -> St
 def _done(seen: Evidence, found: npt.NDArray[np.int64], precise: float | None) -> npt.NDArray[np.bool_]:
     if precise is None:
         return np.asarray(np.all(found != Finding.UNDECIDED, axis=1))
-    return np.asarray(np.all((seen.high - seen.low) / 2 <= precise, axis=1))
+    return np.asarray(np.all(np.maximum(seen.high - seen.value, seen.value - seen.low) <= precise, axis=1))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from benches.honesty import designs
-from benches.honesty.designs import Studies, always_valid, clock, extended, fixed, precise, sequential
+from benches.honesty.designs import Studies, always_valid, clock, extended, fixed, lagging, precise, sequential
 from benches.honesty.noise import NOISES, blocked, reference
 from benches.honesty.row import Row
 from dbdyno.analysis.evidence import Finding
@@ -41,7 +41,9 @@ def _false_positives(rng: np.random.Generator, replicates: int) -> Iterator[Row]
     cases = {
         "fixed 10 blocks": fixed(d, FIXED),
         "sequential": sequential(d),
+        "sequential, at most 12": sequential(d, 12),
         "sequential, at most 20": sequential(d, 20),
+        "sequential, no figures in 3 blocks": lagging(d, 3),
         "sequential, ended by the clock": clock(d, ends),
         "precise to 2 %": precise(d, 0.02),
         "always valid, every block": always_valid(d),
@@ -51,8 +53,9 @@ def _false_positives(rng: np.random.Generator, replicates: int) -> Iterator[Row]
     for name, studies in cases.items():
         yield Row("A/A: different", name, 100 * studies.differs(), "%", None, most)
     # Two chances: each keeps its 5 %, both together need not.
-    again = 100 * extended(d, FIXED).differs()
-    yield Row("A/A: different", "fixed 10, extended if undecided", again, "%", None, 2 * most, judged=False)
+    for noise_name, noise in NOISES.items():
+        again = 100 * extended(blocked(rng, noise, replicates, 2, MOST), FIXED).differs()
+        yield Row("A/A: different", f"fixed 10, extended if undecided, {noise_name}", again, "%", None, 2 * most)
 
 
 def _other_noise(rng: np.random.Generator, replicates: int) -> Iterator[Row]:

@@ -72,8 +72,9 @@ def settled(verdict: Verdict, design: Design) -> bool:
         return verdict.verdict != "undecided"
     if not verdict.effect.bounded:
         return False
-    half = (math.log1p(verdict.effect.high) - math.log1p(verdict.effect.low)) / 2
-    return half <= log_margin(design.half_width or 0.0)
+    low, value, high = (math.log1p(end) for end in (verdict.effect.low, verdict.effect.value, verdict.effect.high))
+    # Either side by itself: an estimate may lie near one end of its interval.
+    return max(high - value, value - low) <= log_margin(design.half_width or 0.0)
 
 
 def more_blocks(design: Design, blocks: int, verdicts: Sequence[Verdict]) -> int | None:

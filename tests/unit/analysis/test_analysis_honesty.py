@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benches.honesty import designs, rules, split_plot, verdicts
-from dbdyno.analysis.evidence import Finding
+from dbdyno.analysis.evidence import AlwaysValid, Finding
 from dbdyno.analysis.metrics import metric
+from dbdyno.analysis.sequential import Looks, planned_looks
 from dbdyno.analysis.verdict import Paired, judge
 
 REPLICATES = 1000
@@ -22,6 +23,21 @@ WORDS = {
 @pytest.mark.parametrize("group", [rules, verdicts, split_plot])
 def test_every_row_is_met(group):
     assert [row for row in group.rows(REPLICATES, 7) if row.met is False] == []
+
+
+def test_the_benchmark_looks_when_the_product_does_and_by_its_rules(monkeypatch):
+    """The rules of its studies are those of ``Allowance``, at the blocks at which a run looks."""
+    seen = []
+    monkeypatch.setattr(designs, "_stopping", lambda *args, **_: seen.append(args[1]))
+    d = np.zeros((1, 1, 40))
+    designs.sequential(d)
+    designs.sequential(d, 12)
+    designs.always_valid(d, 8)
+    designs.fixed(d, 10)
+    assert seen[0] == {n: Looks(planned_looks(40)[: k + 1], 40) for k, n in enumerate(planned_looks(40))}
+    assert seen[1] == {6: Looks((6,), 12), 10: Looks((6, 10), 12), 12: Looks((6, 10, 12), 12)}
+    assert seen[2] == dict.fromkeys((6, 7, 8), AlwaysValid())
+    assert seen[3] == {10: Looks.single(10)}
 
 
 def test_a_method_that_peeks_would_fail():

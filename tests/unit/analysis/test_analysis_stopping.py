@@ -4,9 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dbdyno.analysis.evidence import Finding, evidence, findings
 from dbdyno.analysis.looks import planned_looks
+from dbdyno.analysis.metrics import metric
 from dbdyno.analysis.sample_size import blocks_to_reach
 from dbdyno.analysis.sequential import Looks, nominal_level, sequential_p
 from dbdyno.analysis.stopping import looked, more_blocks, reason_to_stop, settled
@@ -26,8 +29,6 @@ def design(until="decided", blocks=40, half_width=None):
 def verdicts(effect, spread, blocks, rule=Looks.single, seed=3):
     d = np.random.default_rng(seed).normal(math.log1p(effect), spread, blocks)
     pair = Paired("1", "2", "t1", "t2", dict(enumerate(d.tolist(), 1)))
-    from dbdyno.analysis.metrics import metric
-
     return judge([pair], metric("queries_per_second"), MARGIN, rule)
 
 
@@ -89,3 +90,13 @@ def test_looks_that_the_figures_allow_for():
     assert looked(design(), 17).after == (6, 10, 15, 17)
     assert looked(design("blocks", 10), 10).after == ()
     assert (looked(design("open"), 8).after, looked(design("open"), 8).always) == ((6, 7, 8), True)
+
+
+@given(st.lists(st.floats(-0.5, 0.5), min_size=10, max_size=40), st.floats(0.001, 0.3))
+def test_a_precise_interval_reaches_no_further_to_either_side(d, half_width):
+    """An estimate may lie near one end of its interval: half of its length says nothing of the longer side."""
+    (found,) = judge([Paired("1", "2", "t1", "t2", dict(enumerate(d, 1)))], metric("queries_per_second"), 0.03)
+    low, value, high = (1 + end for end in (found.effect.low, found.effect.value, found.effect.high))
+    further = max(high / value, value / low)
+    if abs(further - 1 - half_width) > 1e-9:
+        assert settled(found, design("precise", half_width=half_width)) == (further < 1 + half_width)
