@@ -1,5 +1,6 @@
 """What a plan needs of the host, and which of it is not there."""
 
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -34,26 +35,38 @@ def _needs(spec: TrialSpec, erase: frozenset[str]) -> list[Capability]:
     if programs.ok:
         said = workload_of(spec).refused()
         needs.append(Capability("load generator", ok=not said, detail=said, remedy="mend [workload]"))
-    if stack.device != HERE:
-        needs.append(capabilities.root())
-        if stack.filesystem:
-            needs.append(capabilities.filesystem(stack.filesystem))
-        if stack.scheduler and not stack.in_memory:
-            needs.append(_scheduler(stack.scheduler))
-    if stack.on_emulated_disk:
-        needs += [capabilities.fuse(), capabilities.loop()]
-    elif stack.on_real_disk:
-        needs.append(_real(stack.device, stack.serial, erase))
-    needs += [
-        capabilities.processors(name, cpus)
-        for name, cpus in (("server_cpus", stack.server_cpus), ("client_cpus", stack.client_cpus))
-        if cpus
-    ]
+    return [*needs, *_of_the_ground(spec, erase), *_of_the_processes(spec)]
+
+
+def _of_the_ground(spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
+    """What device, queue and filesystem need."""
+    stack = spec.stack
+    if stack.device == HERE:
+        return
+    yield capabilities.root()
+    if stack.filesystem:
+        yield capabilities.filesystem(stack.filesystem)
+    if stack.in_memory:
+        yield capabilities.room_in_memory(stack.size or 0)
+        return
+    if stack.scheduler:
+        yield _scheduler(stack.scheduler)
+    if stack.on_real_disk:
+        yield _real(stack.device, stack.serial, erase)
+    else:
+        yield from (capabilities.fuse(), capabilities.loop())
+
+
+def _of_the_processes(spec: TrialSpec) -> Iterator[Capability]:
+    """What memory, processors and I/O class of the server and the client need."""
+    stack = spec.stack
+    for name, cpus in (("server_cpus", stack.server_cpus), ("client_cpus", stack.client_cpus)):
+        if cpus:
+            yield capabilities.processors(name, cpus)
     if (spec.server.ionice or "").startswith("realtime"):
-        needs.append(capabilities.root())
+        yield capabilities.root()
     if stack.memory:
-        needs.append(capabilities.memory_cgroup())
-    return needs
+        yield capabilities.memory_cgroup()
 
 
 def _engine(server: str, engine: str) -> Capability:

@@ -191,7 +191,8 @@ def test_a_queue_setting_that_is_refused_fails_the_trial(disk, ground):
 @pytest.mark.parametrize(
     ("kind", "mount"),
     [("ext4", "noatime,data=writeback,commit=30"), ("ext4", "nobarrier"), ("xfs", "noatime,logbsize=256k"),
-     ("btrfs", "compress=zstd"), ("btrfs", "nobarrier,noatime")],
+     ("btrfs", "compress=zstd"), ("btrfs", "nodatacow"), ("ext4", "nodelalloc,lazytime"), ("ext2", "noatime"),
+     ("btrfs", "nobarrier,noatime")],
 )  # fmt: skip
 def test_mount_options_are_read_back(kind, mount, disk, ground):
     with raised([emulated(disk), filesystem(kind, mount=mount)], ground) as stand:

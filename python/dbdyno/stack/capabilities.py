@@ -4,6 +4,8 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import psutil
+
 from dbdyno.errors import DbdynoError
 from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
 from dbdyno.servers.installation import NoServerError, find_server
@@ -11,6 +13,7 @@ from dbdyno.stack.journal import leftovers
 from dbdyno.stack.memory import memory_hierarchy
 from dbdyno.stack.tools import own_binary, tool_path
 from dbdyno.study.cpus import cpu_list, cpu_numbers
+from dbdyno.study.units import format_bytes
 
 BLK_MQ_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 OTHER_TOOLS = {"fio": "fio", "sysbench": "sysbench", "mariadb-slap": "mariadb-client", "bonnie++": "bonnie++",
@@ -136,6 +139,13 @@ def server(name: str) -> Capability:
     except DbdynoError as error:
         return Capability(f"server {name}", ok=False, detail=str(error), remedy="name another in stack.server")
     return Capability(f"server {name}", ok=True, detail=f"{found.version}, {found.daemon}")
+
+
+def room_in_memory(size: int) -> Capability:
+    """Whether a tmpfs of so many bytes would fit if it were full."""
+    free = psutil.virtual_memory().available
+    detail = f"stack.size is {format_bytes(size)}, free are {format_bytes(free)}"
+    return Capability("memory for a tmpfs", ok=size < free, detail=detail, remedy="give a smaller stack.size")
 
 
 def processors(name: str, cpus: str) -> Capability:

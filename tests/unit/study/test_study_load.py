@@ -88,6 +88,26 @@ def test_a_server_setting_is_a_factor(load):
     assert made == [({name: "64M"}, {name: "64M"}), ({name: "134217728"}, {name: 134217728})]
 
 
+def test_tunables_processors_and_the_class_of_i_o_are_factors(load):
+    study = load(
+        ONE_DEVICE,
+        NO_BASELINE,
+        ("nr_requests = 64", "write_cache = ['write back', 'write through']\n[queue.iosched]\nfifo_batch = [1, 16]"),
+        ('memory = "1GiB"', 'memory = "1GiB"\nserver_cpus = ["0", "0-1"]'),
+        ("[server.settings]", '[server]\nionice = ["idle", "best-effort:0"]\n[server.settings]'),
+    )
+    assert [".".join(factor.path) for factor in study.factors] == [
+        "stack.server_cpus",
+        "queue.write_cache",
+        "queue.iosched.fifo_batch",
+        "server.ionice",
+    ]
+    made = [spec for _, spec in study.combinations()]
+    assert len(made) == 16
+    assert (made[-1].queue.iosched, made[-1].server.ionice) == ({"fifo_batch": 16}, "best-effort:0")
+    assert (made[0].queue.iosched, made[0].stack.server_cpus) == ({"fifo_batch": 1}, "0")
+
+
 def test_true_and_one_are_two_levels(load):
     study = load(ONE_DEVICE, NO_BASELINE, ('innodb_buffer_pool_size = "256M"', "x = [true, 1]"))
     values = [spec.server.settings["x"] for _, spec in study.combinations()]

@@ -1,0 +1,81 @@
+"""What the filesystems below the data did: whether a sync reached the device, how full and how fragmented they were."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dbdyno.analysis.metrics import number
+from dbdyno.analysis.wording import percent
+from dbdyno.store.records import Run, Trial
+
+NEARLY_FULL = 0.1  # below this share of free room filesystems allocate worse
+
+
+def filesystem_lines(run: Run) -> list[str]:
+    """Return a sentence on syncs that did not reach the device, on fragmentation, and on room where it was short."""
+    return [*_sync_lines(run), *_extent_lines(run), *_room_lines(run)]
+
+
+def _by_treatment(run: Run) -> Iterator[tuple[str, list[Trial]]]:
+    for treatment in run.design.treatments:
+        trials = [trial for trial in run.trials if trial.treatment == treatment.id]
+        if trials:
+            yield treatment.label, trials
+
+
+def _sync_lines(run: Run) -> list[str]:
+    reasons: dict[str, list[str]] = {}
+    for label, trials in _by_treatment(run):
+        unsynced = [trial for trial in trials if _part(trial.observed, "filesystem").get("flushes_on_fsync") is False]
+        for reason in dict.fromkeys(map(_why_unsynced, unsynced)):
+            reasons.setdefault(reason, []).append(label)
+    told = "; ".join(f"{', '.join(labels)} ({reason})" for reason, labels in reasons.items())
+    if not told:
+        return []
+    return [f"A sync did not make the device empty its cache with {told}. What that gains, a power cut may take."]
+
+
+def _why_unsynced(trial: Trial) -> str:
+    if _part(trial.observed, "device").get("kind") == "memory":
+        return "there is no device"
+    if _part(trial.observed, "queue").get("write_cache") == "write through":
+        return "to the kernel it has none that a power cut takes"
+    return "barriers are off" if _part(trial.observed, "filesystem").get("barriers") is False else "for no known reason"
+
+
+def _extent_lines(run: Run) -> list[str]:
+    means = []
+    for label, trials in _by_treatment(run):
+        found = [value for trial in trials if (value := _figure(trial.space, "extents_per_GiB")) is not None]
+        if found:
+            means.append(f"{label} {number(math.fsum(found) / len(found))}")
+    if not means:
+        return []
+    return [
+        f"After the load the large data files lay in so many extents per GiB, mean over trials: {', '.join(means)}."
+    ]
+
+
+def _room_lines(run: Run) -> list[str]:
+    short = []
+    for label, trials in _by_treatment(run):
+        shares = [share for trial in trials if (share := _free_share(trial.space)) is not None]
+        if shares and min(shares) < NEARLY_FULL:
+            short.append(f"{label} {percent(min(shares), sign=False)}")
+    return [f"The filesystem was nearly full after the load; free were: {', '.join(short)}."] if short else []
+
+
+def _free_share(space: Mapping[str, Any]) -> float | None:
+    size, free = _figure(space, "size_bytes"), _figure(space, "free_bytes")
+    return None if not size or free is None else free / size
+
+
+def _part(observed: Mapping[str, Any], layer: str) -> Mapping[str, Any]:
+    """What a layer observed; nothing where an old run folder does not tell."""
+    found = observed.get(layer)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _figure(mapping: Mapping[str, Any], key: str) -> float | None:
+    value = mapping.get(key)
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) and value >= 0 else None
