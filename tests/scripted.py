@@ -40,7 +40,8 @@ class Script:
 
     # Images and Progress, as far as the runner sees them.
 
-    def images(self, _journal, _erase, _say):
+    def images(self, _journal, _erase, _say, *, fresh):
+        assert not fresh
         return self
 
     def __enter__(self):

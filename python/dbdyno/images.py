@@ -1,14 +1,22 @@
 """Prepared data: made once per server, engine, filesystem and data, and the same bytes for every trial.
 
-An emulated disk keeps it in memory, as a snapshot of its blocks; elsewhere it is a folder that is copied.
+An emulated disk holds it in memory, as a snapshot of its blocks; elsewhere it is a folder that is copied. Both are kept
+from run to run (``image_cache``).
 """
 
+import hashlib
+import json
+import platform
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Self
 
+from dbdyno import __version__, image_cache
+from dbdyno.errors import TrialError
 from dbdyno.layers import device_layer, layers
-from dbdyno.plan.identity import image_key
+from dbdyno.plan.identity import file_sha256, image_key
 from dbdyno.servers.installation import find_server
 from dbdyno.stack.data import Image, Tree
 from dbdyno.stack.device import PREPARED
@@ -16,6 +24,7 @@ from dbdyno.stack.emulated_disk import running_disk
 from dbdyno.stack.journal import Journal
 from dbdyno.stack.layer import raised
 from dbdyno.stack.scratch import scratch
+from dbdyno.stack.tools import own_binary, run_tool, tool_path
 from dbdyno.stack.undo import RemoveTree
 from dbdyno.state import make_traversable, new_token, scratch_path
 from dbdyno.study.schema import TrialSpec
@@ -23,11 +32,14 @@ from dbdyno.workload.kinds import workload_of
 
 
 class Images:
-    """The images of one run; a context that ends their disks and removes their folders."""
+    """The images of one run; a context that ends their disks and removes their folders. ``fresh`` uses no kept one."""
 
-    def __init__(self, journal: Journal, erase: frozenset[str], say: Callable[[str], None]) -> None:
-        self._journal, self._erase, self._say = journal, erase, say
+    def __init__(
+        self, journal: Journal, erase: frozenset[str], say: Callable[[str], None], *, fresh: bool = False
+    ) -> None:
+        self._journal, self._erase, self._say, self._fresh = journal, erase, say, fresh
         self._made: dict[str, Image] = {}
+        self._using: set[str] = set()  # kept images
         self._closing = ExitStack()
 
     def __enter__(self) -> Self:
@@ -37,35 +49,94 @@ class Images:
         self._closing.close()
 
     def of(self, spec: TrialSpec) -> Image:
-        """The image of a treatment, prepared at first need. Raises ``TrialError`` or ``HostError``."""
+        """The image of a treatment, made or loaded at first need. Raises ``TrialError`` or ``HostError``."""
         key = image_key(spec, find_server(spec.stack.server).identity)
         made = self._made.get(key)
         if made and made.disk and made.disk.process.poll() is not None:
-            self._say("an emulated disk has ended by itself; its data is prepared anew")
+            self._say("an emulated disk has ended by itself; its data is loaded or prepared anew")
             del self._made[key]
         if key not in self._made:
-            self._say(f"preparing data: {spec.stack.server}, {spec.stack.engine}, {spec.stack.filesystem or 'here'}")
-            self._made[key] = self._prepare(spec)
+            self._made[key] = self._make(spec, kept_key(spec, key))
         return self._made[key]
 
-    def _prepare(self, spec: TrialSpec) -> Image:
+    def _make(self, spec: TrialSpec, key: str) -> Image:
         stack = spec.stack
+        kept = self._kept(key)
+        self._using.add(key)
         with ExitStack() as undoing:
             if stack.on_emulated_disk and stack.size is not None:
                 disk = undoing.enter_context(running_disk(self._journal, model=stack.device, size=stack.size))
                 image = Image(disk, None)
+                if kept:
+                    disk.ask("load", file=str(kept / "content"))
+                else:
+                    self._prepare(spec, image, key)
+                disk.ask("snapshot", name=PREPARED)
+            elif kept:
+                image = Image(None, Tree(kept / "tree"))
             else:
                 folder = scratch_path(new_token())
                 undoing.enter_context(self._journal.undoing(RemoveTree(str(folder))))
                 make_traversable(folder)
                 image = Image(None, Tree(folder / "image"))
-            device = device_layer(spec, image, seed=0, erase=self._erase, blank=True)
-            with scratch(self._journal) as ground:
-                log = ground.scratch / "prepare.log"
-                with raised(layers(spec, image, device, log=log, install=True), ground) as stand:
-                    assert stand.endpoint is not None and stand.directory is not None  # noqa: S101, PT018
-                    workload_of(spec).prepare(stand.endpoint)
-            if image.disk:
-                image.disk.ask("snapshot", name=PREPARED)
+                self._prepare(spec, image, key)
             self._closing.push(undoing.pop_all())
         return image
+
+    def _kept(self, key: str) -> Path | None:
+        """The kept image of a key, unless it is damaged or none is wanted."""
+        try:
+            kept = None if self._fresh else image_cache.find(key)
+        except (TrialError, OSError) as error:
+            self._say(str(error))
+            return None
+        if kept:
+            self._say(f"using prepared data: {kept.about} (dbdyno images)")
+        return kept.path if kept else None
+
+    def _prepare(self, spec: TrialSpec, image: Image, key: str) -> None:
+        """Make the data of an image, and keep it for later runs if there is room."""
+        about = _about(spec)
+        self._say(f"preparing data: {about}")
+        began = time.monotonic()
+        device = device_layer(spec, image, seed=0, erase=self._erase, blank=True)
+        with scratch(self._journal) as ground:
+            log = ground.scratch / "prepare.log"
+            with raised(layers(spec, image, device, log=log, install=True), ground) as stand:
+                assert stand.endpoint is not None and stand.directory is not None  # noqa: S101, PT018
+                workload_of(spec).prepare(stand.endpoint)
+        try:
+            self._keep(image, key, about, time.monotonic() - began)
+        except (TrialError, OSError) as error:
+            self._say(f"the prepared data is not kept for later runs: {error}")
+
+    def _keep(self, image: Image, key: str, about: str, seconds: float) -> None:
+        needed = image.disk.ask("stats")["content_bytes"] if image.disk else 0
+        needed += image_cache.room(image.tree.folder) if image.tree else 0
+        image_cache.make_room(needed, self._using)
+        with image_cache.adding(key, about, seconds, self._journal) as part:
+            if image.disk:
+                image.disk.ask("save", file=str(part / "content"))
+            elif image.tree:  # this run goes on with its own, whose files are the same ones
+                run_tool(["cp", "--archive", "--link", str(image.tree.folder), str(part / "tree")])
+
+
+def kept_key(spec: TrialSpec, key: str) -> str:
+    """What an image is kept by: also what must not change between two runs, though it can't within one."""
+    programs = [Path(own_binary("dbdyno-load")), *map(Path, _mkfs(spec))]
+    daemon = Path(find_server(spec.stack.server).daemon).stat()
+    hashes = [file_sha256(path) for path in programs]
+    what = [key, __version__, platform.release(), hashes, daemon.st_size, daemon.st_mtime_ns]
+    return hashlib.sha256(json.dumps(what).encode()).hexdigest()
+
+
+def _mkfs(spec: TrialSpec) -> list[str]:
+    """The program that makes the filesystem of an image, if one is in it."""
+    found = tool_path(f"mkfs.{spec.stack.filesystem}") if spec.stack.on_emulated_disk else None
+    return [found] if found else []
+
+
+def _about(spec: TrialSpec) -> str:
+    stack = spec.stack
+    place = stack.filesystem if stack.on_emulated_disk else "files"
+    return ", ".join([stack.server, stack.engine, place or "files", spec.workload.kind])

@@ -41,7 +41,9 @@ class Outcome:
     failures: int
 
 
-def run_all(plan: Plan, folder: RunFolder, progress: Progress, erase: frozenset[str]) -> Outcome:
+def run_all(
+    plan: Plan, folder: RunFolder, progress: Progress, erase: frozenset[str], *, fresh_images: bool = False
+) -> Outcome:
     """Run what is missing. Trials that fail are journalled; ``HostError`` ends the run after it was journalled."""
     run_folder.preload()
     state = State.of(folder.path)
@@ -50,7 +52,7 @@ def run_all(plan: Plan, folder: RunFolder, progress: Progress, erase: frozenset[
     journal = Journal(f"run {plan.study.path} into {folder.path}")
     how: dict[str, str] = {"how": "failed"}
     try:
-        with interruptible(progress.say), Images(journal, erase, progress.say) as images:
+        with interruptible(progress.say), Images(journal, erase, progress.say, fresh=fresh_images) as images:
             how = {"how": "done", "why": _Runner(plan, folder, state, images, journal, progress, erase, stop).run()}
     except Interrupted:
         how = {"how": "interrupted"}

@@ -15,6 +15,7 @@ def aa(
     resume: bool = typer.Option(False, "--resume", help="Go on with the run in that folder, same seed, same order."),
     html: bool = typer.Option(False, "--html", help="Write the HTML report into the run folder at the end."),
     wait: bool = typer.Option(False, "--wait", help="Wait for another run on this host to end."),
+    fresh_images: bool = typer.Option(False, "--fresh-images", help="Prepare all data anew, not from dbdyno images."),
     json_: bool = typer.Option(False, "--json", help="Print JSON."),
     erase: list[str] = typer.Option(
         [], metavar="SERIAL", help="Erase the real device with this serial, whatever it holds."
@@ -33,4 +34,14 @@ def aa(
     label = ["--treatment", treatment] if treatment else []
     again = shlex.join(["dbdyno", "aa", str(study), "--into", str(into), *label])
     format_ = Format.JSON if json_ else Format.TEXT
-    carry_out(plan, into, resume=resume, erase=frozenset(erase), html=html, wait=wait, again=again, format_=format_)
+    carry_out(
+        plan,
+        into,
+        resume=resume,
+        erase=frozenset(erase),
+        html=html,
+        wait=wait,
+        fresh_images=fresh_images,
+        again=again,
+        format_=format_,
+    )

@@ -23,6 +23,7 @@ def carry_out(
     erase: frozenset[str],
     html: bool,
     wait: bool,
+    fresh_images: bool,
     again: str,
     format_: Format = Format.TEXT,
 ) -> None:
@@ -56,7 +57,7 @@ def carry_out(
             progress.say(f"warning: {warning}")
         folder = open_run(plan, into, resume=resume, versions=versions(plan), host=host_facts(plan))
         try:
-            outcome = run_all(plan, folder, progress, erase)
+            outcome = run_all(plan, folder, progress, erase, fresh_images=fresh_images)
         finally:
             folder.close()
     show(into, format_, html=into / "report.html" if html else None)

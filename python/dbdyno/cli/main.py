@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from dbdyno import __version__
-from dbdyno.cli import aa, compare, disk, doctor, load, plan, rank, report, restore, run, servers
+from dbdyno.cli import aa, compare, disk, doctor, images, load, plan, rank, report, restore, run, servers
 from dbdyno.errors import DbdynoError
 
 INTERRUPTED = 130
@@ -47,6 +47,7 @@ app.command("doctor")(doctor.doctor)
 app.command("restore")(restore.restore)
 app.add_typer(servers.app, name="servers")
 app.add_typer(disk.app, name="disk")
+app.add_typer(images.app, name="images")
 for verb, about in load.VERBS.items():
     app.command(verb, help=about, context_settings=load.CONTEXT, add_help_option=False)(load.command(verb))
 

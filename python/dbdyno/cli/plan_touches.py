@@ -20,6 +20,7 @@ def touched(plan: Plan) -> list[str]:
         )
     if in_memory:
         lines.append(f"created: a tmpfs of at most {format_bytes(max(in_memory))} in memory; gone afterwards")
+    lines.append("kept: the prepared data, for later runs (dbdyno images)")
     if any(spec.stack.memory for spec in specs):
         lines.append("created: a memory control group; gone afterwards")
     servers = ", ".join(dict.fromkeys(spec.stack.server for spec in specs))

@@ -18,6 +18,7 @@ def run(
     budget: str | None = BUDGET,
     html: bool = typer.Option(False, "--html", help="Write the HTML report into the run folder at the end."),
     wait: bool = typer.Option(False, "--wait", help="Wait for another run on this host to end."),
+    fresh_images: bool = typer.Option(False, "--fresh-images", help="Prepare all data anew, not from dbdyno images."),
     erase: list[str] = typer.Option(
         [], metavar="SERIAL", help="Erase the real device with this serial, whatever it holds."
     ),
@@ -41,4 +42,6 @@ def run(
         return
     plan = make_plan(loaded, seed=seed, ending=ending)
     again = f"dbdyno run {study} --into {into}"
-    carry_out(plan, into, resume=resume, erase=frozenset(erase), html=html, wait=wait, again=again)
+    carry_out(
+        plan, into, resume=resume, erase=frozenset(erase), html=html, wait=wait, fresh_images=fresh_images, again=again
+    )

@@ -24,6 +24,7 @@ from dbdyno.stack.undo import TOKEN_VARIABLE, DetachLoops, EndProcesses, RemoveT
 from dbdyno.state import make_traversable, new_token, scratch_path
 
 START_SECONDS = 20.0
+ANSWER_SECONDS = {"save": 600.0, "load": 600.0}  # that move all of the content; 60 for all else
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def ask_disk(control: Path, pid: int, op: str, **arguments: object) -> dict[str,
     request = json.dumps({"op": op, **arguments}).encode() + b"\n"
     try:
         with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(60)
+            client.settimeout(ANSWER_SECONDS.get(op, 60.0))
             client.connect(str(control))
             client.sendall(request)
             with client.makefile("r", encoding="utf-8") as reply:

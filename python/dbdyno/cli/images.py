@@ -1,0 +1,57 @@
+"""``dbdyno images``: prepared data that is kept from run to run."""
+
+import json
+
+import typer
+
+from dbdyno.errors import UserError
+
+app = typer.Typer(
+    help="Prepared data, kept from run to run: list it, clear it.",
+    rich_markup_mode=None,
+    invoke_without_command=True,
+)
+KEY_CHARS = 12  # shown; as many as tell them apart may be given
+
+
+@app.callback()
+def images(context: typer.Context, json_: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
+    """List the images, the one used last first."""
+    if context.invoked_subcommand is not None:
+        return
+    from dbdyno.cli.disk_text import table
+    from dbdyno.image_cache import images_folder, kept_images, limit_bytes
+    from dbdyno.study.units import format_bytes
+
+    found = [one.shown() for one in kept_images()]
+    limit = limit_bytes()
+    if json_:
+        print(json.dumps({"folder": str(images_folder()), "limit_bytes": limit, "images": found}, indent=1))
+        return
+    rows = [[one["key"][:KEY_CHARS], one["about"], one["used_at"], _size(one["bytes"])] for one in found]
+    if rows:
+        print(table(("key", "what", "last used", "size"), rows, right=3))
+    total = sum(one["bytes"] for one in found)
+    print(f"{len(found)} images, {_size(total)} of {format_bytes(limit)}, in {images_folder()}")
+
+
+@app.command("clear")
+def clear(key: str = typer.Argument("", metavar="[KEY]", help="The image to remove; all if not given.")) -> None:
+    """Remove one image or all; refused while a run goes on."""
+    from dbdyno.image_cache import kept_images, remove
+    from dbdyno.lock import only_one
+
+    with only_one("images clear", wait=False, say=typer.echo):
+        found = [one for one in kept_images() if one.key.startswith(key)]
+        if key and len(found) != 1:
+            raise UserError(f"{key!r} names {len(found)} images; dbdyno images lists them")
+        for one in found:
+            size = _size(one.bytes)
+            remove(one.path)
+            print(f"removed {one.key[:KEY_CHARS]} ({one.about}), {size}")
+    if not found:
+        print("there is no image")
+
+
+def _size(number: int) -> str:
+    return f"{number / 1e6:,.1f} MB"
