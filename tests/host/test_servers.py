@@ -125,9 +125,10 @@ def test_a_study_on_every_engine_reads_back_version_settings_and_tables(name, pr
 
 
 @pytest.mark.parametrize("name", WANTED)
-def test_a_server_is_closed_to_others_and_its_data_holds_no_host_name(name, provisioned, journal, tmp_path):
+def test_a_tree_named_by_its_folder_is_closed_to_others_and_holds_no_host_name(name, provisioned, journal, tmp_path):
     provisioned(name)
-    with scratch(journal) as ground, raised([Here(), server(name, tmp_path)], ground) as stand:
+    folder = str(cache.tree_of(name))
+    with scratch(journal) as ground, raised([Here(), server(folder, tmp_path)], ground) as stand:
         pid = stand.endpoint.pid
         assert "\nUid:\t0\t" not in Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
         listening = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=False).stdout

@@ -30,7 +30,7 @@ def test_the_command_line_is_private_and_holds_every_setting():
         "--no-defaults",
         "--innodb-buffer-pool-size=256M",
         "--sync-binlog=ON",
-        "--log-bin=OFF",
+        "--skip-log-bin",
         "--long-query-time=0.5",
         "--datadir=/d",
         "--socket=/s/server.sock",
@@ -50,6 +50,11 @@ def test_a_tree_of_its_own_is_run_by_its_own_loader_and_mysql_s_other_door_is_sh
     assert not any(word.startswith(("--mysqlx", "--secure")) for word in options({}))
     old = replace(MYSQL, version="5.5.9")
     assert not any(word.startswith(("--mysqlx", "--secure")) for word in options({}, old)), "it knows neither"
+
+
+def test_a_binary_log_is_not_called_on_or_off_nor_by_the_host_s_name():
+    assert command.setting_options({"log_bin": True}) == ["--log-bin=binlog"]
+    assert command.setting_options({"log_bin": False}) == ["--skip-log-bin"]
 
 
 def test_tcp_only_where_a_port_is_asked_for():

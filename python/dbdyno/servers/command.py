@@ -32,6 +32,8 @@ def setting_options(settings: Mapping[str, Setting]) -> list[str]:
 
 
 def _option(name: str, value: Setting) -> str:
+    if name == "log_bin" and isinstance(value, bool):  # as an option it takes a name, and OFF would be one
+        return "--log-bin=binlog" if value else "--skip-log-bin"
     shown = ("ON" if value else "OFF") if isinstance(value, bool) else str(value)
     return f"--{name.replace('_', '-')}={shown}"
 

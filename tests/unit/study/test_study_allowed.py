@@ -101,7 +101,8 @@ def test_how_a_server_behaves_may_be_said(name, value):
     "name",
     ["datadir", "basedir", "socket", "pid_file", "log_error", "user", "init_file", "plugin_load_add", "plugin_dir",
      "general_log_file", "innodb_data_home_dir", "innodb_log_group_home_dir", "bind_address", "tmpdir",
-     "skip_grant_tables", "defaults_extra_file", "lc_messages_dir", "slow_query_log_file"],
+     "skip_grant_tables", "mysqlx", "mysqlx_port", "admin_address", "secure_file_priv",
+     "loose_datadir", "defaults_extra_file", "lc_messages_dir", "slow_query_log_file"],
 )  # fmt: skip
 def test_which_files_it_touches_and_who_reaches_it_may_not(name):
     assert "dbdyno's to say" in setting_mistake(name, "x")

@@ -27,6 +27,8 @@ SECTIONS = "version, study, stack, queue, filesystem, server, workload, design"
 KINDS = "slap, smack, oltp, ingest, bulk, script"
 CODES = 'error codes as one text, such as "1213,1205", or "all" or "none"'
 STACK = fields(StackSection)
+SERVERS = "mariadb, mariadb-10.5, mariadb-10.11, mariadb-11.4, mariadb-11.8, mysql-5.5, mysql-5.6, mysql-9"
+SERVERS += " and the absolute path of an unpacked MariaDB or MySQL"
 
 
 SLAP = fields(SlapSection)
@@ -452,6 +454,13 @@ MISTAKES = {
     "an emulated disk with a serial": (
         [('size = "1GiB"', 'size = "1GiB"\nserial = "S1"')],
         [":8: stack.serial: is for real devices; an emulated disk has none"],
+    ),
+    "a server that nobody knows": (
+        [('scheduler = "mq-deadline"', 'server = ["mariadb", "mysq-9", "mysql://root@db/x"]')],
+        [
+            f':8: stack.server: is "mysq-9"; known are {SERVERS}. Did you mean "mysql-9"?',
+            f':8: stack.server: is "mysql://root@db/x"; known are {SERVERS}',
+        ],
     ),
     "no filesystem": (
         [('filesystem = "ext4"\n', "")],
