@@ -150,6 +150,29 @@ def test_two_pools_at_once_do_not_meet(journal, state):
         assert len([line for line in mounts if "/mnt/pool fuse.zfs" in line and str(state) in line]) == 2
 
 
+@pytest.mark.parametrize(
+    ("kind", "option", "listed"),
+    [("ext4", "commit=0", "relatime"), ("btrfs", "max_inline=1M", "max_inline=4096")],  # ignores it; clamps it
+)
+def test_a_mount_option_that_the_kernel_ignores_or_clamps_fails_the_trial(kind, option, listed, stack):
+    said = rf"mount option '{option}' did not take; the kernel lists .*{listed}"
+    with pytest.raises(TrialError, match=said), stack(spec_of(kind, mount=option)):
+        pass
+
+
+def test_a_property_that_the_pool_has_not_fails_the_trial(stack, monkeypatch):
+    if not (found := filesystem("zfs")).ok:
+        pytest.skip(f"this host can't: {found.name}: {found.detail}")
+    monkeypatch.setattr(
+        "dbdyno.filesystems.zfs.ZFS.making", lambda *_: ["zpool", "create", "-f"]
+    )  # forgets all options
+    with (
+        pytest.raises(TrialError, match="zfs property recordsize: asked for 16k, it is 128K"),
+        stack(spec_of("zfs", mkfs="-O recordsize=16k")),
+    ):
+        pass
+
+
 def test_a_tmpfs_is_as_large_as_was_asked(stack):
     with stack(spec_of("tmpfs")) as stand:
         command = ["dd", "if=/dev/zero", f"of={stand.directory}/much", "bs=1M", "count=1000"]

@@ -225,6 +225,20 @@ def test_memory_bounds_what_the_group_may_hold(ground):
         assert done.returncode != 0, "200 MB fitted into a limit of 64 MiB"
 
 
+def test_a_limit_that_the_kernel_clamps_fails_the_trial(ground, monkeypatch, tmp_path):
+    class Clamping(type(tmp_path)):
+        def write_text(self, *_args, **_options):
+            return 0
+
+        def read_text(self, *_args, **_options):
+            return str(65 * 1024**2)
+
+    monkeypatch.setattr("dbdyno.stack.memory.memory_hierarchy", lambda: (1, Clamping(tmp_path)))
+    said = rf"stack.memory: asked for {64 * 1024**2} bytes, the kernel took {65 * 1024**2}"
+    with pytest.raises(TrialError, match=said), raised([Memory(64 * 1024**2)], ground):
+        pass
+
+
 def test_the_group_can_not_swap(ground):
     with raised([Memory(64 * 1024**2)], ground) as stand:
         assert stand.observed["memory"]["swap_off"]
