@@ -15,6 +15,7 @@ from typing import Self
 
 from dbdyno import __version__, image_cache
 from dbdyno.errors import TrialError
+from dbdyno.filesystems.catalogue import KINDS
 from dbdyno.layers import device_layer, layers
 from dbdyno.plan.identity import file_sha256, image_key
 from dbdyno.servers.installation import find_server
@@ -132,7 +133,8 @@ def kept_key(spec: TrialSpec, key: str) -> str:
 
 def _mkfs(spec: TrialSpec) -> list[str]:
     """The program that makes the filesystem of an image, if one is in it."""
-    found = tool_path(f"mkfs.{spec.stack.filesystem}") if spec.stack.on_emulated_disk else None
+    kind = KINDS.get(spec.stack.filesystem or "")
+    found = tool_path(kind.program) if kind and spec.stack.on_emulated_disk else None
     return [found] if found else []
 
 

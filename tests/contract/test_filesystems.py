@@ -133,6 +133,27 @@ def test_what_a_pool_holds_is_there_when_it_is_imported_again(journal):
                 disk.ask("snapshot", name="prepared")
 
 
+def test_the_same_pool_twice_at_once_does_not_meet_itself(journal):
+    """As two runs that start from the same kept image."""
+    if not (found := filesystem("zfs")).ok:
+        pytest.skip(f"this host can't: {found.name}: {found.detail}")
+    with ExitStack() as lowering:
+        disks = [lowering.enter_context(running_disk(journal, model="ideal", size=300 * 1024**2)) for _ in range(2)]
+        file = str(disks[0].file.parent.parent / "content")
+        device = Emulated(disks[0], "ideal", rotational=False, seed=1, restore=False)
+        with scratch(journal) as ground, raised([device, ZfsPool(FilesystemSection(), format=True)], ground) as stand:
+            (stand.directory / "file").write_text("prepared")
+        disks[0].ask("save", file=file)
+        for number, disk in enumerate(disks):
+            disk.ask("load", file=file)
+            disk.ask("snapshot", name="prepared")
+            device = Emulated(disk, "ideal", rotational=False, seed=1, restore=True)
+            ground = lowering.enter_context(scratch(journal))
+            stand = lowering.enter_context(raised([device, ZfsPool(FilesystemSection(), format=False)], ground))
+            assert (stand.directory / "file").read_text() == "prepared"
+            (stand.directory / "file").write_text(str(number))
+
+
 def test_two_pools_at_once_do_not_meet(journal, state):
     if not (found := filesystem("zfs")).ok:
         pytest.skip(f"this host can't: {found.name}: {found.detail}")

@@ -6,6 +6,7 @@ namespace through one shared folder.
 """
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -76,26 +77,31 @@ class ZfsPool:
     @contextmanager
     def _mounted(self, pid: int, below: Stand, root: Path) -> Iterator[str]:
         """The pool, by its name, mounted below ``root`` for as long as the context lasts."""
-        self._raise_pool(pid, below, root)
-        pool = _within(pid, "zpool", "list", "-H", "-o", "name").strip()
+        # A name of its own: other dbdyno's pools are among the mounts that this zfs-fuse sees.
+        pool = f"dbdyno-{below.scratch.name}"
+        self._raise_pool(pid, below, root, pool)
         try:
             yield pool
         finally:
             _within(pid, "zpool", "export", pool)
 
-    def _raise_pool(self, pid: int, below: Stand, root: Path) -> None:
+    def _raise_pool(self, pid: int, below: Stand, root: Path, pool: str) -> None:
         assert below.device is not None  # noqa: S101  (see above)
         if self.format:
-            # A name of its own: another dbdyno's pool is among the mounts that ours sees.
-            name = f"dbdyno-{below.scratch.name}"
             made = ZFS.making(self.options.mkfs, below.device.uuid)
-            _within(pid, *made, "-R", str(root), "-m", "/pool", name, str(below.device.path))
+            _within(pid, *made, "-R", str(root), "-m", "/pool", pool, str(below.device.path))
             return
         # Only in this folder is a pool looked for.
         devices = below.scratch / "devices"
         devices.mkdir()
         (devices / below.device.name).symlink_to(below.device.path)
-        _within(pid, "zpool", "import", "-a", "-f", "-R", str(root), "-d", str(devices))
+        told = _within(pid, "zpool", "import", "-d", str(devices))
+        found = re.findall(r"^\s*pool: (\S+)$", told, re.MULTILINE)
+        if len(found) != 1:
+            raise TrialError(
+                f"one pool was to be on {below.device.path}; zpool import lists {', '.join(found) or 'none'}"
+            )
+        _within(pid, "zpool", "import", "-f", "-R", str(root), "-d", str(devices), found[0], pool)
 
     def _properties(self, pid: int, pool: str) -> dict[str, str]:
         """Those of the filesystem, and of the pool where the study asks for one. Raises ``TrialError``."""
