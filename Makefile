@@ -18,7 +18,7 @@ BENCH_DISK := --json target/bench-disk.json
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
-.PHONY: demo test check build clean bench bench-load bench-disk bench-honesty lock help
+.PHONY: demo test check build clean bench bench-overhead bench-load bench-disk bench-honesty lock help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -65,6 +65,9 @@ test: check ## every check, then every test a machine like this can prove
 bench: .make/dev ## what dbdyno itself costs, beside its peers; some minutes on a quiet machine
 	$(SUDO) $(PY) benches/overhead.py
 	$(MAKE) bench-load BENCH_LOAD="--quick --json target/bench-load-quick.json"
+
+bench-overhead: .make/dev ## where the wall clock of a study goes; two minutes
+	$(SUDO) $(PY) benches/overhead.py
 
 bench-load: .make/dev ## the load generator beside mysqlslap and sysbench, and its budgets; half an hour
 	cargo build --release --locked -p dbdyno-load --bin dbdyno-load --example floor

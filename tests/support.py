@@ -82,7 +82,10 @@ def what_is_left(state):
     """Everything of a state folder that is still on the host; empty on a clean host."""
     left = [str(path) for folder in ("journals", "scratch") for path in sorted((state / folder).glob("*"))]
     for entry in Path("/sys/block").glob("loop*/loop/backing_file"):
-        backing = entry.read_text(encoding="utf-8").strip()
+        try:
+            backing = entry.read_text(encoding="utf-8").strip()
+        except OSError:  # somebody else's, gone this moment
+            continue
         left += [f"{entry.parts[3]} over {backing}"] if backing.startswith(str(state)) else []
     mounts = Path("/proc/self/mounts").read_text(encoding="utf-8")
     left += [line for line in mounts.splitlines() if f" {state}" in line]

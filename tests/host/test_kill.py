@@ -35,7 +35,7 @@ def test_killed_at_every_step_then_restored_and_resumed(state, study_file, tmp_p
     while True:
         steps += 1
         resume = ["--resume"] if (run / "run.toml").exists() else []
-        process = start_dbdyno("run", study, "--into", run, *resume, state=state)
+        process = start_dbdyno("run", study, "--into", run, "--fresh-images", *resume, state=state)
         # The undo journal grows by a line before each change and after each undoing: a step each.
         wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.0005)
         if process.poll() is not None:

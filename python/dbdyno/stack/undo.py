@@ -212,6 +212,7 @@ class WipeOurs(Undo):
 
     device: str
     uuid: str  # chosen for that filesystem beforehand
+    patience_seconds: float = 10.0
 
     def apply(self) -> bool:
         """Wipe it if the device holds a filesystem with that very UUID."""
@@ -219,10 +220,15 @@ class WipeOurs(Undo):
         found = subprocess.run(probe, capture_output=True, text=True, check=False).stdout.strip()
         if found != self.uuid:
             return False
-        done = subprocess.run(["wipefs", "--all", self.device], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise HostError(f"wipefs --all {self.device}: {done.stderr.strip()}")
-        return True
+        deadline = time.monotonic() + self.patience_seconds
+        while True:
+            done = subprocess.run(["wipefs", "--all", self.device], capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                return True
+            # A filesystem that is out of the tree is held until the last process that used it is wholly gone.
+            if "busy" not in done.stderr or time.monotonic() > deadline:
+                raise HostError(f"wipefs --all {self.device}: {done.stderr.strip()}")
+            time.sleep(0.05)
 
     def said(self) -> str:
         """Name the device."""

@@ -22,6 +22,7 @@ from dbdyno.stack.undo import (
     RemoveCgroup,
     RemoveTree,
     Unmount,
+    WipeOurs,
     WriteBack,
 )
 from dbdyno.state import new_token, state_folder
@@ -207,3 +208,48 @@ def test_what_is_not_there_needs_no_undoing(tmp_path):
     assert not Unmount(str(tmp_path)).apply()
     assert not DetachLoops(str(tmp_path / "disk.img")).apply()
     assert not EndProcesses(new_token(), "nothing").apply()
+
+
+@pytest.fixture
+def device(tmp_path, monkeypatch):
+    """Play blkid and wipefs over a device that holds a filesystem and stays busy for so many tries."""
+
+    def play(uuid, busy, says="wipefs: error: probing initialization failed: Device or resource busy"):
+        (tmp_path / "busy").write_text("x" * busy)
+        blkid = f"#!/bin/sh\n[ -e {tmp_path}/wiped ] || echo {uuid}\n"
+        wipefs = f"""#!/bin/sh
+if [ -s {tmp_path}/busy ]; then
+    truncate -s -1 {tmp_path}/busy
+    echo '{says}' >&2
+    exit 1
+fi
+touch {tmp_path}/wiped
+"""
+        for name, text in (("blkid", blkid), ("wipefs", wipefs)):
+            (tmp_path / name).write_text(text)
+            (tmp_path / name).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    return play
+
+
+def test_a_device_that_is_still_held_is_wiped_once_it_is_let_go(device, tmp_path):
+    device("ours", busy=3)
+    assert WipeOurs("/dev/sdz", "ours").apply()
+    assert (tmp_path / "wiped").exists()
+    assert not WipeOurs("/dev/sdz", "ours").apply()
+
+
+def test_a_filesystem_that_is_not_ours_is_left_alone(device, tmp_path):
+    device("theirs", busy=0)
+    assert not WipeOurs("/dev/sdz", "ours").apply()
+    assert not (tmp_path / "wiped").exists()
+
+
+def test_a_device_that_can_not_be_wiped_is_named(device):
+    device("ours", busy=99)
+    with pytest.raises(HostError, match=r"wipefs --all /dev/sdz: wipefs: error: .*busy"):
+        WipeOurs("/dev/sdz", "ours", patience_seconds=0.2).apply()
+    device("ours", busy=1, says="No such file or directory")
+    with pytest.raises(HostError, match="No such file"):
+        WipeOurs("/dev/sdz", "ours").apply()
