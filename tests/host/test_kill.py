@@ -58,7 +58,7 @@ def test_killed_at_any_step_a_filesystem_of_its_own_sort_is_put_back(kind, state
         pytest.skip(f"this host can't: {found.name}: {found.detail}")
     study, steps = study_file(study_text(filesystem=f'"{kind}"', mount="defaults", blocks=1)), 0
     while True:
-        steps += 5
+        steps += 7
         run = tmp_path / f"run{steps}"
         process = start_dbdyno("run", study, "--into", run, "--fresh-images", state=state)
         wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.0005)

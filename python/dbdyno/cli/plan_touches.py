@@ -1,5 +1,6 @@
 """What a run of a plan would touch on this host."""
 
+from dbdyno.filesystems.catalogue import BY_FUSE
 from dbdyno.plan.identity import image_key
 from dbdyno.plan.plan import Plan, erased_devices
 from dbdyno.study.units import format_bytes
@@ -23,6 +24,8 @@ def touched(plan: Plan) -> list[str]:
     lines.append("kept: the prepared data, for later runs (dbdyno images)")
     if any(spec.stack.memory for spec in specs):
         lines.append("created: a memory control group; gone afterwards")
+    if any(spec.stack.filesystem == BY_FUSE and spec.stack.on_emulated_disk for spec in specs):
+        lines.append("started: zfs-fuse in a mount namespace of its own, which knows no other pool; ended afterwards")
     servers = ", ".join(dict.fromkeys(spec.stack.server for spec in specs))
     tcp = "TCP on 127.0.0.1 only" if any("port" in spec.server.settings for spec in specs) else "no TCP"
     lines.append(f"started: {servers} with data, socket and user of its own, {tcp}; ended afterwards")

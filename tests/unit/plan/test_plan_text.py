@@ -35,6 +35,13 @@ def test_text_says_first_what_is_erased(snapshot, plan):
     assert plan_as_text(plan(*REAL, ("queries = 1000", 'duration = "10s"')), []) == snapshot
 
 
+def test_what_filesystems_without_a_device_or_by_fuse_touch(plan):
+    said = plan_as_text(plan(('"ext4"', '["zfs", "tmpfs"]')), [])
+    assert "created: a tmpfs of at most 1 GiB in memory; gone afterwards" in said
+    assert "started: zfs-fuse in a mount namespace of its own, which knows no other pool; ended afterwards" in said
+    assert "created: 1 emulated disk in memory (1 GiB); gone afterwards" in said
+
+
 def test_text_where_the_data_decide_the_number_of_blocks(snapshot, plan):
     assert plan_as_text(plan(("blocks = 6", 'max_blocks = 20\nbudget = "2h"')), []) == snapshot
 
