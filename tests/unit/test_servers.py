@@ -230,6 +230,13 @@ def test_an_unpacked_tree(tree, tmp_path):
     assert f"--lc-messages-dir={tmp_path}/share" in found.command()
 
 
+def test_a_tree_that_was_replaced_is_another_build(tree):
+    found = find_server(tree())
+    before = found.identity
+    found.daemon.write_bytes(found.daemon.read_bytes() + b"\n")
+    assert found.identity != before
+
+
 def test_an_unpacked_mysql(tree, tmp_path):
     says = 'echo "$0  Ver 8.4.3 for Linux on x86_64 (MySQL Community Server - GPL)"'
     found = find_server(tree(says, daemon="bin/mysqld", sql=False))

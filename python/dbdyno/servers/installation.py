@@ -45,8 +45,9 @@ class Installation:
 
     @property
     def identity(self) -> str:
-        """Names this build: data prepared by another is not its own."""
-        return f"{self.daemon} {self.version}"
+        """Names this build: data prepared by another is not its own, not even by another of the same version."""
+        found = self.daemon.stat()
+        return f"{self.daemon} {self.version} {found.st_size} {found.st_mtime_ns}"
 
     @property
     def title(self) -> str:
@@ -163,7 +164,7 @@ def _first_folder(basedir: Path, places: Iterable[str], holds: str) -> Path | No
 def _runner(tree: Path) -> tuple[str, ...]:
     """What runs a daemon whose libraries came along: its own loader, or a search path for the host's."""
     loader = _first(tree, _LOADERS)
-    if loader is not None and not loader.samefile(_HOST_LOADER):
+    if loader is not None and not (_HOST_LOADER.exists() and loader.samefile(_HOST_LOADER)):
         folders = [tree / place for place in ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "usr/lib")]
         return str(loader), "--library-path", ":".join(str(folder) for folder in folders if folder.is_dir())
     return ("/usr/bin/env", f"LD_LIBRARY_PATH={tree / 'lib'}") if any(tree.glob("lib/libaio.so*")) else ()

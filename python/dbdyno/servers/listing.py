@@ -9,6 +9,7 @@ from dbdyno.servers.catalogue import PRODUCTS, Product
 from dbdyno.servers.installation import Installation, NoServerError, find_server
 from dbdyno.study.products import DISTRIBUTION
 
+_NOT_FOR_TABLES = {"memory", "csv", "mrg_myisam", "archive", "blackhole"}  # no load of a study can do with them
 _CLIENTS = {"Debian": ("apt-get", "apt"), "npm": ("npm", "npm"), "Maven": ("mvn", "maven")}
 
 
@@ -24,7 +25,7 @@ def _distribution() -> dict[str, Any]:
         "title": "MariaDB, the distribution's",
         "installed": found is not None,
         "version": found.version if found else None,
-        "engines": found.engines() if found else [],
+        "engines": [engine for engine in found.engines() if engine not in _NOT_FOR_TABLES] if found else [],
         "source": "the distribution",
         "coordinates": "mariadb-server-core",
         "available": True,
