@@ -17,7 +17,17 @@ class UsableBlocks:
     void: tuple[tuple[int, int], ...]  # (block, attempt), in order
 
     def values(self, treatment: str, metric: str) -> dict[int, float]:
-        """Return block -> the treatment's metric, NaN where a trial lacks it."""
+        """Return block -> the treatment's metric, NaN where a trial lacks it; nothing where it is 0 in any block.
+
+        There is no ratio to 0, and to leave out just those blocks would be to pick by the result.
+        """
+        return {} if self.without_ratio(treatment, metric) else self._figures(treatment, metric)
+
+    def without_ratio(self, treatment: str, metric: str) -> int:
+        """Return in how many blocks the treatment's metric is 0 or less."""
+        return sum(value <= 0 for value in self._figures(treatment, metric).values())
+
+    def _figures(self, treatment: str, metric: str) -> dict[int, float]:
         return {
             block: value_of(row[treatment].metrics, metric) for block, row in self.trials.items() if treatment in row
         }

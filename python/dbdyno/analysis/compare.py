@@ -100,6 +100,9 @@ class _Side:
     def obstacle(self, treatment: Treatment, usable: int) -> str:
         if treatment.id in self.blocks.dropped:
             return f"{treatment.label} failed again and again {self.name} and was dropped"
+        if zeros := self.blocks.without_ratio(treatment.id, self.run.design.metric):
+            blocks = count(zeros, "block")
+            return f"{self.run.design.metric} of {treatment.label} is 0 in {blocks} {self.name}; there is no ratio to 0"
         if usable < MIN_TRIALS:
             return f"{count(usable, 'usable trial')} {self.name}, at least {MIN_TRIALS} are needed"
         return ""

@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
+_LARGEST = 709.0  # e to the power of more overflows
+
 
 def log_ratios(level: Mapping[int, float], baseline: Mapping[int, float]) -> dict[int, float]:
     """Return block -> ``ln(level / baseline)``, for the blocks in which both are positive and finite."""
@@ -24,8 +26,8 @@ def logarithms(values: Mapping[int, float]) -> dict[int, float]:
 
 
 def relative(log_ratio: float) -> float:
-    """Return the relative difference of a log ratio: .0953 -> .1, that is +10 %."""
-    return math.expm1(log_ratio)
+    """Return the relative difference of a log ratio: .0953 -> .1, that is +10 %; infinite beyond what a float holds."""
+    return math.expm1(log_ratio) if log_ratio < _LARGEST else math.inf
 
 
 def log_margin(margin: float) -> float:

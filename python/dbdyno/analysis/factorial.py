@@ -19,6 +19,7 @@ from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.contrast import Contrast, by_block, difference, effect_of
 from dbdyno.analysis.evidence import Rule
 from dbdyno.analysis.metrics import Metric
+from dbdyno.analysis.pairs import obstacle
 from dbdyno.analysis.verdict import Paired, Verdict, judge
 from dbdyno.store.records import Design, Factor
 
@@ -104,9 +105,10 @@ class _Study:
 
     def _paired(self, name: str, contrast: Contrast) -> Paired:
         values = {id_: self.blocks.values(id_, self.metric.name) for id_ in contrast}
-        dropped = [t.label for t in self.design.treatments if t.id in contrast and t.id in self.blocks.dropped]
-        obstacle = f"{dropped[0]}, which it needs, failed again and again and was dropped" if dropped else ""
-        return Paired("", "", baseline_id="", level_id=name, log_ratios=by_block(contrast, values), obstacle=obstacle)
+        needed = [(t.id, f"{t.label}, which it needs,") for t in self.design.treatments if t.id in contrast]
+        obstacles = (obstacle(id_, label, self.blocks, self.metric.name) for id_, label in needed)
+        first = next(filter(None, obstacles), "")
+        return Paired("", "", baseline_id="", level_id=name, log_ratios=by_block(contrast, values), obstacle=first)
 
     def baseline(self, factor: Factor) -> str:
         levels = next(treatment.levels for treatment in self.design.treatments if treatment.id == self.design.baseline)

@@ -142,12 +142,16 @@ def _shared(tests: Sequence[_Test], stack: str) -> list[int]:
 
 
 def _common_rule(runs: Sequence[Run]) -> Callable[[int], Rule]:
-    """Return the strictest rule of the runs: open-ended, else the longest plan with looks, else a single look."""
-    allowances = [Allowance(run.design, ended_by_clock=run.stopped == "budget") for run in runs]
-    with_looks = [one for one in allowances if one.design.until != "blocks"]
+    """Return the strictest rule of the runs: open-ended, else the longest plan with looks, else a single look.
+
+    The last look may spend what is left only where the clock ended all runs with looks: one that stopped when its
+    answer was clear may be the shortest, which decides how many blocks count.
+    """
+    with_looks = [run for run in runs if run.design.until != "blocks"]
     if not with_looks:
-        return allowances[0].rule
-    return max(with_looks, key=lambda one: (one.design.until == "open", one.design.blocks)).rule
+        return Allowance(runs[0].design).rule
+    strictest = max((run.design for run in with_looks), key=lambda design: (design.until == "open", design.blocks))
+    return Allowance(strictest, ended_by_clock=all(run.stopped == "budget" for run in with_looks)).rule
 
 
 def _ranking(tests: Sequence[_Test], about: Metric, rule: Callable[[int], Rule], baseline: str | None) -> Ranking:

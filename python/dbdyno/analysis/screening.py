@@ -39,7 +39,7 @@ class Screened:
 def screen(design: Design, blocks: UsableBlocks, rule: Callable[[int], Rule]) -> list[Screened]:
     """Return each screened metric in each planned comparison, by comparison; without those of which there is no figure.
 
-    A block in which either treatment has none, or 0, is left out of that metric.
+    A block in which either treatment has none is left out of that metric; one that is 0 anywhere is not screened there.
     """
     by_metric = {
         metric: paired(design, blocks, design.comparisons, metric)

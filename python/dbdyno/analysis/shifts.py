@@ -28,7 +28,7 @@ def shifts(values: Floats) -> list[int]:
     found: list[int] = []
     for pieces in _partitions(values[: len(values) // size * size].reshape(-1, size).mean(axis=1)):
         edges = _refined(values, [piece * size for piece in pieces], size)
-        if _believed(values, edges, smooth):
+        if _believed(values, edges, smooth, SHORTEST * size):
             found = edges
     return found
 
@@ -80,8 +80,10 @@ def _refined(values: Floats, edges: list[int], reach: int) -> list[int]:
     return moved[1:-1]
 
 
-def _believed(values: Floats, edges: list[int], smooth: float) -> bool:
+def _believed(values: Floats, edges: list[int], smooth: float, shortest: int) -> bool:
     parts = np.split(values, edges)
+    if min(map(len, parts)) < shortest:
+        return False  # found only because the search is by pieces
     residuals = np.concatenate([part - part.mean() for part in parts])
     # A free place of one more level soaks up noise, as the steepest step in it would.
     free = (len(edges) - 1) * STANDARD_ERRORS**2 * long_run_variance(residuals, len(parts))

@@ -34,11 +34,12 @@ from dbdyno.analysis.multiplicity import holm
 from dbdyno.analysis.sample_size import blocks_to_resolve
 from dbdyno.analysis.sequential import Looks, nominal_level
 from dbdyno.analysis.signed_rank import coverage
-from dbdyno.analysis.wording import count, margin_text, p_value
+from dbdyno.analysis.wording import count, margin_text, p_value, percent
 
 Word = Literal["faster", "slower", "equivalent", "undecided", "not comparable"]
 
 MIN_USABLE_BLOCKS = 2
+MORE_BLOCKS_MAX = 40
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class _Judged:
     coverage: float
     finding: Finding
     needed: int | None
+    fewest: int | None  # blocks with which a difference could be shown under this run's looks; None: too many to seek
     margin: float
     comparisons: int
 
@@ -141,11 +143,19 @@ def _judged(pairs: list[Paired], margin: float, rule: Callable[[int], Rule]) -> 
             finding=Finding(words[i]),
             # Fewer blocks say too little about the spread to plan from.
             needed=blocks_to_resolve(pair.d, margin, len(pairs)) if len(pair.d) >= MIN_BLOCKS else None,
+            fewest=_fewest(len(pair.d), len(pairs), rule) if best[i] * len(pairs) > ALPHA else None,
             margin=margin,
             comparisons=len(pairs),
         )
         for i, pair in enumerate(pairs)
     ]
+
+
+def _fewest(n: int, comparisons: int, rule: Callable[[int], Rule]) -> int | None:
+    """Return with how many blocks, ``n`` or more, the smallest p there can be passes Holm over the comparisons."""
+    start = max(n, blocks_needed(comparisons))
+    more = range(start, start + MORE_BLOCKS_MAX)
+    return next((blocks for blocks in more if best_p(blocks, rule(blocks)) * comparisons <= ALPHA), None)
 
 
 def _coverage(n: int, rule: Rule) -> float:
@@ -190,12 +200,21 @@ def _word(judged: _Judged, metric: Metric) -> tuple[Word, str]:
             return word, _reason_different(judged, word)
         case Finding.EQUIVALENT if judged.excludes_zero and judged.p_adjusted <= ALPHA:
             real = f"the difference is real ({p_value(judged.p_adjusted)}) but smaller than the margin of {margin}"
-            return "equivalent", real
+            return "equivalent", f"{real}{_apart(judged)}"
         case Finding.EQUIVALENT:
             p = f"{p_value(judged.p_equivalence)} over {count(judged.comparisons, 'comparison')}"
-            return "equivalent", f"a difference as large as the margin of {margin} is ruled out ({p})"
+            return "equivalent", f"a difference as large as the margin of {margin} is ruled out ({p}){_apart(judged)}"
         case Finding.UNDECIDED:
             return "undecided", _reason_undecided(judged)
+
+
+def _apart(judged: _Judged) -> str:
+    """Return that the blocks' mean is beyond the margin where it is: a few are far off, and mostly to one side."""
+    mean, bound = float(np.mean(judged.d)), log_margin(judged.margin)
+    if abs(mean) < bound:
+        return ""
+    far = int((np.sign(mean) * judged.d > bound).sum())
+    return f"; that is the usual block, but with {far} of {len(judged.d)} far off the mean is {percent(relative(mean))}"
 
 
 def _reason_different(judged: _Judged, word: Word) -> str:
@@ -211,8 +230,8 @@ def _reason_undecided(judged: _Judged) -> str:
     over = f"over {count(judged.comparisons, 'comparison')}"
     needed = judged.needed or 0
     if judged.p_best > ALPHA:
-        fewest = blocks_needed(judged.comparisons)
         best = f"{count(n, 'block')} can at best reach p = {judged.p_best:.3f} {over}"
+        fewest = judged.fewest or n
         in_all = f", and about {needed:,} to resolve {margin}" if needed > fewest and not judged.excludes_zero else ""
         return f"{best}; {fewest} blocks are needed{in_all}" if fewest > n else f"{best}{in_all}"
     if judged.p_adjusted <= ALPHA:

@@ -32,11 +32,13 @@ def margin_text(margin: float) -> str:
 
 
 def p_value(p: float) -> str:
-    """Return ``"p = 0.008"``; below a thousandth only that it is."""
+    """Return ``"p = 0.008"``; below a thousandth only that it is. Above .05 it never reads as .05."""
     if not math.isfinite(p):
         return "p unknown"
     if p < 0.001:  # noqa: PLR2004 - the convention of the field
         return "p < 0.001"
+    if 0.05 < p < 0.0505:  # noqa: PLR2004 - of a p just above the limit the verdict says so
+        return f"p = {max(p, 0.0501):.4f}"
     return "p = 1" if p > 0.9995 else f"p = {p:.3f}"  # noqa: PLR2004 - would round to 1.000
 
 

@@ -150,3 +150,10 @@ def test_a_treatment_that_was_dropped_is_not_comparable(two, a_run, a_trial):
     assert found.changes[1].reason == "level t2 failed again and again after and was dropped"
     against = compare(before, crashed, control="level t2")
     assert (against.control.verdict, against.against_control[0].verdict) == ("not comparable", "not comparable")
+
+
+def test_a_zero_is_not_left_out(a_run):
+    before, after = a_run({"t1": [100.0 + i for i in range(8)]}), a_run({"t1": [0.0] + [150.0 + i for i in range(7)]})
+    (change,) = compare(before, after).changes
+    assert change.verdict == "not comparable"
+    assert change.reason == "queries_per_second of level t1 is 0 in 1 block after; there is no ratio to 0"

@@ -164,3 +164,19 @@ def test_what_can_not_be_ranked_is_said(runs, said):
 def test_an_unknown_baseline_is_said():
     with pytest.raises(UserError, match="'tape' is no stack of every test; those are: 'hdd', 'ssd', 'nvme'"):
         rank_runs([("a", a_run(plain))], baseline="tape")
+
+
+def test_a_run_that_stopped_by_its_results_is_not_excused_by_another_s_clock():
+    """Whatever their order: the shortest run decides how many blocks count, and it had looked at its results."""
+    decided = a_run(plain, blocks=10, clients=("1",), until="decided")
+    runs = [
+        replace(decided, design=replace(decided.design, blocks=40), stopped="decided"),
+        replace(a_run(plain, blocks=20, clients=("1",), until="decided"), stopped="budget"),
+    ]
+    runs[1] = replace(runs[1], design=replace(runs[1].design, blocks=40))
+    alone = rank_runs([("a", runs[0]), ("b", runs[0])])
+    for order in (runs, runs[::-1]):
+        ranking = rank_runs([("a", order[0]), ("b", order[1])])
+        assert ranking.blocks == alone.blocks == 10
+        for one, other in zip(ranking.scores, alone.scores, strict=True):
+            assert (one.score.low, one.score.high) == pytest.approx((other.score.low, other.score.high))

@@ -77,3 +77,15 @@ def test_a_study_of_every_pair_has_no_further_ones(a_run):
     scores = {f"t{i}": [100.0 + i * block for block in range(8)] for i in range(1, 4)}
     run = a_run(scores, pairs=[("t1", "t2"), ("t1", "t3"), ("t2", "t3")])
     assert analyse(run, each_pair=True).every_pair == []
+
+
+def test_a_metric_that_is_zero_somewhere_is_not_screened_by_the_other_blocks(a_run, a_trial):
+    """Bytes read in the blocks in which there were any say nothing of the treatment that mostly read none."""
+    trials = [
+        a_trial(t, block, 100.0 + block, read_bytes_per_query=read)
+        for block in range(1, 13)
+        for t, read in (("t1", 100.0 + block), ("t2", 0.0 if block < 4 else 500.0 + block))
+    ]
+    run = a_run({"t1": [1.0] * 12, "t2": [1.0] * 12}, trials=trials)
+    screened = replace(run.design, screened=["read_bytes_per_query"])
+    assert analyse(replace(run, design=screened)).screened == []

@@ -165,3 +165,16 @@ def test_intervals_are_gathered_until_they_count_enough():
     assert len(gathered(ends, lengths, np.zeros(100)).rate) == 0
     assert len(gathered(ends, lengths, np.full(100, 1.0)).rate) == 1
     assert len(gathered(ends[:3], lengths[:3], np.full(3, 1e6)).rate) == 3
+
+
+@pytest.mark.parametrize("samples", [3, 5, 10, 20])
+def test_what_lasts_less_than_a_twentieth_is_no_regime(samples):
+    """A second in which nothing is done, of 60, is a stall."""
+    rng = np.random.default_rng(samples)
+    series = [rng.poisson(300, 600) / 0.1 for _ in range(20)]
+    for rate in series:
+        rate[200 : 200 + samples] = 0.0
+    said = [classify(SECONDS / 10, rate) for rate in series]
+    assert not [one for one in said if one.kind == "regime change" and min(one.one, one.other) < 1500]
+    if samples >= 10:  # more than 1 % of the time
+        assert {one.kind for one in said} == {"jagged"}

@@ -105,3 +105,8 @@ def test_other_words():
         "p unknown",
     ]
     assert (count(1, "block"), count(1200, "block")) == ("1 block", "1,200 blocks")
+
+
+def test_a_p_above_the_limit_does_not_read_as_the_limit():
+    assert p_value(0.05) == "p = 0.050"
+    assert [p_value(p) for p in (0.05001, 0.0504, 0.0506)] == ["p = 0.0501", "p = 0.0504", "p = 0.051"]

@@ -1,6 +1,7 @@
 """Every word, and the reason that goes with it."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
+from dbdyno.analysis.metrics import metric
+from dbdyno.analysis.stopping import Allowance
+from dbdyno.analysis.verdict import Paired, judge
 
 STEADY = [100.0, 101, 99, 100.5, 99.5, 100.2, 99.8, 100.1]
 
@@ -140,3 +144,48 @@ def test_swapping_the_levels_swaps_the_words(a_run, pairs):
 def test_an_unknown_metric_is_refused(a_run):
     with pytest.raises(KeyError):
         analyse(a_run({"t1": STEADY, "t2": STEADY}, metric="beauty"))
+
+
+def test_a_zero_is_not_left_out(a_run):
+    """The level hung in 3 blocks of 10 and was faster in the others: those others are not the answer."""
+    level = [0.0 if block in {2, 5, 9} else value for block, value in enumerate(scaled(1.2, n=10), 1)]
+    analysis = analyse(a_run({"t1": (STEADY * 2)[:10], "t2": level}))
+    (found,) = analysis.verdicts
+    assert found.verdict == "not comparable"
+    assert found.reason == "queries_per_second of level t2 is 0 in 3 blocks, and there is no ratio to 0"
+    assert not analysis.treatments[1].effect.known
+    assert analysis.ties.letters["t2"] == ""
+
+
+def test_a_value_that_is_missing_is_left_out(a_run):
+    level = [math.nan, *scaled(1.2, n=9)]
+    found = verdict(a_run({"t1": (STEADY * 2)[:10], "t2": level}))
+    assert (found.verdict, found.blocks) == ("faster", 9)
+
+
+def test_equivalent_in_the_usual_block_says_so_where_the_mean_is_not():
+    """Half the rate in one block of ten costs 7 % on the average, and hardly moves the middle."""
+    level = [value * (0.5 if block % 10 == 3 else 1) for block, value in enumerate(scaled(1.0, n=40))]
+    d = np.log(level) - np.log((STEADY * 5)[:40])
+    (found,) = judge([Paired("a", "b", "t1", "t2", dict(enumerate(d.tolist())))], metric("queries_per_second"), 0.03)
+    assert found.verdict == "equivalent"
+    assert found.reason.endswith("; that is the usual block, but with 4 of 40 far off the mean is -6.7 %")
+
+
+@pytest.mark.parametrize(("blocks", "comparisons", "fewest"), [(6, 1, 8), (6, 2, 9), (8, 4, 9)])
+def test_the_fewest_blocks_are_those_of_the_looks(a_run, blocks, comparisons, fewest):
+    """A pilot look has none of the 5 %, and one at 8 of 40 blocks has a part."""
+    d = dict(enumerate(np.random.default_rng(2).normal(0, 0.03, blocks).tolist()))
+    pairs = [Paired("a", "b", "t1", f"t{i}", d) for i in range(comparisons)]
+    design = replace(a_run({"t1": [1.0], "t2": [1.0]}).design, until="decided", blocks=40)
+    rule = Allowance(design).rule
+    reason = judge(pairs, metric("queries_per_second"), 0.03, rule)[0].reason
+    assert f"; {fewest} blocks are needed" in reason
+    clear = {block: 0.5 + 0.01 * block for block in range(fewest)}
+    others = [Paired("a", "b", "t1", f"t{i}", clear) for i in range(comparisons)]
+    assert judge(others, metric("queries_per_second"), 0.03, rule)[0].verdict == "faster"
+
+
+def test_figures_beyond_all_reason_raise_nothing(a_run):
+    found = verdict(a_run({"t1": [1e-300] * 8, "t2": [1e300] * 8}))
+    assert (found.verdict, found.effect.value) == ("faster", math.inf)
