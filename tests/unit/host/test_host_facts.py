@@ -1,6 +1,8 @@
 """Host facts from made-up trees: what is there is told, what is not is unknown."""
 
 import json
+import re
+import socket
 
 import pytest
 
@@ -12,6 +14,7 @@ from dbdyno.host.read import UNKNOWN
 from dbdyno.host.smart import figures, smart_of
 from dbdyno.host.storage import disk_facts, disks_under
 from dbdyno.host.virtual import virtualisation_facts
+from dbdyno.provenance import host_facts
 
 
 def tree(root, files):
@@ -199,3 +202,27 @@ def test_smart_of_a_disk(smartctl):
 def test_unknown_smart_says_why(smartctl, said, why):
     smartctl(said)
     assert smart_of("sdz") == why
+
+
+@pytest.mark.usefixtures("state")
+def test_this_host_as_it_is_stored(plan):
+    """Every fact is there, known or unknown, and none is the host's name."""
+    facts = host_facts(plan())
+    assert json.loads(json.dumps(facts)) == facts
+    assert set(facts) >= {"kernel", "cpu", "memory", "numa", "virtualisation", "disks", "cores", "distribution"}
+    assert facts["disks"] == {}  # an emulated disk stands on none
+    assert not any(leaf is None or leaf == "" for leaf in unknowns(facts))
+    words = re.findall(r"[\w.-]+", json.dumps(facts))
+    assert socket.gethostname() not in words
+
+
+@pytest.mark.usefixtures("state")
+def test_a_folder_of_this_machine_stands_on_what_the_kernel_says(plan):
+    changes = (
+        ('["hdd-7200", "ssd-sata"]', '"here"'),
+        ('size = "1GiB"\nscheduler = "mq-deadline"\nfilesystem = "ext4"\n', ""),
+    )
+    queue = ("[queue]\nnr_requests = 64\n", ""), ('baseline = { device = "hdd-7200" }\n', "")
+    for name, facts in host_facts(plan(*changes, *queue))["disks"].items():
+        assert (storage.BLOCK / name).exists()
+        assert set(facts) == set(disk_facts("no-such-disk"))
