@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import warnings
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,37 @@ def test_a_setting_that_the_server_does_not_know_or_did_not_take(name, provision
         raised([Here(), server(name, tmp_path, table_open_cache=0)], ground),
     ):
         pass
+
+
+CROSSED = {
+    "server": ["mariadb", *SMALLEST],
+    "engine": ["innodb", "myisam"],
+    "filesystem": ["ext4", "xfs", "btrfs"],
+    "scheduler": ["none", "mq-deadline"],
+}
+
+
+def test_servers_engines_filesystems_and_schedulers_crossed(provisioned, state, tmp_path):
+    for name in SMALLEST:
+        provisioned(name)
+    factors = "".join(f"{name} = {json.dumps(levels)}\n" for name, levels in CROSSED.items())
+    text = STUDY.format(server="", engines="").replace('server = ""\nengine = []\n', factors)
+    text = text.replace('device = "here"', 'device = "ideal"\nsize = "512MiB"\nmemory = "1GiB"')
+    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    done = dbdyno("run", tmp_path / "study.toml", "--into", tmp_path / "run", state=state, timeout=800)
+    assert done.returncode == 0, done.stderr
+    assert what_is_left(state) == []
+    seen = {
+        (
+            observed["server"]["version"].partition("-")[0],
+            observed["tables"]["engine"].lower(),
+            observed["filesystem"]["kind"],
+            observed["queue"]["scheduler"],
+        )
+        for observed in (trial.observed for trial in read_run(tmp_path / "run").trials)
+    }
+    versions = [find_server(name).version.partition("-")[0] for name in CROSSED["server"]]
+    assert seen == set(product(versions, *list(CROSSED.values())[1:]))
 
 
 def server(name, tmp_path, **settings):
