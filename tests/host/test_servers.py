@@ -14,6 +14,7 @@ import warnings
 from itertools import product
 from pathlib import Path
 
+import psutil
 import pytest
 
 from dbdyno.errors import HostError, TrialError
@@ -132,8 +133,7 @@ def test_a_tree_named_by_its_folder_is_closed_to_others_and_holds_no_host_name(n
     with scratch(journal) as ground, raised([Here(), server(folder, tmp_path)], ground) as stand:
         pid = stand.endpoint.pid
         assert "\nUid:\t0\t" not in Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-        listening = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=False).stdout
-        assert f"pid={pid}," not in listening
+        assert [one.laddr for one in psutil.net_connections("inet") if one.pid == pid] == []
         with process.connect(stand.endpoint.socket) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT User, Host FROM mysql.user")
             accounts = {(user, host) for user, host in cursor.fetchall() if not str(user).startswith("mysql.")}
