@@ -97,6 +97,7 @@ _ENDED = {
     "interrupted": "The run was interrupted; go on with --resume.",
     "failed": "The run was stopped by a failure.",
 }
+_LEFT_AT_THAT = "Whoever leaves it at that for what the verdicts say has taken a look that p does not allow for."
 
 
 def _load_notes(run: Run, blocks: UsableBlocks) -> list[str]:
@@ -120,6 +121,8 @@ def _notes(run: Run, blocks: UsableBlocks, primary: Metric) -> list[str]:
     notes = []
     if run.ended != "done":
         notes.append(_ENDED.get(run.ended, f"The run ended otherwise than planned: {run.ended}."))
+        if run.ended in {"running", "interrupted"} and run.design.until != "open" and blocks.trials:
+            notes.append(_LEFT_AT_THAT)
     whole = run.design.blocks if run.design.until == "blocks" and run.stopped in {"", "blocks"} else _blocks_run(run)
     if len(blocks.trials) < whole:
         of = "planned block" if whole == run.design.blocks else "block"

@@ -65,9 +65,12 @@ def reason_to_stop(design: Design, blocks: int, verdicts: Sequence[Verdict]) -> 
 
 
 def settled(verdict: Verdict, design: Design) -> bool:
-    """Return whether a comparison needs no further block: decided or precise, whatever is wanted; or past judging."""
+    """Return whether a comparison needs no further block: decided or precise, whatever is wanted; or past judging.
+
+    One of which no block has figures is past judging, too; one of which a single block has may still come to be judged.
+    """
     if verdict.verdict == "not comparable":
-        return True
+        return verdict.lost or not verdict.blocks
     if design.until != "precise":
         return verdict.verdict != "undecided"
     if not verdict.effect.bounded:
@@ -96,6 +99,8 @@ def more_blocks(design: Design, blocks: int, verdicts: Sequence[Verdict]) -> int
 def _needed(verdict: Verdict, design: Design, comparisons: int) -> int | None:
     """Return about how many blocks, in all, settle a comparison: show its effect where that exceeds the margin."""
     d = np.log1p([ratio for _, ratio in verdict.by_block])
+    if verdict.verdict == "not comparable":
+        return None
     if design.until == "precise":
         return blocks_to_reach(d, design.half_width or 0.0)
     return blocks_to_resolve(d, max(design.margin, math.expm1(abs(math.log1p(verdict.effect.value)))), comparisons)

@@ -61,6 +61,7 @@ class Verdict:
     p_equivalence: float  # two one-sided tests, allowing for the looks, Holm over the study's equivalences
     by_block: tuple[tuple[int, float], ...]  # (block, relative difference)
     blocks_needed: int | None  # in all, about, to resolve the margin; None where it can't be told
+    lost: bool = False  # no further block can change it: a treatment was dropped, or has a 0
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,7 @@ def _verdict(pair: Paired, metric: Metric, judged: _Judged | None) -> Verdict:
         p_equivalence=judged.p_equivalence if judged else math.nan,
         by_block=tuple((block, relative(d)) for block, d in sorted(pair.log_ratios.items())),
         blocks_needed=judged.needed if judged else None,
+        lost=bool(pair.obstacle),
     )
 
 

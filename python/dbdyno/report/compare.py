@@ -9,6 +9,7 @@ from typing import Any
 from dbdyno.analysis.compare import Change, Compared
 from dbdyno.analysis.estimate import Estimate
 from dbdyno.analysis.metrics import number
+from dbdyno.analysis.min_blocks import ALPHA
 from dbdyno.analysis.wording import count, margin_text, p_value, percent, percent_range
 from dbdyno.report.clean import NO_BREAK, glued
 from dbdyno.report.differences import Difference, run_differences
@@ -138,8 +139,10 @@ def _control_told(control: Change, compared: Compared) -> str:
                 f"{told} It should not have changed, so the host did, and the verdicts above are of host and change"
                 " together; those against the control below are what is left of the change."
             )
+        case "equivalent" if control.p_adjusted <= ALPHA:
+            return f"{told} It should not have changed, so the host did, by less than the margin."
         case "equivalent":
-            return f"{told} It should not have changed and has not: nothing speaks for a change of the host."
+            return f"{told} It should not have changed, and no change is seen: nothing speaks for a change of the host."
         case _:
             return f"{told} So it can't tell whether the host changed."
 

@@ -100,3 +100,17 @@ def test_a_precise_interval_reaches_no_further_to_either_side(d, half_width):
     further = max(high / value, value / low)
     if abs(further - 1 - half_width) > 1e-9:
         assert settled(found, design("precise", half_width=half_width)) == (further < 1 + half_width)
+
+
+def test_a_comparison_that_only_lacks_blocks_is_not_given_up():
+    """Figures may lack in the first blocks; a run does not stop at the pilot look because of that."""
+    few, none, lost = (
+        Paired("1", "2", "t1", f"t{i}", ratios, obstacle)
+        for i, (ratios, obstacle) in enumerate([({3: 0.1}, ""), ({}, ""), ({3: 0.1}, "it was dropped")])
+    )
+    found = judge([few, none, lost], metric("queries_per_second"), MARGIN)
+    assert [one.verdict for one in found] == ["not comparable"] * 3
+    assert [settled(one, design()) for one in found] == [False, True, True]
+    assert reason_to_stop(design(), 6, found) == ""
+    assert more_blocks(design(), 6, found) is None
+    assert reason_to_stop(design(), 6, found[1:]) == "decided"

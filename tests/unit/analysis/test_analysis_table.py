@@ -1,6 +1,7 @@
 """The table, the notes, and numbers in words."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -110,3 +111,13 @@ def test_other_words():
 def test_a_p_above_the_limit_does_not_read_as_the_limit():
     assert p_value(0.05) == "p = 0.050"
     assert [p_value(p) for p in (0.05001, 0.0504, 0.0506)] == ["p = 0.0501", "p = 0.0504", "p = 0.051"]
+
+
+@pytest.mark.parametrize(("ended", "until", "told"), [
+    ("running", "blocks", True), ("interrupted", "decided", True),
+    ("running", "open", False), ("done", "blocks", False),
+])  # fmt: skip
+def test_a_run_that_has_not_ended_is_not_to_be_left_for_what_it_says(a_run, ended, until, told):
+    run = a_run({"t1": [100.0 + i for i in range(7)], "t2": [110.0] * 7})
+    run = replace(run, ended=ended, design=replace(run.design, until=until, blocks=10))
+    assert any("a look that p does not allow for" in note for note in analyse(run).notes) == told

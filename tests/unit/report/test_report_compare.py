@@ -72,6 +72,18 @@ def test_a_control_that_moved_says_that_the_host_did(build):
     assert "Against the control hdd-7200 / none" in said
 
 
+def test_a_control_that_moved_within_the_margin_says_so_too(build):
+    """Equivalent is not unchanged: p tells that the host moved, by less than anyone cares for."""
+    runs = [
+        build(8, seed=8 + i, noise=0.002, rates={id_: r * f for id_, r in RATES.items()})
+        for i, f in ((0, 1), (1, 1.01))
+    ]
+    said = " ".join(report.text(told(runs, control="hdd-7200 / none")).split())
+    assert "hdd-7200 / none is equivalent before and after" in said
+    assert "so the host did, by less than the margin" in said
+    assert "nothing speaks for" not in said
+
+
 def test_a_drift_inside_a_run_is_told(build):
     before = build(10, noise=0.003)
     drifting = [
