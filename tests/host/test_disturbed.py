@@ -1,11 +1,13 @@
 """A real burner beside real trials: it is seen, named, and the block is repeated."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
+from dbdyno.host.storage import disks_under
 from dbdyno.store.run_folder import read_series
 from tests.support import dbdyno, study_text
 
@@ -65,3 +67,42 @@ def test_what_the_trial_itself_does_is_no_disturbance(state, study_file, tmp_pat
     foreign = disturbance["foreign_cpu"] * disturbance["cores"] * seconds
     assert foreign < busy - 0.7 * ours  # other tests may run beside this one, so compare with all that was used
     assert disturbance["foreign_io"] is None  # nobody else can reach an emulated disk
+
+
+WRITER = """
+import os, sys, time
+if os.fork():
+    os._exit(0)
+print(os.getpid(), flush=True)
+os.closerange(0, 3)
+handle = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+end = time.monotonic() + 120
+while time.monotonic() < end:
+    os.pwrite(handle, os.urandom(1 << 20), 0)
+    os.fsync(handle)
+    time.sleep(0.02)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may see what others write")
+def test_a_writer_on_the_disk_below_is_seen(state, study_file, tmp_path):
+    text = study_text(device='"here"', amount='duration = "3s"', blocks=1, settings="")
+    for line in ('size = "512MiB"\n', 'scheduler = ["none", "mq-deadline"]\n', 'filesystem = "ext4"\n'):
+        text = text.replace(line, "")
+    study = study_file(text.replace('[filesystem]\nmount = "noatime"\n', ""))
+    command = [sys.executable, "-c", WRITER, str(state / "writer")]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    try:
+        done = dbdyno("run", study, "--into", tmp_path / "run", state=state)
+    finally:
+        subprocess.run(["kill", said.stdout.strip()], check=True)
+        (state / "writer").unlink()
+    assert done.returncode == 0, done.stderr
+    (trial,) = [json.loads(path.read_text()) for path in tmp_path.glob("run/trials/*/trial.json")]
+    if not disks_under(state):  # a container's root is on no disk that can be seen
+        assert trial["disturbance"]["foreign_io"] is None
+        return
+    assert "foreign_io" in trial["disturbance"]["beyond"]
+    assert set(trial["smart"]) == set(disks_under(state))
+    assert ", kept: " in done.stdout
+    assert "others moved " in done.stdout
