@@ -65,7 +65,8 @@ class Disk:
     def mounted(self, device=None):
         place = self.folder / "place"
         place.mkdir()
-        tool("mount", device or self.device, place)
+        # Written to by nobody: a filesystem's own threads would change what is compared.
+        tool("mount", "--options", "ro", device or self.device, place)
         self.undoing.callback(tool, "umount", place)
         return self
 
@@ -205,7 +206,7 @@ def disk(tmp_path):
 
 @contextmanager
 def untouched(disk):
-    """Nothing of the disk changes; of a mounted one the page cache may still be on its way, so that goes first."""
+    """Nothing of the disk changes; what preparing it left in the page cache goes first."""
     os.sync()
     before = hashlib.sha256(disk.file.read_bytes()).hexdigest()
     yield
