@@ -166,6 +166,8 @@ class _Runner:
     def _tell_disturbed(self, trial: Trial) -> None:
         if trial.disturbed:
             self.progress.say(f"{trial.id} was disturbed: {'; '.join(beyond(trial))}")
+            if self.plan.design.disturbed == "note":
+                return
             again = self._too_disturbed(trial.block, trial.attempt)
             self.progress.say(f"block {trial.block} is {'repeated whole' if again else 'kept all the same'}")
 

@@ -347,6 +347,7 @@ def test_a_study_may_only_note_them(script, plan, into):
     assert perform(script, noting, into).how == "done"
     assert script.ran == planned(noting, (1, 1), (2, 1), (3, 1))
     assert [trial.disturbed for trial in read_run(into).trials] == [True] * 6
+    assert not any("kept all the same" in line for line in script.said)
 
 
 def test_the_results_of_a_trial_have_no_say_in_its_repetition(script, four, into, tmp_path):

@@ -84,7 +84,7 @@ def test_a_clear_difference_ends_at_the_first_look_that_can_decide(script, plan,
     assert (verdict.verdict, verdict.blocks) == ("faster", 10)
     assert told(into) == [
         "Stopped after 10 of at most 40 blocks: every comparison was decided.",
-        "Looked at after 6 and 10 blocks: p and intervals allow for it, they hold at all looks together.",
+        "Looked at after 10 blocks: p and intervals allow for all planned looks, they hold at all together.",
     ]
 
 

@@ -23,6 +23,7 @@ from dbdyno.analysis.wording import count, percent, percent_range
 from dbdyno.store.records import Run
 
 DRIFT_WORTH_A_NOTE = 0.01
+VOID_NAMED = 6  # more attempts than that are only counted
 
 
 @dataclass(frozen=True)
@@ -128,8 +129,7 @@ def _notes(run: Run, blocks: UsableBlocks, primary: Metric) -> list[str]:
         of = "planned block" if whole == run.design.blocks else "block"
         notes.append(f"{len(blocks.trials)} of {count(whole, of)} can be used.")
     if blocks.void:
-        void = ", ".join(f"block {block} attempt {attempt}" for block, attempt in blocks.void)
-        notes.append(f"Left out, because a trial in it failed, was disturbed or is missing: {void}.")
+        notes.append(f"Left out, because a trial in it failed, was disturbed or is missing: {_void(blocks)}.")
     lacking = sorted(
         trial.id
         for row in blocks.trials.values()
@@ -140,6 +140,13 @@ def _notes(run: Run, blocks: UsableBlocks, primary: Metric) -> list[str]:
         notes.append(f"Without a usable {primary.name}: {', '.join(lacking)}.")
     measured = [f"What was measured: {run.setup}."] if run.setup else []
     return [*measured, *notes, *_load_notes(run, blocks), *_drift_notes(run, blocks, primary)]
+
+
+def _void(blocks: UsableBlocks) -> str:
+    """Each attempt by its numbers; where they are many, how many."""
+    if len(blocks.void) <= VOID_NAMED:
+        return ", ".join(f"block {block} attempt {attempt}" for block, attempt in blocks.void)
+    return f"{count(len(blocks.void), 'attempt')} at {count(len({block for block, _ in blocks.void}), 'block')}"
 
 
 def _blocks_run(run: Run) -> int:

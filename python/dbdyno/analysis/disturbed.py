@@ -34,7 +34,9 @@ def figure(mapping: object, key: str) -> float | None:
 
 
 def _size(name: str, value: float) -> str:
-    return f"{number(value / 1e6)} MB/s" if name == "foreign_io" else percent(value, sign=False)
+    if name == "foreign_io":
+        return f"{number(value / 1e6)} MB/s"
+    return percent(min(value, 1.0), sign=False)  # the counters are coarse: of a short trial they can say 102 %
 
 
 def _who(name: str, trial: Trial) -> str:

@@ -40,6 +40,7 @@ Word = Literal["faster", "slower", "equivalent", "undecided", "not comparable"]
 
 MIN_USABLE_BLOCKS = 2
 MORE_BLOCKS_MAX = 40
+MANY_BLOCKS = 1000  # no study has more
 
 
 @dataclass(frozen=True)
@@ -244,6 +245,8 @@ def _reason_undecided(judged: _Judged) -> str:
         reason = f"the interval lies inside the margin of {margin}, but not surely enough {over}"
     else:
         reason = f"the interval includes 0 and reaches beyond the margin of {margin}"
+    if needed - n > MANY_BLOCKS:
+        return f"{reason}; resolving {margin} would take more than {MANY_BLOCKS:,} further blocks, or less noise"
     if needed > n:
         return f"{reason}; about {count(needed - n, 'more block')} to resolve {margin}"
     return f"{reason}; so many blocks resolve {margin} on the average, and this effect is too close to call"

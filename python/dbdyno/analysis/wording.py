@@ -3,10 +3,11 @@
 import math
 
 UNKNOWN = "unknown"
+MOST_DECIMALS = 4  # of a percentage
 
 
 def percent(fraction: float, *, sign: bool = True) -> str:
-    """Return ``"+3.1 %"``: one decimal below 10 %, none from there on, so that no digit is only noise."""
+    """Return ``"+3.1 %"``: one decimal below 10 %, none from there on; near -100 % as many as what is left asks for."""
     if not math.isfinite(fraction):
         return UNKNOWN
     return f"{_percent_number(fraction, sign=sign)} %"
@@ -15,6 +16,8 @@ def percent(fraction: float, *, sign: bool = True) -> str:
 def _percent_number(fraction: float, *, sign: bool) -> str:
     points = 100 * fraction
     decimals = 0 if abs(round(points, 1)) >= 10 else 1  # noqa: PLR2004 - two digits either way
+    if 0 < 100 + points < 1:  # what is left counts: "-99.2 %" is four times "-99.8 %", and neither is "-100 %"
+        decimals = min(MOST_DECIMALS, math.ceil(-math.log10(100 + points)))
     text = f"{points:{'+' if sign else ''},.{decimals}f}"
     return text.replace("-0.0", "0.0").replace("+0.0", "0.0") if float(text.replace(",", "")) == 0 else text
 

@@ -5,7 +5,7 @@ import json
 import typer
 
 app = typer.Typer(
-    help="Other servers to measure: list, get, remove; none is installed.",
+    help="Other servers to measure: add, list, remove; none is installed.",
     rich_markup_mode=None,
     invoke_without_command=True,
 )

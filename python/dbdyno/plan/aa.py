@@ -39,6 +39,7 @@ def aa_plan(study: Study, *, treatment: str | None = None, blocks: int | None = 
         blocks=blocks or AA_BLOCKS,
         until="blocks",
         half_width=None,
+        budget_seconds=None,  # the study's is for all its treatments; here the number of blocks is what was asked
         aa=SameTreatment(chosen.label, max(1, len(whole.design.comparisons))),
     )
     return replace(alone, study=replace(alone.study, about=about), design=design, specs=dict.fromkeys(LABELS, spec))

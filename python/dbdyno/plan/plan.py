@@ -13,6 +13,7 @@ from dbdyno.analysis.looks import can_decide
 from dbdyno.analysis.min_blocks import blocks_needed, smallest_p
 from dbdyno.errors import HostError
 from dbdyno.plan.ending import Ending
+from dbdyno.plan.metric_fit import why_metric_tells_nothing
 from dbdyno.store.records import SCREENED, Comparison, Design, Factor, Treatment
 from dbdyno.study.drives import drive_files, is_real, resolved_drive
 from dbdyno.study.load import Study, level_label
@@ -110,6 +111,8 @@ class Plan:
                 f"{_counted(blocks, 'block')} at most can't decide {_counted(count, 'comparison')} at 5 %, with what "
                 f"is left for the last look; give max_blocks = {needed}"
             )
+        if why := why_metric_tells_nothing(self.design.metric, self.specs.values()):
+            yield f"no verdict can come from {self.design.metric}: {why}"
         if self.design.budget_seconds is not None and self.seconds(1) > self.design.budget_seconds:
             yield "the budget is less than a block may take; the first block is run all the same"
 

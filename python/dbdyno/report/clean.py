@@ -3,7 +3,8 @@
 import re
 
 NO_BREAK = "\u00a0"
-_GLUED = re.compile(r" %| / |\bp [=<] |(?<=\d) blocks?")
+_FIGURES = re.compile(r" %|\bp [=<] |(?<=\d) blocks?")
+_LABELS = re.compile(r" / ")
 
 
 def one_line(text: str) -> str:
@@ -11,6 +12,11 @@ def one_line(text: str) -> str:
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
-def glued(text: str) -> str:
+def glued(text: str, *, labels: bool = True) -> str:
     """Return ``one_line(text)`` with no-break spaces inside figures ("3 %", "p = 0.02", "8 blocks") and labels."""
-    return _GLUED.sub(lambda found: found[0].replace(" ", NO_BREAK), one_line(text))
+    line = _FIGURES.sub(_unbroken, one_line(text))
+    return _LABELS.sub(_unbroken, line) if labels else line
+
+
+def _unbroken(found: re.Match[str]) -> str:
+    return found[0].replace(" ", NO_BREAK)

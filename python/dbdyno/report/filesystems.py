@@ -48,11 +48,11 @@ def _extent_lines(run: Run) -> list[str]:
     for label, trials in _by_treatment(run):
         found = [value for trial in trials if (value := _figure(trial.space, "extents_per_GiB")) is not None]
         if found:
-            means.append(f"{label} {number(math.fsum(found) / len(found))}")
+            means.append(f"{label}: {number(math.fsum(found) / len(found))}")
     if not means:
         return []
     return [
-        f"After the load the large data files lay in so many extents per GiB, mean over trials: {', '.join(means)}."
+        f"After the load the large data files lay in so many extents per GiB, mean over trials: {'; '.join(means)}."
     ]
 
 

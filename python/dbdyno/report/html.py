@@ -55,7 +55,7 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["glued"] = glued
+    environment.filters["glued"] = functools.partial(glued, labels=False)  # a page is narrow: labels may break
     drawn = drawn_panels(run, analysis, series)
     script = _joined(_SCRIPTS)
     observed = settings(analysis)
@@ -96,6 +96,7 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
         failures=failure_lines(run),
         disturbed_heading=disturbed.HEADING,
         disturbed=disturbed.disturbed_lines(run, analysis),
+        disturbed_summary=disturbed.disturbed_summary(run, analysis),
         notes=note_lines(run, analysis),
         differing=[setting for setting in observed if setting.differs],
         same=[setting for setting in observed if not setting.differs],

@@ -56,7 +56,7 @@ def render(run: Run, analysis: Analysis) -> str:
     parts += _listed(HEADING, noise_floor_lines(analysis))
     parts += _listed(stability.HEADING, stability.stability_lines(analysis))
     parts += _listed("Failed trials", failure_lines(run))
-    parts += _listed(disturbed.HEADING, disturbed.disturbed_lines(run, analysis))
+    parts += _listed(disturbed.HEADING, disturbed.disturbed_lines_in_short(run, analysis))
     parts += _listed("Notes", note_lines(run, analysis))
     return "\n".join(parts) + "\n"
 

@@ -54,6 +54,8 @@ def _text(value: object) -> str:
             return "yes" if value else "no"
         case None:
             return "none"
+        case float():
+            text = f"{value:.6g}"
         case list() | tuple():
             text = ", ".join(_text(item) for item in value)
         case _:

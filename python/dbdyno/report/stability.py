@@ -94,7 +94,7 @@ def stability_rows(analysis: Analysis) -> list[tuple[str, str, str, str, str]]:
             each.typical.kind,
             stability_sentence(each.typical, each.unit),
             f"{each.of_class} of {each.trials}",
-            f"{each.never_settled} of {each.trials}",
+            "-" if each.too_short == each.trials else f"{each.never_settled} of {each.trials}",
         )
         for each in _told(analysis)
     ]

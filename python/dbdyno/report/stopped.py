@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.looks import FIRST_DECIDING
 from dbdyno.analysis.stopping import settled
 from dbdyno.analysis.wording import count, margin_text
 from dbdyno.store.records import Run
@@ -86,7 +87,8 @@ def _left(run: Run, analysis: Analysis) -> str:
         return ""
     are = "is" if left == 1 else "are"
     if run.design.until == "precise":
-        return f"; {left} of {count(of, 'interval')} {are} wider than wanted"
+        wanted = margin_text(run.design.half_width or 0)
+        return f"; {left} of {count(of, 'interval')} {are} wider than {wanted} to either side"
     return f"; {left} of {count(of, 'comparison')} {are} undecided"
 
 
@@ -106,7 +108,10 @@ def looks_text(analysis: Analysis) -> str:
         return "Looked at after every block: p and intervals are always valid, they hold at all looks together."
     if len(looks.after) < 2:  # noqa: PLR2004 - the one at the end
         return ""
-    named = [*map(str, looks.after)]
+    named = [str(look) for look in looks.after if look >= FIRST_DECIDING]  # the pilot's look has none of the 5 %
+    if len(named) < 2:  # noqa: PLR2004
+        now = looks.after[-1]
+        return f"Looked at after {now} blocks: p and intervals allow for all planned looks, they hold at all together."
     after = f"{', '.join(named[:-1])} and {named[-1]} blocks" if len(named) <= LOOKS_NAMED else "all of them"
     return f"Looked at after {after}: p and intervals allow for it, they hold at all looks together."
 

@@ -96,7 +96,7 @@ class Report:
         yield from _listed(HEADING, noise_floor_lines(analysis), width)
         yield from _listed(stability.HEADING, stability.stability_lines(analysis), width)
         yield from _listed("Failed trials", failure_lines(run), width)
-        yield from _listed(disturbed.HEADING, disturbed.disturbed_lines(run, analysis), width)
+        yield from _listed(disturbed.HEADING, disturbed.disturbed_lines_in_short(run, analysis), width)
         yield from _listed("Notes", note_lines(run, analysis), width)
 
     def _verdicts(self, verdicts: Sequence[Verdict], width: int) -> Iterator[RenderableType]:

@@ -235,10 +235,16 @@ def _setup(study: Mapping[str, Any], factors: set[str]) -> str:
         fields = {name: value for name, value in given.items() if not isinstance(value, list)}
         # A script is known by its name; where it lay is nobody's business.
         shown = {name: Path(value).name if name == "file" else value for name, value in fields.items()}
-        parts += [f"{name} {value}" for name, value in shown.items() if name not in factors]
+        parts += [f"{name} {_as_written(value)}" for name, value in shown.items() if name not in factors]
     server = dict(study.get("server", {}))
     settings = server.pop("settings", {}) | server
-    return ", ".join(parts + [f"{name} {value}" for name, value in settings.items() if not isinstance(value, list)])
+    parts += [f"{name} {_as_written(value)}" for name, value in settings.items() if not isinstance(value, list)]
+    return ", ".join(parts)
+
+
+def _as_written(value: object) -> str:
+    """A value as the study has it: true, not True."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _study(header: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,12 @@ from pydantic_core import ErrorDetails
 from dbdyno.study.units import duration_seconds, format_bytes, fraction, size_bytes
 from dbdyno.study.workloads import KINDS
 
+# What the fields that are tables or lists look like.
+_EXAMPLES = {
+    "baseline": ', such as { device = "hdd-7200" }',
+    "hard_to_change": ', such as ["device"]',
+    "screened": ', such as ["latency_ms_p99"]',
+}
 _PLAIN_TYPES = {"bool", "int", "float", "str"}  # as pydantic names them in the location of a union's error
 
 
@@ -142,7 +148,8 @@ def _words(item: ErrorDetails, section: type[BaseModel], path: tuple[str | int, 
     wanted |= {"float_type": "a number", "finite_number": "a number"}
     union = item["loc"][-1] in _PLAIN_TYPES  # the value fits none of its members
     words = "text in quotes, a number, true or false" if union else wanted.get(kind, item["msg"])
-    return f"is {shown(given)} but must be {words}"
+    example = _EXAMPLES.get(str(path[-1]), "")
+    return f"is {shown(given)} but must be {words}{example}"
 
 
 def _belongs(path: tuple[str | int, ...], known: list[str]) -> str:

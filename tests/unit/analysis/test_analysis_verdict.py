@@ -71,6 +71,12 @@ def test_undecided_says_how_many_more(a_run):
     assert found.reason.endswith(" more blocks to resolve 3 %")
 
 
+def test_undecided_names_no_number_of_blocks_that_nobody_can_run(a_run):
+    found = verdict(a_run({"t1": STEADY, "t2": scaled(1.0, noise=0.6)}))
+    assert found.blocks_needed > 1_000
+    assert found.reason.endswith("; resolving 3 % would take more than 1,000 further blocks, or less noise")
+
+
 def test_too_few_blocks_for_so_many_comparisons(a_run):
     scores = {"t1": STEADY[:6]} | {f"t{i}": scaled(1.5, n=6, seed=i) for i in (2, 3, 4)}
     for found in analyse(a_run(scores)).verdicts:

@@ -335,3 +335,22 @@ def test_the_usual_metrics_are_screened_but_for_the_one_that_verdicts_are_about(
     named = 'screened = ["latency_ms_p999", "errors", "errors"]'
     assert plan(("blocks = 6", named)).design.screened == ["latency_ms_p999", "errors"]
     assert plan(("blocks = 6", "screened = []")).design.screened == []
+
+
+@pytest.mark.parametrize(
+    ("metric", "amount", "why"),
+    [
+        ("achieved_ratio", "queries = 1000", "there is no offered rate"),
+        ("achieved_ratio", 'duration = "2s"\nrate = 50', ""),
+        ("seconds_real", 'duration = "2s"', "the time is given by workload.duration"),
+        ("seconds_real", "queries = 1000", ""),
+        ("errors", "queries = 1000", "a trial with an error fails"),
+        ("errors", 'queries = 1000\nignore_errors = "1213"', ""),
+        ("reconnects", "queries = 1000", "a trial that loses a connection fails"),
+        ("latency_ms_p99", "queries = 1000", ""),
+    ],
+)
+def test_a_metric_that_tells_nothing_under_the_load_is_foretold(plan, metric, amount, why):
+    made = plan(("blocks = 6", f'blocks = 6\nmetric = "{metric}"'), ("queries = 1000", amount))
+    found = list(made.warnings())
+    assert [one.startswith(f"no verdict can come from {metric}: {why}") for one in found] == ([True] if why else [])

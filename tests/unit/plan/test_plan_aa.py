@@ -80,3 +80,10 @@ def test_whole_plots_are_nothing_where_nothing_varies(load):
     plan = aa_plan(load(('"mq-deadline"', '["mq-deadline", "none"]'), ("blocks = 6", 'hard_to_change = ["device"]')))
     assert plan.design.factors == []
     assert sorted(slot.treatment for slot in plan.slots(1, 1)) == ["t1", "t2"]
+
+
+def test_neither_the_blocks_nor_the_budget_of_the_study_count(load):
+    study = load(("blocks = 6", 'max_blocks = 30\nbudget = "25s"'))
+    for asked, blocks in ((None, 10), (12, 12)):
+        design = aa_plan(study, blocks=asked).design
+        assert (design.until, design.blocks, design.budget_seconds) == ("blocks", blocks, None)

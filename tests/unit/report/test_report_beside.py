@@ -8,6 +8,7 @@ import pytest
 from dbdyno.analysis.analyse import analyse
 from dbdyno.report import html, markdown, text
 from dbdyno.report import json as json_report
+from dbdyno.report.disturbed import LINES_MAX, disturbed_lines_in_short, disturbed_summary
 from dbdyno.store.records import SCREENED
 
 
@@ -85,8 +86,39 @@ def test_disturbed_trials_are_told_with_their_figures(snapshot, disturbed):
     assert [(one["trial"], one["counts"]) for one in document["disturbed"]] == [("b3a1p1", False), ("b5a1p2", True)]
 
 
+def test_of_many_disturbed_trials_a_terminal_sees_how_many_and_those_that_count_first(disturbed):
+    mark = next(one.disturbance for one in disturbed.trials if one.disturbed)
+    run = replace(disturbed, trials=[replace(one, disturbance=mark) for one in disturbed.trials])
+    analysis, all_of_them = analyse(run), len(run.trials)
+    lines = disturbed_lines_in_short(run, analysis)
+    kept = sum(len(row) for row in analysis.blocks.trials.values())
+    assert kept < all_of_them
+    assert lines[0].startswith(f"{all_of_them} of {all_of_them} trials were disturbed. Verdicts rest on {kept} of them")
+    assert all(", kept: " in line for line in lines[1:-1])
+    assert len(lines) == LINES_MAX + 2
+    assert lines[-1] == f"{all_of_them - LINES_MAX} more are in the JSON and the HTML report."
+    assert html.render(run, analysis, {}).count(", kept: ") == kept
+
+
+def test_no_verdict_rests_on_disturbed_trials_that_were_repeated(disturbed):
+    quiet = [one if one.id == "b3a1p1" else replace(one, disturbance={}) for one in disturbed.trials]
+    run = replace(disturbed, trials=quiet)
+    assert disturbed_summary(run, analyse(run)) == f"1 of {len(quiet)} trials was disturbed; no verdict rests on it."
+    none = replace(run, trials=[replace(one, disturbance={}) for one in quiet])
+    assert disturbed_lines_in_short(none, analyse(none)) == []
+
+
 def test_what_is_not_known_of_a_disk_is_said_to_be_unknown(run):
     health = {"vda": {"before": "unknown: smartctl is not installed", "after": "unknown: smartctl is not installed"}}
     asked = replace(run, trials=[replace(one, smart=health) for one in run.trials])
     assert "SMART of vda: unknown: smartctl is not installed." in " ".join(text.render(asked, analyse(asked)).split())
     assert "SMART" not in text.render(run, analyse(run))
+
+
+def test_many_attempts_that_were_left_out_are_only_counted(build):
+    run = build(9)
+    again = [replace(one, attempt=2, id=f"{one.id}again") for one in run.trials if one.block != 3]
+    failed = [replace(run.failures[0], block=block, attempt=1) for block in range(1, 10) if block != 3]
+    many = replace(run, trials=[*run.trials, *again], failures=[*run.failures, *failed])
+    note = next(note for note in analyse(many).notes if note.startswith("Left out"))
+    assert note == "Left out, because a trial in it failed, was disturbed or is missing: 9 attempts at 9 blocks."

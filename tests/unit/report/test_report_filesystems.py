@@ -23,7 +23,7 @@ SYNCED = ({"kind": "emulated"}, {"write_cache": "write back"}, {"flushes_on_fsyn
 
 def test_nothing_is_said_of_what_is_as_it_should_be_but_the_extents():
     [line] = filesystem_lines(with_filesystems({"t1": SYNCED, "t2": SYNCED}))
-    assert line.endswith("mean over trials: hdd-7200 / mq-deadline 40.00, hdd-7200 / none 40.00.")
+    assert line.endswith("mean over trials: hdd-7200 / mq-deadline: 40.00; hdd-7200 / none: 40.00.")
 
 
 def test_each_reason_for_a_sync_that_does_not_arrive_is_told_with_its_treatments():

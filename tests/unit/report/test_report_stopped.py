@@ -15,7 +15,7 @@ def under(run, *, stopped, extended_from=None, **design):
     return replace(run, stopped=stopped, extended_from=extended_from, design=replace(run.design, **design))
 
 
-LOOKED = "Looked at after 6 and 10 blocks: p and intervals allow for it, they hold at all looks together."
+LOOKED = "Looked at after 10 blocks: p and intervals allow for all planned looks, they hold at all together."
 ALWAYS = "Looked at after every block: p and intervals are always valid, they hold at all looks together."
 EXTENDED = (
     "It was extended from 8 blocks after its results could be seen, so its verdicts are now drawn by the always-valid "
@@ -72,7 +72,8 @@ def test_the_looks_are_told(build, until, looks):
 def test_what_was_not_reached_is_counted(build):
     rates = {"t1": 100.0, "t2": 102.0, "t3": 102.0}
     run = build(10, rates=rates, noise=0.04, pairs=[("t1", "t2"), ("t1", "t3")])
-    for until, rest in (("decided", "comparisons are undecided"), ("precise", "intervals are wider than wanted")):
+    wide = "intervals are wider than 0.1 % to either side"
+    for until, rest in (("decided", "comparisons are undecided"), ("precise", wide)):
         told = under(run, stopped="blocks", until=until, half_width=0.001, blocks=10)
         said = f"Stopped after 10 of at most 10 blocks: more were not allowed; 2 of 2 {rest}."
         assert stopped_lines(told, analyse(told))[0] == said

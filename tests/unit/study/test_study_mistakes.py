@@ -143,9 +143,13 @@ MISTAKES = {
             )
         ],
     ),
+    "a baseline that names no factor": (
+        [(BASELINE, 'baseline = "hdd-7200"')],
+        [':20: design.baseline: is "hdd-7200" but must be a section, such as { device = "hdd-7200" }'],
+    ),
     "no list of what is hard to change": (
         [("blocks = 6", 'hard_to_change = "device"')],
-        [':21: design.hard_to_change: is "device" but must be a list'],
+        [':21: design.hard_to_change: is "device" but must be a list, such as ["device"]'],
     ),
     "no factor is hard to change": (
         [(SCHEDULER, TWO_SCHEDULERS), ("blocks = 6", 'hard_to_change = ["devise", "filesystem"]')],

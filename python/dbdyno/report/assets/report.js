@@ -76,7 +76,7 @@
     var plot = new uPlot({
       width: holder.clientWidth, height: HEIGHT, series: series, bands: bands,
       scales: { x: { time: false, range: function (u, low, high) { return [low <= panel.width_s ? 0 : low, high]; } }, y: { range: function (u, low, high) { return [0, high > 0 ? 1.05 * high : 1]; } } },
-      axes: [axis(30), axis(54)],
+      axes: [axis(30), axis(62)],
       cursor: { sync: { key: "time" }, points: { size: 6 }, drag: { x: true, y: false } },
       legend: { live: true },
       hooks: { draw: [uprights(panel)], setCursor: [function (u) { u.root.classList.toggle("pointed", u.cursor.left >= 0); }] }

@@ -1,0 +1,20 @@
+"""Metrics that no verdict can come from under a load, as far as that can be foreseen."""
+
+from collections.abc import Iterable
+
+from dbdyno.study.schema import TrialSpec
+
+
+def why_metric_tells_nothing(metric: str, specs: Iterable[TrialSpec]) -> str:
+    """Return why ``metric`` can't be had, or is the same whatever is measured, and a remedy; empty if it will do."""
+    for spec in specs:
+        load = spec.workload
+        if metric == "achieved_ratio" and not getattr(load, "rate", 0):
+            return "there is no offered rate to compare with; give workload.rate, or judge by queries_per_second"
+        if metric == "seconds_real" and load.seconds_bound:
+            return "the time is given by workload.duration; give an amount instead, or judge by queries_per_second"
+        if metric == "errors" and load.ignore_errors == "none":
+            return "a trial with an error fails; give workload.ignore_errors, or judge by another metric"
+        if metric == "reconnects":
+            return "a trial that loses a connection fails, so there are none; judge by another metric"
+    return ""
