@@ -22,6 +22,7 @@ class Studies:
     found: npt.NDArray[np.int64]
     low: Floats
     high: Floats
+    value: Floats
     blocks: npt.NDArray[np.int64]
 
     def differs(self) -> float:
@@ -61,13 +62,15 @@ def clock(d: Floats, ends_after: npt.NDArray[np.int64], blocks: int = 40) -> Stu
     """``until = "decided"`` where the time allowed ends each study after blocks of its own number, (replicates,)."""
     parts = [(ends == ends_after, int(ends)) for ends in np.unique(ends_after)]
     found = np.zeros(d.shape[:2], dtype=np.int64)
-    low, high, used = np.empty(d.shape[:2]), np.empty(d.shape[:2]), np.zeros(len(d), dtype=np.int64)
+    low, high, value = (np.empty(d.shape[:2]) for _ in range(3))
+    used = np.zeros(len(d), dtype=np.int64)
     for mine, ends in parts:
         rules = {n: rule for n, rule in _rules("decided", blocks).items() if n < ends}
         last = Allowance(_design("decided", blocks), ended_by_clock=True).rule(ends)
         one = _stopping(d[mine], rules | {ends: last}, precise=None)
         found[mine], low[mine], high[mine], used[mine] = one.found, one.low, one.high, one.blocks
-    return Studies(found, low, high, used)
+        value[mine] = one.value
+    return Studies(found, low, high, value, used)
 
 
 def extended(d: Floats, first: int, blocks: int = 40) -> Studies:
@@ -78,6 +81,7 @@ def extended(d: Floats, first: int, blocks: int = 40) -> Studies:
         np.where(again[:, None], went_on.found, begun.found),
         np.where(again[:, None], went_on.low, begun.low),
         np.where(again[:, None], went_on.high, begun.high),
+        np.where(again[:, None], went_on.value, begun.value),
         np.where(again, np.maximum(went_on.blocks, first), begun.blocks),
     )
 
@@ -108,14 +112,16 @@ def _stopping(d: Floats, rules: dict[int, Rule], *, precise: float | None) -> St
     """Look after each number of blocks in ``rules``; a study that has stopped keeps what it found then."""
     live = np.arange(len(d))
     found = np.zeros(d.shape[:2], dtype=np.int64)
-    low, high, used = np.empty(d.shape[:2]), np.empty(d.shape[:2]), np.zeros(len(d), dtype=np.int64)
+    low, high, value = (np.empty(d.shape[:2]) for _ in range(3))
+    used = np.zeros(len(d), dtype=np.int64)
     for n, rule in rules.items():
         seen = evidence(d[live, :, :n], rule, MARGIN)
         found[live], low[live], high[live], used[live] = findings(seen, MARGIN), seen.low, seen.high, n
+        value[live] = seen.value
         live = live[~_done(seen, found[live], precise)]
         if not len(live):
             break
-    return Studies(found, low, high, used)
+    return Studies(found, low, high, value, used)
 
 
 def _done(seen: Evidence, found: npt.NDArray[np.int64], precise: float | None) -> npt.NDArray[np.bool_]:

@@ -30,6 +30,8 @@ def rows(replicates: int, seed: int) -> list[Row]:
         *_power_and_runs(rng, replicates),
         *_at_the_margin(rng, replicates),
         *_coverage(rng, replicates),
+        *_one_of_several(rng, replicates),
+        *_too_far_out(rng, replicates),
     ]
 
 
@@ -68,6 +70,30 @@ def _other_noise(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
             yield Row("A/A: different", f"{design}, {name}", 100 * studies.differs(), "%", None, 6.0)
         four = blocked(rng, noise, replicates, LEVELS, FIXED)
         yield Row("A/A: different", f"four levels, {name}", 100 * fixed(four, FIXED).differs(), "%", None, 6.0)
+
+
+def _one_of_several(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
+    """Where Holm is at its weakest: two comparisons are clear and share none of the 5 % with a third, which is null."""
+    most = limit(0.05, replicates)
+    clear = np.array([0.3, -0.3, 0.0])[:, None]
+    for name, noise in NOISES.items():
+        d = blocked(rng, noise, replicates, LEVELS, MOST)
+        cases = {"fixed 10": fixed, "sequential": sequential, "always valid": always_valid}
+        for design, studies in cases.items():
+            found = studies(d + clear, FIXED if studies is fixed else MOST).found[:, 2]
+            wrong = 100 * float(np.mean((found == Finding.HIGHER) | (found == Finding.LOWER)))
+            yield Row("null beside clear effects", f"{design}, {name}", wrong, "%", None, max(most, 6.0))
+        edge = 100 * sequential(d + np.log1p(designs.MARGIN)).says(Finding.EQUIVALENT)
+        yield Row("equivalent at the margin", f"sequential, any of three, {name}", edge, "%", None, most)
+
+
+def _too_far_out(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
+    """What the estimate of a run comes to that stopped early because its effect looked clear."""
+    studies = sequential(blocked(rng, reference, replicates, 2, MOST) + np.log1p(designs.MARGIN))
+    first = studies.blocks == FIXED
+    for name, which in (("all runs", np.ones_like(first)), ("stopped after 10", first)):
+        mean = 100 * float(np.expm1(studies.value[which].mean()))
+        yield Row("sequential", f"mean estimate of +3 %, {name}", mean, "%", None, None)
 
 
 def _power_and_runs(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
