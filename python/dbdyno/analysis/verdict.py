@@ -237,6 +237,9 @@ def _reason_undecided(judged: _Judged) -> str:
         fewest = judged.fewest or n
         in_all = f", and about {needed:,} to resolve {margin}" if needed > fewest and not judged.excludes_zero else ""
         return f"{best}; {fewest} blocks are needed{in_all}" if fewest > n else f"{best}{in_all}"
+    if not judged.effect.bounded:
+        same = f"all {n} blocks have the same ratio, so there is no spread to judge by"
+        return same if np.ptp(judged.d) == 0 else f"{count(n, 'block')} are too few for an interval"
     if judged.p_adjusted <= ALPHA:
         reason = f"{p_value(judged.p_adjusted)} {over}, but the interval includes 0"
     elif judged.excludes_zero:

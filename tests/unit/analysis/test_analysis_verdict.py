@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
+from dbdyno.analysis.evidence import AlwaysValid
 from dbdyno.analysis.metrics import metric
 from dbdyno.analysis.stopping import Allowance
 from dbdyno.analysis.verdict import Paired, judge
@@ -195,3 +196,15 @@ def test_the_fewest_blocks_are_those_of_the_looks(a_run, blocks, comparisons, fe
 def test_figures_beyond_all_reason_raise_nothing(a_run):
     found = verdict(a_run({"t1": [1e-300] * 8, "t2": [1e300] * 8}))
     assert (found.verdict, found.effect.value) == ("faster", math.inf)
+
+
+def test_a_spread_of_nothing_has_no_always_valid_interval(a_run):
+    """The t sequence has no scale then; the reason must not speak of an interval that there is not."""
+    pair = Paired("a", "b", "t1", "t2", dict.fromkeys(range(10), 0.125))
+    design = replace(a_run({"t1": [1.0], "t2": [1.0]}).design, until="open")
+    (found,) = judge([pair], metric("queries_per_second"), 0.03, Allowance(design).rule)
+    assert (found.verdict, found.effect.bounded) == ("undecided", False)
+    assert found.reason == "all 10 blocks have the same ratio, so there is no spread to judge by"
+    uneven = replace(pair, log_ratios={1: 0.1, 2: 0.2, 3: 0.1})
+    few = judge([uneven], metric("queries_per_second"), 0.03, lambda _: AlwaysValid())
+    assert few[0].reason == "3 blocks are too few for an interval"
