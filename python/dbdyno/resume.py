@@ -97,6 +97,11 @@ def open_run(plan: Plan, into: Path, *, resume: bool, versions: dict[str, str], 
     return folder
 
 
+def see_that_it_is_the_same(plan: Plan, into: Path) -> None:
+    """Raise ``UserError`` unless ``into`` holds a run of this very plan: of a finished one, which nothing reopens."""
+    _check_the_same(plan, into, run_folder.run_header(into), _header(plan, {}))
+
+
 def _check_the_same(plan: Plan, into: Path, held: dict[str, Any], header: dict[str, Any]) -> None:
     """Raise ``UserError`` unless the run that ``into`` holds was begun as this plan would begin it."""
     if held["run"]["study_sha256"] != plan.study_sha256():

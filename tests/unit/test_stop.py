@@ -308,6 +308,10 @@ def test_a_finished_run_is_not_gone_on_with_and_says_why(script, plan, write_stu
     code, out, err = command("run", study, "--into", into, "--resume", "--max-blocks", "60")
     assert (code, out) == (2, "")
     assert "was begun with another plan of when to stop" in err
+    other = write_study(("blocks = 6", ""), ("clients = 10", "clients = 11"))
+    code, out, err = command("run", other, "--into", into, "--resume")
+    assert (code, out) == (2, "")
+    assert "holds a run of another study" in err
     assert (into / "journal.jsonl").read_bytes() == journal
 
 

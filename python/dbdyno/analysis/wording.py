@@ -4,6 +4,7 @@ import math
 
 UNKNOWN = "unknown"
 MOST_DECIMALS = 4  # of a percentage
+MANY_TIMES = 10
 
 
 def percent(fraction: float, *, sign: bool = True) -> str:
@@ -15,11 +16,20 @@ def percent(fraction: float, *, sign: bool = True) -> str:
 
 def _percent_number(fraction: float, *, sign: bool) -> str:
     points = 100 * fraction
+    if points >= 1000:  # noqa: PLR2004 - three digits there, too
+        points = float(f"{points:.3g}")
     decimals = 0 if abs(round(points, 1)) >= 10 else 1  # noqa: PLR2004 - two digits either way
     if 0 < 100 + points < 1:  # what is left counts: "-99.2 %" is four times "-99.8 %", and neither is "-100 %"
         decimals = min(MOST_DECIMALS, math.ceil(-math.log10(100 + points)))
     text = f"{points:{'+' if sign else ''},.{decimals}f}"
     return text.replace("-0.0", "0.0").replace("+0.0", "0.0") if float(text.replace(",", "")) == 0 else text
+
+
+def times(fraction: float) -> str:
+    """Return ``", 103 times as much"`` of a difference so large that a percentage is hard to picture; else nothing."""
+    if not math.isfinite(fraction) or fraction < MANY_TIMES - 1:
+        return ""
+    return f", {float(f'{1 + fraction:.3g}'):,.4g} times as much"
 
 
 def percent_range(low: float, high: float) -> str:

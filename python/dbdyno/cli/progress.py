@@ -22,6 +22,7 @@ class TerminalProgress:
     def __init__(self, treatments: int, guessed_seconds_per_trial: float) -> None:
         self._treatments = treatments
         self._guess, self._spent, self._measured = guessed_seconds_per_trial, 0.0, 0
+        self._before: int | None = None  # trials that an earlier dbdyno had done
         self._console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._live = Progress(*columns, console=self._console, transient=True, disable=not sys.stderr.isatty())
@@ -44,11 +45,13 @@ class TerminalProgress:
         """A trial begins."""
         again = f", attempt {slot.attempt}" if slot.attempt > 1 else ""
         where = f"block {slot.block}{again}: {label}"
+        self._before = done if self._before is None else self._before
         total = None if outlook.blocks is None else outlook.blocks * self._treatments
         if total is None:
             text = f"trial {done + 1}, {where}"
         else:
-            each = self._spent / self._measured if self._measured else self._guess
+            # Trials of blocks that are repeated take time and don't bring the end nearer.
+            each = self._spent / max(1, done - self._before) if self._measured else self._guess
             left = _left(outlook, slot.block, max(1, total - done) * each, in_blocks=not self._live.disable)
             text = f"trial {done + 1} of {outlook.how}{total}, {where}, {left}"
         if self._live.disable:

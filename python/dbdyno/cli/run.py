@@ -27,6 +27,7 @@ def run(
     from dbdyno.cli.carry_out import carry_out, held, show_as_it_is
     from dbdyno.plan.ending import Ending
     from dbdyno.plan.plan import make_plan
+    from dbdyno.resume import see_that_it_is_the_same
     from dbdyno.study.load import load_study
 
     loaded = load_study(study)
@@ -37,10 +38,11 @@ def run(
         seed = begun.design.seed if seed is None else seed
     else:
         ending = asked.overruling(Ending.of_study(loaded.design))
+    plan = make_plan(loaded, seed=seed, ending=ending)
     if begun and begun.stopped and not until_decided:
+        see_that_it_is_the_same(plan, into)
         show_as_it_is(begun, into, html=html)
         return
-    plan = make_plan(loaded, seed=seed, ending=ending)
     again = f"dbdyno run {study} --into {into}"
     carry_out(
         plan, into, resume=resume, erase=frozenset(erase), html=html, wait=wait, fresh_images=fresh_images, again=again

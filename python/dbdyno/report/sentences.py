@@ -8,7 +8,7 @@ from dbdyno.analysis.estimate import Estimate
 from dbdyno.analysis.metrics import metric, number
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict import Verdict
-from dbdyno.analysis.wording import UNKNOWN, count, margin_text, p_value, percent, percent_range
+from dbdyno.analysis.wording import UNKNOWN, count, margin_text, p_value, percent, percent_range, times
 from dbdyno.report.cost import cost_lines
 from dbdyno.report.disturbed import others_lines
 from dbdyno.report.filesystems import filesystem_lines
@@ -52,8 +52,9 @@ def verdict_sentence(verdict: Verdict, analysis: Analysis) -> Sentence:
 def _figures(verdict: Verdict, analysis: Analysis) -> str:
     effect = verdict.effect
     return (
-        f"{percent(effect.value)} {analysis.metric.words} (95 % interval {percent_range(effect.low, effect.high)},"
-        f" {count(verdict.blocks, 'block')}, {p_value(verdict.p_adjusted)})"
+        f"{percent(effect.value)} {analysis.metric.words}{times(effect.value)}"
+        f" (95 % interval {percent_range(effect.low, effect.high)}, {count(verdict.blocks, 'block')},"
+        f" {p_value(verdict.p_adjusted)})"
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.drift import drift_over_run
 from dbdyno.analysis.metrics import metric, number
-from dbdyno.analysis.wording import count, margin_text, p_value, percent, percent_range
+from dbdyno.analysis.wording import count, margin_text, p_value, percent, percent_range, times
 from dbdyno.store.records import METRICS
 
 
@@ -72,7 +72,9 @@ def test_every_known_metric_has_words():
         (-0.992, "-99.2 %"),
         (-0.99953, "-99.95 %"),
         (-1, "-100 %"),
-        (12.345, "+1,234 %"),
+        (12.345, "+1,230 %"),
+        (374.42, "+37,400 %"),
+        (9.996, "+1,000 %"),
         (math.nan, "unknown"),
         (math.inf, "unknown"),
     ],
@@ -124,3 +126,18 @@ def test_a_run_that_has_not_ended_is_not_to_be_left_for_what_it_says(a_run, ende
     run = a_run({"t1": [100.0 + i for i in range(7)], "t2": [110.0] * 7})
     run = replace(run, ended=ended, design=replace(run.design, until=until, blocks=10))
     assert any("a look that p does not allow for" in note for note in analyse(run).notes) == told
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [
+        (374.42, ", 375 times as much"),
+        (1233.8, ", 1,230 times as much"),
+        (9.0, ", 10 times as much"),
+        (8.9, ""),
+        (-0.99, ""),
+        (math.nan, ""),
+    ],
+)
+def test_a_very_large_difference_is_told_as_a_multiple_too(fraction, text):
+    assert times(fraction) == text

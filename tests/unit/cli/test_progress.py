@@ -36,7 +36,17 @@ def test_the_bar_of_a_terminal_follows_what_is_still_expected(monkeypatch, outlo
 
 def test_time_left_follows_the_trials_that_were_measured(capsys):
     with TerminalProgress(2, 10.0) as told:
-        for seconds in (2.0, 4.0):
+        for done, seconds in ((10, 2.0), (11, 4.0)):
+            told.trial(SLOT, "hdd", done, Outlook(8))
             told.trial_done(seconds)
         told.trial(SLOT, "hdd", 12, Outlook(8))
-    assert capsys.readouterr().err == "trial 13 of 16, block 7: hdd, about 12 s left\n"
+    assert capsys.readouterr().err.splitlines()[-1] == "trial 13 of 16, block 7: hdd, about 12 s left"
+
+
+def test_time_left_counts_blocks_that_are_repeated(capsys):
+    with TerminalProgress(2, 10.0) as told:
+        for done in (10, 11, 11):  # the second trial was disturbed and runs again
+            told.trial(SLOT, "hdd", done, Outlook(8))
+            told.trial_done(4.0)
+        told.trial(SLOT, "hdd", 12, Outlook(8))
+    assert capsys.readouterr().err.splitlines()[-1] == "trial 13 of 16, block 7: hdd, about 24 s left"
