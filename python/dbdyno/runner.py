@@ -18,6 +18,7 @@ from dbdyno.store.run_folder import RunFolder
 from dbdyno.trial import run_trial
 
 ATTEMPTS = 3  # at one block, before it is given up
+PATIENCE = 2  # blocks that stayed disturbed at every attempt: from then on repeating is no remedy on this host
 
 
 class Progress(Protocol):
@@ -81,7 +82,7 @@ class _Runner:
         """Block after block, and why there are no more.
 
         One with a failed trial is repeated whole, up to ``ATTEMPTS`` times; so is one with a disturbed trial, which is
-        kept at the last attempt.
+        kept at the last attempt. After ``PATIENCE`` blocks that had to be kept so, no block is repeated for that.
         """
         for block in range(1, self.plan.design.blocks + 1):
             if not self.state.has_begun(block) and (why := self.stop.before(block)):
@@ -101,6 +102,11 @@ class _Runner:
                 self._give_up(block)
         if len(self.state.finished) > ran:
             self.stop.pace.end()
+            if self._patient(block) and not self._patient(block + 1):
+                self.progress.say(
+                    f"{PATIENCE} blocks stayed disturbed at every attempt: from here on no block is repeated for that; "
+                    "end what else runs on this host, or measure when it is quiet"
+                )
 
     def _give_up(self, block: int) -> None:
         if block not in self.state.given_up:
@@ -173,8 +179,13 @@ class _Runner:
 
     def _too_disturbed(self, block: int, attempt: int) -> bool:
         """Whether an attempt holds a trial that others disturbed, and is to be repeated for it."""
-        repeated = self.plan.design.disturbed == "repeat" and attempt < ATTEMPTS
+        repeated = self.plan.design.disturbed == "repeat" and attempt < ATTEMPTS and self._patient(block)
         return repeated and (block, attempt) in self.state.disturbed
+
+    def _patient(self, block: int) -> bool:
+        """Whether repeating may still help: too few blocks before this one stayed disturbed at every attempt."""
+        kept = {before for before, attempt in self.state.disturbed if attempt == ATTEMPTS and before < block}
+        return len(kept) < PATIENCE
 
     def _complete(self, block: int, attempt: int) -> bool:
         """Whether no further attempt at the block is needed."""

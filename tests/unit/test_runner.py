@@ -332,6 +332,15 @@ def test_at_the_last_attempt_a_disturbed_block_is_kept(script, four, into):
     assert "block 1 is kept all the same" in script.said
 
 
+def test_where_repeating_is_no_remedy_it_ends(script, four, into):
+    script.disturbed = {(block, attempt, t) for block in (1, 2, 3) for attempt in (1, 2, 3) for t in four.specs}
+    assert perform(script, four, into).how == "done"
+    assert attempts_used(into) == {1: {3}, 2: {3}, 3: {1}}
+    assert [said.split(":")[0] for said in script.said if "stayed disturbed" in said] == [
+        "2 blocks stayed disturbed at every attempt"
+    ]
+
+
 def test_a_whole_disturbed_attempt_is_kept_where_the_later_ones_fail(script, two, into):
     last = two.slots(1, 1)[-1].treatment
     script.disturbed = {(1, 1, last)}
