@@ -72,7 +72,7 @@ def _interaction(one: Interaction, analysis: Analysis) -> Told:
     here, there, verdict = one.here, one.there, one.verdict
     places = named(here.other, here.at), named(there.other, there.at)
     figures = (
-        f": the ratio from {places[0]} to {places[1]} is {_ratio(verdict.effect.value)}"
+        f": the factor it makes is {_ratio(verdict.effect.value)} times as large with {places[1]} as with {places[0]}"
         f" ({_certainty(verdict, _ratio_range(verdict))})."
     )
     subject = f"{here.factor} {here.level} against {here.baseline} {_does(here, there, analysis)}"

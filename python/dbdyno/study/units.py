@@ -39,7 +39,8 @@ def duration_seconds(text: object) -> float:
     """Seconds of a time such as ``"500ms"``, ``"10s"`` or ``"5min"``. Raises ``ValueError``."""
     number, unit = _split(text, "time", '"10s"')
     if unit not in _SECONDS:
-        msg = f"has the unknown unit {unit!r}; known are {', '.join(_SECONDS)}"
+        minutes = "; minutes are min" if unit.lower() in {"m", "mins", "minute", "minutes"} else ""
+        msg = f"has the unknown unit {unit!r}; known are {', '.join(_SECONDS)}{minutes}"
         raise ValueError(msg)
     return number * _SECONDS[unit]
 

@@ -65,6 +65,13 @@ def test_what_was_read_back_otherwise(runs):
     assert (seen.name, seen.before, seen.after, seen.of) == ("queue.scheduler", "none", "bfq", ("hdd-7200 / none",))
 
 
+def test_what_is_of_a_moment_is_no_difference(runs):
+    before, after = (
+        replace(run, host={**run.host, "load_average_1min": load}) for run, load in zip(runs, (0, 2), strict=True)
+    )
+    assert not [one for one in told((before, after)).differences if one.name == "load_average_1min"]
+
+
 def test_a_control_that_moved_says_that_the_host_did(build):
     before, after = build(8), build(8, seed=9, rates={id_: rate * 1.2 for id_, rate in RATES.items()})
     said = " ".join(report.text(told((before, after), control="hdd-7200 / none")).split())

@@ -58,6 +58,7 @@ TIME = 'is not a time; write a number with its unit in quotes, such as "10s"'
         *((size_bytes, bad, SIZE) for bad in (4, 4.0, None, True, "", "4", "GiB", "-1G", "1,5G", "1e3M", "4GiB/s")),
         (size_bytes, "٤G", SIZE),
         (size_bytes, "4 GiP", "has the unknown unit 'GiP'; known are B, K, M, G, T, KiB .. TiB and KB .. TB"),
+        (duration_seconds, "10m", "has the unknown unit 'm'; known are us, ms, s, min, h; minutes are min"),
         (size_bytes, "4%", "has the unknown unit '%'; known are B, K, M, G, T, KiB .. TiB and KB .. TB"),
         *((duration_seconds, bad, TIME) for bad in (5, "5", "-5s", "5 s s", "1:30")),
         (duration_seconds, "5 days", "has the unknown unit 'days'; known are us, ms, s, min, h"),
