@@ -1,5 +1,6 @@
 """All trials of a run: in order, block by block, and what happens when one fails."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -50,19 +51,22 @@ def run_all(
     state = State.of(folder.path)
     begin(plan, folder, state)
     stop = Stop(folder.path, plan.design, pace_of(folder, state), progress.say)
-    journal = Journal(f"run {plan.study.path} into {folder.path}")
-    how: dict[str, str] = {"how": "failed"}
-    try:
-        with interruptible(progress.say), Images(journal, erase, progress.say, fresh=fresh_images) as images:
-            how = {"how": "done", "why": _Runner(plan, folder, state, images, journal, progress, erase, stop).run()}
-    except Interrupted:
-        how = {"how": "interrupted"}
-    except TrialError as error:
-        raise HostError(str(error)) from None
-    finally:
-        journal.close()
-        folder.note("ended", **how)
-    return Outcome(how["how"], sum(state.failed.values()))
+    ended: dict[str, str] = {"how": "failed"}
+    with suppress(Interrupted), interruptible(progress.say):
+        journal = Journal(f"run {plan.study.path} into {folder.path}")
+        try:
+            with Images(journal, erase, progress.say, fresh=fresh_images) as images:
+                why = _Runner(plan, folder, state, images, journal, progress, erase, stop).run()
+            ended = {"how": "done", "why": why}
+        except Interrupted:
+            ended = {"how": "interrupted"}
+        except TrialError as error:
+            raise HostError(str(error)) from None
+        finally:
+            with shielded():  # a signal that comes now finds the run ended
+                journal.close()
+                folder.note("ended", **ended)
+    return Outcome(ended["how"], sum(state.failed.values()))
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,14 @@ The real trial is replaced at one seam, ``run_trial``; journal, run folder, plan
 import os
 import shutil
 import signal
+from pathlib import Path
 
 import pytest
 
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.errors import HostError, TrialError, UserError
 from dbdyno.runner import ATTEMPTS
+from dbdyno.stack.journal import Journal
 from dbdyno.stop import Outlook
 from dbdyno.store.run_folder import events, read_run
 from tests.scripted import perform
@@ -389,3 +391,16 @@ def test_the_answer_to_disturbed_trials_is_not_changed_under_way(script, plan, i
     perform(script, plan(blocks=2), into)
     with pytest.raises(UserError, match="was begun with disturbed = 'repeat'"):
         perform(script, plan(("blocks = 6", 'disturbed = "note"'), blocks=2), into, resume=True)
+
+
+def test_a_signal_while_the_run_is_being_closed_finds_it_ended(script, two, into, monkeypatch):
+    close = Journal.close
+
+    def closing(journal):
+        os.kill(os.getpid(), signal.SIGTERM)
+        close(journal)
+
+    monkeypatch.setattr(Journal, "close", closing)
+    assert perform(script, two, into).how == "done"
+    assert read_run(into).ended == "done"
+    assert not any(Path(os.environ["DBDYNO_STATE_DIR"]).rglob("*.jsonl"))
