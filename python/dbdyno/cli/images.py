@@ -19,6 +19,7 @@ def images(context: typer.Context, json_: bool = typer.Option(False, "--json", h
     """List the images, the one used last first."""
     if context.invoked_subcommand is not None:
         return
+    from dbdyno.analysis.wording import count
     from dbdyno.cli.disk_text import table
     from dbdyno.image_cache import images_folder, kept_images, limit_bytes
     from dbdyno.study.units import format_bytes
@@ -32,7 +33,7 @@ def images(context: typer.Context, json_: bool = typer.Option(False, "--json", h
     if rows:
         print(table(("key", "what", "last used", "size"), rows, right=3))
     total = sum(one["bytes"] for one in found)
-    print(f"{len(found)} images, {_size(total)} of {format_bytes(limit)}, in {images_folder()}")
+    print(f"{count(len(found), 'image')}, {_size(total)} of {format_bytes(limit)}, in {images_folder()}")
 
 
 @app.command("clear")
