@@ -22,6 +22,11 @@ def state_folder() -> Path:
     return (Path(base) / "dbdyno").resolve()
 
 
+def state_folder_is_given() -> bool:
+    """Whether the environment names the state folder."""
+    return bool(os.environ.get("DBDYNO_STATE_DIR"))
+
+
 def journal_folder() -> Path:
     """Where undo journals lie, one per process that changes the host."""
     return state_folder() / "journals"

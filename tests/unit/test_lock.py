@@ -8,8 +8,9 @@ import time
 
 import pytest
 
+from dbdyno import lock
 from dbdyno.errors import UserError
-from dbdyno.lock import only_one
+from dbdyno.lock import alone_on_host, only_one
 from tests.support import wait_for
 
 HOLDER = """
@@ -80,4 +81,70 @@ def test_what_was_never_whole_is_said_to_have_begun(state, holder):
     holder(60)
     (state / "run.lock").write_text('{"pid": 1')
     with pytest.raises(UserError, match="it has only just begun"), only_one("b", wait=False, say=print):
+        pass
+
+
+HOST_HOLDER = """
+import sys, time
+from dbdyno import lock
+lock.HOST_NAME = sys.argv[1]
+with lock.alone_on_host(wait=False, say=print):
+    print("held", flush=True)
+    time.sleep(float(sys.argv[2]))
+"""
+
+
+@pytest.fixture
+def host_holder(monkeypatch):
+    """Start another user's run, which has another state folder; by a name of the test's own."""
+    monkeypatch.delenv("DBDYNO_STATE_DIR", raising=False)
+    monkeypatch.setattr(lock, "HOST_NAME", f"\0dbdyno-test-{os.getpid()}")
+    started = []
+
+    def hold(seconds):
+        # An argument can't hold the NUL that the name begins with.
+        argv = [sys.executable, "-c", HOST_HOLDER.replace("sys.argv[1]", repr(lock.HOST_NAME)), "run of a.toml\x1b[31m"]
+        process = subprocess.Popen([*argv, str(seconds)], stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stdout.readline() == "held\n"
+        return process
+
+    yield hold
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_a_run_of_another_user_is_refused_and_told(host_holder):
+    other = host_holder(60)
+    with (
+        pytest.raises(
+            UserError, match=rf"another run is going on here: .*run of a.toml.* \(pid {other.pid}\)"
+        ) as refused,
+        alone_on_host(wait=False, say=print),
+    ):
+        pytest.fail("two at once")
+    assert "\x1b" not in str(refused.value)
+
+
+def test_a_run_of_another_user_is_waited_for(host_holder):
+    host_holder(1)
+    said = []
+    with alone_on_host(wait=True, say=said.append):
+        assert len(said) == 1
+        assert "waiting for another run to end" in said[0]
+
+
+def test_a_killed_run_of_another_user_is_no_obstacle(host_holder):
+    other = host_holder(60)
+    other.kill()
+    other.wait()
+    with alone_on_host(wait=False, say=print):
+        pass
+
+
+def test_state_folders_of_ones_own_are_kept_apart_by_whoever_made_them(host_holder, monkeypatch, tmp_path):
+    host_holder(60)
+    monkeypatch.setenv("DBDYNO_STATE_DIR", str(tmp_path))
+    with alone_on_host(wait=False, say=print):
         pass

@@ -36,7 +36,7 @@ def carry_out(
 
     """
     from dbdyno.cli.progress import TerminalProgress
-    from dbdyno.lock import only_one
+    from dbdyno.lock import alone_on_host, only_one
     from dbdyno.needs import unmet_needs
     from dbdyno.provenance import host_facts, versions
     from dbdyno.resume import open_run
@@ -49,6 +49,7 @@ def carry_out(
     with (
         TerminalProgress(len(plan.specs), plan.seconds_per_trial()) as progress,
         only_one(f"run {plan.study.path} into {into}", wait=wait, say=progress.say),
+        alone_on_host(wait=wait, say=progress.say),
     ):
         leftover = nothing_left_over()
         if not leftover.ok:
