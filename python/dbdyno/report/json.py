@@ -32,12 +32,12 @@ def render(run: Run, analysis: Analysis) -> str:
         "margin": analysis.margin,
         "blocks_planned": run.design.blocks,
         "blocks_usable": len(analysis.blocks.trials),
-        "verdicts": [_verdict(verdict, analysis) for verdict in analysis.verdicts],
+        "verdicts": [verdict_json(verdict, analysis) for verdict in analysis.verdicts],
         "factors": factors.as_dict(run.design, analysis),
-        "every_pair": [{**_verdict(verdict, analysis), "planned": False} for verdict in analysis.every_pair],
+        "every_pair": [{**verdict_json(verdict, analysis), "planned": False} for verdict in analysis.every_pair],
         "screened": screened_json(analysis),
         "ranking": ranking_json(analysis.ranking),
-        "treatments": [_treatment(treatment, analysis) for treatment in analysis.treatments],
+        "treatments": [treatment_json(treatment, analysis) for treatment in analysis.treatments],
         "stability": stability_json(analysis),
         "aa": noise_floor_document(analysis),
         "failures": [
@@ -57,7 +57,8 @@ def render(run: Run, analysis: Analysis) -> str:
     return json.dumps(rounded(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _verdict(verdict: Verdict, analysis: Analysis) -> dict[str, Any]:
+def verdict_json(verdict: Verdict, analysis: Analysis) -> dict[str, Any]:
+    """Return a verdict as values; those that are unknown are not finite yet."""
     return {
         "metric": verdict.metric,
         "baseline": verdict.baseline,
@@ -77,7 +78,8 @@ def _verdict(verdict: Verdict, analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _treatment(row: TreatmentSummary, analysis: Analysis) -> dict[str, Any]:
+def treatment_json(row: TreatmentSummary, analysis: Analysis) -> dict[str, Any]:
+    """Return a row of the table as values; those that are unknown are not finite yet."""
     return {
         "id": row.id,
         "label": row.label,

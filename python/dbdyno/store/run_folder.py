@@ -306,6 +306,45 @@ def read_load_series(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, N
     }
 
 
+def series_names(path: Path, trial_ids: list[str]) -> list[str]:
+    """The series that any of the trials has, by name."""
+    return sorted({file.stem for id_ in trial_ids for file in (path / "trials" / id_).glob("*.parquet")})
+
+
+def read_series_named(path: Path, name: str, trial_ids: list[str]) -> "dict[str, NDArray[Any]]":
+    """Column -> values of one series, trials below each other in the order given; ``trial`` says whose a row is.
+
+    A column that a trial lacks is NaN there; trials without the series have no row.
+    """
+    import duckdb
+    import numpy as np
+
+    ids = [id_ for id_ in trial_ids if (path / "trials" / id_ / f"{name}.parquet").is_file()]
+    if not ids:
+        return {"trial": np.array([], object)}
+    query = """
+        SELECT number, columns.* EXCLUDE (filename, file_row_number)
+        FROM read_parquet($files, union_by_name = true, filename = true, file_row_number = true) AS columns
+        JOIN (SELECT unnest($files) AS filename, unnest(range(len($files))) AS number) USING (filename)
+        ORDER BY number, file_row_number
+    """
+    files = [str(path / "trials" / id_ / f"{name}.parquet") for id_ in ids]
+    with duckdb.connect() as connection:
+        columns = dict(connection.execute(query, {"files": files}).fetchnumpy())
+    whose = np.array(ids, object)[columns.pop("number")]
+    return {"trial": whose, **{column: _unmasked(values) for column, values in columns.items()}}
+
+
+def _unmasked(values: "NDArray[Any]") -> "NDArray[Any]":
+    import numpy as np
+
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    found: NDArray[Any] = values.data.copy()
+    found[np.ma.getmaskarray(values)] = np.nan if found.dtype.kind == "f" else None
+    return found
+
+
 def _read_trial(path: Path, trial_id: str) -> Trial:
     return Trial(**json.loads((path / "trials" / trial_id / "trial.json").read_text(encoding="utf-8")))
 

@@ -1,0 +1,38 @@
+"""The charts of the HTML report, by name, as a notebook shows them."""
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.report import forest, interaction, strip
+from dbdyno.store.records import Run
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart: a notebook draws it, ``svg`` is its text."""
+
+    title: str
+    svg: str
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def _repr_html_(self) -> str:
+        return str(Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(self.title, Markup(self.svg)))  # noqa: S704
+
+
+def charts_of(run: Run, analysis: Analysis) -> dict[str, Chart]:
+    """Return those this run has of ``effect``, ``close_up``, ``interaction``, ``interaction_2``, ... and ``order``."""
+    names = ("effect", "close_up")
+    found = {
+        name: Chart(caption or "Effects and their 95 % intervals", str(svg))
+        for name, (caption, svg) in zip(names, forest.charts(analysis), strict=False)
+    }
+    for place, (caption, svg) in enumerate(interaction.charts(analysis), 1):
+        found["interaction" if place == 1 else f"interaction_{place}"] = Chart(caption, str(svg))
+    order = strip.chart(run, analysis)
+    if order is not None:
+        found["order"] = Chart("Every trial in the order it ran", str(order))
+    return found

@@ -1,0 +1,125 @@
+"""``dbdyno.open_run(DIR)``: what a notebook asks of a run folder."""
+
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from dbdyno.analysis.analyse import Analysis, analyse
+from dbdyno.errors import UserError
+from dbdyno.notebook import rows
+from dbdyno.notebook.charts import Chart, charts_of
+from dbdyno.notebook.frames import Kind, columns_of, frame_of
+from dbdyno.notebook.summary import summary_html
+from dbdyno.report import html, text
+from dbdyno.store.records import Design, Run
+from dbdyno.store.run_folder import read_load_series, read_run, read_series, read_series_named, series_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+
+class OpenedRun:
+    """A run folder, read when it is opened; nothing is written, and no host is looked at.
+
+    Frames are pandas' unless ``frame="polars"`` is said. Differences are fractions, as in the JSON report: .03 for
+    +3 %; what is unknown is NaN, and an interval that the data cannot give is -inf to inf.
+    """
+
+    def __init__(self, folder: str | PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self.record: Run = read_run(self.folder)
+
+    @property
+    def title(self) -> str:
+        """The study's title."""
+        return self.record.title
+
+    @property
+    def study(self) -> dict[str, Any]:
+        """The study as it was run: section -> field -> value, or the levels of a factor."""
+        return self.record.study
+
+    @property
+    def design(self) -> Design:
+        """Treatments, factors, baseline, planned comparisons, margin, metric, seed."""
+        return self.record.design
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """Everything that a report is written from."""
+        ids = [trial.id for trial in self.record.trials]
+        return analyse(self.record, load_series=read_load_series(self.folder, ids))
+
+    @cached_property
+    def charts(self) -> dict[str, Chart]:
+        """The report's charts by name: ``effect``, ``order``, and others where there is something to show."""
+        return charts_of(self.record, self.analysis)
+
+    @cached_property
+    def series_names(self) -> list[str]:
+        """The series that any finished trial has, such as ``load`` and ``block_device``."""
+        return series_names(self.folder, [trial.id for trial in self.record.trials])
+
+    @overload
+    def trials(self, frame: Literal["pandas"] = ...) -> "pd.DataFrame": ...
+    @overload
+    def trials(self, frame: Literal["polars"]) -> "pl.DataFrame": ...
+    def trials(self, frame: Kind = "pandas") -> "pd.DataFrame | pl.DataFrame":
+        """Return a row for each finished trial in run order: its place, factors, whether it ``counts``, all metrics."""
+        return frame_of(columns_of(rows.trial_rows(self.record, self.analysis)), frame)
+
+    @overload
+    def verdicts(self, frame: Literal["pandas"] = ...) -> "pd.DataFrame": ...
+    @overload
+    def verdicts(self, frame: Literal["polars"]) -> "pl.DataFrame": ...
+    def verdicts(self, frame: Kind = "pandas") -> "pd.DataFrame | pl.DataFrame":
+        """Return a row for each planned comparison; columns as in the JSON report, and the whole ``sentence``."""
+        return frame_of(columns_of(rows.verdict_rows(self.analysis)), frame)
+
+    @overload
+    def table(self, frame: Literal["pandas"] = ...) -> "pd.DataFrame": ...
+    @overload
+    def table(self, frame: Literal["polars"]) -> "pl.DataFrame": ...
+    def table(self, frame: Kind = "pandas") -> "pd.DataFrame | pl.DataFrame":
+        """Return the table below the verdicts: a row for each treatment, means over the trials that count."""
+        return frame_of(columns_of(rows.treatment_rows(self.record, self.analysis)), frame)
+
+    @overload
+    def series(self, name: str, trial: str | None = ..., frame: Literal["pandas"] = ...) -> "pd.DataFrame": ...
+    @overload
+    def series(self, name: str, trial: str | None = ..., *, frame: Literal["polars"]) -> "pl.DataFrame": ...
+    def series(self, name: str, trial: str | None = None, frame: Kind = "pandas") -> "pd.DataFrame | pl.DataFrame":
+        """Return a series of one trial, or of all that count below each other; ``t_s`` is seconds since the start.
+
+        The columns ``trial`` and ``treatment`` say whose a row is. Raises ``UserError`` for a trial or a series that
+        this run does not have.
+        """
+        treatments = {one.id: one.treatment for one in self.record.trials}
+        if trial is not None and trial not in treatments:
+            raise UserError(f"{self.folder} has no finished trial {trial!r}; trials() lists them")
+        if name not in self.series_names:
+            raise UserError(
+                f"{self.folder} has no series {name!r}; there are: {', '.join(self.series_names) or 'none'}"
+            )
+        wanted = [trial] if trial is not None else [one.id for one in rows.counting(self.record, self.analysis)]
+        columns = read_series_named(self.folder, name, wanted)
+        whose = columns.pop("trial")
+        return frame_of({"trial": whose, "treatment": [treatments[id_] for id_ in whose], **columns}, frame)
+
+    def page(self) -> str:
+        """Return the whole HTML report, time series included, as ``dbdyno report DIR --html FILE`` writes it."""
+        series = read_series(self.folder, [trial.id for trial in self.record.trials])
+        return html.render(self.record, self.analysis, series)
+
+    def __str__(self) -> str:
+        """Return the report as ``dbdyno report DIR`` prints it."""
+        return text.render(self.record, self.analysis)
+
+    def __repr__(self) -> str:
+        """Name the folder and what is in it."""
+        return f"<dbdyno run {str(self.folder)!r}: {len(self.record.trials)} trials, {self.record.ended}>"
+
+    def _repr_html_(self) -> str:
+        return summary_html(self.record, self.analysis, self.charts)

@@ -1,0 +1,44 @@
+"""What a notebook shows of a run: its verdicts, the effect chart and the table. Every text of the run is escaped."""
+
+from collections.abc import Iterable, Mapping
+
+from markupsafe import Markup, escape
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.notebook.charts import Chart
+from dbdyno.report.clean import one_line
+from dbdyno.report.sentences import no_verdict, table_headings, table_rows, verdict_sentence, why
+from dbdyno.report.stopped import stopped_lines
+from dbdyno.store.records import Run
+
+
+def summary_html(run: Run, analysis: Analysis, charts: Mapping[str, Chart]) -> str:
+    """Return a fragment of HTML without style or script."""
+    parts = [Markup("<h3>{}</h3>").format(one_line(run.title))]
+    if run.question:
+        parts.append(Markup("<p><em>{}</em></p>").format(one_line(run.question)))
+    told = [
+        Markup("<li>{}<br><small>{}</small></li>").format(
+            one_line(str(verdict_sentence(verdict, analysis))), one_line(why(verdict))
+        )
+        for verdict in analysis.verdicts
+    ]
+    parts.append(Markup("<ul>{}</ul>").format(_joined(told)) if told else escape(no_verdict()))
+    parts += [Markup("<p>{}</p>").format(one_line(line)) for line in stopped_lines(run, analysis)]
+    if "effect" in charts:
+        parts.append(Markup(charts["effect"].svg))  # noqa: S704 - Vega escapes the texts in it
+    parts.append(_table(table_headings(analysis), table_rows(analysis)))
+    return str(_joined(parts))
+
+
+def _table(headings: Iterable[object], rows: Iterable[Iterable[object]]) -> Markup:
+    head = _joined(Markup("<th>{}</th>").format(one_line(str(heading))) for heading in headings)
+    body = _joined(
+        Markup("<tr>{}</tr>").format(_joined(Markup("<td>{}</td>").format(one_line(str(cell))) for cell in row))
+        for row in rows
+    )
+    return Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(head, body)
+
+
+def _joined(parts: Iterable[Markup]) -> Markup:
+    return Markup("\n").join(parts)
