@@ -125,11 +125,9 @@ def watching(stand: Stand) -> Iterator[dict[str, Probe]]:
     endpoint = _endpoint(stand)
     with ExitStack() as stopping:
         try:
-            sources: list[Source] = [
-                HostCpuSource(),
-                ServerProcessSource(endpoint.pid),
-                ServerStatusSource(endpoint.socket),
-            ]
+            sources: list[Source] = [HostCpuSource(), ServerStatusSource(endpoint.address)]
+            if endpoint.pid:
+                sources.append(ServerProcessSource(endpoint.pid))
             if stand.device:
                 sources.append(BlockDeviceSource(stand.device.name))
         except OSError as error:

@@ -38,7 +38,8 @@ class Others:
 def watching_others(stand: Stand, disks: list[str]) -> Iterator[Others]:
     """Watch all that is none of ours for as long as the context lasts."""
     assert stand.endpoint is not None  # noqa: S101  (the server is always the top layer)
-    others = Others(ForeignSource({stand.endpoint.pid, *stand.journal.processes()}, disks))
+    ours = {pid for pid in (stand.endpoint.pid, *stand.journal.processes()) if pid}
+    others = Others(ForeignSource(ours, disks))
     others.probe.start()
     try:
         yield others

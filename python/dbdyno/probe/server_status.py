@@ -5,6 +5,7 @@ from pathlib import Path
 import pymysql
 
 from dbdyno.servers import process
+from dbdyno.servers.address import Address
 
 # Counters become rates per second; gauges are shown as they stand.
 COUNTERS = ("Questions", "Innodb_data_fsyncs", "Innodb_os_log_fsyncs", "Innodb_os_log_written", "Innodb_log_waits",
@@ -19,9 +20,9 @@ class ServerStatusSource:
 
     name = "server_status"
 
-    def __init__(self, socket: Path) -> None:
+    def __init__(self, where: Address | Path) -> None:
         try:
-            self._connection = process.connect(socket)
+            self._connection = process.connect(where)
         except pymysql.Error as error:
             raise ConnectionError(str(error)) from error
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pymysql
 
 from dbdyno.errors import TrialError
+from dbdyno.servers.address import Address
 from dbdyno.servers.user import read_log
 
 START_SECONDS, STOP_SECONDS = 120.0, 60.0
@@ -26,11 +27,14 @@ _CAUSES = (
 )
 
 
-def connect(socket: Path, timeout_seconds: float = 10) -> "pymysql.Connection[pymysql.cursors.Cursor]":
-    """A control connection as root over the private socket. Raises ``pymysql.Error``."""
-    return pymysql.connect(
-        unix_socket=str(socket), user="root", connect_timeout=round(timeout_seconds), read_timeout=60, autocommit=True
-    )
+def connect(where: Address | Path, timeout_seconds: float = 10) -> "pymysql.Connection[pymysql.cursors.Cursor]":
+    """A control connection; over a private socket it is root's. Raises ``pymysql.Error``."""
+    address = where if isinstance(where, Address) else Address("root", where)
+    try:
+        login = address.of_the_client()
+    except OSError as error:  # a certificate
+        raise pymysql.OperationalError(0, f"TLS: {error}") from None
+    return pymysql.connect(connect_timeout=round(timeout_seconds), read_timeout=60, autocommit=True, **login)
 
 
 def await_ready(process: "subprocess.Popen[bytes]", socket: Path, log: Path) -> None:

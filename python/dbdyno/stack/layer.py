@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from dbdyno.servers.address import Address
 from dbdyno.stack.journal import Journal
 
 
@@ -14,16 +15,27 @@ from dbdyno.stack.journal import Journal
 class Endpoint:
     """A running server, as a client on this host reaches it."""
 
-    socket: Path
-    user: str
-    process: "subprocess.Popen[bytes]"
-    error_log: Path
+    address: Address
+    process: "subprocess.Popen[bytes] | None" = None  # that dbdyno started
+    error_log: Path | None = None  # of such a one
     cgroup: Path | None = None  # that bounds its memory
+    found_pid: int | None = None  # of one that dbdyno did not start, if it runs on this host and can be told
 
     @property
-    def pid(self) -> int:
-        """The server's process."""
-        return self.process.pid
+    def pid(self) -> int | None:
+        """The server's process; ``None`` where it runs elsewhere."""
+        return self.process.pid if self.process else self.found_pid
+
+    @property
+    def socket(self) -> Path:
+        """Where a server of dbdyno's own listens."""
+        assert self.address.socket is not None  # noqa: S101  (it always has one)
+        return self.address.socket
+
+    @property
+    def user(self) -> str:
+        """Who logs in."""
+        return self.address.user
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import pymysql
 
 from dbdyno.errors import TrialError
 from dbdyno.servers import process
+from dbdyno.servers.address import Address
 from dbdyno.servers.bootstrap import install_data
 from dbdyno.servers.command import options
 from dbdyno.servers.installation import Installation
@@ -62,9 +63,9 @@ class Server:
             socket = home / "server.sock"
             argv = options(self.installation, data, socket, error_log, settings, self.engine)
             running = self._start(argv, below, environment)
-            endpoint = Endpoint(socket, "root", running, error_log, below.cgroup)
+            endpoint = Endpoint(Address("root", socket), running, error_log, below.cgroup)
             try:
-                observed = self._observed(endpoint, settings, data) | self.placement.observed(endpoint.pid)
+                observed = self._observed(endpoint, settings, data) | self.placement.observed(running.pid)
                 yield below.raised(self.name, observed, endpoint=endpoint)
             finally:
                 process.stop(running)
@@ -89,9 +90,11 @@ class Server:
         )
 
     def _observed(self, endpoint: Endpoint, settings: Mapping[str, Setting], data: Path) -> dict[str, Any]:
+        running, error_log = endpoint.process, endpoint.error_log
+        assert running is not None and error_log is not None  # noqa: S101, PT018  (this layer started it)
         wanted = {*SHOWN, *settings, "datadir"}
         try:
-            process.await_ready(endpoint.process, endpoint.socket, endpoint.error_log)
+            process.await_ready(running, endpoint.socket, error_log)
             with process.connect(endpoint.socket) as connection, connection.cursor() as cursor:
                 cursor.execute("SHOW GLOBAL VARIABLES")
                 variables = {name: value for name, value in cursor.fetchall() if name in wanted}
@@ -120,9 +123,9 @@ class Server:
 
 
 def how_it_ended(endpoint: Endpoint) -> str:
-    """Why a server is gone, in one sentence; empty while it runs."""
-    code = endpoint.process.poll()
-    if code is None:
+    """Why a server of dbdyno's own is gone, in one sentence; empty while it runs."""
+    code = endpoint.process.poll() if endpoint.process else None
+    if code is None or endpoint.error_log is None:
         return ""
     if endpoint.cgroup and killed_for_memory(endpoint.cgroup):
         return "the kernel killed the server for going beyond stack.memory; give it more, or smaller caches"

@@ -13,6 +13,7 @@ import pymysql
 
 from dbdyno.errors import TrialError
 from dbdyno.servers import process
+from dbdyno.servers.address import Address
 from dbdyno.stack.layer import Endpoint
 from dbdyno.stack.server import how_it_ended
 from dbdyno.stack.tools import own_binary
@@ -29,7 +30,7 @@ DAY_SECONDS = 86_400.0
 DYING_SECONDS = 1.0
 
 USAGE = 2  # the load generator's exit code for a mistake in its flags
-NOWHERE = Path("/nonexistent/server.sock")
+NOWHERE = Address("nobody", Path("/nonexistent/server.sock"))
 
 SectionT = TypeVar("SectionT", bound=WorkloadSection)
 
@@ -63,25 +64,25 @@ class Generated(ABC, Generic[SectionT]):
 
     def refused(self) -> str:
         """What the load generator has against the flags or the files of this load; empty if nothing. Asks no server."""
-        argv = [*self._argv(NOWHERE, "nobody", seed=0), *_loop_flags(self.section), *self.step_flags("run")]
+        argv = [*self._argv(NOWHERE, seed=0), *_loop_flags(self.section), *self.step_flags("run")]
         done = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False, env=_environment())
         return _said(done.stderr).removeprefix("dbdyno-load: ") if done.returncode == USAGE else ""
 
     def prepare(self, endpoint: Endpoint) -> None:
         """Make schema, tables and first rows, and see that the engine is the one asked for. Raises ``TrialError``."""
         argv = [
-            *self._argv(endpoint.socket, endpoint.user, seed=0),
+            *self._argv(endpoint.address, seed=0),
             f"--stall-timeout={DAY_SECONDS:.0f}",
             *self.step_flags("prepare"),
         ]
-        _run(argv, DAY_SECONDS)
+        _run(argv, endpoint.address, DAY_SECONDS)
         self.check(endpoint)
 
     def check(self, endpoint: Endpoint) -> dict[str, str]:
         """Engine and row format of every table, read back. Raises ``TrialError`` on a silent substitution."""
         query = "SELECT table_name, engine, row_format FROM information_schema.tables WHERE table_schema = %s"
         try:
-            with process.connect(endpoint.socket) as connection, connection.cursor() as cursor:
+            with process.connect(endpoint.address) as connection, connection.cursor() as cursor:
                 cursor.execute(query, (self.schema,))
                 tables = cursor.fetchall()
         except pymysql.Error as error:
@@ -101,25 +102,25 @@ class Generated(ABC, Generic[SectionT]):
         """Offer the load. Raises ``TrialError`` with the cause of whatever ended it early."""
         result, series = folder / "load.json", folder / "load.csv"
         argv = [
-            *self._argv(endpoint.socket, endpoint.user, seed),
+            *self._argv(endpoint.address, seed),
             *_loop_flags(self.section),
             f"--interval={INTERVAL_MS}ms",
         ]
         argv += [f"--json={result}", f"--series={series}", f"--hlog={folder / 'latency.hlog'}"]
         try:
-            _run([*argv, *self.step_flags("run")], _limit_seconds(self.section))
+            _run([*argv, *self.step_flags("run")], endpoint.address, _limit_seconds(self.section))
         except TrialError as error:
             cause = _cause(result, self.section.ignore_errors) or str(error)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                endpoint.process.wait(DYING_SECONDS)
+                if endpoint.process:
+                    endpoint.process.wait(DYING_SECONDS)
             ended = how_it_ended(endpoint)
             raise TrialError(f"{cause}; {ended}" if ended else cause) from None
         return read_load(result, series)
 
-    def _argv(self, socket: Path, user: str, seed: int) -> list[str]:
+    def _argv(self, address: Address, seed: int) -> list[str]:
         argv = [own_binary("dbdyno-load"), self.section.kind, *self.own_flags(), *self.common_flags()]
-        argv += ["--no-defaults", f"--socket={socket}", f"--user={user}"]
-        return [*argv, f"--seed={seed}", "--silent"]
+        return [*argv, *address.flags(), f"--seed={seed}", "--silent"]
 
 
 def flags_of(section: WorkloadSection, *names: str) -> list[str]:
@@ -170,7 +171,7 @@ def _said(stderr: str) -> str:
     return " / ".join(line.strip() for line in stderr.splitlines() if line.strip())
 
 
-def _run(argv: list[str], limit_seconds: float) -> None:
+def _run(argv: list[str], address: Address, limit_seconds: float) -> None:
     try:
         done = subprocess.run(
             ["setpriv", "--pdeathsig", "KILL", *argv],
@@ -179,7 +180,7 @@ def _run(argv: list[str], limit_seconds: float) -> None:
             errors="replace",
             timeout=limit_seconds,
             check=False,
-            env=_environment(),
+            env={**_environment(), **address.environment()},
             start_new_session=True,
         )
     except subprocess.TimeoutExpired:
