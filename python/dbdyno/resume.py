@@ -13,6 +13,7 @@ from dbdyno.plan.ending import Ending
 from dbdyno.plan.plan import Plan, Slot
 from dbdyno.stop import Pace
 from dbdyno.store import run_folder
+from dbdyno.store.reported import document_of
 from dbdyno.store.run_folder import RunFolder
 
 
@@ -167,6 +168,7 @@ def _header(plan: Plan, versions: dict[str, str]) -> dict[str, Any]:
             "screened": design.screened,
             "baseline": design.baseline,
             "study_sha256": plan.study_sha256(),
+            **({"scale": plan.study.scale} if plan.study.scale else {}),
         },
         "versions": versions,
         **({"aa": asdict(design.aa)} if design.aa else {}),
@@ -174,5 +176,6 @@ def _header(plan: Plan, versions: dict[str, str]) -> dict[str, Any]:
         "treatment": [asdict(treatment) for treatment in design.treatments],
         "comparison": [asdict(comparison) for comparison in design.comparisons],
         "study": plan.study.raw,
+        **({"reported": [document_of(table) for table in plan.reported]} if plan.reported else {}),
         **plan.own_files,
     }

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import typer
 
+from dbdyno.cli.ending import SCALE
+
 
 def aa(
     study: Path = typer.Argument(metavar="STUDY", help="The study file."),
     into: Path = typer.Option(..., help="The run folder to make."),
     treatment: str | None = typer.Option(None, metavar="LABEL", help="What to run; the study's baseline if not given."),
     blocks: int | None = typer.Option(None, min=2, help="Blocks of two trials each; 10 if not given."),
+    scale: str = SCALE,
     seed: int | None = typer.Option(None, min=0, help="Overrules the study's seed."),
     resume: bool = typer.Option(False, "--resume", help="Go on with the run in that folder, same seed, same order."),
     html: bool = typer.Option(False, "--html", help="Write the HTML report into the run folder at the end."),
@@ -27,12 +30,15 @@ def aa(
     from dbdyno.plan.aa import aa_plan
     from dbdyno.study.load import load_study
 
-    loaded = load_study(study)
-    if begun := held(into) if resume else None:
+    begun = held(into) if resume else None
+    scale = scale or (begun.scale if begun else "")
+    loaded = load_study(study, scale)
+    if begun:
         seed, blocks = begun.design.seed if seed is None else seed, blocks or begun.design.blocks
     plan = aa_plan(loaded, treatment=treatment, blocks=blocks, seed=seed)
     label = ["--treatment", treatment] if treatment else []
-    again = shlex.join(["dbdyno", "aa", str(study), "--into", str(into), *label])
+    sized = ["--scale", scale] if scale else []
+    again = shlex.join(["dbdyno", "aa", str(study), "--into", str(into), *label, *sized])
     format_ = Format.JSON if json_ else Format.TEXT
     carry_out(
         plan,

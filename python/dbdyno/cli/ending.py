@@ -1,4 +1,4 @@
-"""The options of ``plan`` and ``run`` that say when measuring stops; they overrule the study."""
+"""The options of ``plan`` and ``run`` that say how large a run is and when it stops; they overrule the study."""
 
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ UNTIL_DECIDED = typer.Option(
     help="Look after every block, stop when all is decided; with --resume, beyond any plan.",
 )
 BUDGET = typer.Option(None, metavar="TIME", help='Begin no block that would end after it, such as "2h".')
+SCALE = typer.Option("", metavar="NAME", help="Run the study at one of its scales: the sections [scale.NAME.*] of it.")
 
 
 def asked_for(blocks: int | None, max_blocks: int | None, budget: str | None, *, until_decided: bool) -> "Asked":

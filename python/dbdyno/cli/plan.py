@@ -4,12 +4,13 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.ending import BLOCKS, BUDGET, MAX_BLOCKS, UNTIL_DECIDED, asked_for
+from dbdyno.cli.ending import BLOCKS, BUDGET, MAX_BLOCKS, SCALE, UNTIL_DECIDED, asked_for
 from dbdyno.errors import UserError
 
 
 def plan(
     study: Path = typer.Argument(metavar="STUDY", help="The study file."),
+    scale: str = SCALE,
     seed: int | None = typer.Option(None, min=0, help="Overrules the study's seed."),
     blocks: int | None = BLOCKS,
     max_blocks: int | None = MAX_BLOCKS,
@@ -27,7 +28,7 @@ def plan(
     from dbdyno.plan.plan import make_plan
     from dbdyno.study.load import load_study
 
-    loaded = load_study(study)
+    loaded = load_study(study, scale)
     asked = asked_for(blocks, max_blocks, budget, until_decided=until_decided)
     made = make_plan(loaded, seed=seed, ending=asked.overruling(Ending.of_study(loaded.design)))
     lacking = unmet_needs(made, frozenset(erase))

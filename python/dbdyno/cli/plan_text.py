@@ -17,6 +17,8 @@ def plan_as_text(plan: Plan, lacking: list[Capability]) -> str:
     lines = [about.title]
     if about.question:
         lines.append(about.question)
+    if plan.study.scale:
+        lines.append(f"at scale {plan.study.scale}")
     lines += ["", f"treatments ({len(design.treatments)}):"]
     for treatment in design.treatments:
         mark = "   (baseline)" if treatment.id == design.baseline else ""
@@ -57,6 +59,7 @@ def plan_as_dict(plan: Plan, lacking: list[Capability]) -> dict[str, Any]:
     design = plan.design
     return {
         "study": plan.study.about.title,
+        "scale": plan.study.scale or None,
         "treatments": [{"id": t.id, "levels": t.levels} for t in design.treatments],
         "baseline": design.baseline,
         "comparisons": [{"baseline": c.baseline, "level": c.level} for c in design.comparisons],

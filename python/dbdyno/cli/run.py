@@ -4,13 +4,14 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.ending import BLOCKS, BUDGET, MAX_BLOCKS, UNTIL_DECIDED, asked_for
+from dbdyno.cli.ending import BLOCKS, BUDGET, MAX_BLOCKS, SCALE, UNTIL_DECIDED, asked_for
 
 
 def run(
     study: Path = typer.Argument(metavar="STUDY", help="The study file."),
     into: Path = typer.Option(..., help="The run folder to make."),
     resume: bool = typer.Option(False, "--resume", help="Go on with the run in that folder, same seed, same order."),
+    scale: str = SCALE,
     seed: int | None = typer.Option(None, min=0, help="Overrules the study's seed."),
     blocks: int | None = BLOCKS,
     max_blocks: int | None = MAX_BLOCKS,
@@ -30,9 +31,10 @@ def run(
     from dbdyno.resume import see_that_it_is_the_same
     from dbdyno.study.load import load_study
 
-    loaded = load_study(study)
     asked = asked_for(blocks, max_blocks, budget, until_decided=until_decided)
     begun = held(into) if resume else None
+    scale = scale or (begun.scale if begun else "")
+    loaded = load_study(study, scale)
     if begun:
         ending = asked.going_on(Ending.of_run(begun.design), into)
         seed = begun.design.seed if seed is None else seed
@@ -43,7 +45,7 @@ def run(
         see_that_it_is_the_same(plan, into)
         show_as_it_is(begun, into, html=html)
         return
-    again = f"dbdyno run {study} --into {into}"
+    again = f"dbdyno run {study} --into {into}{f' --scale {scale}' if scale else ''}"
     carry_out(
         plan, into, resume=resume, erase=frozenset(erase), html=html, wait=wait, fresh_images=fresh_images, again=again
     )

@@ -42,7 +42,8 @@ def aa_plan(study: Study, *, treatment: str | None = None, blocks: int | None = 
         budget_seconds=None,  # the study's is for all its treatments; here the number of blocks is what was asked
         aa=SameTreatment(chosen.label, max(1, len(whole.design.comparisons))),
     )
-    return replace(alone, study=replace(alone.study, about=about), design=design, specs=dict.fromkeys(LABELS, spec))
+    named = replace(alone.study, about=about)
+    return replace(alone, study=named, design=design, specs=dict.fromkeys(LABELS, spec), reported=[])
 
 
 def _chosen(plan: Plan, label: str | None) -> Treatment:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,12 @@ from dbdyno.analysis.min_blocks import blocks_needed, smallest_p
 from dbdyno.errors import HostError
 from dbdyno.plan.ending import Ending
 from dbdyno.plan.metric_fit import why_metric_tells_nothing
+from dbdyno.plan.reported import reported_tables
 from dbdyno.store.records import SCREENED, Comparison, Design, Factor, Treatment
+from dbdyno.store.reported import ReportedTable
 from dbdyno.study.drives import drive_files, is_real, resolved_drive
-from dbdyno.study.load import Study, level_label
+from dbdyno.study.labels import level_label
+from dbdyno.study.load import Study
 from dbdyno.study.schema import MAX_BLOCKS, TrialSpec
 from dbdyno.study.workloads import ScriptSection
 
@@ -48,6 +51,7 @@ class Plan:
     design: Design
     specs: dict[str, TrialSpec]  # treatment id -> what to raise and offer
     own_files: dict[str, dict[str, str]]  # "drive_files", "scripts" -> path -> text, as they were planned with
+    reported: list[ReportedTable] = field(default_factory=list)
 
     def slots(self, block: int, attempt: int) -> list[Slot]:
         """The trials of one attempt at a block, in the random order that the seed gives: the same on every machine.
@@ -151,7 +155,8 @@ def make_plan(study: Study, *, seed: int | None = None, ending: Ending | None = 
         ],
     )
     specs = {t.id: spec for t, (_, spec) in zip(treatments, made, strict=True)}
-    return Plan(study, design, specs, _own_files(list(specs.values())))
+    reported = reported_tables(study, treatments, design.metric)
+    return Plan(study, design, specs, _own_files(list(specs.values())), reported)
 
 
 def _screened(study: Study, primary: str) -> list[str]:

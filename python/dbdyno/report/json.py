@@ -24,6 +24,7 @@ def render(run: Run, analysis: Analysis) -> str:
     document = {
         "study": run.title,
         "question": run.question,
+        "scale": run.scale or None,
         "seed": run.design.seed,
         "ended": run.ended,
         **stopping(run, analysis),

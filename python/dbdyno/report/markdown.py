@@ -39,6 +39,7 @@ def render(run: Run, analysis: Analysis) -> str:
     parts = [f"# {escape(run.title)}", ""]
     if run.question:
         parts += [f"*{escape(run.question)}*", ""]
+    parts += [f"At scale {escape(run.scale)}.", ""] if run.scale else []
     parts += _verdicts(analysis.verdicts, analysis)
     if not analysis.verdicts:
         parts.append(no_verdict())

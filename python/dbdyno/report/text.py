@@ -74,6 +74,8 @@ class Report:
         yield _paragraph(run.title, width, style="bold")
         if run.question:
             yield _paragraph(run.question, width, style="italic")
+        if run.scale:
+            yield _paragraph(f"At scale {run.scale}.", width)
         yield ""
         yield from self._verdicts(analysis.verdicts, width)
         if not analysis.verdicts:

@@ -4,7 +4,10 @@ Nothing here reads or writes; ``run_folder`` does.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from dbdyno.store.reported import ReportedTable
 
 Until = Literal["blocks", "decided", "precise", "open"]
 Disturbed = Literal["repeat", "note"]  # what is done about a disturbed trial: its block anew, or no more than a note
@@ -135,6 +138,9 @@ class Run:
     stopped: Why = ""
     study: dict[str, Any] = field(default_factory=dict)  # section -> field -> value or levels, as the study gave it
     extended_from: int | None = None  # blocks there were when a finished run was begun to be extended
+    expect: str = ""  # what the author of the study expected, in prose
+    scale: str = ""  # of the study's scales; empty: as the study stands
+    reported: "list[ReportedTable]" = field(default_factory=list)  # what others published of it
 
 
 # Metrics that a trial may carry, and whether more is better. Names end in their unit.

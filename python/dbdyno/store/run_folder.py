@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from dbdyno.errors import UserError
 from dbdyno.store.records import Comparison, Design, Factor, Failure, Run, SameTreatment, Treatment, Trial, Why
+from dbdyno.store.reported import reported_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -174,6 +175,7 @@ def read_run(path: Path) -> Run:
     header = run_header(path)
     try:
         design = design_of(header)
+        reported = [reported_of(table) for table in header.get("reported", [])]
         trials, failures, notes, ended, extended_from = [], [], [], "running", None
         stopped: Why = ""
         for event in events(path):
@@ -210,6 +212,9 @@ def read_run(path: Path) -> Run:
         stopped=stopped,
         extended_from=extended_from,
         study=_study(header),
+        expect=run.get("expect", ""),
+        scale=run.get("scale", ""),
+        reported=reported,
     )
 
 

@@ -14,12 +14,16 @@ from dbdyno.errors import UserError
 from dbdyno.store.records import METRICS
 from dbdyno.study.drives import resolved_drive
 from dbdyno.study.ending_rules import broken_ending_rules
+from dbdyno.study.labels import level_label
 from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
+from dbdyno.study.reported import ReportedSection
+from dbdyno.study.reported_rules import misplaced
 from dbdyno.study.rules import broken_rules
+from dbdyno.study.scale import in_scale, scale_mistakes, scaled
 from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, StudySection, TrialSpec
 
 BODY = ("stack", "queue", "filesystem", "server", "workload")  # what a treatment consists of
-TOP_LEVEL = ("version", "study", *BODY, "design")
+TOP_LEVEL = ("version", "study", *BODY, "design", "scale", "reported")
 
 Path_ = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
@@ -48,6 +52,8 @@ class Study:
     about: StudySection
     design: DesignSection
     factors: tuple[Factor, ...]
+    scale: str = ""  # of the file's scales; empty: as the file stands
+    reported: tuple[ReportedSection, ...] = ()
 
     def combinations(self) -> Iterator[tuple[dict[str, str], TrialSpec]]:
         """Each treatment's levels (factor -> label) with its whole specification, in the order of the file."""
@@ -64,13 +70,13 @@ class Study:
         return replace(self, raw=body, factors=(), design=design)
 
 
-def level_label(level: object) -> str:
-    """A level as text: TOML's own spelling for booleans, plain text for the rest."""
-    return str(level).lower() if isinstance(level, bool) else str(level)
+def load_study(path: Path, scale: str = "") -> Study:
+    """Read and check a study file at all its scales; return it at ``scale``, or as it stands.
 
+    Raises:
+        UserError: It names file, line and field of every mistake, or the scales that there are.
 
-def load_study(path: Path) -> Study:
-    """Read and check a study file. Raises ``UserError`` that names file, line and field of every mistake."""
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -88,11 +94,31 @@ def load_study(path: Path) -> Study:
         place, *_, reason = str(error).strip().splitlines()
         raise UserError(f"{path}: not valid TOML: {reason} ({place})") from None
     try:
-        return _checked(path, text, raw)
+        studies = _at_every_scale(path, text, raw)
     except _Mistakes as found:
         in_order = sorted(found.mistakes, key=lambda mistake: line_of(lines, mistake) or 0)
         said = dict.fromkeys(explain(path, lines, mistake) for mistake in in_order)
         raise UserError("\n".join(said)) from None
+    if scale not in studies:
+        names = [name for name in studies if name]
+        known = ", ".join(names) or "none"
+        raise UserError(f"{path}: has no scale {shown(scale)}; it has {known}{did_you_mean(scale, names)}")
+    return studies[scale]
+
+
+def _at_every_scale(path: Path, text: str, raw: dict[str, Any]) -> dict[str, Study]:
+    """The study as it stands, by the name "", and at each of its scales."""
+    found: list[Mistake] = []
+    studies = {"": _checked(path, text, raw)}
+    for name in raw.get("scale", {}):
+        try:
+            studies[name] = replace(_checked(path, text, scaled(raw, name)), scale=name)
+        except _Mistakes as mistakes:
+            found += [in_scale(mistake, raw, name) for mistake in mistakes.mistakes]
+    found = found or list(misplaced(list(studies.values())))
+    if found:
+        raise _Mistakes(found)
+    return studies
 
 
 class _Mistakes(Exception):  # noqa: N818  (carries them, is not one)
@@ -102,11 +128,12 @@ class _Mistakes(Exception):  # noqa: N818  (carries them, is not one)
 
 
 def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
-    found = [*_top_level_mistakes(raw)]
+    found = [*_top_level_mistakes(raw), *scale_mistakes(raw)]
     about = _section(StudySection, raw.get("study", {}), ("study",), found)
     design = _section(DesignSection, raw.get("design", {}), ("design",), found)
     body: dict[str, Any] = {name: section for name, section in raw.items() if name in BODY}
     factors = tuple(_factors(body, found))
+    reported = tuple(_reported(raw.get("reported", []), found))
     if all(isinstance(section, dict) for section in body.values()):
         found += _level_mistakes(body, factors)
     if found or about is None or design is None:
@@ -118,7 +145,15 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     found += broken_ending_rules(design)
     if found:
         raise _Mistakes(found)
-    return Study(path=path, text=text, raw=_resolved(body, path.parent), about=about, design=design, factors=factors)
+    raw = _resolved(body, path.parent)
+    return Study(path=path, text=text, raw=raw, about=about, design=design, factors=factors, reported=reported)
+
+
+def _reported(tables: object, found: list[Mistake]) -> Iterator[ReportedSection]:
+    for place, table in enumerate(tables if isinstance(tables, list) else ()):
+        section = _section(ReportedSection, table, ("reported", place), found)
+        if section is not None:
+            yield section
 
 
 def _section(model: type[Model], raw: object, path: Path_, found: list[Mistake]) -> Model | None:
@@ -142,6 +177,9 @@ def _top_level_mistakes(raw: dict[str, Any]) -> Iterator[Mistake]:
     for name, value in raw.items():
         if name not in TOP_LEVEL:
             yield Mistake((name,), f"is unknown; known are {', '.join(TOP_LEVEL)}{did_you_mean(name, TOP_LEVEL)}")
+        elif name == "reported":
+            if not isinstance(value, list):
+                yield Mistake((name,), "must be written as [[reported]]: there may be several")
         elif name != "version" and not isinstance(value, dict):
             yield Mistake((name,), f"is {shown(value)} but must be a section: [{name}]")
     if type(raw.get("version")) is not int or raw["version"] != 1:  # true and 1.0 are equal to 1 too

@@ -128,7 +128,7 @@ def _words(item: ErrorDetails, section: type[BaseModel], path: tuple[str | int, 
     if kind in {"missing", "union_tag_not_found"}:
         return "is missing" if kind == "missing" else f"is missing; allowed are {', '.join(KINDS)}"
     if kind == "extra_forbidden":
-        known = list(section.model_fields)
+        known = [field.alias or name for name, field in section.model_fields.items()]
         return f"is unknown here; known are {', '.join(known)}{_belongs(path, known)}"
     if kind in {"literal_error", "union_tag_invalid"}:
         allowed = [str(value) for value in get_args(_annotation(section, path))] or [context.get("expected", "")]
