@@ -18,7 +18,7 @@ BENCH_DISK := --json target/bench-disk.json
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
-.PHONY: demo test check build clean bench bench-overhead bench-load bench-disk bench-honesty lock help
+.PHONY: demo test check build clean bench bench-overhead bench-load bench-disk bench-honesty docs lock help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -79,6 +79,9 @@ bench-disk: .make/dev ## emulated disks beside the drives they stand for, and th
 bench-honesty: .make/dev ## how often verdicts are wrong, beside the rules of others; some minutes
 	mkdir -p target
 	$(PY) -m benches.honesty $(BENCH_HONESTY)
+
+docs: .make/dev ## write the pages of docs/ that come from the code
+	$(PY) -m scripts.docs
 
 lock: ## write the requirement files anew
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group build pyproject.toml -o requirements.txt

@@ -78,24 +78,47 @@ class StudySection(Section):
     """``[study]``: what is asked."""
 
     title: Line
+    """Heads every report."""
     question: str = ""
-    expect: str = ""  # what the author expects to observe, in prose
-    result: str = ""  # what came out, in prose
+    """Printed below the title."""
+    expect: str = ""
+    """What you expect to see, in prose, written down before you look. Kept in `run.toml`, not evaluated."""
+    result: str = ""
+    """What came out, in prose, to be kept with the study. Not evaluated."""
 
 
 class StackSection(Section):
     """``[stack]``: what the queries stand on."""
 
     device: Line
-    serial: Line | None = None  # identifies a real device that has no /dev/disk/by-id name
-    size: Annotated[Size, Field(ge=64 * 1024**2)] | None = None  # of an emulated disk, or of a tmpfs
+    """What the data lie on: an emulated drive by its [name](disk.md#names), a whole disk such as
+    `"/dev/disk/by-id/..."`, `"here"`: a folder on the disk that holds the state folder, or `"memory"`: no device,
+    with `filesystem = "tmpfs"`.
+    """
+    serial: Line | None = None
+    """Of a real disk whose name does not hold its serial: what the kernel shows must equal it. Not with other devices.
+    """
+    size: Annotated[Size, Field(ge=64 * 1024**2)] | None = None
+    """Required for emulated disks and `memory`, a multiple of 4096 bytes. A real disk is used whole. Not with `here`.
+    """
     scheduler: Literal["none", "mq-deadline", "kyber", "bfq"] | None = None
+    """I/O scheduler. Left as it is if not given; a loop device comes up with `none`. Not with `here` or `memory`."""
     filesystem: Literal[tuple(KINDS)] | None = None  # type: ignore[valid-type]
+    """Required but with `here`, which has its own."""
     server: Line = "mariadb"
+    """`"mariadb"` is the distribution's; others are got by `dbdyno servers add NAME`; or the absolute path of an
+    unpacked MariaDB or MySQL, the folder that holds `bin/`. See [servers.md](servers.md).
+    """
     engine: Identifier = "innodb"
-    memory: Annotated[Size, Field(ge=64 * 1024**2)] | None = None  # bounds server + page cache
-    server_cpus: Annotated[str, AfterValidator(_cpu_list)] | None = None  # that the server may use
+    """Storage engine of the tables, read back. `plan` refuses one that the server is known to lack."""
+    memory: Annotated[Size, Field(ge=64 * 1024**2)] | None = None
+    """Bounds the server and the page cache that it fills, by a control group; it needs root. More than
+    `innodb_buffer_pool_size`, if that is given. No limit if not given.
+    """
+    server_cpus: Annotated[str, AfterValidator(_cpu_list)] | None = None
+    """Processors that the server may use, read back from every thread. All if not given."""
     client_cpus: Annotated[str, AfterValidator(_cpu_list)] | None = None
+    """Processors that the load generator may use, read back. All if not given."""
 
     @property
     def in_memory(self) -> bool:
@@ -120,57 +143,111 @@ class QueueSection(Section):
     """
 
     nr_requests: Annotated[StrictInt, AfterValidator(_blk_mq_depth)] | None = None
+    """Requests the queue holds. On an emulated disk without a scheduler at most 128."""
     read_ahead_kb: Annotated[StrictInt, Field(ge=0, le=1024 * 1024)] | None = None
+    """Read-ahead in KiB."""
     rotational: StrictBool | None = None
+    """What the kernel believes of the drive. An emulated disk's is what the drive is."""
     wbt_lat_usec: Annotated[StrictInt, Field(ge=0)] | None = None
+    """Target of writeback throttling; 0 turns it off. Not with `bfq`. An emulated disk's is 75000 for a hard disk, 2000
+    for an SSD.
+    """
     write_cache: Literal["write back", "write through"] | None = None
+    """Whether the kernel believes in a volatile cache, and so flushes it. An emulated disk's is what the drive has;
+    `write through` on a drive that has one is what a power cut punishes.
+    """
     max_sectors_kb: Annotated[StrictInt, Field(ge=1)] | None = None
+    """Largest request in KiB; at most the device's own limit."""
     nomerges: Annotated[StrictInt, Field(ge=0, le=2)] | None = None
+    """Merging: 0 all, 1 simple merges only, 2 none."""
     rq_affinity: Annotated[StrictInt, Field(ge=0, le=2)] | None = None
+    """Where completions run: 1 on the group, 2 on the very processor that asked."""
     discard_max_bytes: Annotated[StrictInt, Field(ge=0)] | None = None
-    io_timeout: Annotated[StrictInt, Field(ge=1)] | None = None  # milliseconds
+    """Largest discard; 0 turns it off."""
+    io_timeout: Annotated[StrictInt, Field(ge=1)] | None = None
+    """Milliseconds after which a request has failed. Few devices have it."""
     io_poll: StrictBool | None = None
+    """Polling, which a device must have."""
     io_poll_delay: Annotated[StrictInt, Field(ge=-1)] | None = None
+    """Microseconds of sleep before polling. Few devices and kernels have it."""
     add_random: StrictBool | None = None
+    """Whether the disk adds to the kernel's entropy."""
     iostats: StrictBool | None = None
+    """Accounting. Off, the charts of the device and `written_bytes_per_query` are empty."""
     stable_writes: StrictBool | None = None
+    """Whether pages are kept still under I/O."""
     iosched: dict[Annotated[str, AfterValidator(_tunable_name)], StrictInt] = Field(default_factory=dict)
+    """Tunables of the chosen scheduler, each a possible factor; `scheduler` must be given."""
 
 
 class FilesystemSection(Section):
     """``[filesystem]``: how it is made and mounted, in the words of mkfs and mount."""
 
     mkfs: Options = ""
+    """Further arguments of mkfs, separated by blanks: `"-b 4096 -O ^has_journal"`. No value may name a device or a
+    file.
+    """
     mount: Options = ""
+    """Mount options, separated by commas: `"noatime,nobarrier"`; for a level without any write `"defaults"`. Each is
+    looked for in what the kernel lists afterwards.
+    """
 
 
 class ServerSection(Section):
     """``[server]``: how it is run; ``[server.settings]`` takes any variable of it."""
 
-    ionice: Annotated[str, AfterValidator(_io_class)] | None = None  # class and level of its I/O
+    ionice: Annotated[str, AfterValidator(_io_class)] | None = None
+    """I/O class and level of the server, read back from every thread; as dbdyno's own if not given. `realtime` needs
+    root.
+    """
     settings: dict[Annotated[str, AfterValidator(_setting_name)], Annotated[Setting, AfterValidator(_no_newline)]] = (
         Field(default_factory=dict)
     )
+    """Any variable of the server, each a possible factor; read back by `SHOW GLOBAL VARIABLES`."""
 
 
 class DesignSection(Section):
     """``[design]``: how the question is put to the host."""
 
-    baseline: dict[str, Setting] = Field(
-        default_factory=dict
-    )  # factor -> level; a factor left out means its first level
+    baseline: dict[str, Setting] = Field(default_factory=dict)
+    """What the others are compared with, as factor = level. A factor left out means its first level."""
     compare: Literal["baseline", "one-factor", "every-pair"] = "baseline"
-    hard_to_change: list[Line] = Field(default_factory=list)  # factors varied between whole plots only
-    blocks: Annotated[StrictInt, Field(ge=1, le=MAX_BLOCKS)] | None = None  # fixed; else the data decide
+    """`baseline`: every treatment against the baseline. `one-factor`: against the one that differs from it in one
+    factor only, that factor being at its baseline level. `every-pair`: every two, which needs more blocks.
+    """
+    hard_to_change: list[Line] = Field(default_factory=list)
+    """Factors that change between whole plots only; at least one other factor must vary."""
+    blocks: Annotated[StrictInt, Field(ge=1, le=MAX_BLOCKS)] | None = None
+    """A fixed number of blocks, looked at once, at the end. Not with `until` or `max_blocks`."""
     until: Literal["decided", "precise"] | None = None
+    """When measuring stops. `decided` (if not given): no comparison is undecided. `precise`: no interval is wider than
+    wanted.
+    """
     max_blocks: Annotated[StrictInt, Field(ge=MIN_BLOCKS, le=MAX_BLOCKS)] | None = None
-    half_width: Annotated[Fraction, Field(gt=0, lt=1)] | None = None  # of an interval that is precise
-    budget: Annotated[Duration, Field(gt=0)] | None = None  # no block is begun that would end after it
+    """The most blocks that are run: 40 if not given."""
+    half_width: Annotated[Fraction, Field(gt=0, lt=1)] | None = None
+    """How far a 95 % interval may reach to either side of its estimate. Required by, and only with, `until =
+    "precise"`.
+    """
+    budget: Annotated[Duration, Field(gt=0)] | None = None
+    """No block is begun that would end after it, judged by the mean length of the blocks so far. The first always runs.
+    """
     margin: Annotated[Fraction, Field(gt=0, lt=1)] = 0.03
-    metric: Literal[tuple(METRICS)] | None = None  # type: ignore[valid-type]  # None: what the kind of load is about
-    disturbed: Disturbed = "repeat"  # a trial beside which others used the host too much
-    screened: list[Line] | None = None  # further metrics, looked at as hints; None: the usual ones
+    """Differences smaller than this don't matter to you."""
+    metric: Literal[tuple(METRICS)] | None = None  # type: ignore[valid-type]
+    """What verdicts are about; if not given, what the kind of load is about: `queries_per_second`, or `rows_per_second`
+    of `ingest` and `bulk`.
+    """
+    disturbed: Disturbed = "repeat"
+    """What is done about a trial beside which others used the host too much. `repeat`: its block is repeated whole, at
+    most twice. `note`: it is told in the report.
+    """
+    screened: list[Line] | None = None
+    """Further metrics, looked at as hints and marked "screened". If not given: `queries_per_second`, `latency_ms_p99`,
+    `client_cpu_us_per_query`, `server_cpu_us_per_query`, `written_bytes_per_query`. `[]` for none.
+    """
     seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] = 1
+    """Decides the order of trials, the statements' literals and a drive's chances. The same on every machine."""
 
 
 class TrialSpec(Section):

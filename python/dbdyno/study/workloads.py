@@ -46,9 +46,13 @@ class WorkloadSection(Section):
     METRIC: ClassVar[str] = "queries_per_second"  # what verdicts are about unless the study says
 
     kind: str
+    """Which load. It can't be a factor."""
     clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 1
+    """Connections."""
     ignore_errors: ErrorCodes = "none"
+    """Error codes that do not fail the trial, as one text: `"1213,1205"`, or `"all"`. The report says what was met."""
     io_threads: Annotated[StrictInt, Field(ge=1, le=64)] = 1
+    """Threads of the load generator that share the connections."""
 
     def data(self) -> dict[str, Any]:
         """What the prepared data depends on, as values that JSON holds."""
@@ -69,11 +73,18 @@ class LoopSection(WorkloadSection):
     """A kind whose clients go round and round: closed (each waits for its answer) or open (at a rate)."""
 
     duration: Annotated[Duration, Field(ge=0.1)] | None = None
-    rate: Annotated[float, Field(ge=0, le=1e8)] = 0.0  # events per second; 0: closed
+    """Measured time. No event starts after it; those under way are waited for. Give this or the amount, not both."""
+    rate: Annotated[float, Field(ge=0, le=1e8)] = 0.0
+    """Open loop: events per second of all clients together; latency counts from when an event was due. 0: closed loop.
+    """
     arrivals: Literal["poisson", "fixed"] = "poisson"
+    """Times between the events of an open loop. Needs `rate`."""
     think_time: Annotated[Duration, Field(ge=0)] = 0.0
+    """Closed loop: mean pause of a client between its events. Not with a `rate`."""
     think_distribution: Literal["exponential", "fixed"] = "exponential"
+    """Of that pause. Needs `think_time`."""
     warmup: Annotated[Duration, Field(ge=0)] = 0.5
+    """The same load before measuring, not counted. Its writes stay."""
 
     @property
     def seconds_bound(self) -> float | None:
@@ -95,17 +106,31 @@ class SlapSection(LoopSection):
     )
 
     kind: Literal["slap"]
+    """mysqlslap's generated SQL."""
     load: Literal["read", "key", "write", "update", "mixed"] = "mixed"
+    """`read`: SELECT of the whole table. `key`: SELECT by key. `write`: INSERT. `update`: UPDATE by key; without a key,
+    of the whole table. `mixed`: INSERT and SELECT in turn, the SELECT by key only if there is one.
+    """
     queries: Count | None = None
+    """The amount. What does not divide evenly is left out."""
     int_cols: Annotated[StrictInt, Field(ge=0, le=500)] = 1
+    """Integer columns."""
     char_cols: Annotated[StrictInt, Field(ge=0, le=500)] = 1
+    """Columns `VARCHAR(128)`, filled with 126 characters. One column of either kind is needed."""
     autoincrement: StrictBool = False
+    """Give the table a serial id."""
     guid_primary: StrictBool = False
+    """Give the table a UUID as primary key. Not both; `load = "key"` needs one of them."""
     secondary_indexes: Annotated[StrictInt, Field(ge=0, le=60)] = 0
-    initial_rows: Count = 100  # mysqlslap's write-number
+    """Columns of UUIDs, each with a unique index."""
+    initial_rows: Count = 100
+    """mysqlslap's write-number: the table starts with this many rows less one."""
     unique_queries: Count = 10
+    """Distinct statements less one; all clients walk the same list."""
     unique_writes: Count = 10
+    """Distinct rows among the initial ones."""
     commit_every: Annotated[StrictInt, Field(ge=0)] = 0
+    """COMMIT after this many statements of a client; 0: every statement commits itself."""
 
 
 class KeysSection(LoopSection):
@@ -118,13 +143,21 @@ class KeysSection(LoopSection):
     )
 
     events: Count | None = None
+    """The amount."""
     rand_spec_iter: Annotated[StrictInt, Field(ge=1, le=1000)] | None = None
+    """Of `special`: how many numbers are averaged. sysbench's 12 if not given."""
     rand_spec_pct: Annotated[float, Field(ge=0, le=100)] | None = None
+    """Of `special`: percent of the keys that are hot. 1 if not given."""
     rand_spec_res: Annotated[float, Field(ge=0, le=100)] | None = None
+    """Of `special`: percent of the accesses that go to these. 75 if not given."""
     rand_pareto_h: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Of `pareto`: its shape. 0.2 if not given."""
     rand_zipfian_exp: Annotated[float, Field(ge=0, le=100)] | None = None
+    """Of `zipfian`: its exponent. 0.8 if not given."""
     rand_exponential_rate: Annotated[float, Field(gt=0, le=100)] | None = None
+    """Of `exponential`: its rate. 10 if not given."""
     prepared: StrictBool = True
+    """Prepared statements, or text."""
 
 
 class SmackSection(KeysSection):
@@ -133,12 +166,19 @@ class SmackSection(KeysSection):
     DATA: ClassVar[frozenset[str]] = frozenset({"rows", "row_size", "key", "compressible"})
 
     kind: Literal["smack"]
+    """Super-Smack's INSERT, SELECT, UPDATE, DELETE by random primary key over rows of a given size."""
     load: Literal["insert", "select", "update", "delete", "mixed"] = "select"
-    rows: Annotated[StrictInt, Field(ge=1, le=10**10)] = 90_000  # in the table before a run
+    """By primary key; `insert` adds new keys, `mixed` is UPDATE and SELECT in turn."""
+    rows: Annotated[StrictInt, Field(ge=1, le=10**10)] = 90_000
+    """Rows of the table before a run."""
     row_size: Annotated[Size, Field(ge=32, le=65_000)] = 1024
+    """Of a row, its key included."""
     key: Literal["integer", "char"] = "integer"
-    compressible: Annotated[StrictInt, Field(ge=0, le=100)] = 50  # percent of a row
+    """BIGINT, or CHAR(25) as Super-Smack's user names."""
+    compressible: Annotated[StrictInt, Field(ge=0, le=100)] = 50
+    """Percent of a row's content that compresses away."""
     rand_type: Distribution = "uniform"
+    """Which keys are hot."""
 
 
 class OltpSection(KeysSection):
@@ -150,7 +190,9 @@ class OltpSection(KeysSection):
     )
 
     kind: Literal["oltp"]
-    ignore_errors: ErrorCodes = "1213,1020,1205"  # sysbench's: deadlock, changed since read, lock wait timeout
+    """sysbench's OLTP loads: its tables, statements and distributions."""
+    ignore_errors: ErrorCodes = "1213,1020,1205"
+    """sysbench's: deadlock, record changed since last read, lock wait timeout."""
     load: Literal[
         "read_only",
         "read_write",
@@ -161,24 +203,43 @@ class OltpSection(KeysSection):
         "insert",
         "delete",
     ] = "read_write"
+    """sysbench's scripts of these names."""
     tables: Count = 1
-    table_size: Count = 10_000  # rows of each
+    """Tables `sbtest1`, `sbtest2`, ..."""
+    table_size: Count = 10_000
+    """Rows of each, about 240 bytes a row with the index."""
     auto_inc: StrictBool = True
+    """The server makes ids."""
     secondary: StrictBool = False
+    """An index on `id` in place of the primary key."""
     create_secondary: StrictBool = True
+    """There is an index on `k`."""
     rand_type: Distribution = "special"
+    """Which ids are hot, in the load and, as in sysbench, in the column `k`."""
     skip_trx: StrictBool = False
+    """No BEGIN and COMMIT."""
     point_selects: Some = 10
+    """SELECTs by id of an event."""
     range_selects: StrictBool = True
+    """Whether there are range SELECTs at all."""
     range_size: Count = 100
+    """Rows of a range."""
     simple_ranges: Some = 1
+    """SELECTs of a range of an event."""
     sum_ranges: Some = 1
+    """SELECTs of a sum over a range."""
     order_ranges: Some = 1
+    """SELECTs of a range in order."""
     distinct_ranges: Some = 1
+    """SELECTs of a range's distinct values."""
     index_updates: Some = 1
+    """UPDATEs of the indexed column of an event."""
     non_index_updates: Some = 1
+    """UPDATEs of a column without an index."""
     delete_inserts: Some = 1
-    reconnect_every: Some = 0  # events of a client
+    """A DELETE and an INSERT of the same id."""
+    reconnect_every: Some = 0
+    """A client takes a new connection after so many events; 0: never."""
 
     def data(self) -> dict[str, Any]:
         """What the prepared data depends on: a load that makes up the ids of its rows starts from empty tables."""
@@ -193,15 +254,27 @@ class IngestSection(LoopSection):
     METRIC: ClassVar[str] = "rows_per_second"
 
     kind: Literal["ingest"]
+    """Rows into a table with three secondary indexes; it starts empty unless it has `initial_rows`."""
     mode: Literal["procedure", "statement"] = "procedure"
-    rows: Count | None = None  # of all clients together
-    rows_per_call: Annotated[StrictInt, Field(ge=1, le=10**9)] = 1000  # of the procedure
-    rows_per_insert: Annotated[StrictInt, Field(ge=1, le=10_000)] = 1  # four parameters each, 65,535 in a statement
+    """`procedure`: an event is a CALL of a stored procedure that adds `rows_per_call` rows. `statement`: an INSERT of
+    `rows_per_insert` rows, or a transaction of such INSERTs.
+    """
+    rows: Count | None = None
+    """The amount."""
+    rows_per_call: Annotated[StrictInt, Field(ge=1, le=10**9)] = 1000
+    """Of a CALL. What was added is counted when it ends."""
+    rows_per_insert: Annotated[StrictInt, Field(ge=1, le=10_000)] = 1
+    """Of an INSERT."""
     rows_per_commit: Annotated[StrictInt, Field(ge=1, le=10**9)] = 1
-    value_range: Annotated[StrictInt, Field(ge=1, le=2**31 - 1)] = 100_000_000  # of an INT
+    """Rows of a transaction; 1: every row of a CALL, or every INSERT, commits itself."""
+    value_range: Annotated[StrictInt, Field(ge=1, le=2**31 - 1)] = 100_000_000
+    """The indexed integers are 0 to this."""
     initial_rows: Annotated[StrictInt, Field(ge=0)] = 0
+    """Rows that the table starts with."""
     prepared: StrictBool = True
-    warmup: Annotated[Duration, Field(ge=0)] = 0.0  # the table starts empty; a warm-up would fill it
+    """Prepared statements, or text."""
+    warmup: Annotated[Duration, Field(ge=0)] = 0.0
+    """None, since the table starts empty and a warm-up would fill it."""
 
 
 class BulkSection(WorkloadSection):
@@ -210,12 +283,19 @@ class BulkSection(WorkloadSection):
     METRIC: ClassVar[str] = "rows_per_second"
 
     kind: Literal["bulk"]
+    """sysbench's prepare, measured: tables made, filled, indexed. It starts empty; its data bounds it."""
     tables: Count = 1
-    table_size: Count = 10_000  # rows of each
+    """A table is filled by one client, so `clients` may not exceed `tables`."""
+    table_size: Count = 10_000
+    """Rows of each table."""
     auto_inc: StrictBool = True
+    """The server makes ids."""
     secondary: StrictBool = False
+    """An index on `id` in place of the primary key."""
     create_secondary: StrictBool = True
-    batch_bytes: Annotated[Size, Field(ge=1024)] = 512 * 1024  # of an INSERT
+    """There is an index on `k`."""
+    batch_bytes: Annotated[Size, Field(ge=1024)] = 512 * 1024
+    """Greatest length of an INSERT; less than the server's `max_allowed_packet`."""
 
 
 class ScriptSection(LoopSection):
@@ -225,11 +305,17 @@ class ScriptSection(LoopSection):
     DATA: ClassVar[frozenset[str]] = frozenset({"file", "set"})
 
     kind: Literal["script"]
-    file: Line  # relative to the study
+    """A SQL file of yours, with parameters, transactions and weights: [script.md](script.md)."""
+    file: Line
+    """Relative to the study. Its text is part of the run's identity and kept in the run folder."""
     events: Count | None = None
-    weights: Annotated[str, AfterValidator(_pairs)] = ""  # of blocks: "buy=3,look=7"
-    set: Annotated[str, AfterValidator(_pairs)] = ""  # constants of the file: "rows=5000"
+    """The amount."""
+    weights: Annotated[str, AfterValidator(_pairs)] = ""
+    """Of its blocks: `"buy=3,look=7"`. The file's if not given."""
+    set: Annotated[str, AfterValidator(_pairs)] = ""
+    """Its constants: `"items=5000"`. The file's if not given."""
     prepared: StrictBool = True
+    """Prepared statements, or text."""
 
 
 Workload = SlapSection | SmackSection | OltpSection | IngestSection | BulkSection | ScriptSection

@@ -8,7 +8,7 @@ import pytest
 from dbdyno.plan.plan import make_plan
 from dbdyno.study.drives import drive_files
 from dbdyno.study.load import load_study
-from dbdyno.study.schema import DesignSection, FilesystemSection, QueueSection, StackSection, TrialSpec
+from dbdyno.study.schema import TrialSpec
 from dbdyno.study.workloads import KINDS
 
 ROOT = Path(__file__).parents[3]
@@ -167,9 +167,3 @@ def test_shipped_studies_are_without_mistake_or_warning(path):
 def test_every_kind_of_load_has_an_example():
     shipped = {spec.workload.kind for path in SHIPPED for _, spec in load_study(path).combinations()}
     assert shipped == set(KINDS)
-
-
-@pytest.mark.parametrize("section", [*KINDS.values(), StackSection, QueueSection, FilesystemSection, DesignSection])
-def test_every_field_is_documented(section):
-    document = (ROOT / "docs/study-file.md").read_text(encoding="utf-8")
-    assert [name for name in section.model_fields if f"`{name}`" not in document] == []

@@ -1,0 +1,12 @@
+"""The pages of docs/ that are written from the code: ``make docs`` writes them, a test says when one is stale."""
+
+from pathlib import Path
+
+from scripts.docs.study_reference import study_reference
+
+ROOT = Path(__file__).parents[2]
+
+
+def pages() -> dict[Path, str]:
+    """Every generated page with its text."""
+    return {ROOT / "docs/study-reference.md": study_reference()}

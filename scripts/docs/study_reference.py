@@ -1,0 +1,134 @@
+"""docs/study-reference.md: every field of the study file, from the schema that checks it."""
+
+import inspect
+import textwrap
+from collections.abc import Iterator
+
+from dbdyno.analysis.metrics import metric
+from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
+from dbdyno.store.records import METRICS
+from dbdyno.study.reported import ClaimSection, ReportedSection, RowSection
+from dbdyno.study.rules import TUNABLES
+from dbdyno.study.schema import (
+    FACTOR_SECTIONS,
+    DesignSection,
+    FilesystemSection,
+    QueueSection,
+    ServerSection,
+    StackSection,
+    StudySection,
+)
+from dbdyno.study.section import Section
+from dbdyno.study.units import format_bytes
+from dbdyno.study.workloads import KINDS, WorkloadSection
+from scripts.docs.fields import own_fields, row
+
+# Sections in the order of the page; ``[workload]`` has a chapter of its own.
+SECTIONS: dict[str, type[Section]] = {
+    "study": StudySection,
+    "stack": StackSection,
+    "queue": QueueSection,
+    "filesystem": FilesystemSection,
+    "server": ServerSection,
+    "design": DesignSection,
+    "reported": ReportedSection,
+    "reported.rows": RowSection,
+    "reported.claims": ClaimSection,
+}
+
+HEAD = """\
+# Study file reference
+
+Every field of the study file. Written by `make docs` from the schema that checks the file
+(`python/dbdyno/study/`): change it there. [study-file.md](study-file.md) says how sections, factors, units and mistakes
+work; start with it.
+
+{factors}
+
+Sizes, times and percentages are text with a unit. A default of `-` is explained by the meaning; where that says
+nothing, the field is not set, or left to the kernel.
+
+| field | type | default | meaning |
+|---|---|---|---|
+| `version` | `1` | required | Of the format. It stands before the first section. |
+"""
+TABLE = "| field | type | default | meaning |\n|---|---|---|---|"
+
+
+def study_reference() -> str:
+    """The whole page."""
+    names = [f"`[{name}]`" for name in FACTOR_SECTIONS]
+    factors = f"A field of {', '.join(names[:-1])} or {names[-1]} (but `kind`) may be a list of values: a factor."
+    parts = [HEAD.format(factors=textwrap.fill(factors, 120, break_on_hyphens=False))]
+    for name, model in SECTIONS.items():
+        parts += [f"## {heading(name, model)}\n", _table(model), ""]
+        parts += _AFTER.get(name, _nothing)()
+    parts += ["## `[workload]`: the load\n"]
+    for model, kinds in groups().items():
+        parts += [f"### {_kinds_words(kinds)}\n", _table(model), ""]
+    for name, model in KINDS.items():
+        parts += [f'### `kind = "{name}"`\n', *_bound(model), _table(model), ""]
+    return "\n".join([*parts, *_metrics()]).rstrip("\n") + "\n"
+
+
+def heading(name: str, model: type[Section]) -> str:
+    """The first line of a section's docstring, as Markdown, with its name before it."""
+    first = (inspect.getdoc(model) or "").split("\n", 1)[0].split(";")[0].replace("``", "`").rstrip(".")
+    return first if first.startswith("`[") else f"`[[{name}]]`: {first[0].lower()}{first[1:]}"
+
+
+def _table(model: type[Section]) -> str:
+    return "\n".join([TABLE, *(row(model, name, field) for name, field in own_fields(model).items())])
+
+
+def groups() -> dict[type[WorkloadSection], list[str]]:
+    """The classes that several kinds share, the most general first, each with the kinds that have its fields."""
+    shared: dict[type[WorkloadSection], list[str]] = {WorkloadSection: list(KINDS)}
+    for kind, model in KINDS.items():
+        for base in reversed(model.__mro__[1:]):
+            if base is not WorkloadSection and issubclass(base, WorkloadSection) and own_fields(base):
+                shared.setdefault(base, []).append(kind)
+    return shared
+
+
+def _kinds_words(kinds: list[str]) -> str:
+    return "All kinds" if len(kinds) == len(KINDS) else ", ".join(f"`{kind}`" for kind in kinds)
+
+
+def _bound(model: type[WorkloadSection]) -> list[str]:
+    amount = f"`{model.AMOUNT}`" if model.AMOUNT else "its data"
+    duration = " or `duration`" if "duration" in model.model_fields else ""
+    return [
+        f"Bounded by {amount}{duration}. Verdicts are about `{model.METRIC}` unless `design.metric` says otherwise.\n"
+    ]
+
+
+def _nothing() -> list[str]:
+    return []
+
+
+def _tunables() -> list[str]:
+    rows = [f"| `{name}` | {', '.join(f'`{one}`' for one in known)} |" for name, known in TUNABLES.items() if known]
+    return ["### `[queue.iosched]`: the scheduler's own\n", "| scheduler | tunables |\n|---|---|", *rows, ""]
+
+
+def _filesystems() -> list[str]:
+    rows = []
+    for kind in FILESYSTEMS.values():
+        known = sorted(kind.flags_with_value | kind.flags_alone)
+        flags = [f"-{flag}" if len(flag) == 1 else flag for flag in known]
+        given = f"`{' '.join(flags)}`" if flags else "none"
+        mount = "yes" if kind.mountable else "no: its properties are in `mkfs`"
+        rows.append(f"| `{kind.name}` | {format_bytes(kind.size_min)} | {given} | {mount} |")
+    return ["| filesystem | least size | flags of mkfs that a study may give | `mount` |\n|---|---|---|---|", *rows, ""]
+
+
+def _metrics() -> Iterator[str]:
+    yield "## Metrics\n\n| name | words | unit | better |\n|---|---|---|---|"
+    for name, more in METRICS.items():
+        one = metric(name)
+        unit = "" if one.unit == "1" else one.unit
+        yield f"| `{name}` | {one.words} | {unit} | {'more' if more else 'less'} |"
+
+
+_AFTER = {"queue": _tunables, "filesystem": _filesystems}

@@ -1,0 +1,96 @@
+"""The generated pages are what the code says by now, and every field of a study says what it means."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dbdyno.study.load import TOP_LEVEL
+from dbdyno.study.schema import MAX_BLOCKS, NR_REQUESTS_MAX, DesignSection, QueueSection, StackSection
+from dbdyno.study.section import Section
+from dbdyno.study.workloads import KINDS
+from scripts.docs import ROOT, pages
+from scripts.docs.fields import default_words, docstrings, own_fields, row, type_words
+from scripts.docs.study_reference import SECTIONS, groups
+
+MODELS = [*SECTIONS.values(), *groups(), *KINDS.values()]
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: path.name)
+def test_a_generated_page_is_not_stale(path):
+    assert path.read_text(encoding="utf-8") == pages()[path], f"stale: write {path.relative_to(ROOT)} by make docs"
+
+
+def test_every_section_is_in_the_reference():
+    apart = {"workload", "version", "scale"}  # a chapter, a line, and what has the fields of the others
+    assert {name.split(".")[0] for name in SECTIONS} | apart == set(TOP_LEVEL)
+    assert set(KINDS.values()) <= set(MODELS)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_every_field_says_what_it_means(model):
+    """A docstring below the field, in the class that says the field."""
+    assert [name for name in own_fields(model) if not docstrings(model).get(name, "").endswith((".", "`"))] == []
+
+
+@pytest.mark.parametrize("model", KINDS.values(), ids=KINDS)
+def test_every_field_of_a_kind_has_a_row(model):
+    page = (ROOT / "docs/study-reference.md").read_text(encoding="utf-8")
+    assert [name for name in model.model_fields if f"| `{name}` |" not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "words", "default"),
+    [
+        (StackSection, "size", "size, at least 64 MiB", "-"),
+        (StackSection, "device", "one line of text", "required"),
+        (QueueSection, "nr_requests", f"4 to {NR_REQUESTS_MAX}", "-"),
+        (QueueSection, "iosched", "section of `name = number`", "-"),
+        (DesignSection, "margin", "percentage, above 0 %, below 100 %", '`"3%"`'),
+        (DesignSection, "blocks", f"1 to {MAX_BLOCKS}", "-"),
+        (DesignSection, "metric", "a [metric](#metrics)", "-"),
+        (DesignSection, "seed", "0 to 2^63 - 1", "1"),
+        (KINDS["slap"], "warmup", "time", '`"500ms"`'),
+        (KINDS["smack"], "row_size", "size, 32 B to 65000 B", '`"1KiB"`'),
+        (KINDS["smack"], "rand_pareto_h", "number, above 0, below 1", "-"),
+        (KINDS["oltp"], "auto_inc", "true, false", "true"),
+    ],
+)
+def test_types_limits_and_defaults_are_those_of_the_schema(model, name, words, default):
+    field = model.model_fields[name]
+    assert (type_words(field), default_words(field)) == (words, default)
+
+
+class Bare(Section):
+    field: int = 1
+
+
+def test_a_field_without_a_docstring_is_named():
+    with pytest.raises(KeyError, match=r"Bare\.field has no docstring below it"):
+        row(Bare, "field", Bare.model_fields["field"])
+
+
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
+
+
+def anchors(page):
+    heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize(
+    "page", [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")], ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_every_link_leads_somewhere(page):
+    lost = []
+    for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        to = (page.parent / target).resolve() if target else page
+        if not to.exists() or (anchor and to.suffix == ".md" and anchor not in anchors(to)):
+            lost.append(f"{target}#{anchor}")
+    assert lost == []
+
+
+def test_no_page_was_left_half_merged():
+    half = re.compile(r"^(<{7} |={7}$|>{7} )", re.MULTILINE)
+    pages_ = [*ROOT.glob("*.md"), *Path(ROOT / "docs").rglob("*.md")]
+    assert [page.name for page in pages_ if half.search(page.read_text(encoding="utf-8"))] == []
