@@ -19,6 +19,7 @@ from dbdyno.analysis.settling import LoadSeries, TreatmentStability, settling
 from dbdyno.analysis.stopping import Allowance, Looked, looked
 from dbdyno.analysis.summary import TreatmentSummary, summarise
 from dbdyno.analysis.verdict import Verdict, judge
+from dbdyno.analysis.why import Seen, Why, explain
 from dbdyno.analysis.wording import count, percent, percent_range
 from dbdyno.store.records import Run
 
@@ -46,9 +47,12 @@ class Analysis:
     noise_floor: NoiseFloor | None  # of an A/A run
     factors: Factorial
     stability: list[TreatmentStability]  # empty where no series were given
+    why: Why  # empty where nothing of what probes saw was given
 
 
-def analyse(run: Run, *, each_pair: bool = False, load_series: LoadSeries | None = None) -> Analysis:
+def analyse(
+    run: Run, *, each_pair: bool = False, load_series: LoadSeries | None = None, watched: Seen | None = None
+) -> Analysis:
     """Return the verdicts, the table and the notes of a run, finished or not; with ``each_pair`` verdicts of all."""
     blocks = usable_blocks(run)
     primary = metric(run.design.metric)
@@ -56,13 +60,15 @@ def analyse(run: Run, *, each_pair: bool = False, load_series: LoadSeries | None
     unplanned = paired(run.design, blocks, further, primary.name)
     failures = Counter(failure.treatment for failure in run.failures)
     rule = _rule(run)
+    verdicts = planned_verdicts(run, blocks)
+    unplanned_verdicts = judge(unplanned, primary, run.design.margin, rule)
     return Analysis(
         title=run.title,
         question=run.question,
         metric=primary,
         margin=run.design.margin,
-        verdicts=planned_verdicts(run, blocks),
-        every_pair=judge(unplanned, primary, run.design.margin, rule),
+        verdicts=verdicts,
+        every_pair=unplanned_verdicts,
         screened=screen(run.design, blocks, rule),
         ranking=ranking_of_run(run, blocks, rule),
         treatments=summarise(run.design, blocks, failures, rule),
@@ -73,6 +79,7 @@ def analyse(run: Run, *, each_pair: bool = False, load_series: LoadSeries | None
         noise_floor=noise_floor(run, blocks),
         factors=factorial(run.design, blocks, primary, rule),
         stability=settling(run.design, blocks, load_series or {}),
+        why=explain(run.design, blocks, [*verdicts, *unplanned_verdicts], watched or {}, rule),
     )
 
 

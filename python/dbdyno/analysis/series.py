@@ -1,12 +1,14 @@
 """Samples over time as they come from a run folder, made ready to be judged or drawn."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+Columns = Mapping[str, npt.NDArray[np.generic]]  # column -> samples, "t_s" being the end of each interval in seconds
 
 SAMPLES_MAX = 600
 COUNTED_MIN = 100  # events in a sample on the average: chance makes fewer look ragged

@@ -34,13 +34,14 @@ def show(folder: Path, format_: Format = Format.TEXT, html: Path | None = None, 
     from dbdyno.analysis.analyse import analyse
     from dbdyno.analysis.pairs import plans_every_pair
     from dbdyno.report import json, markdown, text
-    from dbdyno.store.run_folder import read_load_series, read_run, read_series
+    from dbdyno.store.run_folder import read_load_series, read_run, read_series, read_watched
 
     run = read_run(folder)
     if every_pair and plans_every_pair(run.design):
         typer.echo("the study plans every pair: its verdicts are those of all of them", err=True)
-    load_series = read_load_series(folder, [trial.id for trial in run.trials])
-    analysis = analyse(run, each_pair=every_pair, load_series=load_series)
+    ids = [trial.id for trial in run.trials]
+    load_series, watched = read_load_series(folder, ids), read_watched(folder, ids)
+    analysis = analyse(run, each_pair=every_pair, load_series=load_series, watched=watched)
     if format_ is Format.TEXT and sys.stdout.isatty():
         from rich.console import Console
 
@@ -52,7 +53,7 @@ def show(folder: Path, format_: Format = Format.TEXT, html: Path | None = None, 
         from dbdyno.report import html as page
 
         _refuse_to_overwrite(html)
-        series = read_series(folder, [trial.id for trial in run.trials])
+        series = read_series(folder, ids)
         try:
             html.write_text(page.render(run, analysis, series), encoding="utf-8")
         except OSError as error:

@@ -35,6 +35,8 @@ from dbdyno.report.sentences import (
 from dbdyno.report.stability import stability_rows
 from dbdyno.report.stopped import blocks_used, interval_words, stopped_lines
 from dbdyno.report.timeseries import Drawn, Series, drawn_panels, payload, phase_starts
+from dbdyno.report.why import explanation
+from dbdyno.report.why_table import time_rows
 from dbdyno.store.records import Run
 
 ASSETS = Path(__file__).parent / "assets"
@@ -91,6 +93,7 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
         drawn=drawn,
         noise=noise_floor_card(analysis),
         stability_rows=stability_rows(analysis),
+        time_rows=time_rows(analysis),
         series=_data(run, analysis, drawn),
         strip=strip.chart(run, analysis),
         failures=failure_lines(run),
@@ -108,9 +111,15 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
     )
 
 
-def _told(verdicts: Sequence[Verdict], analysis: Analysis) -> list[tuple[Verdict, Sentence, str, list[str]]]:
+def _told(verdicts: Sequence[Verdict], analysis: Analysis) -> list[tuple[Verdict, Sentence, list[str], list[str]]]:
     return [
-        (verdict, verdict_sentence(verdict, analysis), why(verdict), remarks(verdict, analysis)) for verdict in verdicts
+        (
+            verdict,
+            verdict_sentence(verdict, analysis),
+            [text for text in (why(verdict), explanation(verdict, analysis)) if text],
+            remarks(verdict, analysis),
+        )
+        for verdict in verdicts
     ]
 
 

@@ -16,6 +16,7 @@ from dbdyno.report.screened import screened_json
 from dbdyno.report.sentences import note_lines, remarks
 from dbdyno.report.stability import stability_json
 from dbdyno.report.stopped import stopping
+from dbdyno.report.why import why_json
 from dbdyno.store.records import Run
 
 
@@ -40,6 +41,7 @@ def render(run: Run, analysis: Analysis) -> str:
         "ranking": ranking_json(analysis.ranking),
         "treatments": [treatment_json(treatment, analysis) for treatment in analysis.treatments],
         "stability": stability_json(analysis),
+        "why": why_json(analysis),
         "aa": noise_floor_document(analysis),
         "failures": [
             {

@@ -23,6 +23,7 @@ from dbdyno.report.sentences import (
     why,
 )
 from dbdyno.report.stopped import stopped_lines
+from dbdyno.report.why import explanation
 from dbdyno.store.records import Run
 
 _SPECIAL = re.compile(r"[\\`*{}\[\]<>|~&#$]|(?<![^\W_])_|_(?![^\W_])")  # of CommonMark, GitHub's additions, HTML
@@ -74,7 +75,12 @@ def _ranking(ranking: Ranking) -> list[str]:
 
 
 def _verdicts(verdicts: Sequence[Verdict], analysis: Analysis) -> list[str]:
-    return [_told(verdict_sentence(one, analysis), [why(one), *remarks(one, analysis)]) for one in verdicts]
+    lines = []
+    for one in verdicts:
+        lines.append(_told(verdict_sentence(one, analysis), [why(one), *remarks(one, analysis)]))
+        if text := explanation(one, analysis):
+            lines.append(f"  - {escape(text)}")
+    return lines
 
 
 def _factors(run: Run, analysis: Analysis) -> list[str]:

@@ -31,6 +31,7 @@ from dbdyno.report.sentences import (
     why,
 )
 from dbdyno.report.stopped import stopped_lines
+from dbdyno.report.why import explanation
 from dbdyno.store.records import Run
 
 STYLES = {
@@ -103,7 +104,8 @@ class Report:
 
     def _verdicts(self, verdicts: Sequence[Verdict], width: int) -> Iterator[RenderableType]:
         for verdict in verdicts:
-            yield from _told(verdict_sentence(verdict, self.analysis), [why(verdict)], width)
+            reasons = [why(verdict), explanation(verdict, self.analysis)]
+            yield from _told(verdict_sentence(verdict, self.analysis), reasons, width)
             for remark in remarks(verdict, self.analysis):
                 yield _paragraph(remark, width, style="yellow", indent="  ")
 

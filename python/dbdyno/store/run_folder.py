@@ -284,28 +284,47 @@ def read_series(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, dict[s
     return found
 
 
+LOAD_COLUMNS = "t_s|events_per_second|queries_per_second|rows_per_second|phase"
+WATCHED_COLUMNS = {
+    "block_device": "t_s|[rwf]/s|[rwf]_await|%util",
+    "host_cpu": "t_s|%idle|%iowait|%steal",
+    "server_status": "t_s|Innodb_log_waits/s|Innodb_buffer_pool_wait_free/s",
+}  # probe -> what an explanation needs of it
+
+
 def read_load_series(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, NDArray[Any]]]":
-    """Trial id -> column -> values of the load's rates, for those trials that have them; all in one query."""
+    """Trial id -> column -> values of the load's rates, for those trials that have them."""
+    return _read_columns(path, trial_ids, "load", LOAD_COLUMNS)
+
+
+def read_watched(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
+    """Trial id -> probe -> column -> values, of what the probes saw of the time in which an event waits."""
+    by_probe = {name: _read_columns(path, trial_ids, name, columns) for name, columns in WATCHED_COLUMNS.items()}
+    return {id_: {name: found[id_] for name, found in by_probe.items() if id_ in found} for id_ in trial_ids}
+
+
+def _read_columns(path: Path, trial_ids: list[str], series: str, columns: str) -> "dict[str, dict[str, NDArray[Any]]]":
+    """Trial id -> column -> values of one series; ``columns`` is a regular expression. All in one query."""
     import duckdb
     import numpy as np
 
-    ids = [id_ for id_ in trial_ids if (path / "trials" / id_ / "load.parquet").is_file()]
+    ids = [id_ for id_ in trial_ids if (path / "trials" / id_ / f"{series}.parquet").is_file()]
     if not ids:
         return {}
     # Numbers for the files: a path beside every row would be larger than the rows.
-    query = """
-        SELECT number, COLUMNS('^(t_s|events_per_second|queries_per_second|rows_per_second|phase)$')
+    query = f"""
+        SELECT number, COLUMNS('^({columns})$')
         FROM read_parquet($files, union_by_name = true, filename = true)
         JOIN (SELECT unnest($files) AS filename, unnest(range(len($files))) AS number) USING (filename)
-    """
-    files = [str(path / "trials" / id_ / "load.parquet") for id_ in ids]
+    """  # noqa: S608 - our own expression
+    files = [str(path / "trials" / id_ / f"{series}.parquet") for id_ in ids]
     with duckdb.connect() as connection:
-        columns = dict(connection.execute(query, {"files": files}).fetchnumpy())
-    numbers = columns.pop("number")
+        found = dict(connection.execute(query, {"files": files}).fetchnumpy())
+    numbers = found.pop("number")
     order = np.argsort(numbers, kind="stable")
     parts = np.split(order, np.searchsorted(numbers[order], np.arange(1, len(ids))))
     return {
-        id_: {name: values[part] for name, values in columns.items()}
+        id_: {name: values[part] for name, values in found.items()}
         for id_, part in zip(ids, parts, strict=True)
         if len(part)
     }

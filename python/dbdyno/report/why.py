@@ -1,0 +1,294 @@
+"""Why a verdict came out as it did, in words: where an event's time goes, what changed, what limits either side."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.limits import MOST, Kind, Limit
+from dbdyno.analysis.time_parts import PARTS
+from dbdyno.analysis.verdict import Verdict
+from dbdyno.analysis.why import Changed, TimeSpent
+
+HEADING = "Where the time goes"
+WORTH_SAYING = 0.1  # of the time, or of its change
+SAME = 0.05  # figures that differ by less are told once
+IDLE = 0.1  # a device busy for less than that can't matter
+BELOW_THE_SERVER = {"device", "scheduler", "filesystem", "size"}
+IN_THE_QUEUE = {"scheduler", "nr_requests"}
+FEW_REQUESTS = 4  # on the average; of so few there is little to choose
+
+PART_WORDS: dict[str, str] = {
+    "cpu_ms": "server CPU",
+    "read_ms": "reads from the device",
+    "flush_ms": "time under a flush of the device",
+    "write_ms": "other writes to the device",
+    "rest_ms": "the rest (locks, waiting for a processor, network, client)",
+}
+PART_NAMES = {"cpu_ms": "server CPU", "read_ms": "reads", "flush_ms": "flushes", "write_ms": "other writes",
+              "rest_ms": "the rest"}  # fmt: skip
+
+
+def explanation(verdict: Verdict, analysis: Analysis) -> str:
+    """Return one paragraph about a verdict; empty where nothing was watched that could explain it."""
+    changed = analysis.why.changes.get((verdict.baseline_id, verdict.level_id))
+    if changed is None or not {"latency_ms"} <= changed.differences.keys():
+        return ""
+    return f"Why: {' '.join(_sentences(verdict, changed))}"
+
+
+def _sentences(verdict: Verdict, changed: Changed) -> Iterator[str]:
+    effect = verdict.effect
+    different = verdict.verdict != "equivalent" and (effect.low > 0 or effect.high < 0)
+    if _processor_bound(changed.level) and _processor_bound(changed.baseline):
+        yield _on_the_processor(changed)
+    elif different:
+        yield from _what_changed(changed)
+    else:
+        yield _alike(changed)
+    yield _limits(changed)
+    if not different:
+        yield from _cannot_matter(changed)
+    if verdict.verdict == "undecided" and not different:
+        yield from _noise(changed)
+
+
+def duration(ms: float) -> str:
+    """Return milliseconds with three digits: ``"33.1 ms"``, or ``"62.4 us"`` below 1 ms."""
+    value, unit = (ms * 1000, "us") if abs(ms) < 1 else (ms, "ms")
+    return f"{_digits(value)} {unit}"
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 or value == 0 else f"{value:#.3g}"  # noqa: PLR2004 - three digits
+
+
+def _rounded(value: float) -> str:
+    """Return a mean number of things with two digits: ``"9.9"``, ``"20"``."""
+    return f"{float(f'{value:.2g}'):,g}"
+
+
+def _noun(one: TimeSpent) -> str:
+    """Return what latency is told of."""
+    queries = one.figures.get("queries", 1.0)
+    return "a query" if abs(queries - 1) < SAME else f"an event of {_rounded(queries)} queries"
+
+
+def _share(fraction: float) -> str:
+    return f"{100 * fraction:.0f} %" if fraction >= 0.01 or fraction == 0 else f"{100 * fraction:.1g} %"  # noqa: PLR2004
+
+
+def _processor_bound(one: TimeSpent) -> bool:
+    return one.limit.kind in {"processor", "client"} and one.limit.full
+
+
+def _what_changed(changed: Changed) -> Iterator[str]:
+    """Yield the change of the whole, the parts that it consists of, and the CPU if that is not among them."""
+    level, baseline = changed.level, changed.baseline
+    whole = level.figures["latency_ms"] - baseline.figures["latency_ms"]
+    said = "more" if whole > 0 else "less"
+    takes = f"{duration(level.figures['latency_ms'])} instead of {duration(baseline.figures['latency_ms'])}"
+    yield f"{_noun(level)} takes {takes} on the average, {duration(abs(whole))} {said}."
+    moved = sorted(_moved(changed, whole), key=lambda name: -abs(_delta(changed, name)))
+    with_it = [name for name in moved if _delta(changed, name) * whole > 0]
+    against = [name for name in moved if name not in with_it]
+    if with_it:
+        parts = [_part(changed, name, abs(_delta(changed, name))) for name in with_it]
+        yield f"Of the {duration(abs(whole))}, {_listed(parts)}."
+    for name in against:
+        less = "less" if whole > 0 else "more"
+        told = f"{PART_WORDS[name]}{_how(changed, name)}"
+        yield f"Against that, there are {duration(abs(_delta(changed, name)))} {less} of {told}."
+    if "cpu_ms" not in moved and "cpu_ms" in level.figures:
+        yield f"Server CPU is {_one_or_two(level.figures['cpu_ms'], baseline.figures.get('cpu_ms', 0.0))}."
+    yield from _unexplained(level)
+
+
+def _moved(changed: Changed, whole: float) -> Iterator[str]:
+    for name in PARTS:
+        if name in changed.differences and abs(_delta(changed, name)) >= WORTH_SAYING * abs(whole):
+            yield name
+
+
+def _delta(changed: Changed, name: str) -> float:
+    return changed.level.figures[name] - changed.baseline.figures[name]
+
+
+def _part(changed: Changed, name: str, ms: float) -> str:
+    return f"{duration(ms)} are {PART_WORDS[name]}{_how(changed, name)}"
+
+
+def _how(changed: Changed, part: str) -> str:
+    """Return how often and how long: ``" (0.31 per query, each 1.5 ms instead of 10.1 ms)"``."""
+    count, each = {"flush_ms": ("flushes", "flush_each_ms"), "read_ms": ("reads", "read_each_ms")}.get(part, ("", ""))
+    new, old = changed.level.figures, changed.baseline.figures
+    if not count or count not in new or count not in old:
+        return ""
+    per = f"{_one_or_two(new[count], old[count], _digits)} per {_noun(changed.level).split()[1]}"
+    if not new[count]:
+        return f" ({per})"
+    long = _one_or_two(new[each], old[each]) if old[count] else duration(new[each])
+    return f" ({per}, each {long}{_shared(changed.level) if part == 'flush_ms' else ''})"
+
+
+def _shared(one: TimeSpent) -> str:
+    """Return how many wait at a time where they are several: they share flushes, and wait for those of others."""
+    under_way = one.figures["under_way"]
+    return f", while {_rounded(under_way)} are under way at a time" if under_way >= 1 + WORTH_SAYING else ""
+
+
+def _one_or_two(new: float, old: float, form: Any = duration) -> str:  # noqa: ANN401 - a function of a float
+    """Return one figure where both are about the same, else ``"1.5 ms instead of 10.1 ms"``."""
+    same = abs(new - old) <= SAME * max(abs(new), abs(old))
+    return f"{form(new)}" if same else f"{form(new)} instead of {form(old)}"
+
+
+def _unexplained(one: TimeSpent) -> Iterator[str]:
+    rest, whole = one.figures["rest_ms"], one.figures["latency_ms"]
+    if rest < WORTH_SAYING * whole:
+        return
+    waited = one.figures.get("cpu_wait_share", 0.0)
+    hint = f"; some task waited for a processor during {_share(waited)} of the time" if waited >= WORTH_SAYING else ""
+    told = f"{duration(rest)} of it ({_share(rest / whole)}) is not explained by what was watched{hint}"
+    yield f"With {one.label}, {told}."
+
+
+def _alike(changed: Changed) -> str:
+    """Return what an event's time consists of where no difference was found."""
+    level, baseline = changed.level, changed.baseline
+    new, old = level.figures["latency_ms"], baseline.figures["latency_ms"]
+    parts = sorted((name for name in PARTS if level.figures.get(name, 0.0) >= WORTH_SAYING * new),
+                   key=lambda name: -level.figures[name])  # fmt: skip
+    told = [_part(changed, name, level.figures[name]) for name in parts]
+    return (
+        f"{_noun(level)} takes {duration(new)} on the average, with {baseline.label} {duration(old)};"
+        f" of the {duration(new)}, {_listed(told)}."
+    )
+
+
+def _on_the_processor(changed: Changed) -> str:
+    new, old = changed.level.figures, changed.baseline.figures
+    takes = _one_or_two(new["latency_ms"], old["latency_ms"])
+    cpu = f" and {_one_or_two(new['cpu_ms'], old.get('cpu_ms', 0.0))} of server CPU" if "cpu_ms" in new else ""
+    return (
+        f"{_noun(changed.level)} takes {takes} on the average{cpu}; {_rounded(new['under_way'])} are under way at a"
+        " time, and most of them wait for a processor."
+    )
+
+
+_FULL: dict[Kind, str] = {
+    "client": "the load generator, which keeps its {of} {share} busy",
+    "processor": "the processors, {share} busy{others}",
+    "flushes": "the device's flushes, one of which is under way {share} of the time",
+    "device": "the device, {share} busy",
+}
+_MOSTLY: dict[Kind, str] = {
+    "cpu_ms": "server CPU",
+    "read_ms": "waiting for reads from the device",
+    "flush_ms": "waiting while the device is flushed",
+    "write_ms": "waiting for writes to the device",
+    "rest_ms": "what was not watched: locks, waiting for a processor, network, client",
+}
+
+
+def _limits(changed: Changed) -> str:
+    new, old = changed.level.limit, changed.baseline.limit
+    if new.kind == old.kind and new.full == old.full:
+        shares = _one_or_two(new.share, old.share, _share)
+        return f"Both are limited by {_limit(changed.level, shares)}." if new.full else _both_mostly(new, shares)
+    told = f"{_limited(changed.level)}; {_limited(changed.baseline)}."
+    return f"W{told[1:]}" if told.startswith("with ") else told
+
+
+def _both_mostly(one: Limit, shares: str) -> str:
+    if one.kind == "rate":
+        return "Both keep up with the rate that is offered."
+    return f"With both, nothing is full, and {_part_of_time(one, shares)}."
+
+
+def _limited(one: TimeSpent) -> str:
+    found = one.limit
+    if found.full:
+        return f"{one.label} is limited by {_limit(one, _share(found.share))}"
+    if found.kind == "rate":
+        return f"{one.label} keeps up with the rate that is offered"
+    return f"with {one.label} nothing is full, and {_part_of_time(found, _share(found.share))}"
+
+
+def _part_of_time(one: Limit, shares: str) -> str:
+    most = "most" if one.share >= MOST else "the largest part"
+    return f"{most} of the time ({shares}) is {_MOSTLY[one.kind]}"
+
+
+def _limit(one: TimeSpent, share: str) -> str:
+    found = one.limit
+    foreign = one.figures.get("foreign_share", 0.0)
+    others = f", {_share(foreign)} by other processes" if foreign >= WORTH_SAYING else ""
+    threads = "thread" if found.of == 1 else f"{found.of:.0f} threads"
+    return _FULL[found.kind].format(share=share, others=others, of=threads)
+
+
+def _cannot_matter(changed: Changed) -> Iterator[str]:
+    """Yield why what was varied has nothing to act on, where that is so."""
+    varied = {name.rpartition(".")[2] for section, name in changed.factors if section != "workload"}
+    sections = {section.split(".")[0] for section, _ in changed.factors}
+    figures = (changed.level.figures, changed.baseline.figures)
+    if not varied or not all("busy_share" in one for one in figures):
+        return
+    below = varied <= BELOW_THE_SERVER or sections <= {"queue", "filesystem"}
+    busy = max(one["busy_share"] for one in figures)
+    if below and busy < IDLE:
+        yield f"The device is busy for {_share(busy)} of the time: what it does can hardly matter to this load."
+        return
+    waiting = max(one["requests_under_way"] for one in figures)
+    if (varied <= IN_THE_QUEUE or sections == {"queue"}) and waiting < FEW_REQUESTS:
+        average = f"{_rounded(waiting)} requests are in queue and device on the average"
+        yield f"No more than {average}: there is little to sort."
+
+
+def _noise(changed: Changed) -> Iterator[str]:
+    """Yield how much the difference varies from block to block, and which parts vary with it."""
+    shares = {name: share for name, share in changed.variance_shares.items() if share >= WORTH_SAYING}
+    if not shares:
+        return
+    relative = changed.spread_ms / changed.baseline.figures["latency_ms"]
+    ordered = sorted(shares, key=lambda name: -shares[name])
+    parts = _listed([f"{_share(min(1.0, shares[name]))} in {PART_NAMES[name]}" for name in ordered])
+    yield (
+        f"From block to block the difference varies by {duration(changed.spread_ms)} (standard deviation,"
+        f" {100 * relative:.2g} % of the time); of that variance {parts}."
+    )
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def why_json(analysis: Analysis) -> dict[str, Any]:
+    """Return treatments and comparisons with all figures; differences are level minus baseline, in ms of an event."""
+    return {
+        "treatments": [
+            {"id": one.id, "label": one.label, "trials": one.n, "limit": asdict(one.limit),
+             "figures": dict(one.figures)}
+            for one in analysis.why.treatments
+        ],
+        "comparisons": [
+            {
+                "baseline_id": one.baseline_id,
+                "level_id": one.level_id,
+                "differences": {name: asdict(estimate) for name, estimate in one.differences.items()},
+                "variance_shares": one.variance_shares,
+                "spread_ms": one.spread_ms,
+                "text": _text(analysis, one),
+            }
+            for one in analysis.why.changes.values()
+        ],
+    }  # fmt: skip
+
+
+def _text(analysis: Analysis, changed: Changed) -> str:
+    ids = (changed.baseline_id, changed.level_id)
+    found: Mapping[tuple[str, str], Verdict] = {
+        (one.baseline_id, one.level_id): one for one in (*analysis.every_pair, *analysis.verdicts)
+    }
+    return explanation(found[ids], analysis)

@@ -1,0 +1,145 @@
+"""The paragraph beside a verdict: it says what the figures say, and no more."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from dbdyno.analysis.analyse import analyse
+from dbdyno.report import html, markdown, text
+from dbdyno.report import json as json_report
+from dbdyno.report.why import duration, explanation
+
+CLIENTS = 10
+FLUSH_MS = {"t1": 8.0, "t2": 8.0, "t3": 1.8, "t4": 1.8}  # each; the fixture's rates are 410, 398, 1690, 1702
+
+
+def closed(run, **metrics):
+    """Return the run as one of ten clients without pauses, a block's trials all at the same rate."""
+    rates = {"t1": 400.0, "t2": 400.0, "t3": 1650.0, "t4": 1650.0}
+    trials = []
+    for one in run.trials:
+        rate = rates[one.treatment] * (1 + 0.002 * one.block)
+        own = {
+            "queries_per_second": rate,
+            "events_per_second": rate,
+            "latency_ms_mean": 1000 * CLIENTS / rate,
+            **metrics,
+        }
+        observed = {
+            **one.observed,
+            "queue": {**one.observed["queue"], "rotational": "01"[one.treatment in {"t1", "t2"}]},
+        }
+        trials.append(replace(one, metrics={**one.metrics, **own}, observed=observed))
+    return replace(run, trials=trials)
+
+
+def flushed(run, series_of):
+    """Return series in which a flush is under way nearly all the time, three queries to each."""
+    seen = series_of(run)
+    for one in run.trials:
+        device, host = seen[one.id]["block_device"], seen[one.id]["host_cpu"]
+        each = FLUSH_MS[one.treatment]
+        device |= {"f/s": 0 * device["t_s"] + 950 / each, "f_await": 0 * device["t_s"] + each}
+        device |= {"%util": 0 * device["t_s"] + 97, "w/s": 0 * device["t_s"] + 10, "w_await": 0 * device["t_s"] + 1}
+        host["%idle"] = 0 * host["t_s"] + 70
+    return seen
+
+
+@pytest.fixture(scope="module")
+def told(build, series_of):
+    run = closed(build())
+    seen = flushed(run, series_of)
+    return run, analyse(run, watched=seen), seen
+
+
+def paragraph(analysis, level, baseline):
+    verdicts = {(one.level_id, one.baseline_id): one for one in analysis.verdicts}
+    return explanation(verdicts[level, baseline], analysis)
+
+
+def test_a_difference_is_told_by_the_parts_it_consists_of(told):
+    found = paragraph(told[1], "t3", "t1")
+    assert found.startswith("Why: a query takes 6.01 ms instead of 24.8 ms on the average, 18.8 ms less.")
+    assert "17.8 ms are time under a flush of the device" in found
+    assert "each 1.80 ms instead of 8.00 ms, while 10 are under way at a time" in found
+    assert "Both are limited by the device's flushes, one of which is under way 95 % of the time." in found
+
+
+def test_where_nothing_differs_both_sides_are_told_and_why_it_cannot_matter(told):
+    found = paragraph(told[1], "t2", "t1")
+    assert "a query takes 24.8 ms on the average, with hdd-7200 / mq-deadline 24.8 ms" in found
+    assert "there is little to sort" not in found  # the fixture's study names no factors
+    assert "instead" not in found
+
+
+def test_a_busy_processor_is_told_and_that_the_device_can_hardly_matter(build, series_of):
+    run = closed(build(), server_cpu_us_per_query=900.0)
+    factors = [one for one in _factors() if one.name in {"device", "scheduler"}]
+    run = replace(run, design=replace(run.design, factors=factors))
+    seen = series_of(run)
+    for each in seen.values():
+        each["host_cpu"]["%idle"] = 0 * each["host_cpu"]["t_s"] + 2
+        each["host_cpu"]["%iowait"] = 0 * each["host_cpu"]["t_s"] + 1
+        each["block_device"]["%util"] = 0 * each["block_device"]["t_s"] + 3
+    found = paragraph(analyse(run, watched=seen), "t2", "t1")
+    assert "Both are limited by the processors, 97 % busy." in found
+    assert "The device is busy for 3 % of the time: what it does can hardly matter to this load." in found
+    assert "flush" not in found
+
+
+def _factors():
+    from dbdyno.store.records import Factor
+
+    return [
+        Factor("device", "stack", ["hdd-7200", "ssd-sata"]),
+        Factor("scheduler", "stack", ["mq-deadline", "none"]),
+    ]
+
+
+def test_an_undecided_verdict_tells_where_its_noise_is(build, series_of):
+    run = closed(build())
+    noisy = [
+        replace(one, metrics={**one.metrics, "latency_ms_mean": one.metrics["latency_ms_mean"] * (1 + 0.1 * (i % 3)),
+                              "queries_per_second": one.metrics["queries_per_second"] / (1 + 0.1 * (i % 3))})
+        for i, one in enumerate(run.trials)
+    ]  # fmt: skip
+    run = replace(run, trials=noisy)
+    analysis = analyse(run, watched=flushed(run, series_of))
+    verdict = next(one for one in analysis.verdicts if (one.level_id, one.baseline_id) == ("t2", "t1"))
+    assert verdict.verdict == "undecided"
+    found = explanation(verdict, analysis)
+    assert "From block to block the difference varies by" in found
+    assert "of that variance" in found
+
+
+def test_without_series_nothing_is_explained(run):
+    analysis = analyse(run)
+    assert all(explanation(one, analysis) == "" for one in analysis.verdicts)
+    assert "Why:" not in text.render(run, analysis)
+    assert "Where the time goes" not in html.render(run, analysis, {})
+
+
+def test_every_report_has_it_and_a_hostile_label_stays_text(told):
+    run, _, seen = told
+    treatments = [replace(one, levels={**one.levels, "device": f"<b>*x*</b>{one.id}"}) for one in run.design.treatments]
+    run = replace(run, design=replace(run.design, treatments=treatments))
+    analysis = analyse(run, watched=seen)
+    page = html.render(run, analysis, {})
+    assert "Where the time goes" in page
+    assert "<b>*x*" not in page
+    assert r"\<b\>\*x\*" in markdown.render(run, analysis)
+    document = json.loads(json_report.render(run, analysis))["why"]
+    assert len(document["treatments"]) == 4
+    first = document["treatments"][0]["figures"]
+    whole = sum(first[name] for name in ("cpu_ms", "read_ms", "flush_ms", "write_ms", "rest_ms"))
+    assert whole == pytest.approx(first["latency_ms"], rel=1e-4)
+    assert document["comparisons"][0]["text"] == explanation(analysis.verdicts[0], analysis)
+
+
+@pytest.mark.parametrize(
+    ("ms", "expected"),
+    [(33.14, "33.1 ms"), (0.0624, "62.4 us"), (1234.5, "1,234 ms"), (0.0, "0 us"), (-28.04, "-28.0 ms")],
+)
+def test_durations_have_three_digits(ms, expected):
+    assert duration(ms) == expected
