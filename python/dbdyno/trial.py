@@ -1,23 +1,19 @@
 """One trial: raise the stack, offer the load, watch, lower the stack. The main path of dbdyno."""
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import TrialError
 from dbdyno.host.smart import smart_of
 from dbdyno.layers import device_layer, layers
 from dbdyno.plan.plan import Slot
-from dbdyno.probe.block_device import BlockDeviceSource
-from dbdyno.probe.host_cpu import HostCpuSource
 from dbdyno.probe.others import disks_below, watching_others
-from dbdyno.probe.sampler import Probe, Series, Source
-from dbdyno.probe.server_process import ServerProcessSource
-from dbdyno.probe.server_status import ServerStatusSource
+from dbdyno.probe.sampler import Series
+from dbdyno.probe.watching import watching
 from dbdyno.stack.data import Image
 from dbdyno.stack.journal import Journal
 from dbdyno.stack.layer import Endpoint, Layer, Stand, raised
@@ -56,7 +52,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         health = {name: {"before": smart_of(name)} for name in disks}
         with (
             device.measuring(journal) as figures,
-            watching(stand) as probes,
+            watching(stand, disks) as series,
             watching_others(stand, disks) as others,
             pinned(spec.stack.client_cpus) as client,
         ):
@@ -70,7 +66,6 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         room = after_load(stand.directory)
         watch.lap("check after")
     watch.lap("lower scratch")
-    series = {name: probe.series for name, probe in probes.items()}
     trial = Trial(
         id=slot.id,
         block=slot.block,
@@ -119,26 +114,6 @@ def phases(laps: Mapping[str, float], load: Load) -> dict[str, float]:
     return found
 
 
-@contextmanager
-def watching(stand: Stand) -> Iterator[dict[str, Probe]]:
-    """All probes that this stand allows, running for as long as the context lasts."""
-    endpoint = _endpoint(stand)
-    with ExitStack() as stopping:
-        try:
-            sources: list[Source] = [HostCpuSource(), ServerStatusSource(endpoint.address)]
-            if endpoint.pid:
-                sources.append(ServerProcessSource(endpoint.pid))
-            if stand.device:
-                sources.append(BlockDeviceSource(stand.device.name))
-        except OSError as error:
-            raise TrialError(f"a probe can't start: {error}") from None
-        probes = {source.name: Probe(source) for source in sources}
-        for probe in probes.values():
-            stopping.callback(probe.stop)
-            probe.start()
-        yield probes
-
-
 # Metric -> the probe and the cumulative column that it comes from, and what makes its unit of the column's.
 COUNTED = {
     "server_cpu_us_per_query": ("server_process", "cpu_seconds", 1e6),
@@ -158,12 +133,16 @@ def metrics(load: Load, series: Mapping[str, Series]) -> dict[str, float]:
 
 
 def probe_cost(series: Series, load: Load) -> dict[str, Any]:
-    """What a probe burned: seconds of CPU, and as a share of one core while it ran."""
+    """What a probe burned, here and of others' CPU: seconds, and as a share of one core while it ran."""
     start, end = load.window_ns
     inside = sum(start <= t <= end for t in series.t_ns)
     seconds = (series.t_ns[-1] - series.t_ns[0]) / 1e9 if len(series.t_ns) > 1 else 0.0
-    share = 100 * series.cpu_seconds / seconds if seconds else None
-    return {"cpu_seconds": series.cpu_seconds, "cpu_percent": share, "samples": inside, "missed": series.missed}
+    told = {"cpu_seconds": series.cpu_seconds, "cpu_percent": None, "samples": inside, "missed": series.missed}
+    if seconds:
+        told["cpu_percent"] = 100 * series.cpu_seconds / seconds
+    if series.outside_seconds and seconds:
+        told["outside_cpu_percent"] = 100 * series.outside_seconds / seconds
+    return told
 
 
 def series_columns(load: Load, series: Mapping[str, Series]) -> dict[str, Columns]:

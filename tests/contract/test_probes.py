@@ -12,8 +12,10 @@ import pytest
 from dbdyno.clock import now_ns
 from dbdyno.filesystems.ext import EXT4
 from dbdyno.probe.block_device import BlockDeviceSource
+from dbdyno.probe.client_process import ClientProcessSource
 from dbdyno.probe.host_cpu import HostCpuSource
-from dbdyno.probe.sampler import Probe
+from dbdyno.probe.pressure import PressureSource
+from dbdyno.probe.sampler import Sampler
 from dbdyno.probe.server_process import ServerProcessSource
 from dbdyno.probe.server_status import ServerStatusSource
 from dbdyno.servers.installation import find_server
@@ -29,9 +31,11 @@ pytestmark = pytest.mark.host
 
 SOURCES = {
     "block_device": lambda stand: BlockDeviceSource(stand.device.name),
+    "client_process": lambda _: ClientProcessSource(),
     "host_cpu": lambda _: HostCpuSource(),
+    "pressure": lambda _: PressureSource(),
     "server_process": lambda stand: ServerProcessSource(stand.endpoint.pid),
-    "server_status": lambda stand: ServerStatusSource(stand.endpoint.socket),
+    "server_status": lambda stand: ServerStatusSource(stand.endpoint.address, stand.endpoint.pid),
 }
 
 
@@ -47,11 +51,11 @@ def stand(journal, tmp_path):
 
 
 def watched(source, during):
-    probe = Probe(source)
+    sampler = Sampler([source])
     began = now_ns()
-    probe.start()
+    sampler.start()
     during()
-    return probe.stop(), began, now_ns()
+    return sampler.stop()[source.name], began, now_ns()
 
 
 @pytest.mark.parametrize("name", SOURCES)

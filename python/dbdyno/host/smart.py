@@ -1,8 +1,10 @@
-"""What a disk says of its health and wear, through ``smartctl --json``. Asked outside the measured run."""
+"""What a disk says of its health and wear, through ``smartctl --json``."""
 
 import json
+import os
 import shutil
 import subprocess
+import threading
 from typing import Any
 
 from dbdyno.host.read import UNKNOWN
@@ -37,23 +39,35 @@ NVME = (
 
 def smart_of(name: str) -> dict[str, Any] | str:
     """Figures of one disk (``sda``), or why they are unknown."""
+    try:
+        said, _ = ask_smartctl(name, "--all")
+    except OSError as error:
+        return f"{UNKNOWN}: {error}"
+    return figures(said) or f"{UNKNOWN}: {_refusal(said)}"
+
+
+def ask_smartctl(name: str, what: str) -> tuple[Any, float]:
+    """What smartctl tells of a disk, and the seconds of CPU it took. Raises ``OSError`` where it tells nothing."""
     tool = shutil.which("smartctl") or shutil.which("smartctl", path="/usr/sbin:/sbin:/usr/local/sbin")
     if tool is None:
-        return f"{UNKNOWN}: smartctl is not installed"
+        raise FileNotFoundError("smartctl is not installed")
+    with subprocess.Popen(
+        [tool, "--json", what, f"/dev/{name}"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as asked:
+        assert asked.stdout is not None  # noqa: S101  (a pipe was asked for)
+        limit = threading.Timer(SECONDS_MAX, asked.kill)
+        limit.start()
+        told = asked.stdout.read()
+        _, status, used = os.wait4(asked.pid, 0)
+        limit.cancel()
+        asked.returncode = os.waitstatus_to_exitcode(status)
     try:
-        done = subprocess.run(
-            [tool, "--json", "--all", f"/dev/{name}"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=SECONDS_MAX,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        said = json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        return f"{UNKNOWN}: smartctl: {type(error).__name__}"
-    return figures(said) or f"{UNKNOWN}: {_refusal(said)}"
+        return json.loads(told), used.ru_utime + used.ru_stime
+    except ValueError as error:
+        raise OSError(f"smartctl: {type(error).__name__}") from None
 
 
 def figures(said: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever JSON can hold

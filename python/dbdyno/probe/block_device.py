@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from dbdyno.probe.sampler import Source
+
 SECTOR_BYTES = 512  # of the statistics, whatever the device's own
 _FIELDS = (
     "reads", "reads_merged", "read_sectors", "read_ms",
@@ -11,9 +13,11 @@ _FIELDS = (
     "discards", "discards_merged", "discard_sectors", "discard_ms",
     "flushes", "flush_ms",
 )  # fmt: skip
+_OLD_KERNELS = dict.fromkeys(_FIELDS, 0.0)  # before 4.18 they counted no discards, before 5.5 no flushes
+_KINDS = (("r", "read"), ("w", "write"), ("d", "discard"))
 
 
-class BlockDeviceSource:
+class BlockDeviceSource(Source):
     """Counters of one device."""
 
     name = "block_device"
@@ -24,29 +28,20 @@ class BlockDeviceSource:
     def sample(self) -> dict[str, float]:
         """The kernel's counters since boot."""
         numbers = os.pread(self._file, 1024, 0).split()
-        return {name: float(number) for name, number in zip(_FIELDS, numbers, strict=False)}
+        return _OLD_KERNELS | dict(zip(_FIELDS, map(float, numbers), strict=False))
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
         """As ``iostat -x`` computes them, a mean of no request being 0, and the bytes so far."""
         delta = {name: after[name] - before[name] for name in after}
-
-        def mean(total: str, count: str) -> float:
-            return delta.get(total, 0.0) / delta[count] if delta.get(count) else 0.0
-
-        requests = delta["reads"] + delta["writes"]
-        sectors = delta["read_sectors"] + delta["write_sectors"]
-        return {
-            "r/s": delta["reads"] / seconds,
-            "w/s": delta["writes"] / seconds,
-            "rMB/s": delta["read_sectors"] * SECTOR_BYTES / 1e6 / seconds,
-            "wMB/s": delta["write_sectors"] * SECTOR_BYTES / 1e6 / seconds,
-            "rrqm/s": delta["reads_merged"] / seconds,
-            "wrqm/s": delta["writes_merged"] / seconds,
-            "r_await": mean("read_ms", "reads"),
-            "w_await": mean("write_ms", "writes"),
-            "f/s": delta.get("flushes", 0.0) / seconds,
-            "f_await": mean("flush_ms", "flushes"),
-            "areq-sz": sectors * SECTOR_BYTES / 1024 / requests if requests else 0.0,
+        requests = delta["reads"] + delta["writes"] + delta["discards"]
+        sectors = delta["read_sectors"] + delta["write_sectors"] + delta["discard_sectors"]
+        columns: dict[str, float] = {}
+        for short, kind in _KINDS:
+            columns |= _of_kind(short, kind, delta, seconds)
+        return columns | {
+            "f/s": delta["flushes"] / seconds,
+            "f_await": delta["flush_ms"] / (delta["flushes"] or 1.0),
+            "areq-sz": sectors * SECTOR_BYTES / 1024 / (requests or 1.0),
             "aqu-sz": delta["weighted_ms"] / 1000 / seconds,
             "%util": min(100.0, delta["busy_ms"] / 10 / seconds),
             "read_bytes": after["read_sectors"] * SECTOR_BYTES,
@@ -56,3 +51,16 @@ class BlockDeviceSource:
     def close(self) -> None:
         """Close the counter file."""
         os.close(self._file)
+
+
+def _of_kind(short: str, kind: str, delta: dict[str, float], seconds: float) -> dict[str, float]:
+    """The columns that reads, writes and discards have alike."""
+    done, merged, sectors = delta[f"{kind}s"], delta[f"{kind}s_merged"], delta[f"{kind}_sectors"]
+    return {
+        f"{short}/s": done / seconds,
+        f"{short}MB/s": sectors * SECTOR_BYTES / 1e6 / seconds,
+        f"{short}rqm/s": merged / seconds,
+        f"%{short}rqm": 100 * merged / ((done + merged) or 1.0),
+        f"{short}_await": delta[f"{kind}_ms"] / (done or 1.0),
+        f"{short}areq-sz": sectors * SECTOR_BYTES / 1024 / (done or 1.0),
+    }

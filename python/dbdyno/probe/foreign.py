@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.clock import now_ns
+from dbdyno.probe.sampler import Source
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD, include/linux/sched.h
@@ -84,7 +85,7 @@ def family(everyone: list[Process], roots: set[int]) -> set[int]:
     return found
 
 
-class ForeignSource:
+class ForeignSource(Source):
     """All processes of the host; ``ours`` are roots of ours beside this process itself, ``disks`` those below the data.
 
     CPU time moves from a child to the parent that waits for it, so the sum over all foreign processes never loses what

@@ -2,10 +2,12 @@
 
 import os
 
+from dbdyno.probe.sampler import Source
+
 _STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
-class HostCpuSource:
+class HostCpuSource(Source):
     """CPU time of the whole host."""
 
     name = "host_cpu"

@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.host.storage import disks_under
 from dbdyno.probe.disturbance import disturbance
 from dbdyno.probe.foreign import ForeignSource
-from dbdyno.probe.sampler import Probe, Series
+from dbdyno.probe.sampler import Sampler, Series
 from dbdyno.stack.layer import Stand
 
 
@@ -22,12 +22,12 @@ class Others:
     """What others did beside the load: known once they are no longer watched."""
 
     def __init__(self, source: ForeignSource) -> None:
-        self._source, self.probe = source, Probe(source, source.interval_ns)
+        self._source, self.sampler = source, Sampler([source], source.interval_ns)
 
     @property
     def series(self) -> Series:
         """What was counted, and what the counting cost."""
-        return self.probe.series
+        return self.sampler.series[self._source.name]
 
     def within(self, window_ns: tuple[int, int]) -> dict[str, Any]:
         """How much that disturbed the measured window."""
@@ -40,8 +40,8 @@ def watching_others(stand: Stand, disks: list[str]) -> Iterator[Others]:
     assert stand.endpoint is not None  # noqa: S101  (the server is always the top layer)
     ours = {pid for pid in (stand.endpoint.pid, *stand.journal.processes()) if pid}
     others = Others(ForeignSource(ours, disks))
-    others.probe.start()
+    others.sampler.start()
     try:
         yield others
     finally:
-        others.probe.stop()
+        others.sampler.stop()

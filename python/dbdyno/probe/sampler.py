@@ -1,9 +1,10 @@
-"""The contract of a probe, and the thread that drives it, at 10 Hz as a rule, and measures what it costs."""
+"""The contract of a probe, and the thread that samples them, at 10 Hz as a rule, and measures what each costs."""
 
 import threading
 import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from dbdyno.clock import now_ns
 
@@ -17,7 +18,8 @@ class Series:
 
     t_ns: list[int] = field(default_factory=list)
     columns: dict[str, list[float]] = field(default_factory=dict)
-    cpu_seconds: float = 0.0  # what the probe itself burned in this process
+    cpu_seconds: float = 0.0  # what the probe itself burned in this process, with its part of the thread's waking up
+    outside_seconds: float = 0.0  # what answering it cost others
     missed: int = 0  # samples that could not be taken
     began: tuple[int, dict[str, float]] | None = None  # where the first interval began; its rates mean nothing
 
@@ -39,65 +41,98 @@ class Series:
         return values[before] + share * (values[after] - values[before])
 
 
-class Source(Protocol):
+class Source(ABC):
     """What a probe watches: one file per source in this folder."""
 
     name: str
 
+    @abstractmethod
     def sample(self) -> dict[str, float]:
         """Cumulative counters or gauges now. Raises ``OSError`` where they can't be had."""
 
+    @abstractmethod
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
         """The columns of the series from two samples ``seconds`` apart."""
 
+    def outside_seconds(self) -> float:
+        """CPU that its samples have cost others so far: the server for its answers, a tool that was run."""
+        return 0.0
+
+    @abstractmethod
     def close(self) -> None:
         """Let go of what the source holds."""
 
 
 class Probe:
-    """A source, watched by a thread of its own from ``start`` to ``stop``."""
+    """A source and its series."""
 
-    def __init__(self, source: Source, interval_ns: int = INTERVAL_NS) -> None:
-        self.source = source
+    def __init__(self, source: Source) -> None:
+        self.source, self.series = source, Series()
+        self.own_seconds = 0.0
+        self._before: dict[str, float] | None = None
+        self._before_ns = 0
+
+    def take(self) -> None:
+        """Sample; where the sample before was had too, the interval between them becomes part of the series."""
+        began = time.thread_time()
+        try:
+            after = self.source.sample()
+        except OSError:
+            self.series.missed += 1
+            after = None
+        after_ns = now_ns()
+        before = self._before
+        if before is not None and after is not None:
+            if self.series.began is None:
+                self.series.began = (self._before_ns, self.source.interval(before, before, 1.0))
+            self.series.add(after_ns, self.source.interval(before, after, (after_ns - self._before_ns) / 1e9))
+        self._before, self._before_ns = after, after_ns
+        self.own_seconds += time.thread_time() - began
+
+
+class Sampler:
+    """Sources watched by one thread from ``start`` to ``stop``: one waking up for all of them costs least."""
+
+    def __init__(self, sources: Sequence[Source], interval_ns: int = INTERVAL_NS) -> None:
+        self._probes = [Probe(source) for source in sources]
         self._interval_ns = interval_ns
-        self.series = Series()
         self._end = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name=f"probe-{source.name}", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name="sampler", daemon=True)
+
+    @property
+    def series(self) -> dict[str, Series]:
+        """What was sampled, by the source's name."""
+        return {probe.source.name: probe.series for probe in self._probes}
 
     def start(self) -> None:
         """Begin sampling."""
         self._thread.start()
 
-    def stop(self) -> Series:
+    def stop(self) -> dict[str, Series]:
         """End sampling; returns the whole series."""
         self._end.set()
         self._thread.join(10)
-        self.source.close()
+        for probe in self._probes:
+            probe.series.outside_seconds = probe.source.outside_seconds()
+            probe.source.close()
         return self.series
 
     def _watch(self) -> None:
         began = time.thread_time()
-        before, before_ns = self._sample(), now_ns()
-        due_ns = before_ns + self._interval_ns
+        taken_ns = self._take()
+        due_ns = taken_ns + self._interval_ns
         ending = False
         while not ending:
             ending = self._end.wait(max(0, due_ns - now_ns()) / 1e9)
-            if ending and now_ns() - before_ns < SHORTEST_NS:
+            if ending and now_ns() - taken_ns < SHORTEST_NS:
                 break
-            after, after_ns = self._sample(), now_ns()
-            if before is not None and after is not None:
-                if self.series.began is None:
-                    self.series.began = (before_ns, self.source.interval(before, before, 1.0))
-                values = self.source.interval(before, after, (after_ns - before_ns) / 1e9)
-                self.series.add(after_ns, values)
-            before, before_ns = after, after_ns
-            due_ns += self._interval_ns * max(1, 1 + (after_ns - due_ns) // self._interval_ns)
-            self.series.cpu_seconds = time.thread_time() - began
-        self.series.cpu_seconds = time.thread_time() - began
+            taken_ns = self._take()
+            due_ns += self._interval_ns * max(1, 1 + (taken_ns - due_ns) // self._interval_ns)
+        waking = (time.thread_time() - began - sum(probe.own_seconds for probe in self._probes)) / len(self._probes)
+        for probe in self._probes:
+            probe.series.cpu_seconds = probe.own_seconds + waking
 
-    def _sample(self) -> dict[str, float] | None:
-        try:
-            return self.source.sample()
-        except OSError:
-            self.series.missed += 1
-            return None
+    def _take(self) -> int:
+        for probe in self._probes:
+            probe.take()
+        return now_ns()

@@ -15,22 +15,31 @@ def cost_lines(run: Run) -> list[str]:
 
 
 def _probe_lines(run: Run) -> list[str]:
-    found: dict[str, list[float]] = {}
-    missed = 0.0
-    for trial in run.trials:
-        for name, probe in trial.probes.items():
-            missed += _figure(probe, "missed") or 0
-            share = _figure(probe, "cpu_percent")
-            if share is not None:
-                found.setdefault(name, []).append(share)
     lines = []
-    if found:
-        shares = {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
-        each = ", ".join(f"{name} {number(share)} %" for name, share in shares.items())
-        lines.append(f"The probes took {number(math.fsum(shares.values()))} % of one core on the average ({each}).")
+    own, outside = _shares(run, "cpu_percent"), _shares(run, "outside_cpu_percent")
+    if own:
+        line = f"The probes took {number(math.fsum(own.values()))} % of one core on the average ({_each(own)})"
+        asked = f", and what they asked {number(math.fsum(outside.values()))} % to answer ({_each(outside)})"
+        lines.append(f"{line}{asked if outside else ''}.")
+    missed = math.fsum(_figure(probe, "missed") or 0 for trial in run.trials for probe in trial.probes.values())
     if missed:
         lines.append(f"The probes could not take {count(round(missed), 'sample')}.")
     return lines
+
+
+def _shares(run: Run, figure: str) -> dict[str, float]:
+    """Probe to its share of one core in percent, mean over the trials that tell."""
+    found: dict[str, list[float]] = {}
+    for trial in run.trials:
+        for name, probe in trial.probes.items():
+            share = _figure(probe, figure)
+            if share is not None:
+                found.setdefault(name, []).append(share)
+    return {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
+
+
+def _each(shares: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {number(share)} %" for name, share in shares.items())
 
 
 def _disk_lines(run: Run) -> list[str]:

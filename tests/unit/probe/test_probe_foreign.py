@@ -16,7 +16,7 @@ from dbdyno.probe import disturbance as limits
 from dbdyno.probe import foreign
 from dbdyno.probe.disturbance import disturbance
 from dbdyno.probe.foreign import ForeignSource, Process, family, parse_stat, processes
-from dbdyno.probe.sampler import Probe, Series
+from dbdyno.probe.sampler import Sampler, Series
 
 SECOND = 1_000_000_000
 BURN = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
@@ -44,12 +44,12 @@ def test_kernel_threads_are_told_by_their_flag():
 
 
 def watched(source, seconds):
-    probe = Probe(source, source.interval_ns)
+    sampler = Sampler([source], source.interval_ns)
     began = now_ns()
-    probe.start()
+    sampler.start()
     time.sleep(seconds)
     ended = now_ns()
-    return disturbance(probe.stop(), (began, ended), cores=source.cores, others=source.shares())
+    return disturbance(sampler.stop()["foreign"], (began, ended), cores=source.cores, others=source.shares())
 
 
 @pytest.fixture

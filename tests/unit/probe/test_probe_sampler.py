@@ -1,21 +1,20 @@
 """The thread that drives a probe: 10 Hz, without drift, through errors, and its own cost measured."""
 
+import threading
 import time
 from itertools import pairwise
 
 import pytest
 
 from dbdyno.clock import now_ns
-from dbdyno.probe.sampler import INTERVAL_NS, Probe
+from dbdyno.probe.sampler import INTERVAL_NS, Sampler, Source
 
 
-class Counter:
+class Counter(Source):
     """A source that counts its samples; ``at`` says what some of them do instead."""
 
-    name = "counter"
-
-    def __init__(self, at=None):
-        self.samples, self.closed, self.at = 0, 0, at or {}
+    def __init__(self, at=None, name="counter"):
+        self.samples, self.closed, self.at, self.name = 0, 0, at or {}, name
 
     def sample(self):
         self.samples += 1
@@ -33,11 +32,11 @@ class Counter:
 
 
 def watched(source, seconds):
-    probe = Probe(source)
+    sampler = Sampler([source])
     began = now_ns()
-    probe.start()
+    sampler.start()
     time.sleep(seconds)
-    series = probe.stop()
+    series = sampler.stop()[source.name]
     assert source.closed == 1
     assert all(began < one < other <= now_ns() for one, other in pairwise(series.t_ns))
     assert all(len(column) == len(series.t_ns) for column in series.columns.values())
@@ -86,8 +85,34 @@ def test_after_a_slow_sample_the_beat_is_kept_and_nothing_is_made_up_for():
 
 
 def test_stopped_at_once():
-    probe = Probe(Counter())
-    probe.start()
+    sampler = Sampler([Counter()])
+    sampler.start()
     began = time.monotonic()
-    assert probe.stop().t_ns == []
+    assert sampler.stop()["counter"].t_ns == []
     assert time.monotonic() - began < 2
+
+
+def test_many_sources_share_one_thread_and_each_has_its_own_cost():
+    light, heavy = Counter(), Counter(name="heavy")
+    heavy.at = dict.fromkeys(range(1, 100), lambda: [Counter.sample(Counter()) for _ in range(3)])
+    heavy.outside_seconds = lambda: 0.25
+    sampler = Sampler([light, heavy])
+    before = threading.active_count()
+    sampler.start()
+    assert threading.active_count() == before + 1
+    time.sleep(0.55)
+    series = sampler.stop()
+    assert set(series) == {"counter", "heavy"}
+    assert len(series["counter"].t_ns) == len(series["heavy"].t_ns) >= 3
+    assert series["heavy"].cpu_seconds > 2 * series["counter"].cpu_seconds > 0
+    assert (series["counter"].outside_seconds, series["heavy"].outside_seconds) == (0.0, 0.25)
+
+
+def test_one_source_that_fails_takes_no_sample_from_another():
+    broken, sound = Counter(dict.fromkeys(range(1, 100), gone), "broken"), Counter()
+    sampler = Sampler([broken, sound])
+    sampler.start()
+    time.sleep(0.35)
+    series = sampler.stop()
+    assert series["broken"].missed == sound.samples >= 3
+    assert series["counter"].missed == 0

@@ -2,16 +2,21 @@
 
 import gc
 import os
+import re
 import time
+from pathlib import Path
 
 import psutil
 import pytest
 
+from dbdyno.probe import smart
 from dbdyno.probe.block_device import BlockDeviceSource
 from dbdyno.probe.host_cpu import HostCpuSource
+from dbdyno.probe.pressure import PRESSURES
 from dbdyno.probe.server_process import ServerProcessSource
-from dbdyno.probe.server_status import ServerStatusSource
+from dbdyno.probe.server_status import COUNTERS, GAUGES, ServerStatusSource
 
+NO_SOURCES = {"__init__", "disturbance", "others", "process_files", "sampler", "watching"}
 BEFORE = "  1000 20 80000 5000  2000 300 160000 40000 3 90000 45000  7 0 56 1  500 9000"
 AFTER = "  1200 30 84000 5900  2600 360 208000 64000 5 91500 69900  7 0 56 1  900 10000"
 
@@ -43,8 +48,18 @@ def test_a_block_device_in_iostat_s_columns(block_device):
             "w/s": 300.0,
             "rMB/s": 1.024,  # 4,000 sectors of 512 bytes
             "wMB/s": 12.288,
+            "dMB/s": 0.0,
+            "d/s": 0.0,
             "rrqm/s": 5.0,
             "wrqm/s": 30.0,
+            "drqm/s": 0.0,
+            "%rrqm": 100 * 10 / 210,  # 10 merged with the 200 done
+            "%wrqm": 100 * 60 / 660,
+            "%drqm": 0.0,
+            "rareq-sz": 10.0,  # 4,000 sectors over 200 requests, in KiB
+            "wareq-sz": 40.0,
+            "dareq-sz": 0.0,
+            "d_await": 0.0,
             "r_await": 4.5,  # 900 ms over 200 reads
             "w_await": 40.0,
             "f/s": 200.0,
@@ -56,6 +71,14 @@ def test_a_block_device_in_iostat_s_columns(block_device):
             "written_bytes": 208_000 * 512,
         }
     )
+
+
+def test_discards_in_iostat_s_columns(block_device):
+    discarded = AFTER.replace("7 0 56 1", "27 60 4056 201")
+    columns = block_device.interval(block_device(BEFORE), block_device(discarded), 2.0)
+    expected = {"d/s": 10.0, "dMB/s": 1.024, "drqm/s": 30.0, "%drqm": 75.0, "d_await": 10.0, "dareq-sz": 100.0}
+    assert {name: columns[name] for name in expected} == pytest.approx(expected)
+    assert columns["areq-sz"] == pytest.approx(56_000 / 2 / 820)
 
 
 def test_a_device_that_did_nothing_shows_noughts(block_device):
@@ -147,3 +170,23 @@ def test_a_server_that_does_not_answer_can_not_be_watched(tmp_path):
     with pytest.raises(OSError, match="Can't connect"):
         ServerStatusSource(tmp_path / "no.sock")
     gc.collect()
+
+
+def test_every_column_is_told_in_the_documentation(block_device):
+    source = Path(__file__).parents[3] / "docs" / "probes.md"
+    sections = dict(
+        re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", source.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    )
+    process = ["cpu_seconds", "%usr", "%system", "rss_MB", "rMB/s", "wMB/s"]
+    columns = {
+        "block_device": block_device.interval(block_device(BEFORE), block_device(AFTER), 2.0),
+        "host_cpu": ["%user", "%system", "%idle", "%iowait", "%steal"],
+        "pressure": [f"%{resource}_{kind}" for resource, kind in PRESSURES],
+        "server_process": process,
+        "server_status": [*COUNTERS, *GAUGES],
+        "smart": ["temperature_celsius"],
+    }
+    for probe, names in columns.items():
+        assert [name for name in names if f"`{name}`" not in sections[probe]] == [], probe
+        assert "Cannot:" in sections[probe]
+    assert {path.stem for path in Path(smart.__file__).parent.glob("*.py")} - NO_SOURCES == set(sections)

@@ -1,0 +1,93 @@
+"""CPU, memory and I/O of what offers the load: every process that the calling thread starts, with all that descend."""
+
+import os
+import threading
+from pathlib import Path
+
+from dbdyno.probe.process_files import COUNTERS, ProcessFiles, as_columns
+from dbdyno.probe.sampler import Source
+
+_LOOK_EVERY = 10  # samples; what was started since then is found, and its counters miss nothing
+
+
+class ClientProcessSource(Source):
+    """Children that this thread starts from now on; their sum never goes back.
+
+    CPU and bytes of a child move to the parent that waits for it, so what a short-lived process used is not lost.
+    """
+
+    name = "client_process"
+
+    def __init__(self) -> None:
+        self._children = f"/proc/{os.getpid()}/task/{threading.get_native_id()}/children"
+        self._not_ours = set(_numbers(self._children))  # the server, the emulated disk
+        self._members: dict[int, ProcessFiles] = {}
+        self._roots: dict[int, dict[str, float]] = {}  # as last seen
+        self._ended = dict.fromkeys(COUNTERS, 0.0)
+        self._told = dict(self._ended)
+        self._until_look = 0
+
+    def sample(self) -> dict[str, float]:
+        """Seconds and bytes of all of them so far; all 0 before the first is started."""
+        if self._until_look <= 0 or not self._members:
+            self._look()
+        self._until_look -= 1
+        total = dict(self._ended)
+        for pid, files in list(self._members.items()):
+            try:
+                counters = files.counters(with_waited=True)
+            except OSError:
+                self._forget(pid)
+                counters = self._roots.pop(pid, {})
+                for name in set(counters) - {"resident_bytes"}:
+                    self._ended[name] += counters[name]
+                    total[name] += counters[name]
+                continue
+            if pid in self._roots:
+                self._roots[pid] = counters
+            for name, value in counters.items():
+                total[name] += value
+        resident = total.pop("resident_bytes")
+        self._told = {name: max(value, self._told[name]) for name, value in total.items()}
+        self._told["resident_bytes"] = resident
+        return dict(self._told)
+
+    def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
+        """CPU seconds so far, percent of one core, resident MB, and MB/s."""
+        return as_columns(before, after, seconds)
+
+    def close(self) -> None:
+        """Close the files of whatever still runs."""
+        for pid in list(self._members):
+            self._forget(pid)
+
+    def _look(self) -> None:
+        """Find who is there now."""
+        self._until_look = _LOOK_EVERY
+        roots = [pid for pid in _numbers(self._children) if pid not in self._not_ours]
+        ahead = list(roots)
+        while ahead:
+            pid = ahead.pop()
+            if pid not in self._members:
+                try:
+                    self._members[pid] = ProcessFiles(pid)
+                except OSError:
+                    continue  # it has just ended, or is not for us to see
+                if pid in roots:
+                    self._roots[pid] = dict.fromkeys(COUNTERS, 0.0)
+            ahead += _children_of(pid)
+
+    def _forget(self, pid: int) -> None:
+        self._members.pop(pid).close()
+        self._until_look = 0
+
+
+def _children_of(pid: int) -> list[int]:
+    try:
+        return [child for task in Path(f"/proc/{pid}/task").iterdir() for child in _numbers(f"{task}/children")]
+    except OSError:
+        return []
+
+
+def _numbers(path: str) -> list[int]:
+    return [int(word) for word in Path(path).read_bytes().split()]

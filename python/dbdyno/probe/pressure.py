@@ -1,0 +1,43 @@
+"""How much of the time tasks of the host waited for CPU, I/O or memory: /proc/pressure (accounting/psi.rst)."""
+
+import os
+
+from dbdyno.probe.sampler import Source
+
+_KINDS = ("some", "full")
+# The host as a whole has no "full" of the CPU: some task always has it.
+PRESSURES = (("cpu", "some"), ("io", "some"), ("io", "full"), ("memory", "some"), ("memory", "full"))
+
+
+class PressureSource(Source):
+    """Pressure stall information of the whole host. Raises ``OSError`` where the kernel does not tell it."""
+
+    name = "pressure"
+
+    def __init__(self) -> None:
+        self._files: dict[str, int] = {}
+        try:
+            for resource in dict(PRESSURES):
+                self._files[resource] = os.open(f"/proc/pressure/{resource}", os.O_RDONLY)
+            self.sample()  # some kernels have the files and refuse to be read
+        except OSError:
+            self.close()
+            raise
+
+    def sample(self) -> dict[str, float]:
+        """Seconds stalled since boot, as ``io_some`` and so on."""
+        found = {}
+        for resource, file in self._files.items():
+            lines = os.pread(file, 512, 0).splitlines()
+            for kind, line in zip(_KINDS, lines, strict=False):
+                found[f"{resource}_{kind}"] = int(line[line.rindex(b"=") + 1 :]) / 1e6
+        return {f"{resource}_{kind}": found[f"{resource}_{kind}"] for resource, kind in PRESSURES}
+
+    def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
+        """Percent of the interval in which some, or all, tasks that had work waited."""
+        return {f"%{name}": min(100.0, 100 * (after[name] - before[name]) / seconds) for name in after}
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in self._files.values():
+            os.close(file)

@@ -1,0 +1,52 @@
+"""Heat and wear of the disks below the data while the load runs, through smartctl."""
+
+import math
+from collections.abc import Sequence
+
+from dbdyno.host.smart import ask_smartctl, figures
+from dbdyno.probe.sampler import Source
+
+INTERVAL_NS = 10_000_000_000  # a disk answers slowly, and may let other requests wait meanwhile
+
+
+class SmartSource(Source):
+    """One disk. Raises ``OSError`` where it tells nothing."""
+
+    name = "smart"
+
+    def __init__(self, disk: str, series: str = "smart") -> None:
+        self.name = series
+        self._disk, self._tools_seconds = disk, 0.0
+        self._columns = list(self.sample())
+
+    def sample(self) -> dict[str, float]:
+        """Figures as they stand, as ``dbdyno.host.smart`` names them."""
+        said, seconds = ask_smartctl(self._disk, "--attributes")
+        self._tools_seconds += seconds
+        found = {name: float(value) for name, value in figures(said).items()}
+        if not found:
+            raise OSError(f"{self._disk} tells no SMART figures")
+        return found
+
+    def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
+        """The figures at the interval's end; one that is not told for once is NaN."""
+        del before, seconds
+        return {name: after.get(name, math.nan) for name in self._columns}
+
+    def outside_seconds(self) -> float:
+        """CPU of smartctl."""
+        return self._tools_seconds
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def smart_sources(disks: Sequence[str]) -> list[Source]:
+    """A source for each disk that tells; the first is called ``smart``, a further one ``smart_NAME``."""
+    found: list[Source] = []
+    for disk in disks:
+        try:
+            found.append(SmartSource(disk, f"smart_{disk}" if found else "smart"))
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,59 @@
+"""Which sources a stand allows, and all of them watched while the load runs."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+
+from dbdyno.errors import TrialError
+from dbdyno.probe.block_device import BlockDeviceSource
+from dbdyno.probe.client_process import ClientProcessSource
+from dbdyno.probe.host_cpu import HostCpuSource
+from dbdyno.probe.pressure import PressureSource
+from dbdyno.probe.sampler import Sampler, Series, Source
+from dbdyno.probe.server_process import ServerProcessSource
+from dbdyno.probe.server_status import ServerStatusSource
+from dbdyno.probe.smart import INTERVAL_NS as SMART_INTERVAL_NS
+from dbdyno.probe.smart import smart_sources
+from dbdyno.stack.layer import Endpoint, Stand
+
+
+@contextmanager
+def watching(stand: Stand, disks: Sequence[str]) -> Iterator[dict[str, Series]]:
+    """All that this stand allows, sampled for as long as the context lasts; the series are whole after it.
+
+    ``disks`` are those below the data. The load is started by the thread that enters.
+    """
+    with ExitStack() as stopping:
+        try:
+            beat = Sampler([*_server(stand.endpoint), *_host(), *_device(stand)])
+        except OSError as error:
+            raise TrialError(f"a probe can't start: {error}") from None
+        samplers = [beat]
+        if slow := smart_sources(disks):
+            samplers.append(Sampler(slow, SMART_INTERVAL_NS))  # in a thread of its own: a disk may take its time
+        for sampler in samplers:
+            stopping.callback(sampler.stop)
+            sampler.start()
+        yield {name: series for sampler in samplers for name, series in sampler.series.items()}
+
+
+def _server(endpoint: Endpoint | None) -> Iterator[Source]:
+    if endpoint is None:
+        return
+    if endpoint.process:
+        yield ServerProcessSource(endpoint.process.pid)
+    elif endpoint.pid:
+        with suppress(OSError):  # somebody else's may not be for us to see
+            yield ServerProcessSource(endpoint.pid)
+    yield ServerStatusSource(endpoint.address, endpoint.pid)
+
+
+def _host() -> Iterator[Source]:
+    yield HostCpuSource()
+    for optional in (ClientProcessSource, PressureSource):
+        with suppress(OSError):  # not every kernel tells
+            yield optional()
+
+
+def _device(stand: Stand) -> Iterator[Source]:
+    if stand.device:
+        yield BlockDeviceSource(stand.device.name)
