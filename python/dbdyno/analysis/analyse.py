@@ -14,6 +14,7 @@ from dbdyno.analysis.metrics import Metric, metric, number, value_of
 from dbdyno.analysis.noise_floor import NoiseFloor, noise_floor
 from dbdyno.analysis.pairs import every_pair, paired, plans_every_pair
 from dbdyno.analysis.ranking import Ranking, ranking_of_run
+from dbdyno.analysis.reported import Beside, beside
 from dbdyno.analysis.screening import Screened, screen
 from dbdyno.analysis.settling import LoadSeries, TreatmentStability, settling
 from dbdyno.analysis.stopping import Allowance, Looked, looked
@@ -48,6 +49,7 @@ class Analysis:
     factors: Factorial
     stability: list[TreatmentStability]  # empty where no series were given
     why: Why  # empty where nothing of what probes saw was given
+    beside: list[Beside]  # what others published of it
 
 
 def analyse(
@@ -80,6 +82,7 @@ def analyse(
         factors=factorial(run.design, blocks, primary, rule),
         stability=settling(run.design, blocks, load_series or {}),
         why=explain(run.design, blocks, [*verdicts, *unplanned_verdicts], watched or {}, rule),
+        beside=beside(run, blocks, rule),
     )
 
 

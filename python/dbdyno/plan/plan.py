@@ -222,6 +222,8 @@ def _comparisons(study: Study, treatments: list[Treatment], baseline: Treatment)
     reference = _reference_levels(study)
     for treatment in treatments:
         for name, level in reference.items():
+            if study.design.compare_factors and name not in study.design.compare_factors:
+                continue
             if treatment.levels[name] != level:
                 against = {**treatment.levels, name: level}
                 yield Comparison(next(t.id for t in treatments if t.levels == against), treatment.id)

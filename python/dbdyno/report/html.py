@@ -14,7 +14,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.wording import margin_text
-from dbdyno.report import disturbed, every_pair, factors, forest, interaction, screened, strip
+from dbdyno.report import disturbed, every_pair, factors, forest, interaction, reported, screened, strip
 from dbdyno.report.aa import noise_floor_card
 from dbdyno.report.clean import glued
 from dbdyno.report.letters import letters_line
@@ -94,6 +94,7 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
         noise=noise_floor_card(analysis),
         stability_rows=stability_rows(analysis),
         time_rows=time_rows(analysis),
+        **_reported(run, analysis),
         series=_data(run, analysis, drawn),
         strip=strip.chart(run, analysis),
         failures=failure_lines(run),
@@ -121,6 +122,24 @@ def _told(verdicts: Sequence[Verdict], analysis: Analysis) -> list[tuple[Verdict
         )
         for verdict in verdicts
     ]
+
+
+def _reported(run: Run, analysis: Analysis) -> dict[str, Any]:
+    return {
+        "expected": reported.expected_line(run.expect),
+        "reported_heading": reported.HEADING,
+        "reported": [
+            {
+                "source": reported.source_lines(each),
+                "headings": reported.table_headings(each),
+                "rows": reported.table_rows(each),
+                "summary": reported.summary_line(each),
+                "claims": [reported.claim_line(claim, each) for claim in each.claims],
+                "reason": reported.reason_line(each),
+            }
+            for each in analysis.beside
+        ],
+    }
 
 
 def _ranking(ranking: Ranking | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dbdyno.report import factors
 from dbdyno.report.aa import noise_floor_document
 from dbdyno.report.disturbed import disturbed_json
 from dbdyno.report.ranking import ranking_json
+from dbdyno.report.reported import reported_json
 from dbdyno.report.rounding import rounded
 from dbdyno.report.screened import screened_json
 from dbdyno.report.sentences import note_lines, remarks
@@ -42,6 +43,7 @@ def render(run: Run, analysis: Analysis) -> str:
         "treatments": [treatment_json(treatment, analysis) for treatment in analysis.treatments],
         "stability": stability_json(analysis),
         "why": why_json(analysis),
+        "reported": reported_json(analysis),
         "aa": noise_floor_document(analysis),
         "failures": [
             {

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking import Ranking
+from dbdyno.analysis.reported import Beside
 from dbdyno.analysis.verdict import Verdict
-from dbdyno.report import disturbed, every_pair, factors, screened, stability
+from dbdyno.report import disturbed, every_pair, factors, reported, screened, stability
 from dbdyno.report.aa import HEADING, noise_floor_lines
 from dbdyno.report.clean import one_line
 from dbdyno.report.letters import letters_line
@@ -40,6 +41,8 @@ def render(run: Run, analysis: Analysis) -> str:
     parts = [f"# {escape(run.title)}", ""]
     if run.question:
         parts += [f"*{escape(run.question)}*", ""]
+    if line := reported.expected_line(run.expect):
+        parts += [escape(line), ""]
     parts += [f"At scale {escape(run.scale)}.", ""] if run.scale else []
     parts += _verdicts(analysis.verdicts, analysis)
     if not analysis.verdicts:
@@ -49,6 +52,8 @@ def render(run: Run, analysis: Analysis) -> str:
     parts += ["", *_table(table_headings(analysis), table_rows(analysis))]
     if line := letters_line(analysis):
         parts += ["", escape(line)]
+    for each in analysis.beside:
+        parts += _beside(each)
     parts += _factors(run, analysis)
     if analysis.ranking:
         parts += ["", *_ranking(analysis.ranking)]
@@ -72,6 +77,18 @@ def _ranking(ranking: Ranking) -> list[str]:
     table = _table(ranking_headings(ranking), ranking_rows(ranking))
     notes = [line for note in ranking_notes(ranking) for line in ("", escape(note))]
     return [f"## {ranking_heading(ranking)}", "", *table, *notes]
+
+
+def _beside(each: Beside) -> list[str]:
+    rows = reported.table_rows(each)
+    table = ["", *_table(reported.table_headings(each), rows), "", escape(reported.summary_line(each))] if rows else []
+    claims = [f"- {escape(reported.claim_line(claim, each))}" for claim in each.claims]
+    reason = reported.reason_line(each)
+    return [
+        *("", f"## {reported.HEADING}", "", *map(escape, reported.source_lines(each)), *table),
+        *(["", *claims] if claims else []),
+        *(["", escape(reason)] if reason else []),
+    ]
 
 
 def _verdicts(verdicts: Sequence[Verdict], analysis: Analysis) -> list[str]:

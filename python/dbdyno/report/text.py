@@ -14,7 +14,7 @@ from rich.text import Text
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.verdict import Verdict
-from dbdyno.report import disturbed, every_pair, factors, screened, stability
+from dbdyno.report import disturbed, every_pair, factors, reported, screened, stability
 from dbdyno.report.aa import HEADING, noise_floor_lines
 from dbdyno.report.clean import NO_BREAK, glued, one_line
 from dbdyno.report.letters import letters_line
@@ -75,6 +75,8 @@ class Report:
         yield _paragraph(run.title, width, style="bold")
         if run.question:
             yield _paragraph(run.question, width, style="italic")
+        if line := reported.expected_line(run.expect):
+            yield _paragraph(line, width, style="dim")
         if run.scale:
             yield _paragraph(f"At scale {run.scale}.", width)
         yield ""
@@ -90,6 +92,7 @@ class Report:
         yield from _grid(headings, rows, console, options, fits=self.table_fits)
         if line := letters_line(analysis):
             yield _paragraph(line, width, style="dim")
+        yield from self._beside(console, options)
         yield from self._factors(width)
         if analysis.ranking:
             yield ""
@@ -114,6 +117,21 @@ class Report:
             yield from ("", Text(every_pair.HEADING, style="bold"))
             yield _paragraph(every_pair.every_pair_note(self.analysis), width, style="dim")
             yield from self._verdicts(self.analysis.every_pair, width)
+
+    def _beside(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Yield what others published, beside what was measured."""
+        for each in self.analysis.beside:
+            yield from ("", Text(reported.HEADING, style="bold"))
+            for line in reported.source_lines(each):
+                yield _paragraph(line, options.max_width, style="dim")
+            if rows := reported.table_rows(each):
+                yield from _grid(reported.table_headings(each), rows, console, options, fits=self.table_fits)
+                yield _paragraph(reported.summary_line(each), options.max_width)
+            for claim in each.claims:
+                line = reported.claim_line(claim, each)
+                yield _paragraph(line, options.max_width, indent="  ", first="- ")
+            if line := reported.reason_line(each):
+                yield _paragraph(line, options.max_width)
 
     def _factors(self, width: int) -> Iterator[RenderableType]:
         """Yield what the factors do, if there are two or more."""

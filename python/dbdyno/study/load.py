@@ -141,6 +141,7 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     found += _combination_mistakes(body, factors, path.parent)
     found += _baseline_mistakes(design, factors)
     found += _whole_plot_mistakes(design, factors)
+    found += _compared_mistakes(design, factors)
     found += _screened_mistakes(design)
     found += broken_ending_rules(design)
     if found:
@@ -289,6 +290,15 @@ def _whole_plot_mistakes(design: DesignSection, factors: tuple[Factor, ...]) -> 
     if hard and set(hard) <= set(names) and all(f.name in hard for f in factors if len(f.levels) > 1):
         text = f"names {', '.join(hard)}, which leaves no factor to vary inside a whole plot; leave one out"
         yield Mistake(("design", "hard_to_change"), text)
+
+
+def _compared_mistakes(design: DesignSection, factors: tuple[Factor, ...]) -> Iterator[Mistake]:
+    names = [factor.name for factor in factors]
+    for index, name in enumerate(design.compare_factors):
+        if name not in names:
+            yield Mistake(("design", "compare_factors", index), f"{shown(name)} {_no_factor(name, names)}")
+    if design.compare_factors and design.compare != "one-factor":
+        yield Mistake(("design", "compare_factors"), 'is for compare = "one-factor"')
 
 
 def _screened_mistakes(design: DesignSection) -> Iterator[Mistake]:

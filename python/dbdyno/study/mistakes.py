@@ -16,6 +16,7 @@ from dbdyno.study.workloads import KINDS
 # What the fields that are tables or lists look like.
 _EXAMPLES = {
     "baseline": ', such as { device = "hdd-7200" }',
+    "compare_factors": ', such as ["scheduler"]',
     "hard_to_change": ', such as ["device"]',
     "screened": ', such as ["latency_ms_p99"]',
 }
@@ -27,9 +28,8 @@ FIELDS_OF = {
     **dict.fromkeys(("nr_requests", "read_ahead_kb", "rotational", "wbt_lat_usec"), "queue"),
     **dict.fromkeys(("scheduler", "device", "filesystem", "engine", "memory", "server", "size"), "stack"),
     **dict.fromkeys((name for kind in KINDS.values() for name in kind.model_fields), "workload"),
-    **dict.fromkeys(
-        ("blocks", "margin", "seed", "baseline", "metric", "compare", "hard_to_change", "screened"), "design"
-    ),
+    **dict.fromkeys(("blocks", "margin", "seed", "baseline", "metric", "screened"), "design"),
+    **dict.fromkeys(("compare", "compare_factors", "hard_to_change"), "design"),
     **dict.fromkeys(("mkfs", "mount"), "filesystem"),
 }
 

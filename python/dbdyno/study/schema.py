@@ -215,6 +215,10 @@ class DesignSection(Section):
     """`baseline`: every treatment against the baseline. `one-factor`: against the one that differs from it in one
     factor only, that factor being at its baseline level. `every-pair`: every two, which needs more blocks.
     """
+    compare_factors: list[Line] = Field(default_factory=list)
+    """With `one-factor`, the factors that are compared (if not given, all); the others are the circumstances of it. Fewer
+    comparisons need fewer blocks.
+    """
     hard_to_change: list[Line] = Field(default_factory=list)
     """Factors that change between whole plots only; at least one other factor must vary."""
     blocks: Annotated[StrictInt, Field(ge=1, le=MAX_BLOCKS)] | None = None

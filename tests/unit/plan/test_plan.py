@@ -156,6 +156,11 @@ EVERY_PAIR = 'compare = "every-pair"\n'
             ONE_FACTOR + "baseline = { x = 2, y = 2 }\n",
             [("t3", "t1"), ("t2", "t1"), ("t4", "t2"), ("t4", "t3"), ("t3", "t5"), ("t6", "t5"), ("t4", "t6")],
         ),
+        (
+            {"x": [1, 2], "y": [1, 2, 3]},
+            ONE_FACTOR + 'compare_factors = ["y"]\nbaseline = { y = 2 }\n',
+            [("t2", "t1"), ("t2", "t3"), ("t5", "t4"), ("t5", "t6")],
+        ),
         ({"x": [1, 2, 3]}, EVERY_PAIR, [("t1", "t2"), ("t1", "t3"), ("t2", "t3")]),
         ({"x": [1, 2, 3]}, EVERY_PAIR + "baseline = { x = 2 }\n", [("t2", "t1"), ("t2", "t3"), ("t1", "t3")]),
         ({"x": [1]}, "", []),

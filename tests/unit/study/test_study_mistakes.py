@@ -35,6 +35,19 @@ SLAP = fields(SlapSection)
 
 # What is changed in the study; the messages, each after the study's path.
 MISTAKES = {
+    "a factor compared that is none": (
+        [("blocks = 6", 'compare = "one-factor"\ncompare_factors = ["devise"]')],
+        [
+            (
+                ':22: design.compare_factors: "devise" is not a factor of this study; factors are device. '
+                'Did you mean "device"?'
+            )
+        ],
+    ),
+    "factors to compare where all are": (
+        [("blocks = 6", 'compare_factors = ["device"]')],
+        [':21: design.compare_factors: is for compare = "one-factor"'],
+    ),
     "unknown key": (
         [('scheduler = "mq-deadline"', 'schedular = "none"')],
         [f':8: stack.schedular: is unknown here; known are {STACK}. Did you mean "scheduler"?'],

@@ -1,0 +1,219 @@
+"""Published figures and claims held against what a run measured: what agrees, what doesn't. Rules only, no opinion.
+
+All comparisons are judged in the metric of the table, by the rules of ``verdict.py``: the planned ones as one family,
+and those that only a claim asks for as another.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dbdyno.analysis.blocks import UsableBlocks
+from dbdyno.analysis.effect import log_margin, log_ratios
+from dbdyno.analysis.estimate import Estimate
+from dbdyno.analysis.evidence import Rule
+from dbdyno.analysis.metrics import Metric, metric
+from dbdyno.analysis.pairs import obstacle
+from dbdyno.analysis.verdict import Paired, Verdict, judge
+from dbdyno.store.records import Comparison, Run
+from dbdyno.store.reported import REPORTED_METRICS, SECONDS_PER_1000, ReportedClaim, ReportedRow, ReportedTable
+
+Agreement = Literal[
+    "agrees",
+    "other size",  # the same direction
+    "contradicts",
+    "equivalent here",  # they show a difference
+    "different here",  # they show none
+    "undecided here",
+    "not comparable here",
+    "not measured here",
+]
+
+
+@dataclass(frozen=True)
+class HeldAgainst:
+    """A published difference beside ours. Differences are relative, in the table's metric: .03 for +3 %."""
+
+    baseline: ReportedRow
+    published: float
+    verdict: Verdict
+    agreement: Agreement
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A published figure, ours of the same treatment, and what both differ from."""
+
+    row: ReportedRow
+    measured: Estimate  # mean over trials; the least and the greatest of them, not an interval
+    against: tuple[HeldAgainst, ...]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A claim and what became of it in each comparison that it is about."""
+
+    claim: ReportedClaim
+    outcomes: tuple[tuple[Verdict, Agreement], ...]
+
+    @property
+    def counts(self) -> Counter[Agreement]:
+        """How often each outcome is there."""
+        return Counter(agreement for _, agreement in self.outcomes)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A published table beside this run."""
+
+    table: ReportedTable
+    metric: Metric
+    figures: list[Figure]
+    claims: list[Checked]
+
+    @property
+    def all_agree(self) -> bool:
+        """Whether nothing that was compared came out otherwise; a study's reasons for differences then say nothing."""
+        met = [one.agreement for figure in self.figures for one in figure.against]
+        met += [agreement for claim in self.claims for _, agreement in claim.outcomes]
+        return all(one in {"agrees", "not measured here"} for one in met)
+
+
+def beside(run: Run, blocks: UsableBlocks, rule: Callable[[int], Rule]) -> list[Beside]:
+    """Return each published table of the run beside its figures."""
+    return [_beside(run, table, blocks, rule) for table in run.reported]
+
+
+def reported_metric(name: str) -> Metric:
+    """Return a metric that tables are published in."""
+    if name == SECONDS_PER_1000:
+        return Metric(name, "seconds per 1,000 queries", "s/1,000", "s", REPORTED_METRICS[name])
+    return metric(name)
+
+
+def values_of(blocks: UsableBlocks, treatment: str, name: str) -> dict[int, float]:
+    """Return block -> a treatment's value in a table's metric."""
+    if name != SECONDS_PER_1000:
+        return blocks.values(treatment, name)
+    rates = blocks.values(treatment, "queries_per_second")
+    return {block: 1000 / rate if rate > 0 else math.nan for block, rate in rates.items()}
+
+
+def _beside(run: Run, table: ReportedTable, blocks: UsableBlocks, rule: Callable[[int], Rule]) -> Beside:
+    of = reported_metric(table.metric)
+    planned = list(run.design.comparisons)
+    asked = [pair for claim in table.claims for pair in claim.pairs]
+    further = list(dict.fromkeys((one.baseline, one.level) for one in asked))
+    held = {(one.baseline, one.level) for one in planned}
+    families = planned, [Comparison(*pair) for pair in further if pair not in held]
+    judged = {
+        (verdict.baseline_id, verdict.level_id): verdict
+        for family in families
+        for verdict in judge(_paired(run, blocks, family, table.metric), of, run.design.margin, rule)
+    }
+    return Beside(
+        table=table,
+        metric=of,
+        figures=[_figure(row, table, blocks, judged, run) for row in table.rows],
+        claims=[_checked(claim, judged, run.design.margin, of) for claim in table.claims],
+    )
+
+
+def _paired(run: Run, blocks: UsableBlocks, comparisons: list[Comparison], name: str) -> list[Paired]:
+    labels = {treatment.id: treatment.label for treatment in run.design.treatments}
+    of_trials = "queries_per_second" if name == SECONDS_PER_1000 else name
+    pairs = []
+    for one in comparisons:
+        ends = (one.baseline, one.level)
+        below, above = (values_of(blocks, id_, name) for id_ in ends)
+        obstacles = (obstacle(id_, labels[id_], blocks, of_trials) for id_ in ends)
+        first = next(filter(None, obstacles), "")
+        pairs.append(Paired(labels[ends[0]], labels[ends[1]], *ends, log_ratios(above, below), first))
+    return pairs
+
+
+def _figure(
+    row: ReportedRow, table: ReportedTable, blocks: UsableBlocks, judged: dict[tuple[str, str], Verdict], run: Run
+) -> Figure:
+    values = [value for value in values_of(blocks, row.treatment, table.metric).values() if math.isfinite(value)]
+    measured = Estimate(float(np.mean(values)), min(values), max(values), len(values)) if values else Estimate.unknown()
+    found = []
+    for baseline in table.rows:
+        verdict = judged.get((baseline.treatment, row.treatment)) if row.treatment else None
+        planned = any(
+            (one.baseline, one.level) == (baseline.treatment, row.treatment) for one in run.design.comparisons
+        )
+        if verdict is not None and planned:
+            published = row.value / baseline.value - 1
+            agreement = of_difference(published, verdict, run.design.margin)
+            found.append(HeldAgainst(baseline, published, verdict, agreement))
+    return Figure(row, measured, tuple(found))
+
+
+def of_difference(published: float, verdict: Verdict, margin: float) -> Agreement:
+    """Return how a published relative difference goes with ours.
+
+    A published one inside the margin is taken for none: whoever published it gave no interval.
+    """
+    if verdict.verdict == "not comparable":
+        return "not comparable here"
+    if verdict.verdict == "undecided":
+        return "undecided here"
+    none = abs(math.log1p(published)) <= log_margin(margin)
+    if verdict.verdict == "equivalent":
+        return "agrees" if none else "equivalent here"
+    if verdict.effect.low <= published <= verdict.effect.high:
+        return "agrees"
+    if none:
+        return "different here"
+    return "other size" if (published > 0) == (verdict.effect.value > 0) else "contradicts"
+
+
+def _checked(claim: ReportedClaim, judged: dict[tuple[str, str], Verdict], margin: float, of: Metric) -> Checked:
+    found = [judged[pair.baseline, pair.level] for pair in claim.pairs]
+    return Checked(claim, tuple((verdict, of_claim(claim, verdict, margin, of)) for verdict in found))
+
+
+def of_claim(claim: ReportedClaim, verdict: Verdict, margin: float, of: Metric) -> Agreement:
+    """Return how a claim goes with a verdict: first its direction, then its size."""
+    if verdict.verdict == "not comparable":
+        return "not comparable here"
+    if claim.direction is not None and verdict.verdict != claim.direction:
+        if verdict.verdict == "undecided":
+            return "undecided here"
+        if verdict.verdict == "equivalent":
+            return "equivalent here"
+        return "different here" if claim.direction == "equivalent" else "contradicts"
+    return _size(claim, verdict, margin, of)
+
+
+def _size(claim: ReportedClaim, verdict: Verdict, margin: float, of: Metric) -> Agreement:
+    """Return whether the times as fast that are claimed are among those that the data allow; the margin is given in."""
+    low, high = times_as_fast(verdict.effect, of)
+    slack = math.exp(log_margin(margin))
+    least = 0.0 if claim.times_min is None else claim.times_min / slack
+    most = math.inf if claim.times_max is None else claim.times_max * slack
+    if least <= low and high <= most:
+        return "agrees"
+    if verdict.verdict == "undecided":
+        return "undecided here"
+    if low <= most and least <= high:
+        return "agrees" if least <= _middle(verdict, of) <= most else "other size"
+    return "other size"
+
+
+def times_as_fast(effect: Estimate, of: Metric) -> tuple[float, float]:
+    """Return the interval of an effect as times as fast: 2 where there are twice the queries or half the seconds."""
+    low, high = max(0.0, 1 + effect.low), 1 + effect.high
+    if of.more_is_better:
+        return low, high
+    return 1 / high if high > 0 else math.inf, 1 / low if low > 0 else math.inf
+
+
+def _middle(verdict: Verdict, of: Metric) -> float:
+    ratio = 1 + verdict.effect.value
+    return ratio if of.more_is_better else (1 / ratio if ratio > 0 else math.inf)
