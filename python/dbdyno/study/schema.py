@@ -216,8 +216,8 @@ class DesignSection(Section):
     factor only, that factor being at its baseline level. `every-pair`: every two, which needs more blocks.
     """
     compare_factors: list[Line] = Field(default_factory=list)
-    """With `one-factor`, the factors that are compared (if not given, all); the others are the circumstances of it. Fewer
-    comparisons need fewer blocks.
+    """With `one-factor`: the factors that are compared, all if not given; the others are the circumstances under which
+    they are. Fewer comparisons need fewer blocks.
     """
     hard_to_change: list[Line] = Field(default_factory=list)
     """Factors that change between whole plots only; at least one other factor must vary."""
