@@ -84,7 +84,7 @@ def open_run(plan: Plan, into: Path, *, resume: bool, versions: dict[str, str], 
     """A new run folder, or the one to go on with. Raises ``UserError`` where it is another study's."""
     header = _header(plan, versions)
     if not resume or not (into / "run.toml").exists():
-        return run_folder.create(into, header, host)
+        return run_folder.create(into, header, host, plan.study.text)
     held = run_folder.run_header(into)
     _check_the_same(plan, into, held, header)
     folder = RunFolder(into)
@@ -167,6 +167,7 @@ def _header(plan: Plan, versions: dict[str, str]) -> dict[str, Any]:
             "disturbed": design.disturbed,
             "screened": design.screened,
             "baseline": design.baseline,
+            "study_file": plan.study.path.name,
             "study_sha256": plan.study_sha256(),
             **({"scale": plan.study.scale} if plan.study.scale else {}),
         },

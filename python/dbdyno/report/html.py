@@ -14,13 +14,15 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.wording import margin_text
-from dbdyno.report import disturbed, every_pair, factors, forest, interaction, reported, screened, strip
+from dbdyno.report import disturbed, every_pair, factors, forest, interaction, palette, reported, screened, strip
 from dbdyno.report.aa import noise_floor_card
 from dbdyno.report.clean import glued
+from dbdyno.report.contents import with_contents
 from dbdyno.report.letters import letters_line
-from dbdyno.report.observed import flattened, settings
-from dbdyno.report.palette import VERDICTS, treatment_colour, treatment_dash
+from dbdyno.report.observed import settings
+from dbdyno.report.palette import treatment_class, treatment_dash
 from dbdyno.report.ranking import ranking_heading, ranking_headings, ranking_notes, ranking_rows
+from dbdyno.report.reproduce import how_to_reproduce
 from dbdyno.report.sentences import (
     Sentence,
     failure_lines,
@@ -34,7 +36,8 @@ from dbdyno.report.sentences import (
 )
 from dbdyno.report.stability import stability_rows
 from dbdyno.report.stopped import blocks_used, interval_words, stopped_lines
-from dbdyno.report.timeseries import Drawn, Series, drawn_panels, payload, phase_starts
+from dbdyno.report.timeseries import Drawn, Series, drawn_panels, figures, payload, phase_starts
+from dbdyno.report.vega import at_any_width
 from dbdyno.report.why import explanation
 from dbdyno.report.why_table import time_rows
 from dbdyno.store.records import Run
@@ -42,6 +45,7 @@ from dbdyno.store.records import Run
 ASSETS = Path(__file__).parent / "assets"
 _SCRIPTS = ("guard.js", "uplot/uPlot.iife.min.js", "report.js")
 _STYLES = ("uplot/uPlot.min.css", "report.css")
+Charts = list[tuple[str, Markup]]
 
 
 def render(run: Run, analysis: Analysis, series: Series) -> str:
@@ -59,14 +63,15 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
     )
     environment.filters["glued"] = functools.partial(glued, labels=False)  # a page is narrow: labels may break
     drawn = drawn_panels(run, analysis, series)
-    script = _joined(_SCRIPTS)
     observed = settings(analysis)
     screened_headings, screened_rows = screened.screened_table(analysis)
-    return environment.get_template("report.html.j2").render(
+    labels = {treatment.id: treatment.label for treatment in run.design.treatments}
+    page = environment.get_template("report.html.j2").render(
+        **frame(run.title, _data(run, analysis, drawn)),
         run=run,
         analysis=analysis,
-        verdicts=_told(analysis.verdicts, analysis),
-        every_pair=_told(analysis.every_pair, analysis),
+        verdicts=told(analysis.verdicts, analysis),
+        every_pair=told(analysis.every_pair, analysis),
         every_pair_heading=every_pair.HEADING,
         every_pair_note=every_pair.every_pair_note(analysis),
         **_ranking(analysis.ranking),
@@ -78,41 +83,65 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
         stopped=stopped_lines(run, analysis),
         interval=interval_words(analysis),
         no_verdict=no_verdict(),
-        colours=VERDICTS,
-        forest=forest.charts(analysis),
+        forest=effect_charts(analysis),
         factors={
             "whole_plots": factors.whole_plots_line(run.design),
             "main_effects": factors.main_effects(analysis),
             "interactions": factors.interactions(analysis),
-            "charts": interaction.charts(analysis),
+            "charts": _at_any_width(interaction.charts(analysis), interaction.charts(analysis, narrow=True)),
         },
         headings=table_headings(analysis),
-        rows=list(zip(table_rows(analysis), _legend(run), strict=True)),
+        rows=list(zip(table_rows(analysis), legend(run), strict=True)),
         letters_line=letters_line(analysis),
-        legend=_legend(run),
+        legend=legend(run),
         drawn=drawn,
+        figures=figures(drawn, labels),
         noise=noise_floor_card(analysis),
         stability_rows=stability_rows(analysis),
         time_rows=time_rows(analysis),
         **_reported(run, analysis),
-        series=_data(run, analysis, drawn),
-        strip=strip.chart(run, analysis),
+        strip=_strip(run, analysis),
         failures=failure_lines(run),
         disturbed_heading=disturbed.HEADING,
         disturbed=disturbed.disturbed_lines(run, analysis),
         disturbed_summary=disturbed.disturbed_summary(run, analysis),
         notes=note_lines(run, analysis),
-        differing=[setting for setting in observed if setting.differs],
-        same=[setting for setting in observed if not setting.differs],
-        versions=flattened(run.versions),
-        host=flattened(run.host),
-        style=Markup(_joined(_STYLES)),  # noqa: S704 - our own files
-        script=Markup(script),  # noqa: S704 - our own files
-        script_hash=_csp_hash(script),
+        observed_headings=["setting", *(row.label for row in analysis.treatments if row.n)],
+        differing=[(setting.name, *setting.values) for setting in observed if setting.differs],
+        same=[(setting.name, setting.values[0]) for setting in observed if not setting.differs],
+        reproduce=how_to_reproduce(run),
     )
+    return with_contents(page)
 
 
-def _told(verdicts: Sequence[Verdict], analysis: Analysis) -> list[tuple[Verdict, Sentence, list[str], list[str]]]:
+def frame(title: str, series: dict[str, Any]) -> dict[str, Any]:
+    """Return what every page has around its content: styles and scripts, which are our own files, and their data."""
+    script = _joined(_SCRIPTS)
+    return {
+        "title": title,
+        "series": series,
+        "style": Markup(f"{palette.style()}\n{_joined(_STYLES)}"),  # noqa: S704 - our own files
+        "script": Markup(script),  # noqa: S704 - our own files
+        "script_hash": _csp_hash(script),
+    }
+
+
+def effect_charts(analysis: Analysis) -> list[tuple[str, Markup]]:
+    """Return (caption, chart at any width) of the effects."""
+    return _at_any_width(forest.charts(analysis), forest.charts(analysis, narrow=True))
+
+
+def _at_any_width(wide: Charts, narrow: Charts) -> Charts:
+    return [(caption, at_any_width(one, other)) for (caption, one), (_, other) in zip(wide, narrow, strict=True)]
+
+
+def _strip(run: Run, analysis: Analysis) -> Markup | None:
+    wide, narrow = strip.chart(run, analysis), strip.chart(run, analysis, narrow=True)
+    return at_any_width(wide, narrow) if wide and narrow else None
+
+
+def told(verdicts: Sequence[Verdict], analysis: Analysis) -> list[tuple[Verdict, Sentence, list[str], list[str]]]:
+    """Return what a page says of each verdict."""
     return [
         (
             verdict,
@@ -164,9 +193,10 @@ def _csp_hash(script: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode('ascii')}"
 
 
-def _legend(run: Run) -> list[dict[str, Any]]:
+def legend(run: Run) -> list[dict[str, Any]]:
+    """Return each treatment's label, and how its line is drawn."""
     return [
-        {"label": treatment.label, "colour": treatment_colour(place), "dash": list(treatment_dash(place))}
+        {"label": treatment.label, "class": treatment_class(place), "dash": list(treatment_dash(place))}
         for place, treatment in enumerate(run.design.treatments)
     ]
 
@@ -174,4 +204,4 @@ def _legend(run: Run) -> list[dict[str, Any]]:
 def _data(run: Run, analysis: Analysis, drawn: list[Drawn]) -> dict[str, Any]:
     places = {treatment.id: place for place, treatment in enumerate(run.design.treatments)}
     phases = [{**phase, "treatment": places[phase["treatment"]]} for phase in phase_starts(analysis)]
-    return {"treatments": _legend(run), "panels": [payload(panel, places) for panel in drawn], "phases": phases}
+    return {"treatments": legend(run), "panels": [payload(panel, places) for panel in drawn], "phases": phases}

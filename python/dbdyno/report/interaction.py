@@ -22,6 +22,8 @@ from dbdyno.report.vega import Spec, inline_svg
 
 MOST = 3  # pairs of factors to draw
 WIDTH, HEIGHT = 480, 260
+NARROW_WIDTH = 250
+BELOW = 60  # pixels from a narrow chart to its lines' names
 LINE_HEIGHT = 16  # pixels, of a label
 DODGE = 0.07  # of the distance between two levels, so that bars of different lines don't cover each other
 _LABEL_MAX = 28
@@ -29,22 +31,27 @@ _LABEL_MAX = 28
 Row = dict[str, float | str | None]
 
 
-def charts(analysis: Analysis) -> list[tuple[str, Markup]]:
-    """Return (caption, SVG) for the pairs of factors with the clearest interactions, at most ``MOST``."""
+def charts(analysis: Analysis, *, narrow: bool = False) -> list[tuple[str, Markup]]:
+    """Return (caption, SVG) for the pairs of factors with the clearest interactions, at most ``MOST``.
+
+    A ``narrow`` one is for a phone, with the lines' names below it.
+    """
     found = []
     for factor, other in analysis.factors.pairs()[:MOST]:
         simple = [one for one in analysis.factors.simple_effects if (one.factor, one.other) == (factor, other)]
         if all(one.verdict.effect.known for one in simple):
             caption = f"{analysis.metric.words} by {one_line(factor)}, a line for each {one_line(other)}"
-            found.append((caption[0].upper() + caption[1:], _chart(simple, analysis)))
+            found.append((caption[0].upper() + caption[1:], _chart(simple, analysis, narrow=narrow)))
     return found
 
 
-def _chart(simple: list[SimpleEffect], analysis: Analysis) -> Markup:
+def _chart(simple: list[SimpleEffect], analysis: Analysis, *, narrow: bool) -> Markup:
     factor, baseline = simple[0].factor, simple[0].baseline
     levels = [baseline, *dict.fromkeys(one.level for one in simple)]
     lines = list(dict.fromkeys(one.at for one in simple))
     low, high = _extent(simple, analysis)
+    width = NARROW_WIDTH if narrow else WIDTH
+    beside = 20 if narrow else CHARACTER * max(len(_short(one)) for one in lines) + 30
     across = {"domain": [-0.3, len(levels) - 0.7], "nice": False, "zero": False}
     x: Spec = {"field": "x", "type": "quantitative", "axis": None, "scale": across}
     y: Spec = {"field": "d", "type": "quantitative", "scale": {"domain": [low, high], "nice": False}}
@@ -55,18 +62,18 @@ def _chart(simple: list[SimpleEffect], analysis: Analysis) -> Markup:
         "minExtent": 52,
     }
     spec: Spec = {
-        "width": WIDTH,
+        "width": width,
         "height": HEIGHT,
-        "padding": {"left": 5, "top": 8, "bottom": 5, "right": CHARACTER * max(len(_short(one)) for one in lines) + 30},
+        "padding": {"left": 5, "top": 8, "bottom": 5, "right": beside},
         "layer": [
             _band(max(-log_margin(analysis.margin), low), min(log_margin(analysis.margin), high)),
-            _below([(place, level) for place, level in enumerate(levels)], 8, x, WIDTH / len(levels)),
-            _below([((len(levels) - 1) / 2, factor)], 28, x, WIDTH),
+            _below([(place, level) for place, level in enumerate(levels)], 8, x, width / len(levels)),
+            _below([((len(levels) - 1) / 2, factor)], 28, x, width),
             *(
                 _line(place, [one for one in simple if one.at == at], len(lines), x, y)
                 for place, at in enumerate(lines)
             ),
-            _ends(simple, lines, len(levels) - 1, x, {**y, "axis": axis}),
+            _ends(simple, lines, len(levels) - 1, x, {**y, "axis": axis}, narrow=narrow),
         ],
     }
     return inline_svg(spec, f"Effect of {one_line(factor)} for each {one_line(simple[0].other)}")
@@ -133,27 +140,31 @@ def _line(place: int, simple: list[SimpleEffect], lines: int, x: Spec, y: Spec) 
     }
 
 
-def _ends(simple: list[SimpleEffect], lines: list[str], last: int, x: Spec, y: Spec) -> Spec:
-    """Write each line's level at its end, moved apart where they would touch."""
+def _ends(simple: list[SimpleEffect], lines: list[str], last: int, x: Spec, y: Spec, *, narrow: bool) -> Spec:  # noqa: PLR0913
+    """Write each line's level at its end, moved apart where they would touch; below all where there is no room."""
     low, high = y["scale"]["domain"]
     ends = {at: [one for one in simple if one.at == at][-1] for at in lines}
     heights = {at: math.log1p(one.verdict.effect.value) for at, one in ends.items()}
-    placed = spread(heights, LINE_HEIGHT * (high - low) / HEIGHT)
+    step = (high - low) / HEIGHT  # of the axis, a pixel
+    placed = spread(heights, LINE_HEIGHT * step)
+    if narrow:
+        placed = {at: low - (BELOW + LINE_HEIGHT * place) * step for place, at in enumerate(lines)}
     rows = [
         {"x": last + 0.3, "d": placed[at], "text": _short(at), "colour": treatment_colour(place)}
         for place, at in enumerate(lines)
     ]
+    across = {"value": 0} if narrow else x
     colour = {"field": "colour", "type": "nominal", "scale": None, "legend": None}
     return {
         "data": {"values": rows},
         "layer": [
             {
                 "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1, "xOffset": 8},
-                "encoding": {"x": x, "y": y, "color": colour},
+                "encoding": {"x": across, "y": y, "color": colour},
             },
             {
                 "mark": {"type": "text", "align": "left", "xOffset": 18},
-                "encoding": {"x": x, "y": y, "text": {"field": "text"}},
+                "encoding": {"x": across, "y": y, "text": {"field": "text"}},
             },
         ],
     }

@@ -12,11 +12,16 @@ from dbdyno.report.vega import Spec, inline_svg
 from dbdyno.store.records import Run, Trial
 
 WIDTH, HEIGHT = 860, 110
+NARROW_WIDTH = 270
+LABELS, NARROW_LABELS = 24, 8  # at most, along the trials
 LOG_FROM = 3.0  # largest over smallest
 
 
-def chart(run: Run, analysis: Analysis) -> Markup | None:
-    """Return the metric of each trial, and each trial against its treatment's mean; None without a usable trial."""
+def chart(run: Run, analysis: Analysis, *, narrow: bool = False) -> Markup | None:
+    """Return the metric of each trial, and each trial against its treatment's mean; None without a usable trial.
+
+    A ``narrow`` one is for a phone.
+    """
     values = [(trial, value_of(trial.metrics, analysis.metric.name)) for trial in run.trials]
     usable = [(trial, value) for trial, value in values if value > 0]
     if not usable:
@@ -39,16 +44,13 @@ def chart(run: Run, analysis: Analysis) -> Markup | None:
     log = spread > LOG_FROM
     scale: Spec = {"padding": 10} | ({"type": "log", "nice": False} if log else {"zero": False})
     unit = f"{analysis.metric.heading}{' (log)' if log else ''}"
-    spec: Spec = {
-        "data": {"values": rows},
-        "vconcat": [
-            _panel("value", unit, scale, starts, len(rows), x_title=None),
-            _panel(
-                "off", "% off its mean", {"zero": True, "padding": 10}, starts, len(rows), x_title="trial, in run order"
-            ),
-        ],
-        "spacing": 12,
-    }
+    x = _across(len(rows), narrow=narrow)
+    size: Spec = {"width": NARROW_WIDTH if narrow else WIDTH, "height": HEIGHT}
+    ruled = [
+        _panel("value", unit, scale, starts, _untitled(x)),
+        _panel("off", "% off its mean", {"zero": True, "padding": 10}, starts, x),
+    ]
+    spec: Spec = {"data": {"values": rows}, "vconcat": [size | panel for panel in ruled], "spacing": 12}
     return inline_svg(spec, f"{analysis.metric.words} of every trial in run order")
 
 
@@ -66,18 +68,24 @@ def _starts_block(usable: list[tuple[Trial, float]], place: int) -> bool:
     return (before.block, before.attempt) != (here.block, here.attempt)
 
 
-def _panel(field: str, title: str, scale: Spec, starts: list[int], trials: int, x_title: str | None) -> Spec:  # noqa: PLR0913, PLR0917
-    x: Spec = {
+def _across(trials: int, *, narrow: bool) -> Spec:
+    return {
         "field": "place",
         "type": "quantitative",
         "scale": {"domain": [0.5, trials + 0.5], "nice": False},
         "axis": {
-            "title": x_title,
+            "title": "trial, in run order",
             "grid": False,
-            "values": list(range(1, trials + 1, 1 + trials // 24)),
-            "labels": x_title is not None,
+            "values": list(range(1, trials + 1, 1 + trials // (NARROW_LABELS if narrow else LABELS))),
         },
     }
+
+
+def _untitled(x: Spec) -> Spec:
+    return {**x, "axis": {**x["axis"], "title": None, "labels": False}}
+
+
+def _panel(field: str, title: str, scale: Spec, starts: list[int], x: Spec) -> Spec:
     y: Spec = {
         "field": field,
         "type": "quantitative",
@@ -86,8 +94,6 @@ def _panel(field: str, title: str, scale: Spec, starts: list[int], trials: int, 
     }
     colour: Spec = {"field": "colour", "type": "nominal", "scale": None, "legend": None}
     return {
-        "width": WIDTH,
-        "height": HEIGHT,
         "layer": [
             {
                 "data": {"values": [{"place": start - 0.5} for start in starts]},

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.metrics import number
 from dbdyno.analysis.series import at_middles, floats
 from dbdyno.store.records import Run
 
@@ -194,6 +195,28 @@ def phase_starts(analysis: Analysis) -> list[dict[str, Any]]:
         for (treatment, name), each in starts.items()
         if (at := float(np.median(each))) > BOUNDARY_AFTER_S
     ]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The charts as a table, for those who can't see them."""
+
+    headings: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+
+def figures(panels: Sequence[Drawn], labels: Mapping[str, str]) -> Figures:
+    """Return a row for each panel and treatment: the least sample, the median line's middle, the greatest sample."""
+    rows = [
+        (
+            f"{one.panel.title}{f', {one.panel.unit}' if one.panel.unit else ''}",
+            labels[line.treatment],
+            *(number(value) for value in (np.nanmin(line.low), np.nanmedian(line.median), np.nanmax(line.high))),
+        )
+        for one in panels
+        for line in one.lines
+    ]
+    return Figures(("series", "level", "least", "median", "greatest"), rows)
 
 
 def payload(drawn: Drawn, places: Mapping[str, int]) -> dict[str, Any]:

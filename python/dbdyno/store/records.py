@@ -141,6 +141,8 @@ class Run:
     expect: str = ""  # what the author of the study expected, in prose
     scale: str = ""  # of the study's scales; empty: as the study stands
     reported: "list[ReportedTable]" = field(default_factory=list)  # what others published of it
+    study_file: str = ""  # the study file's name and text; empty for a folder that does not hold them
+    study_text: str = ""
 
 
 # Metrics that a trial may carry, and whether more is better. Names end in their unit.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Column = list[float] | list[str] | NDArray[np.float64]
 
 FORMAT = 1
-_BEFORE_THE_HEADER = {"lock", "trials", "host.json", "host.json.part", "run.toml.part"}
+_BEFORE_THE_HEADER = {"lock", "trials", "host.json", "host.json.part", "study.toml", "study.toml.part", "run.toml.part"}
 _TRIAL_FIELDS = ("trial", "block", "attempt", "treatment")
 _FIELDS = {
     "started": _TRIAL_FIELDS,
@@ -88,8 +88,13 @@ class RunFolder:
         self.note("finished", **about, **({"disturbed": True} if trial.disturbed else {}))
 
 
-def create(path: Path, run: Mapping[str, Any], host: Mapping[str, Any]) -> RunFolder:
-    """A new run folder. Raises ``UserError`` where it exists and is not empty, or can't be made."""
+def create(path: Path, run: Mapping[str, Any], host: Mapping[str, Any], study: str = "") -> RunFolder:
+    """A new run folder, with the ``study``'s text as it was written.
+
+    Raises:
+        UserError: it exists and is not empty, or can't be made.
+
+    """
     import tomli_w
 
     try:
@@ -100,6 +105,8 @@ def create(path: Path, run: Mapping[str, Any], host: Mapping[str, Any]) -> RunFo
         folder = RunFolder(path)
         (path / "trials").mkdir(exist_ok=True)
         _write_synced(path / "host.json", json.dumps(host, indent=1).encode())
+        if study:
+            _write_synced(path / "study.toml", study.encode())
         _write_synced(path / "run.toml", tomli_w.dumps({"format": FORMAT, **run}).encode())
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
@@ -194,6 +201,7 @@ def read_run(path: Path) -> Run:
                 extended_from = event.get("extended_from", extended_from)
                 design = replace(design, **_changed(event))
         host = json.loads((path / "host.json").read_text(encoding="utf-8"))
+        study_text = _study_text(path)
     except (KeyError, TypeError, ValueError, OSError) as error:
         raise UserError(f"{path}: the run folder is damaged: {error!r}") from None
     run = header["run"]
@@ -215,7 +223,17 @@ def read_run(path: Path) -> Run:
         expect=run.get("expect", ""),
         scale=run.get("scale", ""),
         reported=reported,
+        study_file=str(run.get("study_file", "study.toml")) if study_text else "",
+        study_text=study_text,
     )
+
+
+def _study_text(path: Path) -> str:
+    """The study file as it was run; run folders of an older dbdyno don't hold it."""
+    try:
+        return (path / "study.toml").read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return ""
 
 
 def _why(event: Mapping[str, Any]) -> Why:

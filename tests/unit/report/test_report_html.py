@@ -11,7 +11,7 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.report import forest, html
 from dbdyno.report.observed import flattened, settings
 from dbdyno.store.records import Design, Failure, Run, Treatment
-from tests.browser import browser, in_browser
+from tests.browser import browser, in_browser, opened
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> {{ 7 * 7 }} ' \""
 
@@ -22,12 +22,12 @@ def page(run, series_of):
 
 
 @browser
-@pytest.mark.parametrize("flags", [(), ("--window-size=400,800",)])
-def test_opens_without_console_errors(page, tmp_path, flags):
-    dom, console = in_browser(page, tmp_path, *flags)
+@pytest.mark.parametrize("width", [1280, 390])
+def test_opens_without_console_errors(page, tmp_path, width):
+    dom, console = in_browser(page, tmp_path, width)
     assert console == []
     drawn = int(re.search(r'<html[^>]* data-drawn="(\d+)"', dom)[1])
-    assert drawn == page.count("<div data-panel=") == dom.count("<canvas")
+    assert drawn == page.count(" data-panel=") == dom.count("<canvas")
     assert drawn >= 6
 
 
@@ -80,14 +80,14 @@ def test_script_in_a_title_or_a_level_is_escaped(run, series_of):
 
 
 def test_nothing_is_loaded_from_anywhere(page):
-    assert not re.search(r"""(?:src|href)\s*=\s*["'](?!data:)""", page.split("<script")[0].replace("xlink:href", ""))
+    assert not re.search(r"""(?:src|href)\s*=\s*["'](?!data:|#)""", page.split("<script")[0].replace("xlink:href", ""))
     assert "default-src 'none'" in page
     assert not re.search(r"url\((?!data:)", page)
 
 
 def test_verdict_words_are_coloured_and_first(page):
     assert '<li class="faster">' in page
-    assert page.index('<li class="faster">') < page.index("<h2>Effect</h2>") < page.index("<h2>Results</h2>")
+    assert page.index('<li class="faster">') < page.index(">Effect</h2>") < page.index(">Results</h2>")
 
 
 def test_the_page_is_deterministic(run, series_of, page):
@@ -134,36 +134,14 @@ def test_tick_labels_do_not_touch(high):
 
 
 @browser
-@pytest.mark.parametrize(("inside", "seen"), [("false", "hidden"), ("true", "visible")])
-def test_values_show_only_while_the_pointer_is_over_a_chart(page, tmp_path, inside, seen):
-    probe = f"""<script>
-      var over = document.querySelector(".u-over"), box = over.getBoundingClientRect();
-      if ({inside}) {{
-        var at = {{ clientX: box.left + 50, clientY: box.top + 50, bubbles: true }};
-        over.dispatchEvent(new MouseEvent("mouseenter", at)); over.dispatchEvent(new MouseEvent("mousemove", at));
-      }}
-      setTimeout(function () {{
-        var legends = Array.from(document.querySelectorAll(".u-legend"));
-        document.documentElement.dataset.seen = legends.map(function (e) {{ return getComputedStyle(e).visibility; }});
-      }}, 500);
-    </script></body>"""
-    told = re.sub(r"<meta http-equiv[^>]*>", "", page).replace("</body>", probe)
-    dom, console = in_browser(told, tmp_path)
-    assert console == []
-    assert set(re.search(r'data-seen="([^"]*)"', dom)[1].split(",")) == {seen}
-
-
-@browser
 def test_the_results_fit_a_page_1200_pixels_wide(run, tmp_path):
     levels = [{"device": f"hard-disk-drive-7200rpm-{item.id}", "fs": "ext4-ordered"} for item in run.design.treatments]
     treatments = [replace(item, levels=each) for item, each in zip(run.design.treatments, levels, strict=True)]
     told = replace(run, design=replace(run.design, treatments=treatments))
-    probe = """<script>
-      var box = document.querySelector(".posted").parentElement, word = document.querySelector(".whole");
-      document.documentElement.dataset.over = [box.scrollWidth - box.clientWidth, word.getClientRects().length];
-    </script></body>"""
-    page = re.sub(r"<meta http-equiv[^>]*>", "", html.render(told, analyse(told), {})).replace("</body>", probe)
-    assert 'data-over="0,1"' in in_browser(page, tmp_path, "--window-size=1200,2000")[0]
+    with opened(html.render(told, analyse(told), {}), tmp_path, width=1200) as tab:
+        box = "document.querySelector('.posted').parentElement"
+        assert tab.value(f"{box}.scrollWidth - {box}.clientWidth") == 0
+        assert tab.value("document.querySelector('.whole').getClientRects().length") == 1
 
 
 def test_settings_that_differ_and_that_changed(run):

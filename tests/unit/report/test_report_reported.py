@@ -60,7 +60,7 @@ def test_json(snapshot, published):
 def test_the_page_has_table_claims_and_reason_escaped(published, series_of):
     hostile = replace(published, reported=[table(source="<b>me</b>", differs_because="<i>x</i>")])
     page = html.render(hostile, analyse(hostile), series_of(hostile))
-    assert "<h2>Reported and measured here</h2>" in page
+    assert ">Reported and measured here</h2>" in page
     assert "Expected beforehand: The SSD is several times faster." in page
     assert "<span>scale full</span>" in page
     assert "&lt;b&gt;me" in page

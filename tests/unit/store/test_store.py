@@ -87,6 +87,15 @@ def test_the_study_is_read_back_with_files_of_one_s_own_by_name_and_content(tmp_
     assert len(found["files"]["mine.toml"]) == 64
 
 
+def test_the_study_s_text_is_kept_as_it_was_written(tmp_path):
+    text = "version = 1  # «my» study\r\n[study]\n"
+    create(tmp_path / "run", {**header(), "run": {**header()["run"], "study_file": "mine.toml"}}, HOST, text).close()
+    found = read_run(tmp_path / "run")
+    assert (found.study_file, found.study_text) == ("mine.toml", text)
+    create(tmp_path / "old", header(), HOST).close()
+    assert read_run(tmp_path / "old").study_text == ""
+
+
 def run_one(folder, one, series=()):
     about = {"block": one.block, "attempt": one.attempt, "treatment": one.treatment}
     folder.trial_folder(one.id)

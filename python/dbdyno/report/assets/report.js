@@ -3,7 +3,7 @@
   "use strict";
   var root = document.documentElement;
   var data = JSON.parse(document.getElementById("series").textContent);
-  var plots = [], HEIGHT = 220;
+  var plots = [], HEIGHT = 220, PRINTED = 330, every = document.querySelector("[data-all]"), zooming = false;
 
   function floats(base64) {
     var bytes = Uint8Array.from(atob(base64), function (c) { return c.charCodeAt(0); });
@@ -15,20 +15,21 @@
     return out;
   }
 
+  /* A colour of the page's style, as it is now: light, dark or printed. */
   function ink(name) {
-    return getComputedStyle(root).getPropertyValue(name).trim();
+    return getComputedStyle(root).getPropertyValue("--" + name).trim();
   }
 
   function figure(value) {
-    return value == null ? "–" : String(Number(value.toPrecision(4)));
+    return value == null ? "–" : Number(value.toPrecision(4)).toLocaleString("en-US", { maximumFractionDigits: 6 });
   }
 
   function axis(size) {
     return {
       size: size, font: "12px system-ui, sans-serif",
-      stroke: function () { return ink("--soft"); },
-      grid: { stroke: function () { return ink("--line"); }, width: 1 },
-      ticks: { stroke: function () { return ink("--line"); }, width: 1, size: 4 }
+      stroke: function () { return ink("soft"); },
+      grid: { stroke: function () { return ink("line"); }, width: 1 },
+      ticks: { stroke: function () { return ink("line"); }, width: 1, size: 4 }
     };
   }
 
@@ -41,7 +42,8 @@
         var x = Math.round(u.valToPos(phase.at_s, "x", true));
         if (at < 0 || !u.series[3 * at + 1].show || x < u.bbox.left || x > u.bbox.left + u.bbox.width) { return; }
         ctx.save();
-        ctx.strokeStyle = ctx.fillStyle = data.treatments[phase.treatment].colour;
+        ctx.strokeStyle = ink(data.treatments[phase.treatment].class);
+        ctx.fillStyle = ink("soft");
         ctx.setLineDash([3 * ratio, 3 * ratio]);
         ctx.lineWidth = ratio;
         ctx.beginPath();
@@ -56,32 +58,96 @@
     };
   }
 
+  /* The values under the cursor: below the chart for the eye, and as the value of a slider for a screen reader. */
+  function read(each) {
+    var u = each.plot, at = u.cursor.left >= 0 ? u.cursor.idx : null, told = [];
+    each.readout.replaceChildren();
+    if (at == null) { return; }
+    var seconds = u.data[0][at].toFixed(1) + " s";
+    each.readout.append(seconds);
+    each.panel.lines.forEach(function (line, i) {
+      if (!u.series[3 * i + 1].show) { return; }
+      var value = figure(u.data[3 * i + 1][at]), item = document.createElement("span"), dot = document.createElement("span");
+      dot.className = "swatch " + data.treatments[line.treatment].class;
+      item.append(dot, value);
+      each.readout.append(item);
+      told.push(data.treatments[line.treatment].label + " " + value);
+    });
+    each.holder.setAttribute("aria-valuenow", u.data[0][at].toFixed(1));
+    each.holder.setAttribute("aria-valuetext", seconds + ": " + told.join("; "));
+  }
+
+  /* All charts show the same stretch of time. */
+  function stretch(low, high) {
+    zooming = true;
+    plots.forEach(function (each) { each.plot.setScale("x", { min: low, max: high }); });
+    zooming = false;
+  }
+
+  function zoomed(u, key) {
+    if (key !== "x" || zooming || !plots.length) { return; }
+    stretch(u.scales.x.min, u.scales.x.max);
+    var times = u.data[0];
+    every.hidden = u.scales.x.min <= times[0] && u.scales.x.max >= times[times.length - 1];
+  }
+
+  function showAll() {
+    var ends = plots.map(function (each) { return each.plot.data[0][each.plot.data[0].length - 1]; });
+    stretch(0, Math.max.apply(null, ends));
+    every.hidden = true;
+  }
+
+  /* Arrows move the cursor of all charts, with the shift key ten times as far; plus and minus zoom. */
+  function keyed(each, event) {
+    var u = each.plot, times = u.data[0], last = times.length - 1, shown = u.scales.x;
+    var at = u.cursor.left >= 0 && u.cursor.idx != null ? u.cursor.idx : 0, by = event.shiftKey ? 10 : 1;
+    var to = { ArrowRight: at + by, ArrowLeft: at - by, ArrowUp: at + by, ArrowDown: at - by, Home: 0, End: last }[event.key];
+    if (to !== undefined) {
+      to = times[Math.min(last, Math.max(0, to))];
+      plots.forEach(function (other) {
+        other.plot.setCursor({ left: other.plot.valToPos(to, "x"), top: 10 });
+      });
+    } else if (event.key === "+" || event.key === "-") {
+      var half = (shown.max - shown.min) * (event.key === "+" ? 0.25 : 1);
+      u.setScale("x", { min: Math.max(0, times[at] - half), max: Math.min(times[last], times[at] + half) });
+    } else if (event.key === "Escape") {
+      showAll();
+    } else {
+      return;
+    }
+    event.preventDefault();
+  }
+
   function draw(panel, holder) {
-    var n = 0, columns = [[]], series = [{ label: "s", value: function (u, v) { return v == null ? "–" : v.toFixed(1); } }];
-    var bands = [];
+    var n = 0, columns = [[]], series = [{}], bands = [];
+    var each = { panel: panel, holder: holder, readout: holder.nextElementSibling };
     panel.lines.forEach(function (line) {
       var treatment = data.treatments[line.treatment], at = columns.length, median = floats(line.median);
       n = Math.max(n, median.length);
       columns.push(median, floats(line.high), floats(line.low));
       series.push({
-        label: treatment.label, stroke: treatment.colour, width: 2, dash: treatment.dash, points: { show: false },
-        value: function (u, v) { return figure(v); }
+        stroke: function () { return ink(treatment.class); }, width: 2, dash: treatment.dash, points: { show: false }
       });
-      for (var k = 0; k < 2; k++) {
-        series.push({ label: "", class: "edge", stroke: "transparent", width: 0, points: { show: false } });
-      }
-      bands.push({ series: [at + 1, at + 2], fill: treatment.colour + (panel.lines.length > 4 ? "18" : "2e") });
+      for (var k = 0; k < 2; k++) { series.push({ stroke: "transparent", width: 0, points: { show: false } }); }
+      bands.push({
+        series: [at + 1, at + 2], fill: function () { return ink(treatment.class) + (panel.lines.length > 4 ? "18" : "2e"); }
+      });
     });
     for (var i = 0; i < n; i++) { columns[0].push((i + 0.5) * panel.width_s); }
-    var plot = new uPlot({
+    each.plot = new uPlot({
       width: holder.clientWidth, height: HEIGHT, series: series, bands: bands,
       scales: { x: { time: false, range: function (u, low, high) { return [low <= panel.width_s ? 0 : low, high]; } }, y: { range: function (u, low, high) { return [0, high > 0 ? 1.05 * high : 1]; } } },
       axes: [axis(30), axis(62)],
       cursor: { sync: { key: "time" }, points: { size: 6 }, drag: { x: true, y: false } },
-      legend: { live: true },
-      hooks: { draw: [uprights(panel)], setCursor: [function (u) { u.root.classList.toggle("pointed", u.cursor.left >= 0); }] }
+      legend: { show: false },
+      hooks: { draw: [uprights(panel)], setScale: [zoomed], setCursor: [function (u) { each.plot = u; read(each); }] }
     }, columns, holder);
-    plots.push({ plot: plot, panel: panel, holder: holder });
+    Object.entries({
+      tabindex: "0", role: "slider", "aria-label": panel.title + ": the cursor, in seconds", "aria-valuemin": "0",
+      "aria-valuemax": String(columns[0][n - 1]), "aria-valuenow": "0", "aria-valuetext": "Arrow keys read the chart"
+    }).forEach(function (pair) { holder.setAttribute(pair[0], pair[1]); });
+    holder.addEventListener("keydown", function (event) { keyed(each, event); });
+    plots.push(each);
   }
 
   function toggled(treatment, on) {
@@ -90,7 +156,27 @@
         if (line.treatment !== treatment) { return; }
         for (var k = 1; k <= 3; k++) { each.plot.setSeries(3 * i + k, { show: on }, false); }
       });
+      read(each);
     });
+  }
+
+  function fit(width) {
+    plots.forEach(function (each) { each.plot.setSize({ width: width || each.holder.clientWidth, height: HEIGHT }); });
+  }
+
+  /* Only what can be scrolled needs to be reached by the keyboard. */
+  function scrollable() {
+    document.querySelectorAll(".wide, pre").forEach(function (box) {
+      if (box.scrollWidth > box.clientWidth) { box.tabIndex = 0; } else { box.removeAttribute("tabindex"); }
+    });
+  }
+
+  function copied(button) {
+    var source = document.getElementById(button.dataset.copy), selection = getSelection();
+    selection.selectAllChildren(source);
+    if (navigator.clipboard) {
+      navigator.clipboard.writeText(source.textContent).then(function () { button.textContent = "Copied"; }, function () {});
+    }
   }
 
   document.querySelectorAll("[data-panel]").forEach(function (holder) {
@@ -100,11 +186,30 @@
     box.addEventListener("change", function () { toggled(Number(box.dataset.treatment), box.checked); });
     if (!box.checked) { toggled(Number(box.dataset.treatment), false); }
   });
-  window.addEventListener("resize", function () {
-    plots.forEach(function (each) { each.plot.setSize({ width: each.holder.clientWidth, height: HEIGHT }); });
+  document.querySelectorAll("[data-copy]").forEach(function (button) {
+    button.hidden = false;
+    button.addEventListener("click", function () { copied(button); });
   });
+  if (every) { every.addEventListener("click", showAll); }
+  window.addEventListener("resize", function () { fit(); scrollable(); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", function () {
     plots.forEach(function (each) { each.plot.redraw(); });
   });
+
+  /* On paper: light colours, two charts a row, and nothing folded away. */
+  var folded = [];
+  window.addEventListener("beforeprint", function () {
+    root.dataset.printing = "";
+    folded = Array.from(document.querySelectorAll("details:not([open])"));
+    folded.forEach(function (details) { details.open = true; });
+    fit(PRINTED);
+  });
+  window.addEventListener("afterprint", function () {
+    delete root.dataset.printing;
+    folded.forEach(function (details) { details.open = false; });
+    fit();
+  });
+  document.addEventListener("toggle", scrollable, true);
+  scrollable();
   root.dataset.drawn = String(plots.length);
 })();

@@ -1,0 +1,165 @@
+"""The page as people use it: on a phone, on paper, in the dark, by keyboard, and with a screen reader."""
+
+import importlib.util
+import re
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from dbdyno.analysis.analyse import analyse
+from dbdyno.report import html
+from dbdyno.store.records import Factor
+from tests.browser import browser, opened
+
+AXE = Path(importlib.util.find_spec("axe_core_python").origin).parent / "axe.min.js"
+SERIOUS = """axe.run(document, {resultTypes: ['violations']}).then(found => found.violations
+    .filter(one => one.impact === 'serious' || one.impact === 'critical')
+    .map(one => one.id + ': ' + one.nodes.map(node => node.target + ' ' + node.failureSummary).join(' | ')))"""
+OVERFLOW = "document.documentElement.scrollWidth - innerWidth"
+# What can be seen beside the window, not inside something that scrolls by itself.
+OUTSIDE = """Array.from(document.querySelectorAll('main *')).filter(e => {
+    const box = e.getBoundingClientRect();
+    const apart = e.closest('.wide, pre, .unseen, .skip, svg *');
+    return box.width > 1 && box.right > innerWidth + 1 && !apart;
+}).map(e => e.tagName + '.' + e.className)"""
+READOUT = "document.querySelectorAll('.readout')[{}].textContent"
+SPOKEN = "document.querySelectorAll('[data-panel]')[{}].getAttribute('aria-valuetext')"
+
+
+@pytest.fixture(scope="module")
+def page(build, series_of):
+    """A page with most of what a page can hold: factors, ranking, stability, disturbed trials, a study."""
+    run = build()
+    factors = [
+        Factor("device", "stack", ["hdd-7200", "ssd-sata"]),
+        Factor("scheduler", "stack", ["mq-deadline", "none"]),
+    ]
+    beyond = {"beyond": ["foreign_cpu"], "foreign_cpu": 0.4, "limits": {"foreign_cpu": 0.05}, "others": {"mypy": 0.6}}
+    trials = [replace(one, disturbance=beyond) if one.block == 2 else one for one in run.trials]
+    run = replace(
+        run,
+        design=replace(run.design, factors=factors, screened=["latency_ms_p99"]),
+        trials=trials,
+        study_file="study.toml",
+        study_text='version = 1\n[study]\ntitle = "a & b <i>"\n' + "# " + "long " * 60,
+    )
+    series = series_of(run)
+    loads = {id_: each["load"] for id_, each in series.items()}
+    return html.render(run, analyse(run, each_pair=True, load_series=loads), series)
+
+
+@browser
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_accessible_and_within_the_window(page, tmp_path, width, dark):
+    with opened(page, tmp_path, width=width, dark=dark) as tab:
+        tab.value("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+        assert tab.value(OVERFLOW) <= 0
+        assert tab.value(OUTSIDE) == []
+        tab.value(AXE.read_text(encoding="utf-8") + ";0")
+        assert tab.value(SERIOUS) == []
+        assert tab.console() == []
+
+
+@browser
+def test_axe_sees_faults(page, tmp_path):
+    with opened(page.replace("--ink: #17191c", "--ink: #dddddd"), tmp_path) as tab:
+        tab.value(AXE.read_text(encoding="utf-8") + ";0")
+        assert any(found.startswith("color-contrast") for found in tab.value(SERIOUS))
+
+
+@browser
+def test_the_pointer_reads_all_charts_at_one_time(page, tmp_path):
+    with opened(page, tmp_path) as tab:
+        assert tab.value(READOUT.format(0)) == ""
+        tab.value("document.querySelector('.u-over').scrollIntoView()")
+        box = tab.value(
+            "(b => [b.left + b.width / 10, b.top + 40])(document.querySelector('.u-over').getBoundingClientRect())"
+        )
+        tab.point_at(*box)
+        told = [tab.value(READOUT.format(place)) for place in (0, 1, 5)]
+        assert len({text.split(" s")[0] for text in told}) == 1
+        figures = "Array.from(document.querySelectorAll('.readout')[1].children).map(each => each.textContent)"
+        assert len(tab.value(figures)) == 4
+        assert all(re.fullmatch(r"[\d.,]+", text) for text in tab.value(figures))
+        tab.point_at(1, 1)
+        assert tab.value(READOUT.format(1)) == ""
+
+
+@browser
+def test_the_keyboard_reaches_and_reads_a_chart(page, tmp_path):
+    with opened(page, tmp_path) as tab:
+        tab.press("Tab")
+        assert tab.value("document.activeElement.className") == "skip"
+        tab.value("document.querySelectorAll('[data-treatment]')[3].focus()")
+        tab.press(" ")
+        tab.press("Tab")
+        assert tab.value("document.activeElement.dataset.panel") == "0"
+        assert tab.value("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        tab.press("ArrowRight")
+        tab.press("ArrowRight", shift=True)
+        first, other = tab.value(SPOKEN.format(0)), tab.value(SPOKEN.format(4))
+        assert first.split(":")[0] == other.split(":")[0] != "0.0 s"
+        assert "hdd-7200 / mq-deadline" in first
+        assert "ssd-sata / none" not in first  # switched off above
+        assert tab.value("document.querySelector('[data-all]').hidden")
+        tab.press("+")
+        assert not tab.value("document.querySelector('[data-all]').hidden")
+        tab.press("Escape")
+        assert tab.value("document.querySelector('[data-all]').hidden")
+
+
+@browser
+def test_paper_is_light_and_whole(page, tmp_path):
+    with opened(page, tmp_path, dark=True) as tab:
+        assert tab.value("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 26)"
+        pdf = tab.pdf()
+        assert 4 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 40
+        assert tab.value("document.querySelectorAll('details:not([open])').length") > 0  # folded again
+        tab.call(
+            "Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}]
+        )
+        tab.value("dispatchEvent(new Event('beforeprint'))")
+        assert tab.value("getComputedStyle(document.documentElement).getPropertyValue('--paper').trim()") == "#ffffff"
+        assert tab.value("getComputedStyle(document.documentElement).getPropertyValue('--ink').trim()") == "#17191c"
+        assert tab.value("document.querySelectorAll('details:not([open])').length") == 0
+
+
+@browser
+@pytest.mark.parametrize(("width", "shown"), [(390, "tight"), (1280, "roomy")])
+def test_one_drawing_of_each_chart_is_seen_and_none_is_shrunk(page, tmp_path, width, shown):
+    with opened(page, tmp_path, width=width) as tab:
+        seen = "Array.from(document.querySelectorAll('.chart')).filter(each => each.getClientRects().length)"
+        assert set(tab.value(f"{seen}.map(each => each.className)")) == {f"chart {shown}"}
+        scales = tab.value(
+            f"{seen}.map(each => each.firstChild.getBoundingClientRect().width / each.firstChild.viewBox.baseVal.width)"
+        )
+        assert min(scales) > 0.9
+        assert tab.value(
+            "Array.from(document.querySelectorAll('.chart svg')).every(each => each.getAttribute('aria-label'))"
+        )
+
+
+@browser
+def test_headings_are_in_order_and_the_contents_lead_to_them(page, tmp_path):
+    with opened(page, tmp_path) as tab:
+        levels = tab.value("Array.from(document.querySelectorAll('h1, h2, h3')).map(each => Number(each.tagName[1]))")
+        assert levels[0] == 1
+        assert all(after - before <= 1 for before, after in pairwise(levels))
+        links = tab.value("Array.from(document.querySelectorAll('.contents a')).map(each => each.hash.slice(1))")
+        assert len(links) == len(set(links)) == levels.count(2) > 6
+        assert all(tab.value(f"!!document.getElementById('{link}')") for link in links)
+    assert page.index('class="verdicts"') < page.index('class="contents"')
+
+
+def test_the_study_is_shown_as_text_with_its_command(page):
+    assert "title = &#34;a &amp; b &lt;i&gt;&#34;" in page
+    assert "dbdyno run study.toml --into DIR --html --seed 7 --blocks 8" in page
+
+
+def test_every_table_has_a_caption_and_headings(page):
+    for table in re.findall(r"<table.*?</table>", page, re.DOTALL):
+        assert "<caption" in table
+        assert 'scope="row"' in table
