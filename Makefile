@@ -41,7 +41,7 @@ build: .make/built ## everything installed and built
 .make/built: $(RUST_SOURCES) pyproject.toml .make/venv
 	@cargo build --release --locked --workspace --exclude dbdyno-py
 	@PATH=$(CURDIR)/.venv/bin:$$PATH $(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@install -m 755 target/release/dbdyno-load target/release/dbdyno-disk .venv/bin/
+	@install -m 755 target/release/dbdyno-load target/release/dbdyno-disk target/release/dbdyno-probe .venv/bin/
 	@touch $@
 
 .make/dev: requirements-dev.txt .make/built

@@ -159,7 +159,7 @@ def processors(name: str, cpus: str) -> Capability:
 def own_programs() -> Capability:
     """Whether dbdyno's own programs are built."""
     try:
-        places = [own_binary(name) for name in ("dbdyno-disk", "dbdyno-load")]
+        places = [own_binary(name) for name in ("dbdyno-disk", "dbdyno-load", "dbdyno-probe")]
     except DbdynoError as error:
         return Capability("dbdyno programs", ok=False, detail=str(error), remedy="make build")
     return Capability("dbdyno programs", ok=True, detail=", ".join(places))

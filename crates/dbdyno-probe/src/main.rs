@@ -1,0 +1,43 @@
+//! What a block device is asked to do, request by request, from the kernel's block trace or an emulated disk's own.
+//!
+//! An event travels: kernel -> [`tracefs`] (pages of a ring buffer, events) -> [`requests`] (which events are one request)
+//! -> [`figures`] (sums and histograms per slice of time) -> [`output`]. A trace of an emulated disk joins at [`figures`]
+//! ([`disk_trace`]): there is one definition of every figure.
+//!
+//! Cannot: see a request between the driver and the medium; tell whose request it is; follow a request through stacked
+//! devices (dm, md); read the ring buffer of a big-endian kernel.
+
+mod cli;
+mod disk_trace;
+mod error;
+mod figures;
+mod output;
+mod requests;
+mod tracefs;
+mod watch;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use cli::Action;
+use error::ProbeError;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // If standard error is gone there is nobody to tell.
+            let _ = writeln!(std::io::stderr(), "dbdyno-probe: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run() -> Result<(), ProbeError> {
+    match cli::parse(lexopt::Parser::from_env())? {
+        Action::Help => output::print(cli::HELP),
+        Action::Version => output::print(concat!("dbdyno-probe ", env!("CARGO_PKG_VERSION"), "\n")),
+        Action::Block(args) => watch::block(&args),
+        Action::Disk(args) => disk_trace::summarise(&args),
+    }
+}

@@ -1,0 +1,205 @@
+//! The few block events that tell a request's way, taken out of their records.
+
+use super::format::{Field, Fields};
+
+/// Longest field of flags (`rwbs`) that any kernel has had, with room to spare.
+const FLAGS_MAX: usize = 32;
+
+/// Which step of a request's way an event tells of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// A filesystem or program handed a bio to the block layer.
+    Queue,
+    /// A request was handed to the driver.
+    Issue,
+    /// The driver handed it back undone: it waits again.
+    Requeue,
+    /// It was done.
+    Complete,
+}
+
+impl Step {
+    /// All of them, with the kernel's names.
+    pub const EVENTS: [(Self, &'static str); 4] = [
+        (Self::Queue, "block_bio_queue"),
+        (Self::Issue, "block_rq_issue"),
+        (Self::Requeue, "block_rq_requeue"),
+        (Self::Complete, "block_rq_complete"),
+    ];
+}
+
+/// What a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Read,
+    Write,
+    Flush,
+    Discard,
+    /// Zeroing, zone commands, and what passes through to the driver.
+    Other,
+}
+
+impl Kind {
+    /// All of them, with the words of every output.
+    pub const ALL: [(Self, &'static str); 5] = [
+        (Self::Read, "read"),
+        (Self::Write, "write"),
+        (Self::Flush, "flush"),
+        (Self::Discard, "discard"),
+        (Self::Other, "other"),
+    ];
+
+    /// The word of every output.
+    pub fn word(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+}
+
+/// One event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    pub at_ns: u64,
+    pub step: Step,
+    pub kind: Kind,
+    /// The device's cache must be emptied first (`REQ_PREFLUSH`).
+    pub flush_first: bool,
+    /// First sector of 512 bytes.
+    pub sector: u64,
+    pub sectors: u32,
+    /// The driver reported an error.
+    pub failed: bool,
+}
+
+/// Reads the kernel's letters: perhaps `F` for a flush beforehand, then the operation.
+fn flags(rwbs: &[u8]) -> (Kind, bool) {
+    let letters = &rwbs[..rwbs.iter().position(|letter| *letter == 0).unwrap_or(rwbs.len())];
+    let (first, rest) = match letters.split_first() {
+        Some((b'F', rest)) => (true, rest),
+        _ => (false, letters),
+    };
+    let (operation, rest) = rest.split_first().map_or((b'N', rest), |(letter, rest)| (*letter, rest));
+    let kind = match operation {
+        b'R' => Kind::Read,
+        b'W' if rest.first() == Some(&b'Z') => Kind::Other,
+        b'W' => Kind::Write,
+        b'D' => Kind::Discard,
+        b'F' => Kind::Flush,
+        _ => Kind::Other,
+    };
+    (kind, first)
+}
+
+/// Where the fields of one of the events lie.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    step: Step,
+    id: u16,
+    sector: Field,
+    sectors: Field,
+    rwbs: Field,
+    error: Option<Field>,
+}
+
+/// Turns records into events.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    type_field: Option<Field>,
+    layouts: Vec<Layout>,
+}
+
+impl Decoder {
+    /// Learns the layout of an event from its `format` file.
+    pub fn learn(&mut self, step: Step, format: &str) -> Result<(), String> {
+        let fields = Fields::parse(format);
+        self.type_field = Some(fields.field("common_type", 2)?);
+        self.layouts.push(Layout {
+            step,
+            id: fields.id,
+            sector: fields.field("sector", 8)?,
+            sectors: fields.field("nr_sector", 4)?,
+            rwbs: fields.field("rwbs", FLAGS_MAX)?,
+            // Called `errors` before it held an error number.
+            error: fields.field("error", 4).or_else(|_| fields.field("errors", 4)).ok(),
+        });
+        Ok(())
+    }
+
+    /// The event of a record; `None` where it is none of those learnt, or too short.
+    pub fn event(&self, at_ns: u64, record: &[u8]) -> Option<Event> {
+        let id = self.type_field?.number(record)?;
+        let layout = self.layouts.iter().find(|layout| u64::from(layout.id) == id)?;
+        let (kind, flush_first) = flags(layout.rwbs.bytes(record)?);
+        Some(Event {
+            at_ns,
+            step: layout.step,
+            kind,
+            flush_first,
+            sector: layout.sector.number(record)?,
+            sectors: layout.sectors.number(record)? as u32,
+            failed: layout.error.and_then(|field| field.number(record)).is_some_and(|error| error != 0),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FORMAT: &str = "ID: 7\n\
+        field:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        field:sector_t sector;\toffset:8;\tsize:8;\tsigned:0;\n\
+        field:unsigned int nr_sector;\toffset:16;\tsize:4;\tsigned:0;\n\
+        field:int error;\toffset:20;\tsize:4;\tsigned:1;\n\
+        field:char rwbs[8];\toffset:24;\tsize:8;\tsigned:0;\n";
+
+    fn decoder() -> Decoder {
+        let mut decoder = Decoder::default();
+        decoder.learn(Step::Complete, FORMAT).unwrap();
+        decoder
+    }
+
+    #[test]
+    fn a_record_becomes_an_event() {
+        let mut record = vec![7, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0xfb, 0xff, 0xff, 0xff];
+        record.extend(b"WFS\0\0\0\0\0");
+        let event = decoder().event(5, &record).unwrap();
+        assert_eq!((event.at_ns, event.sector, event.sectors, event.kind), (5, 8, 16, Kind::Write));
+        assert!(event.failed && !event.flush_first);
+        record[0] = 8;
+        assert_eq!(decoder().event(5, &record), None);
+    }
+
+    #[test]
+    fn letters_are_those_of_the_kernel() {
+        for (letters, kind, first) in [
+            ("R", Kind::Read, false),
+            ("RAM", Kind::Read, false),
+            ("WS", Kind::Write, false),
+            ("FWS", Kind::Write, true),
+            ("FWFSM", Kind::Write, true),
+            ("FF", Kind::Flush, true),
+            ("DS", Kind::Discard, false),
+            ("WZS", Kind::Other, false),
+            ("N", Kind::Other, false),
+            ("", Kind::Other, false),
+        ] {
+            assert_eq!(flags(letters.as_bytes()), (kind, first), "{letters}");
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_lays_out_otherwise_is_refused_by_the_field() {
+        let said = Decoder::default().learn(Step::Issue, &FORMAT.replace("nr_sector", "length")).unwrap_err();
+        assert_eq!(said, "no field nr_sector");
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics(record in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let _ = decoder().event(0, &record);
+            let _ = flags(&record);
+        }
+    }
+}

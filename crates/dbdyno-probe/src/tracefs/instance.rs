@@ -1,0 +1,215 @@
+//! A trace instance of our own: its own buffer, events and clock, beside whatever else is traced on the host.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use super::event::{Decoder, Step};
+use super::page::PageLayout;
+use crate::error::ProbeError;
+
+/// Where tracefs is mounted, if it is.
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// What all processors' buffers may take together, if each would take more than [`PER_CPU_MIN`].
+const ALL_BYTES: u64 = 64 << 20;
+const PER_CPU_MIN: u64 = 1 << 20;
+const PER_CPU_MAX: u64 = 8 << 20;
+
+/// A running or prepared trace of one device; events end and the instance goes when it is dropped.
+#[derive(Debug)]
+pub struct Instance {
+    path: PathBuf,
+    pub decoder: Decoder,
+    pub layout: PageLayout,
+}
+
+/// Events that a processor's buffer could not hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lost(pub u64);
+
+impl Instance {
+    /// Makes an instance for a device, with nothing traced yet. `buffer_bytes` is per processor.
+    pub fn new(name: &str, device: &Device, buffer_bytes: Option<u64>) -> Result<Self, ProbeError> {
+        if cfg!(target_endian = "big") {
+            return Err(ProbeError::NoTrace("this processor is big-endian, whose ring buffer is not read".into()));
+        }
+        let root = root()?;
+        let layout = PageLayout::parse(&read(&root.join("events/header_page"))?);
+        let layout = layout.map_err(|reason| odd("its pages", &reason))?;
+        let path = root.join("instances").join(name);
+        fs::create_dir(&path).map_err(|error| refused("make", &path, &error))?;
+        // From here on the instance goes away again, whatever fails.
+        let mut made = Self { path, decoder: Decoder::default(), layout };
+        made.prepare(device, buffer_bytes)?;
+        Ok(made)
+    }
+
+    fn prepare(&mut self, device: &Device, buffer_bytes: Option<u64>) -> Result<(), ProbeError> {
+        self.write("tracing_on", "0")?;
+        self.write("trace_clock", "mono")?;
+        let processors = self.processors()?.len() as u64;
+        let bytes = buffer_bytes.unwrap_or((ALL_BYTES / processors.max(1)).clamp(PER_CPU_MIN, PER_CPU_MAX));
+        self.write("buffer_size_kb", &(bytes / 1024).max(16).to_string())?;
+        // Names of processes are not needed, and noting them costs at every change of process. Not every kernel asks.
+        let _ = self.write("options/record-cmd", "0");
+        for (step, event) in Step::EVENTS {
+            let folder = format!("events/block/{event}");
+            let format = read(&self.path.join(&folder).join("format"));
+            let format = format.map_err(|_| ProbeError::NoTrace(format!("this kernel has no event {event}")))?;
+            self.decoder.learn(step, &format).map_err(|reason| odd(event, &reason))?;
+            let numbers = if step == Step::Queue { &device.with_partitions[..] } else { &device.with_partitions[..1] };
+            let filter: Vec<_> = numbers.iter().map(|number| format!("dev == {number}")).collect();
+            self.write(&format!("{folder}/filter"), &filter.join(" || "))?;
+        }
+        Ok(())
+    }
+
+    /// Begins or ends tracing.
+    pub fn trace(&self, on: bool) -> Result<(), ProbeError> {
+        let value = if on { "1" } else { "0" };
+        if !on {
+            self.write("tracing_on", value)?;
+        }
+        for (_, event) in Step::EVENTS {
+            self.write(&format!("events/block/{event}/enable"), value)?;
+        }
+        if on { self.write("tracing_on", value) } else { Ok(()) }
+    }
+
+    /// The raw buffers, one file per processor.
+    pub fn buffers(&self) -> Result<Vec<PathBuf>, ProbeError> {
+        Ok(self.processors()?.into_iter().map(|folder| folder.join("trace_pipe_raw")).collect())
+    }
+
+    /// Events lost so far.
+    pub fn lost(&self) -> Result<Lost, ProbeError> {
+        let mut lost = 0;
+        for folder in self.processors()? {
+            lost += lost_of(&read(&folder.join("stats"))?);
+        }
+        Ok(Lost(lost))
+    }
+
+    fn processors(&self) -> Result<Vec<PathBuf>, ProbeError> {
+        let folder = self.path.join("per_cpu");
+        let entries = fs::read_dir(&folder).map_err(ProbeError::at(&folder))?;
+        let mut found: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        found.sort();
+        Ok(found)
+    }
+
+    fn write(&self, name: &str, value: &str) -> Result<(), ProbeError> {
+        let path = self.path.join(name);
+        fs::write(&path, value).map_err(|error| refused(&format!("write {value:?} to"), &path, &error))
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // What can't be taken away now is left to `dbdyno restore`.
+        let _ = self.trace(false);
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+/// Lines such as `overrun: 3`, `commit overrun: 0`, `dropped events: 0`.
+fn lost_of(stats: &str) -> u64 {
+    let lines = stats.lines().filter_map(|line| line.split_once(':'));
+    lines
+        .filter(|(name, _)| matches!(name.trim(), "overrun" | "commit overrun" | "dropped events"))
+        .filter_map(|(_, value)| value.trim().parse::<u64>().ok())
+        .sum()
+}
+
+fn root() -> Result<PathBuf, ProbeError> {
+    let found = PLACES.iter().map(Path::new).find(|place| place.join("instances").is_dir());
+    if let Some(found) = found {
+        return Ok(found.to_owned());
+    }
+    let place = Path::new(PLACES[0]);
+    Err(ProbeError::NoTrace(match fs::read_dir(place) {
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            format!("{} can't be read by this user; run it with sudo", place.display())
+        }
+        _ => format!("tracefs is not mounted; mount it: mount -t tracefs tracefs {}", place.display()),
+    }))
+}
+
+fn read(path: &Path) -> Result<String, ProbeError> {
+    read_at_once(path).map_err(|error| refused("read", path, &error))
+}
+
+/// `events/header_page` is given to the first read only, so that must be a large one.
+fn read_at_once(path: &Path) -> std::io::Result<String> {
+    let mut file = fs::File::open(path)?;
+    let mut bytes = vec![0; 1 << 16];
+    let first = file.read(&mut bytes)?;
+    bytes.truncate(first);
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn refused(verb: &str, path: &Path, error: &std::io::Error) -> ProbeError {
+    ProbeError::NoTrace(format!("the kernel refuses to {verb} {}: {error}", path.display()))
+}
+
+fn odd(what: &str, reason: &str) -> ProbeError {
+    ProbeError::NoTrace(format!("this kernel lays out {what} in another way: {reason}"))
+}
+
+/// A block device as the kernel's filters know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    pub name: String,
+    /// Its number first, then those of its partitions, each major * 2^20 + minor as inside the kernel.
+    with_partitions: Vec<u64>,
+}
+
+impl Device {
+    /// Finds a whole disk by its name or its path.
+    pub fn find(given: &Path) -> Result<Self, ProbeError> {
+        let path = if given.is_absolute() { given.to_owned() } else { Path::new("/dev").join(given) };
+        let real = fs::canonicalize(&path).map_err(ProbeError::at(&path))?;
+        let name = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let folder = Path::new("/sys/block").join(&name);
+        let own = fs::read_to_string(folder.join("dev")).ok().and_then(|text| number(&text));
+        let own = own.ok_or_else(|| ProbeError::Usage(format!("{} is not a whole block device", given.display())))?;
+        let mut with_partitions = vec![own];
+        let parts = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let parts = parts.filter(|part| part.join("partition").exists());
+        with_partitions.extend(parts.filter_map(|part| number(&fs::read_to_string(part.join("dev")).ok()?)));
+        Ok(Self { name, with_partitions })
+    }
+}
+
+/// `7:1` as the kernel's own number.
+fn number(text: &str) -> Option<u64> {
+    let (major, minor) = text.trim().split_once(':')?;
+    Some((major.parse::<u64>().ok()? << 20) | minor.parse::<u64>().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_events_of_every_kind_count() {
+        let stats = "entries: 5\noverrun: 3\ncommit overrun: 1\nbytes: 99\ndropped events: 2\nread events: 7\n";
+        assert_eq!(lost_of(stats), 6);
+        assert_eq!(lost_of("overrun: many"), 0);
+    }
+
+    #[test]
+    fn numbers_are_those_inside_the_kernel() {
+        assert_eq!(number("7:1\n"), Some(7 * 1_048_576 + 1));
+        assert_eq!(number("7"), None);
+    }
+
+    #[test]
+    fn what_is_no_whole_block_device_is_refused() {
+        let said = Device::find(Path::new("/dev/null")).unwrap_err().to_string();
+        assert!(said.starts_with("/dev/null is not a whole block device"), "{said}");
+        assert!(Device::find(Path::new("/dev/no-such-disk")).unwrap_err().to_string().contains("/dev/no-such-disk"));
+    }
+}
