@@ -19,7 +19,8 @@ def ending_text(design: Design) -> str:
         goal = f"interval reaches at most {100 * (design.half_width or 0):.3g} % to either side"
     looks = looks_of(design)
     if len(looks) == 1:
-        return f"blocks ({design.blocks}): too few to look at them before the last{budget}"
+        wanted = f"; wanted is that every {goal}" if design.until == "precise" else ""
+        return f"blocks ({design.blocks}): too few to look at them before the last{wanted}{budget}"
     fewest, after = looks[0], ", ".join(map(str, looks))
     return f"{fewest} to {design.blocks} blocks: looked at after {after}; stops when every {goal}{budget}"
 

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from dbdyno.errors import UserError
-from dbdyno.study.units import duration_seconds, fraction, size_bytes
 
 
 def bytes_of(option: str, text: str) -> int:
     """Bytes of a size such as ``2G``. Raises ``UserError``."""
+    from dbdyno.study.units import size_bytes
+
     try:
         return size_bytes(text)
     except ValueError as error:
@@ -16,6 +17,8 @@ def bytes_of(option: str, text: str) -> int:
 
 def seconds_of(option: str, text: str) -> float:
     """Seconds of a time such as ``50ms``, above 0. Raises ``UserError``."""
+    from dbdyno.study.units import duration_seconds
+
     try:
         seconds = duration_seconds(text)
     except ValueError as error:
@@ -27,6 +30,8 @@ def seconds_of(option: str, text: str) -> float:
 
 def fraction_of(option: str, text: str) -> float:
     """Fraction of a percentage such as ``3%``, above 0 and below 1. Raises ``UserError``."""
+    from dbdyno.study.units import fraction
+
     try:
         found = fraction(text)
     except ValueError as error:

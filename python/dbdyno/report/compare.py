@@ -147,8 +147,22 @@ def _control_told(control: Change, compared: Compared) -> str:
             return f"{told} So it can't tell whether the host changed."
 
 
+def _other_load(comparison: Comparison) -> list[str]:
+    """Whether the treatments that are compared were under different loads; a factor of both runs is in their labels."""
+    factors = [{one.name for one in run.design.factors} for run in (comparison.before, comparison.after)]
+    in_labels = {f"workload.{name.rpartition('.')[2]}" for name in factors[0] & factors[1]}
+    names = [
+        one.name.removeprefix("workload.")
+        for one in comparison.differences
+        if one.what == "study" and one.name.startswith("workload.") and one.name not in in_labels
+    ]
+    if not names:
+        return []
+    return [f"The load was not the same ({', '.join(names)}): what differs is the load's doing as well as the host's."]
+
+
 def _hints(comparison: Comparison) -> list[str]:
-    lines = []
+    lines = _other_load(comparison)
     named = (("before", comparison.before), ("after", comparison.after))
     for (name, _), drift in zip(named, comparison.compared.drifts, strict=True):
         if drift.known and not drift.low <= 0 <= drift.high:

@@ -24,6 +24,8 @@ from dbdyno.stack.loop import SECTOR_BYTES
 from dbdyno.stack.queue import WBT_LATENCY_US, write_knob
 from dbdyno.stack.undo import RemoveTree, loops_over
 from dbdyno.state import new_token, scratch_path
+from dbdyno.study.drives import is_base_name
+from dbdyno.study.mistakes import unknown_drive
 
 WHAT = "disk attach"  # how the journals of these disks begin
 CARD = "disk.json"  # in the disk's scratch folder: what it was attached as
@@ -76,6 +78,8 @@ class AttachedDisk:
 
 def attach_disk(spec: DiskSpec, *, name: str | None = None, sector: int = SECTOR_BYTES) -> tuple[Path, list[str]]:
     """Start a disk and attach it; returns its loop device and what could not be had."""
+    if is_base_name(spec.model) and (unknown := unknown_drive(spec.model, "the path of a drive file ending in .toml")):
+        raise UserError(f"no drive is called {spec.model!r}; {unknown}")
     try:
         rotational = is_rotational(spec.model)
     except ValueError as error:

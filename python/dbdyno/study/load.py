@@ -306,6 +306,8 @@ def _screened_mistakes(design: DesignSection) -> Iterator[Mistake]:
         if name not in METRICS:
             known = f"known are {', '.join(METRICS)}{did_you_mean(name, METRICS)}"
             yield Mistake(("design", "screened", index), f"{shown(name)} is no metric; {known}")
+        elif name in (design.screened or [])[:index]:
+            yield Mistake(("design", "screened", index), f"names {shown(name)} twice")
 
 
 def _no_factor(name: str, known: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ from typing import get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from dbdyno._native import device_models
 from dbdyno.study.units import duration_seconds, format_bytes, fraction, size_bytes
 from dbdyno.study.workloads import KINDS
 
@@ -61,6 +62,12 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     # "deadline" is far from "mq-deadline" by letters, yet that is what was meant.
     near = near or [word for word in known if len(given) > 2 and (given in word or word in given)][:1]  # noqa: PLR2004
     return f'. Did you mean "{near[0]}"?' if near else ""
+
+
+def unknown_drive(name: str, *others: str) -> str:
+    """What a message says of a plain name that no drive has: the drives, the ``others``, and the nearest; else ""."""
+    models = [model["name"] for model in device_models()]
+    return "" if name in models else f"known are {', '.join([*models, *others])}{did_you_mean(name, models)}"
 
 
 def line_of(lines: dict[str, int], mistake: Mistake) -> int | None:

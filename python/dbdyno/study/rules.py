@@ -7,7 +7,7 @@ from dbdyno._native import device_models
 from dbdyno.filesystems.catalogue import BY_FUSE, IN_MEMORY, KINDS
 from dbdyno.study.allowed import mkfs_mistake, mount_mistake, setting_mistake
 from dbdyno.study.drives import HERE, MEMORY, is_base_name, is_emulated, resolved_drive
-from dbdyno.study.mistakes import Mistake, did_you_mean, shown
+from dbdyno.study.mistakes import Mistake, did_you_mean, shown, unknown_drive
 from dbdyno.study.products import DISTRIBUTION, PROVISIONED
 from dbdyno.study.schema import NR_REQUESTS_NONE_MAX, TrialSpec
 from dbdyno.study.units import format_bytes, size_bytes
@@ -109,17 +109,13 @@ def _emulated(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
             device_models(resolved_drive(device, folder), spec.stack.size)
         except ValueError as error:
             yield Mistake(("stack", "device"), f"is {shown(device)}: {error}")
+    elif unknown := unknown_drive(device, HERE, MEMORY, "/dev/disk/by-id/..."):
+        yield Mistake(("stack", "device"), f"is {shown(device)}; {unknown}")
     else:
-        models = [model["name"] for model in device_models()]
-        if device not in models:
-            known = [*models, HERE, MEMORY, "/dev/disk/by-id/..."]
-            near = did_you_mean(device, models)
-            yield Mistake(("stack", "device"), f"is {shown(device)}; known are {', '.join(known)}{near}")
-        else:
-            try:
-                device_models(device, spec.stack.size)
-            except ValueError as error:
-                yield Mistake(("stack", "size"), f"is too much: {error}")
+        try:
+            device_models(device, spec.stack.size)
+        except ValueError as error:
+            yield Mistake(("stack", "size"), f"is too much: {error}")
     if spec.stack.serial is not None:
         yield Mistake(("stack", "serial"), "is for real devices; an emulated disk has none")
 

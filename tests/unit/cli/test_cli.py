@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from dbdyno import __version__
+from dbdyno._native import device_models
 from dbdyno.cli import main as cli
 from dbdyno.errors import HostError
 
+DRIVES = ", ".join([*(one["name"] for one in device_models()), "the path of a drive file ending in .toml"])
 ENVIRONMENT = {"COLUMNS": "100", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
 
 
@@ -177,6 +179,10 @@ MISTAKES = {
     "a size too small": (
         ["disk", "attach", "hdd-7200", "--size", "4K"],
         "dbdyno: --size must be at least 1 MiB and a multiple of 4096 bytes, not 4096\n",
+    ),
+    "an unknown drive": (
+        ["disk", "attach", "hdd-720", "--size", "1G"],
+        f"dbdyno: no drive is called 'hdd-720'; known are {DRIVES}. Did you mean \"hdd-7200\"?\n",
     ),
     "a disk that is not ours": (
         ["disk", "detach", "/dev/sda"],

@@ -50,7 +50,8 @@ ENDINGS = {
     Ending(
         "decided", 40
     ): "10 to 40 blocks: looked at after 10, 15, 20, 30, 40; stops when every comparison is decided",
-    Ending("precise", 10, 0.02): "blocks (10): too few to look at them before the last",
+    Ending("precise", 10, 0.02): "blocks (10): too few to look at them before the last; wanted is "
+    "that every interval reaches at most 2 % to either side",
     Ending("precise", 12, 0.02): "10 to 12 blocks: looked at after 10, 12; stops when every interval reaches at most "
     "2 % to either side",
     Ending("open", 1000): "blocks: looked at after each from 6 on; stops when every comparison is decided",

@@ -7,6 +7,7 @@ import pytest
 
 from dbdyno.analysis.compare import compare
 from dbdyno.report import compare as report
+from dbdyno.store.records import Factor
 
 RATES = {"t1": 410.0, "t2": 398.0, "t3": 1690.0, "t4": 1702.0}
 
@@ -37,6 +38,23 @@ def test_the_warning_is_never_missing(runs, render):
         assert "were not interleaved" in " ".join(render(told(runs, **options)).split())
     assert "name it by" in render(told(runs))
     assert "name it by" not in render(told(runs, control="hdd-7200 / none"))
+
+
+@pytest.mark.parametrize("render", [report.text, report.markdown, report.as_json])
+def test_another_load_is_warned_of(build, render):
+    before, after = (replace(build(8), study={"workload": {"clients": "4, 8", "queries": n}}) for n in (2500, 5000))
+    said = " ".join(render(told((before, after))).split())
+    assert "The load was not the same (queries): what differs is the load's doing as well as the host's." in said
+    assert "The load was not" not in render(told((before, before)))
+
+
+def test_a_load_that_both_runs_vary_is_in_their_labels(build):
+    def varied(levels):
+        run = build(8)
+        factors = [Factor("clients", "workload", levels)]
+        return replace(run, study={"workload": {"clients": levels}}, design=replace(run.design, factors=factors))
+
+    assert "The load was not" not in report.text(told((varied(["4", "8"]), varied(["8", "16"]))))
 
 
 def test_json(runs):

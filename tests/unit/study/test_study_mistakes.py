@@ -156,6 +156,10 @@ MISTAKES = {
             )
         ],
     ),
+    "a metric screened twice": (
+        [("blocks = 6", 'screened = ["errors", "reconnects", "errors"]')],
+        [':21: design.screened: names "errors" twice'],
+    ),
     "a baseline that names no factor": (
         [(BASELINE, 'baseline = "hdd-7200"')],
         [':20: design.baseline: is "hdd-7200" but must be a section, such as { device = "hdd-7200" }'],
