@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from scripts.docs.drives import drives_page
 from scripts.docs.study_reference import study_reference
 
 ROOT = Path(__file__).parents[2]
@@ -9,4 +10,4 @@ ROOT = Path(__file__).parents[2]
 
 def pages() -> dict[Path, str]:
     """Every generated page with its text."""
-    return {ROOT / "docs/study-reference.md": study_reference()}
+    return {ROOT / "docs/study-reference.md": study_reference(), ROOT / "docs/models.md": drives_page()}

@@ -104,7 +104,7 @@ class StackSection(Section):
     scheduler: Literal["none", "mq-deadline", "kyber", "bfq"] | None = None
     """I/O scheduler. Left as it is if not given; a loop device comes up with `none`. Not with `here` or `memory`."""
     filesystem: Literal[tuple(KINDS)] | None = None  # type: ignore[valid-type]
-    """Required but with `here`, which has its own."""
+    """Required but with `here`, which has its own. [layers.md](layers.md#filesystem) says what each is here."""
     server: Line = "mariadb"
     """`"mariadb"` is the distribution's; others are got by `dbdyno servers add NAME`; or the absolute path of an
     unpacked MariaDB or MySQL, the folder that holds `bin/`. See [servers.md](servers.md).

@@ -46,7 +46,7 @@ class WorkloadSection(Section):
     METRIC: ClassVar[str] = "queries_per_second"  # what verdicts are about unless the study says
 
     kind: str
-    """Which load. It can't be a factor."""
+    """Which load; see [workloads.md](workloads.md). It can't be a factor."""
     clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 1
     """Connections."""
     ignore_errors: ErrorCodes = "none"
