@@ -12,13 +12,16 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml C
 # Flags of the load generator's benchmark: --quick, --rounds=N, --strict, --json=FILE.
 BENCH_LOAD := --json target/bench-load.json
 
+# Flags of the probes' benchmark: --seconds=N, --rounds=N, --only=PARTS, --strict, --json=FILE.
+BENCH_PROBES := --json target/bench-probes.json
+
 # Flags of the disk's benchmark: --quick, --only=GROUPS, --strict, --json=FILE.
 BENCH_DISK := --json target/bench-disk.json
 
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
-.PHONY: demo test check build clean bench bench-overhead bench-load bench-disk bench-honesty docs lock help
+.PHONY: demo test check build clean bench bench-overhead bench-probes bench-load bench-disk bench-honesty docs lock help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -68,6 +71,9 @@ bench: .make/dev ## what dbdyno itself costs, beside its peers; some minutes on 
 
 bench-overhead: .make/dev ## where the wall clock of a study goes; two minutes
 	$(SUDO) $(PY) benches/overhead.py
+
+bench-probes: .make/dev ## what the probes cost, and their columns beside iostat's own; three minutes on a quiet machine
+	$(SUDO) $(PY) -m benches.probes $(BENCH_PROBES)
 
 bench-load: .make/dev ## the load generator beside mysqlslap and sysbench, and its budgets; half an hour
 	cargo build --release --locked -p dbdyno-load --bin dbdyno-load --example floor

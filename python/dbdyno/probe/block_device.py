@@ -25,10 +25,13 @@ class BlockDeviceSource(Source):
     def __init__(self, device: str) -> None:
         self._file = os.open(Path("/sys/block") / device / "stat", os.O_RDONLY)
 
-    def sample(self) -> dict[str, float]:
-        """The kernel's counters since boot."""
-        numbers = os.pread(self._file, 1024, 0).split()
-        return _OLD_KERNELS | dict(zip(_FIELDS, map(float, numbers), strict=False))
+    def read(self) -> bytes:
+        """The kernel's line."""
+        return os.pread(self._file, 1024, 0)
+
+    def counters(self, raw: bytes) -> dict[str, float]:
+        """Its numbers, since boot."""
+        return _OLD_KERNELS | dict(zip(_FIELDS, map(float, raw.split()), strict=False))
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
         """As ``iostat -x`` computes them, a mean of no request being 0, and the bytes so far."""

@@ -2,9 +2,10 @@
 
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 
-from dbdyno.probe.process_files import COUNTERS, ProcessFiles, as_columns
+from dbdyno.probe.process_files import COUNTERS, ProcessFiles, as_columns, counters_of
 from dbdyno.probe.sampler import Source
 
 _LOOK_EVERY = 10  # samples; what was started since then is found, and its counters miss nothing
@@ -22,34 +23,38 @@ class ClientProcessSource(Source):
         self._children = f"/proc/{os.getpid()}/task/{threading.get_native_id()}/children"
         self._not_ours = set(_numbers(self._children))  # the server, the emulated disk
         self._members: dict[int, ProcessFiles] = {}
-        self._roots: dict[int, dict[str, float]] = {}  # as last seen
+        self._roots: set[int] = set()
+        self._until_look = 0
+        self._last: dict[int, dict[str, float]] = {}  # of each root that was seen in the reading before
         self._ended = dict.fromkeys(COUNTERS, 0.0)
         self._told = dict(self._ended)
-        self._until_look = 0
 
-    def sample(self) -> dict[str, float]:
-        """Seconds and bytes of all of them so far; all 0 before the first is started."""
+    def read(self) -> dict[int, tuple[bytes, bytes]]:
+        """The files' text of each process that is there."""
         if self._until_look <= 0 or not self._members:
             self._look()
         self._until_look -= 1
-        total = dict(self._ended)
+        found = {}
         for pid, files in list(self._members.items()):
             try:
-                counters = files.counters(with_waited=True)
+                found[pid] = files.read()
             except OSError:
                 self._forget(pid)
-                counters = self._roots.pop(pid, {})
-                for name in set(counters) - {"resident_bytes"}:
-                    self._ended[name] += counters[name]
-                    total[name] += counters[name]
-                continue
-            if pid in self._roots:
-                self._roots[pid] = counters
-            for name, value in counters.items():
-                total[name] += value
-        resident = total.pop("resident_bytes")
-        self._told = {name: max(value, self._told[name]) for name, value in total.items()}
-        self._told["resident_bytes"] = resident
+        return found
+
+    def counters(self, raw: dict[int, tuple[bytes, bytes]]) -> dict[str, float]:
+        """Seconds and bytes of all of them so far; all 0 before the first is started."""
+        living = {}
+        for pid, text in raw.items():
+            with suppress(OSError):  # it has ended, and nobody has waited for it yet
+                living[pid] = counters_of(text, with_waited=True)
+        for pid in self._last.keys() - living.keys():
+            for name, value in self._last[pid].items():
+                self._ended[name] += value
+        self._last = {pid: counters for pid, counters in living.items() if pid in self._roots}
+        found = {name: sum((one[name] for one in living.values()), self._ended[name]) for name in COUNTERS}
+        self._told = {name: max(value, self._told[name]) for name, value in found.items()}
+        self._told["resident_bytes"] = sum(one["resident_bytes"] for one in living.values())
         return dict(self._told)
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
@@ -64,8 +69,8 @@ class ClientProcessSource(Source):
     def _look(self) -> None:
         """Find who is there now."""
         self._until_look = _LOOK_EVERY
-        roots = [pid for pid in _numbers(self._children) if pid not in self._not_ours]
-        ahead = list(roots)
+        ahead = [pid for pid in _numbers(self._children) if pid not in self._not_ours]
+        self._roots |= set(ahead)
         while ahead:
             pid = ahead.pop()
             if pid not in self._members:
@@ -73,8 +78,6 @@ class ClientProcessSource(Source):
                     self._members[pid] = ProcessFiles(pid)
                 except OSError:
                     continue  # it has just ended, or is not for us to see
-                if pid in roots:
-                    self._roots[pid] = dict.fromkeys(COUNTERS, 0.0)
             ahead += _children_of(pid)
 
     def _forget(self, pid: int) -> None:

@@ -105,7 +105,7 @@ class ForeignSource(Source):
         self._sees_all = any(one.kernel for one in processes())
         self.interval_ns = max(_INTERVAL_NS, round((time.perf_counter_ns() - began) / _SHARE_OF_A_CORE))
 
-    def sample(self) -> dict[str, float]:
+    def read(self) -> dict[str, float]:
         """Cumulative seconds and bytes; the columns depend on what this host shows."""
         at_ns, everyone = now_ns(), processes()
         ours = family(everyone, self._roots)

@@ -15,9 +15,13 @@ class HostCpuSource(Source):
     def __init__(self) -> None:
         self._file = os.open("/proc/stat", os.O_RDONLY)
 
-    def sample(self) -> dict[str, float]:
+    def read(self) -> bytes:
+        """The beginning of the file."""
+        return os.pread(self._file, 256, 0)
+
+    def counters(self, raw: bytes) -> dict[str, float]:
         """Clock ticks per state since boot."""
-        numbers = os.pread(self._file, 256, 0).split(b"\n", 1)[0].split()[1:]
+        numbers = raw.split(b"\n", 1)[0].split()[1:]
         return {state: float(number) for state, number in zip(_STATES, numbers, strict=False)}
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:

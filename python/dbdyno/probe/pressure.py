@@ -19,17 +19,20 @@ class PressureSource(Source):
         try:
             for resource in dict(PRESSURES):
                 self._files[resource] = os.open(f"/proc/pressure/{resource}", os.O_RDONLY)
-            self.sample()  # some kernels have the files and refuse to be read
+            self.read()  # some kernels have the files and refuse to be read
         except OSError:
             self.close()
             raise
 
-    def sample(self) -> dict[str, float]:
+    def read(self) -> list[bytes]:
+        """The text of each file."""
+        return [os.pread(file, 512, 0) for file in self._files.values()]
+
+    def counters(self, raw: list[bytes]) -> dict[str, float]:
         """Seconds stalled since boot, as ``io_some`` and so on."""
         found = {}
-        for resource, file in self._files.items():
-            lines = os.pread(file, 512, 0).splitlines()
-            for kind, line in zip(_KINDS, lines, strict=False):
+        for resource, text in zip(self._files, raw, strict=True):
+            for kind, line in zip(_KINDS, text.splitlines(), strict=False):
                 found[f"{resource}_{kind}"] = int(line[line.rindex(b"=") + 1 :]) / 1e6
         return {f"{resource}_{kind}": found[f"{resource}_{kind}"] for resource, kind in PRESSURES}
 

@@ -19,29 +19,34 @@ class ProcessFiles:
             os.close(self._stat)
             raise
 
-    def counters(self, *, with_waited: bool = False) -> dict[str, float]:
-        """CPU seconds, resident bytes, and bytes to and from devices since its start.
-
-        The bytes include those of children it has waited for; ``with_waited`` adds their CPU too. Raises ``OSError``
-        once it has ended.
-        """
-        fields = os.pread(self._stat, 2048, 0).rpartition(b")")[2].split()
-        if fields[0] in b"ZX":
-            raise ProcessLookupError("the process has ended")
-        user, system, waited_user, waited_system = map(int, fields[11:15])
-        io = os.pread(self._io, 1024, 0).split()
-        return {
-            "user_seconds": (user + waited_user * with_waited) / _TICKS,
-            "system_seconds": (system + waited_system * with_waited) / _TICKS,
-            "resident_bytes": float(int(fields[21]) * _PAGE_BYTES),
-            "read_bytes": float(io[9]),
-            "write_bytes": float(io[11]),
-        }
+    def read(self) -> tuple[bytes, bytes]:
+        """The text of both. Raises ``OSError`` once it has ended."""
+        return os.pread(self._stat, 2048, 0), os.pread(self._io, 1024, 0)
 
     def close(self) -> None:
         """Close both files."""
         os.close(self._stat)
         os.close(self._io)
+
+
+def counters_of(raw: tuple[bytes, bytes], *, with_waited: bool = False) -> dict[str, float]:
+    """CPU seconds, resident bytes, and bytes to and from devices since a process's start.
+
+    The bytes include those of children it has waited for; ``with_waited`` adds their CPU too. Raises ``OSError``
+    of a process that has ended.
+    """
+    fields = raw[0].rpartition(b")")[2].split()
+    if fields[0] in b"ZX":
+        raise ProcessLookupError("the process has ended")
+    user, system, waited_user, waited_system = map(int, fields[11:15])
+    io = raw[1].split()
+    return {
+        "user_seconds": (user + waited_user * with_waited) / _TICKS,
+        "system_seconds": (system + waited_system * with_waited) / _TICKS,
+        "resident_bytes": float(int(fields[21]) * _PAGE_BYTES),
+        "read_bytes": float(io[9]),
+        "write_bytes": float(io[11]),
+    }
 
 
 def as_columns(before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:

@@ -5,11 +5,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dbdyno.clock import now_ns
 
 INTERVAL_NS = 100_000_000
 SHORTEST_NS = 30_000_000  # what is left at the end is an interval of its own, unless its rates would be noise
+TOGETHER = 50  # readings that are made sense of in one go: their code and data are in the CPU's caches then
 
 
 @dataclass
@@ -47,8 +49,17 @@ class Source(ABC):
     name: str
 
     @abstractmethod
+    def read(self) -> Any:  # noqa: ANN401  (the source's own, as the kernel or the server gave it)
+        """What there is to be read now, no more. Raises ``OSError`` where it can't be had."""
+
+    def counters(self, raw: Any) -> dict[str, float]:  # noqa: ANN401
+        """Cumulative counters or gauges from what was read. Raises ``OSError`` where it does not hold them."""
+        found: dict[str, float] = raw
+        return found
+
     def sample(self) -> dict[str, float]:
         """Cumulative counters or gauges now. Raises ``OSError`` where they can't be had."""
+        return self.counters(self.read())
 
     @abstractmethod
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
@@ -69,25 +80,37 @@ class Probe:
     def __init__(self, source: Source) -> None:
         self.source, self.series = source, Series()
         self.own_seconds = 0.0
+        self._readings: list[tuple[int, Any]] = []
         self._before: dict[str, float] | None = None
         self._before_ns = 0
 
     def take(self) -> None:
-        """Sample; where the sample before was had too, the interval between them becomes part of the series."""
+        """Read; now and then, make sense of what was read since."""
         began = time.thread_time()
         try:
-            after = self.source.sample()
+            raw = self.source.read()
         except OSError:
-            self.series.missed += 1
-            after = None
-        after_ns = now_ns()
-        before = self._before
-        if before is not None and after is not None:
-            if self.series.began is None:
-                self.series.began = (self._before_ns, self.source.interval(before, before, 1.0))
-            self.series.add(after_ns, self.source.interval(before, after, (after_ns - self._before_ns) / 1e9))
-        self._before, self._before_ns = after, after_ns
+            raw = None
+        self._readings.append((now_ns(), raw))
+        if len(self._readings) >= TOGETHER:
+            self.settle()
         self.own_seconds += time.thread_time() - began
+
+    def settle(self) -> None:
+        """Make each interval between two readings that were both had part of the series."""
+        for after_ns, raw in self._readings:
+            try:
+                after = None if raw is None else self.source.counters(raw)
+            except OSError:
+                after = None
+            before, before_ns = self._before, self._before_ns
+            self.series.missed += after is None
+            if before is not None and after is not None:
+                if self.series.began is None:
+                    self.series.began = (before_ns, self.source.interval(before, before, 1.0))
+                self.series.add(after_ns, self.source.interval(before, after, (after_ns - before_ns) / 1e9))
+            self._before, self._before_ns = after, after_ns
+        self._readings.clear()
 
 
 class Sampler:
@@ -128,6 +151,10 @@ class Sampler:
                 break
             taken_ns = self._take()
             due_ns += self._interval_ns * max(1, 1 + (taken_ns - due_ns) // self._interval_ns)
+        for probe in self._probes:
+            spent = time.thread_time()
+            probe.settle()
+            probe.own_seconds += time.thread_time() - spent
         waking = (time.thread_time() - began - sum(probe.own_seconds for probe in self._probes)) / len(self._probes)
         for probe in self._probes:
             probe.series.cpu_seconds = probe.own_seconds + waking

@@ -60,29 +60,30 @@ class ServerStatusSource(Source):
             self._cursor.execute("SET SESSION group_concat_max_len = 65536")
             self._one_text = bool(self._tried(_AS_ONE_TEXT))
             self._thread = self._thread_file(pid)
-            self._engine_status = CHECKPOINT_AGE not in self.sample_status()
+            self._age, self._until_engine_status = "", 0
+            self._engine_status = False
+            self._engine_status = CHECKPOINT_AGE not in self.sample()
         except pymysql.Error as error:
             raise ConnectionError(str(error)) from error
-        self._age: float | None = None
-        self._until_engine_status = 0
         self._burned_before = self._burned()
 
-    def sample(self) -> dict[str, float]:
-        """The counters and gauges as they stand."""
+    def read(self) -> str:
+        """The counters and gauges as they stand: ``NAME=NUMBER`` with commas."""
         try:
-            found = self.sample_status()
+            self._cursor.execute(_AS_ONE_TEXT if self._one_text else _AS_ROWS)
+            rows = self._cursor.fetchall()
             if self._engine_status:
                 self._ask_engine()
-        except (pymysql.Error, AttributeError, ValueError) as error:
+        except (pymysql.Error, AttributeError) as error:
             raise ConnectionError(str(error)) from error
-        return found if self._age is None else found | {CHECKPOINT_AGE: self._age}
+        return (rows[0][0] if self._one_text else ",".join(map("=".join, rows))) + self._age
 
-    def sample_status(self) -> dict[str, float]:
-        """What the one query tells; the checkpoint's age from the log's positions where only these are told."""
-        self._cursor.execute(_AS_ONE_TEXT if self._one_text else _AS_ROWS)
-        rows = self._cursor.fetchall()
-        pairs = [item.split("=") for item in rows[0][0].split(",")] if self._one_text else rows
-        found = {name: float(value) for name, value in pairs}
+    def counters(self, raw: str) -> dict[str, float]:
+        """The same by name; the checkpoint's age from the log's positions where only these are told."""
+        try:
+            found = {name: float(value) for name, value in (pair.split("=") for pair in raw.split(","))}
+        except ValueError as error:
+            raise ConnectionError(f"the server tells of itself {raw[:100]}") from error
         if _NOW in found:
             found[CHECKPOINT_AGE] = found.pop(_NOW) - found.pop(_CHECKPOINT)
         return found
@@ -107,7 +108,7 @@ class ServerStatusSource(Source):
         if self._until_engine_status == 0:
             self._cursor.execute("SHOW ENGINE INNODB STATUS")
             told = _POSITIONS.search(self._cursor.fetchall()[0][2])
-            self._age = float(told[1]) - float(told[2]) if told else None
+            self._age = f",{CHECKPOINT_AGE}={int(told[1]) - int(told[2])}" if told else ""
             self._engine_status = told is not None
             self._until_engine_status = _ENGINE_STATUS_EVERY
         self._until_engine_status -= 1

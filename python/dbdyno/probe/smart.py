@@ -17,9 +17,9 @@ class SmartSource(Source):
     def __init__(self, disk: str, series: str = "smart") -> None:
         self.name = series
         self._disk, self._tools_seconds = disk, 0.0
-        self._columns = list(self.sample())
+        self._columns = list(self.read())
 
-    def sample(self) -> dict[str, float]:
+    def read(self) -> dict[str, float]:
         """Figures as they stand, as ``dbdyno.host.smart`` names them."""
         said, seconds = ask_smartctl(self._disk, "--attributes")
         self._tools_seconds += seconds

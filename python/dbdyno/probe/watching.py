@@ -24,7 +24,7 @@ def watching(stand: Stand, disks: Sequence[str]) -> Iterator[dict[str, Series]]:
     """
     with ExitStack() as stopping:
         try:
-            beat = Sampler([*_server(stand.endpoint), *_host(), *_device(stand)])
+            beat = Sampler(sources_of(stand))
         except OSError as error:
             raise TrialError(f"a probe can't start: {error}") from None
         samplers = [beat]
@@ -34,6 +34,11 @@ def watching(stand: Stand, disks: Sequence[str]) -> Iterator[dict[str, Series]]:
             stopping.callback(sampler.stop)
             sampler.start()
         yield {name: series for sampler in samplers for name, series in sampler.series.items()}
+
+
+def sources_of(stand: Stand) -> list[Source]:
+    """What is to be sampled at each beat. Raises ``OSError``."""
+    return [*_host(), *_device(stand), *_server(stand.endpoint)]
 
 
 def _server(endpoint: Endpoint | None) -> Iterator[Source]:

@@ -16,7 +16,7 @@ class Counter(Source):
     def __init__(self, at=None, name="counter"):
         self.samples, self.closed, self.at, self.name = 0, 0, at or {}, name
 
-    def sample(self):
+    def read(self):
         self.samples += 1
         spun = time.thread_time()
         while time.thread_time() - spun < 0.001:
@@ -94,7 +94,7 @@ def test_stopped_at_once():
 
 def test_many_sources_share_one_thread_and_each_has_its_own_cost():
     light, heavy = Counter(), Counter(name="heavy")
-    heavy.at = dict.fromkeys(range(1, 100), lambda: [Counter.sample(Counter()) for _ in range(3)])
+    heavy.at = dict.fromkeys(range(1, 100), lambda: [Counter.read(Counter()) for _ in range(3)])
     heavy.outside_seconds = lambda: 0.25
     sampler = Sampler([light, heavy])
     before = threading.active_count()
