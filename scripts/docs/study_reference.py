@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dbdyno.analysis.metrics import metric
 from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
 from dbdyno.store.records import METRICS
+from dbdyno.study.cost import CostSection, DeviceCostSection
 from dbdyno.study.reported import ClaimSection, ReportedSection, RowSection
 from dbdyno.study.rules import TUNABLES
 from dbdyno.study.schema import (
@@ -34,6 +35,8 @@ SECTIONS: dict[str, type[Section]] = {
     "reported": ReportedSection,
     "reported.rows": RowSection,
     "reported.claims": ClaimSection,
+    "cost": CostSection,
+    "cost.NAME": DeviceCostSection,
 }
 
 HEAD = """\

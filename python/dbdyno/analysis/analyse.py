@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
+from dbdyno.analysis.cost import Cost, cost
 from dbdyno.analysis.drift import drift_over_run
 from dbdyno.analysis.evidence import Rule
 from dbdyno.analysis.factorial import Factorial, factorial
@@ -49,6 +50,7 @@ class Analysis:
     factors: Factorial
     stability: list[TreatmentStability]  # empty where no series were given
     why: Why  # empty where nothing of what probes saw was given
+    cost: Cost | None  # where the study gives prices
     beside: list[Beside]  # what others published of it
 
 
@@ -82,6 +84,7 @@ def analyse(
         factors=factorial(run.design, blocks, primary, rule),
         stability=settling(run.design, blocks, load_series or {}),
         why=explain(run.design, blocks, [*verdicts, *unplanned_verdicts], watched or {}, rule),
+        cost=cost(run.design, blocks, run.prices, rule),
         beside=beside(run, blocks, rule),
     )
 

@@ -43,7 +43,7 @@ def aa_plan(study: Study, *, treatment: str | None = None, blocks: int | None = 
         aa=SameTreatment(chosen.label, max(1, len(whole.design.comparisons))),
     )
     named = replace(alone.study, about=about)
-    return replace(alone, study=named, design=design, specs=dict.fromkeys(LABELS, spec), reported=[])
+    return replace(alone, study=named, design=design, specs=dict.fromkeys(LABELS, spec), reported=[], prices=None)
 
 
 def _chosen(plan: Plan, label: str | None) -> Treatment:

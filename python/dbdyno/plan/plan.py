@@ -14,7 +14,9 @@ from dbdyno.analysis.min_blocks import blocks_needed, smallest_p
 from dbdyno.errors import HostError
 from dbdyno.plan.ending import Ending
 from dbdyno.plan.metric_fit import why_metric_tells_nothing
+from dbdyno.plan.prices import prices_in
 from dbdyno.plan.reported import reported_tables
+from dbdyno.store.prices import Prices
 from dbdyno.store.records import SCREENED, Comparison, Design, Factor, Treatment
 from dbdyno.store.reported import ReportedTable
 from dbdyno.study.drives import drive_files, is_real, resolved_drive
@@ -52,6 +54,7 @@ class Plan:
     specs: dict[str, TrialSpec]  # treatment id -> what to raise and offer
     own_files: dict[str, dict[str, str]]  # "drive_files", "scripts" -> path -> text, as they were planned with
     reported: list[ReportedTable] = field(default_factory=list)
+    prices: Prices | None = None
 
     def slots(self, block: int, attempt: int) -> list[Slot]:
         """The trials of one attempt at a block, in the random order that the seed gives: the same on every machine.
@@ -156,7 +159,8 @@ def make_plan(study: Study, *, seed: int | None = None, ending: Ending | None = 
     )
     specs = {t.id: spec for t, (_, spec) in zip(treatments, made, strict=True)}
     reported = reported_tables(study, treatments, design.metric)
-    return Plan(study, design, specs, _own_files(list(specs.values())), reported)
+    prices = prices_in(study.cost, treatments, specs)
+    return Plan(study, design, specs, _own_files(list(specs.values())), reported, prices)
 
 
 def _screened(study: Study, primary: str) -> list[str]:

@@ -1,61 +1,175 @@
-"""What the tool itself took from the host: CPU of the probes, and how late the emulated disk answered."""
+"""What the devices come to in money, in words and as a table."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.cost import Cost, CostComparison, TreatmentCost
+from dbdyno.analysis.estimate import Estimate
 from dbdyno.analysis.metrics import number
-from dbdyno.analysis.wording import count
-from dbdyno.store.records import Run
+from dbdyno.analysis.wording import UNKNOWN, count, percent, percent_range, times
+
+HEADING = "Cost"
+SECONDS_PER_DAY = 86_400
+YEARS_SHOWN_MOST = 100.0  # nobody keeps a drive for longer
 
 
-def cost_lines(run: Run) -> list[str]:
-    """Return a sentence each about what the run folder tells of it, over all finished trials."""
-    return [*_probe_lines(run), *_disk_lines(run)]
+def cost_headings(analysis: Analysis) -> tuple[str, ...]:
+    """Return the headings of the table; none where the study gives no prices."""
+    if analysis.cost is None or not analysis.cost.treatments:
+        return ()
+    money = analysis.cost.prices.currency
+    return ("level", "drives", f"{money} to buy", f"queries/s per {money}", f"{money} per million queries",
+            "years until worn")  # fmt: skip
 
 
-def _probe_lines(run: Run) -> list[str]:
-    lines = []
-    own, outside = _shares(run, "cpu_percent"), _shares(run, "outside_cpu_percent")
-    if own:
-        line = f"The probes took {number(math.fsum(own.values()))} % of one core on the average ({_each(own)})"
-        asked = f", and what they asked {number(math.fsum(outside.values()))} % to answer ({_each(outside)})"
-        lines.append(f"{line}{asked if outside else ''}.")
-    missed = math.fsum(_figure(probe, "missed") or 0 for trial in run.trials for probe in trial.probes.values())
-    if missed:
-        lines.append(f"The probes could not take {count(round(missed), 'sample')}.")
-    return lines
+def cost_rows(analysis: Analysis) -> list[tuple[str, ...]]:
+    """Return one row per treatment that has a price entry."""
+    return [_row(one) for one in analysis.cost.treatments] if analysis.cost else []
 
 
-def _shares(run: Run, figure: str) -> dict[str, float]:
-    """Probe to its share of one core in percent, mean over the trials that tell."""
-    found: dict[str, list[float]] = {}
-    for trial in run.trials:
-        for name, probe in trial.probes.items():
-            share = _figure(probe, figure)
-            if share is not None:
-                found.setdefault(name, []).append(share)
-    return {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
-
-
-def _each(shares: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {number(share)} %" for name, share in shares.items())
-
-
-def _disk_lines(run: Run) -> list[str]:
-    late = [trial.device.get("lateness_ns") for trial in run.trials]
-    p99 = [value / 1e3 for each in late if (value := _figure(each, "p99")) is not None]
-    largest = [value / 1e3 for each in late if (value := _figure(each, "max")) is not None]
-    if not p99:
-        return []
-    line = (
-        f"The emulated disk answered 99 % of its requests at most {number(math.fsum(p99) / len(p99))} us after the"
-        f" model's time (mean over trials; {number(max(p99))} us in the worst trial"
+def _row(one: TreatmentCost) -> tuple[str, ...]:
+    return (
+        one.label,
+        str(one.device.drives * one.device.copies),
+        _amount(one.purchase),
+        _with_interval(one.per_second_per_money),
+        _with_interval(one.per_million),
+        _years(one.wear_years),
     )
-    return [f"{line}; {number(max(largest))} us the latest single answer)." if largest else f"{line})."]
 
 
-def _figure(mapping: object, key: str) -> float | None:
-    """Return a number that may be missing or malformed in an old run folder."""
-    value: Any = mapping.get(key) if isinstance(mapping, Mapping) else None
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) and value >= 0 else None
+def cost_lines(analysis: Analysis) -> list[str]:
+    """Return a sentence for each comparison and each demand, and what the figures rest on."""
+    if analysis.cost is None or not analysis.cost.treatments:
+        return []
+    found = analysis.cost
+    lines = [_compared(one, found) for one in found.comparisons]
+    return [*lines, *_demands(found), *_footing(found)]
+
+
+def _compared(one: CostComparison, cost: Cost) -> str:
+    effect = one.per_million
+    if not effect.known:
+        return f"{one.level} against {one.baseline}: cost per query {UNKNOWN}, for want of a price."
+    interval = f" (95 % interval {percent_range(effect.low, effect.high)})" if effect.bounded else ""
+    by = f"{percent(abs(effect.value), sign=False)} {'more' if effect.value > 0 else 'less'}{times(effect.value)}"
+    told = f"A query costs {by} with {one.level} than with {one.baseline}{interval}, both used to the full."
+    return " ".join([told, *_break_even(one), *_pays_back(one, cost)])
+
+
+def _break_even(one: CostComparison) -> Iterator[str]:
+    if one.break_even is None:
+        return
+    found, estimate = one.break_even, one.break_even_per_second
+    if found.for_good is None:
+        some = f", though {one.dearer} is in between, first at {_rate(found.first)}" if found.first is not None else ""
+        yield f"{one.cheaper} is the cheaper one at up to {_rate(found.searched)} and on{some}."
+    elif found.for_good == 0:
+        yield f"{one.dearer} is the cheaper one over the years at any load, though it costs more to buy."
+    else:
+        low, high = estimate.low, estimate.high
+        interval = f"; 95 % interval {number(low)} to {number(high)}/s" if estimate.bounded else ""
+        a_day = f"{_many(found.for_good * SECONDS_PER_DAY)} a day"
+        yield f"{one.dearer} is the cheaper one from {_rate(found.for_good)} on ({a_day}{interval})."
+
+
+def _pays_back(one: CostComparison, cost: Cost) -> Iterator[str]:
+    if math.isfinite(one.pays_back_years):
+        demand = _rate(cost.prices.demand_per_second or 0.0)
+        yield (
+            f"Serving {demand}, what it costs more to buy is saved in power after {number(one.pays_back_years)} years."
+        )
+
+
+def _demands(cost: Cost) -> Iterator[str]:
+    prices = cost.prices
+    asked = [_rate(prices.demand_per_second)] if prices.demand_per_second is not None else []
+    asked += [f"{prices.data_bytes / 1e9:,.4g} GB"] if prices.data_bytes is not None else []
+    for one in cost.treatments:
+        if one.demand is None:
+            if asked:
+                yield f"{' and '.join(asked)} with {one.label}: {UNKNOWN}, for want of its capacity."
+            continue
+        why = {"one": "one does it", "speed": "because of the speed", "capacity": "because of the capacity"}
+        sets, drives = one.demand.sets, one.demand.sets * one.device.drives * one.device.copies
+        total = f"{_amount(one.demand.total)} {prices.currency} over {prices.life_years:g} years"
+        what = f"{count(sets, 'set')} of {one.label}, {count(drives, 'drive')} ({why[one.demand.bound]})"
+        yield f"{' and '.join(asked)} take {what}: {total}."
+
+
+def _footing(cost: Cost) -> Iterator[str]:
+    """Yield what the figures take for granted."""
+    prices = cost.prices
+    yield (
+        f"Over {prices.life_years:g} years, {100 * prices.used:g} % of them under this load; prices are the study's and"
+        " taken as exact, intervals are those of what was measured. More sets are taken to serve as many times as much."
+    )
+    if prices.price_per_kwh is None:
+        yield "Power is not in it: the study gives no price_per_kwh."
+    missing = _labels(one for one in cost.treatments if prices.price_per_kwh is not None and one.device.watts is None)
+    if missing:
+        yield f"Without power, for want of its watts: {missing}."
+    guessed = [one for one in cost.treatments if one.device.endurance_bytes is not None and not one.amplification_known]
+    if guessed:
+        yield (
+            f"How much more than it is sent a drive writes is unknown of {_labels(iter(guessed))} and taken as 1: the"
+            " years until worn are at most that many."
+        )
+    told = [one for one in cost.treatments if one.device.endurance_bytes is not None and one.amplification_known]
+    if told:
+        each = "; ".join(f"{one.label} {number(one.offered.write_amplification)} times" for one in told)
+        yield f"What drives write for each byte they are sent, by their own counters: {each}."
+    sources = "; ".join(f"{device.name}: {device.source}" for device in prices.devices)
+    yield f"Prices and data: {sources}."
+
+
+def _labels(found: Iterator[TreatmentCost]) -> str:
+    return ", ".join(one.label for one in found)
+
+
+def _amount(value: float) -> str:
+    if not math.isfinite(value):
+        return UNKNOWN
+    return f"{value:,.2f}" if value < 1000 else f"{value:,.0f}"  # noqa: PLR2004 - cents of thousands are noise
+
+
+def _with_interval(estimate: Estimate) -> str:
+    if not estimate.known:
+        return UNKNOWN
+    if not estimate.bounded:
+        return f"{number(estimate.value)} (interval unknown)"
+    return f"{number(estimate.value)} ({number(estimate.low)} to {number(estimate.high)})"
+
+
+def _years(estimate: Estimate) -> str:
+    if estimate.value > YEARS_SHOWN_MOST:
+        return f"more than {YEARS_SHOWN_MOST:g}"
+    return _with_interval(estimate)
+
+
+def _rate(per_second: float | None) -> str:
+    return UNKNOWN if per_second is None else f"{number(per_second)} queries per second"
+
+
+def _many(value: float) -> str:
+    """Return a large count in words: ``"26.4 million"``."""
+    for size, name in ((1e12, " trillion"), (1e9, " billion"), (1e6, " million"), (1.0, "")):
+        if value >= size:
+            return f"{value / size:,.3g}{name}" if name else f"{value:,.0f}"
+    return number(value)
+
+
+def cost_json(analysis: Analysis) -> dict[str, Any] | None:
+    """Return all figures; ``None`` where the study gives no prices."""
+    found = analysis.cost
+    if found is None:
+        return None
+    return {
+        "prices": asdict(found.prices),
+        "treatments": [{**asdict(one), "device": one.device.name} for one in found.treatments],
+        "comparisons": [asdict(one) for one in found.comparisons],
+        "lines": cost_lines(analysis),
+    }

@@ -18,6 +18,7 @@ from dbdyno.report import disturbed, every_pair, factors, forest, interaction, p
 from dbdyno.report.aa import noise_floor_card
 from dbdyno.report.clean import glued
 from dbdyno.report.contents import with_contents
+from dbdyno.report.cost import cost_headings, cost_lines, cost_rows
 from dbdyno.report.letters import letters_line
 from dbdyno.report.observed import settings
 from dbdyno.report.palette import treatment_class, treatment_dash
@@ -99,6 +100,7 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
         noise=noise_floor_card(analysis),
         stability_rows=stability_rows(analysis),
         time_rows=time_rows(analysis),
+        cost={"headings": cost_headings(analysis), "rows": cost_rows(analysis), "lines": cost_lines(analysis)},
         **_reported(run, analysis),
         strip=_strip(run, analysis),
         failures=failure_lines(run),

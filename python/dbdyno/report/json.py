@@ -9,6 +9,7 @@ from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.report import factors
 from dbdyno.report.aa import noise_floor_document
+from dbdyno.report.cost import cost_json
 from dbdyno.report.disturbed import disturbed_json
 from dbdyno.report.ranking import ranking_json
 from dbdyno.report.reported import reported_json
@@ -43,6 +44,7 @@ def render(run: Run, analysis: Analysis) -> str:
         "treatments": [treatment_json(treatment, analysis) for treatment in analysis.treatments],
         "stability": stability_json(analysis),
         "why": why_json(analysis),
+        "cost": cost_json(analysis),
         "reported": reported_json(analysis),
         "aa": noise_floor_document(analysis),
         "failures": [

@@ -7,7 +7,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.reported import Beside
 from dbdyno.analysis.verdict import Verdict
-from dbdyno.report import disturbed, every_pair, factors, reported, screened, stability
+from dbdyno.report import cost, disturbed, every_pair, factors, reported, screened, stability
 from dbdyno.report.aa import HEADING, noise_floor_lines
 from dbdyno.report.clean import one_line
 from dbdyno.report.letters import letters_line
@@ -61,6 +61,10 @@ def render(run: Run, analysis: Analysis) -> str:
     if note := every_pair.every_pair_note(analysis):
         parts += ["", f"## {every_pair.HEADING}", "", escape(note), "", *_verdicts(analysis.every_pair, analysis)]
     parts += _listed(HEADING, noise_floor_lines(analysis))
+    if headings := cost.cost_headings(analysis):
+        table = _table(headings, cost.cost_rows(analysis))
+        lines = [f"- {escape(line)}" for line in cost.cost_lines(analysis)]
+        parts += ["", f"## {cost.HEADING}", "", *table, "", *lines]
     parts += _listed(stability.HEADING, stability.stability_lines(analysis))
     parts += _listed("Failed trials", failure_lines(run))
     parts += _listed(disturbed.HEADING, disturbed.disturbed_lines_in_short(run, analysis))

@@ -14,7 +14,7 @@ from rich.text import Text
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.verdict import Verdict
-from dbdyno.report import disturbed, every_pair, factors, reported, screened, stability
+from dbdyno.report import cost, disturbed, every_pair, factors, reported, screened, stability
 from dbdyno.report.aa import HEADING, noise_floor_lines
 from dbdyno.report.clean import NO_BREAK, glued, one_line
 from dbdyno.report.letters import letters_line
@@ -100,6 +100,7 @@ class Report:
         yield from _listed(screened.HEADING, screened.screened_lines(analysis), width)
         yield from self._every_pair(width)
         yield from _listed(HEADING, noise_floor_lines(analysis), width)
+        yield from self._cost(console, options)
         yield from _listed(stability.HEADING, stability.stability_lines(analysis), width)
         yield from _listed("Failed trials", failure_lines(run), width)
         yield from _listed(disturbed.HEADING, disturbed.disturbed_lines_in_short(run, analysis), width)
@@ -111,6 +112,14 @@ class Report:
             yield from _told(verdict_sentence(verdict, self.analysis), reasons, width)
             for remark in remarks(verdict, self.analysis):
                 yield _paragraph(remark, width, style="yellow", indent="  ")
+
+    def _cost(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Yield what the devices come to in money, if the study gives prices."""
+        if headings := cost.cost_headings(self.analysis):
+            yield from ("", Text(cost.HEADING, style="bold"))
+            yield from _grid(headings, cost.cost_rows(self.analysis), console, options, fits=self.table_fits)
+            for line in cost.cost_lines(self.analysis):
+                yield _paragraph(line, options.max_width, indent="  ", first="- ")
 
     def _every_pair(self, width: int) -> Iterator[RenderableType]:
         if self.analysis.every_pair:

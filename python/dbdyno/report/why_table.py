@@ -6,6 +6,8 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.time_parts import PARTS
 from dbdyno.report.why import PART_NAMES, duration
 
+SEEN = 1e-3  # of the longest bar: what is less in all treatments is left out
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -27,12 +29,12 @@ class TimeRow:
 
 
 def time_rows(analysis: Analysis) -> list[TimeRow]:
-    """Return one row per treatment whose time is known; a part that no treatment has is in none."""
+    """Return one row per treatment whose time is known; a part that is next to nothing in all is in none."""
     treatments = analysis.why.treatments
     if not treatments:
         return []
     longest = max(one.figures["latency_ms"] for one in treatments)
-    shown = [name for name in PARTS if any(one.figures.get(name, 0.0) > 0 for one in treatments)]
+    shown = [name for name in PARTS if any(one.figures.get(name, 0.0) >= SEEN * longest for one in treatments)]
     return [
         TimeRow(
             label=one.label,

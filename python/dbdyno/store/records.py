@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from dbdyno.store.prices import Prices
     from dbdyno.store.reported import ReportedTable
 
 Until = Literal["blocks", "decided", "precise", "open"]
@@ -143,6 +144,7 @@ class Run:
     reported: "list[ReportedTable]" = field(default_factory=list)  # what others published of it
     study_file: str = ""  # the study file's name and text; empty for a folder that does not hold them
     study_text: str = ""
+    prices: "Prices | None" = None  # what its devices cost, if the study says so
 
 
 # Metrics that a trial may carry, and whether more is better. Names end in their unit.

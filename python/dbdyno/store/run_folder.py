@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from dbdyno.errors import UserError
+from dbdyno.store.prices import prices_of
 from dbdyno.store.records import Comparison, Design, Factor, Failure, Run, SameTreatment, Treatment, Trial, Why
 from dbdyno.store.reported import reported_of
 
@@ -183,6 +184,7 @@ def read_run(path: Path) -> Run:
     try:
         design = design_of(header)
         reported = [reported_of(table) for table in header.get("reported", [])]
+        prices = prices_of(header["cost"]) if "cost" in header else None
         trials, failures, notes, ended, extended_from = [], [], [], "running", None
         stopped: Why = ""
         for event in events(path):
@@ -225,6 +227,7 @@ def read_run(path: Path) -> Run:
         reported=reported,
         study_file=str(run.get("study_file", "study.toml")) if study_text else "",
         study_text=study_text,
+        prices=prices,
     )
 
 

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ValidationError
 from dbdyno import _native
 from dbdyno.errors import UserError
 from dbdyno.store.records import METRICS
+from dbdyno.study.cost import Cost
+from dbdyno.study.cost_rules import broken_cost_rules, names_of, read_cost
 from dbdyno.study.drives import resolved_drive
 from dbdyno.study.ending_rules import broken_ending_rules
 from dbdyno.study.labels import level_label
@@ -23,7 +25,7 @@ from dbdyno.study.scale import in_scale, scale_mistakes, scaled
 from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, StudySection, TrialSpec
 
 BODY = ("stack", "queue", "filesystem", "server", "workload")  # what a treatment consists of
-TOP_LEVEL = ("version", "study", *BODY, "design", "scale", "reported")
+TOP_LEVEL = ("version", "study", *BODY, "design", "scale", "reported", "cost")
 
 Path_ = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
@@ -54,6 +56,7 @@ class Study:
     factors: tuple[Factor, ...]
     scale: str = ""  # of the file's scales; empty: as the file stands
     reported: tuple[ReportedSection, ...] = ()
+    cost: Cost | None = None
 
     def combinations(self) -> Iterator[tuple[dict[str, str], TrialSpec]]:
         """Each treatment's levels (factor -> label) with its whole specification, in the order of the file."""
@@ -115,7 +118,7 @@ def _at_every_scale(path: Path, text: str, raw: dict[str, Any]) -> dict[str, Stu
             studies[name] = replace(_checked(path, text, scaled(raw, name)), scale=name)
         except _Mistakes as mistakes:
             found += [in_scale(mistake, raw, name) for mistake in mistakes.mistakes]
-    found = found or list(misplaced(list(studies.values())))
+    found = found or [*misplaced(list(studies.values())), *_misplaced_costs(list(studies.values()))]
     if found:
         raise _Mistakes(found)
     return studies
@@ -134,6 +137,7 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     body: dict[str, Any] = {name: section for name, section in raw.items() if name in BODY}
     factors = tuple(_factors(body, found))
     reported = tuple(_reported(raw.get("reported", []), found))
+    cost = read_cost(raw.get("cost"), lambda model, table, place: _section(model, table, place, found))
     if all(isinstance(section, dict) for section in body.values()):
         found += _level_mistakes(body, factors)
     if found or about is None or design is None:
@@ -147,7 +151,15 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     if found:
         raise _Mistakes(found)
     raw = _resolved(body, path.parent)
-    return Study(path=path, text=text, raw=raw, about=about, design=design, factors=factors, reported=reported)
+    return Study(
+        path=path, text=text, raw=raw, about=about, design=design, factors=factors, reported=reported, cost=cost
+    )
+
+
+def _misplaced_costs(studies: list[Study]) -> Iterator[Mistake]:
+    """What of ``[cost]`` fits the study at none of its scales."""
+    named = [names_of(labels, spec.stack.device) for study in studies for labels, spec in study.combinations()]
+    yield from broken_cost_rules(studies[0].cost, named)
 
 
 def _reported(tables: object, found: list[Mistake]) -> Iterator[ReportedSection]:

@@ -11,7 +11,7 @@ from rich.console import Console
 from dbdyno.analysis.analyse import analyse
 from dbdyno.report import json as json_report
 from dbdyno.report import markdown, text
-from dbdyno.report.cost import cost_lines
+from dbdyno.report.overhead import overhead_lines
 from dbdyno.report.sentences import client_text, table_headings, table_rows
 from dbdyno.store.records import Design, Run, Treatment
 
@@ -192,12 +192,12 @@ def test_probes_of_odd_shape_cost_nothing(run):
 
 
 def test_what_the_tool_cost(run):
-    lines = cost_lines(run)
+    lines = overhead_lines(run)
     assert lines[0] == "The probes took 0.210 % of one core on the average (block_device 0.120 %, host_cpu 0.0900 %)."
     assert lines[1].startswith("The emulated disk answered 99 % of its requests at most 31.")
     assert lines[1].endswith("; 410.0 us the latest single answer).")
     one = replace(run.trials[0], probes={"host_cpu": {"missed": 2}}, device={})
-    assert cost_lines(replace(run, trials=[one])) == ["The probes could not take 2 samples."]
+    assert overhead_lines(replace(run, trials=[one])) == ["The probes could not take 2 samples."]
 
 
 def overloaded(run, *treatments, backlog=36_000):

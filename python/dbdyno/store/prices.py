@@ -1,0 +1,54 @@
+"""What a study says its devices cost, as plain values, each with the treatments that stand on it."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class DevicePrice:
+    """One device as it would be bought. Prices, sizes and watts are those of one drive; ``None`` is not known."""
+
+    name: str  # as the study has it
+    treatments: list[str]  # ids of those that stand on it
+    source: str  # where the figures are from
+    price: float | None = None
+    drives: int = 1  # in one copy of the data
+    data_drives: int = 1  # of these, as many as hold different data: one of two in RAID 1, both in RAID 0
+    copies: int = 1  # of the whole, replicas included
+    capacity_bytes: float | None = None
+    endurance_bytes: float | None = None
+    rated_write_amplification: float = 1.0
+    watts: float | None = None
+    watts_idle: float | None = None
+
+
+@dataclass(frozen=True)
+class Prices:
+    """All that a study says of money."""
+
+    currency: str
+    life_years: float
+    used: float  # share of the life under this load
+    price_per_kwh: float | None = None
+    demand_per_second: float | None = None  # queries that are to be served while it is used
+    data_bytes: float | None = None  # that are to be held
+    devices: list[DevicePrice] = field(default_factory=list)
+
+    def of(self, treatment: str) -> DevicePrice | None:
+        """Return what a treatment's device costs, if the study says so."""
+        return next((device for device in self.devices if treatment in device.treatments), None)
+
+
+def prices_of(document: dict[str, Any]) -> Prices:
+    """Return the prices that a run's header holds. Raises ``KeyError`` or ``TypeError`` where they are none."""
+    return Prices(**{**document, "devices": [DevicePrice(**device) for device in document["devices"]]})
+
+
+def prices_document(prices: Prices) -> dict[str, Any]:
+    """Return the prices as a run's header holds them: TOML has no null, so what is not given is left out."""
+    given = {key: value for key, value in asdict(prices).items() if value is not None}
+    return {**given, "devices": [_given(device) for device in given["devices"]]}
+
+
+def _given(device: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in device.items() if value is not None}
