@@ -167,6 +167,7 @@ def _header(plan: Plan, versions: dict[str, str]) -> dict[str, Any]:
             **({"budget_seconds": design.budget_seconds} if design.budget_seconds is not None else {}),
             "disturbed": design.disturbed,
             "screened": design.screened,
+            **({"steadiness": True} if design.steadiness else {}),
             "baseline": design.baseline,
             "study_file": plan.study.path.name,
             "study_sha256": plan.study_sha256(),

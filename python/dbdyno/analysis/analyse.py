@@ -18,6 +18,7 @@ from dbdyno.analysis.ranking import Ranking, ranking_of_run
 from dbdyno.analysis.reported import Beside, beside
 from dbdyno.analysis.screening import Screened, screen
 from dbdyno.analysis.settling import LoadSeries, TreatmentStability, settling
+from dbdyno.analysis.steadiness import Steadiness, steadiness
 from dbdyno.analysis.stopping import Allowance, Looked, looked
 from dbdyno.analysis.summary import TreatmentSummary, summarise
 from dbdyno.analysis.verdict import Verdict, judge
@@ -52,6 +53,7 @@ class Analysis:
     why: Why  # empty where nothing of what probes saw was given
     cost: Cost | None  # where the study gives prices
     beside: list[Beside]  # what others published of it
+    steadiness: Steadiness | None  # where the study asks for it
 
 
 def analyse(
@@ -86,6 +88,7 @@ def analyse(
         why=explain(run.design, blocks, [*verdicts, *unplanned_verdicts], watched or {}, rule),
         cost=cost(run.design, blocks, run.prices, rule),
         beside=beside(run, blocks, rule),
+        steadiness=steadiness(run, blocks, load_series or {}, rule),
     )
 
 

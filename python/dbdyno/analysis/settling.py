@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.series import Rates, at_middles, floats, gathered
+from dbdyno.analysis.series import Floats, Rates, at_middles, floats, gathered
 from dbdyno.analysis.stability import NEVER_SETTLES, Kind, Stability, classify
 from dbdyno.store.records import Design
 
@@ -57,8 +57,26 @@ def settling(design: Design, blocks: UsableBlocks, series: LoadSeries) -> list[T
     return found
 
 
+@dataclass(frozen=True)
+class PhaseRates:
+    """A phase of a trial's load as it was sampled: ends, lengths and rates of its intervals, shape (n,) each."""
+
+    phase: str  # empty where a load has none
+    unit: str
+    ends_s: Floats
+    lengths_s: Floats
+    rate: Floats
+
+
 def _rates(columns: Mapping[str, npt.NDArray[np.generic]], metric: str) -> list[tuple[str, str, Rates]]:
-    """Return phase, unit and rates of a trial's load; phases are not alike by nature, so each is judged by itself."""
+    """Return phase, unit and rates of a trial's load, intervals gathered until each counts enough."""
+    return [
+        (each.phase, each.unit, gathered(each.ends_s, each.lengths_s, each.rate)) for each in raw_rates(columns, metric)
+    ]
+
+
+def raw_rates(columns: Mapping[str, npt.NDArray[np.generic]], metric: str) -> list[PhaseRates]:
+    """Return the rates of each phase of a trial's load; phases are not alike by nature, so each is judged by itself."""
     wanted = (("rows_per_second", "rows/s"), *_COLUMNS) if metric == "rows_per_second" else _COLUMNS
     column, unit = next(((name, unit) for name, unit in wanted if name in columns), ("", ""))
     if not column or "t_s" not in columns:
@@ -73,7 +91,7 @@ def _rates(columns: Mapping[str, npt.NDArray[np.generic]], metric: str) -> list[
     kept = len(at_middles(ends, rate)[0])
     ends, rate, phases, lengths = ends[:kept], rate[:kept], phases[:kept], lengths[:kept]
     return [
-        (phase, unit, gathered(ends[phases == phase], lengths[phases == phase], rate[phases == phase]))
+        PhaseRates(phase, unit, ends[phases == phase], lengths[phases == phase], rate[phases == phase])
         for phase in dict.fromkeys(phases.tolist())
     ]
 

@@ -144,6 +144,7 @@ def make_plan(study: Study, *, seed: int | None = None, ending: Ending | None = 
         seed=study.design.seed if seed is None else seed,
         disturbed=study.design.disturbed,
         screened=_screened(study, study.design.metric or made[0][1].workload.METRIC),
+        steadiness=study.design.steadiness,
         until=ending.until,
         half_width=ending.half_width,
         budget_seconds=ending.budget_seconds,

@@ -14,7 +14,18 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.wording import margin_text
-from dbdyno.report import disturbed, every_pair, factors, forest, interaction, palette, reported, screened, strip
+from dbdyno.report import (
+    disturbed,
+    every_pair,
+    factors,
+    forest,
+    interaction,
+    palette,
+    reported,
+    screened,
+    steadiness,
+    strip,
+)
 from dbdyno.report.aa import noise_floor_card
 from dbdyno.report.clean import glued
 from dbdyno.report.contents import with_contents
@@ -102,6 +113,7 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
         time_rows=time_rows(analysis),
         cost={"headings": cost_headings(analysis), "rows": cost_rows(analysis), "lines": cost_lines(analysis)},
         **_reported(run, analysis),
+        **_steadiness(analysis),
         strip=_strip(run, analysis),
         failures=failure_lines(run),
         disturbed_heading=disturbed.HEADING,
@@ -153,6 +165,17 @@ def told(verdicts: Sequence[Verdict], analysis: Analysis) -> list[tuple[Verdict,
         )
         for verdict in verdicts
     ]
+
+
+def _steadiness(analysis: Analysis) -> dict[str, Any]:
+    verdicts = analysis.steadiness.verdicts if analysis.steadiness else []
+    return {
+        "steadiness": list(zip(steadiness.steadiness_sentences(analysis), verdicts, strict=True)),
+        "steadiness_heading": steadiness.HEADING,
+        "steadiness_headings": steadiness.steadiness_headings(),
+        "steadiness_rows": steadiness.steadiness_rows(analysis),
+        "steadiness_note": steadiness.NOTE,
+    }
 
 
 def _reported(run: Run, analysis: Analysis) -> dict[str, Any]:

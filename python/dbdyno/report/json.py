@@ -17,6 +17,7 @@ from dbdyno.report.rounding import rounded
 from dbdyno.report.screened import screened_json
 from dbdyno.report.sentences import note_lines, remarks
 from dbdyno.report.stability import stability_json
+from dbdyno.report.steadiness import steadiness_json
 from dbdyno.report.stopped import stopping
 from dbdyno.report.why import why_json
 from dbdyno.store.records import Run
@@ -45,6 +46,7 @@ def render(run: Run, analysis: Analysis) -> str:
         "stability": stability_json(analysis),
         "why": why_json(analysis),
         "cost": cost_json(analysis),
+        "steadiness": steadiness_json(analysis),
         "reported": reported_json(analysis),
         "aa": noise_floor_document(analysis),
         "failures": [

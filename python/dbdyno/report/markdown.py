@@ -7,7 +7,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.reported import Beside
 from dbdyno.analysis.verdict import Verdict
-from dbdyno.report import cost, disturbed, every_pair, factors, reported, screened, stability
+from dbdyno.report import cost, disturbed, every_pair, factors, reported, screened, stability, steadiness
 from dbdyno.report.aa import HEADING, noise_floor_lines
 from dbdyno.report.clean import one_line
 from dbdyno.report.letters import letters_line
@@ -52,6 +52,7 @@ def render(run: Run, analysis: Analysis) -> str:
     parts += ["", *_table(table_headings(analysis), table_rows(analysis))]
     if line := letters_line(analysis):
         parts += ["", escape(line)]
+    parts += _steadiness(analysis)
     for each in analysis.beside:
         parts += _beside(each)
     parts += _factors(run, analysis)
@@ -81,6 +82,14 @@ def _ranking(ranking: Ranking) -> list[str]:
     table = _table(ranking_headings(ranking), ranking_rows(ranking))
     notes = [line for note in ranking_notes(ranking) for line in ("", escape(note))]
     return [f"## {ranking_heading(ranking)}", "", *table, *notes]
+
+
+def _steadiness(analysis: Analysis) -> list[str]:
+    if not analysis.steadiness:
+        return []
+    told = [f"- {_sentence(one)}" for one in steadiness.steadiness_sentences(analysis)]
+    table = _table(steadiness.steadiness_headings(), steadiness.steadiness_rows(analysis))
+    return ["", f"## {steadiness.HEADING}", "", *told, "", *table, "", escape(steadiness.NOTE)]
 
 
 def _beside(each: Beside) -> list[str]:

@@ -14,7 +14,7 @@ from rich.text import Text
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.verdict import Verdict
-from dbdyno.report import cost, disturbed, every_pair, factors, reported, screened, stability
+from dbdyno.report import cost, disturbed, every_pair, factors, reported, screened, stability, steadiness
 from dbdyno.report.aa import HEADING, noise_floor_lines
 from dbdyno.report.clean import NO_BREAK, glued, one_line
 from dbdyno.report.letters import letters_line
@@ -92,6 +92,7 @@ class Report:
         yield from _grid(headings, rows, console, options, fits=self.table_fits)
         if line := letters_line(analysis):
             yield _paragraph(line, width, style="dim")
+        yield from self._steadiness(console, options)
         yield from self._beside(console, options)
         yield from self._factors(width)
         if analysis.ranking:
@@ -126,6 +127,17 @@ class Report:
             yield from ("", Text(every_pair.HEADING, style="bold"))
             yield _paragraph(every_pair.every_pair_note(self.analysis), width, style="dim")
             yield from self._verdicts(self.analysis.every_pair, width)
+
+    def _steadiness(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Yield which treatments are steadier than which, and each one's variation."""
+        if not self.analysis.steadiness:
+            return
+        yield from ("", Text(steadiness.HEADING, style="bold"))
+        for sentence in steadiness.steadiness_sentences(self.analysis):
+            yield _paragraph(str(sentence), options.max_width)
+        rows = steadiness.steadiness_rows(self.analysis)
+        yield from _grid(steadiness.steadiness_headings(), rows, console, options, fits=self.table_fits)
+        yield _paragraph(steadiness.NOTE, options.max_width, style="dim")
 
     def _beside(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Yield what others published, beside what was measured."""

@@ -81,6 +81,7 @@ class Design:
     budget_seconds: float | None = None  # no block is begun that would end after it
     disturbed: Disturbed = "note"
     screened: list[str] = field(default_factory=list)  # further metrics to judge, as screening only
+    steadiness: bool = False  # whether verdicts on steadiness are asked for
     factors: list[Factor] = field(default_factory=list)
     aa: SameTreatment | None = None  # of an A/A run: its treatments differ in nothing but their labels
 

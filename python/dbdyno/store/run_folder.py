@@ -173,6 +173,7 @@ def design_of(header: Mapping[str, Any]) -> Design:
         budget_seconds=run.get("budget_seconds"),
         disturbed=run.get("disturbed", "note"),
         screened=list(run.get("screened", [])),
+        steadiness=run.get("steadiness", False),
         factors=[Factor(**item) for item in header.get("factor", [])],
         aa=SameTreatment(**header["aa"]) if "aa" in header else None,
     )

@@ -250,6 +250,8 @@ class DesignSection(Section):
     """Further metrics, looked at as hints and marked "screened". If not given: `queries_per_second`, `latency_ms_p99`,
     `client_cpu_us_per_query`, `server_cpu_us_per_query`, `written_bytes_per_query`. `[]` for none.
     """
+    steadiness: StrictBool = False
+    """Verdicts on steadiness too: which of two varies less from second to second. Trials of 10 s or more."""
     seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] = 1
     """Decides the order of trials, the statements' literals and a drive's chances. The same on every machine."""
 
