@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 DBDYNO = [sys.executable, "-m", "dbdyno.cli.main"]
@@ -101,9 +102,20 @@ def what_is_left(state):
             str(state).encode() in word for word in argv
         ):
             left.append(f"process {process.name}: {b' '.join(argv).decode()}")
+    left += trace_instances_left()
     for group in (*Path("/sys/fs/cgroup").glob("dbdyno-*"), *Path("/sys/fs/cgroup/memory").glob("dbdyno-*")):
         left += [str(group)] if any(group.name.endswith(path.name) for path in (state / "scratch").glob("*")) else []
     return left
+
+
+def trace_instances_left():
+    """Trace instances of dbdyno's that no process reads, whosever they were."""
+    named = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            named |= {os.fsdecode(word) for word in (process / "cmdline").read_bytes().split(b"\0")}
+    instances = Path("/sys/kernel/tracing/instances").glob("dbdyno-*")
+    return [str(path) for path in instances if path.name not in named]
 
 
 def wait_for(condition, seconds=60.0, every=0.002):

@@ -11,6 +11,7 @@ from typing import Any
 from dbdyno.host.smart import smart_of
 from dbdyno.layers import device_layer, layers
 from dbdyno.plan.plan import Slot
+from dbdyno.probe.block_trace import tracing
 from dbdyno.probe.others import disks_below, watching_others
 from dbdyno.probe.sampler import Series
 from dbdyno.probe.watching import watching
@@ -52,11 +53,13 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         health = {name: {"before": smart_of(name)} for name in disks}
         with (
             device.measuring(journal) as figures,
+            tracing(stand, wanted=spec.probes.trace) as trace,
             watching(stand, disks) as series,
             watching_others(stand, disks) as others,
             pinned(spec.stack.client_cpus) as client,
         ):
             load = workload.run(_endpoint(stand), seed, folder)
+            traced = trace.within(load.window_ns)
         watch.lap("load")
         for name, told in health.items():
             told["after"] = smart_of(name)
@@ -73,17 +76,21 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         position=slot.position,
         treatment=slot.treatment,
         started_at=started_at,
-        metrics=metrics(load, series),
+        metrics={**metrics(load, series), **traced.metrics()},
         observed={layer: dict(values) for layer, values in observed.items()},
         load={**load.result, "second_half_ratio": load.second_half_ratio()},
-        probes={name: probe_cost(one, load) for name, one in {**series, "foreign": others.series}.items()},
+        probes={name: probe_cost(one, load) for name, one in {**series, "foreign": others.series}.items()}
+        | traced.cost,
         device=dict(figures),
         seconds=phases(watch.laps, load),
         space=room,
         disturbance=others.within(load.window_ns),
+        block_trace=traced.figures,
         smart=health,
     )
-    return Measured(trial, series_columns(load, series))
+    return Measured(
+        trial, series_columns(load, series) | {name: {**columns} for name, columns in traced.series.items()}
+    )
 
 
 class Stopwatch:

@@ -30,7 +30,7 @@ def kill(process):
 
 
 def test_killed_at_every_step_then_restored_and_resumed(state, study_file, tmp_path):
-    study, run = study_file(study_text(blocks=3)), tmp_path / "run"
+    study, run = study_file(study_text(blocks=3) + "[probes]\ntrace = true\n"), tmp_path / "run"
     steps, kept = 0, Counter()
     while True:
         steps += 1

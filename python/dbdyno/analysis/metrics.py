@@ -39,6 +39,14 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "read_bytes_per_query": ("bytes read per query", "read B/query", "B"),
     "errors": ("errors", "errors", "1"),
     "reconnects": ("reconnects", "reconnects", "1"),
+    "queue_ms_mean": ("mean time in the block queue", "queue ms", "ms"),
+    "queue_ms_p99": ("99th percentile time in the block queue", "queue p99 ms", "ms"),
+    "device_ms_mean": ("mean time in the device", "device ms", "ms"),
+    "device_ms_p99": ("99th percentile time in the device", "device p99 ms", "ms"),
+    "flush_ms_mean": ("mean time of a flush in the device", "flush ms", "ms"),
+    "seek_bytes_mean": ("mean distance between requests", "seek B", "B"),
+    "sorted_run_requests_mean": ("requests in a sorted run", "sorted run", "1"),
+    "device_depth_mean": ("requests in the device at a time", "depth", "1"),
 }
 
 

@@ -21,6 +21,7 @@ from dbdyno.errors import HostError
 from dbdyno.state import state_folder
 
 TOKEN_VARIABLE = "DBDYNO_TOKEN"  # noqa: S105  (not a password: it marks our processes)
+TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))  # where it may be mounted
 LOOP_GET_STATUS64 = 0x4C05
 LOOP_INFO64_BYTES, LOOP_NAME_AT, LOOP_NAME_BYTES = 232, 56, 64  # struct loop_info64
 LOOP_CTL_ADD, LOOP_CTL_REMOVE, LOOP_CTL_GET_FREE = 0x4C80, 0x4C81, 0x4C82  # linux/loop.h
@@ -207,6 +208,37 @@ class RemoveCgroup(Undo):
 
 
 @dataclass(frozen=True)
+class RemoveTraceInstance(Undo):
+    """Remove a trace instance of ours from tracefs, and what it traces with it."""
+
+    name: str
+
+    def apply(self) -> bool:
+        """Remove it; the kernel needs a moment after its last reader is gone. Nothing goes that is not called ours."""
+        if not re.fullmatch(r"dbdyno-[0-9a-f]+", self.name):
+            raise HostError(f"{self.name} is no trace instance of dbdyno's; it is left alone")
+        return any(_remove_instance(place / "instances" / self.name) for place in TRACEFS)
+
+    def said(self) -> str:
+        """Name the instance."""
+        return f"remove the trace instance {self.name}"
+
+
+def _remove_instance(path: Path) -> bool:
+    deadline = time.monotonic() + 5
+    while path.is_dir():
+        try:
+            path.rmdir()  # which ends its events too
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise HostError(f"rmdir {path}: {error.strerror}; end what reads it, then: dbdyno restore") from None
+            time.sleep(0.05)
+        else:
+            return True
+    return False
+
+
+@dataclass(frozen=True)
 class WipeOurs(Undo):
     """Leave a real device empty again: wipe the filesystem that a trial made, and no other."""
 
@@ -268,10 +300,10 @@ class WriteBack(Undo):
         return f"set {self.path} back to {self.value}"
 
 
-UNDOS: dict[str, type[Undo]] = {
-    kind.__name__: kind
-    for kind in (EndProcesses, HurryDisk, Unmount, DetachLoops, RemoveTree, RemoveCgroup, WipeOurs, WriteBack)
-}
+_KINDS: tuple[type[Undo], ...] = (
+    EndProcesses, HurryDisk, Unmount, DetachLoops, RemoveTree, RemoveCgroup, RemoveTraceInstance, WipeOurs, WriteBack,
+)  # fmt: skip
+UNDOS = {kind.__name__: kind for kind in _KINDS}
 
 
 def marked(tokens: set[str]) -> set[int]:

@@ -104,6 +104,7 @@ class Trial:
     seconds: dict[str, float] = field(default_factory=dict)  # phase -> wall clock
     space: dict[str, Any] = field(default_factory=dict)  # of the filesystem after the load: free room, fragmentation
     disturbance: dict[str, Any] = field(default_factory=dict)  # what others did to the host meanwhile
+    block_trace: dict[str, Any] = field(default_factory=dict)  # its figures, or {"none": why there are none}
     smart: dict[str, Any] = field(default_factory=dict)  # disk -> {"before": figures or why unknown, "after": ...}
 
     @property
@@ -169,6 +170,15 @@ METRICS: dict[str, bool] = {
     "read_bytes_per_query": False,
     "errors": False,
     "reconnects": False,
+    # Of the block trace, reads and writes together.
+    "queue_ms_mean": False,
+    "queue_ms_p99": False,
+    "device_ms_mean": False,
+    "device_ms_p99": False,
+    "flush_ms_mean": False,
+    "seek_bytes_mean": False,
+    "sorted_run_requests_mean": True,
+    "device_depth_mean": True,
 }
 
 # Metrics that are looked at beside the primary one unless the study names others.

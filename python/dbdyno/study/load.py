@@ -24,7 +24,7 @@ from dbdyno.study.rules import broken_rules
 from dbdyno.study.scale import in_scale, scale_mistakes, scaled
 from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, StudySection, TrialSpec
 
-BODY = ("stack", "queue", "filesystem", "server", "workload")  # what a treatment consists of
+BODY = ("stack", "queue", "filesystem", "server", "workload", "probes")  # what a treatment consists of
 TOP_LEVEL = ("version", "study", *BODY, "design", "scale", "reported", "cost")
 
 Path_ = tuple[str | int, ...]

@@ -206,6 +206,15 @@ class ServerSection(Section):
     """Any variable of the server, each a possible factor; read back by `SHOW GLOBAL VARIABLES`."""
 
 
+class ProbesSection(Section):
+    """``[probes]``: what is watched beside the usual."""
+
+    trace: StrictBool = False
+    """Whether the kernel's block trace is read: time in the queue and in the device, seek distance, sorted runs. It
+    costs less than 1 us a request; see [probes.md](probes.md#block_trace).
+    """
+
+
 class DesignSection(Section):
     """``[design]``: how the question is put to the host."""
 
@@ -264,6 +273,7 @@ class TrialSpec(Section):
     filesystem: FilesystemSection = FilesystemSection()
     server: ServerSection = ServerSection()
     workload: Annotated[Workload, Field(discriminator="kind")]
+    probes: ProbesSection = ProbesSection()
 
 
 FACTOR_SECTIONS = ("stack", "queue", "queue.iosched", "filesystem", "server", "server.settings", "workload")

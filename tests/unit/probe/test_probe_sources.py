@@ -11,6 +11,7 @@ import pytest
 
 from dbdyno.probe import smart
 from dbdyno.probe.block_device import BlockDeviceSource
+from dbdyno.probe.block_trace import SCALARS
 from dbdyno.probe.host_cpu import HostCpuSource
 from dbdyno.probe.pressure import PRESSURES
 from dbdyno.probe.server_process import ServerProcessSource
@@ -185,6 +186,7 @@ def test_every_column_is_told_in_the_documentation(block_device):
         "server_process": process,
         "server_status": [*COUNTERS, *GAUGES],
         "smart": ["temperature_celsius"],
+        "block_trace": ["queue_ms", "device_ms", "seek_bytes", "sorted_run_requests", "device_depth", *SCALARS],
     }
     for probe, names in columns.items():
         assert [name for name in names if f"`{name}`" not in sections[probe]] == [], probe

@@ -311,7 +311,7 @@ def test_every_undo_can_be_written_down_and_read_back():
     journal = Journal("test")
     made = [WriteBack("/sys/x", "1"), RemoveTree("/x"), UNDOS["EndProcesses"]("token", "it", grace_seconds=2.5)]
     made += [UNDOS["Unmount"]("/m n"), UNDOS["DetachLoops"]("/é"), UNDOS["RemoveCgroup"]("/g")]
-    made += [UNDOS["HurryDisk"]("/c"), UNDOS["WipeOurs"]("/dev/sdz", "a-uuid")]
+    made += [UNDOS["HurryDisk"]("/c"), UNDOS["WipeOurs"]("/dev/sdz", "a-uuid"), UNDOS["RemoveTraceInstance"]("t")]
     for undo in made:
         journal.announce(undo)
     assert [undo for _, undo in leftovers()[0].undos] == made

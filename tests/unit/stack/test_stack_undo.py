@@ -20,6 +20,7 @@ from dbdyno.stack.undo import (
     EndProcesses,
     HurryDisk,
     RemoveCgroup,
+    RemoveTraceInstance,
     RemoveTree,
     Unmount,
     WipeOurs,
@@ -253,3 +254,14 @@ def test_a_device_that_can_not_be_wiped_is_named(device):
     device("ours", busy=1, says="No such file or directory")
     with pytest.raises(HostError, match="No such file"):
         WipeOurs("/dev/sdz", "ours").apply()
+
+
+def test_a_trace_instance_that_is_not_called_ours_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr("dbdyno.stack.undo.TRACEFS", (tmp_path,))
+    for name in ("somebody", "dbdyno-0f/../../x", "dbdyno-", "dbdyno-1\n"):
+        with pytest.raises(HostError, match="no trace instance of dbdyno's"):
+            RemoveTraceInstance(name).apply()
+    (tmp_path / "instances/dbdyno-0f").mkdir(parents=True)
+    assert RemoveTraceInstance("dbdyno-0f").apply()
+    assert not RemoveTraceInstance("dbdyno-0f").apply()
+    assert RemoveTraceInstance("dbdyno-0f").said() == "remove the trace instance dbdyno-0f"

@@ -23,7 +23,7 @@ SCHEDULER, TWO_SCHEDULERS = 'scheduler = "mq-deadline"', 'scheduler = ["mq-deadl
 MODELS = ", ".join([*(model["name"] for model in device_models()), "here", "memory", "/dev/disk/by-id/..."])
 HERE = 'can\'t be set with device = "here", a directory of the host as it is'
 TWO_ENDINGS = "can't be given with blocks, which fixes their number beforehand; leave out one of the two"
-SECTIONS = "version, study, stack, queue, filesystem, server, workload, design, scale, reported, cost"
+SECTIONS = "version, study, stack, queue, filesystem, server, workload, probes, design, scale, reported, cost"
 KINDS = "slap, smack, oltp, ingest, bulk, script"
 CODES = 'error codes as one text, such as "1213,1205", or "all" or "none"'
 STACK = fields(StackSection)

@@ -1,0 +1,180 @@
+"""The kernel's block trace of the device below the data, read by ``dbdyno-probe`` while the load runs."""
+
+import json
+import math
+import os
+import select
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import HostError
+from dbdyno.stack.layer import Stand
+from dbdyno.stack.tools import own_binary
+from dbdyno.stack.undo import TOKEN_VARIABLE, EndProcesses, RemoveTraceInstance
+from dbdyno.state import new_token
+
+Columns = dict[str, list[float]]
+
+NAME = "block_trace"
+ANSWER_SECONDS = 60.0  # the end of a trace is all that is left in the buffers of all processors
+
+# Metric of a trial -> where it stands in the figures.
+SCALARS = {
+    "queue_ms_mean": ("queue_ms", "all", "mean"),
+    "queue_ms_p99": ("queue_ms", "all", "p99"),
+    "device_ms_mean": ("device_ms", "all", "mean"),
+    "device_ms_p99": ("device_ms", "all", "p99"),
+    "flush_ms_mean": ("device_ms", "flush", "mean"),
+    "seek_bytes_mean": ("seek_bytes_mean",),
+    "sorted_run_requests_mean": ("sorted_run_requests_mean",),
+    "device_depth_mean": ("device_depth", "mean"),
+}
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What a trace came to in the measured run."""
+
+    figures: dict[str, Any] = field(default_factory=dict)  # as ``dbdyno-probe`` says them; or {"none": why}; or nothing
+    series: dict[str, Columns] = field(default_factory=dict)  # one, or none
+    cost: dict[str, dict[str, Any]] = field(default_factory=dict)  # of one probe, or none
+
+    def metrics(self) -> dict[str, float]:
+        """The scalars of a trial; one that is not known is left out."""
+        found = {name: _at(self.figures, path) for name, path in SCALARS.items()}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def _at(figures: Mapping[str, Any], path: tuple[str, ...]) -> float | None:
+    value: Any = figures
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return float(value) if isinstance(value, int | float) else None
+
+
+class NoTraceError(Exception):
+    """There is no trace, and why in a sentence."""
+
+
+class BlockTrace:
+    """A trace that runs; or none, and why."""
+
+    def __init__(self, process: "subprocess.Popen[bytes] | None" = None, why_none: str = "") -> None:
+        self._process, self._why_none = process, why_none
+        self._began = time.monotonic()
+
+    def within(self, window_ns: tuple[int, int]) -> Traced:
+        """End the trace; what it came to in a window of the monotonic clock. A trace that fails fails no trial."""
+        if self._process is None:
+            return Traced({"none": self._why_none} if self._why_none else {})
+        seconds = time.monotonic() - self._began
+        try:
+            _ask(self._process, "stop")
+            answer = _ask(self._process, "summary {} {}".format(*window_ns))
+        except NoTraceError as error:
+            return Traced({"none": str(error)})
+        figures = answer["figures"]
+        cost = {"cpu_seconds": figures["cpu_seconds"], "cpu_percent": 100 * figures["cpu_seconds"] / seconds,
+                "samples": sum(figures["completed"].values()), "missed": 0}  # fmt: skip
+        return Traced(figures, {NAME: _columns(answer["series"], window_ns)}, {NAME: cost})
+
+
+def _columns(series: Mapping[str, list[float | None]], window_ns: tuple[int, int]) -> Columns:
+    """The series on the trial's clock, without what lies outside the measured run; a mean of nothing is NaN."""
+    start, end = window_ns
+    ends = [int(t_ns or 0) for t_ns in series["t_ns"]]
+    inside = [place for place, t_ns in enumerate(ends) if start < t_ns <= end + 100_000_000]
+    columns: Columns = {
+        name: [math.nan if values[place] is None else float(values[place] or 0.0) for place in inside]
+        for name, values in series.items()
+        if name != "t_ns"
+    }
+    return {"t_s": [(ends[place] - start) / 1e9 for place in inside], **columns}
+
+
+@contextmanager
+def tracing(stand: Stand, *, wanted: bool) -> Iterator[BlockTrace]:
+    """Trace the stand's device for as long as the context lasts, if that is wanted and can be done."""
+    if not wanted:
+        yield BlockTrace()
+        return
+    if stand.device is None:
+        yield BlockTrace(why_none="the data stand on no block device of their own")
+        return
+    token = new_token()
+    with ExitStack() as ending:
+        ending.enter_context(stand.journal.undoing(RemoveTraceInstance(f"dbdyno-{token}")))
+        ending.enter_context(stand.journal.undoing(EndProcesses(token, "the block trace")))
+        try:
+            process = _started(token, stand.device.path)
+        except (NoTraceError, HostError) as error:
+            yield BlockTrace(why_none=str(error))
+            return
+        ending.callback(_ended, process)
+        yield BlockTrace(process)
+
+
+def _started(token: str, device: Path) -> "subprocess.Popen[bytes]":
+    """A reader that has begun to trace."""
+    process = subprocess.Popen(
+        [own_binary("dbdyno-probe"), "block", str(device), "--control", "--instance", f"dbdyno-{token}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env={**os.environ, TOKEN_VARIABLE: token},
+    )
+    try:
+        _answer(process)
+    except NoTraceError:
+        _ended(process)
+        raise
+    return process
+
+
+def _ask(process: "subprocess.Popen[bytes]", command: str) -> dict[str, Any]:
+    assert process.stdin is not None  # noqa: S101  (it is a pipe)
+    with suppress(BrokenPipeError):  # whose reason the answer tells
+        process.stdin.write(command.encode() + b"\n")
+        process.stdin.flush()
+    return _answer(process)
+
+
+def _answer(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
+    """The next line that the reader says. Raises ``NoTraceError`` where it says an error, nothing, or has ended."""
+    assert process.stdout is not None  # noqa: S101  (it is a pipe)
+    ready, _, _ = select.select([process.stdout], [], [], ANSWER_SECONDS)
+    line = process.stdout.readline() if ready else b""
+    if not line:
+        raise NoTraceError(_last_words(process) if ready else "dbdyno-probe does not answer")
+    answer: dict[str, Any] = json.loads(line)
+    if "error" in answer:
+        raise NoTraceError(str(answer["error"]).removeprefix("no block trace: "))
+    return answer
+
+
+def _last_words(process: "subprocess.Popen[bytes]") -> str:
+    assert process.stderr is not None  # noqa: S101  (it is a pipe)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(5)
+    ready, _, _ = select.select([process.stderr], [], [], 0)
+    said = process.stderr.read1().decode(errors="replace").strip() if ready else ""  # type: ignore[attr-defined]
+    return said.removeprefix("dbdyno-probe: ").removeprefix("no block trace: ") or "dbdyno-probe ended"
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> None:
+    """The end of standard input ends the reader, and the reader its instance."""
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe:
+            with suppress(BrokenPipeError):
+                pipe.close()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,232 @@
+"""The block trace against what else is known: the kernel's own counters, and the emulated disk's own trace."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from dbdyno.probe.block_trace import tracing
+from dbdyno.stack.capabilities import tracefs
+from dbdyno.stack.layer import BlockDevice, Stand
+from dbdyno.stack.tools import own_binary
+from tests.disks import attached, fio
+from tests.support import dbdyno, study_text, wait_for
+
+pytestmark = pytest.mark.host
+
+READS, READ_SECTORS, WRITES, WRITE_SECTORS, DISCARDS, FLUSHES = 0, 2, 4, 6, 11, 15  # places in /sys/block/DEV/stat
+
+
+@pytest.fixture(autouse=True)
+def _has_tracefs():
+    if not (found := tracefs()).ok:
+        pytest.skip(f"this host can't: {found.name}: {found.detail}")
+
+
+@contextmanager
+def loop(tmp_path, scheduler):
+    """A loop device over a file."""
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(128 * 1024**2)
+    attach = ["losetup", "--find", "--show", "--direct-io=on", "--sector-size", "4096", str(image)]
+    device = Path(subprocess.run(attach, check=True, capture_output=True, text=True).stdout.strip())
+    (Path("/sys/block") / device.name / "queue/scheduler").write_text(scheduler, encoding="ascii")
+    try:
+        yield device
+    finally:
+        subprocess.run(["losetup", "--detach", str(device)], check=True)
+
+
+@contextmanager
+def traced(device, *more):
+    """The trace of a device; what it yields holds the figures when the context has ended."""
+    argv = [own_binary("dbdyno-probe"), "block", str(device), "--control", *more]
+    figures = {}
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as probe:
+        assert json.loads(probe.stdout.readline()) == {"tracing": Path(device).name}
+        yield figures
+        said = probe.communicate("stop\nsummary\n")[0].splitlines()
+    assert json.loads(said[0]) == {"stopped": True}
+    figures |= json.loads(said[1])["figures"]
+
+
+def counters(device):
+    return [int(word) for word in (Path("/sys/block") / device.name / "stat").read_text().split()]
+
+
+def run(argv):
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["jobs"][0]
+
+
+@pytest.mark.parametrize("scheduler", ["none", "mq-deadline"])
+def test_every_request_that_the_kernel_counted_is_there(scheduler, tmp_path):
+    with loop(tmp_path, scheduler) as device:
+        before = counters(device)
+        with traced(device) as found:
+            run(fio(device, rw="randrw", size="128M", number_ios=4000, iodepth=16, fsync=40))
+            subprocess.run(["blkdiscard", "--length", "1M", str(device)], check=True)
+        delta = [after - start for start, after in zip(before, counters(device), strict=True)]
+    requests, size = found["requests"], found["bytes"]
+    # The kernel counts the empty write that asks for a flush as a write, beside the flush.
+    assert requests["write"] + found["flushes_asked"] == delta[WRITES]
+    assert (requests["read"], requests["discard"], requests["flush"]) == (
+        delta[READS], delta[DISCARDS], delta[FLUSHES],
+    )  # fmt: skip
+    assert (size["read"], size["write"]) == (512 * delta[READ_SECTORS], 512 * delta[WRITE_SECTORS])
+    assert found["completed"] == requests
+    assert (found["lost"], found["unmatched"], found["open"], found["errors"]) == (0, 0, 0, 0)
+    assert found["device_depth"]["max"] <= 16 + 1  # with a flush
+    # Places drawn at random lie a third of the whole apart, and their runs are of 2.
+    assert found["seek_bytes_mean"] == pytest.approx(128 * 1024**2 / 3, rel=0.1)
+    assert found["sorted_run_requests_mean"] == pytest.approx(2, rel=0.1)
+    assert found["queue_ms"]["all"]["count"] == requests["read"] + requests["write"]
+
+
+def test_what_one_client_reads_in_order_is_one_run(tmp_path):
+    with loop(tmp_path, "mq-deadline") as device:
+        with traced(device) as found:
+            job = run(fio(device, rw="read", size="16M", iodepth=1))
+        assert found["requests"]["read"] == job["read"]["total_ios"] == 4096
+    assert (found["sorted_runs"], found["seek_bytes_mean"], found["sequential_ratio"]) == (1, 0, 1)
+    assert found["device_depth"] == {"mean": 1, "max": 1}
+    # What a request takes as fio sees it is its time in queue and device, and fio's own part.
+    both = found["queue_ms"]["all"]["mean"] + found["device_ms"]["all"]["mean"]
+    assert both < job["read"]["clat_ns"]["mean"] / 1e6 < both + 0.5
+
+
+def test_a_short_queue_makes_its_requests_wait_before_it(state):
+    with attached(state, "hdd-15k", size="256M") as disk:
+        (Path("/sys/block") / disk.device.name / "queue/nr_requests").write_text("4", encoding="ascii")
+        with traced(disk.device) as found:
+            run(fio(disk.device, rw="randread", size="256M", number_ios=60, iodepth=1, numjobs=8, thread=1,
+                    group_reporting=1, ioengine="psync"))  # fmt: skip
+    # Eight ask at a time and four are in the device: each waits about as long as it is served.
+    assert found["device_depth"]["max"] == 4
+    assert found["queue_ms"]["read"]["mean"] == pytest.approx(found["device_ms"]["read"]["mean"], rel=0.5)
+
+
+def test_the_emulated_disk_tells_the_same_of_itself(state, tmp_path):
+    file = tmp_path / "trace.csv"
+    with attached(state, "ssd-sata", size="256M") as disk:
+        (Path("/sys/block") / disk.device.name / "queue/scheduler").write_text("none", encoding="ascii")
+        for depth in (1, 8):
+            disk("trace", str(file), "--format", "binary" if depth == 1 else "csv")
+            with traced(disk.device) as kernel:
+                run(fio(disk.device, rw="randrw", size="256M", number_ios=1500, iodepth=depth, fsync=100))
+            disk("trace", "--stop")
+            asked = [own_binary("dbdyno-probe"), "disk", str(file)]
+            own = json.loads(subprocess.run(asked, check=True, capture_output=True, text=True).stdout)
+            assert (own["requests"], own["bytes"]) == (kernel["requests"], kernel["bytes"])
+            assert own["queue_ms"]["all"]["mean"] is None
+            # The way through loop device and FUSE is the kernel's part of the time in the device.
+            difference = kernel["device_ms"]["all"]["mean"] - own["device_ms"]["all"]["mean"]
+            assert 0 < difference < 0.5 + own["device_ms"]["all"]["mean"]
+            exact = 1e-9 if depth == 1 else 0.05  # several at a time may overtake each other on the way
+            for name in ("seek_bytes_mean", "sorted_run_requests_mean", "ascending_ratio"):
+                assert own[name] == pytest.approx(kernel[name], rel=exact), name
+
+
+def test_a_study_with_a_trace_has_its_figures(state, study_file, tmp_path):
+    text = study_text(blocks=1, amount="queries = 400") + "[probes]\ntrace = true\n"
+    done = dbdyno("run", study_file(text), "--into", tmp_path / "run", state=state)
+    assert done.returncode == 0, done.stderr
+    for path in (tmp_path / "run/trials").glob("*/trial.json"):
+        trial = json.loads(path.read_text(encoding="utf-8"))
+        assert trial["block_trace"]["requests"]["write"] > 0
+        assert trial["block_trace"]["lost"] == 0
+        assert trial["metrics"]["device_ms_mean"] == trial["block_trace"]["device_ms"]["all"]["mean"]
+        assert trial["probes"]["block_trace"]["cpu_seconds"] > 0
+        assert (path.parent / "block_trace.parquet").is_file()
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (
+            ["unshare", "--mount", "sh", "-c", 'umount -l /sys/kernel/tracing && exec "$@"', "sh"],
+            "tracefs is not mounted",
+        ),
+        (["setpriv", "--reuid=65534", "--clear-groups"], "can't be read by this user; run it with sudo"),
+    ],
+)
+def test_where_there_can_be_no_trace_it_says_why(how, said, tmp_path):
+    program = tmp_path / "dbdyno-probe"  # where anybody may start it
+    shutil.copy(own_binary("dbdyno-probe"), program)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    disk = next(path.name for path in Path("/sys/block").iterdir())
+    done = subprocess.run(
+        [*how, str(program), "block", disk, "--for", "1"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("dbdyno-probe: no block trace: ")
+    assert said in done.stderr
+
+
+HOLDING = """
+import pathlib, sys, time
+from dbdyno.probe.block_trace import tracing
+from dbdyno.stack.journal import Journal
+from dbdyno.stack.layer import BlockDevice, Stand
+stand = Stand(Journal("a test"), pathlib.Path("."), BlockDevice(pathlib.Path(sys.argv[1]), False, True))
+with tracing(stand, wanted=True) as trace:
+    print("tracing", flush=True)
+    time.sleep(60)
+"""
+
+
+def reader_of(process):
+    """The reader that a process has started, and its trace instance."""
+    child = next(child for child in process.children() if child.name() == "dbdyno-probe")
+    return child, Path("/sys/kernel/tracing/instances") / child.cmdline()[-1]
+
+
+@contextmanager
+def held(tmp_path):
+    """A process that traces a device until it is killed; its reader, and the reader's instance."""
+    with loop(tmp_path, "none") as device:
+        holding = [sys.executable, "-c", HOLDING, str(device)]
+        with subprocess.Popen(holding, stdout=subprocess.PIPE, text=True) as holder:
+            assert holder.stdout.readline() == "tracing\n"
+            yield holder, *reader_of(psutil.Process(holder.pid))
+            holder.kill()
+
+
+def test_what_a_killed_trace_left_is_restored(state, tmp_path):
+    with held(tmp_path) as (holder, reader, instance):
+        holder.send_signal(signal.SIGSTOP)  # or it would clean up after its reader
+        reader.kill()
+        holder.kill()
+        holder.wait()
+        assert instance.is_dir()
+        said = dbdyno("restore", state=state)
+        assert f"remove the trace instance {instance.name}" in said.stdout
+        assert not instance.exists()
+
+
+def test_a_reader_whose_dbdyno_is_killed_takes_its_instance_along(state, tmp_path):
+    with held(tmp_path) as (holder, _, instance):
+        holder.kill()
+        holder.wait()
+        wait_for(lambda: not instance.exists(), seconds=10)
+        assert dbdyno("restore", state=state).returncode == 0
+
+
+def test_a_reader_that_is_killed_fails_no_trial(journal, tmp_path):
+    with loop(tmp_path, "none") as device:
+        stand = Stand(journal, tmp_path, BlockDevice(device, rotational=False, disposable=True))
+        with tracing(stand, wanted=True) as trace:
+            reader, instance = reader_of(psutil.Process())
+            reader.kill()
+            found = trace.within((0, 1))
+        assert found.figures == {"none": "dbdyno-probe ended"}
+        assert not instance.exists()

@@ -1,0 +1,55 @@
+"""What a trial takes from a block trace, and what stands in its place where there is none."""
+
+import math
+from pathlib import Path
+
+from dbdyno.analysis.metrics import metric
+from dbdyno.probe.block_trace import SCALARS, Traced, _columns, tracing
+from dbdyno.stack.layer import BlockDevice, Stand
+from dbdyno.store.records import METRICS
+
+FIGURES = {
+    "queue_ms": {"all": {"mean": 0.5, "p99": 2.0}},
+    "device_ms": {"all": {"mean": 4.0, "p99": None}, "flush": {"mean": None}},
+    "seek_bytes_mean": 8192,
+    "device_depth": {"mean": 3.5, "max": 4},
+}
+
+
+def test_every_scalar_is_a_metric_with_words():
+    assert set(SCALARS) <= set(METRICS)
+    assert all(metric(name).unit for name in SCALARS)
+
+
+def test_what_is_not_known_is_no_metric():
+    found = Traced(FIGURES).metrics()
+    assert found == {"queue_ms_mean": 0.5, "queue_ms_p99": 2.0, "device_ms_mean": 4.0, "seek_bytes_mean": 8192.0,
+                     "device_depth_mean": 3.5}  # fmt: skip
+    assert Traced({"none": "tracefs is not mounted"}).metrics() == {}
+
+
+def test_the_series_is_cut_to_the_measured_run():
+    ends = [900_000_000, 1_000_000_000, 1_100_000_000, 1_200_000_000, 1_300_000_000]
+    series = {"t_ns": ends, "queue_ms": [9.0, 9.0, 1.0, None, 9.0]}
+    found = _columns(series, (1_000_000_000, 1_190_000_000))
+    assert found["t_s"] == [0.1, 0.2]
+    assert found["queue_ms"][0] == 1.0
+    assert math.isnan(found["queue_ms"][1])
+
+
+def test_a_study_that_does_not_ask_has_no_trace_and_no_reason(journal, tmp_path):
+    with tracing(Stand(journal, tmp_path), wanted=False) as trace:
+        assert trace.within((0, 1)) == Traced()
+
+
+def test_data_without_a_device_have_a_reason(journal, tmp_path):
+    with tracing(Stand(journal, tmp_path), wanted=True) as trace:
+        assert trace.within((0, 1)).figures == {"none": "the data stand on no block device of their own"}
+
+
+def test_a_reader_that_cannot_start_says_why(journal, tmp_path):
+    device = BlockDevice(Path("/dev/no-such-disk"), rotational=False, disposable=True)
+    with tracing(Stand(journal, tmp_path, device), wanted=True) as trace:
+        found = trace.within((0, 1))
+    assert found.figures == {"none": "/dev/no-such-disk: No such file or directory (os error 2)"}
+    assert found.metrics() == found.series == found.cost == {}
