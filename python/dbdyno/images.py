@@ -25,7 +25,7 @@ from dbdyno.stack.emulated_disk import running_disk
 from dbdyno.stack.journal import Journal
 from dbdyno.stack.layer import raised
 from dbdyno.stack.scratch import scratch
-from dbdyno.stack.tools import own_binary, run_tool, tool_path
+from dbdyno.stack.tools import run_tool, tool_path
 from dbdyno.stack.undo import RemoveTree
 from dbdyno.state import make_traversable, new_token, scratch_path
 from dbdyno.study.schema import TrialSpec
@@ -51,7 +51,7 @@ class Images:
 
     def of(self, spec: TrialSpec) -> Image:
         """The image of a treatment, made or loaded at first need. Raises ``TrialError`` or ``HostError``."""
-        key = image_key(spec, find_server(spec.stack.server).identity)
+        key = image_key(spec, find_server(spec.stack.server).identity if spec.has_server else None)
         made = self._made.get(key)
         if made and made.disk and made.disk.process.poll() is not None:
             self._say("an emulated disk has ended by itself; its data is loaded or prepared anew")
@@ -104,8 +104,7 @@ class Images:
         with scratch(self._journal) as ground:
             log = ground.scratch / "prepare.log"
             with raised(layers(spec, image, device, log=log, install=True), ground) as stand:
-                assert stand.endpoint is not None and stand.directory is not None  # noqa: S101, PT018
-                workload_of(spec).prepare(stand.endpoint)
+                workload_of(spec).prepare(stand)
         try:
             self._keep(image, key, about, time.monotonic() - began)
         except (TrialError, OSError) as error:
@@ -124,10 +123,12 @@ class Images:
 
 def kept_key(spec: TrialSpec, key: str) -> str:
     """What an image is kept by: also what must not change between two runs, though it can't within one."""
-    programs = [Path(own_binary("dbdyno-load")), *map(Path, _mkfs(spec))]
-    daemon = Path(find_server(spec.stack.server).daemon).stat()
+    programs = [workload_of(spec).program(), *map(Path, _mkfs(spec))]
     hashes = [file_sha256(path) for path in programs]
-    what = [key, __version__, platform.release(), hashes, daemon.st_size, daemon.st_mtime_ns]
+    what: list[object] = [key, __version__, platform.release(), hashes]
+    if spec.has_server:
+        daemon = Path(find_server(spec.stack.server).daemon).stat()
+        what += [daemon.st_size, daemon.st_mtime_ns]
     return hashlib.sha256(json.dumps(what).encode()).hexdigest()
 
 
@@ -141,4 +142,5 @@ def _mkfs(spec: TrialSpec) -> list[str]:
 def _about(spec: TrialSpec) -> str:
     stack = spec.stack
     place = stack.filesystem if stack.on_emulated_disk else "files"
-    return ", ".join([stack.server, stack.engine, place or "files", spec.workload.kind])
+    server = [stack.server, stack.engine] if spec.has_server else []
+    return ", ".join([*server, place or "files", spec.workload.kind])

@@ -7,6 +7,7 @@ from dbdyno.servers.installation import find_server
 from dbdyno.stack.data import Image, Keep
 from dbdyno.stack.device import Emulated, Here, NoDevice, Real
 from dbdyno.stack.emulated_disk import is_rotational
+from dbdyno.stack.files import Files
 from dbdyno.stack.filesystem import Filesystem
 from dbdyno.stack.layer import Layer
 from dbdyno.stack.memory import Memory
@@ -51,13 +52,20 @@ def layers(spec: TrialSpec, image: Image, device: Device, *, log: Path, install:
         stack.append(made)
     if image.tree:
         stack.append(Keep(image.tree) if install else image.tree)
+    if spec.workload.FILES:
+        stack.append(Files())
     if not install:
         stack.append(PageCache())
     if spec.stack.memory and not install:
         stack.append(Memory(spec.stack.memory))
+    if spec.has_server:
+        stack.append(_server(spec, log=log, install=install))
+    return stack
+
+
+def _server(spec: TrialSpec, *, log: Path, install: bool) -> Server:
     server = find_server(spec.stack.server)
     settings = spec.server.settings
     placement = Placement() if install else Placement(spec.stack.server_cpus, spec.server.ionice)
-    clients = spec.workload.clients
-    stack.append(Server(server, settings, spec.stack.engine, clients, install=install, log=log, placement=placement))
-    return stack
+    clients = spec.workload.connections
+    return Server(server, settings, spec.stack.engine, clients, install=install, log=log, placement=placement)

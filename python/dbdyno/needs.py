@@ -27,15 +27,24 @@ def unmet_needs(plan: Plan, erase: frozenset[str] = frozenset()) -> list[Capabil
 
 
 def _needs(spec: TrialSpec, erase: frozenset[str]) -> list[Capability]:
-    stack = spec.stack
-    programs, server = capabilities.own_programs(), capabilities.server(stack.server)
-    needs = [programs, server]
-    if server.ok:
-        needs += [_engine(stack.server, stack.engine), _settings(spec)]
-    if programs.ok:
-        said = workload_of(spec).refused()
-        needs.append(Capability("load generator", ok=not said, detail=said, remedy="mend [workload]"))
+    programs, load = capabilities.own_programs(), workload_of(spec)
+    needs = [programs, *_of_the_server(spec)]
+    tool = capabilities.tool(load.tool.names, load.tool.package) if load.tool else programs
+    needs.append(tool)
+    if tool.ok:
+        said, name = load.refused(), load.tool.name if load.tool else "load generator"
+        needs.append(Capability(f"load of {name}", ok=not said, detail=said, remedy="mend [workload]"))
     return [*needs, *_of_the_ground(spec, erase), *_of_the_processes(spec)]
+
+
+def _of_the_server(spec: TrialSpec) -> Iterator[Capability]:
+    """What a server needs, where there is one."""
+    if not spec.has_server:
+        return
+    server = capabilities.server(spec.stack.server)
+    yield server
+    if server.ok:
+        yield from (_engine(spec.stack.server, spec.stack.engine), _settings(spec))
 
 
 def _of_the_ground(spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:

@@ -15,16 +15,20 @@ from dbdyno.plan.plan import Plan
 from dbdyno.servers.installation import find_server
 from dbdyno.state import state_folder
 from dbdyno.study.drives import HERE, is_emulated
+from dbdyno.workload.kinds import workload_of
 
 
 def versions(plan: Plan) -> dict[str, str]:
-    """Versions of dbdyno, Python, the kernel and each server of the plan."""
-    servers = {spec.stack.server: find_server(spec.stack.server).version for spec in plan.specs.values()}
+    """Versions of dbdyno, Python, the kernel, and each server and each tool of the plan."""
+    specs = plan.specs.values()
+    servers = {spec.stack.server: find_server(spec.stack.server).version for spec in specs if spec.has_server}
+    tools = [tool for spec in specs if (tool := workload_of(spec).tool)]
     return {
         "dbdyno": __version__,
         "python": platform.python_version(),
         "kernel": platform.release(),
         **{f"server {name}": version for name, version in servers.items()},
+        **{tool.name: tool.version() for tool in dict.fromkeys(tools)},
     }
 
 

@@ -17,14 +17,15 @@ from dbdyno.probe.sampler import Series
 from dbdyno.probe.watching import watching
 from dbdyno.stack.data import Image
 from dbdyno.stack.journal import Journal
-from dbdyno.stack.layer import Endpoint, Layer, Stand, raised
+from dbdyno.stack.layer import Layer, raised
 from dbdyno.stack.placement import pinned
 from dbdyno.stack.scratch import scratch
 from dbdyno.stack.space import after_load
 from dbdyno.store.records import Trial
 from dbdyno.study.schema import TrialSpec
 from dbdyno.workload.kinds import workload_of
-from dbdyno.workload.load import Columns, Load
+from dbdyno.workload.load import Columns
+from dbdyno.workload.workload import Outcome
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         stack: list[Layer] = layers(spec, image, device, log=folder / "server.log", install=False)
         watch.lap("raise scratch")
         stand = lowering.enter_context(raised(stack, ground, watch.lap))
-        workload.check(_endpoint(stand))
+        workload.check(stand)
         watch.lap("check")
         disks = disks_below(stand)
         health = {name: {"before": smart_of(name)} for name in disks}
@@ -58,13 +59,14 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
             watching_others(stand, disks) as others,
             pinned(spec.stack.client_cpus) as client,
         ):
-            load = workload.run(_endpoint(stand), seed, folder)
+            load = workload.run(stand, seed, folder)
             traced = trace.within(load.window_ns)
         watch.lap("load")
         for name, told in health.items():
             told["after"] = smart_of(name)
-        observed = {**stand.observed, "tables": workload.check(_endpoint(stand))}  # a load may make tables of its own
+        observed = {**stand.observed, "tables": workload.check(stand)}  # a load may make tables of its own
         observed |= {"client": client} if client else {}
+        observed |= {"tool": workload.tool.observed()} if workload.tool else {}
         assert stand.directory is not None  # noqa: S101  (a server stands on one)
         room = after_load(stand.directory)
         watch.lap("check after")
@@ -106,11 +108,10 @@ class Stopwatch:
         self.laps[phase], self._last = round(now - self._last, 3), now
 
 
-def phases(laps: Mapping[str, float], load: Load) -> dict[str, float]:
+def phases(laps: Mapping[str, float], load: Outcome) -> dict[str, float]:
     """The laps, that of the load split by what it was spent on; their sum stays the same."""
-    clock, start_end = load.result["clock"], load.window_ns
-    spent = {"connect": clock["connect_ns"] / 1e9, "warm-up": clock["warmup_ns"] / 1e9}
-    spent["measure"] = (start_end[1] - start_end[0]) / 1e9
+    start, end = load.window_ns
+    spent = {**load.seconds_before, "measure": (end - start) / 1e9}
     found: dict[str, float] = {}
     for name, seconds in laps.items():
         if name == "load":
@@ -129,17 +130,17 @@ COUNTED = {
 }
 
 
-def metrics(load: Load, series: Mapping[str, Series]) -> dict[str, float]:
+def metrics(load: Outcome, series: Mapping[str, Series]) -> dict[str, float]:
     """The trial's scalars: the client's own, and what the probes counted from the window's start to its end."""
     found = load.metrics()
     for name, (probe, column, scale) in COUNTED.items():
-        if probe in series and series[probe].t_ns:
+        if load.queries and probe in series and series[probe].t_ns:
             start, end = (series[probe].at(column, t_ns) for t_ns in load.window_ns)
-            found[name] = (end - start) * scale / load.result["queries"]
+            found[name] = (end - start) * scale / load.queries
     return found
 
 
-def probe_cost(series: Series, load: Load) -> dict[str, Any]:
+def probe_cost(series: Series, load: Outcome) -> dict[str, Any]:
     """What a probe burned, here and of others' CPU: seconds, and as a share of one core while it ran."""
     start, end = load.window_ns
     inside = sum(start <= t <= end for t in series.t_ns)
@@ -152,7 +153,7 @@ def probe_cost(series: Series, load: Load) -> dict[str, Any]:
     return told
 
 
-def series_columns(load: Load, series: Mapping[str, Series]) -> dict[str, Columns]:
+def series_columns(load: Outcome, series: Mapping[str, Series]) -> dict[str, Columns]:
     """Every series on the trial's clock: ``t_s`` is 0 where measuring starts; what lies outside is left out."""
     start, end = load.window_ns
     found = {"load": load.columns()}
@@ -162,8 +163,3 @@ def series_columns(load: Load, series: Mapping[str, Series]) -> dict[str, Column
         columns: Columns = {column: [values[index] for index in inside] for column, values in one.columns.items()}
         found[name] = {"t_s": [(one.t_ns[index] - start) / 1e9 for index in inside], **columns}
     return found
-
-
-def _endpoint(stand: Stand) -> Endpoint:
-    assert stand.endpoint is not None  # noqa: S101  (the server is always the top layer)
-    return stand.endpoint

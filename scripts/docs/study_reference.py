@@ -22,7 +22,8 @@ from dbdyno.study.schema import (
 )
 from dbdyno.study.section import Section
 from dbdyno.study.units import format_bytes
-from dbdyno.study.workloads import KINDS, WorkloadSection
+from dbdyno.study.workload_section import WorkloadSection
+from dbdyno.study.workloads import KINDS
 from scripts.docs.fields import own_fields, row
 
 # Sections in the order of the page; ``[workload]`` has a chapter of its own.

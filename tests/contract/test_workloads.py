@@ -21,7 +21,7 @@ from dbdyno.stack.journal import Journal
 from dbdyno.stack.layer import raised
 from dbdyno.stack.scratch import scratch
 from dbdyno.stack.server import Server
-from dbdyno.study.workloads import KINDS
+from dbdyno.study.workloads import KINDS, GeneratedSection
 from dbdyno.workload.kinds import workload_of
 from tests.support import what_is_left
 
@@ -44,6 +44,7 @@ SELECT stock FROM items WHERE id = :id;
 SLAP = {"kind": "slap", "autoincrement": True}
 OLTP = {"kind": "oltp", "tables": 2, "table_size": 500}
 SMACK = {"kind": "smack", "rows": 1000}
+OURS = {kind for kind, section in KINDS.items() if issubclass(section, GeneratedSection)}  # the others: test_tools.py
 # Every kind with all its loads, bounded by an amount, and how many events that is.
 LOADS = {
     **{f"slap {load}": ({**SLAP, "load": load, "queries": 400}, 400)
@@ -77,7 +78,7 @@ def running_server(folder):
             settings = {"innodb_log_file_size": "8M", "innodb_buffer_pool_size": "32M"}
             server = Server(find_server("mariadb"), settings, "innodb", 4, install=True, log=folder / "server.log")
             with closing(journal), scratch(journal) as ground, raised([Here(), server], ground) as stand:
-                yield stand.endpoint
+                yield stand
             assert what_is_left(state) == []
     finally:
         shutil.rmtree(state)
@@ -85,12 +86,12 @@ def running_server(folder):
 
 @pytest.fixture(scope="module")
 def shared_server(tmp_path_factory):
-    with running_server(tmp_path_factory.mktemp("server")) as endpoint:
-        yield endpoint
+    with running_server(tmp_path_factory.mktemp("server")) as stand:
+        yield stand
 
 
 @pytest.fixture
-def endpoint(shared_server):
+def stand(shared_server):
     """The server that most tests share, without what other tests have left on it."""
     for schema in told(shared_server, "SHOW SCHEMAS LIKE 'dbdyno%'"):
         told(shared_server, f"DROP SCHEMA `{schema}`")
@@ -98,10 +99,10 @@ def endpoint(shared_server):
 
 
 @pytest.fixture
-def own_endpoint(tmp_path):
+def own_stand(tmp_path):
     """A server that a test may kill."""
-    with running_server(tmp_path) as endpoint:
-        yield endpoint
+    with running_server(tmp_path) as stand:
+        yield stand
 
 
 @pytest.fixture
@@ -118,34 +119,34 @@ def workload(tmp_path):
     return make
 
 
-def told(endpoint, sql):
+def told(stand, sql):
     """The first column of a query's answer."""
-    with process.connect(endpoint.socket) as connection, connection.cursor() as cursor:
+    with process.connect(stand.server.socket) as connection, connection.cursor() as cursor:
         cursor.execute(sql)
         return [row[0] for row in cursor.fetchall()]
 
 
-def counted(endpoint, schema):
+def counted(stand, schema):
     """Rows in all tables of a schema."""
-    tables = told(endpoint, f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{schema}'")
-    return sum(told(endpoint, f"SELECT COUNT(*) FROM `{schema}`.`{table}`")[0] for table in tables)
+    tables = told(stand, f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{schema}'")
+    return sum(told(stand, f"SELECT COUNT(*) FROM `{schema}`.`{table}`")[0] for table in tables)
 
 
 def test_every_kind_is_tried():
-    assert {fields["kind"] for fields, _ in LOADS.values()} == set(KINDS)
+    assert {fields["kind"] for fields, _ in LOADS.values()} == OURS
 
 
 @pytest.mark.parametrize("name", LOADS)
-def test_prepared_checked_run_and_counted(name, workload, endpoint, tmp_path):
+def test_prepared_checked_run_and_counted(name, workload, stand, tmp_path):
     fields, events = LOADS[name]
     offered = workload(**fields, **({} if fields["kind"] == "bulk" else {"warmup": "0s"}))
-    offered.prepare(endpoint)
-    ready = offered.check(endpoint)
+    offered.prepare(stand)
+    ready = offered.check(stand)
     assert ready == {} if fields["kind"] == "bulk" else ready["engine"] == "InnoDB"
-    rows_before = counted(endpoint, f"dbdyno_{fields['kind']}")
+    rows_before = counted(stand, f"dbdyno_{fields['kind']}")
     before = now_ns()
-    load = offered.run(endpoint, 1, tmp_path)
-    assert offered.check(endpoint)["engine"] == "InnoDB"
+    load = offered.run(stand, 1, tmp_path)
+    assert offered.check(stand)["engine"] == "InnoDB"
 
     start, end = load.window_ns
     assert before < start < end < now_ns()
@@ -158,7 +159,7 @@ def test_prepared_checked_run_and_counted(name, workload, endpoint, tmp_path):
     for column in ("events", "queries", "rows", "reconnects"):
         assert sum(load.series[column]) == result[column], column
     assert {len(values) for values in (*load.series.values(), load.phase)} == {len(load.phase)}
-    rows_after = counted(endpoint, f"dbdyno_{fields['kind']}")
+    rows_after = counted(stand, f"dbdyno_{fields['kind']}")
     if name in ROWS:
         assert result["rows"] == rows_after - rows_before == ROWS[name]
 
@@ -170,51 +171,51 @@ def test_prepared_checked_run_and_counted(name, workload, endpoint, tmp_path):
     assert (tmp_path / "latency.hlog").stat().st_size > 0
 
 
-def test_the_same_seed_offers_the_same_load(workload, endpoint, tmp_path):
+def test_the_same_seed_offers_the_same_load(workload, stand, tmp_path):
     """To equal data; another seed draws other keys."""
     sums = []
     for seed in (1, 1, 2):
         offered = workload(kind="smack", load="update", rows=500, events=200, clients=1, warmup="0s", key="char")
-        told(endpoint, "DROP SCHEMA IF EXISTS dbdyno_smack")
-        offered.prepare(endpoint)
-        offered.run(endpoint, seed, tmp_path)
-        sums.append(told(endpoint, "SELECT SUM(CRC32(data)) FROM dbdyno_smack.smack")[0])
+        told(stand, "DROP SCHEMA IF EXISTS dbdyno_smack")
+        offered.prepare(stand)
+        offered.run(stand, seed, tmp_path)
+        sums.append(told(stand, "SELECT SUM(CRC32(data)) FROM dbdyno_smack.smack")[0])
     assert sums[0] == sums[1] != sums[2]
 
 
 @pytest.mark.parametrize(
     "fields", [{**SLAP, "load": "key"}, {**OLTP, "load": "point_select"}, SMACK, {"kind": "script"}], ids=str
 )
-def test_an_open_loop_offers_its_rate_and_says_what_was_achieved(fields, workload, endpoint, tmp_path):
+def test_an_open_loop_offers_its_rate_and_says_what_was_achieved(fields, workload, stand, tmp_path):
     offered = workload(**fields, duration="1s", rate=300, arrivals="fixed", warmup="100ms")
-    offered.prepare(endpoint)
-    load = offered.run(endpoint, 1, tmp_path)
+    offered.prepare(stand)
+    load = offered.run(stand, 1, tmp_path)
     assert load.result["loop"] == {"kind": "open", "rate": 300, "spacing": "fixed"}
     assert load.result["offered"] == pytest.approx(300, abs=2)
     assert load.result["events"] == pytest.approx(300, abs=5)
     assert load.metrics()["achieved_ratio"] == pytest.approx(1, abs=0.03)
 
 
-def test_a_rate_that_is_too_much_is_told(workload, endpoint, tmp_path):
+def test_a_rate_that_is_too_much_is_told(workload, stand, tmp_path):
     # A transaction that waits for its commit can't be had 100,000 times a second.
     offered = workload(**OLTP, load="read_write", duration="1s", rate=100_000, warmup="0s")
-    offered.prepare(endpoint)
-    load = offered.run(endpoint, 1, tmp_path)
+    offered.prepare(stand)
+    load = offered.run(stand, 1, tmp_path)
     assert load.metrics()["achieved_ratio"] < 0.5
     assert load.result["backlog_end"] > 10_000
     assert load.series["backlog"][-1] > load.series["backlog"][0] > 0
 
 
-def test_a_client_that_thinks_is_slow(workload, endpoint, tmp_path):
+def test_a_client_that_thinks_is_slow(workload, stand, tmp_path):
     offered = workload(**SMACK, clients=2, duration="1s", think_time="20ms", think_distribution="fixed", warmup="0s")
-    offered.prepare(endpoint)
-    assert 60 <= offered.run(endpoint, 1, tmp_path).result["events"] <= 102
+    offered.prepare(stand)
+    assert 60 <= offered.run(stand, 1, tmp_path).result["events"] <= 102
 
 
-def test_the_phases_of_a_bulk_load_are_told(workload, endpoint, tmp_path):
+def test_the_phases_of_a_bulk_load_are_told(workload, stand, tmp_path):
     offered = workload(kind="bulk", tables=2, table_size=20_000, clients=1)
-    offered.prepare(endpoint)
-    load = offered.run(endpoint, 1, tmp_path)
+    offered.prepare(stand)
+    load = offered.run(stand, 1, tmp_path)
     phases = {phase["name"]: phase for phase in load.result["phases"]}
     assert set(phases) == {"create", "load", "index"}
     start, end = load.window_ns
@@ -224,16 +225,16 @@ def test_the_phases_of_a_bulk_load_are_told(workload, endpoint, tmp_path):
     assert load.second_half_ratio() is None
 
 
-def test_errors_that_are_ignored_are_counted(workload, endpoint, tmp_path):
+def test_errors_that_are_ignored_are_counted(workload, stand, tmp_path):
     strict = workload(**SMACK, load="insert", events=200, warmup="0s")
-    strict.prepare(endpoint)
+    strict.prepare(stand)
     refuse = "SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 4242, MESSAGE_TEXT = 'not today'"
     trigger = "CREATE TRIGGER dbdyno_smack.no BEFORE INSERT ON dbdyno_smack.smack FOR EACH ROW"
-    told(endpoint, f"{trigger} IF RAND() < 0.5 THEN {refuse}; END IF")
+    told(stand, f"{trigger} IF RAND() < 0.5 THEN {refuse}; END IF")
     with pytest.raises(TrialError, match=r"the load met \d+ x error 4242: not today"):
-        strict.run(endpoint, 1, tmp_path)
+        strict.run(stand, 1, tmp_path)
     lenient = workload(**SMACK, load="insert", duration="300ms", warmup="0s", ignore_errors="1213,4242")
-    load = lenient.run(endpoint, 1, tmp_path)
+    load = lenient.run(stand, 1, tmp_path)
     assert [error["code"] for error in load.result["errors"]] == [4242]
     assert load.metrics()["errors"] == load.result["errors"][0]["count"] > 0
 
@@ -249,29 +250,29 @@ TIMED = {
 
 
 @pytest.mark.parametrize("kind", TIMED)
-def test_a_server_that_is_killed_fails_the_trial_with_a_cause_and_no_delay(kind, workload, own_endpoint, tmp_path):
+def test_a_server_that_is_killed_fails_the_trial_with_a_cause_and_no_delay(kind, workload, own_stand, tmp_path):
     fields = TIMED[kind] if kind == "bulk" else {**TIMED[kind], "duration": "60s"}
     offered = workload(**fields)
-    offered.prepare(own_endpoint)
-    killer = threading.Timer(1.5, os.kill, (own_endpoint.pid, signal.SIGKILL))
+    offered.prepare(own_stand)
+    killer = threading.Timer(1.5, os.kill, (own_stand.server.pid, signal.SIGKILL))
     began = time.monotonic()
     killer.start()
     with pytest.raises(TrialError) as failed:
-        offered.run(own_endpoint, 1, tmp_path)
+        offered.run(own_stand, 1, tmp_path)
     assert time.monotonic() - began < 15
     assert "the server ended (killed by signal SIGKILL)" in str(failed.value)
     assert any(word in str(failed.value) for word in ("lost", "gone", "closed")), failed.value
     assert (tmp_path / "load.json").stat().st_size > 0, "what was measured is kept"
 
 
-def test_a_server_that_no_longer_answers_is_given_up(workload, own_endpoint, tmp_path, monkeypatch):
+def test_a_server_that_no_longer_answers_is_given_up(workload, own_stand, tmp_path, monkeypatch):
     monkeypatch.setattr("dbdyno.workload.generator.GRACE_SECONDS", 1.0)
     offered = workload(**SMACK, duration="1s")
-    offered.prepare(own_endpoint)
-    stopper = threading.Timer(0.8, os.kill, (own_endpoint.pid, signal.SIGSTOP))
+    offered.prepare(own_stand)
+    stopper = threading.Timer(0.8, os.kill, (own_stand.server.pid, signal.SIGSTOP))
     stopper.start()
     try:
         with pytest.raises(TrialError, match=r"the load was not done after 2\.5 s; it was ended"):
-            offered.run(own_endpoint, 1, tmp_path)
+            offered.run(own_stand, 1, tmp_path)
     finally:
-        os.kill(own_endpoint.pid, signal.SIGCONT)
+        os.kill(own_stand.server.pid, signal.SIGCONT)

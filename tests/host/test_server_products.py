@@ -149,13 +149,13 @@ def test_an_engine_that_the_server_replaces_in_silence_fails_the_trial(name, pro
     wrong = Slap(SlapSection(kind="slap", clients=2, queries=20), engine)
     with scratch(journal) as ground, raised([Here(), server(name, tmp_path, sql_mode="")], ground) as stand:
         with pytest.raises(TrialError, match=f"the server made dbdyno_slap.t1 in InnoDB instead of {engine}"):
-            wrong.prepare(stand.endpoint)
+            wrong.prepare(stand)
         with process.connect(stand.endpoint.socket) as connection, connection.cursor() as cursor:
             cursor.execute("CREATE DATABASE IF NOT EXISTS dbdyno_slap")
             with warnings.catch_warnings(action="ignore"):
                 cursor.execute(f"CREATE TABLE dbdyno_slap.own (a INT) ENGINE = {engine}")
         with pytest.raises(TrialError, match=f"asked for engine {engine}, the server took InnoDB"):
-            wrong.check(stand.endpoint)
+            wrong.check(stand)
 
 
 @pytest.mark.parametrize("name", [name for name in WANTED if "rocksdb" not in PRODUCTS[name].engines])

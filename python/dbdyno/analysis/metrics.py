@@ -23,6 +23,8 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "queries_per_second": ("queries per second", "queries/s", "1/s"),
     "events_per_second": ("events per second", "events/s", "1/s"),
     "rows_per_second": ("rows per second", "rows/s", "1/s"),
+    "megabytes_per_second": ("MB per second", "MB/s", "MB/s"),
+    "iops": ("I/O operations per second", "IOPS", "1/s"),
     "achieved_ratio": ("of the offered rate", "achieved/offered", "1"),
     "seconds_real": ("seconds", "seconds", "s"),
     "seconds_user": ("client user seconds", "user s", "s"),

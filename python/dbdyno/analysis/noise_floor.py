@@ -28,7 +28,8 @@ Floats = npt.NDArray[np.float64]
 
 BLOCKS_ASKED = (6, 10, 15, 20, 40)
 NAIVE_DIFFERENCE = 0.02  # between means: what blog posts take for a result
-RATES = ("queries_per_second", "events_per_second", "rows_per_second")  # what the two halves of a trial are told of
+# What the two halves of a trial are told of.
+RATES = ("queries_per_second", "events_per_second", "rows_per_second", "iops", "megabytes_per_second")
 _QUANTILES = 64  # of a standard deviation, in each direction of the integral
 _WALSH_EFFICIENCY = 3 / math.pi  # of the signed-rank procedures against those of t, under normal noise (Pitman)
 

@@ -24,7 +24,8 @@ WORST_FIRST: tuple[Kind, ...] = (
     "steady",
     "too short",
 )
-_COLUMNS = (("events_per_second", "events/s"), ("queries_per_second", "queries/s"))  # what there is of them
+# What there is of them; the last is of a program that works on files.
+_COLUMNS = (("events_per_second", "events/s"), ("queries_per_second", "queries/s"), ("iops", "IOPS"))
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ class TreatmentSummary:
     seconds_real_max: float
     seconds_user: float
     seconds_sys: float
+    metric_mean: float  # of what the verdicts are about
     queries_per_second: float
     events_per_second: float
     rows_per_second: float
@@ -76,6 +77,7 @@ def summarise(
                 seconds_real_max=max(seconds, default=math.nan),
                 seconds_user=_mean(_known(trials, "seconds_user")),
                 seconds_sys=_mean(_known(trials, "seconds_sys")),
+                metric_mean=_mean(_known(trials, design.metric)),
                 queries_per_second=_mean(_known(trials, "queries_per_second")),
                 events_per_second=_mean(_known(trials, "events_per_second")),
                 rows_per_second=_mean(_known(trials, "rows_per_second")),

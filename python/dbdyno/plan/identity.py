@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.study.schema import TrialSpec
-from dbdyno.study.workloads import ScriptSection, WorkloadSection
+from dbdyno.study.workload_section import WorkloadSection
 
 
-def image_key(spec: TrialSpec, server: str) -> str:
-    """Names the prepared data of a treatment; ``server`` identifies the build. The drive's model is not among it."""
+def image_key(spec: TrialSpec, server: str | None) -> str:
+    """Names the prepared data of a treatment; ``server`` identifies the build, if there is one.
+
+    The drive's model is not among it.
+    """
     stack = spec.stack
     emulated = stack.on_emulated_disk
     what = {
@@ -18,18 +21,16 @@ def image_key(spec: TrialSpec, server: str) -> str:
         "filesystem": [stack.filesystem, spec.filesystem.mkfs, spec.filesystem.mount] if emulated else None,
         "server": server,
         "settings": dict(spec.server.settings),
-        "engine": stack.engine,
+        "engine": stack.engine if server else None,
         "data": _data(spec.workload),
     }
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
 
 def _data(load: WorkloadSection) -> dict[str, Any]:
-    """What the workload's data depends on; a script goes by its content."""
+    """What the workload's data depends on; a file of the user's own goes by its content."""
     fields = load.data()
-    if isinstance(load, ScriptSection):
-        fields["file"] = file_sha256(Path(load.file))
-    return fields
+    return fields | {name: file_sha256(Path(path)) for name, path in load.own_files().items() if name in fields}
 
 
 def file_sha256(path: Path) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from dbdyno.study.schema import TrialSpec
+from dbdyno.study.workload_section import WorkloadSection
 
 
 def why_metric_tells_nothing(metric: str, specs: Iterable[TrialSpec]) -> str:
@@ -13,8 +14,17 @@ def why_metric_tells_nothing(metric: str, specs: Iterable[TrialSpec]) -> str:
             return "there is no offered rate to compare with; give workload.rate, or judge by queries_per_second"
         if metric == "seconds_real" and load.seconds_bound:
             return "the time is given by workload.duration; give an amount instead, or judge by queries_per_second"
-        if metric == "errors" and load.ignore_errors == "none":
+        if metric == "errors" and getattr(load, "ignore_errors", "none") == "none":
             return "a trial with an error fails; give workload.ignore_errors, or judge by another metric"
+        if why := _not_told(metric, load):
+            return why
         if metric == "reconnects":
             return "a trial that loses a connection fails, so there are none; judge by another metric"
     return ""
+
+
+def _not_told(metric: str, load: WorkloadSection) -> str:
+    """Whether the program that offers the load is known not to tell this figure."""
+    if load.TELLS is None or metric in load.TELLS:
+        return ""
+    return f"{load.kind} does not tell it; judge by {load.metric}"

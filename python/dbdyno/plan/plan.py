@@ -17,13 +17,13 @@ from dbdyno.plan.metric_fit import why_metric_tells_nothing
 from dbdyno.plan.prices import prices_in
 from dbdyno.plan.reported import reported_tables
 from dbdyno.store.prices import Prices
-from dbdyno.store.records import SCREENED, Comparison, Design, Factor, Treatment
+from dbdyno.store.records import Comparison, Design, Factor, Treatment
 from dbdyno.store.reported import ReportedTable
 from dbdyno.study.drives import drive_files, is_real, resolved_drive
 from dbdyno.study.labels import level_label
 from dbdyno.study.load import Study
 from dbdyno.study.schema import MAX_BLOCKS, TrialSpec
-from dbdyno.study.workloads import ScriptSection
+from dbdyno.study.workload_section import WorkloadSection
 
 # What raising, restoring and lowering a stack takes on a small machine, and what a load bounded by queries may take:
 # a guess until the first block has been measured.
@@ -134,16 +134,18 @@ def make_plan(study: Study, *, seed: int | None = None, ending: Ending | None = 
     treatments = [Treatment(f"t{number}", levels) for number, (levels, _) in enumerate(made, 1)]
     baseline = _baseline(study, treatments)
     ending = ending or Ending.of_study(study.design)
+    load = made[0][1].workload
+    metric = study.design.metric or load.metric
     design = Design(
         treatments=treatments,
         baseline=baseline.id,
         comparisons=list(_comparisons(study, treatments, baseline)),
         blocks=ending.blocks,
         margin=study.design.margin,
-        metric=study.design.metric or made[0][1].workload.METRIC,
+        metric=metric,
         seed=study.design.seed if seed is None else seed,
         disturbed=study.design.disturbed,
-        screened=_screened(study, study.design.metric or made[0][1].workload.METRIC),
+        screened=_screened(study, load, metric),
         steadiness=study.design.steadiness,
         until=ending.until,
         half_width=ending.half_width,
@@ -164,9 +166,9 @@ def make_plan(study: Study, *, seed: int | None = None, ending: Ending | None = 
     return Plan(study, design, specs, _own_files(list(specs.values())), reported, prices)
 
 
-def _screened(study: Study, primary: str) -> list[str]:
-    """The metrics to screen: the study's or the usual ones, each once, without the one that verdicts are about."""
-    named = SCREENED if study.design.screened is None else study.design.screened
+def _screened(study: Study, load: WorkloadSection, primary: str) -> list[str]:
+    """The metrics to screen: the study's or its load's usual ones, each once, without the one of the verdicts."""
+    named = load.SCREENED if study.design.screened is None else study.design.screened
     return [name for name in dict.fromkeys(named) if name != primary]
 
 
@@ -179,7 +181,7 @@ def whole_plots(design: Design) -> dict[str, str]:
 
 def _own_files(specs: list[TrialSpec]) -> dict[str, dict[str, str]]:
     drives = dict.fromkeys(path for spec in specs for path in _drive_files(spec.stack.device))
-    scripts = dict.fromkeys(spec.workload.file for spec in specs if isinstance(spec.workload, ScriptSection))
+    scripts = dict.fromkeys(path for spec in specs for path in spec.workload.own_files().values())
     return {
         "drive_files": {path: _text(path) for path in drives},
         "scripts": {path: _text(path) for path in scripts},

@@ -37,8 +37,8 @@ class Others:
 @contextmanager
 def watching_others(stand: Stand, disks: list[str]) -> Iterator[Others]:
     """Watch all that is none of ours for as long as the context lasts."""
-    assert stand.endpoint is not None  # noqa: S101  (the server is always the top layer)
-    ours = {pid for pid in (stand.endpoint.pid, *stand.journal.processes()) if pid}
+    server = stand.endpoint.pid if stand.endpoint else None
+    ours = {pid for pid in (server, *stand.journal.processes()) if pid}
     others = Others(ForeignSource(ours, disks))
     others.sampler.start()
     try:

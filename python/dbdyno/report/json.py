@@ -102,6 +102,7 @@ def treatment_json(row: TreatmentSummary, analysis: Analysis) -> dict[str, Any]:
         "seconds_real_max": row.seconds_real_max,
         "seconds_user": row.seconds_user,
         "seconds_sys": row.seconds_sys,
+        "metric_mean": row.metric_mean,
         "queries_per_second": row.queries_per_second,
         "events_per_second": row.events_per_second,
         "rows_per_second": row.rows_per_second,

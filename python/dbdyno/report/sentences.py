@@ -18,6 +18,7 @@ from dbdyno.report.stability import regime_remarks
 from dbdyno.store.records import Run
 
 RATES = ("queries_per_second", "events_per_second", "rows_per_second")
+_OWN_COLUMN = ("seconds_real", "latency_ms_p99")  # which the table has anyhow
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def client_text(real: float, user: float, sys: float) -> str:
 
 
 def table_headings(analysis: Analysis) -> tuple[str, ...]:
-    """Return the headings of the table; the rate is the one that verdicts are about, else that of queries."""
+    """Return the headings of the table; the rate is what verdicts are about, else that of queries."""
     rate = metric(_rate(analysis)).heading
     seconds = ("min s", "avg s", "max s", "client real/user/sys s")
     letters = (LETTERS_HEADING,) if has_letters(analysis) else ()
@@ -119,12 +120,16 @@ def table_headings(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _rate(analysis: Analysis) -> str:
-    return analysis.metric.name if analysis.metric.name in RATES else RATES[0]
+    """Return what stands in the column of rates: no queries where the load had none."""
+    name = analysis.metric.name
+    has_queries = any(math.isfinite(row.queries_per_second) for row in analysis.treatments)
+    return RATES[0] if name not in RATES and (has_queries or name in _OWN_COLUMN) else name
 
 
 def table_rows(analysis: Analysis) -> list[tuple[str, ...]]:
     """Return the table in the shape people post, one row of texts per treatment, as ``table_headings``."""
-    rows = [_row(row, getattr(row, _rate(analysis))) for row in analysis.treatments]
+    name = _rate(analysis)
+    rows = [_row(row, getattr(row, name) if name in RATES else row.metric_mean) for row in analysis.treatments]
     if not has_letters(analysis):
         return rows
     letters = analysis.ties.letters

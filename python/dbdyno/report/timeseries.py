@@ -41,14 +41,18 @@ class Panel:
     columns: tuple[str, ...]
     shown_above: float | None = None  # share of a trial's samples that must be above 0; None: always shown
     unless_as: str = ""  # a column of the same series; where both are equal, this panel would say nothing new
+    unless_there: str = ""  # a column of the same series that says more; this panel is for loads without it
 
 
 PANELS = (
     Panel("Queries per second", "1/s", "load", ("queries_per_second",)),
     Panel("Events per second", "1/s", "load", ("events_per_second",), unless_as="queries_per_second"),
     Panel("Rows added per second", "1/s", "load", ("rows_per_second",), shown_above=0, unless_as="queries_per_second"),
+    Panel("Throughput of the load", "MB/s", "load", ("megabytes_per_second",)),
+    Panel("I/O operations of the load", "1/s", "load", ("iops",)),
     Panel("Events waiting for a client", "", "load", ("backlog",), shown_above=0),
     Panel("99th percentile latency", "ms", "load", ("latency_ms_p99",)),
+    Panel("Mean latency", "ms", "load", ("latency_ms_mean",), unless_there="latency_ms_p99"),
     Panel("Errors per second", "1/s", "load", ("errors_per_second",), shown_above=0),
     Panel("Reconnects per second", "1/s", "load", ("reconnects_per_second",), shown_above=0),
     Panel("Write throughput", "MB/s", "block_device", ("wMB/s",)),
@@ -110,8 +114,10 @@ def _samples(panel: Panel, trials: Mapping[str, Sequence[str]], series: Series) 
 
 
 def _repeats(panel: Panel, trials: Mapping[str, Sequence[str]], series: Series) -> bool:
-    """Whether a panel would draw what another already draws, for every trial."""
+    """Whether another panel says the same or more, for every trial."""
     columns = [series.get(id_, {}).get(panel.series, {}) for ids in trials.values() for id_ in ids]
+    if any(panel.unless_there in one for one in columns):
+        return True
     pairs = [
         (one[panel.columns[0]], one[panel.unless_as])
         for one in columns

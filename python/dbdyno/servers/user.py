@@ -41,8 +41,8 @@ def own_folder(folder: Path) -> None:
     folder.chmod(0o700)
 
 
-def read_log(path: Path) -> bytes | None:
-    """The end of a log that the server's user wrote; ``None`` where there is none, or something else in its place.
+def read_log(path: Path, bytes_max: int = LOG_BYTES_MAX) -> bytes | None:
+    """The end of a file that the server's user wrote; ``None`` where there is none, or something else in its place.
 
     The folder is that user's own, so a link could stand there to have root read what the user may not.
     """
@@ -56,5 +56,5 @@ def read_log(path: Path) -> bytes | None:
         owner = user.pw_uid if user else os.geteuid()
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid not in {owner, os.geteuid()}:
             return None
-        file.seek(max(0, found.st_size - LOG_BYTES_MAX))
-        return file.read(LOG_BYTES_MAX)
+        file.seek(max(0, found.st_size - bytes_max))
+        return file.read(bytes_max)

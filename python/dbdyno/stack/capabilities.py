@@ -35,7 +35,7 @@ def look_around() -> list[Capability]:
     """Everything that dbdyno may ask of a host. Changes nothing."""
     found = [root(), fuse(), loop(), *map(filesystem, KINDS)]
     found += [schedulers(), memory_cgroup(), server("mariadb"), own_programs(), nothing_left_over(), tracefs()]
-    return found + [_tool(name, package) for name, package in OTHER_TOOLS.items()]
+    return found + [replace(tool((name,), package), needed=False) for name, package in OTHER_TOOLS.items()]
 
 
 def root() -> Capability:
@@ -176,10 +176,11 @@ def tracefs() -> Capability:
     return Capability("tracefs", ok=False, detail=detail, remedy=remedy, needed=False)
 
 
-def _tool(name: str, package: str) -> Capability:
-    path = tool_path(name)
+def tool(names: tuple[str, ...], package: str) -> Capability:
+    """Whether a program of somebody else's is there, under one of its names."""
+    path = next((path for name in names if (path := tool_path(name))), None)
     remedy = "" if path else f"apt-get install {package}"
-    return Capability(name, ok=path is not None, detail=path or "not installed", remedy=remedy, needed=False)
+    return Capability(names[0], ok=path is not None, detail=path or "not installed", remedy=remedy)
 
 
 def nothing_left_over() -> Capability:

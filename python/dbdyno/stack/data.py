@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.stack.emulated_disk import EmulatedDisk
+from dbdyno.stack.files import FILES
 from dbdyno.stack.layer import Stand
+from dbdyno.stack.server import DATA
 from dbdyno.stack.tools import run_tool
 
 
@@ -20,18 +22,24 @@ class Tree:
     def keep(self, directory: Path) -> None:
         """Save what lies in ``directory`` as the prepared data."""
         self.folder.mkdir(parents=True)
-        run_tool(["cp", "--archive", "--reflink=auto", "--sparse=auto", f"{directory}/mysql", str(self.folder)],
-                 timeout_seconds=3600)  # fmt: skip
+        copy(directory, self.folder, reflink="auto")
 
     @contextmanager
     def raised(self, below: Stand) -> Iterator[Stand]:
         """The data in place and on the device, so that the trial does not pay for the copying."""
         assert below.directory is not None  # noqa: S101  (a filesystem or ``here`` is always below)
         # Not by reflink: the measured run would pay for each block's first write.
-        run_tool(["cp", "--archive", "--reflink=never", "--sparse=auto", f"{self.folder}/mysql", str(below.directory)],
-                 timeout_seconds=3600)  # fmt: skip
+        copy(self.folder, below.directory, reflink="never")
         run_tool(["sync", "--file-system", str(below.directory)], timeout_seconds=3600)
         yield below.raised(self.name, {"from": "tree"})
+
+
+def copy(source: Path, target: Path, *, reflink: str) -> None:
+    """Copy the folders of the server and of a program's own files, as far as they are there; nothing else is ours."""
+    folders = [str(source / name) for name in (DATA, FILES) if (source / name).is_dir()]
+    if folders:
+        command = ["cp", "--archive", f"--reflink={reflink}", "--sparse=auto", *folders, str(target)]
+        run_tool(command, timeout_seconds=3600)
 
 
 @dataclass(frozen=True)

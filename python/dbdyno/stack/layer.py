@@ -61,9 +61,16 @@ class Stand:
     scratch: Path  # a folder of this stack's own
     device: BlockDevice | None = None
     directory: Path | None = None  # where the data lies
-    cgroup: Path | None = None  # that the server must join
-    endpoint: Endpoint | None = None
+    files: Path | None = None  # a folder on it for a program that works on files of its own
+    cgroup: Path | None = None  # that the server must join, or the program where there is no server
+    endpoint: Endpoint | None = None  # none where no server is in the stack
     observed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # layer -> what was read back
+
+    @property
+    def server(self) -> Endpoint:
+        """The server of a stack that has one."""
+        assert self.endpoint is not None  # noqa: S101  (a load that needs one is refused without)
+        return self.endpoint
 
     def raised(self, layer: str, observed: Mapping[str, Any], **added: object) -> "Stand":
         """The stand with one more layer on it."""

@@ -25,6 +25,7 @@ from dbdyno.state import new_token
 from dbdyno.study.section import Setting
 from dbdyno.study.units import size_bytes
 
+DATA = "mysql"  # its folder, on whatever is below
 PREPARED_MAX = 1_048_576  # as many as any server takes
 
 # What decides how a load fares and is worth showing although the study does not set it.
@@ -51,7 +52,7 @@ class Server:
     def raised(self, below: Stand) -> Iterator[Stand]:
         """The server, answering on its socket."""
         assert below.directory is not None  # noqa: S101  (a filesystem or ``here`` is always below)
-        token, data = new_token(), below.directory / "mysql"
+        token, data = new_token(), below.directory / DATA
         home = below.scratch / "server"
         environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", TOKEN_VARIABLE: token}
         settings = {**self._defaults(), **self.settings}

@@ -154,6 +154,8 @@ METRICS: dict[str, bool] = {
     "queries_per_second": True,
     "events_per_second": True,
     "rows_per_second": True,
+    "megabytes_per_second": True,
+    "iops": True,
     "achieved_ratio": True,
     "seconds_real": False,
     "seconds_user": False,

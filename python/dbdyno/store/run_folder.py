@@ -261,7 +261,7 @@ def _setup(study: Mapping[str, Any], factors: set[str]) -> str:
         given |= given.pop("iosched", {})
         fields = {name: value for name, value in given.items() if not isinstance(value, list)}
         # A script is known by its name; where it lay is nobody's business.
-        shown = {name: Path(value).name if name == "file" else value for name, value in fields.items()}
+        shown = {name: Path(value).name if name in {"file", "job"} else value for name, value in fields.items()}
         parts += [f"{name} {_as_written(value)}" for name, value in shown.items() if name not in factors]
     server = dict(study.get("server", {}))
     settings = server.pop("settings", {}) | server
@@ -306,7 +306,7 @@ def read_series(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, dict[s
     return found
 
 
-LOAD_COLUMNS = "t_s|events_per_second|queries_per_second|rows_per_second|phase"
+LOAD_COLUMNS = "t_s|events_per_second|queries_per_second|rows_per_second|iops|phase"
 WATCHED_COLUMNS = {
     "block_device": "t_s|[rwf]/s|[rwf]_await|%util",
     "host_cpu": "t_s|%idle|%iowait|%steal",

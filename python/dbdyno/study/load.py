@@ -342,7 +342,11 @@ def _resolved(body: dict[str, Any], folder: Path) -> dict[str, Any]:
         return resolve(given) if isinstance(given, str) else given
 
     found = dict(body)
-    for section, name, resolve in (("stack", "device", drive), ("workload", "file", script)):
+    for section, name, resolve in (
+        ("stack", "device", drive),
+        ("workload", "file", script),
+        ("workload", "job", script),
+    ):
         if name in found[section]:
             found[section] = {**found[section], name: resolved(found[section][name], resolve)}
     return found

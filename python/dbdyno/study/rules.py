@@ -8,8 +8,9 @@ from dbdyno.filesystems.catalogue import BY_FUSE, IN_MEMORY, KINDS
 from dbdyno.study.allowed import mkfs_mistake, mount_mistake, setting_mistake
 from dbdyno.study.drives import HERE, MEMORY, is_base_name, is_emulated, resolved_drive
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown, unknown_drive
-from dbdyno.study.products import DISTRIBUTION, PROVISIONED
+from dbdyno.study.products import DISTRIBUTION, NO_SERVER, PROVISIONED
 from dbdyno.study.schema import NR_REQUESTS_NONE_MAX, TrialSpec
+from dbdyno.study.tool_rules import broken_tool_rules
 from dbdyno.study.units import format_bytes, size_bytes
 from dbdyno.study.workload_rules import broken_workload_rules
 
@@ -31,11 +32,12 @@ def broken_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     yield from _queue(spec)
     yield from _passed_on(spec)
     yield from broken_workload_rules(spec.workload, folder)
+    yield from broken_tool_rules(spec, folder)
     yield from _memory(spec)
 
 
 def _server(name: str) -> Iterator[Mistake]:
-    known = (DISTRIBUTION, *PROVISIONED)
+    known = (DISTRIBUTION, *PROVISIONED, NO_SERVER)
     if name not in known and not name.startswith("/"):
         text = f"is {shown(name)}; known are {', '.join(known)} and the absolute path of an unpacked MariaDB or MySQL"
         yield Mistake(("stack", "server"), text + did_you_mean(name, known))

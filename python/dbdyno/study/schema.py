@@ -10,6 +10,7 @@ from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
 from dbdyno.store.records import METRICS, Disturbed
 from dbdyno.study.cpus import cpu_numbers
 from dbdyno.study.drives import is_emulated, is_real
+from dbdyno.study.products import NO_SERVER
 from dbdyno.study.section import Identifier, Line, Section, Setting
 from dbdyno.study.units import Duration, Fraction, Size
 from dbdyno.study.workloads import Workload
@@ -107,7 +108,8 @@ class StackSection(Section):
     """Required but with `here`, which has its own. [layers.md](layers.md#filesystem) says what each is here."""
     server: Line = "mariadb"
     """`"mariadb"` is the distribution's; others are got by `dbdyno servers add NAME`; or the absolute path of an
-    unpacked MariaDB or MySQL, the folder that holds `bin/`. See [servers.md](servers.md).
+    unpacked MariaDB or MySQL, the folder that holds `bin/`. See [servers.md](servers.md). `"none"`: no server is
+    started, for loads that can do without; `fio` does anyhow.
     """
     engine: Identifier = "innodb"
     """Storage engine of the tables, read back. `plan` refuses one that the server is known to lack."""
@@ -257,7 +259,8 @@ class DesignSection(Section):
     """
     screened: list[Line] | None = None
     """Further metrics, looked at as hints and marked "screened". If not given: `queries_per_second`, `latency_ms_p99`,
-    `client_cpu_us_per_query`, `server_cpu_us_per_query`, `written_bytes_per_query`. `[]` for none.
+    `client_cpu_us_per_query`, `server_cpu_us_per_query`, `written_bytes_per_query`; for
+    [other people's programs](tools.md) what they tell. `[]` for none.
     """
     steadiness: StrictBool = False
     """Verdicts on steadiness too: which of two varies less from second to second. Trials of 10 s or more."""
@@ -274,6 +277,11 @@ class TrialSpec(Section):
     server: ServerSection = ServerSection()
     workload: Annotated[Workload, Field(discriminator="kind")]
     probes: ProbesSection = ProbesSection()
+
+    @property
+    def has_server(self) -> bool:
+        """Whether a server is the top of the stack; else the load works on the filesystem."""
+        return self.workload.SERVER != "none" and self.stack.server != NO_SERVER
 
 
 FACTOR_SECTIONS = ("stack", "queue", "queue.iosched", "filesystem", "server", "server.settings", "workload")

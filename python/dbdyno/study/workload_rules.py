@@ -4,12 +4,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dbdyno.study.mistakes import Mistake, shown
-from dbdyno.study.workloads import BulkSection, IngestSection, LoopSection, ScriptSection, SlapSection, WorkloadSection
+from dbdyno.study.workload_section import WorkloadSection
+from dbdyno.study.workloads import (
+    BulkSection,
+    GeneratedSection,
+    IngestSection,
+    LoopSection,
+    ScriptSection,
+    SlapSection,
+)
 
 
 def broken_workload_rules(load: WorkloadSection, folder: Path) -> Iterator[Mistake]:
     """Every rule that a load breaks; ``folder`` is where a relative script is looked for."""
-    if load.io_threads > load.clients:
+    if isinstance(load, GeneratedSection) and load.io_threads > load.clients:
         text = f"is {load.io_threads}, more than there are clients ({load.clients})"
         yield Mistake(("workload", "io_threads"), text)
     if isinstance(load, LoopSection):

@@ -1,15 +1,18 @@
-"""``[workload]``: one section class per kind of load. Names say the same as the flags of ``dbdyno VERB``."""
+"""``[workload]``: one section class per kind of load. Names say the same as the flags of ``dbdyno VERB``.
+
+Kinds that run other people's programs are in ``tools``.
+"""
 
 import re
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt
 
-from dbdyno.study.section import Line, Section
+from dbdyno.study.section import Line
+from dbdyno.study.tools import FioSection
 from dbdyno.study.units import Duration, Size
+from dbdyno.study.workload_section import Count, Some, WorkloadSection
 
-Count = Annotated[StrictInt, Field(ge=1)]
-Some = Annotated[StrictInt, Field(ge=0, le=100_000)]
 Distribution = Literal["uniform", "gaussian", "special", "pareto", "zipfian", "exponential"]
 
 _ERROR_CODE_MAX = 65535  # two bytes in the protocol
@@ -38,15 +41,9 @@ def _pairs(text: str) -> str:
 ErrorCodes = Annotated[str, BeforeValidator(_error_codes)]
 
 
-class WorkloadSection(Section):
-    """What every kind has."""
+class GeneratedSection(WorkloadSection):
+    """A kind that ``dbdyno-load`` offers."""
 
-    AMOUNT: ClassVar[str] = ""  # the field that bounds a run by an amount, if there is one
-    DATA: ClassVar[frozenset[str]] = frozenset()  # the fields that shape the prepared data; the others shape the load
-    METRIC: ClassVar[str] = "queries_per_second"  # what verdicts are about unless the study says
-
-    kind: str
-    """Which load; see [workloads.md](workloads.md). It can't be a factor."""
     clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 1
     """Connections."""
     ignore_errors: ErrorCodes = "none"
@@ -54,22 +51,8 @@ class WorkloadSection(Section):
     io_threads: Annotated[StrictInt, Field(ge=1, le=64)] = 1
     """Threads of the load generator that share the connections."""
 
-    def data(self) -> dict[str, Any]:
-        """What the prepared data depends on, as values that JSON holds."""
-        return self.model_dump(include={"kind", *self.DATA})
 
-    @property
-    def seconds_bound(self) -> float | None:
-        """Measured seconds, where time bounds a run."""
-        return None
-
-    @property
-    def seconds_before(self) -> float:
-        """Seconds of the same load before measuring."""
-        return 0.0
-
-
-class LoopSection(WorkloadSection):
+class LoopSection(GeneratedSection):
     """A kind whose clients go round and round: closed (each waits for its answer) or open (at a rate)."""
 
     duration: Annotated[Duration, Field(ge=0.1)] | None = None
@@ -277,7 +260,7 @@ class IngestSection(LoopSection):
     """None, since the table starts empty and a warm-up would fill it."""
 
 
-class BulkSection(WorkloadSection):
+class BulkSection(GeneratedSection):
     """``bulk``: sysbench's prepare as a load of its own: tables made, filled and indexed; its data bounds it."""
 
     METRIC: ClassVar[str] = "rows_per_second"
@@ -317,8 +300,12 @@ class ScriptSection(LoopSection):
     prepared: StrictBool = True
     """Prepared statements, or text."""
 
+    def own_files(self) -> dict[str, str]:
+        """The script."""
+        return {"file": self.file}
 
-Workload = SlapSection | SmackSection | OltpSection | IngestSection | BulkSection | ScriptSection
+
+Workload = SlapSection | SmackSection | OltpSection | IngestSection | BulkSection | ScriptSection | FioSection
 KINDS: dict[str, type[WorkloadSection]] = {
     "slap": SlapSection,
     "smack": SmackSection,
@@ -326,4 +313,5 @@ KINDS: dict[str, type[WorkloadSection]] = {
     "ingest": IngestSection,
     "bulk": BulkSection,
     "script": ScriptSection,
+    "fio": FioSection,
 }

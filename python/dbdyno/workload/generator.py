@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
-import pymysql
-
 from dbdyno.errors import TrialError
-from dbdyno.servers import process
 from dbdyno.servers.address import Address
-from dbdyno.stack.layer import Endpoint
+from dbdyno.stack.layer import Stand
 from dbdyno.stack.server import how_it_ended
 from dbdyno.stack.tools import own_binary
-from dbdyno.study.workloads import LoopSection, WorkloadSection
+from dbdyno.study.workloads import GeneratedSection, LoopSection
 from dbdyno.workload.load import Load, read_load
+from dbdyno.workload.tables import tables_of
 
 INTERVAL_MS = 100
 # After its own time a load may still have to wait for a slow disk; an hour later it is stuck rather than slow.
@@ -32,7 +30,7 @@ DYING_SECONDS = 1.0
 USAGE = 2  # the load generator's exit code for a mistake in its flags
 NOWHERE = Address("nobody", Path("/nonexistent/server.sock"))
 
-SectionT = TypeVar("SectionT", bound=WorkloadSection)
+SectionT = TypeVar("SectionT", bound=GeneratedSection)
 
 
 @dataclass(frozen=True)
@@ -62,45 +60,41 @@ class Generated(ABC, Generic[SectionT]):
         """What asks for one step only: ``prepare`` or ``run``."""
         return [step]
 
+    @property
+    def tool(self) -> None:
+        """No program but dbdyno's own."""
+
+    def program(self) -> Path:
+        """The load generator."""
+        return Path(own_binary("dbdyno-load"))
+
     def refused(self) -> str:
         """What the load generator has against the flags or the files of this load; empty if nothing. Asks no server."""
         argv = [*self._argv(NOWHERE, seed=0), *_loop_flags(self.section), *self.step_flags("run")]
         done = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False, env=_environment())
         return _said(done.stderr).removeprefix("dbdyno-load: ") if done.returncode == USAGE else ""
 
-    def prepare(self, endpoint: Endpoint) -> None:
+    def prepare(self, stand: Stand) -> None:
         """Make schema, tables and first rows, and see that the engine is the one asked for. Raises ``TrialError``."""
+        endpoint = stand.server
         argv = [
             *self._argv(endpoint.address, seed=0),
             f"--stall-timeout={DAY_SECONDS:.0f}",
             *self.step_flags("prepare"),
         ]
         _run(argv, endpoint.address, DAY_SECONDS)
-        self.check(endpoint)
+        self.check(stand)
 
-    def check(self, endpoint: Endpoint) -> dict[str, str]:
+    def check(self, stand: Stand) -> dict[str, str]:
         """Engine and row format of every table, read back. Raises ``TrialError`` on a silent substitution."""
-        query = "SELECT table_name, engine, row_format FROM information_schema.tables WHERE table_schema = %s"
-        try:
-            with process.connect(endpoint.address) as connection, connection.cursor() as cursor:
-                cursor.execute(query, (self.schema,))
-                tables = cursor.fetchall()
-        except pymysql.Error as error:
-            raise TrialError(f"the server does not tell the tables' engine: {error}") from None
-        for table, engine, _ in tables:
-            if str(engine).lower() != self.engine.lower():
-                raise TrialError(
-                    f"table {self.schema}.{table}: asked for engine {self.engine}, the server took {engine}"
-                )
-        if not tables:
-            if self.STARTS_WITHOUT_TABLES:
-                return {}
+        found = tables_of(stand.server, self.schema, self.engine)
+        if not found and not self.STARTS_WITHOUT_TABLES:
             raise TrialError(f"the schema {self.schema} holds no table after it was prepared")
-        return {"engine": str(tables[0][1]), "row_format": str(tables[0][2])}
+        return found
 
-    def run(self, endpoint: Endpoint, seed: int, folder: Path) -> Load:
+    def run(self, stand: Stand, seed: int, folder: Path) -> Load:
         """Offer the load. Raises ``TrialError`` with the cause of whatever ended it early."""
-        result, series = folder / "load.json", folder / "load.csv"
+        endpoint, result, series = stand.server, folder / "load.json", folder / "load.csv"
         argv = [
             *self._argv(endpoint.address, seed),
             *_loop_flags(self.section),
@@ -123,7 +117,7 @@ class Generated(ABC, Generic[SectionT]):
         return [*argv, *address.flags(), f"--seed={seed}", "--silent"]
 
 
-def flags_of(section: WorkloadSection, *names: str) -> list[str]:
+def flags_of(section: GeneratedSection, *names: str) -> list[str]:
     """Fields as the flags of the same name; a field without a value gives none."""
     fields = {name: getattr(section, name) for name in names}
     return [f"--{name.replace('_', '-')}={_shown(value)}" for name, value in fields.items() if value is not None]
@@ -140,7 +134,7 @@ def _shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _loop_flags(load: WorkloadSection) -> list[str]:
+def _loop_flags(load: GeneratedSection) -> list[str]:
     """How the load is offered."""
     flags = [f"--ignore-errors={load.ignore_errors}", f"--io-threads={load.io_threads}"]
     if not isinstance(load, LoopSection):
@@ -159,7 +153,7 @@ def _milliseconds(seconds: float) -> str:
     return f"{round(seconds * 1000)}ms"
 
 
-def _limit_seconds(load: WorkloadSection) -> float:
+def _limit_seconds(load: GeneratedSection) -> float:
     return DAY_SECONDS if load.seconds_bound is None else GRACE_SECONDS + load.seconds_before + load.seconds_bound
 
 

@@ -32,6 +32,17 @@ class Load:
         clock = self.result["clock"]
         return int(clock["measure_start_ns"]), int(clock["measure_end_ns"])
 
+    @property
+    def queries(self) -> float:
+        """Queries done while it was measured."""
+        return float(self.result["queries"])
+
+    @property
+    def seconds_before(self) -> dict[str, float]:
+        """What the load took before measuring began, by what it was spent on."""
+        clock = self.result["clock"]
+        return {"connect": clock["connect_ns"] / 1e9, "warm-up": clock["warmup_ns"] / 1e9}
+
     def second_half_ratio(self) -> float | None:
         """Queries per second of the second half of the run over those of the first.
 

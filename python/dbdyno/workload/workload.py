@@ -1,33 +1,70 @@
-"""The contract of a workload."""
+"""The contract of a workload, and of what its load came to."""
 
 from pathlib import Path
 from typing import Any, Protocol
 
-from dbdyno.stack.layer import Endpoint
-from dbdyno.workload.load import Load
+from dbdyno.stack.layer import Stand
+from dbdyno.workload.load import Columns
+from dbdyno.workload.program import Program
+
+
+class Outcome(Protocol):
+    """What a load came to."""
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """All that is stored of it with the trial."""
+
+    @property
+    def window_ns(self) -> tuple[int, int]:
+        """Start and end of measuring on the monotonic clock."""
+
+    @property
+    def seconds_before(self) -> dict[str, float]:
+        """What the load took before measuring began, by what it was spent on."""
+
+    @property
+    def queries(self) -> float | None:
+        """Queries done while it was measured; ``None`` where there are none, or nobody counted them."""
+
+    def second_half_ratio(self) -> float | None:
+        """The rate of the second half of the run over that of the first, where it is known."""
+
+    def metrics(self) -> dict[str, float]:
+        """The scalars of ``store.records.METRICS`` that the client can tell. Raises ``TrialError``."""
+
+    def columns(self) -> Columns:
+        """The series on the trial's clock: ``t_s`` is the end of each interval, 0 where measuring starts."""
 
 
 class Workload(Protocol):
     """What load a treatment is offered.
 
     ``prepare`` runs once for each image; in every trial ``run`` on the prepared data, between two calls of ``check``. A
-    workload keeps no state: the same section, seed and server are offered the same load.
+    workload keeps no state: the same section, seed and stand are offered the same load.
     """
 
-    def refused(self) -> str:
-        """What can be said against this load without a server, such as a mistake in a script; empty if nothing."""
+    @property
+    def tool(self) -> Program | None:
+        """Somebody else's program that offers the load; ``None`` where ``dbdyno-load`` does."""
 
-    def prepare(self, endpoint: Endpoint) -> None:
+    def program(self) -> Path:
+        """The program that prepares the data. Raises ``HostError`` where it is not there."""
+
+    def refused(self) -> str:
+        """What can be said against this load without a stack, such as a mistake in a script; empty if nothing."""
+
+    def prepare(self, stand: Stand) -> None:
         """Make the data that every trial starts from, and see that it is what was asked. Raises ``TrialError``."""
 
-    def check(self, endpoint: Endpoint) -> dict[str, Any]:
-        """What the tables are, read back; nothing where there is none yet.
+    def check(self, stand: Stand) -> dict[str, Any]:
+        """What the tables are, read back; nothing where there is none yet, or no server.
 
         Raises ``TrialError`` on a silent substitution.
         """
 
-    def run(self, endpoint: Endpoint, seed: int, folder: Path) -> Load:
+    def run(self, stand: Stand, seed: int, folder: Path) -> Outcome:
         """Offer the load; raw files go to ``folder``. Raises ``TrialError`` with the cause of anything that ended it.
 
-        Ends in bounded time, whatever the server does.
+        Ends in bounded time, whatever server and program do.
         """

@@ -6,7 +6,14 @@ from dbdyno.errors import HostError
 from dbdyno.plan.identity import image_key
 from dbdyno.study.workloads import KINDS
 
-BOUND = {"slap": "queries = 1000", "bulk": "tables = 10", "ingest": "rows = 1000"}
+BOUND = {
+    "slap": "queries = 1000",
+    "bulk": "tables = 10",
+    "ingest": "rows = 1000",
+    "fio": 'profile = "SEQ1M Q8T1"\nload = "read"',
+}
+METRICS = {"ingest": "rows_per_second", "bulk": "rows_per_second", "fio": "megabytes_per_second"}
+NO_SERVER = [("clients = 10\n", ""), ('[server.settings]\ninnodb_buffer_pool_size = "256M"\n', "")]
 
 
 def of_kind(kind, *fields):
@@ -14,7 +21,8 @@ def of_kind(kind, *fields):
     lines = "\n".join([BOUND.get(kind, "events = 1000"), *fields])
     if kind == "script":
         lines += '\nfile = "mine.sql"'
-    return [('kind = "slap"', f'kind = "{kind}"'), ("queries = 1000", lines)]
+    changes = [('kind = "slap"', f'kind = "{kind}"'), ("queries = 1000", lines)]
+    return [*changes, *NO_SERVER] if KINDS[kind].SERVER == "none" else changes
 
 
 @pytest.fixture
@@ -29,7 +37,7 @@ def script(tmp_path):
 def test_every_kind_has_a_plan_and_its_natural_metric(plan, kind):
     made = plan(*of_kind(kind))
     assert {spec.workload.kind for spec in made.specs.values()} == {kind}
-    assert made.design.metric == ("rows_per_second" if kind in {"ingest", "bulk"} else "queries_per_second")
+    assert made.design.metric == METRICS.get(kind, "queries_per_second")
     assert made.seconds_per_trial() > 0
 
 

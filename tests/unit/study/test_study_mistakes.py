@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from dbdyno._native import device_models
 from dbdyno.errors import UserError
 from dbdyno.store.records import METRICS
+from dbdyno.study import workloads
 from dbdyno.study.load import load_study
 from dbdyno.study.schema import StackSection
 from dbdyno.study.workloads import BulkSection, SlapSection, SmackSection
@@ -24,10 +25,10 @@ MODELS = ", ".join([*(model["name"] for model in device_models()), "here", "memo
 HERE = 'can\'t be set with device = "here", a directory of the host as it is'
 TWO_ENDINGS = "can't be given with blocks, which fixes their number beforehand; leave out one of the two"
 SECTIONS = "version, study, stack, queue, filesystem, server, workload, probes, design, scale, reported, cost"
-KINDS = "slap, smack, oltp, ingest, bulk, script"
+KINDS = ", ".join(workloads.KINDS)
 CODES = 'error codes as one text, such as "1213,1205", or "all" or "none"'
 STACK = fields(StackSection)
-SERVERS = "mariadb, mariadb-10.5, mariadb-10.11, mariadb-11.4, mariadb-11.8, mysql-5.5, mysql-5.6, mysql-9"
+SERVERS = "mariadb, mariadb-10.5, mariadb-10.11, mariadb-11.4, mariadb-11.8, mysql-5.5, mysql-5.6, mysql-9, none"
 SERVERS += " and the absolute path of an unpacked MariaDB or MySQL"
 
 
@@ -304,7 +305,7 @@ MISTAKES = {
         [
             (
                 f":18: workload.duration: is unknown here; known are {fields(BulkSection)}. "
-                "It is for kind slap, smack, oltp, ingest, script"
+                "It is for kind slap, smack, oltp, ingest, script, fio"
             )
         ],
     ),

@@ -1,0 +1,109 @@
+"""Job files of fio: what one may say, and how it is held to the trial's own folder.
+
+A job file comes along with a study, so it is text from anywhere. fio could be told in it to write to a device, to load
+a library or to run a shell command; so what is not known to be harmless is refused.
+"""
+
+import re
+from collections.abc import Iterator
+
+from dbdyno.study.mistakes import did_you_mean
+
+# fio(1). Nothing that names a file, a device, a library or a command, and nothing that changes what fio prints.
+ALLOWED = frozenset(
+    """
+    readwrite rw rwmixread rwmixwrite rw_sequencer blocksize bs blocksize_range bsrange bssplit blocksize_unaligned
+    bs_unaligned blockalign ba bs_is_seq_rand size io_size filesize nrfiles openfiles file_service_type numjobs
+    iodepth iodepth_batch iodepth_batch_submit iodepth_batch_complete iodepth_batch_complete_min
+    iodepth_batch_complete_max iodepth_low io_submit_mode serialize_overlap ioengine direct buffered sync fsync
+    fdatasync end_fsync fsync_on_close sync_file_range overwrite fallocate fadvise_hint invalidate pre_read
+    create_serialize create_fsync create_on_open file_append unlink_each_loop offset offset_increment offset_align
+    number_ios io_limit loops time_based runtime ramp_time rate rate_min rate_iops rate_iops_min rate_process
+    rate_cycle thinktime thinktime_spin thinktime_blocks thinktime_iotime latency_target latency_window
+    latency_percentile max_latency randrepeat randseed allrandrepeat norandommap softrandommap random_generator
+    random_distribution percentage_random unified_random_bytes zero_buffers refill_buffers scramble_buffers
+    buffer_compress_percentage buffer_compress_chunk dedupe_percentage dedupe_mode dedupe_working_set_percentage
+    thread nice prio prioclass cpus_allowed cpus_allowed_policy hipri fixedbufs registerfiles sqthread_poll
+    nonvectored userspace_reap libaio_vectored description group_reporting exitall_on_error filename
+    """.split()  # noqa: SIM905  (a list of so many words would be a page)
+)
+ENGINES = ("sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "posixaio", "io_uring", "mmap")
+_REFUSED = "is not what a study may say to fio: it could reach beyond the trial's own folder, or change what fio prints"
+_IN_TURN = {"stonewall", "wait_for_previous", "wait_for", "startdelay", "start_delay"}
+_PLACES = {"directory", "filename_format", "opendir", "file_dir", "lockfile"}
+
+
+def job_mistakes(text: str) -> Iterator[str]:
+    """What is wrong with a job file, each with its line."""
+    jobs = 0
+    for number, section, name, value in _parsed(text):
+        where = f"line {number}"
+        if section is None:
+            yield f"{where}: {name!r} stands in no section; begin with a line such as [job]"
+        elif not name:
+            if re.fullmatch(r"[\w .-]{1,60}", section) is None:
+                yield f"{where}: [{section[:60]}] is no plain name for a job"
+            jobs += section != "global"
+        elif text_ := _option_mistake(name, value):
+            yield f"{where}: {name[:60]} {text_}"
+    if not jobs:
+        yield "holds no job; give a section such as [job]"
+
+
+def _option_mistake(name: str, value: str) -> str:
+    return _name_mistake(name) or _value_mistake(name, value)
+
+
+def _name_mistake(name: str) -> str:
+    if name in _PLACES:
+        return "is dbdyno's to say: the trial's own folder is used; leave it out"
+    if name in _IN_TURN:
+        return "has jobs follow each other; a trial measures one thing, so give a job file to each"
+    if name not in ALLOWED:
+        return f"{_REFUSED}{did_you_mean(name, ALLOWED)}"
+    return ""
+
+
+def _value_mistake(name: str, value: str) -> str:
+    if name == "ioengine" and value not in ENGINES:
+        return f"is {value[:60]!r}; allowed are {', '.join(ENGINES)}"
+    if name == "filename" and not re.fullmatch(r"[A-Za-z0-9_-][\w.-]*", value):
+        return f"is {value[:60]!r}; give a plain name, without a folder: it is a file in the trial's own"
+    if name != "description" and ("/" in value or "$" in value or "`" in value):
+        return f"is {value[:60]!r}, which may name a file or an environment variable; leave it out"
+    return ""
+
+
+def _parsed(text: str) -> Iterator[tuple[int, str | None, str, str]]:
+    """Line number, section, option and value; an option without a name is the head of a section."""
+    section: str | None = None
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.strip()
+        if not line or line[0] in "#;":
+            continue
+        if line.startswith("["):
+            section = line.strip("[]").strip()
+            yield number, section, "", ""
+            continue
+        name, _, value = line.partition("=")
+        # fio cuts off a comment at the end of a line only behind a blank.
+        value = re.split(r"\s[#;]", value)[0].strip()
+        yield number, section, name.strip().lower(), value
+
+
+def written_anew(text: str, forced: dict[str, str]) -> str:
+    """The job file of what was read of ``text`` and nothing else, with options that are forced upon every job."""
+    lines: list[str] = []
+    for _, section, name, value in _parsed(text):
+        if not name:
+            lines += ["", f"[{section}]"]
+            if section != "global":
+                lines += [f"{key}={forced[key]}" for key in forced]
+        elif name not in forced:
+            lines.append(f"{name}={value}" if value else name)
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def asks_for(text: str, name: str) -> str | None:
+    """The value of the first option of that name, if there is one."""
+    return next((value for _, _, option, value in _parsed(text) if option == name), None)

@@ -1,0 +1,55 @@
+"""What can't be combined in ``[workload]`` of a program of somebody else's, or around it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from dbdyno.study.fio_job import job_mistakes
+from dbdyno.study.mistakes import Mistake, shown
+from dbdyno.study.products import NO_SERVER
+from dbdyno.study.schema import TrialSpec
+from dbdyno.study.tools import FioSection
+
+
+def broken_tool_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
+    """Every rule that this treatment breaks; ``folder`` is where a relative job file is looked for."""
+    yield from _server(spec)
+    match spec.workload:
+        case FioSection():
+            yield from _fio(spec.workload, folder)
+
+
+def _server(spec: TrialSpec) -> Iterator[Mistake]:
+    """A server where none can be, and none where one is needed."""
+    kind, needs = spec.workload.kind, spec.workload.SERVER
+    if needs == "needed" and spec.stack.server == NO_SERVER:
+        yield Mistake(("stack", "server"), f'is "{NO_SERVER}", but a {kind} load needs one; leave it out for MariaDB')
+    if spec.has_server:
+        return
+    why = f"{kind}, which works on the filesystem" if needs == "none" else f'server = "{NO_SERVER}"'
+    for name in ("server", "engine", "server_cpus"):
+        if name in spec.stack.model_fields_set and not (name == "server" and spec.stack.server == NO_SERVER):
+            yield Mistake(("stack", name), f"says nothing with {why}; leave it out")
+    for name in sorted(spec.server.model_fields_set):
+        yield Mistake(("server", name), f"says nothing with {why}; leave it out")
+
+
+def _fio(load: FioSection, folder: Path) -> Iterator[Mistake]:
+    if load.job is None and load.profile is None:
+        yield Mistake(("workload",), 'says neither profile nor job; give one, such as profile = "SEQ1M Q8T1"')
+    if load.profile is not None and load.load is None and load.job is None:
+        yield Mistake(("workload", "load"), "is missing; a profile needs one: read, write, mix")
+    if load.job is None:
+        return
+    for name in ("profile", "load", "size", "duration", "warmup", "direct"):
+        if name in load.model_fields_set:
+            yield Mistake(("workload", name), "is for a profile; a job file says it in its own words")
+    path = folder / load.job
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        yield Mistake(("workload", "job"), f"is {shown(load.job)}: {path} can't be read: {error.strerror}")
+    except UnicodeDecodeError:
+        yield Mistake(("workload", "job"), f"is {shown(load.job)}, which is not UTF-8 text")
+    else:
+        for said in job_mistakes(text):
+            yield Mistake(("workload", "job"), f"is {shown(load.job)}: {said}")

@@ -1,0 +1,54 @@
+"""What every kind of load says of itself in ``[workload]``."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, StrictInt
+
+from dbdyno.store.records import SCREENED
+from dbdyno.study.section import Section
+
+Count = Annotated[StrictInt, Field(ge=1)]
+Some = Annotated[StrictInt, Field(ge=0, le=100_000)]
+
+
+class WorkloadSection(Section):
+    """What every kind has."""
+
+    AMOUNT: ClassVar[str] = ""  # the field that bounds a run by an amount, if there is one
+    DATA: ClassVar[frozenset[str]] = frozenset()  # the fields that shape the prepared data; the others shape the load
+    METRIC: ClassVar[str] = "queries_per_second"  # what verdicts are about unless the study says
+    SCREENED: ClassVar[tuple[str, ...]] = SCREENED  # what is looked at beside it unless the study says
+    TELLS: ClassVar[frozenset[str] | None] = None  # all metrics that there can be of it; None: those of dbdyno-load
+    SERVER: ClassVar[Literal["needed", "either", "none"]] = "needed"
+    FILES: ClassVar[bool] = False  # whether it works on files of its own, in a folder on the measured filesystem
+
+    kind: str
+    """Which load; see [workloads.md](workloads.md). It can't be a factor."""
+
+    @property
+    def metric(self) -> str:
+        """What verdicts are about unless the study says."""
+        return self.METRIC
+
+    @property
+    def connections(self) -> int:
+        """How many it may open to a server."""
+        return int(getattr(self, "clients", 1))
+
+    def data(self) -> dict[str, Any]:
+        """What the prepared data depends on, as values that JSON holds."""
+        return self.model_dump(include={"kind", *self.DATA})
+
+    def own_files(self) -> dict[str, str]:
+        """The user's own files, by field."""
+        return {}
+
+    @property
+    def seconds_bound(self) -> float | None:
+        """Measured seconds, where time bounds a run."""
+        return None
+
+    @property
+    def seconds_before(self) -> float:
+        """Seconds of the same load before measuring."""
+        return 0.0

@@ -1,0 +1,86 @@
+"""The workload ``fio``: KDiskMark's profiles and job files, run by fio itself on files of the trial's own.
+
+The profiles' options are those that KDiskMark gives (its ``src/benchmark.cpp``).
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.clock import now_ns
+from dbdyno.errors import TrialError
+from dbdyno.servers.user import own_folder
+from dbdyno.stack.layer import Stand
+from dbdyno.study.fio_job import written_anew
+from dbdyno.study.tools import FioSection
+from dbdyno.workload.fio_output import INTERVAL_MS, LOGS, read_fio
+from dbdyno.workload.program import Program, home_of_program, run_program
+from dbdyno.workload.tool import DAY_SECONDS, ByTool
+from dbdyno.workload.tool_load import ToolLoad
+
+FIO = Program(("fio",), "fio")
+FILE = "dbdyno.fio"  # the one file of a profile
+MIX_READ_PERCENT = 70  # KDiskMark's
+LAYOUT_BLOCK = "1M"
+
+
+@dataclass(frozen=True)
+class Fio(ByTool[FioSection]):
+    """The fio load of one treatment."""
+
+    @property
+    def tool(self) -> Program:
+        """The program."""
+        return FIO
+
+    def prepare(self, stand: Stand) -> None:
+        """Lay out the files: a trial reads, or writes over, what is there already."""
+        assert stand.files is not None  # noqa: S101  (a fio load has them)
+        with home_of_program(stand) as home:
+            if self.section.job:
+                argv = ["fio", "--create_only=1", str(self._job(home, stand.files))]
+            else:
+                size = f"--size={self.section.size_bytes}"
+                argv = ["fio", "--name=layout", f"--directory={stand.files}", f"--filename={FILE}", size]
+                argv += ["--rw=write", f"--bs={LAYOUT_BLOCK}", "--ioengine=psync", "--refill_buffers", "--end_fsync=1"]
+            run_program(stand, "fio", argv, folder=stand.scratch, limit_seconds=DAY_SECONDS, cwd=home)
+
+    def run(self, stand: Stand, seed: int, folder: Path) -> ToolLoad:
+        """Run the profile or the job. Raises ``TrialError`` with fio's own words."""
+        assert stand.files is not None  # noqa: S101  (a fio load has them)
+        with home_of_program(stand) as home:
+            argv = ["fio", "--output-format=json+", "--group_reporting", "--lat_percentiles=1", *_logging(home)]
+            argv += [str(self._job(home, stand.files))] if self.section.job else self._profile(stand.files, seed)
+            # fio's logs tell the time of day; what runs beside it tells the monotonic clock.
+            ahead_ns = time.time_ns() - now_ns()
+            ended = run_program(stand, "fio", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
+            return read_fio(ended, home, folder, ahead_ns)
+
+    def _profile(self, files: Path, seed: int) -> list[str]:
+        section = self.section
+        is_random, block, depth, threads = section.shape
+        order = {"read": "read", "write": "write", "mix": "rw"}[section.load or "read"]
+        argv = ["--name=profile", f"--directory={files}", f"--filename={FILE}", f"--size={section.size_bytes}"]
+        argv += [f"--rw={'rand' if is_random else ''}{order}", f"--rwmixread={MIX_READ_PERCENT}", f"--bs={block}"]
+        argv += [f"--iodepth={depth}", f"--numjobs={threads}", "--ioengine=libaio", f"--direct={section.direct:d}"]
+        argv += ["--refill_buffers", "--end_fsync=1", f"--randseed={seed % 2**32}", "--time_based"]
+        argv += [f"--runtime={round(section.measured_seconds * 1000)}ms"]
+        return [*argv, f"--ramp_time={round(section.warmup * 1000)}ms"] if section.warmup else argv
+
+    def _job(self, home: Path, files: Path) -> Path:
+        """The job file, held to the trial's folder; only fio's user writes below ``home``, so it stands beside it."""
+        assert self.section.job is not None  # noqa: S101  (asked by the caller)
+        try:
+            text = Path(self.section.job).read_text(encoding="utf-8")
+        except OSError as error:
+            raise TrialError(f"{self.section.job}: can't be read: {error.strerror}") from None
+        job = home.parent / "job.fio"
+        job.write_text(written_anew(text, {"directory": str(files)}), encoding="utf-8")
+        job.chmod(0o644)
+        return job
+
+
+def _logging(home: Path) -> list[str]:
+    own_folder(home / "log")
+    names = [f"--write_{log}_log={home / 'log' / 'fio'}" for log in LOGS]
+    return [*names, f"--log_avg_msec={INTERVAL_MS}", "--per_job_logs=0", "--log_unix_epoch=1"]

@@ -1,0 +1,251 @@
+"""Somebody else's programs: where they are, which version, and how one is run to its end."""
+
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import NoReturn
+
+from dbdyno.clock import now_ns
+from dbdyno.errors import HostError, TrialError
+from dbdyno.servers.process import exit_words
+from dbdyno.servers.user import own_folder, unprivileged
+from dbdyno.stack.layer import Stand
+from dbdyno.stack.memory import killed_for_memory
+from dbdyno.stack.server import how_it_ended
+from dbdyno.stack.tools import tool_path
+from dbdyno.stack.undo import TOKEN_VARIABLE, EndProcesses
+from dbdyno.state import new_token
+
+OUTPUT_BYTES_MAX = 64 * 1024**2
+LOOK_SECONDS = 1.0  # between two looks at the clock and at the server, while nothing happens
+SAID_MAX = 600  # characters of a program's own words in a cause
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of the system's, by its names (the first that is there is meant) and its package."""
+
+    names: tuple[str, ...]
+    package: str
+    version_flag: str = "--version"
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.names[0]
+
+    def found(self) -> str | None:
+        """Where it is."""
+        return next((path for name in self.names if (path := tool_path(name))), None)
+
+    def path(self) -> Path:
+        """Where it is. Raises ``HostError`` with the remedy where it is not."""
+        found = self.found()
+        if found is None:
+            raise HostError(f"{self.name} is not installed; install it: apt-get install {self.package}")
+        return Path(found)
+
+    def version(self) -> str:
+        """What it says of its version, in its own words."""
+        found = self.found()
+        return _version(found, self.version_flag) if found else UNKNOWN
+
+    def observed(self) -> dict[str, str]:
+        """What a trial keeps of it."""
+        return {"program": self.name, "version": self.version()}
+
+
+@cache
+def _version(path: str, flag: str) -> str:
+    try:
+        done = subprocess.run(
+            unprivileged([path, flag]), capture_output=True, text=True, errors="replace", timeout=20, check=False,
+            cwd="/", env=plain_environment(), stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return UNKNOWN
+    said = (done.stdout.strip() or done.stderr.strip()).splitlines()
+    told = next((line for line in said if any(char.isdigit() for char in line)), UNKNOWN).strip()
+    return told[:120]
+
+
+def plain_environment() -> dict[str, str]:
+    """What every program gets: nothing of the caller's but the path to programs."""
+    return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+
+
+@dataclass
+class Ended:
+    """A program that has run to its end."""
+
+    start_ns: int
+    end_ns: int = 0
+    code: int = 0
+    user_seconds: float = 0.0  # with all children that it waited for
+    sys_seconds: float = 0.0
+    out: list[tuple[int, bytes]] = field(default_factory=list)  # when a piece of its output came, and the piece
+    err: list[tuple[int, bytes]] = field(default_factory=list)
+
+    @property
+    def stdout(self) -> str:
+        """All that it printed."""
+        return _text(self.out)
+
+    @property
+    def stderr(self) -> str:
+        """All that it complained about."""
+        return _text(self.err)
+
+    def lines(self, stream: str = "out") -> list[tuple[int, str]]:
+        """Each line with the time at which its end came."""
+        found, rest = [], b""
+        for at_ns, piece in getattr(self, stream):
+            *whole, rest = (rest + piece).split(b"\n")
+            found += [(at_ns, line.decode(errors="replace")) for line in whole]
+        return found
+
+
+def _text(pieces: list[tuple[int, bytes]]) -> str:
+    return b"".join(piece for _, piece in pieces).decode(errors="replace")
+
+
+@contextmanager
+def home_of_program(stand: Stand) -> Iterator[Path]:
+    """A folder that the program may write to; its output files lie there until they have been read."""
+    home = stand.scratch / "tool"
+    own_folder(home)
+    yield home
+
+
+def run_program(  # noqa: PLR0913  (what a program is run with)
+    stand: Stand,
+    name: str,
+    argv: list[str],
+    *,
+    folder: Path,
+    limit_seconds: float,
+    cwd: Path,
+    environment: Mapping[str, str] | None = None,
+) -> Ended:
+    """Run a program as the server's user to its end; all it said goes to ``tool.out`` and ``tool.err`` in ``folder``.
+
+    Where the stack has no server, the program is in the control group that would bound the server. It and all that it
+    started are ended, whatever happens. Raises ``TrialError`` with its own words where it fails.
+    """
+    token = new_token()
+    group = None if stand.endpoint else stand.cgroup
+    # As another user first: that takes away what the kernel was asked to do when the parent dies.
+    command = unprivileged(["setpriv", "--no-new-privs", "--pdeathsig", "KILL", "--", *argv], group)
+    with stand.journal.undoing(EndProcesses(token, name)):
+        ended = Ended(now_ns())
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**plain_environment(), **(environment or {}), TOKEN_VARIABLE: token},
+            cwd=cwd,
+            start_new_session=True,  # Ctrl-C is for dbdyno
+        )
+        try:
+            _attend(process, ended, stand, name, limit_seconds)
+        finally:
+            _keep(ended, folder)
+    if ended.code != 0:
+        raise TrialError(_failure(name, ended, stand))
+    return ended
+
+
+def _attend(process: "subprocess.Popen[bytes]", ended: Ended, stand: Stand, name: str, limit_seconds: float) -> None:
+    """Take what the program says until it has ended. Raises ``TrialError`` where that must not go on."""
+    assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018  (they were asked for)
+    streams = {process.stdout.fileno(): ended.out, process.stderr.fileno(): ended.err}
+    handle = os.pidfd_open(process.pid)
+    waiting = select.poll()
+    try:
+        for one in (handle, *streams):
+            os.set_blocking(one, False) if one != handle else None
+            waiting.register(one, select.POLLIN)
+        deadline, size, running = time.monotonic() + limit_seconds, 0, True
+        while running:
+            ready = {one for one, _ in waiting.poll(LOOK_SECONDS * 1000)}
+            running = handle not in ready
+            for one in streams if not running else ready & set(streams):
+                size += _take(one, streams[one], waiting)
+            if size > OUTPUT_BYTES_MAX:
+                _give_up(f"{name} said more than {OUTPUT_BYTES_MAX // 1024**2} MiB", name, ended)
+            if running and time.monotonic() > deadline:
+                _give_up(f"{name} was not done after {limit_seconds:g} s", name, ended)
+            if running and stand.endpoint and (why := how_it_ended(stand.endpoint)):
+                _give_up(why, name, ended)
+        ended.end_ns = now_ns()
+        _end_group(process.pid)  # while its number can't be another's
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = ended.code = os.waitstatus_to_exitcode(status)
+        ended.user_seconds, ended.sys_seconds = used.ru_utime, used.ru_stime
+    except BaseException:
+        _end_group(process.pid)
+        process.wait()
+        raise
+    finally:
+        os.close(handle)
+        process.stdout.close()
+        process.stderr.close()
+
+
+def _give_up(why: str, name: str, ended: Ended) -> NoReturn:
+    said = said_by(ended)
+    raise TrialError(f"{why}; {name} was ended" + (f"; it had said: {said}" if said else ""))
+
+
+def _end_group(leader: int) -> None:
+    """End what the program left behind in its process group."""
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def _take(one: int, said: list[tuple[int, bytes]], waiting: "select.poll") -> int:
+    """Read all that is there; returns how many bytes."""
+    size = 0
+    while True:
+        try:
+            piece = os.read(one, 1 << 16)
+        except BlockingIOError:
+            return size
+        except OSError:
+            piece = b""
+        if not piece:
+            with suppress(KeyError):  # it was at its end before
+                waiting.unregister(one)
+            return size
+        said.append((now_ns(), piece))
+        size += len(piece)
+
+
+def _keep(ended: Ended, folder: Path) -> None:
+    for stream, name in ((ended.out, "tool.out"), (ended.err, "tool.err")):
+        if stream:
+            (folder / name).write_bytes(b"".join(piece for _, piece in stream))
+
+
+def said_by(ended: Ended) -> str:
+    """What a program said last, in one line: its complaints, else its output."""
+    text = ended.stderr.strip() or ended.stdout.strip()
+    line = " / ".join(part.strip() for part in text.splitlines() if part.strip())
+    return line if len(line) <= SAID_MAX else f"... {line[-SAID_MAX:]}"
+
+
+def _failure(name: str, ended: Ended, stand: Stand) -> str:
+    if not stand.endpoint and stand.cgroup and killed_for_memory(stand.cgroup):
+        return f"the kernel killed {name} for going beyond stack.memory; give it more"
+    cause = f"{name}: {exit_words(ended.code)}: {said_by(ended) or 'it said nothing'}"
+    why = how_it_ended(stand.endpoint) if stand.endpoint else ""
+    return f"{cause}; {why}" if why else cause

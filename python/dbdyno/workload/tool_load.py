@@ -1,0 +1,62 @@
+"""What a load came to that somebody else's program offered."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbdyno.errors import TrialError
+from dbdyno.store.records import METRICS
+from dbdyno.workload.load import HALVES_INTERVALS_MIN, Columns
+from dbdyno.workload.program import Ended
+
+
+@dataclass(frozen=True)
+class ToolLoad:
+    """The figures of one run, as far as the program tells them; what it does not tell is left out."""
+
+    result: dict[str, Any]
+    window_ns: tuple[int, int]
+    figures: Mapping[str, float]  # of ``store.records.METRICS``
+    series: Columns = field(default_factory=dict)  # ``t_s`` and what was counted until then
+    rate: str = ""  # the column of the series that the halves of a run are compared by
+    queries: float | None = None
+    before_seconds: float = 0.0
+
+    @property
+    def seconds_before(self) -> dict[str, float]:
+        """What the program took before measuring began."""
+        return {"warm-up": self.before_seconds}
+
+    def second_half_ratio(self) -> float | None:
+        """The mean rate of the second half over that of the first."""
+        ends, rates = self.series.get("t_s", []), self.series.get(self.rate, [])
+        if len(ends) < HALVES_INTERVALS_MIN or len(ends) != len(rates):
+            return None
+        middle = len(ends) // 2
+        first, second = (math.fsum(float(rate) for rate in part) for part in (rates[:middle], rates[-middle:]))
+        return second / first if first > 0 else None
+
+    def metrics(self) -> dict[str, float]:
+        """The scalars that the program tells."""
+        assert set(self.figures) <= set(METRICS)  # noqa: S101  (a new one needs words and a direction)
+        return {name: float(value) for name, value in self.figures.items() if math.isfinite(value)}
+
+    def columns(self) -> Columns:
+        """The series on the trial's clock."""
+        return self.series
+
+
+def client_cpu(ended: Ended, queries: float | None = None) -> dict[str, float]:
+    """What the program itself burned, from its start to its end."""
+    found = {"seconds_user": ended.user_seconds, "seconds_sys": ended.sys_seconds}
+    if queries:
+        found["client_cpu_us_per_query"] = (ended.user_seconds + ended.sys_seconds) * 1e6 / queries
+    return found
+
+
+def positive(value: float, what: str) -> float:
+    """A figure that must be more than 0. Raises ``TrialError``."""
+    if not value > 0:
+        raise TrialError(f"{what} is {value:g}; nothing was measured")
+    return value
