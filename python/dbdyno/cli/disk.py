@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli import disk_content, disk_fault, disk_power, disk_watch
+from dbdyno.cli import disk_content, disk_fault, disk_figures, disk_power
 
 app = typer.Typer(help="Emulated disks that behave like a named drive.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -82,7 +82,7 @@ def list_(json_: bool = typer.Option(False, "--json", help="Print JSON.")) -> No
     print(json.dumps(found, indent=1) if json_ else listed(found))
 
 
-for part in (disk_content, disk_watch, disk_power):
+for part in (disk_content, disk_figures, disk_power):
     for verb, command in part.VERBS.items():
         app.command(verb)(command)
 app.add_typer(disk_fault.app, name="fault")

@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from dbdyno import __version__
-from dbdyno.cli import aa, compare, disk, doctor, images, load, plan, rank, report, restore, run, servers
+from dbdyno.cli import aa, compare, disk, doctor, images, load, plan, rank, report, restore, run, servers, watch
 from dbdyno.errors import DbdynoError
 
 INTERRUPTED = 130
@@ -43,6 +43,7 @@ app.command("aa")(aa.aa)
 app.command("report")(report.report)
 app.command("rank")(rank.rank)
 app.command("compare")(compare.compare)
+app.command("watch")(watch.watch)
 app.command("doctor")(doctor.doctor)
 app.command("restore")(restore.restore)
 app.add_typer(servers.app, name="servers")

@@ -23,7 +23,7 @@ class BlockDeviceSource(Source):
     name = "block_device"
 
     def __init__(self, device: str) -> None:
-        self._file = os.open(Path("/sys/block") / device / "stat", os.O_RDONLY)
+        self._file = os.open(Path("/sys/class/block") / device / "stat", os.O_RDONLY)  # partitions have one too
 
     def read(self) -> bytes:
         """The kernel's line."""

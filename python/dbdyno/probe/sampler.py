@@ -150,7 +150,8 @@ class Sampler:
             if ending and now_ns() - taken_ns < SHORTEST_NS:
                 break
             taken_ns = self._take()
-            due_ns += self._interval_ns * max(1, 1 + (taken_ns - due_ns) // self._interval_ns)
+            late_ns = taken_ns + SHORTEST_NS - due_ns
+            due_ns += self._interval_ns * max(1, 1 + late_ns // self._interval_ns)
         for probe in self._probes:
             spent = time.thread_time()
             probe.settle()

@@ -44,6 +44,7 @@ VERBS = [
     "report",
     "rank",
     "compare",
+    "watch",
     "doctor",
     "restore",
     "servers",

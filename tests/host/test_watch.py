@@ -1,0 +1,113 @@
+"""``dbdyno watch`` of an emulated disk under load: into a pipe, and on a terminal."""
+
+import csv
+import io
+import json
+import os
+import pty
+import select
+import subprocess
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from tests.disks import attached, fio, make_filesystem, mounted
+from tests.support import DBDYNO, dbdyno
+
+pytestmark = pytest.mark.host
+
+
+@pytest.fixture
+def disk(state):
+    with attached(state, "ssd-sata", name="mine") as found:
+        yield found
+
+
+@contextmanager
+def loaded(disk):
+    """Reads at a steady rate: 300 a second of 8 KiB."""
+    command = fio(disk.device, rw="randread", bs="8k", rate_iops=300, time_based="1", runtime=60, size="32m")
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as load:
+        time.sleep(1)
+        try:
+            yield
+        finally:
+            load.terminate()
+
+
+def test_into_a_pipe(disk, state):
+    with loaded(disk):
+        lines = dbdyno("watch", "mine", "--count", "2", "--interval", "500ms", state=state)
+        objects = dbdyno("watch", disk.device, "--count", "1", "--json", state=state)
+        values = dbdyno("watch", disk.device.name, "mine", "--count", "1", "--csv", state=state)
+    heading, *rows = lines.stdout.splitlines()
+    assert [row.split()[1] for row in rows] == [disk.device.name] * 2
+    place = heading.split().index("r/s")
+    assert all(100 < float(row.split()[place]) < 900 for row in rows)
+    assert "\x1b" not in lines.stdout
+    [one] = [json.loads(line) for line in objects.stdout.splitlines()]
+    assert (one["device"], one["rareq-sz"]) == (disk.device.name, 8.0)
+    assert one["rkB/s"] == pytest.approx(8 * one["r/s"])
+    [row] = csv.DictReader(io.StringIO(values.stdout))  # the device was named twice
+    assert 100 < float(row["r/s"]) < 900
+    assert lines.stderr == objects.stderr == values.stderr == ""
+
+
+def test_a_folder_stands_for_the_disk_below_it(disk, state, tmp_path):
+    make_filesystem("ext4", disk.device)
+    with mounted(disk.device, tmp_path / "mnt"):
+        told = dbdyno("watch", tmp_path / "mnt", "--count", "1", "--interval", "100ms", "--json", state=state)
+    assert json.loads(told.stdout)["device"] == disk.device.name
+
+
+def test_a_disk_that_goes_away_ends_it_with_a_message(disk, state):
+    with subprocess.Popen(
+        [*DBDYNO, "watch", "mine", "-i", "100ms", "--csv"],
+        env={**os.environ, "DBDYNO_STATE_DIR": str(state)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as watch:
+        assert watch.stdout.readline().startswith("time,device,")
+        disk("detach")
+        told = watch.communicate(timeout=30)
+    assert watch.returncode == 1
+    assert "has gone" in told[1]
+    dbdyno("disk", "attach", "ssd-sata", "--size", "64M", "--name", "mine", state=state)  # for the fixture to detach
+
+
+def on_a_terminal(state, *argv, keys, columns=100):
+    """What is drawn until the program ends; ``keys`` are pressed once a figure was shown."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        environment = {**os.environ, "DBDYNO_STATE_DIR": str(state), "TERM": "xterm-256color", "COLUMNS": str(columns)}
+        os.execvpe(DBDYNO[0], [*DBDYNO, "watch", *argv], environment)
+    drawn, pressed, deadline = b"", False, time.monotonic() + 60
+    while time.monotonic() < deadline and select.select([terminal], [], [], 30)[0]:
+        try:
+            drawn += os.read(terminal, 65536)
+        except OSError:  # the other end was closed
+            break
+        if not pressed and b"aqu-sz" in drawn:
+            os.write(terminal, keys)
+            pressed = True
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    return drawn.decode(), os.waitstatus_to_exitcode(status)
+
+
+def test_on_a_terminal_with_a_history_until_q_is_pressed(disk, state):
+    with loaded(disk):
+        drawn, code = on_a_terminal(state, "mine", "-i", "200ms", keys=b"xq")
+    assert code == 0
+    assert "mine, emulated ssd-sata" in drawn
+    assert all(word in drawn for word in ("read", "flush", "%util", "history", "q quits"))
+    assert "█" in drawn
+    assert drawn.index("\x1b[?1049h") < drawn.index("mine") < drawn.index("\x1b[?1049l")  # the screen is given back
+
+
+def test_a_terminal_is_given_back_after_a_signal(disk, state):
+    drawn, code = on_a_terminal(state, str(disk.device), "-i", "100ms", keys=b"\x03")
+    assert code == 130
+    assert drawn.rstrip().endswith("\x1b[?1049l") or "\x1b[?1049l" in drawn[-100:]

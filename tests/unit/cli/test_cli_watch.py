@@ -1,0 +1,94 @@
+"""``dbdyno watch``: what it writes, and what it refuses. On a real device: tests/host/test_watch.py."""
+
+import csv
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbdyno.cli.watch import watch
+from dbdyno.cli.watch_lines import HEADED_EVERY, WRITERS
+from dbdyno.cli.watch_screen import BARS, sparkline
+from dbdyno.errors import UserError
+from dbdyno.probe.iostat import COLUMNS, as_iostat
+from dbdyno.stack import watchable
+
+FIGURES = {device: {name: place + 0.125 for place, name in enumerate(COLUMNS)} for device in ("sda", "nvme0n1")}
+positive = st.floats(0, 1e12)
+
+
+def written(kind, capsys, intervals=1):
+    write = WRITERS[kind](list(FIGURES))
+    for _ in range(intervals):
+        write(FIGURES)
+    return capsys.readouterr().out
+
+
+def test_the_columns_are_iostat_s_in_its_order():
+    assert COLUMNS[:6] == ("r/s", "rkB/s", "rrqm/s", "%rrqm", "r_await", "rareq-sz")
+    assert COLUMNS[-4:] == ("f/s", "f_await", "aqu-sz", "%util")
+    ours = {name.replace("kB", "MB"): 1.0 for name in COLUMNS}
+    assert as_iostat(ours)["wkB/s"] == 1e6 / 1024
+    assert list(as_iostat(ours)) == list(COLUMNS)
+
+
+def test_lines_stand_under_a_heading_that_comes_back(capsys):
+    lines = written("lines", capsys, HEADED_EVERY + 1).splitlines()
+    headings = [place for place, line in enumerate(lines) if line.split()[:2] == ["time", "Device"]]
+    assert headings == [0, 1 + 2 * HEADED_EVERY]
+    assert lines[0].split()[2:] == list(COLUMNS)
+    assert lines[1].split()[1:4] == ["sda", "0.12", "1.12"]
+    assert {len(line) for line in lines} == {len(lines[0])}
+    assert "\x1b" not in "".join(lines)
+
+
+def test_comma_separated_values_and_json_hold_the_same(capsys):
+    rows = list(csv.DictReader(io.StringIO(written("csv", capsys, 2))))
+    objects = [json.loads(line) for line in written("json", capsys, 2).splitlines()]
+    assert len(rows) == len(objects) == 4
+    for row, one in zip(rows, objects, strict=True):
+        assert list(row) == list(one) == ["time", "device", *COLUMNS]
+        assert row["device"] == one["device"]
+        assert [float(row[name]) for name in COLUMNS] == [one[name] for name in COLUMNS]
+
+
+@given(st.lists(positive), st.integers(-3, 80), positive)
+def test_a_sparkline_is_as_wide_as_there_is_room_and_shows_whatever_is_above_nought(values, width, most):
+    drawn = sparkline(values, width, most)
+    assert len(drawn) == min(len(values), max(0, width))
+    last = values[len(values) - len(drawn) :]
+    assert [bar == " " for bar in drawn] == [value == 0 for value in last]
+    heights = [BARS.index(bar) for _, bar in sorted(zip(last, drawn, strict=True))]
+    assert heights == sorted(heights)
+
+
+def test_a_sparkline_of_a_share_is_full_at_all():
+    assert sparkline([0, 50, 100], 3, most=100) == " ▄█"
+    assert sparkline([10], 1, most=100) == "▁"
+
+
+@pytest.mark.usefixtures("state")
+def test_what_there_is_not_is_answered_with_what_there_is(monkeypatch, tmp_path):
+    for name, sectors in (("sdb", 100), ("loop7", 0), ("sda", 5)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "size").write_text(f"{sectors}\n", encoding="ascii")
+    monkeypatch.setattr(watchable, "_WHOLE", tmp_path)
+    with pytest.raises(UserError, match=r"sdq is no device, .*; there are sda, sdb$"):
+        watchable.watchables("sdq")
+    with pytest.raises(UserError, match=r"/proc stands on no block device; there are sda, sdb$"):
+        watchable.watchables("/proc")
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ({"json_": True, "csv": True}, "give --json or --csv, not both"),
+        ({"interval": "20ms"}, "too short"),
+        ({"interval": "soon"}, "--interval 'soon'"),
+    ],
+)
+def test_flags_that_make_no_sense(flags, told):
+    with pytest.raises(UserError, match=told):
+        watch(["x"], **{"interval": "1s", "count": None, "json_": False, "csv": False, **flags})
