@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dbdyno.analysis.block_layer import BlockLayer, block_layer
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
 from dbdyno.analysis.cost import Cost, cost
 from dbdyno.analysis.drift import drift_over_run
@@ -50,6 +51,7 @@ class Analysis:
     noise_floor: NoiseFloor | None  # of an A/A run
     factors: Factorial
     stability: list[TreatmentStability]  # empty where no series were given
+    block_layer: list[BlockLayer]  # empty where no block trace was asked for
     why: Why  # empty where nothing of what probes saw was given
     cost: Cost | None  # where the study gives prices
     beside: list[Beside]  # what others published of it
@@ -85,6 +87,7 @@ def analyse(
         noise_floor=noise_floor(run, blocks),
         factors=factorial(run.design, blocks, primary, rule),
         stability=settling(run.design, blocks, load_series or {}),
+        block_layer=block_layer(run.design, blocks),
         why=explain(run.design, blocks, [*verdicts, *unplanned_verdicts], watched or {}, rule),
         cost=cost(run.design, blocks, run.prices, rule),
         beside=beside(run, blocks, rule),

@@ -15,6 +15,7 @@ from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.wording import margin_text
 from dbdyno.report import (
+    block_layer,
     disturbed,
     every_pair,
     factors,
@@ -110,6 +111,12 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
         figures=figures(drawn, labels),
         noise=noise_floor_card(analysis),
         stability_rows=stability_rows(analysis),
+        block_layer={
+            "heading": block_layer.HEADING,
+            "headings": block_layer.HEADINGS,
+            "rows": block_layer.block_layer_rows(analysis),
+            "shortcomings": block_layer.block_layer_shortcomings(analysis),
+        },
         time_rows=time_rows(analysis),
         cost={"headings": cost_headings(analysis), "rows": cost_rows(analysis), "lines": cost_lines(analysis)},
         **_reported(run, analysis),

@@ -9,6 +9,7 @@ from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.report import factors
 from dbdyno.report.aa import noise_floor_document
+from dbdyno.report.block_layer import block_layer_json
 from dbdyno.report.cost import cost_json
 from dbdyno.report.disturbed import disturbed_json
 from dbdyno.report.ranking import ranking_json
@@ -44,6 +45,7 @@ def render(run: Run, analysis: Analysis) -> str:
         "ranking": ranking_json(analysis.ranking),
         "treatments": [treatment_json(treatment, analysis) for treatment in analysis.treatments],
         "stability": stability_json(analysis),
+        "block_layer": block_layer_json(analysis),
         "why": why_json(analysis),
         "cost": cost_json(analysis),
         "steadiness": steadiness_json(analysis),

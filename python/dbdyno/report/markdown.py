@@ -7,7 +7,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.reported import Beside
 from dbdyno.analysis.verdict import Verdict
-from dbdyno.report import cost, disturbed, every_pair, factors, reported, screened, stability, steadiness
+from dbdyno.report import block_layer, cost, disturbed, every_pair, factors, reported, screened, stability, steadiness
 from dbdyno.report.aa import HEADING, noise_floor_lines
 from dbdyno.report.clean import one_line
 from dbdyno.report.letters import letters_line
@@ -67,6 +67,7 @@ def render(run: Run, analysis: Analysis) -> str:
         lines = [f"- {escape(line)}" for line in cost.cost_lines(analysis)]
         parts += ["", f"## {cost.HEADING}", "", *table, "", *lines]
     parts += _listed(stability.HEADING, stability.stability_lines(analysis))
+    parts += _listed(block_layer.HEADING, block_layer.block_layer_lines(analysis))
     parts += _listed("Failed trials", failure_lines(run))
     parts += _listed(disturbed.HEADING, disturbed.disturbed_lines_in_short(run, analysis))
     parts += _listed("Notes", note_lines(run, analysis))

@@ -14,7 +14,7 @@ from rich.text import Text
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.verdict import Verdict
-from dbdyno.report import cost, disturbed, every_pair, factors, reported, screened, stability, steadiness
+from dbdyno.report import block_layer, cost, disturbed, every_pair, factors, reported, screened, stability, steadiness
 from dbdyno.report.aa import HEADING, noise_floor_lines
 from dbdyno.report.clean import NO_BREAK, glued, one_line
 from dbdyno.report.letters import letters_line
@@ -103,6 +103,7 @@ class Report:
         yield from _listed(HEADING, noise_floor_lines(analysis), width)
         yield from self._cost(console, options)
         yield from _listed(stability.HEADING, stability.stability_lines(analysis), width)
+        yield from _listed(block_layer.HEADING, block_layer.block_layer_lines(analysis), width)
         yield from _listed("Failed trials", failure_lines(run), width)
         yield from _listed(disturbed.HEADING, disturbed.disturbed_lines_in_short(run, analysis), width)
         yield from _listed("Notes", note_lines(run, analysis), width)

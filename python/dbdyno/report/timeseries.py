@@ -62,6 +62,10 @@ PANELS = (
     Panel("Read latency at the device (r_await)", "ms", "block_device", ("r_await",), shown_above=NOW_AND_THEN),
     Panel("Flush latency at the device (f_await)", "ms", "block_device", ("f_await",), shown_above=NOW_AND_THEN),
     Panel("Requests queued (aqu-sz)", "", "block_device", ("aqu-sz",)),
+    Panel("Time in the queue (Q2D)", "ms", "block_trace", ("queue_ms",), shown_above=0),
+    Panel("Time in the device (D2C)", "ms", "block_trace", ("device_ms",), shown_above=0),
+    Panel("Distance between requests", "bytes", "block_trace", ("seek_bytes",), shown_above=0),
+    Panel("Requests in a sorted run", "", "block_trace", ("sorted_run_requests",), shown_above=0),
     Panel("CPU busy, user and system", "%", "host_cpu", ("%user", "%system")),
     Panel("CPU waiting for I/O", "%", "host_cpu", ("%iowait",), shown_above=NOW_AND_THEN),
 )
