@@ -24,6 +24,7 @@ from dbdyno.stack.device import PREPARED
 from dbdyno.stack.emulated_disk import running_disk
 from dbdyno.stack.journal import Journal
 from dbdyno.stack.layer import raised
+from dbdyno.stack.lent_data import LentDatabase
 from dbdyno.stack.scratch import scratch
 from dbdyno.stack.tools import run_tool, tool_path
 from dbdyno.stack.undo import RemoveTree
@@ -40,6 +41,7 @@ class Images:
     ) -> None:
         self._journal, self._erase, self._say, self._fresh = journal, erase, say, fresh
         self._made: dict[str, Image] = {}
+        self._databases: dict[str, LentDatabase] = {}  # by URL
         self._using: set[str] = set()  # kept images
         self._closing = ExitStack()
 
@@ -51,6 +53,8 @@ class Images:
 
     def of(self, spec: TrialSpec) -> Image:
         """The image of a treatment, made or loaded at first need. Raises ``TrialError`` or ``HostError``."""
+        if spec.stack.runs_already:
+            return self._lent(spec.stack.server, spec.server.option_file)
         key = image_key(spec, find_server(spec.stack.server).identity if spec.has_server else None)
         made = self._made.get(key)
         if made and made.disk and made.disk.process.poll() is not None:
@@ -59,6 +63,13 @@ class Images:
         if key not in self._made:
             self._made[key] = self._make(spec, kept_key(spec, key))
         return self._made[key]
+
+    def _lent(self, url: str, option_file: str | None) -> Image:
+        """The database on a server that runs already, which this run may use until its end."""
+        if url not in self._databases:
+            database = LentDatabase(url, option_file, self._journal)
+            self._databases[url] = self._closing.enter_context(database.taken())
+        return Image(None, None, self._databases[url])
 
     def _make(self, spec: TrialSpec, key: str) -> Image:
         stack = spec.stack

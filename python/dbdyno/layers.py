@@ -3,29 +3,35 @@
 from pathlib import Path
 
 from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
+from dbdyno.plan.identity import image_key
 from dbdyno.servers.installation import find_server
 from dbdyno.stack.data import Image, Keep
-from dbdyno.stack.device import Emulated, Here, NoDevice, Real
+from dbdyno.stack.device import Elsewhere, Emulated, Here, NoDevice, Real
 from dbdyno.stack.emulated_disk import is_rotational
 from dbdyno.stack.files import Files
 from dbdyno.stack.filesystem import Filesystem
-from dbdyno.stack.layer import Layer
+from dbdyno.stack.layer import Layer, Stand
+from dbdyno.stack.lent_data import LentData
 from dbdyno.stack.memory import Memory
 from dbdyno.stack.memory_filesystem import MemoryFilesystem
 from dbdyno.stack.page_cache import PageCache
 from dbdyno.stack.placement import Placement
 from dbdyno.stack.queue import Queue
+from dbdyno.stack.running_server import RunningServer
 from dbdyno.stack.server import Server
 from dbdyno.stack.zfs_pool import ZfsPool
 from dbdyno.study.drives import HERE
 from dbdyno.study.schema import TrialSpec
+from dbdyno.workload.kinds import workload_of
 
-Device = Emulated | Real | Here | NoDevice
+Device = Emulated | Real | Here | NoDevice | Elsewhere
 
 
 def device_layer(spec: TrialSpec, image: Image, *, seed: int, erase: frozenset[str], blank: bool) -> Device:
     """The lowest layer; ``blank`` asks an emulated disk for no content rather than the prepared one."""
     name = spec.stack.device
+    if spec.stack.runs_already:
+        return Elsewhere()
     if name == HERE:
         return Here()
     if spec.stack.in_memory:
@@ -37,6 +43,8 @@ def device_layer(spec: TrialSpec, image: Image, *, seed: int, erase: frozenset[s
 
 def layers(spec: TrialSpec, image: Image, device: Device, *, log: Path, install: bool) -> list[Layer]:
     """The whole stack. With ``install`` it is raised to prepare the data: no queue setting, no memory limit."""
+    if isinstance(device, Elsewhere):
+        return [device, *_on_a_running_server(spec, image)]
     stack: list[Layer] = [device]
     if isinstance(device, NoDevice):
         assert spec.stack.size is not None  # noqa: S101  (a rule of the study format)
@@ -69,3 +77,18 @@ def _server(spec: TrialSpec, *, log: Path, install: bool) -> Server:
     placement = Placement() if install else Placement(spec.stack.server_cpus, spec.server.ionice)
     clients = spec.workload.connections
     return Server(server, settings, spec.stack.engine, clients, install=install, log=log, placement=placement)
+
+
+def _on_a_running_server(spec: TrialSpec, image: Image) -> list[Layer]:
+    """The server as it is, and the data loaded into it: no image can be put back there."""
+    assert image.lent is not None  # noqa: S101  (what such a treatment's image is)
+    stack, server = spec.stack, spec.server
+
+    def prepare(stand: Stand) -> None:
+        workload_of(spec).prepare(stand)
+
+    key = image_key(spec, stack.server)
+    return [
+        RunningServer(stack.server, server.option_file, server.settings, stack.engine),
+        LentData(image.lent, key, prepare, only_read=spec.workload.only_reads),
+    ]

@@ -11,6 +11,7 @@ from dbdyno.servers.installation import find_server
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.erase_guard import check_erasable
+from dbdyno.stack.running_needs import running_needs
 from dbdyno.study.drives import HERE
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.section import Setting
@@ -41,6 +42,9 @@ def _of_the_server(spec: TrialSpec) -> Iterator[Capability]:
     """What a server needs, where there is one."""
     if not spec.has_server:
         return
+    if spec.stack.runs_already:
+        yield from running_needs(spec)
+        return
     server = capabilities.server(spec.stack.server)
     yield server
     if server.ok:
@@ -50,7 +54,7 @@ def _of_the_server(spec: TrialSpec) -> Iterator[Capability]:
 def _of_the_ground(spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
     """What device, queue and filesystem need."""
     stack = spec.stack
-    if stack.device == HERE:
+    if stack.device == HERE or stack.runs_already:
         return
     yield capabilities.root()
     if stack.filesystem:

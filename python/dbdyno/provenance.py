@@ -13,15 +13,17 @@ from dbdyno.host.storage import disk_facts, disks_under
 from dbdyno.host.virtual import virtualisation_facts
 from dbdyno.plan.plan import Plan
 from dbdyno.servers.installation import find_server
+from dbdyno.servers.running import version_of
 from dbdyno.state import state_folder
-from dbdyno.study.drives import HERE, is_emulated
+from dbdyno.study.drives import HERE, is_real
+from dbdyno.study.schema import TrialSpec
 from dbdyno.workload.kinds import workload_of
 
 
 def versions(plan: Plan) -> dict[str, str]:
     """Versions of dbdyno, Python, the kernel, and each server and each tool of the plan."""
     specs = plan.specs.values()
-    servers = {spec.stack.server: find_server(spec.stack.server).version for spec in specs if spec.has_server}
+    servers = {spec.stack.server: _server_version(spec) for spec in specs if spec.has_server}
     tools = [tool for spec in specs if (tool := workload_of(spec).tool)]
     return {
         "dbdyno": __version__,
@@ -30,6 +32,12 @@ def versions(plan: Plan) -> dict[str, str]:
         **{f"server {name}": version for name, version in servers.items()},
         **{tool.name: tool.version() for tool in dict.fromkeys(tools)},
     }
+
+
+def _server_version(spec: TrialSpec) -> str:
+    if spec.stack.runs_already:
+        return version_of(spec.stack.server, spec.server.option_file)
+    return find_server(spec.stack.server).version
 
 
 def host_facts(plan: Plan) -> dict[str, Any]:
@@ -54,7 +62,7 @@ def _disks(plan: Plan) -> dict[str, Any]:
     places = {
         _existing(state_folder()) if spec.stack.device == HERE else Path(spec.stack.device)
         for spec in plan.specs.values()
-        if not is_emulated(spec.stack.device)
+        if spec.stack.device == HERE or is_real(spec.stack.device)
     }
     return {name: disk_facts(name) for name in sorted({name for place in places for name in disks_under(place)})}
 

@@ -67,8 +67,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         observed = {**stand.observed, "tables": workload.check(stand)}  # a load may make tables of its own
         observed |= {"client": client} if client else {}
         observed |= {"tool": workload.tool.observed()} if workload.tool else {}
-        assert stand.directory is not None  # noqa: S101  (a server stands on one)
-        room = after_load(stand.directory)
+        room = after_load(stand.directory) if stand.directory else {}
         watch.lap("check after")
     watch.lap("lower scratch")
     trial = Trial(
@@ -81,8 +80,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         metrics={**metrics(load, series), **traced.metrics()},
         observed={layer: dict(values) for layer, values in observed.items()},
         load={**load.result, "second_half_ratio": load.second_half_ratio()},
-        probes={name: probe_cost(one, load) for name, one in {**series, "foreign": others.series}.items()}
-        | traced.cost,
+        probes={name: probe_cost(one, load) for name, one in {**series, **others.known()}.items()} | traced.cost,
         device=dict(figures),
         seconds=phases(watch.laps, load),
         space=room,

@@ -66,15 +66,36 @@ pub fn schema_exists(session: &mut Session, schema: &str) -> Result<bool, Error>
     Ok(!session.query(&sql)?.is_empty())
 }
 
-/// What a schema holds: kind, name and comment of everything. Triggers come and go with their tables.
+/// The table by which a study marks a schema that it was lent, and how its comment begins. Such a schema is used as it is,
+/// and never dropped.
+const MARK: [&str; 2] = ["dbdyno_run", "dbdyno run "];
+
+/// Which table is the mark, in SQL.
+fn mark() -> String {
+    let [name, comment] = MARK;
+    format!("(TABLE_NAME = '{name}' AND TABLE_COMMENT LIKE '{comment}%')")
+}
+
+/// Whether a study was lent the schema.
+///
+/// # Errors
+/// The server refuses.
+pub fn is_lent(session: &mut Session, schema: &str) -> Result<bool, Error> {
+    let (schema, mark) = (text(schema), mark());
+    let sql = format!("SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = {schema} AND {mark}");
+    Ok(!session.query(&sql)?.is_empty())
+}
+
+/// What a schema holds: kind, name and comment of everything but the mark of a study. Triggers come and go with their
+/// tables.
 ///
 /// # Errors
 /// The server refuses.
 pub fn holdings(session: &mut Session, schema: &str) -> Result<Vec<[String; 3]>, Error> {
-    let schema = text(schema);
+    let (schema, mark) = (text(schema), mark());
     let rows = session.query(&format!(
         "SELECT TABLE_TYPE, TABLE_NAME, TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = {schema} \
-         UNION ALL SELECT ROUTINE_TYPE, ROUTINE_NAME, ROUTINE_COMMENT FROM information_schema.ROUTINES \
+         AND NOT {mark} UNION ALL SELECT ROUTINE_TYPE, ROUTINE_NAME, ROUTINE_COMMENT FROM information_schema.ROUTINES \
          WHERE ROUTINE_SCHEMA = {schema} \
          UNION ALL SELECT 'EVENT', EVENT_NAME, EVENT_COMMENT FROM information_schema.EVENTS WHERE EVENT_SCHEMA = {schema}"
     ))?;

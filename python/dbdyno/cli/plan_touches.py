@@ -7,13 +7,17 @@ from dbdyno.plan.identity import image_key
 from dbdyno.plan.plan import Plan, erased_devices
 from dbdyno.servers.user import server_user
 from dbdyno.study.schema import TrialSpec
+from dbdyno.study.server_url import server_url
 from dbdyno.study.units import format_bytes
 from dbdyno.workload.kinds import workload_of
 
 
 def touched(plan: Plan) -> list[str]:
     """What will be created, changed or erased on the host, a line each."""
-    specs = list(plan.specs.values())
+    given = [spec for spec in plan.specs.values() if spec.stack.runs_already]
+    specs = [spec for spec in plan.specs.values() if not spec.stack.runs_already]
+    if not specs:
+        return [*_touched_on_running(given), "erased: nothing"]
     erased = erased_devices(plan)
     disks = {
         image_key(spec, spec.stack.server if spec.has_server else None): spec.stack.size or 0
@@ -40,6 +44,7 @@ def touched(plan: Plan) -> list[str]:
     if servers:
         lines.append(f"started: {servers} with data, socket and user of its own, {tcp}; ended afterwards")
     lines += [f"started: {what}; ended afterwards" for what in dict.fromkeys(_programs(specs))]
+    lines += _touched_on_running(given)
     if not erased:
         lines.append("erased: nothing")
     return lines
@@ -53,3 +58,15 @@ def _programs(specs: list[TrialSpec]) -> Iterator[str]:
         if tool := workload_of(spec).tool:
             what = getattr(spec.workload, "command", tool.name)
             yield f"{what}, {who}"
+
+
+def _touched_on_running(specs: list[TrialSpec]) -> list[str]:
+    """What is changed on servers that run already."""
+    lines = []
+    for url in dict.fromkeys(spec.stack.server for spec in specs):
+        named, place = server_url(url), server_url(url).place
+        names = sorted({name for spec in specs if spec.stack.server == url for name in spec.server.settings})
+        lines.append(f"created: tables in the database {named.database} of the server at {place}; dropped afterwards")
+        if names:
+            lines.append(f"changed: {', '.join(names)} of that server, for all its users; put back after each trial")
+    return lines

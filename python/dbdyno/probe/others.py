@@ -29,6 +29,10 @@ class Others:
         """What was counted, and what the counting cost."""
         return self.sampler.series[self._source.name]
 
+    def known(self) -> dict[str, Series]:
+        """The series by its name; nothing where others could not be told from the server."""
+        return {self._source.name: self.series} if self.series.t_ns else {}
+
     def within(self, window_ns: tuple[int, int]) -> dict[str, Any]:
         """How much that disturbed the measured window."""
         return disturbance(self.series, window_ns, cores=self._source.cores, others=self._source.shares())
@@ -36,10 +40,16 @@ class Others:
 
 @contextmanager
 def watching_others(stand: Stand, disks: list[str]) -> Iterator[Others]:
-    """Watch all that is none of ours for as long as the context lasts."""
+    """Watch all that is none of ours for as long as the context lasts.
+
+    Nothing is watched where a server's process is not known: on this host it would count as somebody else's.
+    """
     server = stand.endpoint.pid if stand.endpoint else None
     ours = {pid for pid in (server, *stand.journal.processes()) if pid}
     others = Others(ForeignSource(ours, disks))
+    if stand.endpoint and stand.endpoint.pid is None:
+        yield others
+        return
     others.sampler.start()
     try:
         yield others

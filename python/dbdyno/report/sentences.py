@@ -13,6 +13,7 @@ from dbdyno.report.disturbed import others_lines
 from dbdyno.report.filesystems import filesystem_lines
 from dbdyno.report.letters import LETTERS_HEADING, has_letters
 from dbdyno.report.overhead import overhead_lines
+from dbdyno.report.running import running_lines
 from dbdyno.report.smart import smart_lines
 from dbdyno.report.stability import regime_remarks
 from dbdyno.store.records import Run
@@ -164,5 +165,11 @@ def note_lines(run: Run, analysis: Analysis) -> list[str]:
     """Return deviations, what the data say about themselves, and what watching them cost."""
     compared = {id_ for verdict in analysis.verdicts for id_ in (verdict.level_id, verdict.baseline_id)}
     behind = [overload_text(row) for row in analysis.treatments if row.id not in compared and row.overload]
-    of_the_host = [*filesystem_lines(run), *others_lines(run, analysis), *smart_lines(run), *overhead_lines(run)]
+    of_the_host = [
+        *running_lines(run),
+        *filesystem_lines(run),
+        *others_lines(run, analysis),
+        *smart_lines(run),
+        *overhead_lines(run),
+    ]
     return [*run.notes, *behind, *analysis.notes, *of_the_host]

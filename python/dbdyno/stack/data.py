@@ -8,6 +8,7 @@ from pathlib import Path
 from dbdyno.stack.emulated_disk import EmulatedDisk
 from dbdyno.stack.files import FILES
 from dbdyno.stack.layer import Stand
+from dbdyno.stack.lent_data import LentDatabase
 from dbdyno.stack.server import DATA
 from dbdyno.stack.tools import run_tool
 
@@ -59,7 +60,8 @@ class Keep:
 
 @dataclass(frozen=True)
 class Image:
-    """Prepared data: the content of an emulated disk, or a tree."""
+    """Prepared data: the content of an emulated disk, a tree, or a database to be filled with it."""
 
     disk: EmulatedDisk | None
     tree: Tree | None
+    lent: LentDatabase | None = None

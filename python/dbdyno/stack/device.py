@@ -132,6 +132,18 @@ class NoDevice(_AlwaysItself):
         yield below.raised(self.name, {"kind": "memory"})
 
 
+@dataclass(frozen=True)
+class Elsewhere(_AlwaysItself):
+    """Whatever a server that runs already stands on: nobody tells us, and nothing of it is touched."""
+
+    name: str = "device"
+
+    @contextmanager
+    def raised(self, below: Stand) -> Iterator[Stand]:
+        """The stand as it is."""
+        yield below.raised(self.name, {"kind": "unknown"})
+
+
 def _mount_of(directory: Path) -> dict[str, Any]:
     """What a folder lies on; unknown in a chroot whose root is no mount point."""
     try:

@@ -20,7 +20,8 @@ from dbdyno.interrupt import shielded
 from dbdyno.stack.journal import Journal
 from dbdyno.stack.loop import SECTOR_BYTES, attach_loop
 from dbdyno.stack.tools import own_binary
-from dbdyno.stack.undo import TOKEN_VARIABLE, DetachLoops, EndProcesses, RemoveTree, Undo, Unmount
+from dbdyno.stack.undo import TOKEN_VARIABLE, DetachLoops, EndProcesses, RemoveTree, Unmount
+from dbdyno.stack.undo_kind import Undo
 from dbdyno.state import make_traversable, new_token, scratch_path
 
 START_SECONDS = 20.0

@@ -14,7 +14,8 @@ from typing import Any
 
 from dbdyno.errors import HostError
 from dbdyno.interrupt import shielded
-from dbdyno.stack.undo import UNDOS, EndProcesses, Undo, boot_id, marked
+from dbdyno.stack.undo import UNDOS, EndProcesses, boot_id, marked
+from dbdyno.stack.undo_kind import Undo
 from dbdyno.state import journal_folder, make_state_folder, new_token
 
 

@@ -11,13 +11,14 @@ import shutil
 import socket
 import subprocess
 import time
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
 from dbdyno.errors import HostError
+from dbdyno.stack.server_undo import DropLent, SetGlobal
+from dbdyno.stack.undo_kind import Undo
 from dbdyno.state import state_folder
 
 TOKEN_VARIABLE = "DBDYNO_TOKEN"  # noqa: S105  (not a password: it marks our processes)
@@ -25,19 +26,6 @@ TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))  # wh
 LOOP_GET_STATUS64 = 0x4C05
 LOOP_INFO64_BYTES, LOOP_NAME_AT, LOOP_NAME_BYTES = 232, 56, 64  # struct loop_info64
 LOOP_CTL_ADD, LOOP_CTL_REMOVE, LOOP_CTL_GET_FREE = 0x4C80, 0x4C81, 0x4C82  # linux/loop.h
-
-
-@dataclass(frozen=True)
-class Undo(ABC):
-    """Undoes one change."""
-
-    @abstractmethod
-    def apply(self) -> bool:
-        """Undo it if it is there. Returns whether anything had to be done. Raises ``HostError``."""
-
-    @abstractmethod
-    def said(self) -> str:
-        """What ``apply`` does, as ``restore`` says it."""
 
 
 @dataclass(frozen=True)
@@ -302,6 +290,7 @@ class WriteBack(Undo):
 
 _KINDS: tuple[type[Undo], ...] = (
     EndProcesses, HurryDisk, Unmount, DetachLoops, RemoveTree, RemoveCgroup, RemoveTraceInstance, WipeOurs, WriteBack,
+    SetGlobal, DropLent,
 )  # fmt: skip
 UNDOS = {kind.__name__: kind for kind in _KINDS}
 

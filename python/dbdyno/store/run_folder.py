@@ -264,6 +264,7 @@ def _setup(study: Mapping[str, Any], factors: set[str]) -> str:
         shown = {name: Path(value).name if name in {"file", "job"} else value for name, value in fields.items()}
         parts += [f"{name} {_as_written(value)}" for name, value in shown.items() if name not in factors]
     server = dict(study.get("server", {}))
+    server.pop("option_file", None)  # where it lies is nobody's business
     settings = server.pop("settings", {}) | server
     parts += [f"{name} {_as_written(value)}" for name, value in settings.items() if not isinstance(value, list)]
     return ", ".join(parts)

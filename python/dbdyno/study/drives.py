@@ -5,6 +5,7 @@ from pathlib import Path
 
 HERE = "here"
 MEMORY = "memory"  # no device at all: a tmpfs
+NOT_GIVEN = ""  # no study says so: what a server that runs already stands on is its own
 
 # A drive file where it is not the whole name: its numbers follow, or it is a member of an array.
 _FILE = re.compile(r"[^(),=]+\.toml(?=\s*[(),])")
@@ -12,7 +13,7 @@ _FILE = re.compile(r"[^(),=]+\.toml(?=\s*[(),])")
 
 def is_emulated(device: str) -> bool:
     """Whether a device is a model rather than a real block device, ``here`` or ``memory``."""
-    return device not in {HERE, MEMORY} and not is_real(device)
+    return device not in {HERE, MEMORY, NOT_GIVEN} and not is_real(device)
 
 
 def is_real(device: str) -> bool:

@@ -346,7 +346,8 @@ def _resolved(body: dict[str, Any], folder: Path) -> dict[str, Any]:
         ("stack", "device", drive),
         ("workload", "file", script),
         ("workload", "job", script),
+        ("server", "option_file", script),
     ):
-        if name in found[section]:
+        if name in found.get(section, {}):
             found[section] = {**found[section], name: resolved(found[section][name], resolve)}
     return found

@@ -6,9 +6,10 @@ from pathlib import Path
 from dbdyno._native import device_models
 from dbdyno.filesystems.catalogue import BY_FUSE, IN_MEMORY, KINDS
 from dbdyno.study.allowed import mkfs_mistake, mount_mistake, setting_mistake
-from dbdyno.study.drives import HERE, MEMORY, is_base_name, is_emulated, resolved_drive
+from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, is_base_name, is_emulated, resolved_drive
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown, unknown_drive
 from dbdyno.study.products import DISTRIBUTION, NO_SERVER, PROVISIONED
+from dbdyno.study.running_rules import broken_running_rules
 from dbdyno.study.schema import NR_REQUESTS_NONE_MAX, TrialSpec
 from dbdyno.study.tool_rules import broken_tool_rules
 from dbdyno.study.units import format_bytes, size_bytes
@@ -27,8 +28,11 @@ TUNABLES = {
 
 def broken_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     """Every rule that this treatment breaks; ``folder`` is where relative files are looked for."""
-    yield from _device(spec, folder)
-    yield from _server(spec.stack.server)
+    if spec.stack.runs_already:
+        yield from broken_running_rules(spec)
+    else:
+        yield from _device(spec, folder)
+        yield from _server(spec)
     yield from _queue(spec)
     yield from _passed_on(spec)
     yield from broken_workload_rules(spec.workload, folder)
@@ -36,7 +40,10 @@ def broken_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     yield from _memory(spec)
 
 
-def _server(name: str) -> Iterator[Mistake]:
+def _server(spec: TrialSpec) -> Iterator[Mistake]:
+    name = spec.stack.server
+    if spec.server.option_file is not None:
+        yield Mistake(("server", "option_file"), "is for a server that runs already; dbdyno's own has no password")
     known = (DISTRIBUTION, *PROVISIONED, NO_SERVER)
     if name not in known and not name.startswith("/"):
         text = f"is {shown(name)}; known are {', '.join(known)} and the absolute path of an unpacked MariaDB or MySQL"
@@ -45,6 +52,9 @@ def _server(name: str) -> Iterator[Mistake]:
 
 def _device(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     device, stack = spec.stack.device, spec.stack
+    if device == NOT_GIVEN:
+        yield Mistake(("stack", "device"), "is missing; give it unless stack.server is one that runs already")
+        return
     if device == HERE:
         why = f'can\'t be set with device = "{HERE}", a directory of the host as it is'
         yield from _unsettable(spec, ("size", "scheduler", "filesystem", "serial"), ("queue", "filesystem"), why)

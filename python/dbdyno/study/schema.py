@@ -9,9 +9,10 @@ from dbdyno.analysis.min_blocks import MIN_BLOCKS
 from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
 from dbdyno.store.records import METRICS, Disturbed
 from dbdyno.study.cpus import cpu_numbers
-from dbdyno.study.drives import is_emulated, is_real
+from dbdyno.study.drives import NOT_GIVEN, is_emulated, is_real
 from dbdyno.study.products import NO_SERVER
 from dbdyno.study.section import Identifier, Line, Section, Setting
+from dbdyno.study.server_url import is_url
 from dbdyno.study.units import Duration, Fraction, Size
 from dbdyno.study.workloads import Workload
 
@@ -91,10 +92,10 @@ class StudySection(Section):
 class StackSection(Section):
     """``[stack]``: what the queries stand on."""
 
-    device: Line
+    device: Line = NOT_GIVEN
     """What the data lie on: an emulated drive by its [name](disk.md#names), a whole disk such as
     `"/dev/disk/by-id/..."`, `"here"`: a folder on the disk that holds the state folder, or `"memory"`: no device,
-    with `filesystem = "tmpfs"`.
+    with `filesystem = "tmpfs"`. Required, but not with a server that runs already.
     """
     serial: Line | None = None
     """Of a real disk whose name does not hold its serial: what the kernel shows must equal it. Not with other devices.
@@ -108,7 +109,8 @@ class StackSection(Section):
     """Required but with `here`, which has its own. [layers.md](layers.md#filesystem) says what each is here."""
     server: Line = "mariadb"
     """`"mariadb"` is the distribution's; others are got by `dbdyno servers add NAME`; or the absolute path of an
-    unpacked MariaDB or MySQL, the folder that holds `bin/`. See [servers.md](servers.md). `"none"`: no server is
+    unpacked MariaDB or MySQL, the folder that holds `bin/`; or `"mysql://user@host:3306/database"`: one that
+    [runs already](servers.md#a-server-that-runs-already). See [servers.md](servers.md). `"none"`: no server is
     started, for loads that can do without; `fio` does anyhow.
     """
     engine: Identifier = "innodb"
@@ -131,6 +133,11 @@ class StackSection(Section):
     def on_emulated_disk(self) -> bool:
         """Whether it stands on an emulated disk."""
         return is_emulated(self.device) and not self.in_memory
+
+    @property
+    def runs_already(self) -> bool:
+        """Whether its server is somebody else's, which dbdyno does not start."""
+        return is_url(self.server)
 
     @property
     def on_real_disk(self) -> bool:
@@ -198,6 +205,8 @@ class FilesystemSection(Section):
 class ServerSection(Section):
     """``[server]``: how it is run; ``[server.settings]`` takes any variable of it."""
 
+    option_file: Line | None = None
+    """Of a server that runs already: a file with its password, relative to the study. Not for all to read."""
     ionice: Annotated[str, AfterValidator(_io_class)] | None = None
     """I/O class and level of the server, read back from every thread; as dbdyno's own if not given. `realtime` needs
     root.

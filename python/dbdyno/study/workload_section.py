@@ -44,6 +44,11 @@ class WorkloadSection(Section):
         return {}
 
     @property
+    def only_reads(self) -> bool:
+        """Whether a run leaves the data as it was."""
+        return False
+
+    @property
     def seconds_bound(self) -> float | None:
         """Measured seconds, where time bounds a run."""
         return None

@@ -115,6 +115,11 @@ class SlapSection(LoopSection):
     commit_every: Annotated[StrictInt, Field(ge=0)] = 0
     """COMMIT after this many statements of a client; 0: every statement commits itself."""
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether a run leaves the data as it was."""
+        return self.load in {"read", "key"}
+
 
 class KeysSection(LoopSection):
     """A kind that draws keys by one of sysbench's distributions; what is left out is as in sysbench."""
@@ -162,6 +167,11 @@ class SmackSection(KeysSection):
     """Percent of a row's content that compresses away."""
     rand_type: Distribution = "uniform"
     """Which keys are hot."""
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether a run leaves the data as it was."""
+        return self.load == "select"
 
 
 class OltpSection(KeysSection):
@@ -223,6 +233,11 @@ class OltpSection(KeysSection):
     """A DELETE and an INSERT of the same id."""
     reconnect_every: Some = 0
     """A client takes a new connection after so many events; 0: never."""
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether a run leaves the data as it was."""
+        return self.load in {"read_only", "point_select"}
 
     def data(self) -> dict[str, Any]:
         """What the prepared data depends on: a load that makes up the ids of its rows starts from empty tables."""

@@ -41,11 +41,12 @@ class Generated(ABC, Generic[SectionT]):
 
     section: SectionT
     engine: str
+    lent_schema: str | None = None  # on a server that runs already
 
     @property
     def schema(self) -> str:
         """The schema that holds its tables."""
-        return f"dbdyno_{self.section.kind}"
+        return self.lent_schema or f"dbdyno_{self.section.kind}"
 
     def common_flags(self) -> list[str]:
         """Where the tables are, and how much load by how many."""

@@ -1,11 +1,14 @@
 """Which workload a treatment is offered."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from dbdyno.study.schema import TrialSpec
+from dbdyno.study.server_url import server_url
 from dbdyno.workload.bulk import Bulk
 from dbdyno.workload.fio import Fio
+from dbdyno.workload.generator import Generated
 from dbdyno.workload.ingest import Ingest
 from dbdyno.workload.oltp import Oltp
 from dbdyno.workload.script import Script
@@ -26,4 +29,7 @@ WORKLOADS: dict[str, Callable[[Any, str], Workload]] = {
 
 def workload_of(spec: TrialSpec) -> Workload:
     """The workload of a treatment, by its kind."""
-    return WORKLOADS[spec.workload.kind](spec.workload, spec.stack.engine)
+    made = WORKLOADS[spec.workload.kind](spec.workload, spec.stack.engine)
+    if spec.stack.runs_already and isinstance(made, Generated):
+        return replace(made, lent_schema=server_url(spec.stack.server).database)
+    return made

@@ -4,6 +4,7 @@ import pymysql
 
 from dbdyno.errors import TrialError
 from dbdyno.servers import process
+from dbdyno.servers.lent_database import MARK
 from dbdyno.stack.layer import Endpoint
 
 
@@ -12,10 +13,11 @@ def tables_of(endpoint: Endpoint, schema: str, engine: str) -> dict[str, str]:
 
     Raises ``TrialError`` where a table has another engine than was asked for.
     """
-    query = "SELECT table_name, engine, row_format FROM information_schema.tables WHERE table_schema = %s"
+    query = "SELECT table_name, engine, row_format FROM information_schema.tables WHERE table_schema = %s "
+    query += "AND table_name <> %s AND table_type = 'BASE TABLE'"  # a view has none, and the mark is nobody's data
     try:
         with process.connect(endpoint.address) as connection, connection.cursor() as cursor:
-            cursor.execute(query, (schema,))
+            cursor.execute(query, (schema, MARK))
             tables = cursor.fetchall()
     except pymysql.Error as error:
         raise TrialError(f"the server does not tell the tables' engine: {error}") from None

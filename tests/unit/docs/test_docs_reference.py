@@ -43,7 +43,7 @@ def test_every_field_of_a_kind_has_a_row(model):
     ("model", "name", "words", "default"),
     [
         (StackSection, "size", "size, at least 64 MiB", "-"),
-        (StackSection, "device", "one line of text", "required"),
+        (StackSection, "device", "one line of text", "-"),
         (QueueSection, "nr_requests", f"4 to {NR_REQUESTS_MAX}", "-"),
         (QueueSection, "iosched", "section of `name = number`", "-"),
         (DesignSection, "margin", "percentage, above 0 %, below 100 %", '`"3%"`'),

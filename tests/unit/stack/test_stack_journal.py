@@ -12,7 +12,8 @@ import pytest
 from dbdyno.errors import HostError
 from dbdyno.stack import undo as undo_module
 from dbdyno.stack.journal import Journal, Process, leftovers, replay, unreadable
-from dbdyno.stack.undo import UNDOS, RemoveTree, Undo, WriteBack
+from dbdyno.stack.undo import UNDOS, RemoveTree, WriteBack
+from dbdyno.stack.undo_kind import Undo
 from dbdyno.state import journal_folder
 
 
@@ -312,6 +313,8 @@ def test_every_undo_can_be_written_down_and_read_back():
     made = [WriteBack("/sys/x", "1"), RemoveTree("/x"), UNDOS["EndProcesses"]("token", "it", grace_seconds=2.5)]
     made += [UNDOS["Unmount"]("/m n"), UNDOS["DetachLoops"]("/é"), UNDOS["RemoveCgroup"]("/g")]
     made += [UNDOS["HurryDisk"]("/c"), UNDOS["WipeOurs"]("/dev/sdz", "a-uuid"), UNDOS["RemoveTraceInstance"]("t")]
+    server = ("mysql://me@db1/bench", None)
+    made += [UNDOS["SetGlobal"](*server, "long_query_time", 2.5), UNDOS["DropLent"](*server, "token")]
     for undo in made:
         journal.announce(undo)
     assert [undo for _, undo in leftovers()[0].undos] == made

@@ -478,10 +478,10 @@ MISTAKES = {
         [":8: stack.serial: is for real devices; an emulated disk has none"],
     ),
     "a server that nobody knows": (
-        [('scheduler = "mq-deadline"', 'server = ["mariadb", "mysq-9", "mysql://root@db/x"]')],
+        [('scheduler = "mq-deadline"', 'server = ["mariadb", "mysq-9", "mariadb-12"]')],
         [
             f':8: stack.server: is "mysq-9"; known are {SERVERS}. Did you mean "mysql-9"?',
-            f':8: stack.server: is "mysql://root@db/x"; known are {SERVERS}',
+            f':8: stack.server: is "mariadb-12"; known are {SERVERS}. Did you mean "mariadb"?',
         ],
     ),
     "no filesystem": (

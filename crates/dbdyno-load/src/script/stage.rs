@@ -186,6 +186,15 @@ impl Stage<'_> {
             self.write_down(&(SCHEMA.into(), self.schema.into()))?;
         }
         for plain in &script.setup {
+            // Before it is made, so that a killed prepare leaves no table that nobody knows.
+            if let Deed::Touches(touched) = Words::of(&plain.sql).deed() {
+                for (_, table) in touched {
+                    let object = ("BASE TABLE".to_owned(), table);
+                    if !known.contains(&object) {
+                        self.write_down(&object)?;
+                    }
+                }
+            }
             self.run(plain)?;
             let word = plain.sql.split_whitespace().next().unwrap_or_default();
             // These make nothing, and there may be many.

@@ -28,7 +28,9 @@ fn found(options: &Options, session: &mut Session) -> Result<Found, Error> {
         return Ok(Found::Nothing);
     }
     let ours = ["BASE TABLE", TABLE, TABLE_COMMENT];
+    let lent = names::is_lent(session, &options.schema)?;
     Ok(match names::holdings(session, &options.schema)?.as_slice() {
+        [] if lent => Found::Nothing,
         [only] if *only == ours => Found::Ours,
         _ => Found::Foreign,
     })
@@ -50,19 +52,25 @@ pub fn clear(options: &Options, session: &mut Session) -> Result<(), Error> {
     }
 }
 
-/// Drops the schema, which this invocation made.
+/// Drops the schema, which this invocation made; of one that was lent only the table.
 ///
 /// # Errors
 /// The server refuses.
 pub fn drop_schema(options: &Options, session: &mut Session) -> Result<(), Error> {
+    if names::is_lent(session, &options.schema)? {
+        return session.execute(&format!("DROP TABLE IF EXISTS {}.{TABLE}", quoted(&options.schema)));
+    }
     session.execute(&format!("DROP SCHEMA IF EXISTS {}", quoted(&options.schema)))
 }
 
-/// Makes an empty schema, where none is.
+/// Makes an empty schema, where none is; one that was lent is taken as it is.
 ///
 /// # Errors
 /// One is there.
 pub fn make_schema(options: &Options, session: &mut Session) -> Result<(), Error> {
+    if names::is_lent(session, &options.schema)? {
+        return Ok(());
+    }
     session.execute(&format!("CREATE SCHEMA {}", quoted(&options.schema)))
 }
 

@@ -1,0 +1,42 @@
+"""What can't be said of a server that runs already: whatever it was started with or stands on."""
+
+from collections.abc import Iterator
+
+from dbdyno.study.mistakes import Mistake, shown
+from dbdyno.study.schema import TrialSpec
+from dbdyno.study.server_url import server_url
+
+LOADS = ("slap", "smack", "oltp", "ingest", "bulk", "script")  # of the load generator, which makes no schema there
+_WHY = "can't be set with a server that runs already: "
+# Field of [stack] -> why, and what to do about it.
+_STACK = {
+    **dict.fromkeys(
+        ("device", "serial", "size", "filesystem", "scheduler"),
+        "what its data stand on is its own, and stays as it is. Leave it out, or let dbdyno start a server of its own",
+    ),
+    "memory": "its memory is bounded where it was started. Leave it out, or let dbdyno start a server of its own",
+    "server_cpus": "its processors are given to it where it was started. Leave it out, or bind that server yourself",
+}
+_SECTIONS = {
+    "queue": "dbdyno does not touch the disks below it. Leave it out, or let dbdyno start a server of its own",
+    "filesystem": "dbdyno does not touch the disks below it. Leave it out, or let dbdyno start a server of its own",
+}
+
+
+def broken_running_rules(spec: TrialSpec) -> Iterator[Mistake]:
+    """Every rule that this treatment of a server that runs already breaks."""
+    try:
+        server_url(spec.stack.server)
+    except ValueError as error:
+        yield Mistake(("stack", "server"), str(error))
+    for name, why in _STACK.items():
+        if name in spec.stack.model_fields_set:
+            yield Mistake(("stack", name), _WHY + why)
+    for section, why in _SECTIONS.items():
+        for name in sorted(getattr(spec, section).model_fields_set):
+            yield Mistake((section, name), _WHY + why)
+    if spec.workload.kind not in LOADS:
+        text = f"is {shown(spec.workload.kind)}; a server that runs already can be offered {', '.join(LOADS)}"
+        yield Mistake(("workload", "kind"), text)
+    if spec.server.ionice is not None:
+        yield Mistake(("server", "ionice"), _WHY + "its I/O class was given to it where it was started. Leave it out")
