@@ -13,7 +13,7 @@ use crate::requests::Completed;
 
 /// Columns of the series, behind the time.
 const COLUMNS: [&str; 6] =
-    ["requests_per_second", "queue_ms", "device_ms", "seek_bytes", "sorted_run_requests", "device_depth"];
+    ["requests_per_second", "queue_ms", "device_ms", "seek_MB", "sorted_run_requests", "device_depth"];
 
 /// Prints to standard output.
 pub fn print(text: &str) -> Result<(), ProbeError> {
@@ -30,7 +30,7 @@ fn rows(figures: &Figures) -> impl Iterator<Item = (u64, [Option<f64>; 6])> {
     figures.slices().map(|(end_ns, sums)| {
         let (issued, [queue, device, seek, run, depth]) = sums.row();
         let rate = issued as f64 * 1e9 / SLICE_NS as f64;
-        (end_ns, [Some(rate), queue, device, seek, run, depth])
+        (end_ns, [Some(rate), queue, device, seek.map(|bytes| bytes / 1e6), run, depth])
     })
 }
 

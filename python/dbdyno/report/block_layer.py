@@ -7,6 +7,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.block_layer import FIGURES, BlockLayer
 from dbdyno.analysis.metrics import number
 from dbdyno.analysis.wording import UNKNOWN, count
+from dbdyno.report.clean import NO_BREAK
 
 HEADING = "In the block layer"
 HEADINGS = (
@@ -101,14 +102,14 @@ def _shortcomings(found: list[BlockLayer]) -> Iterator[str]:
 def _row(one: BlockLayer) -> tuple[str, ...]:
     given = one.figures
     requests = given.get("reads", 0.0) + given.get("writes", 0.0)
-    most = f" ({number(given['device_depth_max'])})" if "device_depth_max" in given else ""
+    most = f" ({_count(given['device_depth_max'])})" if "device_depth_max" in given else ""
     return (
         one.label,
         _count(requests),
         _both(one, "queue_ms"),
         _both(one, "device_ms"),
         _both(one, "flush_ms"),
-        size(given["seek_bytes_mean"]) if "seek_bytes_mean" in given else UNKNOWN,
+        size(given["seek_bytes_mean"]).replace(" ", NO_BREAK) if "seek_bytes_mean" in given else UNKNOWN,
         number(given["sorted_run_requests_mean"]) if "sorted_run_requests_mean" in given else UNKNOWN,
         f"{number(given['device_depth_mean'])}{most}" if "device_depth_mean" in given else UNKNOWN,
     )

@@ -64,7 +64,7 @@ PANELS = (
     Panel("Requests queued (aqu-sz)", "", "block_device", ("aqu-sz",)),
     Panel("Time in the queue (Q2D)", "ms", "block_trace", ("queue_ms",), shown_above=0),
     Panel("Time in the device (D2C)", "ms", "block_trace", ("device_ms",), shown_above=0),
-    Panel("Distance between requests", "bytes", "block_trace", ("seek_bytes",), shown_above=0),
+    Panel("Distance between requests", "MB", "block_trace", ("seek_MB",), shown_above=0),
     Panel("Requests in a sorted run", "", "block_trace", ("sorted_run_requests",), shown_above=0),
     Panel("CPU busy, user and system", "%", "host_cpu", ("%user", "%system")),
     Panel("CPU waiting for I/O", "%", "host_cpu", ("%iowait",), shown_above=NOW_AND_THEN),

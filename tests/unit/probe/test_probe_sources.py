@@ -186,7 +186,7 @@ def test_every_column_is_told_in_the_documentation(block_device):
         "server_process": process,
         "server_status": [*COUNTERS, *GAUGES],
         "smart": ["temperature_celsius"],
-        "block_trace": ["queue_ms", "device_ms", "seek_bytes", "sorted_run_requests", "device_depth", *SCALARS],
+        "block_trace": ["queue_ms", "device_ms", "seek_MB", "sorted_run_requests", "device_depth", *SCALARS],
     }
     for probe, names in columns.items():
         assert [name for name in names if f"`{name}`" not in sections[probe]] == [], probe

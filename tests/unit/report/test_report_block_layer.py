@@ -48,15 +48,15 @@ def test_a_scheduler_that_sorts_and_one_that_does_not():
     first, second = block_layer_lines(analysis)
     assert first == (
         "hdd-7200 / mq-deadline: a request waited 2.000 ms in the queue and took 5.000 ms in the device (99 % of them"
-        " at most 15.00 ms). mq-deadline sent 1,200 on in sorted runs of 9.500 (random order has runs of 2), with 30.00 to"
-        " choose from; they lay 10.1 MiB apart on the average, 8.300 in the device at a time. 40 flushes took 8.000 ms"
-        " each."
+        " at most 15.00 ms). mq-deadline sent 1,200 on in sorted runs of 9.500 (random order has runs of 2), with 30.00"
+        " to choose from; they lay 10.1 MiB apart on the average, 8.300 in the device at a time. 40 flushes took 8.000"
+        " ms each."
     )
     assert second.startswith("hdd-7200 / none: a request waited 0.400 us in the queue and took 5.000 ms in the device")
     assert "1,200 requests went there in no order to speak of (runs of 2.030); they lay 10.1 MiB apart" in second
     assert block_layer_rows(analysis)[0] == (
-        "hdd-7200 / mq-deadline", "1,200", "2.000 (8.000)", "5.000 (15.00)", "8.000 (16.00)", "10.1 MiB", "9.500",
-        "8.300 (32.00)",
+        "hdd-7200 / mq-deadline", "1,200", "2.000 (8.000)", "5.000 (15.00)", "8.000 (16.00)", "10.1\u00a0MiB", "9.500",
+        "8.300 (32)",
     )  # fmt: skip
 
 
