@@ -1,7 +1,6 @@
 """``dbdyno rank DIR...``: stacks in order over the tests of one or more runs."""
 
 import sys
-from collections import Counter
 from pathlib import Path
 
 import typer
@@ -17,17 +16,14 @@ def rank(
 ) -> None:
     """Rank stacks over several tests: the loads of one run, or of several runs of the same stacks."""
     from dbdyno.analysis.ranking import rank_runs
+    from dbdyno.analysis.several import told_apart
     from dbdyno.report import markdown, ranking, text
     from dbdyno.store.run_folder import read_run
 
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise UserError("a run folder is given twice; its blocks would count twice")
     runs = [read_run(folder) for folder in folders]
-    titles = Counter(run.title for run in runs)
-    names = [
-        run.title if titles[run.title] == 1 else f"{run.title} ({folder})"
-        for run, folder in zip(runs, folders, strict=True)
-    ]
+    names = told_apart([run.title for run in runs], folders)
     found = rank_runs(list(zip(names, runs, strict=True)), baseline)
     if format_ is Format.TEXT and sys.stdout.isatty():
         from rich.console import Console

@@ -1,6 +1,7 @@
 """``dbdyno report DIR``: verdicts from a run folder alone, on any machine."""
 
 import sys
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 
@@ -18,15 +19,22 @@ class Format(StrEnum):
 
 
 def report(
-    folder: Path = typer.Argument(metavar="DIR", help="The run folder."),
-    format_: Format = typer.Option(Format.TEXT, "--format", help="How to print it."),
+    folders: list[Path] = typer.Argument(metavar="DIR...", help="The run folder; with several, all on one page."),
+    format_: Format = typer.Option(Format.TEXT, "--format", help="How to print it; csv and parquet: a row per trial."),
     html: Path | None = typer.Option(None, metavar="FILE", help="Write a self-contained HTML page as well."),
     every_pair: bool = typer.Option(
         False, "--every-pair", help="Verdicts of all pairs as well, marked as not planned."
     ),
 ) -> None:
-    """Print the verdicts of a run, and write its HTML page."""
-    show(folder, format_, html, every_pair=every_pair)
+    """Print the verdicts of a run, or of several with a ranking over them, and write their HTML page."""
+    if len(folders) == 1:
+        show(folders[0], format_, html, every_pair=every_pair)
+        return
+    from dbdyno.cli.report_several import show_several
+
+    if every_pair:
+        raise UserError("--every-pair is for one run; give one folder")
+    show_several(folders, format_, html)
 
 
 def show(folder: Path, format_: Format = Format.TEXT, html: Path | None = None, *, every_pair: bool = False) -> None:
@@ -52,13 +60,17 @@ def show(folder: Path, format_: Format = Format.TEXT, html: Path | None = None, 
     if html is not None:
         from dbdyno.report import html as page
 
-        _refuse_to_overwrite(html)
-        series = read_series(folder, ids)
-        try:
-            html.write_text(page.render(run, analysis, series), encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"{html}: {error.strerror}") from None
-        typer.echo(f"HTML report: {html}", err=format_ is not Format.TEXT)
+        write_page(html, lambda: page.render(run, analysis, read_series(folder, ids)), format_)
+
+
+def write_page(path: Path, rendered: Callable[[], str], format_: Format) -> None:
+    """Write the page and say where. Raises ``UserError`` where it can't be written."""
+    _refuse_to_overwrite(path)
+    try:
+        path.write_text(rendered(), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    typer.echo(f"HTML report: {path}", err=format_ is not Format.TEXT)
 
 
 def _refuse_to_overwrite(path: Path) -> None:

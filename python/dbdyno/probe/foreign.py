@@ -100,6 +100,7 @@ class ForeignSource(Source):
         self._times_ns: list[int] = []  # of the first and the latest sample
         self._before: dict[tuple[int, int], float] = {}  # process -> its own seconds at the sample before
         self._used: defaultdict[str, float] = defaultdict(float)  # by name, since the first sample
+        self._pids: defaultdict[str, set[int]] = defaultdict(set)  # by name, of those that used any
         self.cores = os.cpu_count() or 1
         began = time.perf_counter_ns()
         self._sees_all = any(one.kernel for one in processes())
@@ -121,15 +122,27 @@ class ForeignSource(Source):
         return {name: value for name, value in after.items() if name in before}
 
     def shares(self) -> dict[str, float]:
-        """Processes that are none of ours by name, in cores, busiest first; what ended between samples is not named."""
+        """Processes that are none of ours by name, in cores, busiest first; what ended between samples is not named.
+
+        Where one of a name used CPU, its pid is told: ``"mypy (pid 812)"``; else how many: ``"cc (9 of them)"``.
+        """
         seconds = (self._times_ns[-1] - self._times_ns[0]) / 1e9 if self._times_ns else 0.0
         ordered = sorted(self._used.items(), key=lambda item: -item[1])
-        return {name: used / seconds for name, used in ordered} if seconds else {}
+        return {self._called(name): used / seconds for name, used in ordered} if seconds else {}
+
+    def _called(self, name: str) -> str:
+        pids = self._pids[name]
+        if not pids:
+            return name
+        return f"{name} (pid {next(iter(pids))})" if len(pids) == 1 else f"{name} ({len(pids)} of them)"
 
     def _name(self, at_ns: int, others: list[Process]) -> None:
         """Add to each name what its processes have used since the sample before."""
         for one in others if self._times_ns else ():
-            self._used[one.name] += one.own_seconds - self._before.get((one.pid, one.started), 0.0)
+            used = one.own_seconds - self._before.get((one.pid, one.started), 0.0)
+            self._used[one.name] += used
+            if used > 0:
+                self._pids[one.name].add(one.pid)
         self._before = {(one.pid, one.started): one.own_seconds for one in others}
         self._times_ns = [*self._times_ns[:1], at_ns]
 

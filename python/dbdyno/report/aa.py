@@ -17,14 +17,6 @@ _ORDERS = {
 _NEVER = "none"
 
 
-def noise_floor_lines(analysis: Analysis) -> list[str]:
-    """Return every sentence on the noise floor, one by one; none where the run was no A/A run."""
-    floor = analysis.noise_floor
-    if floor is None:
-        return []
-    return [*summary_lines(analysis, floor), reach_text(analysis, floor), *reach_lines(floor), *order_lines(floor)]
-
-
 def summary_lines(analysis: Analysis, floor: NoiseFloor) -> list[str]:
     """Return what was run, whether its verdict is right, the spread, where it is from, and the drift."""
     lines = [
@@ -83,22 +75,6 @@ def reach_text(analysis: Analysis, floor: NoiseFloor) -> str:
         f"What a study of {compared} can show on this host with a fixed number of blocks, in 80 of 100 runs: the"
         " smallest difference that is called one, and the smallest margin within which no difference is called"
         f" equivalent.{inside}"
-    )
-
-
-def reach_lines(floor: NoiseFloor) -> list[str]:
-    """Return one line for each number of blocks."""
-    return [f"{one.blocks} blocks: {_shown(one)}." for one in floor.reach]
-
-
-def _shown(one: Reach) -> str:
-    if one.difference is None and one.margin is None:
-        return "nothing, of so many comparisons"
-    difference = "no difference" if one.difference is None else f"a difference of {_size(one.difference)}"
-    return (
-        f"{difference}, no equivalence"
-        if one.margin is None
-        else f"{difference}, equivalence within {_size(one.margin)}"
     )
 
 

@@ -7,7 +7,7 @@ from dbdyno.report.observed import UNOBSERVED, flattened
 from dbdyno.store.records import Run, Treatment
 
 ABSENT = "not there"
-_OF_A_MOMENT = {"load_average_1min"}  # facts that no two runs share
+OF_A_MOMENT = {"load_average_1min"}  # facts that no two runs share
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def _differing(what: str, before: Mapping[str, str], after: Mapping[str, str]) -
     return [
         Difference(what, name, before.get(name, ABSENT), after.get(name, ABSENT))
         for name in sorted(before.keys() | after.keys())
-        if before.get(name) != after.get(name) and name not in _OF_A_MOMENT
+        if before.get(name) != after.get(name) and name not in OF_A_MOMENT
     ]
 
 

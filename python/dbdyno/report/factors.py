@@ -5,21 +5,12 @@ from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.factorial import Interaction, MainEffect, SimpleEffect
-from dbdyno.analysis.verdict import Verdict, Word
+from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.wording import UNKNOWN, count, margin_text, p_value, percent, percent_range
 from dbdyno.report.sentences import Sentence, why
 from dbdyno.store.records import Design, is_word
 
 Told = tuple[Sentence, list[str]]  # a sentence, and what explains it
-
-_DOES: dict[Word, str] = {
-    "faster": "helps",
-    "slower": "harms",
-    "equivalent": "makes no difference",
-    "undecided": "shows no clear effect",
-    "not comparable": "can't be judged",
-}
-_STRIKING = tuple(_DOES)  # told first
 
 
 def whole_plots_line(design: Design) -> str:
@@ -70,44 +61,29 @@ def _main_effect(one: MainEffect, analysis: Analysis) -> Told:
 
 def _interaction(one: Interaction, analysis: Analysis) -> Told:
     here, there, verdict = one.here, one.there, one.verdict
-    places = named(here.other, here.at), named(there.other, there.at)
+    effect = f"effect of {here.factor} {here.level} against {here.baseline}"
+    places = f"between {here.other} {_at(here, analysis.metric.words)} and {_at(there)}"
     figures = (
-        f": the factor it makes is {_ratio(verdict.effect.value)} times as large with {places[1]} as with {places[0]}"
-        f" ({_certainty(verdict, _ratio_range(verdict))})."
+        f": the ratio of the two is {_ratio(verdict.effect.value)} ({_certainty(verdict, _ratio_range(verdict))})."
     )
-    subject = f"{here.factor} {here.level} against {here.baseline} {_does(here, there, analysis)}"
     reasons = [why(verdict).replace("cludes 0", "cludes 1")]  # a ratio of 1 is a difference of 0
     match one.word:
         case "differs":
-            return Sentence(f"{subject}; its effect", " ", one.word, figures), [_same_side(one, analysis)]
+            return Sentence(f"The {effect}", " ", one.word, f" {places}{figures}"), [_same_side(one, analysis)]
         case "does not differ":
-            within = f" within {margin_text(analysis.margin)}"
-            return Sentence(f"{subject}; its effect", " ", one.word, f"{within}{figures}"), reasons
+            within = f" within {margin_text(analysis.margin)} {places}{figures}"
+            return Sentence(f"The {effect}", " ", one.word, within), reasons
         case "undecided":
-            return Sentence(f"{subject}; whether its effect differs", " is ", one.word, figures), reasons
+            return Sentence(f"Whether the {effect} differs {places}", " is ", one.word, figures), reasons
         case "not comparable":
-            effect = f"The effect of {here.factor} {here.level} against {here.baseline}"
-            rest = f" between {here.other} {here.at} and {places[1]}: {verdict.reason}."
-            return Sentence(effect, " is ", one.word, rest), []
+            rest = f" between {here.other} {here.at} and {named(there.other, there.at)}: {verdict.reason}."
+            return Sentence(f"The {effect}", " is ", one.word, rest), []
 
 
-def _does(here: SimpleEffect, there: SimpleEffect, analysis: Analysis) -> str:
-    """Return ``"helps with device hdd-7200 (+12 % queries per second), not with ssd-sata (-1.0 %)"``."""
-    first, second = sorted((here, there), key=lambda one: _STRIKING.index(one.verdict.verdict))
-    words = first.verdict.verdict, second.verdict.verdict
-    told = f"{_DOES[words[0]]} with {first.other} {first.at} ({_size(first)} {analysis.metric.words})"
-    place = f"with {named(second.other, second.at)} ({_size(second)})"
-    if words[0] == words[1]:
-        return f"{told} {'and' if words[0] in {'faster', 'slower'} else 'or'} {place}"
-    if words[1] == "equivalent":
-        return f"{told}, not {place}"
-    if words[1] == "slower":
-        return f"{told} and {_DOES['slower']} {place}"
-    return f"{told} and {_DOES[words[1]]} {place}"
-
-
-def _size(one: SimpleEffect) -> str:
-    return percent(one.verdict.effect.value)
+def _at(one: SimpleEffect, words: str = "") -> str:
+    """Return ``"ssd-sata (+12 % queries per second, faster)"``."""
+    size = percent(one.verdict.effect.value)
+    return f"{one.at} ({size}{' ' if words else ''}{words}, {one.verdict.verdict})"
 
 
 def _certainty(verdict: Verdict, interval: str) -> str:

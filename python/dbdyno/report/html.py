@@ -67,72 +67,80 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
     ``series`` maps trial id -> series name -> column -> samples, the column ``t_s`` being seconds from the start of
     measuring. Trials without series are left out of the time charts.
     """
-    environment = Environment(
+    drawn = drawn_panels(run, analysis, series)
+    observed = settings(analysis)
+    screened_headings, screened_rows = screened.screened_table(analysis)
+    page = (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            **frame(run.title, _data(run, analysis, drawn)),
+            run=run,
+            analysis=analysis,
+            verdicts=told(analysis.verdicts, analysis),
+            every_pair=told(analysis.every_pair, analysis),
+            every_pair_heading=every_pair.HEADING,
+            every_pair_note=every_pair.every_pair_note(analysis),
+            **ranking_parts(analysis.ranking),
+            screened_headings=screened_headings,
+            screened_rows=screened_rows,
+            screened_note=screened.screened_note(analysis),
+            margin=margin_text(analysis.margin),
+            blocks_used=blocks_used(run, analysis),
+            stopped=stopped_lines(run, analysis),
+            interval=interval_words(analysis),
+            no_verdict=no_verdict(),
+            forest=effect_charts(analysis),
+            factors={
+                "whole_plots": factors.whole_plots_line(run.design),
+                "main_effects": factors.main_effects(analysis),
+                "interactions": factors.interactions(analysis),
+                "charts": _at_any_width(interaction.charts(analysis), interaction.charts(analysis, narrow=True)),
+            },
+            headings=table_headings(analysis),
+            rows=list(zip(table_rows(analysis), legend(run), strict=True)),
+            letters_line=letters_line(analysis),
+            legend=legend(run),
+            drawn=drawn,
+            figures=figures(drawn, {treatment.id: treatment.label for treatment in run.design.treatments}),
+            noise=noise_floor_card(analysis),
+            stability_rows=stability_rows(analysis),
+            block_layer={
+                "heading": block_layer.HEADING,
+                "headings": block_layer.HEADINGS,
+                "rows": block_layer.block_layer_rows(analysis),
+                "shortcomings": block_layer.block_layer_shortcomings(analysis),
+            },
+            time_rows=time_rows(analysis),
+            cost={"headings": cost_headings(analysis), "rows": cost_rows(analysis), "lines": cost_lines(analysis)},
+            **_reported(run, analysis),
+            **_steadiness(analysis),
+            strip=_strip(run, analysis),
+            failures=failure_lines(run),
+            disturbed_heading=disturbed.HEADING,
+            disturbed=disturbed.disturbed_lines(run, analysis),
+            disturbed_summary=disturbed.disturbed_summary(run, analysis),
+            notes=note_lines(run, analysis),
+            observed_headings=["setting", *(row.label for row in analysis.treatments if row.n)],
+            differing=[(setting.name, *setting.values) for setting in observed if setting.differs],
+            same=[(setting.name, setting.values[0]) for setting in observed if not setting.differs],
+            reproduce=how_to_reproduce(run),
+        )
+    )
+    return with_contents(page)
+
+
+def environment() -> Environment:
+    """Return the templates; every text that is put into one is escaped."""
+    found = Environment(
         loader=FileSystemLoader(ASSETS),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["glued"] = functools.partial(glued, labels=False)  # a page is narrow: labels may break
-    drawn = drawn_panels(run, analysis, series)
-    observed = settings(analysis)
-    screened_headings, screened_rows = screened.screened_table(analysis)
-    labels = {treatment.id: treatment.label for treatment in run.design.treatments}
-    page = environment.get_template("report.html.j2").render(
-        **frame(run.title, _data(run, analysis, drawn)),
-        run=run,
-        analysis=analysis,
-        verdicts=told(analysis.verdicts, analysis),
-        every_pair=told(analysis.every_pair, analysis),
-        every_pair_heading=every_pair.HEADING,
-        every_pair_note=every_pair.every_pair_note(analysis),
-        **_ranking(analysis.ranking),
-        screened_headings=screened_headings,
-        screened_rows=screened_rows,
-        screened_note=screened.screened_note(analysis),
-        margin=margin_text(analysis.margin),
-        blocks_used=blocks_used(run, analysis),
-        stopped=stopped_lines(run, analysis),
-        interval=interval_words(analysis),
-        no_verdict=no_verdict(),
-        forest=effect_charts(analysis),
-        factors={
-            "whole_plots": factors.whole_plots_line(run.design),
-            "main_effects": factors.main_effects(analysis),
-            "interactions": factors.interactions(analysis),
-            "charts": _at_any_width(interaction.charts(analysis), interaction.charts(analysis, narrow=True)),
-        },
-        headings=table_headings(analysis),
-        rows=list(zip(table_rows(analysis), legend(run), strict=True)),
-        letters_line=letters_line(analysis),
-        legend=legend(run),
-        drawn=drawn,
-        figures=figures(drawn, labels),
-        noise=noise_floor_card(analysis),
-        stability_rows=stability_rows(analysis),
-        block_layer={
-            "heading": block_layer.HEADING,
-            "headings": block_layer.HEADINGS,
-            "rows": block_layer.block_layer_rows(analysis),
-            "shortcomings": block_layer.block_layer_shortcomings(analysis),
-        },
-        time_rows=time_rows(analysis),
-        cost={"headings": cost_headings(analysis), "rows": cost_rows(analysis), "lines": cost_lines(analysis)},
-        **_reported(run, analysis),
-        **_steadiness(analysis),
-        strip=_strip(run, analysis),
-        failures=failure_lines(run),
-        disturbed_heading=disturbed.HEADING,
-        disturbed=disturbed.disturbed_lines(run, analysis),
-        disturbed_summary=disturbed.disturbed_summary(run, analysis),
-        notes=note_lines(run, analysis),
-        observed_headings=["setting", *(row.label for row in analysis.treatments if row.n)],
-        differing=[(setting.name, *setting.values) for setting in observed if setting.differs],
-        same=[(setting.name, setting.values[0]) for setting in observed if not setting.differs],
-        reproduce=how_to_reproduce(run),
-    )
-    return with_contents(page)
+    found.filters["glued"] = functools.partial(glued, labels=False)  # a page is narrow: labels may break
+    return found
 
 
 def frame(title: str, series: dict[str, Any]) -> dict[str, Any]:
@@ -203,7 +211,8 @@ def _reported(run: Run, analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _ranking(ranking: Ranking | None) -> dict[str, Any]:
+def ranking_parts(ranking: Ranking | None) -> dict[str, Any]:
+    """Return what the page shows of a ranking."""
     if ranking is None:
         return {"ranking": None}
     return {

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.several import Several
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.report import factors
@@ -26,7 +27,24 @@ from dbdyno.store.records import Run
 
 def render(run: Run, analysis: Analysis) -> str:
     """Return the report as JSON. Differences are fractions (.03 for +3 %); what is unknown is null."""
-    document = {
+    return _written(document(run, analysis))
+
+
+def render_several(several: Several) -> str:
+    """Return several runs as JSON: the ranking over them, and what each one's own report holds."""
+    return _written(
+        {
+            "interleaved": False,  # with each other
+            "ranking": ranking_json(several.ranking),
+            "unranked": several.unranked or None,
+            "runs": [{"name": one.name, **document(one.run, one.analysis)} for one in several.members],
+        }
+    )
+
+
+def document(run: Run, analysis: Analysis) -> dict[str, Any]:
+    """Return the report of a run as plain values."""
+    return {
         "study": run.title,
         "question": run.question,
         "scale": run.scale or None,
@@ -65,6 +83,9 @@ def render(run: Run, analysis: Analysis) -> str:
         "notes": note_lines(run, analysis),
         "versions": dict(sorted(run.versions.items())),
     }
+
+
+def _written(document: dict[str, Any]) -> str:
     return json.dumps(rounded(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -6,9 +6,20 @@ from collections.abc import Sequence
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.reported import Beside
+from dbdyno.analysis.several import Several
 from dbdyno.analysis.verdict import Verdict
-from dbdyno.report import block_layer, cost, disturbed, every_pair, factors, reported, screened, stability, steadiness
-from dbdyno.report.aa import HEADING, noise_floor_lines
+from dbdyno.report import (
+    aa,
+    block_layer,
+    cost,
+    disturbed,
+    every_pair,
+    factors,
+    reported,
+    screened,
+    stability,
+    steadiness,
+)
 from dbdyno.report.clean import one_line
 from dbdyno.report.letters import letters_line
 from dbdyno.report.ranking import ranking_heading, ranking_headings, ranking_notes, ranking_rows
@@ -22,6 +33,14 @@ from dbdyno.report.sentences import (
     table_rows,
     verdict_sentence,
     why,
+)
+from dbdyno.report.several import (
+    DIFFERENCES_HEADING,
+    NOT_INTERLEAVED,
+    differences_lines,
+    heading,
+    member_line,
+    unranked_line,
 )
 from dbdyno.report.stopped import stopped_lines
 from dbdyno.report.why import explanation
@@ -61,7 +80,7 @@ def render(run: Run, analysis: Analysis) -> str:
     parts += _listed(screened.HEADING, screened.screened_lines(analysis))
     if note := every_pair.every_pair_note(analysis):
         parts += ["", f"## {every_pair.HEADING}", "", escape(note), "", *_verdicts(analysis.every_pair, analysis)]
-    parts += _listed(HEADING, noise_floor_lines(analysis))
+    parts += _noise_floor(analysis)
     if headings := cost.cost_headings(analysis):
         table = _table(headings, cost.cost_rows(analysis))
         lines = [f"- {escape(line)}" for line in cost.cost_lines(analysis)]
@@ -71,6 +90,22 @@ def render(run: Run, analysis: Analysis) -> str:
     parts += _listed("Failed trials", failure_lines(run))
     parts += _listed(disturbed.HEADING, disturbed.disturbed_lines_in_short(run, analysis))
     parts += _listed("Notes", note_lines(run, analysis))
+    return "\n".join(parts) + "\n"
+
+
+def render_several(several: Several) -> str:
+    """Return several runs in GitHub's Markdown: the ranking over them, then each one's verdicts and table."""
+    parts = [f"# {escape(heading(several))}", "", escape(NOT_INTERLEAVED), ""]
+    parts += _ranking(several.ranking) if several.ranking else [escape(unranked_line(several))]
+    for member in several.members:
+        run, analysis = member.run, member.analysis
+        parts += ["", f"## {escape(member.name)}", ""]
+        parts += [f"*{escape(run.question)}*", ""] if run.question else []
+        parts += [escape(f"{member_line(member)}."), "", *_verdicts(analysis.verdicts, analysis)]
+        parts += [] if analysis.verdicts else [no_verdict()]
+        parts += ["", *_table(table_headings(analysis), table_rows(analysis))]
+        parts += ["", escape(line)] if (line := letters_line(analysis)) else []
+    parts += _listed(DIFFERENCES_HEADING, differences_lines(several))
     return "\n".join(parts) + "\n"
 
 
@@ -103,6 +138,16 @@ def _beside(each: Beside) -> list[str]:
         *(["", *claims] if claims else []),
         *(["", escape(reason)] if reason else []),
     ]
+
+
+def _noise_floor(analysis: Analysis) -> list[str]:
+    floor = analysis.noise_floor
+    if floor is None:
+        return []
+    parts = [*_listed(aa.HEADING, aa.summary_lines(analysis, floor)), "", escape(aa.reach_text(analysis, floor))]
+    rows, orders = aa.reach_rows(floor), aa.order_lines(floor)
+    parts += ["", *_table(aa.REACH_HEADINGS, rows)] if rows else []
+    return [*parts, "", escape(orders[0]), "", *(f"- {escape(line)}" for line in orders[1:])] if orders else parts
 
 
 def _verdicts(verdicts: Sequence[Verdict], analysis: Analysis) -> list[str]:

@@ -10,28 +10,10 @@ import pytest
 
 from dbdyno import __version__
 from dbdyno._native import device_models
-from dbdyno.cli import main as cli
 from dbdyno.errors import HostError
+from tests.unit.cli.conftest import ENVIRONMENT
 
 DRIVES = ", ".join([*(one["name"] for one in device_models()), "the path of a drive file ending in .toml"])
-ENVIRONMENT = {"COLUMNS": "100", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
-
-
-@pytest.fixture
-def dbdyno(monkeypatch, capsys, state):
-    """Run the command line in this process; returns its exit code, standard output and standard error."""
-    for name, value in {**ENVIRONMENT, "DBDYNO_STATE_DIR": str(state)}.items():
-        monkeypatch.setenv(name, value)
-
-    def run(*argv):
-        monkeypatch.setattr(sys, "argv", ["dbdyno", *map(str, argv)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr()
-        return ended.value.code, said.out, said.err
-
-    return run
-
 
 DISK_VERBS = ["attach", "detach", "list", "models", "mode", "snapshot", "restore", "forget", "stats", "trace",
               "power-cut", "power-on", "fault", "fault latency", "fault eio", "fault stuck", "fault gone",

@@ -69,18 +69,12 @@ def test_json_of_one_factor(build):
 SAID = {
     "helps, not": (
         (400, 450, 1700, 1700),
-        r"helps with device hdd-7200 \(\+1\d % .*, not with ssd-sata \(.* differs: ",
+        r"differs between device hdd-7200 \(\+1\d % queries per second, faster\) and ssd-sata \(.*, equivalent\): ",
     ),
-    "harms, not": ((400, 350, 1700, 1700), r"harms with device hdd-7200 \(-1\d % .*, not with ssd-sata \(.* differs: "),
-    "either way": ((400, 360, 1500, 1700), r"helps with device ssd-sata .* and harms with hdd-7200 .* differs: "),
-    "both": (
-        (400, 450, 1600, 1800),
-        r"helps with device hdd-7200 .* and with ssd-sata .* does not differ within 3 %: ",
-    ),
-    "none": (
-        (400, 400, 1700, 1700),
-        r"makes no difference with device hdd-7200 .* or with ssd-sata .* does not differ",
-    ),
+    "harms, not": ((400, 350, 1700, 1700), r"differs between device hdd-7200 \(-1\d % .*, slower\) and ssd-sata \("),
+    "either way": ((400, 360, 1500, 1700), r"differs between .*, slower\) and ssd-sata \(\+1\d %, faster\): "),
+    "both": ((400, 450, 1600, 1800), r"does not differ within 3 % between .*, faster\) and ssd-sata \(.*, faster\): "),
+    "none": ((400, 400, 1700, 1700), r"does not differ within 3 % between .* \(.* equivalent\) and .* equivalent\): "),
 }
 
 
@@ -88,14 +82,16 @@ SAID = {
 def test_an_interaction_is_one_sentence(build, rates, expected):
     run = with_factors(build(10, rates=dict(zip(("t1", "t2", "t3", "t4"), rates, strict=True)), noise=0.005))
     [(sentence, _)] = factors.interactions(analyse(run))
-    assert re.match("scheduler none against mq-deadline " + expected, str(sentence)), str(sentence)
+    assert re.match("The effect of scheduler none against mq-deadline " + expected, str(sentence)), str(sentence)
 
 
 def test_what_is_undecided_claims_nothing(build):
     run = with_factors(build(6, rates=HELPS_ON_THE_DISK, noise=0.2))
     [(sentence, [reason])] = factors.interactions(analyse(run))
     assert sentence.word == "undecided"
-    assert "shows no clear effect with device" in sentence.subject
+    assert sentence.subject.startswith(
+        "Whether the effect of scheduler none against mq-deadline differs between device"
+    )
     assert "includes 1" in reason
     assert " 0" not in reason.replace("0.", "")
 

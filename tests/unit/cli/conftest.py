@@ -1,0 +1,25 @@
+"""The command line in this process."""
+
+import sys
+
+import pytest
+
+from dbdyno.cli import main as cli
+
+ENVIRONMENT = {"COLUMNS": "100", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
+
+
+@pytest.fixture
+def dbdyno(monkeypatch, capsys, state):
+    """Run the command line in this process; returns its exit code, standard output and standard error."""
+    for name, value in {**ENVIRONMENT, "DBDYNO_STATE_DIR": str(state)}.items():
+        monkeypatch.setenv(name, value)
+
+    def run(*argv):
+        monkeypatch.setattr(sys, "argv", ["dbdyno", *map(str, argv)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        return ended.value.code, said.out, said.err
+
+    return run

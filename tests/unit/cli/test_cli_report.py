@@ -1,0 +1,47 @@
+"""``dbdyno report``: of one run, of several, and as a table of trials."""
+
+import json
+
+import pytest
+
+from dbdyno.store.run_folder import read_run
+from tests.run_folders import written
+from tests.unit.report.conftest import build, series_of
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Two runs of one title."""
+    base = tmp_path_factory.mktemp("runs")
+    first, second = build(6, void_block=2), build(6, seed=11, void_block=0)
+    return [written(base / "a", first, series_of(first, samples=5)), written(base / "b", second)]
+
+
+def test_a_written_run_is_read_back(folders):
+    run = build(6, void_block=2)
+    found = read_run(folders[0])
+    assert (found.design, found.trials, found.failures, found.notes) == (
+        run.design,
+        run.trials,
+        run.failures,
+        run.notes,
+    )
+
+
+def test_several_runs_are_one_report_and_one_page(dbdyno, folders, tmp_path):
+    code, out, _ = dbdyno("report", *folders, "--html", tmp_path / "page.html")
+    assert code == 0
+    assert out.startswith("SSD or HDD: 2 runs\n")
+    assert "SSD or HDD (a)" in out
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.count('class="cards posted"') == 2
+    assert str(folders[0].parent) not in out.replace(str(tmp_path), "") + page
+    code, out, _ = dbdyno("report", *folders, "--format", "json")
+    assert [one["name"] for one in json.loads(out)["runs"]] == ["SSD or HDD (a)", "SSD or HDD (b)"]
+
+
+def test_mistakes_with_several_runs(dbdyno, folders):
+    twice = "dbdyno: a run folder is given twice; its blocks would count twice\n"
+    assert dbdyno("report", folders[0], folders[0]) == (2, "", twice)
+    one = "dbdyno: --every-pair is for one run; give one folder\n"
+    assert dbdyno("report", *folders, "--every-pair") == (2, "", one)
