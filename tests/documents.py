@@ -1,0 +1,115 @@
+"""A reader of the documents who does what they say: blocks by language, commands as they stand, in a scratch folder.
+
+A block that nobody can run here has ``<!-- not run: REASON -->`` on the line before it.
+"""
+
+import re
+import shlex
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import tomli_w
+from typer.main import get_command
+
+from dbdyno.cli.main import app
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "METHODOLOGY.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LANGUAGES = {"toml", "sh", "console", "python", "sql", "text"}
+_BLOCK = re.compile(
+    r"(?:^<!-- not run: (?P<reason>.+?) -->\n)?^```(?P<language>\S*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+TOOLS = {"mkfs.ext4"}  # programs of others that a page may call, where it measures
+LOAD_VERBS = {"slap", "smack", "oltp", "ingest", "bulk", "script"}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+    not_run: str  # why nobody runs it; empty where the tests do
+
+    @property
+    def commands(self) -> list[list[str]]:
+        """The words of each command, without sudo and the path of dbdyno; what it printed is left out."""
+        text = self.text.replace("\\\n", " ")
+        lines = text.splitlines()
+        if self.language == "console":
+            lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+        found = [shlex.split(line, comments=True) for line in lines]
+        return [[word.removeprefix(".venv/bin/") for word in words if word != "sudo"] for words in found if words]
+
+    @property
+    def file(self) -> str:
+        """What a TOML or SQL block is to be saved as: its first comment, if that is a file's name."""
+        named = re.match(r"(?:#|--) ([\w.-]+\.(?:toml|sql))$", self.text.partition("\n")[0])
+        return named[1] if named else ""
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(page, text.count("\n", 0, at.start("text")), at["language"], at["text"], at["reason"] or "")
+        for at in _BLOCK.finditer(text)
+    ]
+
+
+def understood(argv: list[str]) -> None:
+    """Raise where the command line does not take these words; nothing is run."""
+    command, context, words = get_command(app), None, argv
+    while True:
+        name = command.name or "dbdyno"
+        context = command.make_context(name, list(words), parent=context)
+        if not hasattr(command, "resolve_command"):
+            return
+        rest = [*context._protected_args, *context.args]
+        if not rest:
+            return
+        _, command, words = command.resolve_command(context, rest)
+
+
+def merged(base: dict, part: dict) -> dict:
+    """A fragment of a study put into a whole one."""
+    whole = dict(base)
+    for name, value in part.items():
+        inside = isinstance(value, dict) and isinstance(whole.get(name), dict)
+        whole[name] = merged(whole[name], value) if inside else value
+    return whole
+
+
+SMALL = {"rows": 2000, "table_size": 1000, "tables": 1, "initial_rows": 100, "clients": 2}
+
+
+def shrunk(text: str) -> str:
+    """The study with two treatments, one block, little data and a fifth of a second of load: it runs in seconds."""
+    study = tomllib.loads(text)
+    varied = 0
+    for section in ("stack", "queue", "filesystem", "server", "workload"):
+        for table in (study.get(section, {}), study.get(section, {}).get("settings", {})):
+            for name, value in table.items():
+                if isinstance(value, list):
+                    varied += 1
+                    table[name] = [value[0], value[-1]] if varied == 1 else value[0]
+    workload = study["workload"]
+    for name, most in SMALL.items():
+        if name in workload and not isinstance(workload[name], list):
+            workload[name] = min(workload[name], most)
+    for name in ("queries", "events", "rows") if workload["kind"] != "smack" else ("queries", "events"):
+        workload.pop(name, None)
+    if workload["kind"] != "bulk":
+        workload |= {"duration": "200ms", "warmup": "0s"}
+    if "size" in study["stack"]:
+        study["stack"]["size"] = "512MiB"
+    design = study.get("design", {})
+    kept = {name: design[name] for name in ("compare", "margin", "seed", "metric", "screened") if name in design}
+    study["design"] = {**kept, "blocks": 1, "disturbed": "note"}
+    study.pop("scale", None)
+    study.pop("reported", None)
+    study.pop("cost", None)
+    return tomli_w.dumps(study)
