@@ -83,11 +83,11 @@ def merged(base: dict, part: dict) -> dict:
     return whole
 
 
-SMALL = {"rows": 2000, "table_size": 1000, "tables": 1, "initial_rows": 100, "clients": 2}
+SMALL = {"rows": 2000, "table_size": 1000, "tables": 2, "initial_rows": 100, "clients": 2}
 
 
-def shrunk(text: str) -> str:
-    """The study with two treatments, one block, little data and a fifth of a second of load: it runs in seconds."""
+def shrunk(text: str, blocks: int) -> str:
+    """The study with two treatments, so many blocks, little data and a moment of load, so that it runs in seconds."""
     study = tomllib.loads(text)
     varied = 0
     for section in ("stack", "queue", "filesystem", "server", "workload"):
@@ -108,7 +108,7 @@ def shrunk(text: str) -> str:
         study["stack"]["size"] = "512MiB"
     design = study.get("design", {})
     kept = {name: design[name] for name in ("compare", "margin", "seed", "metric", "screened") if name in design}
-    study["design"] = {**kept, "blocks": 1, "disturbed": "note"}
+    study["design"] = {**kept, "blocks": blocks, "disturbed": "note"}
     study.pop("scale", None)
     study.pop("reported", None)
     study.pop("cost", None)
