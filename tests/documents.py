@@ -111,5 +111,4 @@ def shrunk(text: str, blocks: int) -> str:
     study["design"] = {**kept, "blocks": blocks, "disturbed": "note"}
     study.pop("scale", None)
     study.pop("reported", None)
-    study.pop("cost", None)
     return tomli_w.dumps(study)
