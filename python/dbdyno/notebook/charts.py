@@ -20,7 +20,8 @@ class Chart:
         return self.svg
 
     def _repr_html_(self) -> str:
-        return str(Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(self.title, Markup(self.svg)))  # noqa: S704
+        narrow = Markup(self.svg.replace("<svg ", '<svg style="max-width: 100%; height: auto" ', 1))  # noqa: S704 - Vega's
+        return str(Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(self.title, narrow))
 
 
 def charts_of(run: Run, analysis: Analysis) -> dict[str, Chart]:

@@ -161,7 +161,7 @@ def test_the_run_shows_itself(opened, record):
     assert str(opened) == text.render(opened.record, opened.analysis)
     shown = opened._repr_html_()
     assert shown.count("<li>") == len(opened.analysis.verdicts)
-    assert opened.charts["effect"].svg in shown
+    assert opened.charts["effect"]._repr_html_() in shown
     assert "<script" not in shown
     assert opened.study == STUDY
     assert opened.title == record.title
