@@ -41,7 +41,7 @@ class Block:
         lines = text.splitlines()
         if self.language == "console":
             lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-        found = [shlex.split(line, comments=True) for line in lines]
+        found = [shlex.split(line.partition(" | ")[0], comments=True) for line in lines]
         return [[word.removeprefix(".venv/bin/") for word in words if word != "sudo"] for words in found if words]
 
     @property
@@ -75,8 +75,10 @@ def understood(argv: list[str]) -> None:
 
 
 def merged(base: dict, part: dict) -> dict:
-    """A fragment of a study put into a whole one."""
+    """A part of a study put into a whole one; a load of its own takes the place of that one's, and of its server."""
     whole = dict(base)
+    if "kind" in part.get("workload", {}):
+        whole |= {"workload": {}, "server": {}}
     for name, value in part.items():
         inside = isinstance(value, dict) and isinstance(whole.get(name), dict)
         whole[name] = merged(whole[name], value) if inside else value

@@ -26,7 +26,7 @@ def summary_html(run: Run, analysis: Analysis, charts: Mapping[str, Chart]) -> s
     parts.append(Markup("<ul>{}</ul>").format(_joined(told)) if told else escape(no_verdict()))
     parts += [Markup("<p>{}</p>").format(one_line(line)) for line in stopped_lines(run, analysis)]
     if "effect" in charts:
-        parts.append(Markup(charts["effect"]._repr_html_()))  # noqa: S704, SLF001 - its texts are escaped
+        parts.append(Markup(charts["effect"]._repr_html_()))  # noqa: S704 - its texts are escaped
     parts.append(_table(table_headings(analysis), table_rows(analysis)))
     return str(_joined(parts))
 
