@@ -118,6 +118,8 @@ def _waits(trial: Trial, watched: Watched, rate: float, seconds: float) -> Figur
         "io_wait_share": value_of(pressure, "io_some"),
         "foreign_share": value_of(trial.disturbance, "foreign_cpu"),  # of all processors
         "queued_share": queue / (queue + device) if queue + device > 0 else math.nan,  # of a request's time
+        "seek_bytes": value_of(trial.metrics, "seek_bytes_mean"),  # between one request and the next
+        "sorted_run": value_of(trial.metrics, "sorted_run_requests_mean"),  # requests in ascending order
     }
 
 
@@ -139,8 +141,11 @@ def means(columns: Columns, seconds: float) -> Figures:
     for letter in "rwf":
         if {f"{letter}/s", f"{letter}_await"} <= values.keys():
             values[f"{letter}_waited"] = values[f"{letter}/s"] * values[f"{letter}_await"]
-    return {
-        name: float(np.average(value[known], weights=weights[known]))
-        for name, value in values.items()
-        if weights[known := np.isfinite(value)].sum() > 0
-    }
+    if not values:
+        return {}
+    table = np.stack(list(values.values()))  # (columns, samples)
+    known = np.isfinite(table) & (weights > 0)
+    weighed = np.where(known, weights, 0.0)
+    total = weighed.sum(axis=1)
+    mean = (weighed * np.where(known, table, 0.0)).sum(axis=1) / np.where(total > 0, total, np.nan)
+    return {name: float(value) for name, value in zip(values, mean, strict=True) if np.isfinite(value)}

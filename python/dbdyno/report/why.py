@@ -6,7 +6,7 @@ from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.limits import MOST, Kind, Limit
-from dbdyno.analysis.time_parts import PARTS
+from dbdyno.analysis.time_parts import PARTS, Figures
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.why import Changed, TimeSpent
 
@@ -48,6 +48,7 @@ def _sentences(verdict: Verdict, changed: Changed) -> Iterator[str]:
         yield _alike(changed)
     yield _limits(changed)
     if not different:
+        yield from _seeks(changed)
         yield from _cannot_matter(changed)
     if verdict.verdict == "undecided" and not different:
         yield from _noise(changed)
@@ -101,7 +102,24 @@ def _what_changed(changed: Changed) -> Iterator[str]:
         yield f"Against that, there are {duration(abs(_delta(changed, name)))} {less} of {told}."
     if "cpu_ms" not in moved and "cpu_ms" in level.figures:
         yield f"Server CPU is {_one_or_two(level.figures['cpu_ms'], baseline.figures.get('cpu_ms', 0.0))}."
+    yield from _seeks(changed)
     yield from _unexplained(level)
+
+
+def _seeks(changed: Changed) -> Iterator[str]:
+    """Yield what order the device saw its requests in, where a block trace tells and the two differ."""
+    new, old = changed.level.figures, changed.baseline.figures
+    if not {"seek_bytes", "sorted_run"} <= new.keys() & old.keys():
+        return
+    if all(abs(new[name] - old[name]) <= SAME * max(new[name], old[name]) for name in ("seek_bytes", "sorted_run")):
+        return
+    seeks = _one_or_two(new["seek_bytes"], old["seek_bytes"], _distance)
+    runs = _one_or_two(new["sorted_run"], old["sorted_run"], _rounded)
+    yield f"From one request to the next the device went {seeks}, in sorted runs of {runs} requests."
+
+
+def _distance(count: float) -> str:
+    return f"{_digits(count / 1e6)} MB"
 
 
 def _moved(changed: Changed, whole: float) -> Iterator[str]:
@@ -128,7 +146,14 @@ def _how(changed: Changed, part: str) -> str:
     if not new[count]:
         return f" ({per})"
     long = _one_or_two(new[each], old[each]) if old[count] else duration(new[each])
-    return f" ({per}, each {long}{_shared(changed.level) if part == 'flush_ms' else ''})"
+    return f" ({per}, each {long}{_shared(changed.level) if part == 'flush_ms' else _queued(new, old)})"
+
+
+def _queued(new: Figures, old: Figures) -> str:
+    """Return how much of a request's time passed in the queue, where a block trace tells."""
+    if "queued_share" not in new or "queued_share" not in old:
+        return ""
+    return f", of a request's time {_one_or_two(new['queued_share'], old['queued_share'], _share)} in the queue"
 
 
 def _shared(one: TimeSpent) -> str:

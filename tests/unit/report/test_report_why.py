@@ -66,6 +66,26 @@ def test_a_difference_is_told_by_the_parts_it_consists_of(told):
     assert "Both are limited by the device's flushes, one of which is under way 95 % of the time." in found
 
 
+def test_a_block_trace_adds_the_queue_and_the_order_of_requests(told):
+    run, _, seen = told
+    seen = {id_: {**each, "block_device": {**each["block_device"]}} for id_, each in seen.items()}
+    trials = []
+    for one in run.trials:
+        device = seen[one.id]["block_device"]
+        slow = one.treatment in {"t1", "t2"}
+        device |= {"f/s": 0 * device["t_s"], "r/s": 0 * device["t_s"] + one.metrics["queries_per_second"]}
+        device |= {"r_await": 0 * device["t_s"] + (20.0 if slow else 4.0)}
+        traced = {"queue_ms_mean": 15.0 if slow else 1.0, "device_ms_mean": 5.0 if slow else 3.0}
+        traced |= {"seek_bytes_mean": 4e8 if slow else 1e8, "sorted_run_requests_mean": 2.0 if slow else 16.0}
+        trials.append(replace(one, metrics={**one.metrics, **traced}))
+    found = paragraph(analyse(replace(run, trials=trials), watched=seen), "t3", "t1")
+    assert (
+        "1.00 per query, each 4.00 ms instead of 20.0 ms, of a request's time 25 % instead of 75 % in the queue"
+        in found
+    )
+    assert "From one request to the next the device went 100 MB instead of 400 MB, in sorted runs of 16.0" in found
+
+
 def test_where_nothing_differs_both_sides_are_told_and_why_it_cannot_matter(told):
     found = paragraph(told[1], "t2", "t1")
     assert "a query takes 24.8 ms on the average, with hdd-7200 / mq-deadline 24.8 ms" in found
