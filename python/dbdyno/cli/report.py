@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -25,19 +26,27 @@ def report(
     every_pair: bool = typer.Option(
         False, "--every-pair", help="Verdicts of all pairs as well, marked as not planned."
     ),
+    prices: Path | None = typer.Option(None, metavar="STUDY", help="Take prices from [cost] of this study file."),
 ) -> None:
     """Print the verdicts of a run, or of several with a ranking over them, and write their HTML page."""
     if len(folders) == 1:
-        show(folders[0], format_, html, every_pair=every_pair)
+        show(folders[0], format_, html, every_pair=every_pair, prices=prices)
         return
     from dbdyno.cli.report_several import show_several
 
-    if every_pair:
-        raise UserError("--every-pair is for one run; give one folder")
+    if every_pair or prices:
+        raise UserError(f"{'--every-pair' if every_pair else '--prices'} is for one run; give one folder")
     show_several(folders, format_, html)
 
 
-def show(folder: Path, format_: Format = Format.TEXT, html: Path | None = None, *, every_pair: bool = False) -> None:
+def show(
+    folder: Path,
+    format_: Format = Format.TEXT,
+    html: Path | None = None,
+    *,
+    every_pair: bool = False,
+    prices: Path | None = None,
+) -> None:
     """Print the verdicts of a run folder; with ``html`` write its page there too."""
     from dbdyno.analysis.analyse import analyse
     from dbdyno.analysis.pairs import plans_every_pair
@@ -45,6 +54,11 @@ def show(folder: Path, format_: Format = Format.TEXT, html: Path | None = None, 
     from dbdyno.store.run_folder import read_load_series, read_run, read_series, read_watched
 
     run = read_run(folder)
+    if prices is not None:
+        from dbdyno.plan.prices import prices_for
+        from dbdyno.study.load import load_study
+
+        run = replace(run, prices=prices_for(load_study(prices), run))
     if every_pair and plans_every_pair(run.design):
         typer.echo("the study plans every pair: its verdicts are those of all of them", err=True)
     ids = [trial.id for trial in run.trials]

@@ -2,18 +2,37 @@
 
 from collections.abc import Mapping, Sequence
 
+from dbdyno.errors import UserError
 from dbdyno.store.prices import DevicePrice, Prices
-from dbdyno.store.records import Treatment
+from dbdyno.store.records import Run, Treatment
 from dbdyno.study.cost import Cost, CostSection, DeviceCostSection
 from dbdyno.study.cost_rules import names_of
+from dbdyno.study.load import Study
 from dbdyno.study.schema import TrialSpec
 
 
 def prices_in(cost: Cost | None, treatments: Sequence[Treatment], specs: Mapping[str, TrialSpec]) -> Prices | None:
-    """The study's prices; ``None`` where it has no ``[cost]``. A device that no treatment stands on is left out."""
+    """The study's prices; ``None`` where it has no ``[cost]``."""
     if cost is None:
         return None
-    names = {one.id: names_of(one.levels, specs[one.id].stack.device) for one in treatments}
+    return _prices(cost, {one.id: names_of(one.levels, specs[one.id].stack.device) for one in treatments})
+
+
+def prices_for(study: Study, run: Run) -> Prices:
+    """The prices of a study file for a run made before. Raises ``UserError`` where it has none of its devices."""
+    if study.cost is None:
+        raise UserError(f"{study.path}: has no [cost]")
+    device = run.study.get("stack", {}).get("device")
+    names = {one.id: names_of(one.levels, device if isinstance(device, str) else "") for one in run.design.treatments}
+    found = _prices(study.cost, names)
+    if not found.devices:
+        known = ", ".join(sorted(set().union(*names.values()) - {""}))
+        raise UserError(f"{study.path}: its [cost] names no device of this run; those are {known}")
+    return found
+
+
+def _prices(cost: Cost, names: Mapping[str, set[str]]) -> Prices:
+    """A device that no treatment stands on is left out; ``names`` are those of each treatment's device."""
     devices = [
         _device(name, device, [id_ for id_, known in names.items() if name in known], cost.common)
         for name, device in cost.devices.items()

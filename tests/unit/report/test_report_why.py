@@ -83,7 +83,8 @@ def test_a_block_trace_adds_the_queue_and_the_order_of_requests(told):
         "1.00 per query, each 4.00 ms instead of 20.0 ms, of a request's time 25 % instead of 75 % in the queue"
         in found
     )
-    assert "From one request to the next the device went 100 MB instead of 400 MB, in sorted runs of 16.0" in found
+    assert "From one request to the next the device went 100 MB instead of 400 MB" in found
+    assert "in sorted runs of 16 instead of 2 requests." in found
 
 
 def test_where_nothing_differs_both_sides_are_told_and_why_it_cannot_matter(told):

@@ -1,13 +1,16 @@
 """``[cost]`` of a study: what it may say, and how it reaches the run folder."""
 
 import tomllib
+from dataclasses import replace
 
 import pytest
 import tomli_w
 
 from dbdyno.errors import UserError
 from dbdyno.plan.plan import make_plan
+from dbdyno.plan.prices import prices_for
 from dbdyno.store.prices import prices_document, prices_of
+from dbdyno.store.records import Design, Run
 from dbdyno.study.load import load_study
 
 STUDY = """\
@@ -61,6 +64,19 @@ def test_a_device_that_does_not_vary_goes_by_its_name_and_prices_are_no_part_of_
     priced = make_plan(load_study(written(tmp_path, one_device + COST)))
     assert priced.prices.of("t2").name == "hdd-7200"
     assert priced.study_sha256() == make_plan(load_study(written(tmp_path, one_device))).study_sha256()
+
+
+def test_prices_of_another_file_fit_a_run_by_the_names_of_its_devices(tmp_path):
+    study = load_study(written(tmp_path, STUDY + COST.replace("hdd-7200", "ssd-sata").replace("60", "75")))
+    treatments = make_plan(study).design.treatments
+    run = Run("", "", Design(treatments, "t1", [], 8, 0.03, "queries_per_second", 1), [], [], {}, {}, "done", [])
+    assert prices_for(study, run).of("t3").price == 75.0
+    assert prices_for(study, run).of("t1") is None
+    others = [replace(one, levels={"device": "nvme"}) for one in treatments]
+    with pytest.raises(UserError, match=r"names no device of this run; those are nvme"):
+        prices_for(study, replace(run, design=replace(run.design, treatments=others)))
+    with pytest.raises(UserError, match=r"has no \[cost\]"):
+        prices_for(load_study(written(tmp_path, STUDY)), run)
 
 
 @pytest.mark.parametrize(
