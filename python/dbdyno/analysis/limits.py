@@ -10,7 +10,7 @@ NEARLY_ALL = 0.8  # of the time a device is busy: what else it does would not fi
 MOST = 0.5  # of an event's time
 
 Resource = Literal["client", "processor", "flushes", "device"]
-Part = Literal["cpu_ms", "read_ms", "flush_ms", "write_ms", "rest_ms"]
+Part = Literal["cpu_ms", "lock_ms", "read_ms", "flush_ms", "write_ms", "rest_ms"]
 Kind = Literal[Resource, "rate", Part]
 
 

@@ -3,6 +3,7 @@
 An event is what latency is told of: a query, or a transaction of several. Its mean latency is the whole. The parts:
 
 - *server CPU*: CPU time of the server's process per event. Counted by the kernel; background threads are in it.
+- *row locks*: the time that InnoDB's transactions waited for each other's rows, by its own clock, per event.
 - *reads*: the time that read requests spent in queue and device, per event. Exact where an event waits for its reads
   one after another; too much where the server or the kernel reads ahead.
 - *flushes*: time in which a flush was under way while the event was. The kernel sends a queue one flush at a time
@@ -10,7 +11,7 @@ An event is what latency is told of: a query, or a transaction of several. Its m
   the clock, not by request: share of the time x events under way. Exact for a closed loop without pauses, where
   all clients always have an event under way; elsewhere it takes the mean number of those, at least 1.
 - *other writes*: the same of the time in which the device was busy, without a flush, and had a write.
-- *rest*: what is left: locks, waiting for a processor, network, the client.
+- *rest*: what is left: other locks, waiting for a processor, network, the client.
 
 Each is cut to what those before it left, so none is negative, none is above the whole, and all add up to it. The CPU an
 event uses while a flush for somebody else is under way is counted as CPU. So flushes and writes are upper bounds of
@@ -26,7 +27,7 @@ from dbdyno.analysis.metrics import value_of
 from dbdyno.analysis.series import Columns, floats
 from dbdyno.store.records import Trial
 
-PARTS = ("cpu_ms", "read_ms", "flush_ms", "write_ms", "rest_ms")
+PARTS = ("cpu_ms", "lock_ms", "read_ms", "flush_ms", "write_ms", "rest_ms")
 SAMPLES_MIN = 3  # fewer say nothing about a mean
 
 Figures = dict[str, float]  # name, ending in its unit -> value; what is unknown is not there
@@ -68,6 +69,8 @@ def _each_alone(found: Figures, rate: float) -> Figures:
     alone: Figures = {}
     if "server_cores" in found:
         alone["cpu_ms"] = found["server_cores"] * 1000 / rate
+    if "lock_wait_share" in found:
+        alone["lock_ms"] = found["lock_wait_share"] * 1000 / rate
     if "busy_share" in found:
         alone["read_ms"] = found["reads"] * found["read_each_ms"]
         alone["flush_ms"] = found["flush_share"] * waiting_ms
@@ -113,6 +116,8 @@ def _waits(trial: Trial, watched: Watched, rate: float, seconds: float) -> Figur
     queue, device = (value_of(trial.metrics, f"{where}_ms_mean") for where in ("queue", "device"))
     return {
         "log_waits": status.get("Innodb_log_waits/s", math.nan) / rate,
+        "fsyncs": status.get("Innodb_data_fsyncs/s", math.nan) / rate,
+        "lock_wait_share": status.get("Innodb_row_lock_time/s", math.nan) / 1000,  # transactions that wait for a row
         "pool_waits": status.get("Innodb_buffer_pool_wait_free/s", math.nan) / rate,
         "cpu_wait_share": value_of(pressure, "cpu_some"),
         "io_wait_share": value_of(pressure, "io_some"),

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.limits import MOST, Kind, Limit
+from dbdyno.analysis.limits import MOST, Kind
 from dbdyno.analysis.time_parts import PARTS, Figures
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.why import Changed, TimeSpent
@@ -16,17 +16,18 @@ SAME = 0.05  # figures that differ by less are told once
 IDLE = 0.1  # a device busy for less than that can't matter
 BELOW_THE_SERVER = {"device", "scheduler", "filesystem", "size"}
 IN_THE_QUEUE = {"scheduler", "nr_requests"}
+SELDOM = 0.01  # times per event
 FEW_REQUESTS = 4  # on the average; of so few there is little to choose
 
 PART_WORDS: dict[str, str] = {
     "cpu_ms": "server CPU",
+    "lock_ms": "waiting for row locks",
     "read_ms": "reads from the device",
     "flush_ms": "time under a flush of the device",
     "write_ms": "other writes to the device",
-    "rest_ms": "the rest (locks, waiting for a processor, network, client)",
 }
-PART_NAMES = {"cpu_ms": "server CPU", "read_ms": "reads", "flush_ms": "flushes", "write_ms": "other writes",
-              "rest_ms": "the rest"}  # fmt: skip
+PART_NAMES = {"cpu_ms": "server CPU", "lock_ms": "row locks", "read_ms": "reads", "flush_ms": "flushes",
+              "write_ms": "other writes", "rest_ms": "the rest"}  # fmt: skip
 
 
 def explanation(verdict: Verdict, analysis: Analysis) -> str:
@@ -40,10 +41,10 @@ def explanation(verdict: Verdict, analysis: Analysis) -> str:
 def _sentences(verdict: Verdict, changed: Changed) -> Iterator[str]:
     effect = verdict.effect
     different = verdict.verdict != "equivalent" and (effect.low > 0 or effect.high < 0)
-    if _processor_bound(changed.level) and _processor_bound(changed.baseline):
-        yield _on_the_processor(changed)
-    elif different:
+    if different:
         yield from _what_changed(changed)
+    elif _processor_bound(changed.level) and _processor_bound(changed.baseline):
+        yield _on_the_processor(changed)
     else:
         yield _alike(changed)
     yield _limits(changed)
@@ -98,11 +99,13 @@ def _what_changed(changed: Changed) -> Iterator[str]:
         yield f"Of the {duration(abs(whole))}, {_listed(parts)}."
     for name in against:
         less = "less" if whole > 0 else "more"
-        told = f"{PART_WORDS[name]}{_how(changed, name)}"
+        told = f"{_words(changed.level, name)}{_how(changed, name)}"
         yield f"Against that, there are {duration(abs(_delta(changed, name)))} {less} of {told}."
     if "cpu_ms" not in moved and "cpu_ms" in level.figures:
         yield f"Server CPU is {_one_or_two(level.figures['cpu_ms'], baseline.figures.get('cpu_ms', 0.0))}."
     yield from _seeks(changed)
+    yield from _syncs(changed)
+    yield from _full_buffers(changed)
     yield from _unexplained(level)
 
 
@@ -116,6 +119,28 @@ def _seeks(changed: Changed) -> Iterator[str]:
     seeks = _one_or_two(new["seek_bytes"], old["seek_bytes"], _distance)
     runs = _one_or_two(new["sorted_run"], old["sorted_run"], _rounded)
     yield f"From one request to the next the device went {seeks}, in sorted runs of {runs} requests."
+
+
+def _syncs(changed: Changed) -> Iterator[str]:
+    """Yield what the server and the kernel tell of waiting for a device that nobody could watch."""
+    new, old = changed.level.figures, changed.baseline.figures
+    if "busy_share" in new or "busy_share" in old:
+        return
+    if "fsyncs" in new and "fsyncs" in old and max(new["fsyncs"], old["fsyncs"]) > 0:
+        each = _noun(changed.level).split()[1]
+        yield f"InnoDB synced its files {_one_or_two(new['fsyncs'], old['fsyncs'], _digits)} times per {each}."
+    if "io_wait_share" in new and "io_wait_share" in old:
+        share = _one_or_two(new["io_wait_share"], old["io_wait_share"], _share)
+        yield f"Some task of the host waited for I/O during {share} of the time."
+
+
+def _full_buffers(changed: Changed) -> Iterator[str]:
+    """Yield that events found the log buffer or the buffer pool full."""
+    for name, what in (("log_waits", "the log buffer"), ("pool_waits", "the buffer pool")):
+        new, old = changed.level.figures.get(name, 0.0), changed.baseline.figures.get(name, 0.0)
+        if max(new, old) >= SELDOM:
+            each = _noun(changed.level).split()[1]
+            yield f"InnoDB waited for room in {what} {_one_or_two(new, old, _digits)} times per {each}."
 
 
 def _distance(count: float) -> str:
@@ -133,7 +158,17 @@ def _delta(changed: Changed, name: str) -> float:
 
 
 def _part(changed: Changed, name: str, ms: float) -> str:
-    return f"{duration(ms)} are {PART_WORDS[name]}{_how(changed, name)}"
+    return f"{duration(ms)} are {_words(changed.level, name)}{_how(changed, name)}"
+
+
+def _words(one: TimeSpent, part: str) -> str:
+    return f"the rest ({_rest(one)})" if part == "rest_ms" else PART_WORDS[part]
+
+
+def _rest(one: TimeSpent) -> str:
+    """Return what the rest of an event's time may be, by what was not watched."""
+    device = "" if "busy_share" in one.figures else "the device, "
+    return f"{device}{'other ' if 'lock_ms' in one.figures else ''}locks, waiting for a processor, network, client"
 
 
 def _how(changed: Changed, part: str) -> str:
@@ -197,8 +232,12 @@ def _on_the_processor(changed: Changed) -> str:
     cpu = f" and {_one_or_two(new['cpu_ms'], old.get('cpu_ms', 0.0))} of server CPU" if "cpu_ms" in new else ""
     return (
         f"{_noun(changed.level)} takes {takes} on the average{cpu}; {_rounded(new['under_way'])} are under way at a"
-        " time, and most of them wait for a processor."
+        f" time{_on_cores(changed.level)}."
     )
+
+
+def _on_cores(one: TimeSpent) -> str:
+    return f", on {_rounded(one.limit.of)} processors" if one.limit.kind == "processor" and one.limit.of > 1 else ""
 
 
 _FULL: dict[Kind, str] = {
@@ -209,10 +248,10 @@ _FULL: dict[Kind, str] = {
 }
 _MOSTLY: dict[Kind, str] = {
     "cpu_ms": "server CPU",
+    "lock_ms": "waiting for row locks",
     "read_ms": "waiting for reads from the device",
     "flush_ms": "waiting while the device is flushed",
     "write_ms": "waiting for writes to the device",
-    "rest_ms": "what was not watched: locks, waiting for a processor, network, client",
 }
 
 
@@ -220,13 +259,15 @@ def _limits(changed: Changed) -> str:
     new, old = changed.level.limit, changed.baseline.limit
     if new.kind == old.kind and new.full == old.full:
         shares = _one_or_two(new.share, old.share, _share)
-        return f"Both are limited by {_limit(changed.level, shares)}." if new.full else _both_mostly(new, shares)
+        return (
+            f"Both are limited by {_limit(changed.level, shares)}." if new.full else _both_mostly(changed.level, shares)
+        )
     told = f"{_limited(changed.level)}; {_limited(changed.baseline)}."
     return f"W{told[1:]}" if told.startswith("with ") else told
 
 
-def _both_mostly(one: Limit, shares: str) -> str:
-    if one.kind == "rate":
+def _both_mostly(one: TimeSpent, shares: str) -> str:
+    if one.limit.kind == "rate":
         return "Both keep up with the rate that is offered."
     return f"With both, nothing is full, and {_part_of_time(one, shares)}."
 
@@ -237,12 +278,13 @@ def _limited(one: TimeSpent) -> str:
         return f"{one.label} is limited by {_limit(one, _share(found.share))}"
     if found.kind == "rate":
         return f"{one.label} keeps up with the rate that is offered"
-    return f"with {one.label} nothing is full, and {_part_of_time(found, _share(found.share))}"
+    return f"with {one.label} nothing is full, and {_part_of_time(one, _share(found.share))}"
 
 
-def _part_of_time(one: Limit, shares: str) -> str:
-    most = "most" if one.share >= MOST else "the largest part"
-    return f"{most} of the time ({shares}) is {_MOSTLY[one.kind]}"
+def _part_of_time(one: TimeSpent, shares: str) -> str:
+    most = "most" if one.limit.share >= MOST else "the largest part"
+    what = f"what was not watched: {_rest(one)}" if one.limit.kind == "rest_ms" else _MOSTLY[one.limit.kind]
+    return f"{most} of the time ({shares}) is {what}"
 
 
 def _limit(one: TimeSpent, share: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
+from dbdyno.analysis.time_parts import PARTS
 from dbdyno.report import html, markdown, text
 from dbdyno.report import json as json_report
 from dbdyno.report.why import duration, explanation
@@ -118,6 +119,26 @@ def _factors():
     ]
 
 
+def test_without_a_device_to_watch_what_server_and_kernel_tell_stands_in(told):
+    run, _, seen = told
+    trials = [replace(one, disturbance={"pressure": {"io_some": 0.8, "cpu_some": 0.2}}) for one in run.trials]
+    status = {
+        one.id: {"host_cpu": seen[one.id]["host_cpu"], "server_status": {**seen[one.id]["server_status"]}}
+        for one in trials
+    }
+    for one in trials:
+        columns = status[one.id]["server_status"]
+        rate = one.metrics["events_per_second"]
+        columns["Innodb_data_fsyncs/s"] = 0 * columns["t_s"] + rate * (0.5 if one.treatment == "t1" else 0.25)
+        columns["Innodb_log_waits/s"] = 0 * columns["t_s"] + rate * (0.1 if one.treatment == "t3" else 0.0)
+    found = paragraph(analyse(replace(run, trials=trials), watched=status), "t3", "t1")
+    assert "are the rest (the device, locks, waiting for a processor, network, client)" in found
+    assert "InnoDB synced its files 0.250 instead of 0.500 times per query." in found
+    assert "Some task of the host waited for I/O during 80 % of the time." in found
+    assert "InnoDB waited for room in the log buffer 0.100 instead of 0 times per query." in found
+    assert "flush" not in found
+
+
 def test_an_undecided_verdict_tells_where_its_noise_is(build, series_of):
     run = closed(build())
     noisy = [
@@ -153,7 +174,7 @@ def test_every_report_has_it_and_a_hostile_label_stays_text(told):
     document = json.loads(json_report.render(run, analysis))["why"]
     assert len(document["treatments"]) == 4
     first = document["treatments"][0]["figures"]
-    whole = sum(first[name] for name in ("cpu_ms", "read_ms", "flush_ms", "write_ms", "rest_ms"))
+    whole = sum(first[name] for name in PARTS if name in first)
     assert whole == pytest.approx(first["latency_ms"], rel=1e-4)
     assert document["comparisons"][0]["text"] == explanation(analysis.verdicts[0], analysis)
 
