@@ -13,7 +13,14 @@ from dbdyno.notebook.frames import Kind, columns_of, frame_of
 from dbdyno.notebook.summary import summary_html
 from dbdyno.report import html, text
 from dbdyno.store.records import Design, Run
-from dbdyno.store.run_folder import read_load_series, read_run, read_series, read_series_named, series_names
+from dbdyno.store.run_folder import (
+    read_load_series,
+    read_run,
+    read_series,
+    read_series_named,
+    read_watched,
+    series_names,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +57,8 @@ class OpenedRun:
     def analysis(self) -> Analysis:
         """Everything that a report is written from."""
         ids = [trial.id for trial in self.record.trials]
-        return analyse(self.record, load_series=read_load_series(self.folder, ids))
+        load_series, watched = read_load_series(self.folder, ids), read_watched(self.folder, ids)
+        return analyse(self.record, load_series=load_series, watched=watched)
 
     @cached_property
     def charts(self) -> dict[str, Chart]:
