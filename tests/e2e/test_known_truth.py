@@ -38,7 +38,10 @@ def test_a_treatment_is_not_different_from_itself(place):
     told = json.loads(done.stdout)
     (verdict,) = told["verdicts"]
     assert (verdict["baseline"], verdict["level"], verdict["blocks"]) == ("A", "B", 6)
-    assert verdict["verdict"] in {"equivalent", "undecided"}
+    if verdict["verdict"] not in {"equivalent", "undecided"}:  # so it is in up to 3 of 100 runs: 2 / 2^6
+        once_more = dbdyno("aa", study, "--into", place / "aa-2", "--blocks", 6, "--seed", 2, "--json", state=place)
+        (second,) = json.loads(once_more.stdout)["verdicts"]
+        assert second["verdict"] in {"equivalent", "undecided"}, (verdict, second)
     floor = told["aa"]
     assert (floor["treatment"], floor["comparisons"]) == ("max_connect_errors 100", 1)
     assert 0 < floor["spread"]["low"] < floor["spread"]["value"] < floor["spread"]["high"]

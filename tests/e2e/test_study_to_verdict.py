@@ -15,6 +15,8 @@ pytestmark = [pytest.mark.host, pytest.mark.timeout(600)]
 
 FIELDS = {"metric", "baseline", "level", "effect", "low", "high", "p", "verdict", "blocks", "reason"}
 
+WATCHED = {"load", "block_device", "host_cpu", "server_process", "server_status", "client_process"}
+
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
@@ -91,7 +93,7 @@ def test_every_trial_started_from_the_same_bytes(finished):
 def test_the_client_s_queries_are_the_device_s_writes(finished):
     run = finished[0]
     for trial_id, series in read_series(run, [trial.id for trial in read_run(run).trials[:2]]).items():
-        assert set(series) == {"load", "block_device", "host_cpu", "server_process", "server_status"}, trial_id
+        assert set(series) - {"pressure"} == WATCHED, trial_id  # not every kernel tells pressure
         assert series["load"]["queries_per_second"].max() > 0
         assert all(len(column) == len(series["load"]["t_s"]) for column in series["load"].values())
 
