@@ -34,6 +34,7 @@ from dbdyno.report.cost import cost_headings, cost_lines, cost_rows
 from dbdyno.report.letters import letters_line
 from dbdyno.report.observed import settings
 from dbdyno.report.palette import treatment_class, treatment_dash
+from dbdyno.report.panels import FOLDED
 from dbdyno.report.ranking import ranking_heading, ranking_headings, ranking_notes, ranking_rows
 from dbdyno.report.reproduce import how_to_reproduce
 from dbdyno.report.sentences import (
@@ -102,6 +103,7 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
             letters_line=letters_line(analysis),
             legend=legend(run),
             drawn=drawn,
+            folded=FOLDED,
             figures=figures(drawn, {treatment.id: treatment.label for treatment in run.design.treatments}),
             noise=noise_floor_card(analysis),
             stability_rows=stability_rows(analysis),

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.metrics import number
 from dbdyno.analysis.series import at_middles, floats
+from dbdyno.report.panels import PANELS, Panel
 from dbdyno.store.records import Run
 
 Floats = npt.NDArray[np.float64]
@@ -26,49 +27,9 @@ Series = Mapping[str, Mapping[str, Mapping[str, npt.NDArray[Any]]]]  # trial id 
 BUCKETS_MAX = 600
 BUCKETS_MIN = 60
 VALUES_MAX = 75_000  # float32 over the whole page: .4 MB as base64
-NOW_AND_THEN = 0.02  # of a trial's samples
+MOVES = 0.02  # of its largest value, between the least and the largest sample of a trial
 BOUNDARY_AFTER_S = 0.05
 BRIDGED = 2  # buckets without a sample that are filled from their neighbours; a longer hole stays a hole
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One chart: the sum of ``columns`` of a series over time."""
-
-    title: str
-    unit: str
-    series: str
-    columns: tuple[str, ...]
-    shown_above: float | None = None  # share of a trial's samples that must be above 0; None: always shown
-    unless_as: str = ""  # a column of the same series; where both are equal, this panel would say nothing new
-    unless_there: str = ""  # a column of the same series that says more; this panel is for loads without it
-
-
-PANELS = (
-    Panel("Queries per second", "1/s", "load", ("queries_per_second",)),
-    Panel("Events per second", "1/s", "load", ("events_per_second",), unless_as="queries_per_second"),
-    Panel("Rows added per second", "1/s", "load", ("rows_per_second",), shown_above=0, unless_as="queries_per_second"),
-    Panel("Throughput of the load", "MB/s", "load", ("megabytes_per_second",)),
-    Panel("I/O operations of the load", "1/s", "load", ("iops",)),
-    Panel("Events waiting for a client", "", "load", ("backlog",), shown_above=0),
-    Panel("99th percentile latency", "ms", "load", ("latency_ms_p99",)),
-    Panel("Mean latency", "ms", "load", ("latency_ms_mean",), unless_there="latency_ms_p99"),
-    Panel("Errors per second", "1/s", "load", ("errors_per_second",), shown_above=0),
-    Panel("Reconnects per second", "1/s", "load", ("reconnects_per_second",), shown_above=0),
-    Panel("Write throughput", "MB/s", "block_device", ("wMB/s",)),
-    Panel("Read throughput", "MB/s", "block_device", ("rMB/s",), shown_above=NOW_AND_THEN),
-    Panel("IOPS, reads and writes", "1/s", "block_device", ("r/s", "w/s")),
-    Panel("Write latency at the device (w_await)", "ms", "block_device", ("w_await",)),
-    Panel("Read latency at the device (r_await)", "ms", "block_device", ("r_await",), shown_above=NOW_AND_THEN),
-    Panel("Flush latency at the device (f_await)", "ms", "block_device", ("f_await",), shown_above=NOW_AND_THEN),
-    Panel("Requests queued (aqu-sz)", "", "block_device", ("aqu-sz",)),
-    Panel("Time in the queue (Q2D)", "ms", "block_trace", ("queue_ms",), shown_above=0),
-    Panel("Time in the device (D2C)", "ms", "block_trace", ("device_ms",), shown_above=0),
-    Panel("Distance between requests", "MB", "block_trace", ("seek_MB",), shown_above=0),
-    Panel("Requests in a sorted run", "", "block_trace", ("sorted_run_requests",), shown_above=0),
-    Panel("CPU busy, user and system", "%", "host_cpu", ("%user", "%system")),
-    Panel("CPU waiting for I/O", "%", "host_cpu", ("%iowait",), shown_above=NOW_AND_THEN),
-)
 
 
 @dataclass(frozen=True)
@@ -111,7 +72,7 @@ def _samples(panel: Panel, trials: Mapping[str, Sequence[str]], series: Series) 
     found: Samples = {}
     for treatment, ids in trials.items():
         each = [_column_sum(series.get(id_, {}).get(panel.series, {}), panel.columns) for id_ in ids]
-        usable = [samples for samples in each if samples is not None]
+        usable = [(middles, panel.scale * values) for middles, values in filter(None, each)]
         if usable:
             found[treatment] = usable
     return found
@@ -142,9 +103,15 @@ def _column_sum(columns: Mapping[str, npt.NDArray[Any]], names: tuple[str, ...])
 
 
 def _worth_showing(panel: Panel, samples: Samples) -> bool:
+    if panel.if_it_moves:
+        return any(_moves(values) for trials in samples.values() for _, values in trials)
     if panel.shown_above is None:
         return bool(samples)
     return any(float((values > 0).mean()) > panel.shown_above for trials in samples.values() for _, values in trials)
+
+
+def _moves(values: Floats) -> bool:
+    return bool(np.ptp(values) > MOVES * np.abs(values).max())
 
 
 def _drawn(panel: Panel, samples: Samples, buckets: int) -> Drawn:

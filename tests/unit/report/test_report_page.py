@@ -96,6 +96,8 @@ def test_the_keyboard_reaches_and_reads_a_chart(page, tmp_path):
         tab.value("document.querySelectorAll('[data-treatment]')[3].focus()")
         tab.press(" ")
         tab.press("Tab")
+        assert tab.value("document.activeElement.textContent") == "The load"  # the charts' group, which folds
+        tab.press("Tab")
         assert tab.value("document.activeElement.dataset.panel") == "0"
         assert tab.value("getComputedStyle(document.activeElement).outlineStyle") == "solid"
         tab.press("ArrowRight")

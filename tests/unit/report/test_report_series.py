@@ -3,6 +3,7 @@
 import base64
 import time
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 import pytest
@@ -184,3 +185,27 @@ def test_panels_that_would_repeat_another_are_left_out(run, series_of):
     titles = [panel.panel.title for panel in drawn_panels(run, analyse(run), series)]
     assert "Events per second" in titles
     assert "Events waiting for a client" in titles
+
+
+def test_a_gauge_is_drawn_where_it_moved_and_in_its_unit(run, series_of):
+    series = series_of(run, samples=50)
+    for one in series.values():
+        still, moving = np.full(50, 12.0), np.linspace(1e6, 5e6, 50)
+        one["server_status"] |= {"Innodb_buffer_pool_pages_dirty": still, "Innodb_checkpoint_age": moving}
+    drawn = {one.panel.title: one for one in drawn_panels(run, analyse(run), series)}
+    assert "Dirty pages in the buffer pool" not in drawn
+    age = drawn["Log written since the last checkpoint"]
+    assert age.panel.unit == "MB"
+    assert float(np.nanmax(age.lines[0].high)) == pytest.approx(5.0)
+
+
+def test_charts_stand_in_groups_and_what_is_seldom_asked_for_is_folded(run, series_of):
+    series = series_of(run, samples=50)
+    for one in series.values():
+        one["client_process"] = {"t_s": one["load"]["t_s"], "%usr": np.full(50, 7.0), "%system": np.full(50, 3.0)}
+    drawn = drawn_panels(run, analyse(run), series)
+    groups = [group for group, _ in groupby(one.panel.group for one in drawn)]
+    assert groups == ["The load", "The device", "The host and its processes"]  # each once, and none that is empty
+    page = html.render(run, analyse(run), series)
+    assert page.count('<details class="group" open>') == 2
+    assert page.count('<details class="group"><summary>The host and its processes</summary>') == 1

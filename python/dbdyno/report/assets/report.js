@@ -135,7 +135,7 @@
     });
     for (var i = 0; i < n; i++) { columns[0].push((i + 0.5) * panel.width_s); }
     each.plot = new uPlot({
-      width: holder.clientWidth, height: HEIGHT, series: series, bands: bands,
+      width: holder.clientWidth || PRINTED, height: HEIGHT, series: series, bands: bands,
       scales: { x: { time: false, range: function (u, low, high) { return [low <= panel.width_s ? 0 : low, high]; } }, y: { range: function (u, low, high) { return [0, high > 0 ? 1.05 * high : 1]; } } },
       axes: [axis(30), axis(62)],
       cursor: { sync: { key: "time" }, points: { size: 6 }, drag: { x: true, y: false } },
@@ -161,7 +161,10 @@
   }
 
   function fit(width) {
-    plots.forEach(function (each) { each.plot.setSize({ width: width || each.holder.clientWidth, height: HEIGHT }); });
+    plots.forEach(function (each) {
+      var room = width || each.holder.clientWidth;  // none while it is folded away
+      if (room && room !== each.plot.width) { each.plot.setSize({ width: room, height: HEIGHT }); }
+    });
   }
 
   /* Only what can be scrolled needs to be reached by the keyboard. */
@@ -209,7 +212,10 @@
     folded.forEach(function (details) { details.open = false; });
     fit();
   });
-  document.addEventListener("toggle", scrollable, true);
+  document.addEventListener("toggle", function () {
+    if (!("printing" in root.dataset)) { fit(); }
+    scrollable();
+  }, true);
   scrollable();
   root.dataset.drawn = String(plots.length);
 })();
