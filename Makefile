@@ -21,13 +21,19 @@ BENCH_DISK := --json target/bench-disk.json
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
-.PHONY: demo test check build clean bench bench-overhead bench-probes bench-load bench-disk bench-honesty docs lock help
+.PHONY: demo test check build clean bench bench-overhead bench-probes bench-load bench-disk bench-honesty docs field-reports lock help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 demo: build ## run the demo study and print its verdicts
 	@$(SUDO) $(PY) -m dbdyno.cli.main run studies/examples/demo.toml --into runs/demo-$$(date +%Y%m%d-%H%M%S) --html
+
+# Arguments of the field reports: NAME... of studies, --scale full, --into DIR, --blocks N.
+FIELD_REPORTS :=
+
+field-reports: build ## run the five field reports, all or what is left of them; a night at most
+	@$(SUDO) $(PY) -m scripts.field_reports $(FIELD_REPORTS)
 
 build: .make/built ## everything installed and built
 

@@ -69,6 +69,7 @@ def analyse(
     failures = Counter(failure.treatment for failure in run.failures)
     rule = _rule(run)
     verdicts = planned_verdicts(run, blocks)
+    steady = steadiness(run, blocks, load_series or {}, rule)
     unplanned_verdicts = judge(unplanned, primary, run.design.margin, rule)
     return Analysis(
         title=run.title,
@@ -90,8 +91,8 @@ def analyse(
         block_layer=block_layer(run.design, blocks),
         why=explain(run.design, blocks, [*verdicts, *unplanned_verdicts], watched or {}, rule),
         cost=cost(run.design, blocks, run.prices, rule),
-        beside=beside(run, blocks, rule),
-        steadiness=steadiness(run, blocks, load_series or {}, rule),
+        beside=beside(run, blocks, rule, steady),
+        steadiness=steady,
     )
 
 

@@ -18,9 +18,10 @@ from dbdyno.analysis.estimate import Estimate
 from dbdyno.analysis.evidence import Rule
 from dbdyno.analysis.metrics import Metric, metric
 from dbdyno.analysis.pairs import obstacle
+from dbdyno.analysis.steadiness import Steadiness
 from dbdyno.analysis.verdict import Paired, Verdict, judge
 from dbdyno.store.records import Comparison, Run
-from dbdyno.store.reported import REPORTED_METRICS, SECONDS_PER_1000, ReportedClaim, ReportedRow, ReportedTable
+from dbdyno.store.reported import REPORTED_METRICS, SECONDS_PER_1000, STEADY, ReportedClaim, ReportedRow, ReportedTable
 
 Agreement = Literal[
     "agrees",
@@ -32,6 +33,9 @@ Agreement = Literal[
     "not comparable here",
     "not measured here",
 ]
+
+
+Verdicts = dict[tuple[str, str], Verdict]  # by the ids of baseline and level
 
 
 @dataclass(frozen=True)
@@ -83,9 +87,13 @@ class Beside:
         return all(one in {"agrees", "not measured here"} for one in met)
 
 
-def beside(run: Run, blocks: UsableBlocks, rule: Callable[[int], Rule]) -> list[Beside]:
-    """Return each published table of the run beside its figures."""
-    return [_beside(run, table, blocks, rule) for table in run.reported]
+def beside(
+    run: Run, blocks: UsableBlocks, rule: Callable[[int], Rule], steadiness: Steadiness | None = None
+) -> list[Beside]:
+    """Return each published table of the run beside its figures; claims of steadiness are held against its verdicts."""
+    steady = steadiness.verdicts if steadiness else []
+    by_pair = {(verdict.baseline_id, verdict.level_id): verdict for verdict in steady}
+    return [_beside(run, table, blocks, rule, by_pair) for table in run.reported]
 
 
 def reported_metric(name: str) -> Metric:
@@ -103,7 +111,9 @@ def values_of(blocks: UsableBlocks, treatment: str, name: str) -> dict[int, floa
     return {block: 1000 / rate if rate > 0 else math.nan for block, rate in rates.items()}
 
 
-def _beside(run: Run, table: ReportedTable, blocks: UsableBlocks, rule: Callable[[int], Rule]) -> Beside:
+def _beside(
+    run: Run, table: ReportedTable, blocks: UsableBlocks, rule: Callable[[int], Rule], steady: Verdicts
+) -> Beside:
     of = reported_metric(table.metric)
     planned = list(run.design.comparisons)
     asked = [pair for claim in table.claims for pair in claim.pairs]
@@ -119,7 +129,10 @@ def _beside(run: Run, table: ReportedTable, blocks: UsableBlocks, rule: Callable
         table=table,
         metric=of,
         figures=[_figure(row, table, blocks, judged, run) for row in table.rows],
-        claims=[_checked(claim, judged, run.design.margin, of) for claim in table.claims],
+        claims=[
+            _checked(claim, steady if claim.direction in STEADY else judged, run.design.margin, of)
+            for claim in table.claims
+        ],
     )
 
 
@@ -136,9 +149,7 @@ def _paired(run: Run, blocks: UsableBlocks, comparisons: list[Comparison], name:
     return pairs
 
 
-def _figure(
-    row: ReportedRow, table: ReportedTable, blocks: UsableBlocks, judged: dict[tuple[str, str], Verdict], run: Run
-) -> Figure:
+def _figure(row: ReportedRow, table: ReportedTable, blocks: UsableBlocks, judged: Verdicts, run: Run) -> Figure:
     values = [value for value in values_of(blocks, row.treatment, table.metric).values() if math.isfinite(value)]
     measured = Estimate(float(np.mean(values)), min(values), max(values), len(values)) if values else Estimate.unknown()
     found = []
@@ -173,8 +184,9 @@ def of_difference(published: float, verdict: Verdict, margin: float) -> Agreemen
     return "other size" if (published > 0) == (verdict.effect.value > 0) else "contradicts"
 
 
-def _checked(claim: ReportedClaim, judged: dict[tuple[str, str], Verdict], margin: float, of: Metric) -> Checked:
-    found = [judged[pair.baseline, pair.level] for pair in claim.pairs]
+def _checked(claim: ReportedClaim, judged: Verdicts, margin: float, of: Metric) -> Checked:
+    pairs = [(pair.baseline, pair.level) for pair in claim.pairs]
+    found = [judged[pair] for pair in pairs if pair in judged]
     return Checked(claim, tuple((verdict, of_claim(claim, verdict, margin, of)) for verdict in found))
 
 
@@ -182,12 +194,13 @@ def of_claim(claim: ReportedClaim, verdict: Verdict, margin: float, of: Metric) 
     """Return how a claim goes with a verdict: first its direction, then its size."""
     if verdict.verdict == "not comparable":
         return "not comparable here"
-    if claim.direction is not None and verdict.verdict != claim.direction:
+    said = STEADY.get(claim.direction or "", claim.direction)
+    if said is not None and verdict.verdict != said:
         if verdict.verdict == "undecided":
             return "undecided here"
         if verdict.verdict == "equivalent":
             return "equivalent here"
-        return "different here" if claim.direction == "equivalent" else "contradicts"
+        return "different here" if said == "equivalent" else "contradicts"
     return _size(claim, verdict, margin, of)
 
 

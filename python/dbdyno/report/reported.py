@@ -9,7 +9,7 @@ from dbdyno.analysis.metrics import number
 from dbdyno.analysis.reported import Agreement, Beside, Checked, Figure, HeldAgainst, times_as_fast
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.wording import UNKNOWN, count, percent, percent_range
-from dbdyno.store.reported import ReportedRow
+from dbdyno.store.reported import STEADY, ReportedRow
 
 HEADING = "Reported and measured here"
 NOT_HERE = "not in this run"
@@ -120,7 +120,7 @@ def _capital(text: str) -> str:
 def _figures(claim: Checked, beside: Beside) -> str:
     """Return how many times as fast the level is here: of one comparison its interval, of several their estimates."""
     known = [verdict for verdict, _ in claim.outcomes if verdict.effect.bounded]
-    if not known:
+    if not known or claim.claim.direction in STEADY:
         return ""
     if len(claim.outcomes) == 1:
         (low, high), verdict = times_as_fast(known[0].effect, beside.metric), known[0]

@@ -5,7 +5,9 @@ from typing import Any, Literal
 
 from dbdyno.store.records import METRICS, Comparison
 
-Direction = Literal["faster", "slower", "equivalent"]
+Direction = Literal["faster", "slower", "equivalent", "steadier", "less steady"]
+# What a verdict on steadiness says by these words: less variation is better.
+STEADY: dict[str, Literal["faster", "slower"]] = {"steadier": "faster", "less steady": "slower"}
 
 SECONDS_PER_1000 = "seconds_per_1000_queries"
 # What tables are published in, and whether more is better: a trial's metrics and what follows from them.

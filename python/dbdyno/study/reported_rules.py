@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.store.reported import STEADY
 from dbdyno.study.labels import level_label
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.reported import ClaimSection, ReportedSection
@@ -77,6 +78,11 @@ def _claim(studies: "list[Study]", claim: ClaimSection, path: Path_) -> Iterator
         yield Mistake(path, "gives nothing to check it on; add level and baseline")
     elif claim.level is not None and all(check is None for check in checks):
         yield Mistake(path, "gives level and baseline, but neither direction nor times_min or times_max")
+    elif claim.direction in STEADY and (claim.times_min or claim.times_max):
+        yield Mistake((*path, "direction"), f"is {shown(claim.direction)}, of which no times_min or times_max is known")
+    elif claim.direction in STEADY and not all(study.design.steadiness for study in studies):
+        text = f"is {shown(claim.direction)}; that is judged only with design.steadiness = true"
+        yield Mistake((*path, "direction"), text)
     elif claim.times_min and claim.times_max and claim.times_min > claim.times_max:
         yield Mistake((*path, "times_min"), f"is {claim.times_min}, more than times_max ({claim.times_max})")
     else:

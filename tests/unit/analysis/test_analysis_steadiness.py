@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.steadiness import SECONDS_MIN, per_second, variation
+from dbdyno.store.records import Comparison
+from dbdyno.store.reported import ReportedClaim, ReportedTable
 
 
 @given(st.lists(st.tuples(st.floats(0.05, 0.4), st.floats(0, 1e6)), min_size=1, max_size=80))
@@ -74,6 +76,18 @@ def test_the_steadier_treatment_is_found_whichever_is_faster(asked):
     spread = {"t1": 0.05, "t2": 0.05, "t3": 0.4, "t4": 0.4}
     turned = analyse(asked, load_series=noisy(asked, spread)).steadiness.verdicts
     assert {one.verdict for one in turned if one.baseline_id == "t1" and one.level_id != "t2"} == {"slower"}
+
+
+def test_a_published_claim_of_steadiness_is_held_against_it(asked):
+    claims = [
+        ReportedClaim("so", [Comparison("t1", "t3")], True, direction) for direction in ("steadier", "less steady")
+    ]
+    table = ReportedTable("x", "", "queries_per_second", "", [], claims, "")
+    reported = replace(asked, reported=[table])
+    (held,) = analyse(reported, load_series=noisy(asked, SPREAD)).beside
+    assert [[agreement for _, agreement in claim.outcomes] for claim in held.claims] == [["agrees"], ["contradicts"]]
+    (bare,) = analyse(reported).beside
+    assert [claim.outcomes for claim in bare.claims] == [(), ()]
 
 
 def test_nothing_is_said_where_nobody_asks_or_trials_are_short(asked, steady_run):

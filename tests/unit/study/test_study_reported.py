@@ -106,9 +106,13 @@ MISTAKES = {
         claim('level = { device = "ssd-sata" }\nbaseline = { clients = 10, device = "ssd-sata" }\ntimes_min = 2'),
         ":26: reported.claims.level: and baseline fit no two treatments that are alike otherwise",
     ),
+    "steadiness that is not judged": (
+        claim('level = { device = "ssd-sata" }\nbaseline = { device = "hdd-7200" }\ndirection = "steadier"'),
+        ':28: reported.claims.direction: is "steadier"; that is judged only with design.steadiness = true',
+    ),
     "a direction that there is not": (
         claim('level = { device = "ssd-sata" }\nbaseline = { device = "hdd-7200" }\ndirection = "better"'),
-        ':28: reported.claims.direction: is "better"; allowed are faster, slower, equivalent',
+        ':28: reported.claims.direction: is "better"; allowed are faster, slower, equivalent, steadier, less steady',
     ),
 }
 
