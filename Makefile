@@ -21,7 +21,7 @@ BENCH_DISK := --json target/bench-disk.json
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
-.PHONY: demo test check build clean bench bench-overhead bench-probes bench-load bench-disk bench-honesty docs field-reports lock help
+.PHONY: demo test check build clean bench bench-overhead bench-probes bench-trace bench-load bench-disk bench-honesty docs field-reports lock help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -80,6 +80,9 @@ bench-overhead: .make/dev ## where the wall clock of a study goes; two minutes
 
 bench-probes: .make/dev ## what the probes cost, and their columns beside iostat's own; three minutes on a quiet machine
 	$(SUDO) $(PY) -m benches.probes $(BENCH_PROBES)
+
+bench-trace: .make/dev ## what the block trace costs a request; a minute on a quiet machine
+	$(SUDO) $(PY) benches/block_trace.py
 
 bench-load: .make/dev ## the load generator beside mysqlslap and sysbench, and its budgets; half an hour
 	cargo build --release --locked -p dbdyno-load --bin dbdyno-load --example floor

@@ -1,6 +1,7 @@
 """Small studies and a clean host for the tests that change one."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -109,13 +110,14 @@ def what_is_left(state):
 
 
 def trace_instances_left():
-    """Trace instances of dbdyno's that no process reads, whosever they were."""
+    """Trace instances of trials that no process reads, whosever they were."""
     named = set()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             named |= {os.fsdecode(word) for word in (process / "cmdline").read_bytes().split(b"\0")}
     instances = Path("/sys/kernel/tracing/instances").glob("dbdyno-*")
-    return [str(path) for path in instances if path.name not in named]
+    of_trials = (path for path in instances if re.fullmatch(r"dbdyno-[0-9a-f]{12}", path.name))
+    return [str(path) for path in of_trials if path.name not in named]
 
 
 def wait_for(condition, seconds=60.0, every=0.002):

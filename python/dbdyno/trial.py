@@ -54,7 +54,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         health = {name: {"before": smart_of(name)} for name in disks}
         with (
             device.measuring(journal) as figures,
-            tracing(stand, wanted=spec.probes.trace) as trace,
+            tracing(stand, wanted=spec.probes.trace, disk=device.disk) as trace,
             watching(stand, disks) as series,
             watching_others(stand, disks) as others,
             pinned(spec.stack.client_cpus) as client,

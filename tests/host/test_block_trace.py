@@ -1,6 +1,7 @@
 """The block trace against what else is known: the kernel's own counters, and the emulated disk's own trace."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -15,12 +16,14 @@ from dbdyno.probe.block_trace import tracing
 from dbdyno.stack.capabilities import tracefs
 from dbdyno.stack.layer import BlockDevice, Stand
 from dbdyno.stack.tools import own_binary
-from tests.disks import attached, fio
+from tests.disks import attached, fio, make_filesystem, mounted
 from tests.support import dbdyno, study_text, wait_for
 
 pytestmark = pytest.mark.host
 
-READS, READ_SECTORS, WRITES, WRITE_SECTORS, DISCARDS, FLUSHES = 0, 2, 4, 6, 11, 15  # places in /sys/block/DEV/stat
+# Places in /sys/block/DEV/stat.
+READS, READ_MERGES, READ_SECTORS, WRITES, WRITE_MERGES, WRITE_SECTORS, IN_FLIGHT = 0, 1, 2, 4, 5, 6, 8
+DISCARDS, FLUSHES = 11, 15
 
 
 @pytest.fixture(autouse=True)
@@ -30,11 +33,11 @@ def _has_tracefs():
 
 
 @contextmanager
-def loop(tmp_path, scheduler):
+def loop(tmp_path, scheduler, mib=128):
     """A loop device over a file."""
     image = tmp_path / "image"
     with image.open("wb") as file:
-        file.truncate(128 * 1024**2)
+        file.truncate(mib * 1024**2)
     attach = ["losetup", "--find", "--show", "--direct-io=on", "--sector-size", "4096", str(image)]
     device = Path(subprocess.run(attach, check=True, capture_output=True, text=True).stdout.strip())
     (Path("/sys/block") / device.name / "queue/scheduler").write_text(scheduler, encoding="ascii")
@@ -89,6 +92,41 @@ def test_every_request_that_the_kernel_counted_is_there(scheduler, tmp_path):
     assert found["seek_bytes_mean"] == pytest.approx(128 * 1024**2 / 3, rel=0.1)
     assert found["sorted_run_requests_mean"] == pytest.approx(2, rel=0.1)
     assert found["queue_ms"]["all"]["count"] == requests["read"] + requests["write"]
+
+
+@pytest.mark.parametrize(("kind", "scheduler"), [("ext4", "mq-deadline"), ("xfs", "bfq")])
+def test_what_a_filesystem_merges_and_forces_is_counted_as_the_kernel_counts_it(kind, scheduler, tmp_path):
+    with loop(tmp_path, scheduler, mib=384) as device:
+        make_filesystem(kind, device)
+        with mounted(device, tmp_path / "mnt") as place:
+            os.sync()
+            wait_for(lambda: counters(device)[IN_FLIGHT] == 0)
+            with traced(device) as found:
+                before = counters(device)
+                files = {
+                    "filename": None,
+                    "directory": place,
+                    "size": "8M",
+                    "direct": 0,
+                    "ioengine": "psync",
+                    "iodepth": 1,
+                }
+                run(
+                    fio(
+                        device, **files, rw="randwrite", numjobs=3, thread=1, fsync=5, number_ios=600, group_reporting=1
+                    )
+                )
+                os.sync()
+                wait_for(lambda: counters(device)[IN_FLIGHT] == 0)
+                delta = [after - start for start, after in zip(before, counters(device), strict=True)]
+    requests, size = found["requests"], found["bytes"]
+    assert requests["write"] + requests["other"] + found["flushes_asked"] == delta[WRITES]
+    assert (requests["read"], requests["flush"]) == (delta[READS], delta[FLUSHES])
+    assert size["write"] + size["other"] == 512 * delta[WRITE_SECTORS]
+    assert delta[FLUSHES] > 0
+    # A bio that was not merged is a request.
+    assert found["bios"] == sum(requests.values()) - requests["flush"] + delta[READ_MERGES] + delta[WRITE_MERGES]
+    assert (found["lost"], found["unmatched"], found["open"]) == (0, 0, 0)
 
 
 def test_what_one_client_reads_in_order_is_one_run(tmp_path):
@@ -146,6 +184,22 @@ def test_a_study_with_a_trace_has_its_figures(state, study_file, tmp_path):
         assert trial["metrics"]["device_ms_mean"] == trial["block_trace"]["device_ms"]["all"]["mean"]
         assert trial["probes"]["block_trace"]["cpu_seconds"] > 0
         assert (path.parent / "block_trace.parquet").is_file()
+
+
+def test_where_the_kernel_tells_nothing_the_emulated_disk_does(state, study_file, tmp_path):
+    hidden = ["unshare", "--mount", "sh", "-c", 'umount -l /sys/kernel/tracing && exec "$@"', "sh"]
+    text = study_text(blocks=1, scheduler='"none"', amount="queries = 400") + "[probes]\ntrace = true\n"
+    done = dbdyno("run", study_file(text), "--into", tmp_path / "run", state=state, prefix=hidden)
+    assert done.returncode == 0, done.stderr
+    [path] = (tmp_path / "run/trials").glob("*/trial.json")
+    trial = json.loads(path.read_text(encoding="utf-8"))
+    found = trial["block_trace"]
+    assert found["why_not_kernel"].startswith("tracefs is not mounted; mount it: ")
+    assert found["requests"]["write"] > 0
+    assert found["lost"] == 0
+    assert "queue_ms_mean" not in trial["metrics"]
+    assert trial["metrics"]["seek_bytes_mean"] == found["seek_bytes_mean"] > 0
+    assert "no block trace of the kernel: tracefs is not mounted" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ class BlockLayer:
     scheduler: str  # as it was read back; "" where that is not known
     lost: int = 0  # events, over all its trials
     none: dict[str, int] = field(default_factory=dict)  # why there is no trace -> in how many trials
+    own: str = ""  # why the emulated disk's own trace had to stand in for the kernel's, if it did
 
 
 def block_layer(design: Design, blocks: UsableBlocks) -> list[BlockLayer]:
@@ -66,6 +67,7 @@ def _summed(id_: str, label: str, trials: Sequence[Trial]) -> BlockLayer:
         figures={name: math.fsum(each) / len(each) for name, each in values.items() if each},
         scheduler=_scheduler(trials[0].observed),
         lost=round(math.fsum(_figure(trial.block_trace, ("lost",)) or 0.0 for trial in traced)),
+        own=next((str(own) for trial in traced if (own := trial.block_trace.get("why_not_kernel"))), ""),
         none={reason: why.count(reason) for reason in dict.fromkeys(why)},
     )
 

@@ -37,6 +37,8 @@ def touched(plan: Plan) -> list[str]:
     lines.append("kept: the prepared data, for later runs (dbdyno images)")
     if any(spec.stack.memory for spec in specs):
         lines.append("created: a memory control group; gone afterwards")
+    if any(spec.probes.trace and not spec.stack.in_memory for spec in specs):
+        lines.append("created: a trace instance in tracefs, of the device's requests only; gone afterwards")
     if any(spec.stack.filesystem == BY_FUSE and spec.stack.on_emulated_disk for spec in specs):
         lines.append("started: zfs-fuse in a mount namespace of its own, which knows no other pool; ended afterwards")
     servers = ", ".join(dict.fromkeys(spec.stack.server for spec in specs if spec.has_server))

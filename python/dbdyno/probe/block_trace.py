@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from dbdyno.errors import HostError
+from dbdyno.errors import HostError, TrialError
+from dbdyno.probe.disk_trace import DiskTrace, disk_tracing
+from dbdyno.stack.emulated_disk import EmulatedDisk
 from dbdyno.stack.layer import Stand
 from dbdyno.stack.tools import own_binary
 from dbdyno.stack.undo import TOKEN_VARIABLE, EndProcesses, RemoveTraceInstance
@@ -61,27 +63,59 @@ class NoTraceError(Exception):
     """There is no trace, and why in a sentence."""
 
 
-class BlockTrace:
+class Trace(Protocol):
     """A trace that runs; or none, and why."""
-
-    def __init__(self, process: "subprocess.Popen[bytes] | None" = None, why_none: str = "") -> None:
-        self._process, self._why_none = process, why_none
-        self._began = time.monotonic()
 
     def within(self, window_ns: tuple[int, int]) -> Traced:
         """End the trace; what it came to in a window of the monotonic clock. A trace that fails fails no trial."""
-        if self._process is None:
-            return Traced({"none": self._why_none} if self._why_none else {})
-        seconds = time.monotonic() - self._began
+
+
+@dataclass(frozen=True)
+class NoTrace:
+    """None was asked for, or none could be had."""
+
+    why: str = ""
+
+    def within(self, _: tuple[int, int]) -> Traced:
+        """Nothing, or the reason."""
+        return Traced({"none": self.why} if self.why else {})
+
+
+@dataclass(frozen=True)
+class KernelTrace:
+    """The kernel's."""
+
+    process: "subprocess.Popen[bytes]"
+    began: float = field(default_factory=time.monotonic)
+
+    def within(self, window_ns: tuple[int, int]) -> Traced:
+        """All there is to know."""
+        seconds = time.monotonic() - self.began
         try:
-            _ask(self._process, "stop")
-            answer = _ask(self._process, "summary {} {}".format(*window_ns))
+            _ask(self.process, "stop")
+            answer = _ask(self.process, "summary {} {}".format(*window_ns))
         except NoTraceError as error:
             return Traced({"none": str(error)})
         figures = answer["figures"]
         cost = {"cpu_seconds": figures["cpu_seconds"], "cpu_percent": 100 * figures["cpu_seconds"] / seconds,
                 "samples": sum(figures["completed"].values()), "missed": 0}  # fmt: skip
         return Traced(figures, {NAME: _columns(answer["series"], window_ns)}, {NAME: cost})
+
+
+@dataclass(frozen=True)
+class InItsPlace:
+    """An emulated disk's own, since the kernel's can't be had: without times in the queue."""
+
+    trace: DiskTrace
+    why: str
+
+    def within(self, window_ns: tuple[int, int]) -> Traced:
+        """What the disk saw."""
+        try:
+            figures, series = self.trace.within(window_ns)
+        except (TrialError, HostError) as error:
+            return Traced({"none": f"{self.why}; nor of the disk's own: {error}"})
+        return Traced({**figures, "why_not_kernel": self.why}, {NAME: _columns(series, window_ns)})
 
 
 def _columns(series: Mapping[str, list[float | None]], window_ns: tuple[int, int]) -> Columns:
@@ -98,13 +132,16 @@ def _columns(series: Mapping[str, list[float | None]], window_ns: tuple[int, int
 
 
 @contextmanager
-def tracing(stand: Stand, *, wanted: bool) -> Iterator[BlockTrace]:
-    """Trace the stand's device for as long as the context lasts, if that is wanted and can be done."""
+def tracing(stand: Stand, *, wanted: bool, disk: EmulatedDisk | None = None) -> Iterator[Trace]:
+    """Trace the stand's device for as long as the context lasts, if that is wanted and can be done.
+
+    ``disk`` is the emulated disk below the stand, whose own trace stands in for the kernel's where need be.
+    """
     if not wanted:
-        yield BlockTrace()
+        yield NoTrace()
         return
     if stand.device is None:
-        yield BlockTrace(why_none="the data stand on no block device of their own")
+        yield NoTrace("the data stand on no block device of their own")
         return
     token = new_token()
     with ExitStack() as ending:
@@ -113,10 +150,20 @@ def tracing(stand: Stand, *, wanted: bool) -> Iterator[BlockTrace]:
         try:
             process = _started(token, stand.device.path)
         except (NoTraceError, HostError) as error:
-            yield BlockTrace(why_none=str(error))
+            yield ending.enter_context(_in_its_place(stand, disk, str(error)))
             return
         ending.callback(_ended, process)
-        yield BlockTrace(process)
+        yield KernelTrace(process)
+
+
+@contextmanager
+def _in_its_place(stand: Stand, disk: EmulatedDisk | None, why: str) -> Iterator[Trace]:
+    with ExitStack() as ending:
+        trace: Trace = NoTrace(why)
+        if disk is not None:
+            with suppress(TrialError):
+                trace = InItsPlace(ending.enter_context(disk_tracing(disk, stand.scratch)), why)
+        yield trace
 
 
 def _started(token: str, device: Path) -> "subprocess.Popen[bytes]":

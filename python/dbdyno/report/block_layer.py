@@ -46,7 +46,11 @@ def block_layer_json(analysis: Analysis) -> list[dict[str, Any]]:
     return [
         {"treatment_id": one.id, "treatment": one.label, "trials": one.trials, "scheduler": one.scheduler or None}
         | {name: one.figures.get(name) for name in FIGURES}
-        | {"lost": one.lost, "none": [{"why": why, "trials": trials} for why, trials in one.none.items()]}
+        | {
+            "why_not_kernel": one.own or None,
+            "lost": one.lost,
+            "none": [{"why": why, "trials": trials} for why, trials in one.none.items()],
+        }
         for one in analysis.block_layer
     ]
 
@@ -91,6 +95,15 @@ def _shortcomings(found: list[BlockLayer]) -> Iterator[str]:
             reasons.setdefault(why, []).append(f"{one.label}{where}")
     for why, where_not in reasons.items():
         yield f"No block trace of {'; '.join(where_not)}: {why.rstrip('.')}."
+    standing_in: dict[str, list[str]] = {}
+    for one in found:
+        if one.own:
+            standing_in.setdefault(one.own, []).append(one.label)
+    for why, labels in standing_in.items():
+        yield (
+            f"Of {'; '.join(labels)} these are figures of the emulated disk's own trace, which knows no times in the"
+            f" queue; no block trace of the kernel: {why.rstrip('.')}."
+        )
     for one in found:
         if one.lost:
             yield (

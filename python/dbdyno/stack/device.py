@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from dbdyno.errors import TrialError
 from dbdyno.stack.emulated_disk import EmulatedDisk, attached_device, wait_idle
@@ -68,6 +68,8 @@ class Emulated:
 
 class _AlwaysItself:
     """A device that no model stands in for."""
+
+    disk: ClassVar[None] = None
 
     @contextmanager
     def measuring(self, _: Journal) -> Iterator[dict[str, Any]]:

@@ -42,6 +42,14 @@ def test_what_filesystems_without_a_device_or_by_fuse_touch(plan):
     assert "created: 1 emulated disk in memory (1 GiB); gone afterwards" in said
 
 
+def test_a_block_trace_is_told_beforehand(plan):
+    told = "created: a trace instance in tracefs, of the device's requests only; gone afterwards"
+    trace = ("[design]", "[probes]\ntrace = true\n[design]")
+    assert told in plan_as_text(plan(trace), [])
+    assert told not in plan_as_text(plan(), [])
+    assert told not in plan_as_text(plan(trace, ('"ext4"', '"tmpfs"')), [])
+
+
 def test_text_where_the_data_decide_the_number_of_blocks(snapshot, plan):
     assert plan_as_text(plan(("blocks = 6", 'max_blocks = 20\nbudget = "2h"')), []) == snapshot
 

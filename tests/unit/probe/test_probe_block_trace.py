@@ -5,6 +5,7 @@ from pathlib import Path
 
 from dbdyno.analysis.metrics import metric
 from dbdyno.probe.block_trace import SCALARS, Traced, _columns, tracing
+from dbdyno.probe.disk_trace import read_series
 from dbdyno.stack.layer import BlockDevice, Stand
 from dbdyno.store.records import METRICS
 
@@ -35,6 +36,12 @@ def test_the_series_is_cut_to_the_measured_run():
     assert found["t_s"] == [0.1, 0.2]
     assert found["queue_ms"][0] == 1.0
     assert math.isnan(found["queue_ms"][1])
+
+
+def test_the_series_of_a_file_has_gaps_where_it_has_empty_cells():
+    assert read_series("t_ns,queue_ms,device_ms\n100000000,,1.5\n200000000,2,\n") == {
+        "t_ns": [1e8, 2e8], "queue_ms": [None, 2.0], "device_ms": [1.5, None],
+    }  # fmt: skip
 
 
 def test_a_study_that_does_not_ask_has_no_trace_and_no_reason(journal, tmp_path):

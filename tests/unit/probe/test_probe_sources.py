@@ -17,7 +17,7 @@ from dbdyno.probe.pressure import PRESSURES
 from dbdyno.probe.server_process import ServerProcessSource
 from dbdyno.probe.server_status import COUNTERS, GAUGES, ServerStatusSource
 
-NO_SOURCES = {"__init__", "disturbance", "iostat", "others", "process_files", "sampler", "watching"}
+NO_SOURCES = {"__init__", "disk_trace", "disturbance", "iostat", "others", "process_files", "sampler", "watching"}
 BEFORE = "  1000 20 80000 5000  2000 300 160000 40000 3 90000 45000  7 0 56 1  500 9000"
 AFTER = "  1200 30 84000 5900  2600 360 208000 64000 5 91500 69900  7 0 56 1  900 10000"
 

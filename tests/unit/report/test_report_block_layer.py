@@ -78,6 +78,18 @@ def test_why_there_is_none_is_told_once_with_its_treatments():
     assert (first["device_ms_mean"], first["none"]) == (None, [{"why": none["none"], "trials": 2}])
 
 
+def test_a_disk_s_own_trace_is_said_to_be_one():
+    own = {**trace(), "queue_ms": {"all": {"mean": None}}, "why_not_kernel": "tracefs is not mounted."}
+    _, analysis = analysed({"t1": own, "t2": own})
+    lines = block_layer_lines(analysis)
+    assert lines[0].startswith("hdd-7200 / mq-deadline: a request took 5.000 ms in the device")
+    assert lines[2] == (
+        "Of hdd-7200 / mq-deadline; hdd-7200 / none these are figures of the emulated disk's own trace, which knows no"
+        " times in the queue; no block trace of the kernel: tracefs is not mounted."
+    )
+    assert block_layer_rows(analysis)[0][2] == "-"
+
+
 @pytest.mark.parametrize("odd", [
     {"requests": 5}, {"queue_ms": {"all": "no"}, "device_ms": None, "lost": "many"},
     {"device_ms": {"all": {"mean": float("nan")}}, "seek_bytes_mean": -1, "requests": {"write": True}},
