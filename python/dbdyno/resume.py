@@ -162,6 +162,7 @@ def _header(plan: Plan, versions: dict[str, str]) -> dict[str, Any]:
             "blocks": design.blocks,
             "margin": design.margin,
             "metric": design.metric,
+            **({"unit": design.unit} if design.unit else {}),
             "until": design.until,
             **({"half_width": design.half_width} if design.half_width is not None else {}),
             **({"budget_seconds": design.budget_seconds} if design.budget_seconds is not None else {}),

@@ -14,6 +14,7 @@ import pytest
 
 from dbdyno.clock import now_ns
 from dbdyno.errors import TrialError
+from dbdyno.servers import process
 from dbdyno.servers.installation import find_server
 from dbdyno.stack.device import Here
 from dbdyno.stack.files import Files
@@ -45,6 +46,21 @@ def standing(folder, *, served):
             assert what_is_left(state) == []
     finally:
         shutil.rmtree(state)
+
+
+@pytest.fixture(scope="module")
+def shared_stand(tmp_path_factory):
+    with standing(tmp_path_factory.mktemp("server"), served=True) as stand:
+        yield stand
+
+
+@pytest.fixture
+def served(shared_stand):
+    """A stack with a server, without what other tests have left on it."""
+    with process.connect(shared_stand.server.address) as connection, connection.cursor() as cursor:
+        for schema in ("dbdyno_sysbench", "dbdyno_mysqlslap", "dbdyno_oltp", "dbdyno_slap"):
+            cursor.execute(f"DROP SCHEMA IF EXISTS {schema}")
+    return shared_stand
 
 
 @pytest.fixture
@@ -142,3 +158,171 @@ def test_a_program_that_takes_too_long_is_ended(bare, tmp_path, monkeypatch):
     with pytest.raises(TrialError, match=r"fio was not done after 1 s; fio was ended"):
         load.run(bare, 1, tmp_path)
     assert time.monotonic() - began < 20
+
+
+def test_bonnie(bare, tmp_path):
+    load = offered(kind="bonnie", size="32MiB", files=0)
+    load.prepare(bare)
+    before = now_ns()
+    done = load.run(bare, 1, tmp_path)
+    metrics = told(done, before)
+    # What takes less than half a second Bonnie++ calls too fast to be told.
+    assert "write_megabytes_per_second" in metrics or done.result["fields"][11] == "+++++"
+    assert [phase["name"] for phase in done.result["phases"]][:3] == [
+        "writing intelligently",
+        "rewriting",
+        "reading intelligently",
+    ]
+    assert list(bare.files.iterdir()) == [], "it removes what it made"
+    assert "2.0" in load.tool.version() or "1.9" in load.tool.version()
+
+
+def test_bonnie_fails_in_its_own_words(bare, tmp_path):
+    bare.files.chmod(0o500)
+    os.chown(bare.files, 0, 0)
+    with pytest.raises(TrialError, match=r"bonnie\+\+: exit 1: .*Can't"):
+        offered(kind="bonnie", size="16MiB").run(bare, 1, tmp_path)
+
+
+SYSBENCH = {"kind": "sysbench", "clients": 2, "tables": 2, "table_size": 500}
+SCRIPTS = ("read_only", "read_write", "write_only", "point_select", "update_index", "update_non_index", "insert",
+           "delete")  # fmt: skip
+
+
+def test_sysbench(served, tmp_path):
+    load = offered(**SYSBENCH, duration="2s")
+    load.prepare(served)
+    assert load.check(served)["engine"] == "InnoDB"
+    before = now_ns()
+    done = load.run(served, 1, tmp_path)
+    metrics = told(done, before)
+    assert metrics["seconds_real"] == pytest.approx(2.0, abs=0.5)
+    assert metrics["latency_ms_p50"] <= metrics["latency_ms_p99"] <= metrics["latency_ms_max"]
+    assert metrics["client_cpu_us_per_query"] > 0
+    columns = done.columns()
+    assert columns["t_s"][:2] == [1.0, 2.0][: len(columns["t_s"])]
+    assert sum(columns["queries_per_second"]) == pytest.approx(done.queries, rel=0.3)
+    assert 0 < done.before_seconds < 20, "its start is when it says that its threads have started"
+
+
+@pytest.mark.parametrize("load", SCRIPTS)
+def test_every_script_of_sysbench_says_as_many_queries_as_ours(served, tmp_path, load):
+    """In one transaction: sysbench's own script, and dbdyno's load of the same name."""
+    theirs, ours = ({**SYSBENCH, "kind": kind, "load": load, "events": 40} for kind in ("sysbench", "oltp"))
+    counted = []
+    for fields in (theirs, {**ours, "warmup": "0s"}):
+        one = offered(**fields)
+        one.prepare(served)
+        done = one.run(served, 1, tmp_path)
+        counted.append(done.queries / done.result["events"])
+    # A transaction that met a deadlock is said again.
+    assert counted[0] == pytest.approx(counted[1], rel=0.1 if load in {"read_write", "write_only"} else 0)
+
+
+def test_a_rate_of_sysbench_shows_its_queue(served, tmp_path):
+    load = offered(**SYSBENCH, load="point_select", duration="2s", rate=100)
+    load.prepare(served)
+    done = load.run(served, 1, tmp_path)
+    assert done.metrics()["events_per_second"] == pytest.approx(100, rel=0.4)
+    assert len(done.columns()["backlog"]) == len(done.columns()["t_s"]) > 0
+
+
+def test_sysbench_fails_in_its_own_words(served, tmp_path):
+    with pytest.raises(TrialError, match=r"sysbench: exit 1: .*Unknown database 'dbdyno_sysbench'"):
+        offered(**SYSBENCH, events=10).run(served, 1, tmp_path)
+
+
+def test_mysqlslap(served, tmp_path):
+    load = offered(kind="mysqlslap", load="write", clients=4, queries=402, autoincrement=True)
+    load.prepare(served)
+    assert load.check(served) == {}
+    before = now_ns()
+    done = load.run(served, 1, tmp_path)
+    metrics = told(done, before)
+    assert load.check(served)["engine"] == "InnoDB"
+    assert done.queries == 400, "what does not divide evenly is left out"
+    assert metrics["queries_per_second"] == pytest.approx(400 / metrics["seconds_real"])
+    assert not any(name.startswith("latency") for name in metrics)
+    assert done.columns() == {}
+
+
+def test_mysqlslap_tells_of_several_runs(served, tmp_path):
+    load = offered(kind="mysqlslap", load="key", clients=2, queries=200, autoincrement=True, iterations=3)
+    done = load.run(served, 1, tmp_path)
+    result = done.result
+    assert result["seconds_min"] <= result["seconds_mean"] <= result["seconds_max"]
+    assert done.queries == 600
+    assert load.check(served) == {}
+
+
+def test_mysqlslap_fails_in_its_own_words(served, tmp_path):
+    load = offered(kind="mysqlslap", clients=1, queries=10)
+    load.run(served, 1, tmp_path)
+    with pytest.raises(TrialError, match=r"mysqlslap: .*database exists"):
+        load.run(served, 1, tmp_path)
+
+
+def script(folder, text):
+    """Write a program that the user it runs as can read."""
+    path = folder / "program"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that everybody can look into, as pytest's own is not."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def test_a_command_prints_its_figure(bare, tmp_path, open_folder):
+    program = script(open_folder, 'echo "seed $DBDYNO_SEED" > "$DBDYNO_DIRECTORY/left"; id -u; echo "rate: 12.5 $1"')
+    load = offered(kind="command", command=f"{program} 'x y'", figure=r"rate: ([\d.]+) x y", unit="frames/s")
+    before = now_ns()
+    metrics = told(load.run(bare, 7, tmp_path), before)
+    assert metrics["figure_more"] == 12.5
+    assert (bare.files / "left").read_text() == "seed 7\n"
+    user = (tmp_path / "tool.out").read_text().split("\n")[0]
+    assert int(user) == (65534 if os.geteuid() == 0 else os.geteuid())
+    assert load.tool.observed()["version"].startswith("sha256 ")
+
+
+def test_a_command_beside_a_server_is_told_how_to_reach_it(served, tmp_path, open_folder):
+    ask = 'mysql --no-defaults -S "$DBDYNO_SOCKET" -u "$DBDYNO_USER" -N -e "SELECT 6 * 7"'
+    load = offered(kind="command", command=str(script(open_folder, ask)), figure="([0-9]+)", better="less")
+    assert load.run(served, 1, tmp_path).metrics()["figure_less"] == 42
+
+
+def test_without_a_figure_a_command_is_about_its_seconds(bare, tmp_path):
+    metrics = offered(kind="command", command="sleep 0.3").run(bare, 1, tmp_path).metrics()
+    assert 0.3 <= metrics["seconds_real"] < 1.5
+
+
+def test_nothing_that_a_command_leaves_running_lives_on(bare, tmp_path, open_folder):
+    program = script(open_folder, "setsid sleep 97531 & sleep 97532 & echo 1")
+    offered(kind="command", command=str(program), figure="(1)").run(bare, 1, tmp_path)
+    assert bare.journal.processes() == set()
+    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert not any(b"9753" in line for line in lines)
+
+
+FAILING = {
+    "an exit code": ("echo broken >&2; exit 3", {}, r"program: exit 3: broken"),
+    "no figure": ("echo none", {"figure": "rate ([0-9]+)"}, r"finds no number in what the command printed: 'none'"),
+    "too long": ("echo working; sleep 60", {"time_limit": "1s"}, r"1 s; program was ended; it had said: working"),
+    "too much": ("head -c 80000000 /dev/zero", {}, r"said more than 64 MiB"),
+    "no rights": ("cat /etc/shadow", {}, r"Permission denied"),
+    "no more rights": ("sudo -n id || su -c id || exit 4", {}, r"exit"),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_command_that_fails_says_why(bare, tmp_path, open_folder, name):
+    text, fields, said = FAILING[name]
+    load = offered(kind="command", command=str(script(open_folder, text)), **fields)
+    with pytest.raises(TrialError, match=said):
+        load.run(bare, 1, tmp_path)
+    assert bare.journal.processes() == set()

@@ -12,7 +12,7 @@ from dbdyno.analysis.evidence import Rule
 from dbdyno.analysis.factorial import Factorial, factorial
 from dbdyno.analysis.letters import Ties, ties
 from dbdyno.analysis.load_met import errors_met, generator_lateness_ms, reconnects_met
-from dbdyno.analysis.metrics import Metric, metric, number, value_of
+from dbdyno.analysis.metrics import Metric, metric_of, number, value_of
 from dbdyno.analysis.noise_floor import NoiseFloor, noise_floor
 from dbdyno.analysis.pairs import every_pair, paired, plans_every_pair
 from dbdyno.analysis.ranking import Ranking, ranking_of_run
@@ -63,7 +63,7 @@ def analyse(
 ) -> Analysis:
     """Return the verdicts, the table and the notes of a run, finished or not; with ``each_pair`` verdicts of all."""
     blocks = usable_blocks(run)
-    primary = metric(run.design.metric)
+    primary = metric_of(run.design)
     further = every_pair(run.design) if each_pair and not plans_every_pair(run.design) else []
     unplanned = paired(run.design, blocks, further, primary.name)
     failures = Counter(failure.treatment for failure in run.failures)
@@ -99,7 +99,7 @@ def analyse(
 def planned_verdicts(run: Run, blocks: UsableBlocks) -> list[Verdict]:
     """Return one verdict per planned comparison."""
     pairs = paired(run.design, blocks, run.design.comparisons, run.design.metric)
-    return judge(pairs, metric(run.design.metric), run.design.margin, _rule(run))
+    return judge(pairs, metric_of(run.design), run.design.margin, _rule(run))
 
 
 def _rule(run: Run) -> Callable[[int], Rule]:

@@ -19,7 +19,7 @@ from dbdyno.analysis.effect import log_margin, log_ratios
 from dbdyno.analysis.estimate import Estimate
 from dbdyno.analysis.evidence import Evidence, Finding, findings, relative_estimate
 from dbdyno.analysis.matching import control_among, matched_treatments
-from dbdyno.analysis.metrics import Metric, metric, value_of
+from dbdyno.analysis.metrics import Metric, metric_of, value_of
 from dbdyno.analysis.min_blocks import ALPHA
 from dbdyno.analysis.multiplicity import holm
 from dbdyno.analysis.unpaired import differences, smallest_p, unpaired_evidence
@@ -135,7 +135,7 @@ def compare(
     chosen = control_among(matched, control)
     sides = _Side.of(before, "before"), _Side.of(after, "after")
     judged = [pair for pair in matched if pair != chosen]
-    primary = metric(after.design.metric)
+    primary = metric_of(after.design)
     return Compared(
         metric=primary,
         margin=width,

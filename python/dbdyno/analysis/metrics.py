@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbdyno.analysis.wording import UNKNOWN
-from dbdyno.store.records import METRICS
+from dbdyno.store.records import METRICS, Design
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,15 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "rows_per_second": ("rows per second", "rows/s", "1/s"),
     "megabytes_per_second": ("MB per second", "MB/s", "MB/s"),
     "iops": ("I/O operations per second", "IOPS", "1/s"),
+    "seeks_per_second": ("seeks per second", "seeks/s", "1/s"),
+    "write_megabytes_per_second": ("MB per second written by blocks", "write MB/s", "MB/s"),
+    "rewrite_megabytes_per_second": ("MB per second rewritten", "rewrite MB/s", "MB/s"),
+    "read_megabytes_per_second": ("MB per second read by blocks", "read MB/s", "MB/s"),
+    "file_creates_per_second": ("files created per second", "creates/s", "1/s"),
+    "file_stats_per_second": ("files looked at per second", "stats/s", "1/s"),
+    "file_deletes_per_second": ("files deleted per second", "deletes/s", "1/s"),
+    "figure_more": ("of the program's figure", "figure", "1"),
+    "figure_less": ("of the program's figure", "figure", "1"),
     "achieved_ratio": ("of the offered rate", "achieved/offered", "1"),
     "seconds_real": ("seconds", "seconds", "s"),
     "seconds_user": ("client user seconds", "user s", "s"),
@@ -61,6 +70,14 @@ def metric(name: str) -> Metric:
     """
     words, heading, unit = _WORDS.get(name, (name.replace("_", " "), name, ""))
     return Metric(name, words, heading, unit, METRICS[name])
+
+
+def metric_of(design: Design) -> Metric:
+    """Return what the verdicts of a design are about; a program's own figure goes by the study's unit."""
+    found = metric(design.metric)
+    if not design.unit or not design.metric.startswith("figure_"):
+        return found
+    return replace(found, words=design.unit, heading=design.unit, unit=design.unit)
 
 
 def value_of(metrics: Mapping[str, float], name: str) -> float:

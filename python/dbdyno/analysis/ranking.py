@@ -20,7 +20,7 @@ from dbdyno.analysis.effect import log_ratios
 from dbdyno.analysis.estimate import Estimate
 from dbdyno.analysis.evidence import Rule, relative_effect
 from dbdyno.analysis.letters import MIN_SHARED_BLOCKS, Ties, ties
-from dbdyno.analysis.metrics import Metric, metric
+from dbdyno.analysis.metrics import Metric, metric, metric_of
 from dbdyno.analysis.stopping import Allowance
 from dbdyno.errors import UserError
 from dbdyno.store.records import Design, Run, Treatment
@@ -70,7 +70,7 @@ def ranking_of_run(run: Run, blocks: UsableBlocks, rule: Callable[[int], Rule]) 
     tests = _tests(run, blocks, "")
     if len(tests) < 2 or len(_complete(tests)) < MIN_STACKS:  # noqa: PLR2004 - several
         return None
-    return _ranking(tests, metric(run.design.metric), rule, None)
+    return _ranking(tests, metric_of(run.design), rule, None)
 
 
 def rank_runs(named: Sequence[tuple[str, Run]], baseline: str | None = None) -> Ranking:

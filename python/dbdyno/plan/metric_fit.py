@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from dbdyno.study.schema import TrialSpec
+from dbdyno.study.tools import BonnieSection, FioSection
 from dbdyno.study.workload_section import WorkloadSection
 
 
@@ -28,3 +29,13 @@ def _not_told(metric: str, load: WorkloadSection) -> str:
     if load.TELLS is None or metric in load.TELLS:
         return ""
     return f"{load.kind} does not tell it; judge by {load.metric}"
+
+
+def page_cache_warning(spec: TrialSpec) -> str:
+    """Return that a program may read from memory what it was to read from the disk; empty if it won't."""
+    load, memory = spec.workload, spec.stack.memory
+    buffered = isinstance(load, BonnieSection) or (isinstance(load, FioSection) and not load.job and not load.direct)
+    size = load.size_bytes if isinstance(load, FioSection) else getattr(load, "size", 0)
+    if not buffered or (memory is not None and memory < size):
+        return ""
+    return f"the page cache may hold all that {load.kind} works on: give stack.memory, less than workload.size"

@@ -13,7 +13,7 @@ from dbdyno.analysis.looks import can_decide
 from dbdyno.analysis.min_blocks import blocks_needed, smallest_p
 from dbdyno.errors import HostError
 from dbdyno.plan.ending import Ending
-from dbdyno.plan.metric_fit import why_metric_tells_nothing
+from dbdyno.plan.metric_fit import page_cache_warning, why_metric_tells_nothing
 from dbdyno.plan.prices import prices_in
 from dbdyno.plan.reported import reported_tables
 from dbdyno.store.prices import Prices
@@ -120,6 +120,7 @@ class Plan:
             )
         if why := why_metric_tells_nothing(self.design.metric, self.specs.values()):
             yield f"no verdict can come from {self.design.metric}: {why}"
+        yield from dict.fromkeys(said for spec in self.specs.values() if (said := page_cache_warning(spec)))
         if self.design.budget_seconds is not None and self.seconds(1) > self.design.budget_seconds:
             yield "the budget is less than a block may take; the first block is run all the same"
 
@@ -143,6 +144,7 @@ def make_plan(study: Study, *, seed: int | None = None, ending: Ending | None = 
         blocks=ending.blocks,
         margin=study.design.margin,
         metric=metric,
+        unit=getattr(load, "unit", "") if metric.startswith("figure_") else "",
         seed=study.design.seed if seed is None else seed,
         disturbed=study.design.disturbed,
         screened=_screened(study, load, metric),

@@ -114,7 +114,8 @@ def client_text(real: float, user: float, sys: float) -> str:
 
 def table_headings(analysis: Analysis) -> tuple[str, ...]:
     """Return the headings of the table; the rate is what verdicts are about, else that of queries."""
-    rate = metric(_rate(analysis)).heading
+    name = _rate(analysis)
+    rate = analysis.metric.heading if name == analysis.metric.name else metric(name).heading
     seconds = ("min s", "avg s", "max s", "client real/user/sys s")
     letters = (LETTERS_HEADING,) if has_letters(analysis) else ()
     return ("level", "trials", *seconds, rate, "p99 ms", "effect (95 % interval)", *letters)

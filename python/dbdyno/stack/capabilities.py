@@ -179,7 +179,8 @@ def tracefs() -> Capability:
 def tool(names: tuple[str, ...], package: str) -> Capability:
     """Whether a program of somebody else's is there, under one of its names."""
     path = next((path for name in names if (path := tool_path(name))), None)
-    remedy = "" if path else f"apt-get install {package}"
+    install = f"apt-get install {package}" if package else "name a program that there is in workload.command"
+    remedy = "" if path else install
     return Capability(names[0], ok=path is not None, detail=path or "not installed", remedy=remedy)
 
 

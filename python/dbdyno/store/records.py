@@ -84,6 +84,7 @@ class Design:
     steadiness: bool = False  # whether verdicts on steadiness are asked for
     factors: list[Factor] = field(default_factory=list)
     aa: SameTreatment | None = None  # of an A/A run: its treatments differ in nothing but their labels
+    unit: str = ""  # what the figure of a program of the user's own is called
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,15 @@ METRICS: dict[str, bool] = {
     "rows_per_second": True,
     "megabytes_per_second": True,
     "iops": True,
+    "seeks_per_second": True,
+    "write_megabytes_per_second": True,
+    "rewrite_megabytes_per_second": True,
+    "read_megabytes_per_second": True,
+    "file_creates_per_second": True,
+    "file_stats_per_second": True,
+    "file_deletes_per_second": True,
+    "figure_more": True,
+    "figure_less": False,
     "achieved_ratio": True,
     "seconds_real": False,
     "seconds_user": False,

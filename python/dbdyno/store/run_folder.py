@@ -167,6 +167,7 @@ def design_of(header: Mapping[str, Any]) -> Design:
         blocks=run["blocks"],
         margin=run["margin"],
         metric=run["metric"],
+        unit=run.get("unit", ""),
         seed=run["seed"],
         until=run.get("until", "blocks"),
         half_width=run.get("half_width"),

@@ -1,5 +1,6 @@
 """From a study file to a ``Study``; every mistake in the file is found here, before anything is touched."""
 
+import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -333,6 +334,10 @@ def _resolved(body: dict[str, Any], folder: Path) -> dict[str, Any]:
     def script(path: str) -> str:
         return str((folder / path).resolve())
 
+    def command(words: str) -> str:
+        program, *rest = shlex.split(words)
+        return shlex.join([script(program), *rest]) if "/" in program else words
+
     def drive(name: str) -> str:
         return resolved_drive(name, folder)
 
@@ -346,6 +351,7 @@ def _resolved(body: dict[str, Any], folder: Path) -> dict[str, Any]:
         ("stack", "device", drive),
         ("workload", "file", script),
         ("workload", "job", script),
+        ("workload", "command", command),
         ("server", "option_file", script),
     ):
         if name in found.get(section, {}):

@@ -7,7 +7,8 @@ from dbdyno.study.fio_job import job_mistakes
 from dbdyno.study.mistakes import Mistake, shown
 from dbdyno.study.products import NO_SERVER
 from dbdyno.study.schema import TrialSpec
-from dbdyno.study.tools import FioSection
+from dbdyno.study.tools import BonnieSection, CommandSection, FioSection, MysqlslapSection, SysbenchSection
+from dbdyno.study.units import format_bytes
 
 
 def broken_tool_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
@@ -16,11 +17,21 @@ def broken_tool_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     match spec.workload:
         case FioSection():
             yield from _fio(spec.workload, folder)
+        case BonnieSection():
+            yield from _bonnie(spec.workload, spec.stack.memory)
+        case SysbenchSection():
+            yield from _sysbench(spec.workload)
+        case MysqlslapSection():
+            yield from _mysqlslap(spec.workload)
+        case CommandSection():
+            yield from _command(spec.workload)
 
 
 def _server(spec: TrialSpec) -> Iterator[Mistake]:
     """A server where none can be, and none where one is needed."""
     kind, needs = spec.workload.kind, spec.workload.SERVER
+    if spec.stack.runs_already:
+        return  # which kinds it can be offered is its own rule
     if needs == "needed" and spec.stack.server == NO_SERVER:
         yield Mistake(("stack", "server"), f'is "{NO_SERVER}", but a {kind} load needs one; leave it out for MariaDB')
     if spec.has_server:
@@ -53,3 +64,32 @@ def _fio(load: FioSection, folder: Path) -> Iterator[Mistake]:
     else:
         for said in job_mistakes(text):
             yield Mistake(("workload", "job"), f"is {shown(load.job)}: {said}")
+
+
+def _bonnie(load: BonnieSection, memory: int | None) -> Iterator[Mistake]:
+    if load.size % 1024**2:
+        yield Mistake(("workload", "size"), "must be whole MiB")
+    if memory is not None and load.size <= memory:
+        text = f"is {format_bytes(load.size)}, not more than stack.memory ({format_bytes(memory)}): "
+        yield Mistake(("workload", "size"), text + "the page cache would answer for the disk")
+
+
+def _sysbench(load: SysbenchSection) -> Iterator[Mistake]:
+    if (load.events is None) == (load.duration is None):
+        given = "says neither events nor duration" if load.events is None else "gives both events and duration"
+        yield Mistake(("workload",), f"{given}; give one of them")
+
+
+def _mysqlslap(load: MysqlslapSection) -> Iterator[Mistake]:
+    if load.queries < load.clients:
+        yield Mistake(("workload", "queries"), f"is {load.queries}, fewer than one for each of {load.clients} clients")
+    if load.autoincrement and load.guid_primary:
+        yield Mistake(("workload", "guid_primary"), "and autoincrement are two keys for the same table; give one")
+    if load.int_cols + load.char_cols == 0:
+        yield Mistake(("workload", "int_cols"), "and char_cols are both 0; a table needs a column")
+
+
+def _command(load: CommandSection) -> Iterator[Mistake]:
+    for name in ("unit", "better"):
+        if name in load.model_fields_set and load.figure is None:
+            yield Mistake(("workload", name), "says nothing without workload.figure; give it too")

@@ -1,17 +1,22 @@
 """``[workload]`` of somebody else's programs, run as what they are. Fields are called as the programs call them."""
 
 import re
+import shlex
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, StrictBool
+from pydantic import AfterValidator, Field, StrictBool, StrictInt
 
 from dbdyno.study.section import Line
 from dbdyno.study.units import Duration, Size
-from dbdyno.study.workload_section import WorkloadSection
+from dbdyno.study.workload_section import Count, Some, WorkloadSection
 
 # Metrics that a program tells, by what they are of.
 CLIENT = ("seconds_real", "seconds_user", "seconds_sys")
+QUERIES = ("queries_per_second", "client_cpu_us_per_query", "server_cpu_us_per_query", "written_bytes_per_query",
+           "read_bytes_per_query")  # fmt: skip
 LATENCIES = tuple(f"latency_ms_{name}" for name in ("mean", "p50", "p95", "p99", "p999", "max"))
+BONNIE = ("seeks_per_second", "write_megabytes_per_second", "rewrite_megabytes_per_second", "read_megabytes_per_second",
+          "file_creates_per_second", "file_stats_per_second", "file_deletes_per_second")  # fmt: skip
 
 _PROFILE = re.compile(r"(SEQ|RND)([1-9][0-9]{0,3})([KM]) Q([1-9][0-9]{0,3})T([1-9][0-9]{0,2})")
 
@@ -19,6 +24,49 @@ _PROFILE = re.compile(r"(SEQ|RND)([1-9][0-9]{0,3})([KM]) Q([1-9][0-9]{0,3})T([1-
 def _profile(text: str) -> str:
     if not _PROFILE.fullmatch(text):
         msg = 'is no profile in KDiskMark\'s words, such as "SEQ1M Q8T1" or "RND4K Q32T16"'
+        raise ValueError(msg)
+    return text
+
+
+def _whole_seconds(seconds: float) -> float:
+    if seconds != round(seconds):
+        msg = "sysbench can't keep; give whole seconds"
+        raise ValueError(msg)
+    return seconds
+
+
+def _words(text: str) -> str:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        msg = f"can't be split into words: {str(error).lower()}"
+        raise ValueError(msg) from None
+    if not words:
+        msg = "names no program"
+        raise ValueError(msg)
+    return text
+
+
+def _unit(text: str) -> str:
+    if not re.fullmatch(r"[\w /%.-]{1,24}", text):
+        msg = 'is no unit of at most 24 letters, digits, blanks or / % . -, such as "requests/s"'
+        raise ValueError(msg)
+    return text
+
+
+def _figure(text: str) -> str:
+    if text.startswith("$."):
+        if re.fullmatch(r"\$(\.[A-Za-z_][\w-]*|\[[0-9]+\])+", text):
+            return text
+        msg = 'is no path in JSON, such as "$.runs[0].rate"'
+        raise ValueError(msg)
+    try:
+        groups = re.compile(text).groups
+    except re.error as error:
+        msg = f"is no regular expression: {error}"
+        raise ValueError(msg) from None
+    if groups != 1:
+        msg = f"has {groups} groups; give one, around the number"
         raise ValueError(msg)
     return text
 
@@ -86,3 +134,171 @@ class FioSection(WorkloadSection):
     def seconds_before(self) -> float:
         """Seconds of the same load before measuring."""
         return self.warmup
+
+
+class BonnieSection(WorkloadSection):
+    """``bonnie``: Bonnie++ on a file and many small files."""
+
+    AMOUNT: ClassVar[str] = "size"
+    METRIC: ClassVar[str] = "seeks_per_second"
+    SCREENED: ClassVar[tuple[str, ...]] = BONNIE
+    TELLS: ClassVar[frozenset[str] | None] = frozenset({*BONNIE, *CLIENT})
+    SERVER: ClassVar[Literal["needed", "either", "none"]] = "none"
+    FILES: ClassVar[bool] = True
+
+    kind: Literal["bonnie"]
+    """Bonnie++ on a file, and on many small ones: [tools.md](tools.md)."""
+    size: Annotated[Size, Field(ge=16 * 1024**2)]
+    """Of the file: more than `memory`, twice as much if you can, or the page cache answers. Whole MiB."""
+    files: Annotated[StrictInt, Field(ge=0, le=1024)] = 16
+    """So many times 1024 empty files are made, looked at and deleted; 0: none."""
+    per_char: StrictBool = False
+    """Whether single characters are written and read too, which takes long and measures the C library."""
+
+
+class SysbenchSection(WorkloadSection):
+    """``sysbench``: sysbench's own OLTP scripts; fields are those of ``oltp``, where sysbench 1.0 has them."""
+
+    AMOUNT: ClassVar[str] = "events"
+    DATA: ClassVar[frozenset[str]] = frozenset(
+        {"tables", "table_size", "auto_inc", "secondary", "create_secondary", "rand_type"}
+    )
+    TELLS: ClassVar[frozenset[str] | None] = frozenset(
+        {"events_per_second", "errors", "reconnects", *QUERIES, *LATENCIES, *CLIENT}
+    )
+
+    kind: Literal["sysbench"]
+    """sysbench's own OLTP scripts, run by sysbench: [tools.md](tools.md)."""
+    clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 1
+    """sysbench's threads, each with a connection."""
+    load: Literal[
+        "read_only",
+        "read_write",
+        "write_only",
+        "point_select",
+        "update_index",
+        "update_non_index",
+        "insert",
+        "delete",
+    ] = "read_write"
+    """The script `oltp_...`."""
+    events: Count | None = None
+    """The amount, of all clients together. This or `duration`."""
+    duration: Annotated[Duration, Field(ge=1), AfterValidator(_whole_seconds)] | None = None
+    """Measured time, in whole seconds."""
+    rate: Annotated[StrictInt, Field(ge=0, le=10**8)] = 0
+    """Transactions per second that are offered; 0: as many as there can be."""
+    tables: Count = 1
+    """Tables `sbtest1`, ..."""
+    table_size: Count = 10_000
+    """Rows of each."""
+    auto_inc: StrictBool = True
+    """The server makes ids."""
+    secondary: StrictBool = False
+    """An index on `id` in place of the primary key."""
+    create_secondary: StrictBool = True
+    """There is an index on `k`."""
+    rand_type: Literal["uniform", "gaussian", "special", "pareto"] = "special"
+    """Which ids are hot."""
+    prepared: StrictBool = True
+    """Prepared statements, or text."""
+    skip_trx: StrictBool = False
+    """No BEGIN and COMMIT."""
+    point_selects: Some = 10
+    """Of an event, as all counts below."""
+    range_selects: StrictBool = True
+    """Whether there are range SELECTs at all."""
+    range_size: Count = 100
+    """Rows of a range."""
+    simple_ranges: Some = 1
+    """Range SELECTs of the plain sort."""
+    sum_ranges: Some = 1
+    """Range SELECTs with SUM."""
+    order_ranges: Some = 1
+    """Range SELECTs with ORDER BY."""
+    distinct_ranges: Some = 1
+    """Range SELECTs with DISTINCT."""
+    index_updates: Some = 1
+    """UPDATEs of an indexed column."""
+    non_index_updates: Some = 1
+    """UPDATEs of a column without an index."""
+    delete_inserts: Some = 1
+    """DELETEs, each with an INSERT of the same id."""
+
+    @property
+    def seconds_bound(self) -> float | None:
+        """Measured seconds, where time bounds a run."""
+        return self.duration
+
+
+class MysqlslapSection(WorkloadSection):
+    """``mysqlslap``: mysqlslap's own run of the SQL that it generates."""
+
+    AMOUNT: ClassVar[str] = "queries"
+    METRIC: ClassVar[str] = "queries_per_second"
+    TELLS: ClassVar[frozenset[str] | None] = frozenset({*QUERIES, *CLIENT})
+
+    kind: Literal["mysqlslap"]
+    """mysqlslap's own generated SQL, run by mysqlslap: [tools.md](tools.md)."""
+    clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 1
+    """mysqlslap's `concurrency`."""
+    queries: Count
+    """Of all clients together (`number-of-queries`). What does not divide evenly is left out."""
+    iterations: Annotated[StrictInt, Field(ge=1, le=1000)] = 1
+    """Runs inside a trial, each on new tables; seconds are their mean."""
+    load: Literal["read", "key", "write", "update", "mixed"] = "mixed"
+    """mysqlslap's `auto-generate-sql-load-type`."""
+    int_cols: Annotated[StrictInt, Field(ge=0, le=500)] = 1
+    """Integer columns."""
+    char_cols: Annotated[StrictInt, Field(ge=0, le=500)] = 1
+    """Columns of text."""
+    autoincrement: StrictBool = False
+    """Give the table a serial id."""
+    guid_primary: StrictBool = False
+    """Give the table a UUID as primary key."""
+    secondary_indexes: Annotated[StrictInt, Field(ge=0, le=60)] = 0
+    """Columns of UUIDs, each with a unique index."""
+    initial_rows: Count = 100
+    """mysqlslap's write-number: rows that the table starts with."""
+    unique_queries: Count = 10
+    """Distinct statements."""
+    unique_writes: Count = 10
+    """Distinct rows among the initial ones."""
+    commit_every: Annotated[StrictInt, Field(ge=0)] = 0
+    """COMMIT after this many statements of a client; 0: every statement commits itself."""
+
+
+class CommandSection(WorkloadSection):
+    """``command``: any program, and how to read its figure."""
+
+    AMOUNT: ClassVar[str] = "what it does"
+    SCREENED: ClassVar[tuple[str, ...]] = ("seconds_real", "seconds_user", "seconds_sys")
+    SERVER: ClassVar[Literal["needed", "either", "none"]] = "either"
+    FILES: ClassVar[bool] = True
+
+    kind: Literal["command"]
+    """Any program, beside a server or, with `server = "none"`, on the filesystem alone: [tools.md](tools.md)."""
+    command: Annotated[Line, AfterValidator(_words)]
+    """The program and its arguments, split into words as a shell does, without one. A path is relative to the study."""
+    figure: Annotated[str, AfterValidator(_figure)] | None = None
+    """Where its figure stands in what it prints: a regular expression with one group (its last match counts), or a path
+    in JSON such as `"$.rate"`. If not given, the figure is its seconds.
+    """
+    unit: Annotated[str, AfterValidator(_unit)] = "figure"
+    """What the figure is called in reports, such as `"requests/s"`."""
+    better: Literal["more", "less"] = "more"
+    """Which figure is better."""
+    time_limit: Annotated[Duration, Field(ge=1)] = 3600.0
+    """A program that runs longer is ended, and the trial has failed."""
+
+    @property
+    def metric(self) -> str:
+        """The figure, else the seconds."""
+        if self.figure is None:
+            return "seconds_real"
+        return "figure_more" if self.better == "more" else "figure_less"
+
+    @property
+    def words(self) -> list[str]:
+        """The program and its arguments."""
+        return shlex.split(self.command)

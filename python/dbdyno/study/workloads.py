@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt
 
 from dbdyno.study.section import Line
-from dbdyno.study.tools import FioSection
+from dbdyno.study.tools import BonnieSection, CommandSection, FioSection, MysqlslapSection, SysbenchSection
 from dbdyno.study.units import Duration, Size
 from dbdyno.study.workload_section import Count, Some, WorkloadSection
 
@@ -320,7 +320,19 @@ class ScriptSection(LoopSection):
         return {"file": self.file}
 
 
-Workload = SlapSection | SmackSection | OltpSection | IngestSection | BulkSection | ScriptSection | FioSection
+Workload = (
+    SlapSection
+    | SmackSection
+    | OltpSection
+    | IngestSection
+    | BulkSection
+    | ScriptSection
+    | FioSection
+    | BonnieSection
+    | SysbenchSection
+    | MysqlslapSection
+    | CommandSection
+)
 KINDS: dict[str, type[WorkloadSection]] = {
     "slap": SlapSection,
     "smack": SmackSection,
@@ -329,4 +341,8 @@ KINDS: dict[str, type[WorkloadSection]] = {
     "bulk": BulkSection,
     "script": ScriptSection,
     "fio": FioSection,
+    "bonnie": BonnieSection,
+    "sysbench": SysbenchSection,
+    "mysqlslap": MysqlslapSection,
+    "command": CommandSection,
 }

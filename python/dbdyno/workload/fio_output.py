@@ -7,12 +7,12 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import TrialError
 from dbdyno.servers.user import read_log
+from dbdyno.workload.histogram import percentiles
 from dbdyno.workload.load import Columns
 from dbdyno.workload.program import Ended
 from dbdyno.workload.tool_load import ToolLoad, client_cpu, positive
@@ -20,7 +20,6 @@ from dbdyno.workload.tool_load import ToolLoad, client_cpu, positive
 INTERVAL_MS = 100
 LOGS = ("bw", "iops", "lat")
 DIRECTIONS = ("read", "write", "trim")
-PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 LOG_BYTES_MAX = 256 * 1024**2
 
 Entry = tuple[int, float, int]  # milliseconds, value, direction (0 read, 1 write, 2 trim)
@@ -101,19 +100,6 @@ def fio_figures(jobs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
                 bins[int(at_ns)] += int(times)
         values = percentiles(bins)
         found |= {f"latency_ms_{name}": min(value / 1e6, found["latency_ms_max"]) for name, value in values.items()}
-    return found
-
-
-def percentiles(bins: Mapping[int, int]) -> dict[str, float]:
-    """Percentiles of a histogram of value -> count: the smallest value that so large a share does not exceed."""
-    ordered = sorted(bins.items())
-    sums = list(accumulate(times for _, times in ordered))
-    if not sums or not sums[-1]:
-        return {}
-    found = {}
-    for name, share in PERCENTILES.items():
-        rank = math.ceil(share * sums[-1])
-        found[name] = float(next(value for (value, _), below in zip(ordered, sums, strict=True) if below >= rank))
     return found
 
 

@@ -14,6 +14,7 @@ from dbdyno.servers.address import Address
 from dbdyno.stack.layer import Stand
 from dbdyno.stack.server import how_it_ended
 from dbdyno.stack.tools import own_binary
+from dbdyno.study.workload_section import WorkloadSection
 from dbdyno.study.workloads import GeneratedSection, LoopSection
 from dbdyno.workload.load import Load, read_load
 from dbdyno.workload.tables import tables_of
@@ -118,7 +119,7 @@ class Generated(ABC, Generic[SectionT]):
         return [*argv, *address.flags(), f"--seed={seed}", "--silent"]
 
 
-def flags_of(section: GeneratedSection, *names: str) -> list[str]:
+def flags_of(section: WorkloadSection, *names: str) -> list[str]:
     """Fields as the flags of the same name; a field without a value gives none."""
     fields = {name: getattr(section, name) for name in names}
     return [f"--{name.replace('_', '-')}={_shown(value)}" for name, value in fields.items() if value is not None]

@@ -6,14 +6,18 @@ from typing import Any
 
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.server_url import server_url
+from dbdyno.workload.bonnie import Bonnie
 from dbdyno.workload.bulk import Bulk
+from dbdyno.workload.command import Command
 from dbdyno.workload.fio import Fio
 from dbdyno.workload.generator import Generated
 from dbdyno.workload.ingest import Ingest
+from dbdyno.workload.mysqlslap import Mysqlslap
 from dbdyno.workload.oltp import Oltp
 from dbdyno.workload.script import Script
 from dbdyno.workload.slap import Slap
 from dbdyno.workload.smack import Smack
+from dbdyno.workload.sysbench import Sysbench
 from dbdyno.workload.workload import Workload
 
 WORKLOADS: dict[str, Callable[[Any, str], Workload]] = {
@@ -24,6 +28,10 @@ WORKLOADS: dict[str, Callable[[Any, str], Workload]] = {
     "bulk": Bulk,
     "script": Script,
     "fio": Fio,
+    "bonnie": Bonnie,
+    "sysbench": Sysbench,
+    "mysqlslap": Mysqlslap,
+    "command": Command,
 }
 
 

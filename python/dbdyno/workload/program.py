@@ -50,7 +50,8 @@ class Program:
         """Where it is. Raises ``HostError`` with the remedy where it is not."""
         found = self.found()
         if found is None:
-            raise HostError(f"{self.name} is not installed; install it: apt-get install {self.package}")
+            remedy = f"install it: apt-get install {self.package}" if self.package else "name a program that there is"
+            raise HostError(f"{self.name} is not installed; {remedy}")
         return Path(found)
 
     def version(self) -> str:

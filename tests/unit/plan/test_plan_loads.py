@@ -11,8 +11,13 @@ BOUND = {
     "bulk": "tables = 10",
     "ingest": "rows = 1000",
     "fio": 'profile = "SEQ1M Q8T1"\nload = "read"',
+    "bonnie": 'size = "2GiB"',
+    "mysqlslap": "queries = 1000",
+    "command": 'command = "true"',
 }
-METRICS = {"ingest": "rows_per_second", "bulk": "rows_per_second", "fio": "megabytes_per_second"}
+METRICS = {"ingest": "rows_per_second", "bulk": "rows_per_second",
+           "fio": "megabytes_per_second", "bonnie": "seeks_per_second",
+           "command": "seconds_real"}  # fmt: skip
 NO_SERVER = [("clients = 10\n", ""), ('[server.settings]\ninnodb_buffer_pool_size = "256M"\n', "")]
 
 
@@ -22,7 +27,9 @@ def of_kind(kind, *fields):
     if kind == "script":
         lines += '\nfile = "mine.sql"'
     changes = [('kind = "slap"', f'kind = "{kind}"'), ("queries = 1000", lines)]
-    return [*changes, *NO_SERVER] if KINDS[kind].SERVER == "none" else changes
+    if KINDS[kind].SERVER == "none":
+        return [*changes, *NO_SERVER]
+    return [*changes, NO_SERVER[0]] if "clients" not in KINDS[kind].model_fields else changes
 
 
 @pytest.fixture

@@ -238,7 +238,7 @@ MISTAKES = {
     ),
     "a field of another kind": (
         [("clients = 10", "clients = 10\ntables = 4")],
-        [f":18: workload.tables: is unknown here; known are {SLAP}. It is for kind oltp, bulk"],
+        [f":18: workload.tables: is unknown here; known are {SLAP}. It is for kind oltp, bulk, sysbench"],
     ),
     "a field of no kind": (
         [("clients = 10", "client = 10")],
@@ -259,7 +259,7 @@ MISTAKES = {
     ),
     "queries where events count": (
         [('"slap"', '"smack"')],
-        [f":18: workload.queries: is unknown here; known are {fields(SmackSection)}. It is for kind slap"],
+        [f":18: workload.queries: is unknown here; known are {fields(SmackSection)}. It is for kind slap, mysqlslap"],
     ),
     "error codes as a list": (
         [("clients = 10", "ignore_errors = [1213, 1205]")],
@@ -305,7 +305,7 @@ MISTAKES = {
         [
             (
                 f":18: workload.duration: is unknown here; known are {fields(BulkSection)}. "
-                "It is for kind slap, smack, oltp, ingest, script, fio"
+                "It is for kind slap, smack, oltp, ingest, script, fio, sysbench"
             )
         ],
     ),

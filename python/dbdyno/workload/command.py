@@ -1,0 +1,103 @@
+"""The workload ``command``: any program, and how to read its figure."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import TrialError
+from dbdyno.plan.identity import file_sha256
+from dbdyno.stack.layer import Stand
+from dbdyno.study.tools import CommandSection
+from dbdyno.workload.program import Program, run_program
+from dbdyno.workload.tool import ByTool
+from dbdyno.workload.tool_load import ToolLoad, client_cpu
+
+
+@dataclass(frozen=True)
+class UsersProgram(Program):
+    """A program of the user's own: which one it is, its content says; it is not asked."""
+
+    @property
+    def name(self) -> str:
+        """Its file's name; where it lay is nobody's business."""
+        return Path(self.names[0]).name
+
+    def version(self) -> str:
+        """The beginning of its SHA-256."""
+        found = self.found()
+        return f"sha256 {file_sha256(Path(found))[:16]}" if found else "unknown"
+
+
+@dataclass(frozen=True)
+class Command(ByTool[CommandSection]):
+    """The command of one treatment."""
+
+    @property
+    def tool(self) -> Program:
+        """The program."""
+        return UsersProgram((self.section.words[0],), "")
+
+    @property
+    def limit_seconds(self) -> float:
+        """The study's."""
+        return self.section.time_limit
+
+    def run(self, stand: Stand, seed: int, folder: Path) -> ToolLoad:
+        """Run it once, in its folder. Raises ``TrialError`` with its own words, or if it prints no figure."""
+        assert stand.files is not None  # noqa: S101  (a command has them)
+        argv = [str(self.program()), *self.section.words[1:]]
+        ended = run_program(
+            stand,
+            self.tool.name,
+            argv,
+            folder=folder,
+            limit_seconds=self.limit_seconds,
+            cwd=stand.files,
+            environment=environment(stand, seed),
+        )
+        window = (ended.start_ns, ended.end_ns)
+        figures = {"seconds_real": (window[1] - window[0]) / 1e9, **client_cpu(ended)}
+        if self.section.figure:
+            figures[self.section.metric] = figure_in(ended.stdout, self.section.figure)
+        clock = {"measure_start_ns": window[0], "measure_end_ns": window[1]}
+        return ToolLoad(result={"kind": "command", "clock": clock}, window_ns=window, figures=figures)
+
+
+def environment(stand: Stand, seed: int) -> dict[str, str]:
+    """What a command is told: its folder, the seed, and how to reach the server if there is one."""
+    found = {"DBDYNO_DIRECTORY": str(stand.files), "DBDYNO_SEED": str(seed), "HOME": str(stand.files)}
+    if stand.endpoint is None:
+        return found
+    address = stand.endpoint.address
+    found |= {"DBDYNO_USER": address.user, **address.environment()}
+    if address.socket:
+        return found | {"DBDYNO_SOCKET": str(address.socket)}
+    return found | {"DBDYNO_HOST": address.host, "DBDYNO_PORT": str(address.port)}
+
+
+def figure_in(text: str, how: str) -> float:
+    """The figure that a program printed: the last match of a regular expression, or a path in JSON.
+
+    Raises ``TrialError`` where there is none.
+    """
+    try:
+        found = _at_path(json.loads(text), how) if how.startswith("$.") else re.findall(how, text, re.MULTILINE)[-1]
+        if isinstance(found, bool):
+            raise TypeError  # noqa: TRY301  (true is no number, whatever Python says)
+        return float(found)
+    except (ValueError, TypeError, KeyError, IndexError):
+        said = " / ".join(text.strip().splitlines()[-3:])[:200]
+        raise TrialError(f"workload.figure: {how} finds no number in what the command printed: {said!r}") from None
+
+
+def _at_path(value: Any, path: str) -> Any:  # noqa: ANN401  (whatever JSON can hold)
+    for name, index in re.findall(r"\.([A-Za-z_][\w-]*)|\[([0-9]+)\]", path):
+        if name and isinstance(value, dict):
+            value = value[name]
+        elif index and isinstance(value, list):
+            value = value[int(index)]
+        else:
+            raise KeyError(path)
+    return value

@@ -1,0 +1,99 @@
+"""The workload ``mysqlslap``: mysqlslap's own run of the SQL that it generates."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.errors import TrialError
+from dbdyno.servers.address import Address
+from dbdyno.stack.layer import Stand
+from dbdyno.study.tools import MysqlslapSection
+from dbdyno.workload.program import Program, home_of_program, run_program, said_by
+from dbdyno.workload.tables import tables_of
+from dbdyno.workload.tool import ByTool
+from dbdyno.workload.tool_load import ToolLoad, client_cpu, positive
+
+MYSQLSLAP = Program(("mysqlslap", "mariadb-slap"), "mariadb-client")
+SCHEMA = "dbdyno_mysqlslap"
+FIELDS = 7  # engine, load type, average, least, greatest seconds, clients, queries of each client
+
+
+@dataclass(frozen=True)
+class Mysqlslap(ByTool[MysqlslapSection]):
+    """The mysqlslap load of one treatment; it makes its tables itself, as part of its run."""
+
+    @property
+    def tool(self) -> Program:
+        """The program."""
+        return MYSQLSLAP
+
+    def check(self, stand: Stand) -> dict[str, str]:
+        """Engine and row format of the table, read back; nothing before the run, and after several iterations."""
+        return tables_of(stand.server, SCHEMA, self.engine)
+
+    def run(self, stand: Stand, seed: int, folder: Path) -> ToolLoad:
+        """Run it. Raises ``TrialError`` with mysqlslap's own words."""
+        del seed  # mysqlslap takes none
+        address = stand.server.address
+        argv = [str(self.program()), *_where(address), f"--create-schema={SCHEMA}", f"--engine={self.engine}"]
+        # It makes the schema anew for each iteration, which fails if the one before is still there.
+        argv += ["--csv", *self._flags(), *(["--no-drop"] if self.section.iterations == 1 else [])]
+        with home_of_program(stand) as home:
+            limit, name = self.limit_seconds, "mysqlslap"
+            ended = run_program(
+                stand, name, argv, folder=folder, limit_seconds=limit, cwd=home, environment=address.environment()
+            )
+        try:
+            told = slap_line(ended.stdout)
+        except TrialError as error:  # it ends as if all was well when a query fails
+            raise TrialError(f"mysqlslap: {said_by(ended)}" if ended.stderr.strip() else str(error)) from None
+        queries = told["clients"] * told["queries_per_client"]
+        seconds = positive(told["seconds_mean"], "mysqlslap's average")
+        figures = {
+            "seconds_real": seconds,
+            "queries_per_second": positive(queries, "mysqlslap's number of queries") / seconds,
+            **client_cpu(ended, queries * self.section.iterations),
+        }
+        window = (ended.start_ns, ended.end_ns)
+        clock = {"measure_start_ns": window[0], "measure_end_ns": window[1]}
+        result = {"kind": "mysqlslap", "iterations": self.section.iterations, **told, "clock": clock}
+        return ToolLoad(result=result, window_ns=window, figures=figures, queries=queries * self.section.iterations)
+
+    def _flags(self) -> list[str]:
+        section = self.section
+        flags = ["--auto-generate-sql", f"--auto-generate-sql-load-type={section.load}"]
+        flags += [f"--concurrency={section.clients}", f"--number-of-queries={section.queries}"]
+        flags += [f"--iterations={section.iterations}", f"--commit={section.commit_every}"]
+        flags += [f"--number-int-cols={section.int_cols}", f"--number-char-cols={section.char_cols}"]
+        flags += [f"--auto-generate-sql-secondary-indexes={section.secondary_indexes}"]
+        flags += [f"--auto-generate-sql-write-number={section.initial_rows}"]
+        flags += [f"--auto-generate-sql-unique-query-number={section.unique_queries}"]
+        flags += [f"--auto-generate-sql-unique-write-number={section.unique_writes}"]
+        if section.autoincrement:
+            flags.append("--auto-generate-sql-add-autoincrement")
+        if section.guid_primary:
+            flags.append("--auto-generate-sql-guid-primary")
+        return flags
+
+
+def slap_line(text: str) -> dict[str, float]:
+    """The figures of the line that ``--csv`` prints. Raises ``TrialError``."""
+    fields = next((line.split(",") for line in text.splitlines() if line.count(",") >= FIELDS - 1), [])
+    try:
+        mean, least, greatest = (float(field) for field in fields[2:5])
+        return {
+            "seconds_mean": mean,
+            "seconds_min": least,
+            "seconds_max": greatest,
+            "clients": int(fields[5]),
+            "queries_per_client": int(fields[6]),
+        }
+    except (ValueError, IndexError):
+        raise TrialError(f"mysqlslap's output is not what --csv writes: {text.strip()[:200]!r}") from None
+
+
+def _where(address: Address) -> list[str]:
+    if address.socket:
+        where = [f"--socket={address.socket}"]
+    else:
+        where = [f"--host={address.host}", f"--port={address.port}", "--protocol=tcp"]
+    return ["--no-defaults", *where, f"--user={address.user}"]

@@ -1,0 +1,87 @@
+"""The workload ``sysbench``: sysbench's own OLTP scripts, run by sysbench 1.0."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pymysql
+
+from dbdyno.errors import TrialError
+from dbdyno.servers import process
+from dbdyno.servers.address import Address
+from dbdyno.stack.layer import Stand
+from dbdyno.study.tools import SysbenchSection
+from dbdyno.workload.generator import flags_of
+from dbdyno.workload.program import Program, home_of_program, run_program
+from dbdyno.workload.sysbench_output import PERCENTILE, read_sysbench
+from dbdyno.workload.tables import tables_of
+from dbdyno.workload.tool import DAY_SECONDS, ByTool
+from dbdyno.workload.tool_load import ToolLoad
+
+SYSBENCH = Program(("sysbench",), "sysbench")
+SCHEMA = "dbdyno_sysbench"
+TABLES = ("tables", "table_size", "auto_inc", "secondary", "create_secondary", "rand_type")
+EVENT = ("skip_trx", "point_selects", "range_selects", "range_size", "simple_ranges", "sum_ranges", "order_ranges",
+         "distinct_ranges", "index_updates", "non_index_updates", "delete_inserts")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sysbench(ByTool[SysbenchSection]):
+    """The sysbench load of one treatment."""
+
+    @property
+    def tool(self) -> Program:
+        """The program."""
+        return SYSBENCH
+
+    def prepare(self, stand: Stand) -> None:
+        """Make the tables with sysbench itself. Raises ``TrialError``."""
+        try:
+            with process.connect(stand.server.address) as connection, connection.cursor() as cursor:
+                cursor.execute(f"CREATE SCHEMA `{SCHEMA}`")
+        except pymysql.Error as error:
+            raise TrialError(f"the schema {SCHEMA} can't be made: {error}") from None
+        with home_of_program(stand) as home:
+            argv = [*self._argv(stand, home), "--rand-seed=1", "prepare"]
+            run_program(stand, "sysbench", argv, folder=stand.scratch, limit_seconds=DAY_SECONDS, cwd=home)
+        if not self.check(stand):
+            raise TrialError(f"the schema {SCHEMA} holds no table after it was prepared")
+
+    def check(self, stand: Stand) -> dict[str, str]:
+        """Engine and row format of every table, read back. Raises ``TrialError`` on a silent substitution."""
+        return tables_of(stand.server, SCHEMA, self.engine)
+
+    def run(self, stand: Stand, seed: int, folder: Path) -> ToolLoad:
+        """Run the script. Raises ``TrialError`` with sysbench's own words."""
+        section = self.section
+        with home_of_program(stand) as home:
+            argv = [*self._argv(stand, home), f"--threads={section.clients}", f"--rate={section.rate}"]
+            argv += [f"--events={section.events or 0}", f"--time={round(section.duration or 0)}"]
+            argv += ["--report-interval=1", "--histogram=on", f"--percentile={PERCENTILE}"]
+            argv += [f"--rand-seed={seed % 2**31 or 1}", "run"]
+            ended = run_program(stand, "sysbench", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
+        return read_sysbench(ended)
+
+    def _argv(self, stand: Stand, home: Path) -> list[str]:
+        section = self.section
+        argv = ["sysbench", f"oltp_{section.load}", "--db-driver=mysql", *_where(stand.server.address, home)]
+        argv += [f"--mysql-db={SCHEMA}", f"--mysql-storage-engine={self.engine}"]
+        argv += [f"--db-ps-mode={'auto' if section.prepared else 'disable'}"]
+        return [*argv, *flags_of(section, *TABLES, *EVENT)]
+
+
+def _where(address: Address, home: Path) -> list[str]:
+    """How sysbench reaches the server; a password stands in a file, where no list of processes shows it."""
+    if address.socket:
+        flags = [f"--mysql-socket={address.socket}"]
+    else:
+        flags = [f"--mysql-host={address.host}", f"--mysql-port={address.port}"]
+    flags.append(f"--mysql-user={address.user}")
+    if address.password:
+        file = home.parent / "sysbench.cnf"
+        file.touch(mode=0o600)
+        owner = home.stat()
+        os.chown(file, owner.st_uid, owner.st_gid)
+        file.write_text(f"mysql-password={address.password}\n", encoding="utf-8")
+        flags.append(f"--config-file={file}")
+    return flags
