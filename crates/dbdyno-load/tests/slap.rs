@@ -104,6 +104,25 @@ fn iterations_and_lists_give_a_run_each_and_leave_nothing() {
 }
 
 #[test]
+fn a_schema_that_was_lent_to_a_study_stays_too() {
+    let Some(server) = Server::start() else { return };
+    let mark = "CREATE TABLE lent.dbdyno_run (nothing INT) COMMENT = 'dbdyno run 1'";
+    server.sql(&format!("CREATE SCHEMA lent CHARACTER SET latin1; {mark}"));
+    for _ in 0..2 {
+        expect(&mut server.slap("-a --create-schema=lent --phase=prepare"), 0);
+        assert!(server.sql("SHOW TABLES FROM lent").contains("t1"));
+    }
+    expect(&mut server.slap("-a --create-schema=lent --number-of-queries=10 --force"), 0);
+    assert_eq!(server.sql("SHOW TABLES FROM lent").trim(), "dbdyno_run");
+    assert!(server.sql("SHOW CREATE SCHEMA lent").contains("latin1"));
+    server.sql("CREATE TABLE lent.precious (a int)");
+    expect(&mut server.slap("-a --create-schema=lent"), 2);
+    server.sql("DROP TABLE lent.dbdyno_run; CREATE TABLE lent.dbdyno_run (a int)");
+    expect(&mut server.slap("-a --create-schema=lent"), 2);
+    assert!(server.sql("SHOW TABLES FROM lent").contains("precious"));
+}
+
+#[test]
 fn somebody_elses_schema_stays() {
     let Some(server) = Server::start() else { return };
     server.sql("CREATE SCHEMA precious; CREATE TABLE precious.t1 (a int)");
