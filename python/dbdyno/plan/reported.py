@@ -29,7 +29,9 @@ def _table(study: Study, table: ReportedSection, treatments: Sequence[Treatment]
 
 def _row(study: Study, row: RowSection, treatments: Sequence[Treatment]) -> ReportedRow:
     found = fitting(study, row.levels)
-    wanted = Treatment("", {name: level_label(level) for name, level in row.levels.items()})
+    order = [factor.name for factor in study.factors]
+    names = sorted(row.levels, key=lambda name: order.index(name) if name in order else len(order))
+    wanted = Treatment("", {name: level_label(row.levels[name]) for name in names})
     treatment = _of(treatments, found[0]) if found else wanted
     return ReportedRow(treatment.label, row.as_, treatment.id, float(row.value), _float(row.min), _float(row.max))
 

@@ -45,7 +45,12 @@ def table_headings(beside: Beside) -> tuple[str, ...]:
     """Return the headings of a table's figures."""
     unit = f" {beside.table.unit}" if beside.table.unit else ""
     here = f"here, {beside.metric.heading} (min to max)"
-    return ("level", "called there", f"reported{unit}", here, "against", "reported", "here (95 % interval)", "in words")
+    compared = ("against", "reported", "here (95 % interval)", "in words") if _any_compared(beside) else ()
+    return ("level", "called there", f"reported{unit}", here, *compared)
+
+
+def _any_compared(beside: Beside) -> bool:
+    return any(figure.against for figure in beside.figures)
 
 
 def table_rows(beside: Beside) -> list[tuple[str, ...]]:
@@ -53,8 +58,8 @@ def table_rows(beside: Beside) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for figure in beside.figures:
         start = (figure.row.label, figure.row.called, _published(figure.row), _measured(figure))
-        compared = [_compared(figure.row, one) for one in figure.against] or [("", "", "", "")]
-        rows += [(*start, *each) for each in compared]
+        empty: tuple[str, ...] = ("",) * 4 if _any_compared(beside) else ()
+        rows += [(*start, *_compared(figure.row, one)) for one in figure.against] or [(*start, *empty)]
     return rows
 
 

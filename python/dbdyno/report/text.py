@@ -168,7 +168,8 @@ class Report:
                 yield paragraph(line, options.max_width, style="dim")
             if rows := reported.table_rows(each):
                 yield from grid(reported.table_headings(each), rows, options, fits=self.table_fits)
-                yield paragraph(reported.summary_line(each), options.max_width)
+                if line := reported.summary_line(each):
+                    yield paragraph(line, options.max_width)
             for claim in each.claims:
                 line = reported.claim_line(claim, each)
                 yield paragraph(line, options.max_width, indent="  ", first="- ")

@@ -93,3 +93,11 @@ def test_before_there_is_a_block_the_table_is_told_all_the_same(published):
     told = text.render(begun, analyse(begun))
     assert "2.400 (2.100 to 2.900)" in told
     assert "can't be compared here" in told
+
+
+def test_a_table_without_comparisons_has_no_columns_for_them(published):
+    alone = replace(published, reported=[table(rows=ROWS[1:2], claims=[])])
+    told = text.render(alone, analyse(alone))
+    heading = next(line for line in told.splitlines() if "called there" in line)
+    assert heading.endswith("(min to max)")
+    assert "reported difference" not in told
