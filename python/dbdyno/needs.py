@@ -33,8 +33,8 @@ def _needs(spec: TrialSpec, erase: frozenset[str]) -> list[Capability]:
     tool = capabilities.tool(load.tool.names, load.tool.package) if load.tool else programs
     needs.append(tool)
     if tool.ok:
-        said, name = load.refused(), load.tool.name if load.tool else "load generator"
-        needs.append(Capability(f"load of {name}", ok=not said, detail=said, remedy="mend [workload]"))
+        said, name = load.refused(), f"load of {load.tool.name}" if load.tool else "load generator"
+        needs.append(Capability(name, ok=not said, detail=said, remedy="mend [workload]"))
     return [*needs, *_of_the_ground(spec, erase), *_of_the_processes(spec)]
 
 

@@ -1,7 +1,7 @@
 """Job files of fio: what a study may say in one, and what is made of it."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbdyno.study.fio_job import ALLOWED, job_mistakes, written_anew
@@ -77,6 +77,7 @@ def test_what_holds_no_plain_job_is_refused(text):
     assert list(job_mistakes(text))
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_what_is_accepted_names_nothing_beyond_the_folder(text):
     """Whatever a file holds: if nothing is said against it, only allowed options are left, and no path but ours."""

@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbdyno.errors import TrialError
@@ -46,6 +46,7 @@ def test_what_is_no_result_fails(text):
         parse_output(text)
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.integers(1, 10**10), st.integers(1, 1000), min_size=1, max_size=40))
 def test_a_percentile_is_the_value_that_so_large_a_share_does_not_exceed(bins):
     values = sorted(value for value, times in bins.items() for _ in range(times))
@@ -57,6 +58,7 @@ def test_nothing_has_no_percentile():
     assert percentiles({}) == {}
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 3), st.integers(0, 1000)), max_size=60))
 def test_series_lose_no_operation(entries):
     """Each entry is a rate in an interval: the sum over intervals stays the same, whoever logged it."""

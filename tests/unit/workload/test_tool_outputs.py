@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbdyno.errors import TrialError
@@ -84,6 +84,7 @@ def test_a_queue_of_sysbench():
     assert "backlog" not in intervals([line, line])
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_is_no_result_of_sysbench(text):
     with pytest.raises(TrialError, match="sysbench's output"):
@@ -114,6 +115,7 @@ def test_what_is_no_line_of_mysqlslap_fails(text):
         slap_line(text)
 
 
+@settings(deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False), st.text(alphabet="abc \n", max_size=30))
 def test_a_figure_is_found_wherever_it_stands(value, around):
     assert figure_in(f"{around}\nrate={value!r}\n{around}", r"^rate=(\S+)$") == value
