@@ -1,6 +1,8 @@
 """A run folder on disk, written by the store itself from a run made of seeded noise."""
 
+import os
 from dataclasses import asdict
+from unittest.mock import patch
 
 from dbdyno.store.run_folder import create
 
@@ -10,6 +12,7 @@ STUDY = {
 }
 
 
+@patch.object(os, "fsync", lambda _: None)  # it need not outlive a power cut
 def kept_run(path, run, series):
     """Write ``run`` and its series into the new folder ``path``; returns the path."""
     design = run.design
