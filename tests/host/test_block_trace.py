@@ -141,6 +141,18 @@ def test_what_one_client_reads_in_order_is_one_run(tmp_path):
     assert both < job["read"]["clat_ns"]["mean"] / 1e6 < both + 0.5
 
 
+def test_what_does_not_fit_into_the_buffer_is_counted(tmp_path):
+    with loop(tmp_path, "none") as device, traced(device, "--buffer", "16K") as found:
+        before = counters(device)
+        run(fio(device, rw="randread", size="128M", number_ios=20_000, iodepth=32))
+        done = counters(device)[READS] - before[READS]
+    assert found["lost"] > 0
+    # Nothing is made up.
+    assert found["requests"]["read"] < done
+    assert found["device_ms"]["read"]["max"] < 10_000
+    assert found["device_depth"]["max"] <= 32
+
+
 def test_a_short_queue_makes_its_requests_wait_before_it(state):
     with attached(state, "hdd-15k", size="256M") as disk:
         (Path("/sys/block") / disk.device.name / "queue/nr_requests").write_text("4", encoding="ascii")

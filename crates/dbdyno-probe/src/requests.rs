@@ -62,6 +62,8 @@ pub struct Requests {
     in_device: HashMap<u64, Vec<Issued>>,
     flushes: VecDeque<Issued>,
     depth: u32,
+    /// Processors of which events are being lost.
+    blind: u32,
 }
 
 impl Requests {
@@ -70,14 +72,25 @@ impl Requests {
         self.depth
     }
 
-    /// Forgets all that is under way: events were lost, and what is left of it can't be told.
-    pub fn forget(&mut self) {
-        *self = Self::default();
+    /// Forgets all that is under way: events were lost, and what has become of it can't be told.
+    fn forget(&mut self) {
+        *self = Self { blind: self.blind, ..Self::default() };
     }
 
-    /// Takes an event.
+    /// Takes an event. While events are being lost, those that are there tell nothing.
     pub fn take(&mut self, event: &Event) -> Option<Happened> {
         match event.step {
+            Step::Blind => {
+                self.blind += 1;
+                self.forget();
+                None
+            }
+            Step::Seeing => {
+                self.blind = self.blind.saturating_sub(1);
+                self.forget();
+                None
+            }
+            _ if self.blind > 0 => None,
             Step::Queue => {
                 self.queue(event);
                 None

@@ -105,8 +105,25 @@ fn what_was_not_seen_is_unknown() {
     assert_eq!(requests.open(), 1);
 }
 
+#[test]
+fn what_was_under_way_when_events_were_lost_is_left_out() {
+    let (found, requests) = all(&[
+        event(5, Step::Queue, 0, 8),
+        event(6, Step::Issue, 0, 8),
+        Event::gap(7, Step::Blind),
+        event(8, Step::Issue, 8, 8),
+        Event::gap(9, Step::Seeing),
+        event(10, Step::Complete, 0, 8),
+        event(11, Step::Issue, 16, 8),
+    ]);
+    assert_eq!(found.len(), 3);
+    assert_eq!(found[1], Happened::Unmatched);
+    assert_eq!((issued(found[2]).depth, requests.open()), (1, 1));
+}
+
 fn any_event() -> impl Strategy<Value = Event> {
-    let steps = prop_oneof![Just(Step::Queue), Just(Step::Issue), Just(Step::Requeue), Just(Step::Complete)];
+    let kernels = prop_oneof![Just(Step::Queue), Just(Step::Issue), Just(Step::Requeue), Just(Step::Complete)];
+    let steps = prop_oneof![20 => kernels, 1 => Just(Step::Blind), 1 => Just(Step::Seeing)];
     let kinds = prop_oneof![Just(Kind::Read), Just(Kind::Write), Just(Kind::Flush), Just(Kind::Other)];
     let sectors = prop_oneof![Just(u64::MAX), 0u64..40];
     (steps, kinds, any::<bool>(), sectors, 0u32..20).prop_map(|(step, kind, flush_first, sector, sectors)| Event {

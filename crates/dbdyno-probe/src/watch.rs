@@ -73,11 +73,7 @@ impl Watch {
     fn drain(&mut self, now_ns: u64) -> Result<(), ProbeError> {
         let Some(instance) = &self.instance else { return Ok(()) };
         let seen = &mut self.seen;
-        if self.reader.drain(instance, now_ns, |event| seen.take(event))? {
-            // Which requests they belonged to can't be told.
-            self.seen.under_way.forget();
-        }
-        Ok(())
+        self.reader.drain(instance, now_ns, |event| seen.take(event))
     }
 
     /// Ends the trace; the instance goes.

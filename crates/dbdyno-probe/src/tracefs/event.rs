@@ -16,10 +16,14 @@ pub enum Step {
     Requeue,
     /// It was done.
     Complete,
+    /// Not of the kernel's: from here on events of a processor are lost,
+    Blind,
+    /// and from here on they are there again.
+    Seeing,
 }
 
 impl Step {
-    /// All of them, with the kernel's names.
+    /// The kernel's, with its names.
     pub const EVENTS: [(Self, &'static str); 4] = [
         (Self::Queue, "block_bio_queue"),
         (Self::Issue, "block_rq_issue"),
@@ -68,6 +72,13 @@ pub struct Event {
     pub sectors: u32,
     /// The driver reported an error.
     pub failed: bool,
+}
+
+impl Event {
+    /// Where events of a processor begin or cease to be lost.
+    pub fn gap(at_ns: u64, step: Step) -> Self {
+        Self { at_ns, step, kind: Kind::Other, flush_first: false, sector: 0, sectors: 0, failed: false }
+    }
 }
 
 /// Reads the kernel's letters: perhaps `F` for a flush beforehand, then the operation.

@@ -40,13 +40,17 @@ impl PageLayout {
     }
 }
 
-/// Gives every record of a page with its time in nanoseconds; returns whether events before it were lost.
+/// When a page begins, if events between the one before and that moment were lost.
+pub fn lost_before(page: &[u8], layout: &PageLayout) -> Option<u64> {
+    let commit = layout.commit.number(page)?;
+    layout.timestamp.number(page).filter(|_| commit & MISSED != 0)
+}
+
+/// Gives every record of a page with its time in nanoseconds.
 ///
 /// What can't be understood ends the page: nothing behind it can be found.
-pub fn records(page: &[u8], layout: &PageLayout, mut each: impl FnMut(u64, &[u8])) -> bool {
-    let (Some(mut now), Some(commit)) = (layout.timestamp.number(page), layout.commit.number(page)) else {
-        return false;
-    };
+pub fn records(page: &[u8], layout: &PageLayout, mut each: impl FnMut(u64, &[u8])) {
+    let (Some(mut now), Some(commit)) = (layout.timestamp.number(page), layout.commit.number(page)) else { return };
     let all = page.get(layout.data.offset..).unwrap_or_default();
     let mut rest = &all[..all.len().min((commit & LENGTH) as usize)];
     while let Some((header, after)) = word(rest) {
@@ -57,7 +61,6 @@ pub fn records(page: &[u8], layout: &PageLayout, mut each: impl FnMut(u64, &[u8]
         }
         rest = event.rest;
     }
-    commit & MISSED != 0
 }
 
 struct Next<'a> {
@@ -123,10 +126,10 @@ mod tests {
         bytes
     }
 
-    fn found(page: &[u8]) -> (Vec<(u64, Vec<u8>)>, bool) {
+    fn found(page: &[u8]) -> Vec<(u64, Vec<u8>)> {
         let mut found = Vec::new();
-        let missed = records(page, &layout(), |at, record| found.push((at, record.to_vec())));
-        (found, missed)
+        records(page, &layout(), |at, record| found.push((at, record.to_vec())));
+        found
     }
 
     #[test]
@@ -138,8 +141,7 @@ mod tests {
     #[test]
     fn times_add_up() {
         let event = |delta: u32| (delta << 5) | 1;
-        let (all, missed) = found(&page(1000, 0, &[event(5), 7, event(0), 8, (3 << 5) | TIME_EXTEND, 1, event(2), 9]));
-        assert!(!missed);
+        let all = found(&page(1000, 0, &[event(5), 7, event(0), 8, (3 << 5) | TIME_EXTEND, 1, event(2), 9]));
         let expected = [(1005, 7u32), (1005, 8), (1005 + 3 + (1 << 27) + 2, 9)];
         assert_eq!(all, expected.map(|(at, word)| (at, word.to_le_bytes().to_vec())));
     }
@@ -147,26 +149,32 @@ mod tests {
     #[test]
     fn an_absolute_time_keeps_what_is_above_its_bits() {
         let start = (3 << STAMP_BITS) | 0x4d2;
-        let (all, _) = found(&page(start, 0, &[(9 << 5) | TIME_STAMP, 2, 1, 7]));
+        let all = found(&page(start, 0, &[(9 << 5) | TIME_STAMP, 2, 1, 7]));
         assert_eq!(all[0].0, (3 << STAMP_BITS) | (2 << 27) | 9);
     }
 
     #[test]
     fn a_long_record_tells_its_length_before_it() {
-        let (all, _) = found(&page(0, 0, &[1 << 5, 12, 0x0101_0101, 0x0202_0202, (1 << 5) | 1, 3]));
+        let all = found(&page(0, 0, &[1 << 5, 12, 0x0101_0101, 0x0202_0202, (1 << 5) | 1, 3]));
         assert_eq!(all, [(1, vec![1, 1, 1, 1, 2, 2, 2, 2]), (2, vec![3, 0, 0, 0])]);
     }
 
     #[test]
     fn what_was_discarded_is_passed_over_with_its_time() {
-        let (all, missed) = found(&page(0, MISSED, &[(4 << 5) | PADDING, 8, 99, (1 << 5) | 1, 3]));
-        assert!(missed);
+        let all = found(&page(0, 0, &[(4 << 5) | PADDING, 8, 99, (1 << 5) | 1, 3]));
         assert_eq!(all, [(5, vec![3, 0, 0, 0])]);
     }
 
     #[test]
+    fn a_page_behind_lost_events_says_so() {
+        assert_eq!(lost_before(&page(77, MISSED, &[1, 3]), &layout()), Some(77));
+        assert_eq!(lost_before(&page(77, 0, &[1, 3]), &layout()), None);
+        assert_eq!(lost_before(&[1, 2], &layout()), None);
+    }
+
+    #[test]
     fn padding_without_a_length_ends_the_page() {
-        let (all, _) = found(&page(0, 0, &[1, 3, PADDING, 0, 1, 3]));
+        let all = found(&page(0, 0, &[1, 3, PADDING, 0, 1, 3]));
         assert_eq!(all.len(), 1);
     }
 
@@ -174,6 +182,7 @@ mod tests {
         #[test]
         fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
             records(&bytes, &layout(), |_, record| assert!(record.len() < 600));
+            let _ = lost_before(&bytes, &layout());
         }
 
         #[test]
@@ -192,7 +201,7 @@ mod tests {
                 words.push((delta << 5) | length);
                 words.extend(std::iter::repeat_n(*length, *length as usize));
             }
-            let (all, _) = found(&page(0, 0, &words));
+            let all = found(&page(0, 0, &words));
             let mut now = 0;
             prop_assert_eq!(all.len(), lengths.len());
             for ((at, record), (length, delta)) in all.iter().zip(&lengths) {

@@ -5,9 +5,9 @@ use std::io::{ErrorKind, Read};
 
 use rustix::fs::OFlags;
 
-use super::event::Event;
+use super::event::{Event, Step};
 use super::instance::Instance;
-use super::page::records;
+use super::page::{lost_before, records};
 use crate::error::ProbeError;
 
 /// How long after its time an event may still be on its way into a buffer: a virtual processor may pause in between.
@@ -16,7 +16,8 @@ const SETTLE_NS: u64 = 5_000_000;
 /// Open buffers, and the events that wait until those of other processors are there too.
 #[derive(Debug)]
 pub struct Reader {
-    buffers: Vec<File>,
+    /// Each with the time of the last event that came out of it.
+    buffers: Vec<(File, u64)>,
     page: Vec<u8>,
     waiting: Vec<Event>,
 }
@@ -27,7 +28,7 @@ impl Reader {
         for path in instance.buffers()? {
             let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let handle = rustix::fs::open(&path, flags, rustix::fs::Mode::empty());
-            buffers.push(File::from(handle.map_err(std::io::Error::from).map_err(ProbeError::at(&path))?));
+            buffers.push((File::from(handle.map_err(std::io::Error::from).map_err(ProbeError::at(&path))?), 0));
         }
         Ok(Self { buffers, page: vec![0; instance.layout.page_bytes()], waiting: Vec::new() })
     }
@@ -37,12 +38,10 @@ impl Reader {
         self.buffers.clear();
     }
 
-    /// Reads all there is, and gives every event before `now_ns` in order; returns whether some were lost before them.
-    ///
-    /// With `now_ns` at its maximum nothing waits any longer.
-    pub fn drain(&mut self, instance: &Instance, now_ns: u64, each: impl FnMut(&Event)) -> Result<bool, ProbeError> {
-        let mut lost = false;
-        for buffer in &mut self.buffers {
+    /// Reads all there is, and gives every event before `now_ns` in order; with `now_ns` at its maximum nothing waits any
+    /// longer. Where events were lost, [`Step::Blind`] and [`Step::Seeing`] stand around the gap.
+    pub fn drain(&mut self, instance: &Instance, now_ns: u64, each: impl FnMut(&Event)) -> Result<(), ProbeError> {
+        for (buffer, last_ns) in &mut self.buffers {
             loop {
                 let length = match buffer.read(&mut self.page) {
                     Ok(0) => break,
@@ -51,7 +50,13 @@ impl Reader {
                     Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                     Err(error) => return Err(ProbeError::NoTrace(format!("the buffer can't be read: {error}"))),
                 };
-                lost |= records(&self.page[..length], &instance.layout, |at_ns, record| {
+                let page = &self.page[..length];
+                if let Some(again_ns) = lost_before(page, &instance.layout) {
+                    self.waiting.push(Event::gap((*last_ns).min(again_ns), Step::Blind));
+                    self.waiting.push(Event::gap(again_ns, Step::Seeing));
+                }
+                records(page, &instance.layout, |at_ns, record| {
+                    *last_ns = at_ns;
                     self.waiting.extend(instance.decoder.event(at_ns, record));
                 });
             }
@@ -62,6 +67,6 @@ impl Reader {
         let ready =
             if now_ns == u64::MAX { self.waiting.len() } else { self.waiting.partition_point(|e| e.at_ns <= settled) };
         self.waiting.drain(..ready).as_slice().iter().for_each(each);
-        Ok(lost)
+        Ok(())
     }
 }
