@@ -16,6 +16,7 @@ from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.wording import margin_text
 from dbdyno.report import (
     block_layer,
+    cells,
     disturbed,
     every_pair,
     factors,
@@ -117,6 +118,9 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
             cost={"headings": cost_headings(analysis), "rows": cost_rows(analysis), "lines": cost_lines(analysis)},
             **_reported(run, analysis),
             **_steadiness(analysis),
+            cells=cells.cells(analysis),
+            cells_heading=cells.HEADING,
+            cells_note=cells.NOTE,
             strip=_strip(run, analysis),
             failures=failure_lines(run),
             disturbed_heading=disturbed.HEADING,

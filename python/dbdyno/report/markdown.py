@@ -11,6 +11,7 @@ from dbdyno.analysis.verdict import Verdict
 from dbdyno.report import (
     aa,
     block_layer,
+    cells,
     cost,
     disturbed,
     every_pair,
@@ -71,6 +72,7 @@ def render(run: Run, analysis: Analysis) -> str:
     parts += ["", *_table(table_headings(analysis), table_rows(analysis))]
     if line := letters_line(analysis):
         parts += ["", escape(line)]
+    parts += _cells(analysis)
     parts += _steadiness(analysis)
     for each in analysis.beside:
         parts += _beside(each)
@@ -118,6 +120,11 @@ def _ranking(ranking: Ranking) -> list[str]:
     table = _table(ranking_headings(ranking), ranking_rows(ranking))
     notes = [line for note in ranking_notes(ranking) for line in ("", escape(note))]
     return [f"## {ranking_heading(ranking)}", "", *table, *notes]
+
+
+def _cells(analysis: Analysis) -> list[str]:
+    found = cells.cells(analysis)
+    return ["", f"## {cells.HEADING}", "", *_table(found.headings, found.rows), "", cells.NOTE] if found else []
 
 
 def _steadiness(analysis: Analysis) -> list[str]:
