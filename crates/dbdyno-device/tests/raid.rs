@@ -128,3 +128,18 @@ fn members_of_a_file_are_found_beside_it() {
     assert!(odd.contains("odd.toml") && odd.contains("line 5: members are 3"), "{odd}");
     assert!(form.contains("latency_us = -1"), "{form}");
 }
+
+#[test]
+fn an_array_of_solid_state_drives_tells_what_they_write() {
+    let written = |drive: &str| {
+        let mut bench = Bench::new(drive, 4 << 30, 1);
+        bench.random_writes(4, 2000);
+        ["host_written_bytes", "flash_written_bytes"].map(|name| bench.gauge(name))
+    };
+    let [alone, alone_flash] = written("ssd-s510");
+    let [striped, striped_flash] = written("raid0(ssd-s510, 2)");
+    let [mirrored, _] = written("raid1(ssd-s510, 2)");
+    assert_ratio("bytes sent to stripes", striped / alone, 1.0, 0.01);
+    assert_ratio("bytes sent to mirrors", mirrored / alone, 2.0, 0.01);
+    assert!(striped_flash >= 0.5 * alone_flash && alone_flash > 0.0, "{striped_flash} {alone_flash}");
+}

@@ -139,6 +139,19 @@ def test_without_a_device_to_watch_what_server_and_kernel_tell_stands_in(told):
     assert "flush" not in found
 
 
+def test_a_rate_that_is_kept_up_with_and_a_busy_load_generator_are_told_as_limits(told):
+    run, _, seen = told
+    calm = {id_: {**each, "block_device": {**each["block_device"]}} for id_, each in seen.items()}
+    for each in calm.values():
+        each["block_device"]["%util"] = 0 * each["block_device"]["t_s"] + 50
+    kept_up = [replace(one, metrics={**one.metrics, "achieved_ratio": 1.0}) for one in run.trials]
+    found = paragraph(analyse(replace(run, trials=kept_up), watched=calm), "t2", "t1")
+    assert "Both keep up with the rate that is offered." in found
+    short = [replace(one, metrics={**one.metrics, "client_cpu_us_per_query": 2400.0}) for one in run.trials]
+    found = paragraph(analyse(replace(run, trials=short), watched=calm), "t2", "t1")
+    assert "Both are limited by the load generator, which keeps its thread 97 % busy." in found
+
+
 def test_an_undecided_verdict_tells_where_its_noise_is(build, series_of):
     run = closed(build())
     noisy = [

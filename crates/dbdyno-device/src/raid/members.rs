@@ -120,6 +120,12 @@ impl<Task> Members<Task> {
         self.drives.iter().map(|member| member.outstanding).sum()
     }
 
+    /// The sum of a gauge over all members; `None` where one of them has none of that name.
+    pub(super) fn gauge_sum(&self, name: &str) -> Option<f64> {
+        let of = |member: &Member| member.model.gauges().into_iter().find(|(found, _)| *found == name);
+        self.drives.iter().map(|member| of(member).map(|(_, value)| value)).sum()
+    }
+
     /// What a power cut takes: as much as of the least safe member.
     pub(super) fn write_cache(&self) -> WriteCache {
         let kinds = || self.drives.iter().map(|member| member.model.write_cache());

@@ -175,6 +175,10 @@ impl DeviceModel for Raid {
 
     fn gauges(&self) -> Vec<(&'static str, f64)> {
         let mut gauges = vec![("member_commands", self.members.outstanding() as f64)];
+        // What its drives were sent and wrote, mirrors each by itself: their ratio is what wears them.
+        for name in ["host_written_bytes", "flash_written_bytes"] {
+            gauges.extend(self.members.gauge_sum(name).map(|bytes| (name, bytes)));
+        }
         if self.cache.enabled() {
             gauges.push(("write_cache_dirty_bytes", (self.cache.used_sectors() * CACHE_SECTOR_BYTES) as f64));
             gauges.push(("destage_depth", (self.cache.len() + self.destaging) as f64));
