@@ -114,7 +114,7 @@ def test_a_setting_that_needs_no_restart_is_measured_and_put_back(server, study,
         assert trial["disturbance"] == trial["device"] == trial["space"] == {}
         assert "server_cpu_us_per_query" not in trial["metrics"]
         assert not {"server_process", "foreign"} & trial["probes"].keys()
-    assert "The data of all trials was loaded anew for each trial" in " ".join(done.stdout.split())
+    assert "The data was loaded anew for each trial" in " ".join(done.stdout.split())
     assert "Unknown too, as its process is out of sight: the server's CPU" in " ".join(done.stdout.split())
 
 

@@ -86,10 +86,16 @@ def _processor(trial: Trial, watched: Watched, rate: float, queries: float, seco
         "server_cores": value_of(trial.metrics, "server_cpu_us_per_query") * per_second,
         "client_cores": value_of(trial.metrics, "client_cpu_us_per_query") * per_second,
     }
-    if "%idle" in host:
+    if "%idle" in host and not _elsewhere(trial):
         found["host_busy_share"] = 1 - min(100.0, host["%idle"] + host.get("%iowait", 0.0)) / 100
         found["stolen_share"] = host.get("%steal", math.nan) / 100
     return found
+
+
+def _elsewhere(trial: Trial) -> bool:
+    """Return whether the server ran on another host than the one whose processors were watched."""
+    server = trial.observed.get("server")
+    return isinstance(server, Mapping) and server.get("local") is False
 
 
 def _device(watched: Watched, rate: float, seconds: float) -> Figures:

@@ -27,14 +27,17 @@ def _data_lines(run: Run, trials: list[Trial]) -> Iterator[str]:
         how = str(_part(trial, "data").get("loaded", "unknown"))
         told.setdefault(how, {})[labels.get(trial.treatment, trial.treatment)] = None
     for how, of in told.items():
-        which = "all trials" if len(told) == 1 else f"the trials of {'; '.join(of)}"
-        yield f"The data of {which} was loaded {how}, and dropped at the end."
+        which = "The data" if len(told) == 1 else f"The data of {'; '.join(of)}"
+        yield f"{which} was loaded {how}, and dropped at the end."
 
 
 def _unknown_lines(trials: list[Trial]) -> Iterator[str]:
     yield "Unknown: what disks, filesystem and memory limit the server has."
+    elsewhere = not any(_part(trial, "server").get("local") for trial in trials)
+    if elsewhere:
+        yield "What is told of the host and its processors is of this one, where the load generator ran, not the server's."
     if any(_part(trial, "server").get("process") != "found" for trial in trials):
-        where = "elsewhere" if not any(_part(trial, "server").get("local") for trial in trials) else "out of sight"
+        where = "elsewhere" if elsewhere else "out of sight"
         yield (
             f"Unknown too, as its process is {where}: the server's CPU, and how much others disturbed the trials; "
             "no block was repeated for that."

@@ -30,7 +30,7 @@ def test_where_the_process_is_watched_only_what_is_below_is_unknown():
     lines = running_lines(with_servers({"t1": (running("found", local=True), ANEW)}))
     assert lines == [
         "The server ran already and was not restarted between trials: what it keeps in memory stayed warm.",
-        "The data of all trials was loaded anew for each trial, and dropped at the end.",
+        "The data was loaded anew for each trial, and dropped at the end.",
         "Unknown: what disks, filesystem and memory limit the server has.",
     ]
 
@@ -38,14 +38,9 @@ def test_where_the_process_is_watched_only_what_is_below_is_unknown():
 def test_which_trials_started_from_fresh_data_and_what_nobody_saw_is_told():
     given = {"t1": (running("unknown", local=False), ANEW), "t2": (running("unknown", local=False), ONCE)}
     lines = running_lines(with_servers(given))
-    assert (
-        "The data of the trials of hdd-7200 / mq-deadline was loaded anew for each trial, and dropped at the end."
-        in lines
-    )
-    assert (
-        "The data of the trials of hdd-7200 / none was loaded once, as the load only reads, and dropped at the end."
-        in lines
-    )
+    assert "The data of hdd-7200 / mq-deadline was loaded anew for each trial, and dropped at the end." in lines
+    assert "The data of hdd-7200 / none was loaded once, as the load only reads, and dropped at the end." in lines
+    assert lines[-2].startswith("What is told of the host and its processors is of this one")
     assert lines[-1] == (
         "Unknown too, as its process is elsewhere: the server's CPU, and how much others disturbed the trials; "
         "no block was repeated for that."

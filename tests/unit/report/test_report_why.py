@@ -110,6 +110,17 @@ def test_a_busy_processor_is_told_and_that_the_device_can_hardly_matter(build, s
     assert "flush" not in found
 
 
+def test_the_processors_of_another_host_than_the_servers_limit_nothing(build, series_of):
+    run = closed(build())
+    away = {"server": {"local": False}}
+    run = replace(run, trials=[replace(one, observed={**one.observed, **away}) for one in run.trials])
+    seen = {id_: {"host_cpu": each["host_cpu"]} for id_, each in series_of(run).items()}
+    for each in seen.values():
+        each["host_cpu"]["%idle"] = 0 * each["host_cpu"]["t_s"] + 2
+        each["host_cpu"]["%iowait"] = 0 * each["host_cpu"]["t_s"] + 1
+    assert "limited by the processors" not in paragraph(analyse(run, watched=seen), "t2", "t1")
+
+
 def _factors():
     from dbdyno.store.records import Factor
 
