@@ -35,7 +35,7 @@ def _unknown_lines(trials: list[Trial]) -> Iterator[str]:
     yield "Unknown: what disks, filesystem and memory limit the server has."
     elsewhere = not any(_part(trial, "server").get("local") for trial in trials)
     if elsewhere:
-        yield "What is told of the host and its processors is of this one, where the load generator ran, not the server's."
+        yield "What is told of the host and its processors is of the load generator's host, not of the server's."
     if any(_part(trial, "server").get("process") != "found" for trial in trials):
         where = "elsewhere" if elsewhere else "out of sight"
         yield (

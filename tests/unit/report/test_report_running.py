@@ -40,7 +40,7 @@ def test_which_trials_started_from_fresh_data_and_what_nobody_saw_is_told():
     lines = running_lines(with_servers(given))
     assert "The data of hdd-7200 / mq-deadline was loaded anew for each trial, and dropped at the end." in lines
     assert "The data of hdd-7200 / none was loaded once, as the load only reads, and dropped at the end." in lines
-    assert lines[-2].startswith("What is told of the host and its processors is of this one")
+    assert lines[-2].startswith("What is told of the host and its processors is of the load")
     assert lines[-1] == (
         "Unknown too, as its process is elsewhere: the server's CPU, and how much others disturbed the trials; "
         "no block was repeated for that."
