@@ -56,10 +56,11 @@ def _any_compared(beside: Beside) -> bool:
 def table_rows(beside: Beside) -> list[tuple[str, ...]]:
     """Return a row of texts for each figure, or for each comparison that it is in."""
     rows: list[tuple[str, ...]] = []
+    baselines = [one.baseline for figure in beside.figures for one in figure.against]
     for figure in beside.figures:
         start = (figure.row.label, figure.row.called, _published(figure.row), _measured(figure))
-        empty: tuple[str, ...] = ("",) * 4 if _any_compared(beside) else ()
-        rows += [(*start, *_compared(figure.row, one)) for one in figure.against] or [(*start, *empty)]
+        alone = ("baseline" if figure.row in baselines else "", "", "", "") if baselines else ()
+        rows += [(*start, *_compared(figure.row, one)) for one in figure.against] or [(*start, *alone)]
     return rows
 
 
@@ -72,7 +73,10 @@ def _measured(figure: Figure) -> str:
     if not figure.row.treatment:
         return NOT_HERE
     found = figure.measured
-    return f"{number(found.value)} ({number(found.low)} to {number(found.high)})" if found.known else UNKNOWN
+    if not found.known:
+        return UNKNOWN
+    between = f" ({number(found.low)} to {number(found.high)})" if found.n > 1 else ""
+    return f"{number(found.value)}{between}"
 
 
 def _compared(row: ReportedRow, one: HeldAgainst) -> tuple[str, str, str, str]:
