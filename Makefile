@@ -21,7 +21,7 @@ BENCH_DISK := --json target/bench-disk.json
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
-.PHONY: demo test check build clean bench bench-overhead bench-probes bench-trace bench-load bench-disk bench-honesty docs field-reports lock help
+.PHONY: demo test check build clean bench bench-overhead bench-probes bench-trace bench-load bench-disk bench-honesty bench-report docs field-reports lock help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -90,6 +90,9 @@ bench-load: .make/dev ## the load generator beside mysqlslap and sysbench, and i
 
 bench-disk: .make/dev ## emulated disks beside the drives they stand for, and their budgets; a quarter of an hour
 	$(SUDO) $(PY) crates/dbdyno-disk/benches/bench_disk.py $(BENCH_DISK)
+
+bench-report: .make/dev ## what the HTML page of a million samples costs, beside DuckDB reading them; a minute
+	$(PY) benches/report.py
 
 bench-honesty: .make/dev ## how often verdicts are wrong, beside the rules of others; some minutes
 	mkdir -p target

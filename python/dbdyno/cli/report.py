@@ -1,13 +1,14 @@
 """``dbdyno report DIR``: verdicts from a run folder alone, on any machine."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
 import typer
 
+from dbdyno.cli.formats import ReportFormat
+from dbdyno.cli.page_file import write_page
 from dbdyno.errors import UserError
 
 
@@ -21,7 +22,9 @@ class Format(StrEnum):
 
 def report(
     folders: list[Path] = typer.Argument(metavar="DIR...", help="The run folder; with several, all on one page."),
-    format_: Format = typer.Option(Format.TEXT, "--format", help="How to print it; csv and parquet: a row per trial."),
+    printed: ReportFormat = typer.Option(
+        ReportFormat.TEXT, "--format", help="How to print it; csv, parquet: a row per trial."
+    ),
     html: Path | None = typer.Option(None, metavar="FILE", help="Write a self-contained HTML page as well."),
     every_pair: bool = typer.Option(
         False, "--every-pair", help="Verdicts of all pairs as well, marked as not planned."
@@ -29,6 +32,14 @@ def report(
     prices: Path | None = typer.Option(None, metavar="STUDY", help="Take prices from [cost] of this study file."),
 ) -> None:
     """Print the verdicts of a run, or of several with a ranking over them, and write their HTML page."""
+    if printed in {ReportFormat.CSV, ReportFormat.PARQUET}:
+        from dbdyno.cli.report_trials import show_trials
+
+        if html is not None:
+            raise UserError(f"--format {printed} is a table without a report; leave out --html")
+        show_trials(folders, parquet=printed is ReportFormat.PARQUET)
+        return
+    format_ = Format(printed)
     if len(folders) == 1:
         show(folders[0], format_, html, every_pair=every_pair, prices=prices)
         return
@@ -51,7 +62,7 @@ def show(
     from dbdyno.analysis.analyse import analyse
     from dbdyno.analysis.pairs import plans_every_pair
     from dbdyno.report import json, markdown, text
-    from dbdyno.store.run_folder import read_load_series, read_run, read_series, read_watched
+    from dbdyno.store.run_folder import read_load_series, read_matching, read_run, read_watched
 
     run = read_run(folder)
     if prices is not None:
@@ -73,27 +84,10 @@ def show(
         sys.stdout.write(renderers[format_](run, analysis).rstrip("\n") + "\n")
     if html is not None:
         from dbdyno.report import html as page
+        from dbdyno.report.panels import columns_drawn
 
-        write_page(html, lambda: page.render(run, analysis, read_series(folder, ids)), format_)
-
-
-def write_page(path: Path, rendered: Callable[[], str], format_: Format) -> None:
-    """Write the page and say where. Raises ``UserError`` where it can't be written."""
-    _refuse_to_overwrite(path)
-    try:
-        path.write_text(rendered(), encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
-    typer.echo(f"HTML report: {path}", err=format_ is not Format.TEXT)
-
-
-def _refuse_to_overwrite(path: Path) -> None:
-    """Raises ``UserError`` where the page would replace something that is no page."""
-    try:
-        with path.open("rb") as file:
-            if not file.read(64).lstrip().lower().startswith((b"<!doctype html", b"<html")):
-                raise UserError(f"{path} exists and is no HTML page; name another file")
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
+        write_page(
+            html,
+            lambda: page.render(run, analysis, read_matching(folder, ids, columns_drawn())),
+            aside=format_ is not Format.TEXT,
+        )

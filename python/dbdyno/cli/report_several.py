@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbdyno.cli.report import Format, write_page
+from dbdyno.cli.page_file import write_page
+from dbdyno.cli.report import Format
 from dbdyno.errors import UserError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def show_several(folders: list[Path], format_: Format, html: Path | None) -> Non
         }
         sys.stdout.write(renderers[format_](several).rstrip("\n") + "\n")
     if html is not None:
-        write_page(html, lambda: several_html.render(several), format_)
+        write_page(html, lambda: several_html.render(several), aside=format_ is not Format.TEXT)
 
 
 def members(folders: list[Path]) -> list["Member"]:

@@ -1,5 +1,6 @@
 """What is drawn over time, in groups: one chart a line; a chart that would show nothing new is left out."""
 
+import re
 from dataclasses import dataclass
 
 NOW_AND_THEN = 0.02  # of a trial's samples
@@ -100,3 +101,12 @@ _SERVER = (
 )
 
 PANELS = (*_LOAD, *_DEVICE, *_HOST, *_SERVER)
+
+
+def columns_drawn() -> dict[str, str]:
+    """Return what of each series a page draws, as a regular expression for the names of its columns."""
+    names: dict[str, set[str]] = {}
+    for panel in PANELS:
+        further = (name for name in (panel.unless_as, panel.unless_there) if name)
+        names.setdefault(panel.series, {"t_s"}).update(panel.columns, further)
+    return {series: "|".join(sorted(map(re.escape, columns))) for series, columns in names.items()}

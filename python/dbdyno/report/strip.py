@@ -102,7 +102,7 @@ def _panel(field: str, title: str, scale: Spec, starts: list[int], x: Spec) -> S
             },
             {
                 "transform": [{"filter": "!datum.void"}],
-                "mark": {"type": "point", "filled": True, "size": 60, "opacity": 0.95},
+                "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
                 "encoding": {"x": x, "y": y, "color": colour},
             },
             {

@@ -129,12 +129,11 @@ def _across_trials(trials: Sequence[tuple[Floats, Floats]], width: float, count:
     binned = np.stack([bucketed(t, values, width, count) for t, values in trials])  # (trials, 3, buckets)
     means, lows, highs = binned[:, 0], binned[:, 1], binned[:, 2]
     running = np.isfinite(means).sum(axis=0)
-    shown = running * 2 >= len(trials)
-    nothing = running == 0
+    shown = np.flatnonzero(running * 2 >= len(trials))
+    ordered = np.sort(means, axis=0)  # NaN last; several times as quick as numpy's nanmedian
     median = np.full(count, np.nan)
-    median[shown] = np.nanmedian(means[:, shown], axis=0)
-    low = np.where(nothing, np.nan, np.nanmin(np.where(np.isfinite(lows), lows, np.inf), axis=0))
-    high = np.where(nothing, np.nan, np.nanmax(np.where(np.isfinite(highs), highs, -np.inf), axis=0))
+    median[shown] = (ordered[(running[shown] - 1) // 2, shown] + ordered[running[shown] // 2, shown]) / 2
+    low, high = np.fmin.reduce(lows, axis=0), np.fmax.reduce(highs, axis=0)
     return median, low, high
 
 

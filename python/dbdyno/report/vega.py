@@ -9,12 +9,13 @@ from markupsafe import Markup
 Spec = dict[str, Any]
 
 _GEOMETRY = re.compile(r' (?:d|transform|[xy][12]?)="[^"]*"')
-_DIGITS = re.compile(r"(\.\d\d)\d+")  # a hundredth of a pixel is enough
+_DIGITS = re.compile(r"(\.\d)\d+")  # a tenth of a pixel is enough
 # Vega draws a dot as a path of two arcs; as a circle it takes a third of the bytes, and of 40 blocks there are many.
 _DOT = re.compile(r'<path transform="translate\(([-\d.]+),([-\d.]+)\)" d="M([\d.]+),0A[^"Z]*Z?"')
 # The chart as a whole has a label: what Vega says of its parts would only be read beside it.
 _SILENT = re.compile(
-    r' pointer-events="none"| opacity="1"| (?:role|aria-\w+)="[^"]*"|<path class="(?:fore|back)ground"[^>]*/>'
+    r' pointer-events="none"| opacity="1"|(?<=") stroke-width="2"(?= opacity|/>)| (?:role|aria-\w+)="[^"]*"'
+    r'|<path class="(?:fore|back)ground"[^>]*/>'
 )
 
 # ``currentColor`` lets one SVG follow the page between light and dark.

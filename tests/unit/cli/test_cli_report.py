@@ -1,7 +1,12 @@
 """``dbdyno report``: of one run, of several, and as a table of trials."""
 
+import csv
 import json
+import os
+import subprocess
+import sys
 
+import duckdb
 import pytest
 
 from dbdyno.store.run_folder import read_run
@@ -45,3 +50,30 @@ def test_mistakes_with_several_runs(dbdyno, folders):
     assert dbdyno("report", folders[0], folders[0]) == (2, "", twice)
     one = "dbdyno: --every-pair is for one run; give one folder\n"
     assert dbdyno("report", *folders, "--every-pair") == (2, "", one)
+
+
+def test_csv_has_a_row_per_trial_of_each_run(dbdyno, folders):
+    code, out, _ = dbdyno("report", *folders, "--format", "csv")
+    assert code == 0
+    rows = list(csv.DictReader(out.splitlines()))
+    runs = [read_run(folder) for folder in folders]
+    assert len(rows) == sum(len(run.trials) for run in runs) == 24 + 3 + 24
+    assert [row["trial"] for row in rows if row["run"] == "SSD or HDD (a)"] == [trial.id for trial in runs[0].trials]
+    assert float(rows[0]["queries_per_second"]) == runs[0].trials[0].metrics["queries_per_second"]
+    assert {row["counts"] for row in rows} == {"true", "false"}
+    assert {row["device"] for row in rows} == {"hdd-7200", "ssd-sata"}
+
+
+def test_parquet_has_the_same_rows(folders, tmp_path):
+    file = tmp_path / "trials.parquet"
+    with file.open("wb") as into:
+        command = [sys.executable, "-m", "dbdyno.cli.main", "report", folders[0], "--format", "parquet"]
+        subprocess.run(command, stdout=into, check=True, env=os.environ)
+    query = "SELECT count(*), count(*) FILTER (WHERE counts), max(queries_per_second) FROM read_parquet(?)"
+    rates = [trial.metrics["queries_per_second"] for trial in read_run(folders[0]).trials]
+    assert duckdb.execute(query, [str(file)]).fetchone() == (27, 24, max(rates))
+
+
+def test_a_table_has_no_page(dbdyno, folders, tmp_path):
+    told = "dbdyno: --format csv is a table without a report; leave out --html\n"
+    assert dbdyno("report", folders[0], "--format", "csv", "--html", tmp_path / "x.html") == (2, "", told)
