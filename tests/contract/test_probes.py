@@ -81,6 +81,13 @@ def test_a_source_that_goes_away_is_missed_and_breaks_nothing(name, stand):
     assert {len(values) for values in series.columns.values()} == {len(series.t_ns)}
 
 
+def test_the_server_tells_of_its_log_and_what_telling_cost_it(stand):
+    series, _, _ = watched(SOURCES["server_status"](stand), lambda: time.sleep(0.5))
+    assert {"Innodb_checkpoint_age", "Innodb_buffer_pool_pages_dirty", "Innodb_data_fsyncs/s"} <= set(series.columns)
+    assert {"Innodb_row_lock_waits/s", "Key_writes/s", "Aria_pagecache_writes/s"} <= set(series.columns)
+    assert 0 < series.outside_seconds < 0.1
+
+
 @pytest.mark.skipif(not (shutil.which("iostat") and shutil.which("fio")), reason="no iostat or no fio")
 def test_the_block_device_s_columns_are_iostat_s(journal):
     """Reads, writes, flushes and discards. Over 8 s a flush more or less is 2 %; make bench-probes takes a minute."""

@@ -106,21 +106,19 @@ class ServerStatusSource(Source):
     def _ask_engine(self) -> None:
         """Read the log's positions from the engine's own report, now and then: older servers tell them nowhere else."""
         if self._until_engine_status == 0:
-            self._cursor.execute("SHOW ENGINE INNODB STATUS")
-            told = _POSITIONS.search(self._cursor.fetchall()[0][2])
-            self._age = f",{CHECKPOINT_AGE}={int(told[1]) - int(told[2])}" if told else ""
-            self._engine_status = told is not None
+            self._age = checkpoint_age(str(self._tried("SHOW ENGINE INNODB STATUS", 2)))
+            self._engine_status = bool(self._age)  # where it tells nothing, or not to this user, it won't later either
             self._until_engine_status = _ENGINE_STATUS_EVERY
         self._until_engine_status -= 1
 
-    def _tried(self, query: str) -> object:
-        """The first value that a query tells, or nothing where this server does not know it."""
+    def _tried(self, query: str, column: int = 0) -> object:
+        """A value of the first row that a query tells, or nothing where this server does not know or allow it."""
         try:
             self._cursor.execute(query)
             rows = self._cursor.fetchall()
         except (pymysql.ProgrammingError, pymysql.OperationalError):
             return None
-        return rows[0][0] if rows else None
+        return rows[0][column] if rows else None
 
     def _thread_file(self, pid: int | None) -> int | None:
         thread = next((found for query in _THREAD if (found := self._tried(query))), None) if pid else None
@@ -137,3 +135,9 @@ class ServerStatusSource(Source):
         with contextlib.suppress(OSError):
             return int(os.pread(self._thread, 128, 0).split()[0]) / 1e9
         return 0.0
+
+
+def checkpoint_age(engine_status: str) -> str:
+    """The distance of the log's positions as ``,NAME=NUMBER``; empty where the report tells none."""
+    told = _POSITIONS.search(engine_status)
+    return f",{CHECKPOINT_AGE}={int(told[1]) - int(told[2])}" if told else ""

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dbdyno.probe import smart
 from dbdyno.probe.block_device import BlockDeviceSource
@@ -15,7 +17,7 @@ from dbdyno.probe.block_trace import SCALARS
 from dbdyno.probe.host_cpu import HostCpuSource
 from dbdyno.probe.pressure import PRESSURES
 from dbdyno.probe.server_process import ServerProcessSource
-from dbdyno.probe.server_status import COUNTERS, GAUGES, ServerStatusSource
+from dbdyno.probe.server_status import COUNTERS, GAUGES, ServerStatusSource, checkpoint_age
 
 NO_SOURCES = {"__init__", "disk_trace", "disturbance", "iostat", "others", "process_files", "sampler", "watching"}
 BEFORE = "  1000 20 80000 5000  2000 300 160000 40000 3 90000 45000  7 0 56 1  500 9000"
@@ -164,6 +166,38 @@ def test_server_status_counters_become_rates_and_gauges_stay():
     before = {"Questions": 100.0, "Key_writes": 5.0, "Threads_running": 3.0}
     after = {"Questions": 300.0, "Key_writes": 5.0, "Threads_running": 7.0}
     assert source.interval(before, after, 0.5) == {"Questions/s": 400.0, "Key_writes/s": 0.0, "Threads_running": 7.0}
+
+
+def test_the_checkpoint_s_age_from_what_a_server_tells():
+    source = ServerStatusSource.__new__(ServerStatusSource)
+    by_mysql_9 = "Innodb_redo_log_checkpoint_lsn=19046643,Questions=7,Innodb_redo_log_current_lsn=19376237"
+    assert source.counters(by_mysql_9) == {"Questions": 7.0, "Innodb_checkpoint_age": 329594.0}
+    by_mysql_5_6 = (
+        "LOG\n---\nLog sequence number 1626027\nLog flushed up to   1626027\nLast checkpoint at  1625100\n0 pending"
+    )
+    assert source.counters("Questions=7" + checkpoint_age(by_mysql_5_6))["Innodb_checkpoint_age"] == 927.0
+    assert [checkpoint_age(text) for text in ("", "None", "Log sequence number 5\n")] == ["", "", ""]
+
+
+@pytest.mark.parametrize("told", ["", "Questions", "Questions=many", "Questions=1=2"])
+def test_a_server_that_tells_no_numbers_is_not_believed(told):
+    with pytest.raises(OSError, match="the server tells of itself"):
+        ServerStatusSource.__new__(ServerStatusSource).counters(told)
+
+
+@given(st.lists(st.sampled_from([*COUNTERS, *GAUGES]), unique=True, min_size=1), st.data())
+def test_rates_and_gauges_of_whatever_a_server_has(names, data):
+    numbers = st.integers(0, 2**53)
+    told = [{name: data.draw(numbers) for name in names} for _ in range(2)]
+    source = ServerStatusSource.__new__(ServerStatusSource)
+    before, after = (source.counters(",".join(f"{name}={value}" for name, value in one.items())) for one in told)
+    assert [before, after] == told
+    columns = source.interval(before, after, 0.5)
+    assert set(columns) == {f"{name}/s" if name in COUNTERS else name for name in names}
+    for name in names:
+        rate = 2 * (told[1][name] - told[0][name])
+        assert columns.get(f"{name}/s", rate) == rate
+        assert columns.get(name, told[1][name]) == told[1][name]
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # pymysql leaves failed connections to the collector
