@@ -12,6 +12,7 @@ from dbdyno.clock import now_ns
 from dbdyno.filesystems.ext import EXT4
 from dbdyno.probe.block_device import BlockDeviceSource
 from dbdyno.probe.client_process import ClientProcessSource
+from dbdyno.probe.drive import DriveSource
 from dbdyno.probe.host_cpu import HostCpuSource
 from dbdyno.probe.pressure import PressureSource
 from dbdyno.probe.sampler import Sampler
@@ -86,6 +87,15 @@ def test_the_server_tells_of_its_log_and_what_telling_cost_it(stand):
     assert {"Innodb_checkpoint_age", "Innodb_buffer_pool_pages_dirty", "Innodb_data_fsyncs/s"} <= set(series.columns)
     assert {"Innodb_row_lock_waits/s", "Key_writes/s", "Aria_pagecache_writes/s"} <= set(series.columns)
     assert 0 < series.outside_seconds < 0.1
+
+
+def test_the_inside_of_a_drive_that_has_one(journal):
+    with running_disk(journal, model="nvme-980pro", size=64 * 1024**2) as disk:
+        series, _, _ = watched(DriveSource(disk.control), lambda: time.sleep(0.25))
+        assert series.columns.keys() == disk.ask("stats")["gauges"].keys()
+        assert set(series.columns["temperature_c"]) == {disk.ask("stats")["gauges"]["temperature_c"]}
+    with running_disk(journal, model="ideal", size=64 * 1024**2) as disk, pytest.raises(OSError, match="no gauges"):
+        DriveSource(disk.control)
 
 
 @pytest.mark.skipif(not (shutil.which("iostat") and shutil.which("fio")), reason="no iostat or no fio")

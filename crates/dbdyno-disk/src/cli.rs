@@ -40,6 +40,7 @@ Commands on the socket, each answered by {\"ok\":true,...} or {\"ok\":false,\"er
   {\"op\":\"forget\",\"name\":\"prepared\"}     drop a snapshot
   {\"op\":\"clear\"}                        all zeros
   {\"op\":\"stats\",\"reset\":true}         counts and times in ns, since the last reset
+  {\"op\":\"gauges\"}                       the drive's inside as it is now
   {\"op\":\"trace\",\"file\":\"/t.csv\"}   every request into a file; \"format\":\"binary\" is compact
   {\"op\":\"trace-stop\"}                   records and drops
   {\"op\":\"power-cut\",\"seed\":1}         and \"sector_bytes\": 512 or 4096; then \"power-on\"

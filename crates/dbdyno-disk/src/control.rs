@@ -51,6 +51,7 @@ enum Request {
         #[serde(default)]
         reset: bool,
     },
+    Gauges {},
     Trace {
         file: PathBuf,
         #[serde(default)]
@@ -136,7 +137,7 @@ fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiv
     let request: Request = serde_json::from_slice(line).map_err(|error| {
         format!(
             "not a request: {error} (ops are ping, mode, model, snapshot, restore, forget, clear, save, load, stats, \
-             trace, trace-stop, power-cut, power-on, fault, fault-gone, fault-clear, stop; an example: {{\"op\":\"stats\"}})"
+             gauges, trace, trace-stop, power-cut, power-on, fault, fault-gone, fault-clear, stop; an example: {{\"op\":\"stats\"}})"
         )
     })?;
     let unknown = |name: &str| {
@@ -158,6 +159,7 @@ fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiv
         Request::Save { file } => return engine.content.save(&file).map(|bytes| json!({"bytes": bytes})),
         Request::Load { file } => return engine.content.load(&file).map(|bytes| json!({"bytes": bytes})),
         Request::Stats { reset } => return Ok(engine.stats(reset)),
+        Request::Gauges {} => return Ok(engine.gauges()),
         Request::Trace { file, format } => engine.trace.start(&file, format)?,
         Request::TraceStop {} => return engine.trace.stop(),
         Request::PowerCut { seed, sector_bytes } => return engine.power_cut(seed, sector_bytes),

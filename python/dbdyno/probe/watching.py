@@ -6,6 +6,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dbdyno.errors import TrialError
 from dbdyno.probe.block_device import BlockDeviceSource
 from dbdyno.probe.client_process import ClientProcessSource
+from dbdyno.probe.drive import INTERVAL_NS as DRIVE_INTERVAL_NS
+from dbdyno.probe.drive import DriveSource
 from dbdyno.probe.host_cpu import HostCpuSource
 from dbdyno.probe.pressure import PressureSource
 from dbdyno.probe.sampler import Sampler, Series, Source
@@ -28,6 +30,9 @@ def watching(stand: Stand, disks: Sequence[str]) -> Iterator[dict[str, Series]]:
         except OSError as error:
             raise TrialError(f"a probe can't start: {error}") from None
         samplers = [beat]
+        if stand.device and stand.device.control:
+            with suppress(OSError):  # not every drive has an inside worth looking at
+                samplers.append(Sampler([DriveSource(stand.device.control)], DRIVE_INTERVAL_NS))
         if slow := smart_sources(disks):
             samplers.append(Sampler(slow, SMART_INTERVAL_NS))  # in a thread of its own: a disk may take its time
         for sampler in samplers:

@@ -44,6 +44,10 @@ def _device(title: str, unit: str, *columns: str, always: bool = False) -> Panel
     return Panel(title, unit, "block_device", columns, THE_DEVICE, shown_above=shown_above)
 
 
+def _inside(title: str, unit: str, gauge: str, scale: float = 1.0, *, series: str = "drive") -> Panel:
+    return Panel(title, unit, series, (gauge,), THE_DEVICE, scale, if_it_moves=True)
+
+
 _DEVICE = (
     _device("Write throughput", "MB/s", "wMB/s", always=True),
     _device("Read throughput", "MB/s", "rMB/s"),
@@ -57,7 +61,12 @@ _DEVICE = (
     Panel("Time in the device (D2C)", "ms", "block_trace", ("device_ms",), THE_DEVICE, shown_above=0),
     Panel("Distance between requests", "MB", "block_trace", ("seek_MB",), THE_DEVICE, shown_above=0),
     Panel("Requests in a sorted run", "", "block_trace", ("sorted_run_requests",), THE_DEVICE, shown_above=0),
-    Panel("Temperature of the disk", "°C", "smart", ("temperature_celsius",), THE_DEVICE, if_it_moves=True),
+    _inside("Temperature of the disk", "°C", "temperature_celsius", series="smart"),
+    _inside("Temperature of the emulated drive", "°C", "temperature_c"),
+    _inside("Room in the drive's fast cache", "GB", "slc_cache_free_bytes", 1e-9),
+    _inside("Write amplification in the drive", "", "write_amplification"),
+    _inside("In the drive's write cache, not yet on the medium", "MB", "write_cache_dirty_bytes", 1e-6),
+    _inside("Credits left to the volume", "", "credits_io"),
 )
 
 

@@ -49,7 +49,7 @@ class Emulated:
                 "io_flusher": self.disk.observed.get("io_flusher"),
                 "realtime": self.disk.observed.get("realtime"),
             }
-            device = BlockDevice(path, rotational=self.rotational, disposable=True)
+            device = BlockDevice(path, rotational=self.rotational, disposable=True, control=self.disk.control)
             yield below.raised(self.name, observed, device=device)
 
     @contextmanager

@@ -45,6 +45,7 @@ class BlockDevice:
     path: Path  # /dev/loop3
     rotational: bool  # what the drive is, whatever the kernel believes
     disposable: bool  # it goes away when lowered, and its settings with it
+    control: Path | None = None  # the socket of the emulated disk that it is
     uuid: str | None = None  # that the filesystem must get, so that it is known as ours later
 
     @property

@@ -1,0 +1,36 @@
+"""The inside of an emulated drive while the load runs: heat, caches, wear; asked of the process that serves it."""
+
+from pathlib import Path
+
+from dbdyno.errors import TrialError
+from dbdyno.probe.sampler import Source
+from dbdyno.stack.emulated_disk import ask_disk
+
+INTERVAL_NS = 1_000_000_000
+
+
+class DriveSource(Source):
+    """The gauges of one model. Raises ``OSError`` where it has none."""
+
+    name = "drive"
+
+    def __init__(self, control: Path) -> None:
+        self._control = control
+        if not self.read():
+            raise OSError("this drive has no gauges")
+
+    def read(self) -> dict[str, float]:
+        """The gauges as they stand, as ``dbdyno disk stats`` shows them."""
+        try:
+            gauges: dict[str, float] = ask_disk(self._control, 0, "gauges")["gauges"]
+        except TrialError as error:
+            raise ConnectionError(str(error)) from None
+        return gauges
+
+    def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
+        """The gauges at the interval's end."""
+        del before, seconds
+        return after
+
+    def close(self) -> None:
+        """Nothing is held."""
