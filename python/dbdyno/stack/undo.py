@@ -214,16 +214,17 @@ class RemoveTraceInstance(Undo):
 
 def _remove_instance(path: Path) -> bool:
     deadline = time.monotonic() + 5
-    while path.is_dir():
+    while True:
         try:
             path.rmdir()  # which ends its events too
+        except (FileNotFoundError, NotADirectoryError, PermissionError):  # who may not go there has made nothing there
+            return False
         except OSError as error:
             if time.monotonic() > deadline:
                 raise HostError(f"rmdir {path}: {error.strerror}; end what reads it, then: dbdyno restore") from None
             time.sleep(0.05)
         else:
             return True
-    return False
 
 
 @dataclass(frozen=True)
