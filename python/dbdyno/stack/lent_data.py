@@ -5,7 +5,7 @@ follow where the load only reads.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 import pymysql
@@ -70,18 +70,24 @@ class LentDatabase:
                 return
         except pymysql.Error:
             self._connection, self._loaded = None, None
-        connection = connected(self._url, self._option_file)
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute(f"SET SESSION wait_timeout = {_SLEEP_SECONDS}")
-                lent_database.lock(cursor, self._database)
-                found = lent_database.holdings(cursor, self._database)
-                if found.others:
-                    raise HostError(not_ours(self._database, found))
-                lent_database.mark(cursor, self._database, self._token)
-        except pymysql.Error as error:
-            raise TrialError(f"the database {self._database} can't be used: {error.args[-1]}") from None
+        with ExitStack() as closing:
+            connection = connected(self._url, self._option_file)
+            closing.callback(connection.close)  # and with it the lock
+            try:
+                self._take(connection)
+            except pymysql.Error as error:
+                raise TrialError(f"the database {self._database} can't be used: {error.args[-1]}") from None
+            closing.pop_all()
         self._connection = connection
+
+    def _take(self, connection: Connection) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET SESSION wait_timeout = {_SLEEP_SECONDS}")
+            lent_database.lock(cursor, self._database)
+            found = lent_database.holdings(cursor, self._database)
+            if found.others:
+                raise HostError(not_ours(self._database, found))
+            lent_database.mark(cursor, self._database, self._token)
 
 
 def not_ours(database: str, found: lent_database.Holdings) -> str:
