@@ -27,6 +27,7 @@ from dbdyno.report import (
     screened,
     steadiness,
     strip,
+    tool_figures,
 )
 from dbdyno.report.aa import noise_floor_card
 from dbdyno.report.clean import glued
@@ -113,6 +114,11 @@ def render(run: Run, analysis: Analysis, series: Series) -> str:
                 "headings": block_layer.HEADINGS,
                 "rows": block_layer.block_layer_rows(analysis),
                 "shortcomings": block_layer.block_layer_shortcomings(analysis),
+            },
+            tool_figures={
+                "heading": tool_figures.HEADING,
+                "headings": tool_figures.figure_headings(analysis),
+                "rows": tool_figures.figure_rows(analysis),
             },
             time_rows=time_rows(analysis),
             cost={"headings": cost_headings(analysis), "rows": cost_rows(analysis), "lines": cost_lines(analysis)},

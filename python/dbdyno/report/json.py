@@ -21,6 +21,7 @@ from dbdyno.report.sentences import note_lines, remarks
 from dbdyno.report.stability import stability_json
 from dbdyno.report.steadiness import steadiness_json
 from dbdyno.report.stopped import stopping
+from dbdyno.report.tool_figures import figures_json
 from dbdyno.report.why import why_json
 from dbdyno.store.records import Run
 
@@ -63,6 +64,7 @@ def document(run: Run, analysis: Analysis) -> dict[str, Any]:
         "ranking": ranking_json(analysis.ranking),
         "treatments": [treatment_json(treatment, analysis) for treatment in analysis.treatments],
         "stability": stability_json(analysis),
+        "figures": figures_json(analysis),
         "block_layer": block_layer_json(analysis),
         "why": why_json(analysis),
         "cost": cost_json(analysis),

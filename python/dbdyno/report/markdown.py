@@ -20,6 +20,7 @@ from dbdyno.report import (
     screened,
     stability,
     steadiness,
+    tool_figures,
 )
 from dbdyno.report.clean import one_line
 from dbdyno.report.letters import letters_line
@@ -73,6 +74,7 @@ def render(run: Run, analysis: Analysis) -> str:
     if line := letters_line(analysis):
         parts += ["", escape(line)]
     parts += _cells(analysis)
+    parts += _tool_figures(analysis)
     parts += _steadiness(analysis)
     for each in analysis.beside:
         parts += _beside(each)
@@ -93,6 +95,13 @@ def render(run: Run, analysis: Analysis) -> str:
     parts += _listed(disturbed.HEADING, disturbed.disturbed_lines_in_short(run, analysis))
     parts += _listed("Notes", note_lines(run, analysis))
     return "\n".join(parts) + "\n"
+
+
+def _tool_figures(analysis: Analysis) -> list[str]:
+    headings = tool_figures.figure_headings(analysis)
+    if not headings:
+        return []
+    return ["", f"## {tool_figures.HEADING}", "", *_table(headings, tool_figures.figure_rows(analysis))]
 
 
 def render_several(several: Several) -> str:

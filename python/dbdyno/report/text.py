@@ -20,6 +20,7 @@ from dbdyno.report import (
     screened,
     stability,
     steadiness,
+    tool_figures,
 )
 from dbdyno.report.clean import one_line
 from dbdyno.report.layout import grid, items, listed, paragraph, plain
@@ -79,6 +80,7 @@ class Report:
             yield paragraph(f"At scale {run.scale}.", width)
         yield ""
         yield from self.main_part(options)
+        yield from self._figures(options)
         yield from self._steadiness(options)
         yield from self._beside(options)
         yield from self._factors(width)
@@ -117,6 +119,12 @@ class Report:
             yield from _told(verdict_sentence(verdict, self.analysis), reasons, width)
             for remark in remarks(verdict, self.analysis):
                 yield paragraph(remark, width, style="yellow", indent="  ")
+
+    def _figures(self, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Yield what somebody else's program told, if one was run."""
+        if headings := tool_figures.figure_headings(self.analysis):
+            yield from ("", Text(tool_figures.HEADING, style="bold"))
+            yield from grid(headings, tool_figures.figure_rows(self.analysis), options, fits=self.table_fits)
 
     def _cost(self, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Yield what the devices come to in money, if the study gives prices."""
