@@ -10,6 +10,7 @@ import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.report import html
+from dbdyno.store.prices import DevicePrice, Prices
 from dbdyno.store.records import Factor
 from tests.browser import browser, opened
 
@@ -30,7 +31,7 @@ SPOKEN = "document.querySelectorAll('[data-panel]')[{}].getAttribute('aria-value
 
 @pytest.fixture(scope="module")
 def page(build, series_of):
-    """A page with most of what a page can hold: factors, ranking, stability, disturbed trials, a study."""
+    """A page with most of what a page can hold: factors, ranking, stability, disturbed trials, a study, prices."""
     run = build()
     factors = [
         Factor("device", "stack", ["hdd-7200", "ssd-sata"]),
@@ -38,8 +39,16 @@ def page(build, series_of):
     ]
     beyond = {"beyond": ["foreign_cpu"], "foreign_cpu": 0.4, "limits": {"foreign_cpu": 0.05}, "others": {"mypy": 0.6}}
     trials = [replace(one, disturbance=beyond) if one.block == 2 else one for one in run.trials]
+    trials = [
+        replace(one, metrics={**one.metrics, "events_per_second": one.metrics["queries_per_second"]}) for one in trials
+    ]
+    drives = [
+        DevicePrice("a", ["t1", "t2"], "a shop", price=60.0),
+        DevicePrice("b", ["t3", "t4"], "a shop", price=120.0),
+    ]
     run = replace(
         run,
+        prices=Prices("EUR", 5.0, 0.5, devices=drives),
         design=replace(run.design, factors=factors, screened=["latency_ms_p99"]),
         trials=trials,
         study_file="study.toml",
@@ -47,7 +56,7 @@ def page(build, series_of):
     )
     series = series_of(run)
     loads = {id_: each["load"] for id_, each in series.items()}
-    return html.render(run, analyse(run, each_pair=True, load_series=loads), series)
+    return html.render(run, analyse(run, each_pair=True, load_series=loads, watched=series), series)
 
 
 @browser
