@@ -25,6 +25,7 @@ from dbdyno.report import (
 from dbdyno.report.clean import one_line
 from dbdyno.report.letters import letters_line
 from dbdyno.report.ranking import ranking_heading, ranking_headings, ranking_notes, ranking_rows
+from dbdyno.report.reproduce import command
 from dbdyno.report.sentences import (
     Sentence,
     failure_lines,
@@ -94,6 +95,7 @@ def render(run: Run, analysis: Analysis) -> str:
     parts += _listed("Failed trials", failure_lines(run))
     parts += _listed(disturbed.HEADING, disturbed.disturbed_lines_in_short(run, analysis))
     parts += _listed("Notes", note_lines(run, analysis))
+    parts += _reproduce(run)
     return "\n".join(parts) + "\n"
 
 
@@ -164,6 +166,13 @@ def _noise_floor(analysis: Analysis) -> list[str]:
     rows, orders = aa.reach_rows(floor), aa.order_lines(floor)
     parts += ["", *_table(aa.REACH_HEADINGS, rows)] if rows else []
     return [*parts, "", escape(orders[0]), "", *(f"- {escape(line)}" for line in orders[1:])] if orders else parts
+
+
+def _reproduce(run: Run) -> list[str]:
+    if not run.study_text:
+        return []
+    versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
+    return ["", "## How to reproduce", "", f"    {one_line(command(run))}", "", escape(f"Measured with {versions}.")]
 
 
 def _verdicts(verdicts: Sequence[Verdict], analysis: Analysis) -> list[str]:

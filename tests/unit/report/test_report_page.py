@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report import html
+from dbdyno.report import html, markdown
 from dbdyno.store.prices import DevicePrice, Prices
 from dbdyno.store.records import Factor
 from tests.browser import browser, opened
@@ -174,3 +174,10 @@ def test_every_table_has_a_caption_and_headings(page):
     for table in re.findall(r"<table.*?</table>", page, re.DOTALL):
         assert "<caption" in table
         assert 'scope="row"' in table
+
+
+def test_markdown_tells_how_to_reproduce_and_a_hostile_file_name_stays_code(run):
+    told = replace(run, study_text="version = 1", study_file="a`b\n# c.toml")
+    shown = markdown.render(told, analyse(told))
+    assert "\n## How to reproduce\n\n    dbdyno run 'a`b # c.toml' --into DIR" in shown
+    assert "## How to reproduce" not in markdown.render(run, analyse(run))
