@@ -65,10 +65,10 @@ def cost(journal, seconds, rounds, folder):
         device = Emulated(disk, "ssd-sata", rotational=False, seed=1, restore=False)
         filesystem = Filesystem(EXT4, FilesystemSection(), format=True)
         with raised([device, filesystem, server], ground) as stand:
-            workload.prepare(stand.endpoint)
+            workload.prepare(stand)
             for _ in range(rounds):
                 for way, runs in found.items():
-                    runs.append(watched(stand, lambda: workload.run(stand.endpoint, 1, folder), way))
+                    runs.append(watched(stand, lambda: workload.run(stand, 1, folder), way))
     return found
 
 
