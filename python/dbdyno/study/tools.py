@@ -272,6 +272,7 @@ class CommandSection(WorkloadSection):
     """``command``: any program, and how to read its figure."""
 
     AMOUNT: ClassVar[str] = "what it does"
+    TELLS: ClassVar[frozenset[str] | None] = frozenset({"figure_more", "figure_less", *CLIENT})
     SCREENED: ClassVar[tuple[str, ...]] = ("seconds_real", "seconds_user", "seconds_sys")
     SERVER: ClassVar[Literal["needed", "either", "none"]] = "either"
     FILES: ClassVar[bool] = True

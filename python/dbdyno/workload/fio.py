@@ -11,7 +11,7 @@ from dbdyno.clock import now_ns
 from dbdyno.errors import TrialError
 from dbdyno.servers.user import own_folder
 from dbdyno.stack.layer import Stand
-from dbdyno.study.fio_job import written_anew
+from dbdyno.study.fio_job import job_mistakes, written_anew
 from dbdyno.study.tools import FioSection
 from dbdyno.workload.fio_output import INTERVAL_MS, LOGS, read_fio
 from dbdyno.workload.program import Program, home_of_program, run_program
@@ -74,6 +74,8 @@ class Fio(ByTool[FioSection]):
             text = Path(self.section.job).read_text(encoding="utf-8")
         except OSError as error:
             raise TrialError(f"{self.section.job}: can't be read: {error.strerror}") from None
+        for said in job_mistakes(text):  # once more: it may have been changed since the study was read
+            raise TrialError(f"{self.section.job}: {said}")
         job = home.parent / "job.fio"
         job.write_text(written_anew(text, {"directory": str(files)}), encoding="utf-8")
         job.chmod(0o644)
