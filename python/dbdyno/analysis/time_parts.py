@@ -117,7 +117,8 @@ def _device(watched: Watched, rate: float, seconds: float) -> Figures:
 def _waits(trial: Trial, watched: Watched, rate: float, seconds: float) -> Figures:
     """Return what kernel and server tell of waiting."""
     status = means(watched.get("server_status", {}), seconds)
-    pressure = trial.disturbance.get("pressure")
+    disturbance = {} if _elsewhere(trial) else trial.disturbance
+    pressure = disturbance.get("pressure")
     pressure = pressure if isinstance(pressure, Mapping) else {}
     queue, device = (value_of(trial.metrics, f"{where}_ms_mean") for where in ("queue", "device"))
     return {
@@ -127,7 +128,7 @@ def _waits(trial: Trial, watched: Watched, rate: float, seconds: float) -> Figur
         "pool_waits": status.get("Innodb_buffer_pool_wait_free/s", math.nan) / rate,
         "cpu_wait_share": value_of(pressure, "cpu_some"),
         "io_wait_share": value_of(pressure, "io_some"),
-        "foreign_share": value_of(trial.disturbance, "foreign_cpu"),  # of all processors
+        "foreign_share": value_of(disturbance, "foreign_cpu"),  # of all processors
         "queued_share": queue / (queue + device) if queue + device > 0 else math.nan,  # of a request's time
         "seek_bytes": value_of(trial.metrics, "seek_bytes_mean"),  # between one request and the next
         "sorted_run": value_of(trial.metrics, "sorted_run_requests_mean"),  # requests in ascending order

@@ -123,6 +123,16 @@ def test_what_no_probe_saw_is_not_a_part():
     assert figures(replace(trial(100.0, 10.0), metrics={"seconds_real": 4.0}), {}) == {}
 
 
+def test_a_host_on_which_the_server_is_not_says_nothing_of_it():
+    seen = {"host_cpu": {"t_s": ENDS, "%idle": np.zeros(len(ENDS)), "%iowait": np.zeros(len(ENDS))}}
+    here = trial(100.0, 10.0, pressure={"cpu_some": 0.9}, foreign_cpu=0.5)
+    there = replace(here, observed={"server": {"local": False}})
+    assert figures(here, seen)["host_busy_share"] == 1.0
+    about_the_host = {"host_busy_share", "cpu_wait_share", "foreign_share"}
+    assert about_the_host <= figures(here, seen).keys()
+    assert not about_the_host & figures(there, seen).keys()
+
+
 def test_means_count_the_measured_run_only_and_by_time():
     ends = np.array([0.05, 1.0, 2.0, 4.0, 5.0])
     values = np.array([100.0, 1.0, 2.0, 4.0, 100.0])
