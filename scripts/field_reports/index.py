@@ -8,8 +8,9 @@ from dbdyno.analysis.analyse import Analysis, analyse
 from dbdyno.analysis.reported import Beside
 from dbdyno.report.clean import one_line
 from dbdyno.report.reported import claim_line, summary_line
+from dbdyno.report.steadiness import steadiness_sentences
 from dbdyno.report.stopped import blocks_used
-from dbdyno.store.run_folder import read_run
+from dbdyno.store.run_folder import read_load_series, read_run
 
 HEAD = """\
 <!DOCTYPE html>
@@ -41,10 +42,11 @@ def index_page(folder: Path) -> str:
 
 def _entry(run_folder: Path, page: str) -> str:
     run = read_run(run_folder)
-    analysis = analyse(run)
+    analysis = analyse(run, load_series=read_load_series(run_folder, [trial.id for trial in run.trials]))
     scale = f"At scale {run.scale}. " if run.scale else ""
     lines = [f'<h2><a href="{escape(page)}">{_safe(run.title)}</a></h2>', f"<p>{_safe(run.question)}</p>"]
     lines.append(f"<p>{_safe(f'{scale}{verdicts_line(analysis)} From {blocks_used(run, analysis)}.')}</p>")
+    lines += [f"<p>{_safe(str(sentence))}</p>" for sentence in steadiness_sentences(analysis)]
     told = [line for each in analysis.beside for line in (summary_line(each), *_claims(each)) if line]
     if told:
         lines += ["<ul>", *(f"<li>{_safe(line)}</li>" for line in told), "</ul>"]
