@@ -114,7 +114,7 @@ def workload(tmp_path):
             (tmp_path / "mine.sql").write_text(SCRIPT, encoding="utf-8")
             fields = {"file": str(tmp_path / "mine.sql"), **fields}
         section = KINDS[fields["kind"]].model_validate({"clients": 4, **fields})
-        return workload_of(SimpleNamespace(workload=section, stack=SimpleNamespace(engine=engine)))
+        return workload_of(SimpleNamespace(workload=section, stack=SimpleNamespace(engine=engine, runs_already=False)))
 
     return make
 
