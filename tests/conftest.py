@@ -8,10 +8,17 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import HealthCheck, settings
 
 from dbdyno.stack.capabilities import Capability, look_around
 from dbdyno.stack.journal import Journal
 from tests.support import dbdyno, what_is_left
+
+# A busy host is no fault of what is tested, and the same checkout gives the same result. For a search that goes on:
+# pytest --hypothesis-profile=search.
+settings.register_profile("same", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+settings.register_profile("search", settings.get_profile("same"), derandomize=False)
+settings.load_profile("same")
 
 _skipped_though_able: list[str] = []
 
