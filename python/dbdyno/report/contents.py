@@ -3,7 +3,7 @@
 import re
 
 MARK = "<!-- contents -->"
-LONG = 6  # headings
+LONG = 4  # headings
 _HEADING = re.compile(r"<h2>(.*?)</h2>")
 _NO_LETTERS = re.compile(r"&[#\w]+;|\W+")
 

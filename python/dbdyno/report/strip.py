@@ -107,7 +107,7 @@ def _panel(field: str, title: str, scale: Spec, starts: list[int], x: Spec) -> S
             },
             {
                 "transform": [{"filter": "datum.void"}],
-                "mark": {"type": "point", "filled": False, "size": 55, "strokeWidth": 1.5},
+                "mark": {"type": "point", "filled": False, "size": 55, "strokeWidth": 1.5, "opacity": 1},
                 "encoding": {"x": x, "y": y, "color": colour},
             },
         ],

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report import forest, html
+from dbdyno.report import forest, html, strip
 from dbdyno.report.observed import flattened, settings
 from dbdyno.store.records import Design, Failure, Run, Treatment
 from tests.browser import browser, in_browser, opened
@@ -187,3 +187,20 @@ def test_a_queue_that_grew_stands_below_its_verdict(run):
     page = html.render(told, analyse(told), {})
     assert page.count('<p class="remark">') == 8  # both treatments of four verdicts
     assert "achieved 640/s: the queue grew to 3,600" in page
+
+
+def test_no_dot_is_lost_where_many_are_drawn_as_one_path(run):
+    dots = len(run.trials)
+    drawn = str(strip.chart(run, analyse(run)))
+    hollow = sum(trial.block == 3 and trial.attempt == 1 for trial in run.trials)
+    assert drawn.count("h0") == 2 * (dots - hollow)
+    assert drawn.count("<circle") == 2 * hollow
+    assert len(re.findall(r'stroke-linecap="round"', drawn)) == 2 * len(run.design.treatments)
+
+
+def test_sixteen_hundred_trials_fit_into_a_megabyte(build, series_of):
+    named = [Treatment(f"t{place}", {"device": f"ssd-{place}"}) for place in range(1, 41)]
+    rates = {one.id: 400.0 + 10 * place for place, one in enumerate(named)}
+    pairs = [("t1", one.id) for one in named[1:]]
+    run = build(40, rates=rates, treatments=named, pairs=pairs, void_block=0)
+    assert len(html.render(run, analyse(run), series_of(run, samples=40)).encode()) < 1_000_000
