@@ -104,3 +104,23 @@ def test_loads_times_disks_are_ranked_and_the_bytes_written_are_those_the_disk_t
     assert (ranked.returncode, ranked.stderr) == (0, "")
     assert ranked.stdout.startswith("Ranking over 2 tests")
     assert "Ranking over 2 tests" in done.stdout
+
+
+def test_fio_on_two_emulated_disks_needs_no_server_and_no_queries(finished):
+    stack = '[stack]\ndevice = ["ideal", "hdd-7200"]\nsize = "256MiB"\nfilesystem = "ext4"\nmemory = "64MiB"\n'
+    load = '[workload]\nkind = "fio"\nprofile = "RND4K Q8T1"\nload = "read"\nsize = "32MiB"\nduration = "600ms"\n'
+    head = 'version = 1\n[study]\ntitle = "fio"\n'
+    run, done, report = finished(f"{head}{stack}{load}[design]\ndisturbed = 'note'\nblocks = 2\n")
+    assert report["metric"] == "megabytes_per_second"
+    ideal, disk = report["figures"]
+    assert ideal["metrics"]["iops"] > 10 * disk["metrics"]["iops"] > 100
+    assert report["versions"]["fio"].startswith("fio-")
+    assert "queries" not in done.stdout
+    for trial in read_run(run).trials:
+        assert trial.observed["files"] == {"prepared_files": 1, "prepared_bytes": 32 * 1024**2}
+        assert trial.observed["page_cache"]["data_cached_bytes"] == 0
+        assert trial.observed["memory"]["limit_bytes"] == 64 * 1024**2
+        assert {"server", "device"} & set(trial.observed) == {"device"}
+    for series in read_series(run, [trial.id for trial in read_run(run).trials]).values():
+        # What fio says that it read, the device says too.
+        assert series["load"]["iops"].mean() == pytest.approx(series["block_device"]["r/s"].mean(), rel=0.4)
