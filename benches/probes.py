@@ -18,6 +18,7 @@ from pathlib import Path
 from benches.iostat import COLUMNS, compared, mixed_load
 from dbdyno.filesystems.ext import EXT4
 from dbdyno.probe import sampler
+from dbdyno.probe.foreign import ForeignSource
 from dbdyno.probe.sampler import Sampler
 from dbdyno.probe.watching import sources_of
 from dbdyno.servers.installation import find_server
@@ -41,6 +42,8 @@ def watched(stand, load, way):
     sampler.TOGETHER = together
     sources = sources_of(stand)
     samplers = [Sampler(sources)] if one_thread else [Sampler([source]) for source in sources]
+    foreign = ForeignSource({stand.endpoint.pid, *stand.journal.processes()}, [])  # on its own beat, as in trials
+    samplers.append(Sampler([foreign], foreign.interval_ns))
     with ExitStack() as stopping:
         for each in samplers:
             stopping.callback(each.stop)
