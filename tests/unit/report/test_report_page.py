@@ -13,11 +13,34 @@ from dbdyno.report import html, markdown
 from dbdyno.store.prices import DevicePrice, Prices
 from dbdyno.store.records import Factor
 from tests.browser import browser, opened
+from tests.unit.report.test_report_block_layer import trace
+from tests.unit.report.test_report_reported import table
 
 AXE = Path(importlib.util.find_spec("axe_core_python").origin).parent / "axe.min.js"
 SERIOUS = """axe.run(document, {resultTypes: ['violations']}).then(found => found.violations
     .filter(one => one.impact === 'serious' || one.impact === 'critical')
     .map(one => one.id + ': ' + one.nodes.map(node => node.target + ' ' + node.failureSummary).join(' | ')))"""
+SECTIONS = [
+    *(
+        "Effect",
+        "Factors",
+        "Results",
+        "By cell",
+        "Where the time goes",
+        "Cost",
+        "Reported and measured here",
+        "Screened",
+    ),
+    *(
+        "The block layer",
+        "Stability",
+        "Over time",
+        "In the order it ran",
+        "Disturbed trials",
+        "Failures and deviations",
+    ),
+    *("What was observed", "How to read a verdict", "How to reproduce"),
+]
 OVERFLOW = "document.documentElement.scrollWidth - innerWidth"
 # What can be seen beside the window, not inside something that scrolls by itself.
 OUTSIDE = """Array.from(document.querySelectorAll('main *')).filter(e => {
@@ -31,8 +54,8 @@ SPOKEN = "document.querySelectorAll('[data-panel]')[{}].getAttribute('aria-value
 
 @pytest.fixture(scope="module")
 def page(build, series_of):
-    """A page with most of what a page can hold: factors, ranking, stability, disturbed trials, a study, prices."""
-    run = build()
+    """A page with most of what a page can hold: see ``SECTIONS``."""
+    run = build(pairs=[("t1", "t3"), ("t2", "t4")])
     factors = [
         Factor("device", "stack", ["hdd-7200", "ssd-sata"]),
         Factor("scheduler", "stack", ["mq-deadline", "none"]),
@@ -40,7 +63,12 @@ def page(build, series_of):
     beyond = {"beyond": ["foreign_cpu"], "foreign_cpu": 0.4, "limits": {"foreign_cpu": 0.05}, "others": {"mypy": 0.6}}
     trials = [replace(one, disturbance=beyond) if one.block == 2 else one for one in run.trials]
     trials = [
-        replace(one, metrics={**one.metrics, "events_per_second": one.metrics["queries_per_second"]}) for one in trials
+        replace(
+            one,
+            metrics={**one.metrics, "events_per_second": one.metrics["queries_per_second"]},
+            block_trace=trace(),
+        )
+        for one in trials
     ]
     drives = [
         DevicePrice("a", ["t1", "t2"], "a shop", price=60.0),
@@ -49,14 +77,20 @@ def page(build, series_of):
     run = replace(
         run,
         prices=Prices("EUR", 5.0, 0.5, devices=drives),
-        design=replace(run.design, factors=factors, screened=["latency_ms_p99"]),
+        design=replace(run.design, factors=factors, screened=["latency_ms_p99"], steadiness=True),
         trials=trials,
+        reported=[table()],
+        expect="The SSD is several times faster.",
         study_file="study.toml",
         study_text='version = 1\n[study]\ntitle = "a & b <i>"\n' + "# " + "long " * 60,
     )
     series = series_of(run)
     loads = {id_: each["load"] for id_, each in series.items()}
     return html.render(run, analyse(run, each_pair=True, load_series=loads, watched=series), series)
+
+
+def test_the_page_under_test_holds_every_section(page):
+    assert set(SECTIONS) <= set(re.findall(r"<h2[^>]*>(.*?)</h2>", page))
 
 
 @browser
@@ -171,9 +205,9 @@ def test_the_study_is_shown_as_text_with_its_command(page):
 
 
 def test_every_table_has_a_caption_and_headings(page):
-    for table in re.findall(r"<table.*?</table>", page, re.DOTALL):
-        assert "<caption" in table
-        assert 'scope="row"' in table
+    for found in re.findall(r"<table.*?</table>", page, re.DOTALL):
+        assert "<caption" in found
+        assert 'scope="row"' in found
 
 
 def test_markdown_tells_how_to_reproduce_and_a_hostile_file_name_stays_code(run):
