@@ -115,30 +115,37 @@ def client_text(real: float, user: float, sys: float) -> str:
 def table_headings(analysis: Analysis) -> tuple[str, ...]:
     """Return the headings of the table; the rate is what verdicts are about, else that of queries."""
     name = _rate(analysis)
-    rate = analysis.metric.heading if name == analysis.metric.name else metric(name).heading
+    heading = analysis.metric.heading if name == analysis.metric.name else metric(name).heading if name else ""
+    rate = (heading,) if name else ()
     seconds = ("min s", "avg s", "max s", "client real/user/sys s")
     letters = (LETTERS_HEADING,) if has_letters(analysis) else ()
-    return ("level", "trials", *seconds, rate, "p99 ms", "effect (95 % interval)", *letters)
+    return ("level", "trials", *seconds, *rate, "p99 ms", "effect (95 % interval)", *letters)
 
 
 def _rate(analysis: Analysis) -> str:
-    """Return what stands in the column of rates: no queries where the load had none."""
+    """Return what stands in the column of rates; empty where the load had no queries and the metric its own column."""
     name = analysis.metric.name
-    has_queries = any(math.isfinite(row.queries_per_second) for row in analysis.treatments)
-    return RATES[0] if name not in RATES and (has_queries or name in _OWN_COLUMN) else name
+    if name in RATES:
+        return name
+    if any(math.isfinite(row.queries_per_second) for row in analysis.treatments):
+        return RATES[0]
+    return "" if name in _OWN_COLUMN else name
 
 
 def table_rows(analysis: Analysis) -> list[tuple[str, ...]]:
     """Return the table in the shape people post, one row of texts per treatment, as ``table_headings``."""
     name = _rate(analysis)
-    rows = [_row(row, getattr(row, name) if name in RATES else row.metric_mean) for row in analysis.treatments]
+    rows = [
+        _row(row, [getattr(row, name) if name in RATES else row.metric_mean] if name else [])
+        for row in analysis.treatments
+    ]
     if not has_letters(analysis):
         return rows
     letters = analysis.ties.letters
     return [(*cells, letters.get(row.id) or "-") for cells, row in zip(rows, analysis.treatments, strict=True)]
 
 
-def _row(row: TreatmentSummary, rate: float) -> tuple[str, ...]:
+def _row(row: TreatmentSummary, rate: list[float]) -> tuple[str, ...]:
     return (
         f"{row.label} (dropped)" if row.dropped else row.label,
         str(row.n),
@@ -146,7 +153,7 @@ def _row(row: TreatmentSummary, rate: float) -> tuple[str, ...]:
         number(row.seconds_real_mean),
         number(row.seconds_real_max),
         client_text(row.seconds_real_mean, row.seconds_user, row.seconds_sys),
-        number(rate),
+        *map(number, rate),
         number(row.latency_ms_p99),
         effect_text(row.effect, is_baseline=row.is_baseline),
     )

@@ -71,3 +71,11 @@ def test_a_figure_goes_by_the_unit_of_the_study(metric, word):
 def test_a_run_of_dbdynos_own_load_has_no_such_table():
     analysis = analyse(build(blocks=6))
     assert (figure_headings(analysis), figure_rows(analysis), figures_json(analysis)) == ((), [], None)
+
+
+def test_a_program_with_no_more_than_its_seconds_has_no_column_of_rates():
+    run = told("seconds_real")
+    analysis = analyse(run)
+    table = next(line for line in text.render(run, analysis).splitlines() if line.startswith("level "))
+    assert "queries" not in table
+    assert "avg s" in table
