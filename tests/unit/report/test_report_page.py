@@ -32,7 +32,7 @@ SECTIONS = [
         "Screened",
     ),
     *(
-        "The block layer",
+        "In the block layer",
         "Stability",
         "Over time",
         "In the order it ran",
