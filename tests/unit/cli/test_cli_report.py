@@ -71,7 +71,8 @@ def test_parquet_has_the_same_rows(folders, tmp_path):
         subprocess.run(command, stdout=into, check=True, env=os.environ)
     query = "SELECT count(*), count(*) FILTER (WHERE counts), max(queries_per_second) FROM read_parquet(?)"
     rates = [trial.metrics["queries_per_second"] for trial in read_run(folders[0]).trials]
-    assert duckdb.execute(query, [str(file)]).fetchone() == (27, 24, max(rates))
+    with duckdb.connect() as connection:
+        assert connection.execute(query, [str(file)]).fetchone() == (27, 24, max(rates))
 
 
 def test_a_table_has_no_page(dbdyno, folders, tmp_path):
