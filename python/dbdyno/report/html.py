@@ -35,7 +35,7 @@ from dbdyno.report.contents import with_contents
 from dbdyno.report.cost import cost_headings, cost_lines, cost_rows
 from dbdyno.report.letters import letters_line
 from dbdyno.report.observed import settings
-from dbdyno.report.palette import treatment_class, treatment_dash
+from dbdyno.report.palette import treatment_class, treatment_dash, treatment_swatch
 from dbdyno.report.panels import FOLDED
 from dbdyno.report.ranking import ranking_heading, ranking_headings, ranking_notes, ranking_rows
 from dbdyno.report.reproduce import how_to_reproduce
@@ -249,7 +249,12 @@ def _csp_hash(script: str) -> str:
 def legend(run: Run) -> list[dict[str, Any]]:
     """Return each treatment's label, and how its line is drawn."""
     return [
-        {"label": treatment.label, "class": treatment_class(place), "dash": list(treatment_dash(place))}
+        {
+            "label": treatment.label,
+            "class": treatment_class(place),
+            "swatch": treatment_swatch(place),
+            "dash": list(treatment_dash(place)),
+        }
         for place, treatment in enumerate(run.design.treatments)
     ]
 

@@ -40,6 +40,12 @@ def treatment_class(index: int) -> str:
     return f"t{index % len(TREATMENTS)}"
 
 
+def treatment_swatch(index: int) -> str:
+    """Return the classes of its swatch in a legend: its colour, and its dashes once colours come again."""
+    group = index // len(TREATMENTS) % len(DASHES)
+    return f"{treatment_class(index)} d{group}" if group else treatment_class(index)
+
+
 def treatment_dash(index: int) -> tuple[int, ...]:
     """Return its dash pattern, solid until the colours are used up."""
     return DASHES[index // len(TREATMENTS) % len(DASHES)]
@@ -60,7 +66,19 @@ def style() -> str:
             f'svg [fill="{colour}"] {{ fill: var(--{name}); }} svg [stroke="{colour}"] {{ stroke: var(--{name}); }}'
         ]
         rules += [f".{name} {{ --own: var(--{name}); }}"]
-    return "\n".join(rules)
+    return "\n".join(
+        [*rules, *(f".swatch.d{group} {{ {_dashed(dash)} }}" for group, dash in enumerate(DASHES) if dash)]
+    )
+
+
+def _dashed(dash: tuple[int, ...]) -> str:
+    """Return how a swatch shows a line's dashes: as a short piece of that line."""
+    stops, at = [], 0
+    for place, pixels in enumerate(dash):
+        stops.append(f"{'transparent' if place % 2 else 'var(--own)'} {at}px {at + pixels}px")
+        at += pixels
+    piece = f"repeating-linear-gradient(90deg, {', '.join(stops)})"
+    return f"width: 1.6rem; height: .2rem; border-radius: 0; vertical-align: middle; background: {piece};"
 
 
 def _named(treatments: tuple[str, ...], verdicts: dict[Word, str]) -> list[str]:

@@ -68,3 +68,10 @@ def test_the_style_has_a_dark_colour_for_every_light_one():
     for light, dark in zip(palette.TREATMENTS, palette.TREATMENTS_ON_DARK, strict=True):
         assert f'svg [fill="{light}"]' in style
         assert f": {dark};" in style
+
+
+def test_a_swatch_tells_apart_what_a_line_tells_apart():
+    most = len(palette.TREATMENTS) * len(palette.DASHES)
+    looks = {(palette.treatment_class(place), palette.treatment_dash(place)) for place in range(most)}
+    assert len(looks) == len({palette.treatment_swatch(place) for place in range(most)}) == most
+    assert ".swatch.d1 {" in palette.style()

@@ -68,7 +68,7 @@
     each.panel.lines.forEach(function (line, i) {
       if (!u.series[3 * i + 1].show) { return; }
       var value = figure(u.data[3 * i + 1][at]), item = document.createElement("span"), dot = document.createElement("span");
-      dot.className = "swatch " + data.treatments[line.treatment].class;
+      dot.className = "swatch " + data.treatments[line.treatment].swatch;
       item.append(dot, value);
       each.readout.append(item);
       told.push(data.treatments[line.treatment].label + " " + value);
