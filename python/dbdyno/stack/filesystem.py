@@ -16,6 +16,8 @@ from dbdyno.study.units import size_bytes
 
 # Options that the kernel accepts but does not list, because they are everybody's defaults.
 UNLISTED = {"defaults", "rw", "async", "suid", "dev", "exec", "auto", "nouser"}
+# Options that the kernel shows by listing none of these others.
+BY_ABSENCE = {"strictatime": {"relatime", "noatime"}}
 FLUSHES_AT = 15  # the field of /sys/block/NAME/stat that counts flushes (Documentation/block/stat.rst)
 
 
@@ -57,6 +59,7 @@ def check_mount(kind: Kind, asked: str, observed: dict[str, object]) -> None:
     for option in filter(None, asked.split(",")):
         key = option.partition("=")[0]
         default = option in UNLISTED | kind.unlisted and not any(other.startswith(f"{key}=") for other in listed)
+        default |= option in BY_ABSENCE and not BY_ABSENCE[option] & set(listed)
         if not default and not any(_same_option(option, other) for other in listed):
             raise TrialError(f"mount option {option!r} did not take; the kernel lists {','.join(listed)}")
 

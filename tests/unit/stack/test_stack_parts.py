@@ -187,6 +187,9 @@ def test_what_is_not_mounted_is_said_so(tmp_path):
 @pytest.mark.parametrize(
     ("asked", "listed", "took"),
     [
+        ("strictatime", "rw,seclabel", True),
+        ("strictatime", "rw,relatime", False),
+        ("strictatime", "rw,noatime", False),
         ("noatime", "rw,noatime", True),
         ("noatime", "rw,relatime", False),
         ("defaults,rw", "rw,relatime", True),
