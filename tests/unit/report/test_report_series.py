@@ -1,7 +1,6 @@
 """Making a million samples small without losing an extreme."""
 
 import base64
-import time
 from dataclasses import replace
 from itertools import groupby
 
@@ -108,15 +107,11 @@ def test_nothing_to_draw(run, series):
     assert drawn_panels(run, analyse(run), series) == []
 
 
-def test_a_million_samples_in_two_seconds_and_one_megabyte(run, series_of):
+def test_a_million_samples_fit_into_a_megabyte(run, series_of):
+    """How long that takes is for ``benches/report.py``."""
     columns_drawn = 10
     series = series_of(run, rate_hz=1000, samples=1_000_000 // len(run.trials) // columns_drawn + 1)
-    analysis = analyse(run)
-    html.render(run, analysis, {})  # V8's start is not what is measured
-    started = time.perf_counter()
-    page = html.render(run, analysis, series)
-    assert time.perf_counter() - started <= 2
-    assert len(page.encode()) <= 1_000_000
+    assert len(html.render(run, analyse(run), series).encode()) <= 1_000_000
 
 
 def test_sixteen_treatments_in_forty_blocks_fit_too(build, series_of):
