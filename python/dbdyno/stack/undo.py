@@ -23,6 +23,7 @@ from dbdyno.state import state_folder
 
 TOKEN_VARIABLE = "DBDYNO_TOKEN"  # noqa: S105  (not a password: it marks our processes)
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))  # where it may be mounted
+LET_GO_SECONDS = 30.0  # a busy host takes its time to close what a device was used by
 LOOP_GET_STATUS64 = 0x4C05
 LOOP_INFO64_BYTES, LOOP_NAME_AT, LOOP_NAME_BYTES = 232, 56, 64  # struct loop_info64
 LOOP_CTL_ADD, LOOP_CTL_REMOVE, LOOP_CTL_GET_FREE = 0x4C80, 0x4C81, 0x4C82  # linux/loop.h
@@ -133,7 +134,7 @@ class DetachLoops(Undo):
         found = loops_over(self.backing_file)
         for name in found:
             done = subprocess.run(["losetup", "--detach", f"/dev/{name}"], capture_output=True, text=True, check=False)
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + LET_GO_SECONDS
             while name in loops_over(self.backing_file):
                 if time.monotonic() > deadline:
                     raise HostError(f"losetup --detach /dev/{name}: {done.stderr.strip() or 'still in use'}")
