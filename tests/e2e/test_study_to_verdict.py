@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.host, pytest.mark.timeout(600)]
 
 FIELDS = {"metric", "baseline", "level", "effect", "low", "high", "p", "verdict", "blocks", "reason"}
 
-WATCHED = {"load", "block_device", "host_cpu", "server_process", "server_status", "client_process"}
+WATCHED = {"load", "block_device", "drive", "host_cpu", "server_process", "server_status", "client_process"}
 
 
 @pytest.fixture(scope="module")

@@ -138,7 +138,7 @@ def test_what_one_client_reads_in_order_is_one_run(tmp_path):
     assert found["device_depth"] == {"mean": 1, "max": 1}
     # What a request takes as fio sees it is its time in queue and device, and fio's own part.
     both = found["queue_ms"]["all"]["mean"] + found["device_ms"]["all"]["mean"]
-    assert both < job["read"]["clat_ns"]["mean"] / 1e6 < both + 0.5
+    assert both < job["read"]["lat_ns"]["mean"] / 1e6 < both + 0.5
 
 
 def test_what_does_not_fit_into_the_buffer_is_counted(tmp_path):
