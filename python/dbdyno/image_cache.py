@@ -1,9 +1,9 @@
 """Prepared data that outlives its run: kept in the state folder by key, whole or not at all, within a limit.
 
 An image is a folder named by its key: ``image.json``, which says what it is and the SHA-256 of all beside it, and
-either ``content`` (a disk's blocks, a sparse file) or ``tree`` (files). It is made under another name, synced, and
-renamed;
-what is found changed is never used. Only a run that holds the lock of the state folder writes here.
+either ``content`` (a disk's blocks, a sparse file; ``content-2`` of a second) or ``tree`` (files). It is made under
+another name, synced, and renamed; what is found changed is never used. Only a run that holds the lock of the state
+folder writes here.
 """
 
 import contextlib

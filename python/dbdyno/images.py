@@ -8,7 +8,7 @@ import hashlib
 import json
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
@@ -21,7 +21,7 @@ from dbdyno.plan.identity import file_sha256, image_key
 from dbdyno.servers.installation import find_server
 from dbdyno.stack.data import Image, Tree
 from dbdyno.stack.device import PREPARED
-from dbdyno.stack.emulated_disk import running_disk
+from dbdyno.stack.emulated_disk import EmulatedDisk, running_disk
 from dbdyno.stack.journal import Journal
 from dbdyno.stack.layer import raised
 from dbdyno.stack.lent_data import LentDatabase
@@ -57,7 +57,7 @@ class Images:
             return self._lent(spec.stack.server, spec.server.option_file)
         key = image_key(spec, find_server(spec.stack.server).identity if spec.has_server else None)
         made = self._made.get(key)
-        if made and made.disk and made.disk.process.poll() is not None:
+        if made and any(disk.process.poll() is not None for disk in made.disks):
             self._say("an emulated disk has ended by itself; its data is loaded or prepared anew")
             del self._made[key]
         if key not in self._made:
@@ -69,7 +69,7 @@ class Images:
         if url not in self._databases:
             database = LentDatabase(url, option_file, self._journal)
             self._databases[url] = self._closing.enter_context(database.taken())
-        return Image(None, None, self._databases[url])
+        return Image(lent=self._databases[url])
 
     def _make(self, spec: TrialSpec, key: str) -> Image:
         stack = spec.stack
@@ -77,20 +77,28 @@ class Images:
         self._using.add(key)
         with ExitStack() as undoing:
             if stack.on_emulated_disk and stack.size is not None:
-                disk = undoing.enter_context(running_disk(self._journal, model=stack.device, size=stack.size))
-                image = Image(disk, None)
+                image = Image(
+                    tuple(
+                        undoing.enter_context(
+                            running_disk(self._journal, model=stack.device, size=stack.size, sharing=stack.devices)
+                        )
+                        for _ in range(stack.devices)
+                    )
+                )
                 if kept:
-                    disk.ask("load", file=str(kept / "content"))
+                    for disk, content in _contents(image, kept):
+                        disk.ask("load", file=str(content))
                 else:
                     self._prepare(spec, image, key)
-                disk.ask("snapshot", name=PREPARED)
+                for disk in image.disks:
+                    disk.ask("snapshot", name=PREPARED)
             elif kept:
-                image = Image(None, Tree(kept / "tree"))
+                image = Image(tree=Tree(kept / "tree"))
             else:
                 folder = scratch_path(new_token())
                 undoing.enter_context(self._journal.undoing(RemoveTree(str(folder))))
                 make_traversable(folder)
-                image = Image(None, Tree(folder / "image"))
+                image = Image(tree=Tree(folder / "image"))
                 self._prepare(spec, image, key)
             self._closing.push(undoing.pop_all())
         return image
@@ -122,14 +130,20 @@ class Images:
             self._say(f"the prepared data is not kept for later runs: {error}")
 
     def _keep(self, image: Image, key: str, about: str, seconds: float) -> None:
-        needed = image.disk.ask("stats")["content_bytes"] if image.disk else 0
+        needed = sum(disk.ask("stats")["content_bytes"] for disk in image.disks)
         needed += image_cache.room(image.tree.folder) if image.tree else 0
         image_cache.make_room(needed, self._using)
         with image_cache.adding(key, about, seconds, self._journal) as part:
-            if image.disk:
-                image.disk.ask("save", file=str(part / "content"))
-            elif image.tree:  # this run goes on with its own, whose files are the same ones
+            for disk, content in _contents(image, part):
+                disk.ask("save", file=str(content))
+            if image.tree:  # this run goes on with its own, whose files are the same ones
                 run_tool(["cp", "--archive", "--link", str(image.tree.folder), str(part / "tree")])
+
+
+def _contents(image: Image, folder: Path) -> Iterator[tuple[EmulatedDisk, Path]]:
+    """Each disk of an image with the file that keeps its content."""
+    for number, disk in enumerate(image.disks, 1):
+        yield disk, folder / ("content" if number == 1 else f"content-{number}")
 
 
 def kept_key(spec: TrialSpec, key: str) -> str:
@@ -153,5 +167,6 @@ def _mkfs(spec: TrialSpec) -> list[str]:
 def _about(spec: TrialSpec) -> str:
     stack = spec.stack
     place = stack.filesystem if stack.on_emulated_disk else "files"
+    place = f"{place} on {stack.devices} disks" if stack.devices > 1 else place
     server = [stack.server, stack.engine] if spec.has_server else []
     return ", ".join([*server, place or "files", spec.workload.kind])

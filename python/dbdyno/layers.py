@@ -7,6 +7,7 @@ from dbdyno.plan.identity import image_key
 from dbdyno.servers.installation import find_server
 from dbdyno.stack.data import Image, Keep
 from dbdyno.stack.device import Elsewhere, Emulated, Here, NoDevice, Real
+from dbdyno.stack.device_pair import EmulatedPair, seed_of
 from dbdyno.stack.emulated_disk import is_rotational
 from dbdyno.stack.files import Files
 from dbdyno.stack.filesystem import Filesystem
@@ -24,7 +25,7 @@ from dbdyno.study.drives import HERE
 from dbdyno.study.schema import TrialSpec
 from dbdyno.workload.kinds import workload_of
 
-Device = Emulated | Real | Here | NoDevice | Elsewhere
+Device = Emulated | EmulatedPair | Real | Here | NoDevice | Elsewhere
 
 
 def device_layer(spec: TrialSpec, image: Image, *, seed: int, erase: frozenset[str], blank: bool) -> Device:
@@ -36,9 +37,14 @@ def device_layer(spec: TrialSpec, image: Image, *, seed: int, erase: frozenset[s
         return Here()
     if spec.stack.in_memory:
         return NoDevice()
-    if image.disk is None:
+    if not image.disks:
         return Real(Path(name), spec.stack.serial, erase)
-    return Emulated(image.disk, name, rotational=is_rotational(name), seed=seed, restore=not blank)
+    rotational = is_rotational(name)
+    each = [
+        Emulated(disk, name, rotational=rotational, seed=seed_of(seed, number), restore=not blank)
+        for number, disk in enumerate(image.disks)
+    ]
+    return each[0] if len(each) == 1 else EmulatedPair(tuple(each))
 
 
 def layers(spec: TrialSpec, image: Image, device: Device, *, log: Path, install: bool) -> list[Layer]:

@@ -54,13 +54,13 @@ def spec_of(kind, **filesystem):
 def stack(journal, tmp_path):
     """Raise the stack of a treatment as a run does to prepare data, with a server on top."""
 
-    def rise(spec, ground, disk):
-        image = Image(disk, None if disk else Tree(ground.scratch / "image"))
+    def rise(spec, ground, disks):
+        image = Image(disks, None if disks else Tree(ground.scratch / "image"))
         device = device_layer(spec, image, seed=1, erase=frozenset(), blank=True)
         return raised(layers(spec, image, device, log=tmp_path / "server.log", install=True), ground)
 
     with running_disk(journal, model="ssd-sata", size=400 * 1024**2) as disk, scratch(journal) as ground:
-        yield lambda spec: rise(spec, ground, disk if spec.stack.on_emulated_disk else None)
+        yield lambda spec: rise(spec, ground, (disk,) if spec.stack.on_emulated_disk else ())
 
 
 @pytest.fixture(autouse=True)

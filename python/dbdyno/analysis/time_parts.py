@@ -13,6 +13,9 @@ An event is what latency is told of: a query, or a transaction of several. Its m
 - *other writes*: the same of the time in which the device was busy, without a flush, and had a write.
 - *rest*: what is left: other locks, waiting for a processor, network, the client.
 
+Where a filesystem stands on two devices, time with a flush and time busy are the mean of both. That is exact where both
+are at it together, as under a mirror and at a commit, and too little where one is at it after the other.
+
 Each is cut to what those before it left, so none is negative, none is above the whole, and all add up to it. The CPU an
 event uses while a flush for somebody else is under way is counted as CPU. So flushes and writes are upper bounds of
 what is waited for, by at most that CPU time they can be less (Frechet's bounds), and the rest is a lower bound.
@@ -57,7 +60,7 @@ def figures(trial: Trial, watched: Watched) -> Figures:
     queries = value_of(trial.metrics, "queries_per_second") / rate
     found: Figures = {"latency_ms": latency, "queries": queries, "under_way": latency * rate / 1000}
     found |= _processor(trial, watched, rate, queries, seconds)
-    found |= _device(watched, rate, seconds)
+    found |= _device(trial, watched, rate, seconds)
     found |= _waits(trial, watched, rate, seconds)
     found = {name: value for name, value in found.items() if math.isfinite(value)}
     return found | parts(latency, _each_alone(found, rate))
@@ -98,7 +101,7 @@ def _elsewhere(trial: Trial) -> bool:
     return isinstance(server, Mapping) and server.get("local") is False
 
 
-def _device(watched: Watched, rate: float, seconds: float) -> Figures:
+def _device(trial: Trial, watched: Watched, rate: float, seconds: float) -> Figures:
     """Return the device's figures; how often and how long, per event and per request."""
     mean = means(watched.get("block_device", {}), seconds)
     if not {"r/s", "w/s", "%util"} <= mean.keys():
@@ -109,9 +112,16 @@ def _device(watched: Watched, rate: float, seconds: float) -> Figures:
         found[f"{kind}s" if kind != "flush" else "flushes"] = count / rate
         found[f"{kind}_each_ms"] = waited / count if count else 0.0
         if kind == "flush":
-            found["flush_share"] = min(found["busy_share"], waited / 1000)
+            found["flush_share"] = min(found["busy_share"], waited / 1000 / _devices(trial))
     found["requests_under_way"] = (mean.get("r_waited", 0.0) + mean.get("w_waited", 0.0)) / 1000
     return found
+
+
+def _devices(trial: Trial) -> float:
+    """Return on how many devices the filesystem stood; the counters of all are added up."""
+    device = trial.observed.get("device")
+    found = device.get("devices") if isinstance(device, Mapping) else None
+    return float(found) if isinstance(found, int) and found > 0 else 1.0
 
 
 def _waits(trial: Trial, watched: Watched, rate: float, seconds: float) -> Figures:

@@ -20,7 +20,7 @@ def touched(plan: Plan) -> list[str]:
         return [*_touched_on_running(given), "erased: nothing"]
     erased = erased_devices(plan)
     disks = {
-        image_key(spec, spec.stack.server if spec.has_server else None): spec.stack.size or 0
+        image_key(spec, spec.stack.server if spec.has_server else None): [spec.stack.size or 0] * spec.stack.devices
         for spec in specs
         if spec.stack.on_emulated_disk
     }
@@ -28,10 +28,9 @@ def touched(plan: Plan) -> list[str]:
     lines = [f"ERASED: {device}, all that is on it" for device in erased]
     lines += [f"changed: queue settings of {device}, put back after each trial" for device in erased]
     if disks:
-        sizes = ", ".join(format_bytes(size) for size in sorted(disks.values()))
-        lines.append(
-            f"created: {len(disks)} emulated disk{'s' * (len(disks) > 1)} in memory ({sizes}); gone afterwards"
-        )
+        sizes = sorted(size for each in disks.values() for size in each)
+        told = ", ".join(format_bytes(size) for size in sizes)
+        lines.append(f"created: {len(sizes)} emulated disk{'s' * (len(sizes) > 1)} in memory ({told}); gone afterwards")
     if in_memory:
         lines.append(f"created: a tmpfs of at most {format_bytes(max(in_memory))} in memory; gone afterwards")
     lines.append("kept: the prepared data, for later runs (dbdyno images)")

@@ -1,8 +1,28 @@
-"""btrfs, on one device."""
+"""btrfs, on one device or two."""
 
 from dbdyno.filesystems.kind import MIB, Kind, words
 
-BTRFS = Kind(
+# What a profile needs to be made, by man 5 btrfs and mkfs.btrfs(8); single, dup and raid0 are made on one device too.
+_DEVICES_MIN = {"raid1": 2, "raid5": 2, "raid10": 2, "raid6": 3, "raid1c3": 3, "raid1c4": 4}
+_PROFILE_OF = {"-d": "data", "-m": "metadata"}
+
+
+class _Btrfs(Kind):
+    def devices_min(self, options: str) -> int:
+        """By the profiles that the options give."""
+        return max((_DEVICES_MIN.get(profile, 1) for profile in asked_profiles(options).values()), default=1)
+
+
+def asked_profiles(options: str) -> dict[str, str]:
+    """The profile of ``data`` and of ``metadata``, as far as mkfs options give them, in lower case; the last counts."""
+    found, given = {}, options.split()
+    for place, word in enumerate(given):
+        if (of := _PROFILE_OF.get(word[:2])) and (value := word[2:] or next(iter(given[place + 1 :]), "")):
+            found[of] = value.lower()
+    return found
+
+
+BTRFS = _Btrfs(
     "btrfs",
     "mkfs.btrfs",
     "btrfs-progs",
@@ -10,6 +30,7 @@ BTRFS = Kind(
     size_min=256 * MIB,
     flags_with_value=words("d L m n O R s --checksum --csum --features --nodesize --runtime-features"),
     flags_alone=words("K M --mixed --nodiscard"),
+    devices_max=2,
     mount_refused=words("subvol subvolid"),
     unlisted=words("barrier commit=30 datacow datasum ssd discard=async"),
 )

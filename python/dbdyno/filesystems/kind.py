@@ -21,6 +21,7 @@ class Kind:
     size_min: int = 64 * MIB  # bytes of the smallest device on which data can be prepared
     flags_with_value: frozenset[str] = frozenset()  # of mkfs, that a study may give
     flags_alone: frozenset[str] = frozenset()
+    devices_max: int = 1  # on how many devices together it can stand
     mount_refused: frozenset[str] = frozenset()  # mount options that are dbdyno's to say for this one
     mountable: bool = True  # whether it takes mount options
     usual: bool = True  # whether a host that lacks it is found wanting
@@ -33,6 +34,10 @@ class Kind:
     def known_by(self, uuid: str) -> Sequence[str]:
         """The arguments that give it a UUID."""
         return ["-U", uuid]
+
+    def devices_min(self, options: str) -> int:  # noqa: ARG002  (most need one)
+        """How many devices it needs, made with these options."""
+        return 1
 
     def values_mistake(self, flag: str, value: str) -> str | None:  # noqa: ARG002  (most have none)
         """What is wrong with the value of a flag, beyond what is wrong everywhere; ``None`` if nothing."""

@@ -17,7 +17,7 @@ def image_key(spec: TrialSpec, server: str | None) -> str:
     stack = spec.stack
     emulated = stack.on_emulated_disk
     what = {
-        "place": stack.size if emulated else "tree",
+        "place": [stack.size, stack.devices] if emulated else "tree",
         "filesystem": [stack.filesystem, spec.filesystem.mkfs, spec.filesystem.mount] if emulated else None,
         "server": server,
         "settings": dict(spec.server.settings),

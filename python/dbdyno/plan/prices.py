@@ -22,7 +22,12 @@ def prices_for(study: Study, run: Run) -> Prices:
     """The prices of a study file for a run made before. Raises ``UserError`` where it has none of its devices."""
     if study.cost is None:
         raise UserError(f"{study.path}: has no [cost]")
-    device = run.study.get("stack", {}).get("device")
+    stack = run.study.get("stack", {})
+    device = stack.get("device")
+    if stack.get("devices", 1) != 1:
+        raise UserError(
+            f"{study.path}: its [cost] counts one disk, but trials of this run stood on two (stack.devices)"
+        )
     names = {one.id: names_of(one.levels, device if isinstance(device, str) else "") for one in run.design.treatments}
     found = _prices(study.cost, names)
     if not found.devices:

@@ -1,5 +1,6 @@
 """The block device, with iostat's columns, from /sys/block/DEV/stat (Documentation/block/stat.rst)."""
 
+import math
 import os
 from pathlib import Path
 
@@ -18,20 +19,28 @@ _KINDS = (("r", "read"), ("w", "write"), ("d", "discard"))
 
 
 class BlockDeviceSource(Source):
-    """Counters of one device."""
+    """Counters of one device, or the sums of several under one filesystem."""
 
     name = "block_device"
 
-    def __init__(self, device: str) -> None:
-        self._file = os.open(Path("/sys/class/block") / device / "stat", os.O_RDONLY)  # partitions have one too
+    def __init__(self, *devices: str) -> None:
+        self._files: list[int] = []
+        try:
+            for device in devices:  # partitions have one too
+                self._files.append(os.open(Path("/sys/class/block") / device / "stat", os.O_RDONLY))
+        except OSError:
+            self.close()
+            raise
 
     def read(self) -> bytes:
-        """The kernel's line."""
-        return os.pread(self._file, 1024, 0)
+        """The kernel's line of each."""
+        return b"".join(os.pread(file, 1024, 0) for file in self._files)
 
     def counters(self, raw: bytes) -> dict[str, float]:
-        """Its numbers, since boot."""
-        return _OLD_KERNELS | dict(zip(_FIELDS, map(float, raw.split()), strict=False))
+        """Their numbers since boot, added up; but two devices are not busy more than all the time: there the mean."""
+        each = [_OLD_KERNELS | dict(zip(_FIELDS, map(float, line.split()), strict=False)) for line in raw.splitlines()]
+        added = {name: math.fsum(one[name] for one in each) for name in _FIELDS}
+        return {**added, "busy_ms": added["busy_ms"] / len(each)}
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
         """As ``iostat -x`` computes them, a mean of no request being 0, and the bytes so far."""
@@ -52,8 +61,9 @@ class BlockDeviceSource(Source):
         }
 
     def close(self) -> None:
-        """Close the counter file."""
-        os.close(self._file)
+        """Close the counter files."""
+        while self._files:
+            os.close(self._files.pop())
 
 
 def _of_kind(short: str, kind: str, delta: dict[str, float], seconds: float) -> dict[str, float]:

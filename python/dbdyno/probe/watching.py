@@ -66,4 +66,4 @@ def _host() -> Iterator[Source]:
 
 def _device(stand: Stand) -> Iterator[Source]:
     if stand.device:
-        yield BlockDeviceSource(stand.device.name)
+        yield BlockDeviceSource(*(device.name for device in stand.devices))

@@ -60,8 +60,8 @@ class Keep:
 
 @dataclass(frozen=True)
 class Image:
-    """Prepared data: the content of an emulated disk, a tree, or a database to be filled with it."""
+    """Prepared data: the content of emulated disks, a tree, or a database to be filled with it."""
 
-    disk: EmulatedDisk | None
-    tree: Tree | None
+    disks: tuple[EmulatedDisk, ...] = ()
+    tree: Tree | None = None
     lent: LentDatabase | None = None

@@ -75,6 +75,7 @@ class DiskSpec:
     state: str = "fresh"
     content: Path | None = None  # a sparse file; memory where not given
     limit: int | None = None  # bytes the content may take; by what is free where not given
+    sharing: int = 1  # how many disks share what is free
 
     def arguments(self) -> list[str]:
         """The options of ``dbdyno-disk serve``."""
@@ -83,8 +84,9 @@ class DiskSpec:
         return [*argv, "--max-content", str(self.limit or self._limit())]
 
     def _limit(self) -> int:
-        """Its content twice, for the snapshot's sake, but in memory at most half of what is free."""
-        return 2 * self.size if self.content else min(2 * self.size, psutil.virtual_memory().available // 2)
+        """Its content twice, for the snapshot's sake, but in memory at most its part of half of what is free."""
+        free = psutil.virtual_memory().available
+        return 2 * self.size if self.content else min(2 * self.size, free // (2 * self.sharing))
 
 
 def is_rotational(model: str) -> bool:
@@ -133,14 +135,14 @@ def start_disk(token: str, scratch: Path, spec: DiskSpec) -> EmulatedDisk:
 
 
 @contextmanager
-def running_disk(journal: Journal, *, model: str, size: int) -> Iterator[EmulatedDisk]:
-    """An empty disk in instant mode, for as long as the context lasts. ``size`` in bytes."""
+def running_disk(journal: Journal, *, model: str, size: int, sharing: int = 1) -> Iterator[EmulatedDisk]:
+    """An empty disk in instant mode, for as long as the context lasts. ``size`` in bytes; see ``DiskSpec.sharing``."""
     token = new_token()
     scratch = scratch_path(token)
     numbers = [journal.announce(undo) for undo in disk_undos(token, scratch)]
     disk = None
     try:
-        disk = start_disk(token, scratch, DiskSpec(model, size))
+        disk = start_disk(token, scratch, DiskSpec(model, size, sharing=sharing))
         yield disk
     finally:
         with shielded():

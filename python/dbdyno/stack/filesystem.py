@@ -1,13 +1,15 @@
 """A filesystem of the kernel on a device: made, mounted, and its options and barriers read back."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import TrialError
+from dbdyno.filesystems.btrfs import BTRFS
 from dbdyno.filesystems.kind import Kind
+from dbdyno.stack.btrfs_profiles import check_profiles, observed_profiles
 from dbdyno.stack.layer import BlockDevice, Stand
 from dbdyno.stack.tools import run_tool
 from dbdyno.stack.undo import Unmount, unescaped
@@ -23,7 +25,7 @@ FLUSHES_AT = 15  # the field of /sys/block/NAME/stat that counts flushes (Docume
 
 @dataclass(frozen=True)
 class Filesystem:
-    """A filesystem on the device below."""
+    """A filesystem on the device below, or on several."""
 
     kind: Kind
     options: FilesystemSection
@@ -34,21 +36,25 @@ class Filesystem:
     def raised(self, below: Stand) -> Iterator[Stand]:
         """The filesystem mounted in the scratch folder."""
         assert below.device is not None  # noqa: S101  (the plan puts no filesystem on ``here``)
-        device, directory = str(below.device.path), below.scratch / "mnt"
+        devices, directory = [str(one.path) for one in below.devices], below.scratch / "mnt"
         if self.format:
-            run_tool([*self.kind.making(self.options.mkfs, below.device.uuid), device])
+            run_tool([*self.kind.making(self.options.mkfs, below.device.uuid), *devices])
         directory.mkdir(exist_ok=True)
         with below.journal.undoing(Unmount(str(directory))):
-            mount(self.kind, self.options.mount, device, directory)
-            observed = {**observed_mount(directory), "flushes_on_fsync": flushes_on_fsync(directory, below.device)}
+            mount(self.kind, self.options.mount, directory, *devices)
+            observed = {**observed_mount(directory), "flushes_on_fsync": flushes_on_fsync(directory, below.devices)}
             check_mount(self.kind, self.options.mount, observed)
+            if self.kind is BTRFS:
+                profiles = observed_profiles(directory)
+                check_profiles(self.options.mkfs, profiles)
+                observed["profiles"] = profiles
             yield below.raised(self.name, observed, directory=directory)
 
 
-def mount(kind: Kind, options: str, source: str, directory: Path) -> None:
-    """Mount a filesystem of the kernel's."""
-    asked = ["-o", options] if options else []
-    run_tool(["mount", "-t", kind.name, *asked, source, str(directory)])
+def mount(kind: Kind, options: str, directory: Path, source: str, *others: str) -> None:
+    """Mount a filesystem of the kernel's; where it stands on several devices, the kernel is told of the others."""
+    asked = ",".join([*filter(None, [options]), *(f"device={other}" for other in others)])
+    run_tool(["mount", "-t", kind.name, *(["-o", asked] if asked else []), source, str(directory)])
 
 
 def check_mount(kind: Kind, asked: str, observed: dict[str, object]) -> None:
@@ -89,12 +95,12 @@ def observed_mount(directory: Path) -> dict[str, object]:
     raise TrialError(f"{directory} is not mounted although mount said nothing")
 
 
-def flushes_on_fsync(directory: Path, device: BlockDevice) -> bool:
-    """Whether the device is told to empty its cache when a file is synced: what a barrier comes to.
+def flushes_on_fsync(directory: Path, devices: Sequence[BlockDevice]) -> bool:
+    """Whether every device is told to empty its cache when a file is synced: what a barrier comes to.
 
     The kernel sends no flush to a device whose cache no power cut takes, whatever the filesystem asks for.
     """
-    before = _flushes(device)
+    before = [_flushes(device) for device in devices]
     probe = directory / ".dbdyno-fsync"
     handle = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -103,7 +109,7 @@ def flushes_on_fsync(directory: Path, device: BlockDevice) -> bool:
     finally:
         os.close(handle)
         probe.unlink()
-    return _flushes(device) > before
+    return all(_flushes(device) > count for device, count in zip(devices, before, strict=True))
 
 
 def _flushes(device: BlockDevice) -> int:

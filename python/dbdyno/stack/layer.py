@@ -61,11 +61,17 @@ class Stand:
     journal: Journal
     scratch: Path  # a folder of this stack's own
     device: BlockDevice | None = None
+    beside: tuple[BlockDevice, ...] = ()  # further ones that the same filesystem stands on
     directory: Path | None = None  # where the data lies
     files: Path | None = None  # a folder on it for a program that works on files of its own
     cgroup: Path | None = None  # that the server must join, or the program where there is no server
     endpoint: Endpoint | None = None  # none where no server is in the stack
     observed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # layer -> what was read back
+
+    @property
+    def devices(self) -> tuple[BlockDevice, ...]:
+        """All block devices below the filesystem; none where it stands on none of its own."""
+        return (self.device, *self.beside) if self.device else ()
 
     @property
     def server(self) -> Endpoint:

@@ -26,7 +26,7 @@ class MemoryFilesystem:
         directory = below.scratch / "mnt"
         directory.mkdir(exist_ok=True)
         with below.journal.undoing(Unmount(str(directory))):
-            mount(TMPFS, ",".join(filter(None, [self.options, f"size={self.size}"])), "dbdyno", directory)
+            mount(TMPFS, ",".join(filter(None, [self.options, f"size={self.size}"])), directory, "dbdyno")
             observed = {**observed_mount(directory), "barriers": False, "flushes_on_fsync": False}
             check_mount(TMPFS, self.options, observed)
             took = space(directory).size_bytes

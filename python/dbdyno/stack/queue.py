@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import TrialError
-from dbdyno.stack.layer import Stand
+from dbdyno.stack.layer import BlockDevice, Stand
 from dbdyno.stack.undo import WriteBack
 from dbdyno.study.schema import QueueSection
 
@@ -24,7 +24,7 @@ TUNABLES = "iosched"  # the folder of the scheduler's own, which it bounds by nr
 
 @dataclass(frozen=True)
 class Queue:
-    """Sets the queue of the device below."""
+    """Sets the queue of each device below."""
 
     scheduler: str | None
     settings: QueueSection
@@ -45,20 +45,26 @@ class Queue:
 
     @contextmanager
     def raised(self, below: Stand) -> Iterator[Stand]:
-        """The queue set; a real device's own settings come back on exit."""
-        assert below.device is not None  # noqa: S101  (the plan puts no queue on ``here``)
-        folder = Path("/sys/block") / below.device.name / "queue"
-        wanted = self._wanted(rotational=below.device.rotational, disposable=below.device.disposable)
+        """Every queue set alike; a real device's own settings come back on exit."""
         with ExitStack() as undoing:
-            if not below.device.disposable:
-                # Undone in reverse: so the scheduler, which resets the rest, is set back first.
-                knobs = [folder / knob for knob in KNOBS if (folder / knob).exists()]
-                for path in reversed([*knobs, *sorted((folder / TUNABLES).glob("*"))]):
-                    undoing.enter_context(below.journal.undoing(WriteBack(str(path), read_knob(path))))
-            for knob, value in wanted.items():
-                write_knob(folder / knob, value)
-            _check(folder, wanted)
-            yield below.raised(self.name, _observed(folder))
+            observed = [self._set(device, below, undoing) for device in below.devices]
+            if any(other != observed[0] for other in observed):
+                raise TrialError(f"two alike devices came up with queues that differ: {observed}")
+            yield below.raised(self.name, observed[0])
+
+    def _set(self, device: BlockDevice, below: Stand, undoing: ExitStack) -> dict[str, Any]:
+        """One device's queue set; returns what was read back."""
+        folder = Path("/sys/block") / device.name / "queue"
+        wanted = self._wanted(rotational=device.rotational, disposable=device.disposable)
+        if not device.disposable:
+            # Undone in reverse: so the scheduler, which resets the rest, is set back first.
+            knobs = [folder / knob for knob in KNOBS if (folder / knob).exists()]
+            for path in reversed([*knobs, *sorted((folder / TUNABLES).glob("*"))]):
+                undoing.enter_context(below.journal.undoing(WriteBack(str(path), read_knob(path))))
+        for knob, value in wanted.items():
+            write_knob(folder / knob, value)
+        _check(folder, wanted)
+        return _observed(folder)
 
 
 def _as_written(value: str | int) -> str:

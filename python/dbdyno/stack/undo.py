@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 
 from dbdyno.errors import HostError
+from dbdyno.stack.btrfs_known import forget_device
 from dbdyno.stack.server_undo import DropLent, SetGlobal
 from dbdyno.stack.undo_kind import Undo
 from dbdyno.state import state_folder
@@ -133,6 +134,7 @@ class DetachLoops(Undo):
         """Detach and wait until the kernel has let go."""
         found = loops_over(self.backing_file)
         for name in found:
+            forget_device(Path("/dev") / name)  # while it has a name yet
             done = subprocess.run(["losetup", "--detach", f"/dev/{name}"], capture_output=True, text=True, check=False)
             deadline = time.monotonic() + LET_GO_SECONDS
             while name in loops_over(self.backing_file):

@@ -70,7 +70,7 @@ class ZfsPool:
                 self._mounted(pid, below, shared) as pool,
             ):
                 mounted = {**observed_mount(directory), "kind": ZFS.name}
-                flushes = flushes_on_fsync(directory, below.device)
+                flushes = flushes_on_fsync(directory, below.devices)
                 observed = {**mounted, "flushes_on_fsync": flushes, **self._properties(pid, pool)}
                 yield below.raised(self.name, observed, directory=directory)
 

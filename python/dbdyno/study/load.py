@@ -161,6 +161,8 @@ def _misplaced_costs(studies: list[Study]) -> Iterator[Mistake]:
     """What of ``[cost]`` fits the study at none of its scales."""
     named = [names_of(labels, spec.stack.device) for study in studies for labels, spec in study.combinations()]
     yield from broken_cost_rules(studies[0].cost, named)
+    if studies[0].cost and any(spec.stack.devices > 1 for study in studies for _, spec in study.combinations()):
+        yield Mistake(("cost",), "counts one disk; leave it out, or give stack.devices = 1")
 
 
 def _reported(tables: object, found: list[Mistake]) -> Iterator[ReportedSection]:

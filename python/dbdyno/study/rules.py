@@ -32,6 +32,7 @@ def broken_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
         yield from broken_running_rules(spec)
     else:
         yield from _device(spec, folder)
+        yield from _devices(spec)
         yield from _server(spec)
     yield from _queue(spec)
     yield from _passed_on(spec)
@@ -130,6 +131,29 @@ def _emulated(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
             yield Mistake(("stack", "size"), f"is too much: {error}")
     if spec.stack.serial is not None:
         yield Mistake(("stack", "serial"), "is for real devices; an emulated disk has none")
+
+
+def _devices(spec: TrialSpec) -> Iterator[Mistake]:
+    """How many disks there are below one filesystem, and how many it needs."""
+    stack, place = spec.stack, ("stack", "devices")
+    kind = KINDS.get(stack.filesystem or "")
+    if stack.devices > 1 and not is_emulated(stack.device):
+        yield Mistake(
+            place, f"is {stack.devices}, which is for emulated disks. Leave it out, or name an emulated drive"
+        )
+    elif kind and stack.devices > kind.devices_max:
+        able = ", ".join(name for name, one in KINDS.items() if one.devices_max > 1)
+        text = (
+            f"is {stack.devices}, but {kind.name} stands on one device. Leave it out, or give stack.filesystem: {able}"
+        )
+        yield Mistake(place, text)
+    if stack.devices > 1 and spec.probes.trace:
+        text = f"follows one device, not {stack.devices}. Leave it out, or give stack.devices = 1"
+        yield Mistake(("probes", "trace"), text)
+    if kind and (needed := kind.devices_min(spec.filesystem.mkfs)) > stack.devices:
+        remedy = f"give stack.devices = {needed}" if needed <= kind.devices_max else "name another profile"
+        text = f"asks for a profile that needs {needed} devices; there is {stack.devices}. {remedy.capitalize()}"
+        yield Mistake(("filesystem", "mkfs"), text)
 
 
 def _passed_on(spec: TrialSpec) -> Iterator[Mistake]:

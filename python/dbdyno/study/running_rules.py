@@ -11,7 +11,7 @@ _WHY = "can't be set with a server that runs already: "
 # Field of [stack] -> why, and what to do about it.
 _STACK = {
     **dict.fromkeys(
-        ("device", "serial", "size", "filesystem", "scheduler"),
+        ("device", "serial", "size", "devices", "filesystem", "scheduler"),
         "what its data stand on is its own, and stays as it is. Leave it out, or let dbdyno start a server of its own",
     ),
     "memory": "its memory is bounded where it was started. Leave it out, or let dbdyno start a server of its own",

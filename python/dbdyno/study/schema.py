@@ -103,6 +103,10 @@ class StackSection(Section):
     size: Annotated[Size, Field(ge=64 * 1024**2)] | None = None
     """Required for emulated disks and `memory`, a multiple of 4096 bytes. A real disk is used whole. Not with `here`.
     """
+    devices: Annotated[StrictInt, Field(ge=1, le=2)] = 1
+    """Emulated disks, each of that model and size, below one filesystem. 2 is for `filesystem = "btrfs"`, the
+    profiles of which stand in `[filesystem] mkfs`, such as `"-d raid0 -m raid1"`.
+    """
     scheduler: Literal["none", "mq-deadline", "kyber", "bfq"] | None = None
     """I/O scheduler. Left as it is if not given; a loop device comes up with `none`. Not with `here` or `memory`."""
     filesystem: Literal[tuple(KINDS)] | None = None  # type: ignore[valid-type]

@@ -107,6 +107,17 @@ def test_in_an_open_loop_a_flush_is_waited_for_by_one_where_fewer_are_under_way(
     assert found["flush_ms"] == pytest.approx(5.0)
 
 
+def test_of_two_devices_that_flush_together_a_commit_waits_once():
+    """The counters of both are added up: 100 flushes of 5 ms each, 50 on either, fill a quarter of the time."""
+    seen = watched(f_s=100.0, f_await=5.0, **{"%util": 25.0})
+    one = replace(trial(100.0, 10.0), observed={"device": {"kind": "emulated"}})
+    two = replace(one, observed={"device": {"kind": "emulated", "devices": 2}})
+    assert figures(one, seen)["flush_share"] == pytest.approx(0.25), "bounded by the time that the device was busy"
+    assert figures(two, seen)["flush_share"] == pytest.approx(0.25)
+    assert figures(two, watched(f_s=100.0, f_await=5.0, **{"%util": 60.0}))["flush_share"] == pytest.approx(0.25)
+    assert figures(one, watched(f_s=100.0, f_await=5.0, **{"%util": 60.0}))["flush_share"] == pytest.approx(0.5)
+
+
 def test_a_read_counts_as_long_as_its_request_however_many_others_keep_the_device_busy():
     """Twenty clients keep an SSD at 100 %, but each of their queries reads for .1 ms only."""
     seen = watched(r_s=10_000.0, r_await=0.1, **{"%util": 100.0})

@@ -76,6 +76,29 @@ def test_a_block_device_in_iostat_s_columns(block_device):
     )
 
 
+def test_two_devices_are_added_up_before_columns_are_computed(tmp_path, monkeypatch):
+    real = type(tmp_path)
+    monkeypatch.setattr("dbdyno.probe.block_device.Path", lambda _: real(tmp_path))
+    for name in ("sdx", "sdy"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "stat").write_text(f"{BEFORE}\n")
+    source = BlockDeviceSource("sdx", "sdy")
+    before = source.sample()
+    (tmp_path / "sdx" / "stat").write_text(f"{AFTER}\n")  # the other one did nothing
+    columns = source.interval(before, source.sample(), 2.0)
+    source.close()
+    assert (columns["r/s"], columns["w/s"], columns["f/s"]) == (100.0, 300.0, 200.0)
+    assert (columns["r_await"], columns["w_await"], columns["aqu-sz"]) == (4.5, 40.0, 12.45)
+    assert columns["%util"] == 37.5, "the mean of 75 and 0"
+    assert columns["written_bytes"] == (208_000 + 160_000) * 512
+
+
+def test_a_second_device_that_is_not_there_leaves_no_file_open():
+    with pytest.raises(FileNotFoundError, match="no-such-device"):
+        BlockDeviceSource(next(Path("/sys/class/block").iterdir()).name, "no-such-device")
+    assert not [one for one in psutil.Process().open_files() if one.path.startswith("/sys/")]
+
+
 def test_discards_in_iostat_s_columns(block_device):
     discarded = AFTER.replace("7 0 56 1", "27 60 4056 201")
     columns = block_device.interval(block_device(BEFORE), block_device(discarded), 2.0)
