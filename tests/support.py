@@ -120,6 +120,15 @@ def trace_instances_left():
     return [str(path) for path in of_trials if path.name not in named]
 
 
+def journal_lines(state):
+    """Lines of the undo journals: one before each change, and one after each undoing."""
+    lines = 0
+    for path in (state / "journals").glob("*.jsonl"):
+        with suppress(FileNotFoundError):  # the run has ended this moment
+            lines += path.read_bytes().count(b"\n")
+    return lines
+
+
 def wait_for(condition, seconds=60.0, every=0.002):
     """Wait until a condition holds and return its value."""
     deadline = time.monotonic() + seconds

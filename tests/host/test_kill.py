@@ -8,13 +8,9 @@ from collections import Counter
 import pytest
 
 from dbdyno.stack.capabilities import filesystem
-from tests.support import dbdyno, start_dbdyno, study_text, wait_for, what_is_left
+from tests.support import dbdyno, journal_lines, start_dbdyno, study_text, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(900)]
-
-
-def journal_lines(state):
-    return sum(path.read_bytes().count(b"\n") for path in (state / "journals").glob("*.jsonl"))
 
 
 def finished(run):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.running_server import DATABASE, PASSWORD, USER, running_server
-from tests.support import dbdyno, start_dbdyno, wait_for
+from tests.support import dbdyno, journal_lines, start_dbdyno, wait_for
 
 pytestmark = pytest.mark.host
 
@@ -214,10 +214,6 @@ def test_without_the_password_the_message_says_where_to_put_it(server, study, st
     said = " ".join(done.stdout.split())
     assert f"127.0.0.1:{server.port} does not let {USER} in: Access denied" in said
     assert "set DBDYNO_PASSWORD to its password, or name a file that holds it in server.option_file" in said
-
-
-def journal_lines(state):
-    return sum(len(path.read_text().splitlines()) for path in (state / "journals").glob("*.jsonl"))
 
 
 @pytest.mark.parametrize("line", [3, 5, 7])

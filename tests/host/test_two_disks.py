@@ -3,23 +3,14 @@
 import json
 import os
 import signal
-from contextlib import suppress
 
 import pytest
 
-from tests.support import dbdyno, start_dbdyno, study_text, wait_for, what_is_left
+from tests.support import dbdyno, journal_lines, start_dbdyno, study_text, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
 
 STRIDE = 7  # a step is a line of the undo journal: before each change, and after each undoing
-
-
-def journal_lines(state):
-    lines = 0
-    for path in (state / "journals").glob("*.jsonl"):
-        with suppress(FileNotFoundError):  # the run has ended this moment
-            lines += path.read_bytes().count(b"\n")
-    return lines
 
 
 def told(run):
