@@ -256,7 +256,7 @@ def test_mysqlslap_tells_of_several_runs(served, tmp_path):
 
 
 def test_mysqlslap_fails_in_its_own_words(served, tmp_path):
-    load = offered(kind="mysqlslap", clients=1, queries=10)
+    load = offered(kind="mysqlslap", clients=1, queries=2000)
     load.run(served, 1, tmp_path)
     with pytest.raises(TrialError, match=r"mysqlslap: .*database exists"):
         load.run(served, 1, tmp_path)

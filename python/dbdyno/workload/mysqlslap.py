@@ -47,7 +47,7 @@ class Mysqlslap(ByTool[MysqlslapSection]):
         except TrialError as error:  # it ends as if all was well when a query fails
             raise TrialError(f"mysqlslap: {said_by(ended)}" if ended.stderr.strip() else str(error)) from None
         queries = told["clients"] * told["queries_per_client"]
-        seconds = positive(told["seconds_mean"], "mysqlslap's average")
+        seconds = told["seconds_mean"]
         figures = {
             "seconds_real": seconds,
             "queries_per_second": positive(queries, "mysqlslap's number of queries") / seconds,
@@ -80,15 +80,18 @@ def slap_line(text: str) -> dict[str, float]:
     fields = next((line.split(",") for line in text.splitlines() if line.count(",") >= FIELDS - 1), [])
     try:
         mean, least, greatest = (float(field) for field in fields[2:5])
-        return {
-            "seconds_mean": mean,
-            "seconds_min": least,
-            "seconds_max": greatest,
-            "clients": int(fields[5]),
-            "queries_per_client": int(fields[6]),
-        }
+        clients, queries = int(fields[5]), int(fields[6])
     except (ValueError, IndexError):
         raise TrialError(f"mysqlslap's output is not what --csv writes: {text.strip()[:200]!r}") from None
+    if not mean > 0:
+        raise TrialError("mysqlslap tells milliseconds, and took less than one: give it more workload.queries")
+    return {
+        "seconds_mean": mean,
+        "seconds_min": least,
+        "seconds_max": greatest,
+        "clients": clients,
+        "queries_per_client": queries,
+    }
 
 
 def _where(address: Address) -> list[str]:

@@ -115,6 +115,11 @@ def test_what_is_no_line_of_mysqlslap_fails(text):
         slap_line(text)
 
 
+def test_what_mysqlslap_took_no_millisecond_for_is_no_result():
+    with pytest.raises(TrialError, match=r"give it more workload\.queries"):
+        slap_line("innodb,key,0.000,0.000,0.000,1,10\n")
+
+
 @settings(deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False), st.text(alphabet="abc \n", max_size=30))
 def test_a_figure_is_found_wherever_it_stands(value, around):
