@@ -22,6 +22,7 @@ from dbdyno.errors import TrialError, UserError
 from dbdyno.stack.journal import Journal
 from dbdyno.stack.undo import RemoveTree
 from dbdyno.state import make_state_folder, new_token, state_folder
+from dbdyno.store.synced import sync
 from dbdyno.study.units import format_bytes, size_bytes
 
 LIMIT_VARIABLE = "DBDYNO_IMAGES_MAX"
@@ -111,7 +112,7 @@ def adding(key: str, about: str, seconds: float, journal: Journal) -> Iterator[P
         with contextlib.suppress(FileNotFoundError):
             remove(images_folder() / key)
         part.rename(images_folder() / key)
-        _sync(images_folder())
+        sync(images_folder())
 
 
 def remove(path: Path) -> None:
@@ -201,12 +202,4 @@ def room(folder: Path) -> int:
 def _sync_all(folder: Path) -> None:
     for path in (*folder.rglob("*"), folder):
         if not path.is_symlink():
-            _sync(path)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+            sync(path)

@@ -10,7 +10,8 @@ from dbdyno.report.clean import one_line
 from dbdyno.report.reported import claim_line, summary_line
 from dbdyno.report.steadiness import steadiness_sentences
 from dbdyno.report.stopped import blocks_used
-from dbdyno.store.run_folder import read_load_series, read_run
+from dbdyno.store.run_folder import read_run
+from dbdyno.store.series import read_load_series
 
 HEAD = """\
 <!DOCTYPE html>

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.store.run_folder import read_run, read_series
+from dbdyno.store.run_folder import read_run
+from dbdyno.store.series import read_series
 from tests.support import dbdyno, study_text, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(600)]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.store.run_folder import read_run, read_series
+from dbdyno.store.run_folder import read_run
+from dbdyno.store.series import read_series
 from tests.browser import browser, in_browser
 from tests.support import dbdyno, study_text, what_is_left
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from dbdyno.host.storage import disks_under
-from dbdyno.store.run_folder import read_series
+from dbdyno.store.series import read_series
 from tests.support import dbdyno, study_text
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]

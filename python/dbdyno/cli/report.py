@@ -62,7 +62,8 @@ def show(
     from dbdyno.analysis.analyse import analyse
     from dbdyno.analysis.pairs import plans_every_pair
     from dbdyno.report import json, markdown, text
-    from dbdyno.store.run_folder import read_load_series, read_matching, read_run, read_watched
+    from dbdyno.store.run_folder import read_run
+    from dbdyno.store.series import read_load_series, read_matching, read_watched
 
     run = read_run(folder)
     if prices is not None:

@@ -37,7 +37,8 @@ def members(folders: list[Path]) -> list["Member"]:
     """Read and analyse each run. Raises ``UserError`` where a folder is given twice."""
     from dbdyno.analysis.analyse import analyse
     from dbdyno.analysis.several import Member, told_apart
-    from dbdyno.store.run_folder import read_load_series, read_run, read_watched
+    from dbdyno.store.run_folder import read_run
+    from dbdyno.store.series import read_load_series, read_watched
 
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise UserError("a run folder is given twice; its blocks would count twice")

@@ -13,14 +13,8 @@ from dbdyno.notebook.frames import Kind, columns_of, frame_of
 from dbdyno.notebook.summary import summary_html
 from dbdyno.report import html, text
 from dbdyno.store.records import Design, Run
-from dbdyno.store.run_folder import (
-    read_load_series,
-    read_run,
-    read_series,
-    read_series_named,
-    read_watched,
-    series_names,
-)
+from dbdyno.store.run_folder import read_run
+from dbdyno.store.series import read_load_series, read_series, read_series_named, read_watched, series_names
 
 if TYPE_CHECKING:
     import pandas as pd

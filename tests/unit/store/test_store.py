@@ -13,7 +13,8 @@ import pytest
 from dbdyno.errors import UserError
 from dbdyno.store import run_folder
 from dbdyno.store.records import Comparison, Design, Failure, Treatment, Trial
-from dbdyno.store.run_folder import RunFolder, create, events, read_load_series, read_run, read_series, run_header
+from dbdyno.store.run_folder import RunFolder, create, events, read_run, run_header
+from dbdyno.store.series import read_load_series, read_series
 
 DESIGN = Design(
     treatments=[Treatment("t1", {"device": "hdd-7200"}), Treatment("t2", {"device": 'a "quoted" — name'})],
