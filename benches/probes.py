@@ -59,11 +59,11 @@ def watched(stand, load, way):
 
 def cost(journal, seconds, rounds, folder):
     """Way to the figures of each of its runs, the ways in turn."""
-    stack = {"device": "ssd-sata", "size": "1GiB", "filesystem": "ext4"}
+    stack = {"device": "ssd-sata", "size": "4GiB", "filesystem": "ext4"}
     load = {"kind": "slap", "load": "write", "clients": 10, "warmup": "0s", "duration": f"{seconds}s"}
     workload = workload_of(TrialSpec.model_validate({"stack": stack, "workload": load}))
     found = {way: [] for way in WAYS}
-    with running_disk(journal, model="ssd-sata", size=1024**3) as disk, scratch(journal) as ground:
+    with running_disk(journal, model="ssd-sata", size=4 * 1024**3) as disk, scratch(journal) as ground:
         server = Server(find_server("mariadb"), {}, "innodb", 10, install=True, log=folder / "server.log")
         device = Emulated(disk, "ssd-sata", rotational=False, seed=1, restore=False)
         filesystem = Filesystem(EXT4, FilesystemSection(), format=True)
