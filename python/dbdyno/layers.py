@@ -11,7 +11,7 @@ from dbdyno.stack.device_pair import EmulatedPair, seed_of
 from dbdyno.stack.emulated_disk import is_rotational
 from dbdyno.stack.files import Files
 from dbdyno.stack.filesystem import Filesystem
-from dbdyno.stack.layer import Layer, Stand
+from dbdyno.stack.layer import Layer
 from dbdyno.stack.lent_data import LentData
 from dbdyno.stack.memory import Memory
 from dbdyno.stack.memory_filesystem import MemoryFilesystem
@@ -89,11 +89,7 @@ def _on_a_running_server(spec: TrialSpec, image: Image) -> list[Layer]:
     """The server as it is, and the data loaded into it: no image can be put back there."""
     assert image.lent is not None  # noqa: S101  (what such a treatment's image is)
     stack, server = spec.stack, spec.server
-
-    def prepare(stand: Stand) -> None:
-        workload_of(spec).prepare(stand)
-
-    key = image_key(spec, stack.server)
+    key, prepare = image_key(spec, stack.server), workload_of(spec).prepare
     return [
         RunningServer(stack.server, server.option_file, server.settings, stack.engine),
         LentData(image.lent, key, prepare, only_read=spec.workload.only_reads),

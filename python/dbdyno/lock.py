@@ -5,13 +5,13 @@ import fcntl
 import json
 import os
 import socket
-import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from dbdyno.errors import UserError
+from dbdyno.host.listener import listener_pid
 from dbdyno.report.clean import one_line
 from dbdyno.state import make_state_folder, state_folder_is_given
 
@@ -84,14 +84,11 @@ def _bound(name: socket.socket) -> bool:
 
 def _listener() -> str:
     """The process that holds the host, and its command line."""
-    size = struct.calcsize("3i")  # struct ucred of unix(7): pid, uid, gid
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
-        try:
-            asking.connect(HOST_NAME)
-            pid = struct.unpack("3i", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))[0]
-            words = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace").split("\0")
-        except OSError:
-            return "it has only just begun, or ended"
+    try:
+        pid = listener_pid(HOST_NAME)
+        words = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace").split("\0")
+    except OSError:
+        return "it has only just begun, or ended"
     return f"{one_line(' '.join(words).strip())} (pid {pid})"
 
 

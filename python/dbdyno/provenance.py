@@ -23,7 +23,8 @@ from dbdyno.workload.kinds import workload_of
 def versions(plan: Plan) -> dict[str, str]:
     """Versions of dbdyno, Python, the kernel, and each server and each tool of the plan."""
     specs = plan.specs.values()
-    servers = {spec.stack.server: _server_version(spec) for spec in specs if spec.has_server}
+    served = {spec.stack.server: spec for spec in specs if spec.has_server}  # one is asked once
+    servers = {name: _server_version(spec) for name, spec in served.items()}
     tools = [tool for spec in specs if (tool := workload_of(spec).tool)]
     return {
         "dbdyno": __version__,

@@ -10,6 +10,7 @@ import pymysql
 from pymysql.constants import CR, ER
 
 from dbdyno.errors import HostError, TrialError
+from dbdyno.report.clean import one_line
 from dbdyno.servers import process
 from dbdyno.servers.login import address_of, how_to_give_a_password
 from dbdyno.study.section import Setting
@@ -132,5 +133,4 @@ def _row(cursor: Cursor) -> tuple[Any, ...]:
 
 def _said(error: Exception) -> str:
     """An error in the server's own words, on one line."""
-    text = str(error.args[-1] if error.args else error)
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())[:300]
+    return one_line(str(error.args[-1] if error.args else error))[:300]

@@ -7,7 +7,7 @@ from dbdyno.servers import lent_database
 from dbdyno.servers.running import Cursor, global_value, talking_to, why_not_settable
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.lent_data import not_ours
-from dbdyno.stack.running_server import engines
+from dbdyno.stack.server import engines_of
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.server_url import server_url
 
@@ -43,7 +43,7 @@ def _database(cursor: Cursor, database: str) -> Capability:
 
 
 def _engine(cursor: Cursor, engine: str) -> Capability:
-    there = engines(cursor)
+    there = engines_of(cursor)
     detail = f"the server has {', '.join(there)}"
     ok = engine.lower() in map(str.lower, there)
     return Capability(f"engine {engine}", ok=ok, detail=detail, remedy="name one that it has in stack.engine")

@@ -2,23 +2,21 @@
 
 import os
 import socket as socketlib
-import struct
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import TrialError
+from dbdyno.host.listener import listener_pid
 from dbdyno.servers.login import address_of
 from dbdyno.servers.running import Cursor, as_set, global_value, set_global, talking_to
 from dbdyno.stack.layer import Endpoint, Stand
-from dbdyno.stack.server import SHOWN, same_setting
+from dbdyno.stack.server import SHOWN, check_settings, engines_of
 from dbdyno.stack.server_undo import SetGlobal
 from dbdyno.study.section import Setting
 from dbdyno.study.server_url import server_url
 
-_CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid (unix(7))
 _DAEMONS = ("mariadbd", "mysqld")
 
 
@@ -51,27 +49,17 @@ class RunningServer:
     def _observed(self, cursor: Cursor) -> dict[str, Any]:
         cursor.execute("SHOW GLOBAL VARIABLES")
         variables = {str(name): str(value) for name, value in cursor.fetchall()}
-        for name, value in self.settings.items():
-            if name not in variables:
-                raise TrialError(f"server.settings.{name}: the server shows no such variable, so it can't be read back")
-            if not same_setting(value, variables[name]):
-                raise TrialError(f"server.settings.{name}: asked for {value}, the server took {variables[name]}")
+        check_settings(self.settings, variables)
         cursor.execute("SHOW SESSION STATUS LIKE 'Ssl_version'")
         tls = cursor.fetchone()
         wanted = sorted({*SHOWN, *self.settings, "hostname"} & variables.keys())
         shown = {name: variables[name] for name in wanted}
         return {
             **shown,
-            "engines": ", ".join(engines(cursor)),
+            "engines": ", ".join(engines_of(cursor)),
             "tls": (tls and tls[1]) or "none",
             "started_by": "others",
         }
-
-
-def engines(cursor: Cursor) -> list[str]:
-    """The engines that a server offers. Raises ``pymysql.Error``."""
-    cursor.execute("SHOW ENGINES")
-    return sorted(str(row[0]) for row in cursor.fetchall() if row[1] in {"YES", "DEFAULT"})
 
 
 def is_local(url: str) -> bool:
@@ -96,11 +84,7 @@ def process_behind(socket: Path) -> int | None:
     The kernel tells who called listen(2); that may be a proxy, or a process of another container.
     """
     try:
-        with socketlib.socket(socketlib.AF_UNIX) as client:
-            client.settimeout(5)
-            client.connect(str(socket))
-            told = client.getsockopt(socketlib.SOL_SOCKET, socketlib.SO_PEERCRED, _CREDENTIALS.size)
-        pid: int = _CREDENTIALS.unpack(told)[0]
+        pid = listener_pid(str(socket))
         name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
         Path(f"/proc/{pid}/io").read_bytes()  # others' counters are not for everybody
     except OSError:

@@ -99,8 +99,7 @@ class Server:
             with process.connect(endpoint.socket) as connection, connection.cursor() as cursor:
                 cursor.execute("SHOW GLOBAL VARIABLES")
                 variables = {name: value for name, value in cursor.fetchall() if name in wanted}
-                cursor.execute("SHOW ENGINES")
-                engines = sorted(row[0] for row in cursor.fetchall() if row[1] in {"YES", "DEFAULT"})
+                engines = engines_of(cursor)
         except (pymysql.Error, TrialError) as error:
             raise TrialError(how_it_ended(endpoint) or f"the server does not tell its settings: {error}") from None
         if Path(variables.pop("datadir")) != data:
@@ -110,17 +109,28 @@ class Server:
             raise TrialError(f"the server tells version {told}, its program {self.installation.version}")
         if self.engine.lower() not in map(str.lower, engines):
             raise TrialError(f"stack.engine: the server has no engine {self.engine}; it has {', '.join(engines)}")
-        for name, value in settings.items():
-            if name not in variables:
-                raise TrialError(f"server.settings.{name}: the server shows no such variable, so it can't be read back")
-            if not same_setting(value, variables[name]):
-                raise TrialError(f"server.settings.{name}: asked for {value}, the server took {variables[name]}")
+        check_settings(settings, variables)
         return {name: variables[name] for name in sorted(variables)} | {"engines": ", ".join(engines)}
 
     def _keep_log(self, error_log: Path) -> None:
         content = read_log(error_log)
         if content is not None and self.log.parent.is_dir():
             self.log.write_bytes(content)
+
+
+def engines_of(cursor: pymysql.cursors.Cursor) -> list[str]:
+    """The engines that a server offers. Raises ``pymysql.Error``."""
+    cursor.execute("SHOW ENGINES")
+    return sorted(str(row[0]) for row in cursor.fetchall() if row[1] in {"YES", "DEFAULT"})
+
+
+def check_settings(asked: Mapping[str, Setting], variables: Mapping[str, str]) -> None:
+    """Raises ``TrialError`` where a setting does not read back from the server's variables as it was asked for."""
+    for name, value in asked.items():
+        if name not in variables:
+            raise TrialError(f"server.settings.{name}: the server shows no such variable, so it can't be read back")
+        if not same_setting(value, variables[name]):
+            raise TrialError(f"server.settings.{name}: asked for {value}, the server took {variables[name]}")
 
 
 def how_it_ended(endpoint: Endpoint) -> str:

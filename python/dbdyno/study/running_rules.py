@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dbdyno.study.mistakes import Mistake, shown
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.server_url import server_url
+from dbdyno.study.workloads import KINDS, GeneratedSection
 
-LOADS = ("slap", "smack", "oltp", "ingest", "bulk", "script")  # of the load generator, which makes no schema there
 _WHY = "can't be set with a server that runs already: "
 # Field of [stack] -> why, and what to do about it.
 _STACK = {
@@ -35,8 +35,9 @@ def broken_running_rules(spec: TrialSpec) -> Iterator[Mistake]:
     for section, why in _SECTIONS.items():
         for name in sorted(getattr(spec, section).model_fields_set):
             yield Mistake((section, name), _WHY + why)
-    if spec.workload.kind not in LOADS:
-        text = f"is {shown(spec.workload.kind)}; a server that runs already can be offered {', '.join(LOADS)}"
+    if not isinstance(spec.workload, GeneratedSection):  # others would make a schema of their own there
+        able = ", ".join(name for name, kind in KINDS.items() if issubclass(kind, GeneratedSection))
+        text = f"is {shown(spec.workload.kind)}; a server that runs already can be offered {able}"
         yield Mistake(("workload", "kind"), text)
     if spec.server.ionice is not None:
         yield Mistake(("server", "ionice"), _WHY + "its I/O class was given to it where it was started. Leave it out")
