@@ -151,7 +151,7 @@ def test_a_program_that_is_killed_fails_the_trial_and_none_of_its_jobs_lives_on(
 
 
 def test_a_program_that_takes_too_long_is_ended(bare, tmp_path, monkeypatch):
-    monkeypatch.setattr("dbdyno.workload.tool.GRACE_SECONDS", -59.0)
+    monkeypatch.setattr("dbdyno.workload.time_limit.GRACE_SECONDS", -59.0)
     load = offered(**{**FIO, "duration": "60s"}, profile="RND4K Q1T1", load="read")
     load.prepare(bare)
     began = time.monotonic()

@@ -266,7 +266,7 @@ def test_a_server_that_is_killed_fails_the_trial_with_a_cause_and_no_delay(kind,
 
 
 def test_a_server_that_no_longer_answers_is_given_up(workload, own_stand, tmp_path, monkeypatch):
-    monkeypatch.setattr("dbdyno.workload.generator.GRACE_SECONDS", 1.0)
+    monkeypatch.setattr("dbdyno.workload.time_limit.GRACE_SECONDS", 1.0)
     offered = workload(**SMACK, duration="1s")
     offered.prepare(own_stand)
     stopper = threading.Timer(0.8, os.kill, (own_stand.server.pid, signal.SIGSTOP))

@@ -45,14 +45,9 @@ class Bonnie(ByTool[BonnieSection]):
         phases = [
             {"name": name, "start_ns": start, "end_ns": end} for name, start, end in phases_of(ended, window[0]) if end
         ]
-        result = {
-            "kind": "bonnie",
-            "fields": fields,
-            "phases": phases,
-            "clock": {"measure_start_ns": window[0], "measure_end_ns": window[1]},
-        }
+        told = {"kind": "bonnie", "fields": fields, "phases": phases}
         figures = {**bonnie_figures(fields), "seconds_real": seconds, **client_cpu(ended)}
-        return ToolLoad(result=result, window_ns=window, figures=figures)
+        return ToolLoad(told=told, window_ns=window, figures=figures)
 
 
 def csv_fields(text: str) -> list[str]:

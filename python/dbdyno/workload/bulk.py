@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from dbdyno.study.workloads import BulkSection
-from dbdyno.workload.generator import DAY_SECONDS, Generated, flags_of
+from dbdyno.workload.generator import Generated, flags_of
 from dbdyno.workload.oltp import TABLES
+from dbdyno.workload.time_limit import DAY_SECONDS
 
 
 @dataclass(frozen=True)

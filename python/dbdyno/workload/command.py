@@ -61,8 +61,7 @@ class Command(ByTool[CommandSection]):
         figures = {"seconds_real": (window[1] - window[0]) / 1e9, **client_cpu(ended)}
         if self.section.figure:
             figures[self.section.metric] = figure_in(ended.stdout, self.section.figure)
-        clock = {"measure_start_ns": window[0], "measure_end_ns": window[1]}
-        return ToolLoad(result={"kind": "command", "clock": clock}, window_ns=window, figures=figures)
+        return ToolLoad(told={"kind": "command"}, window_ns=window, figures=figures)
 
 
 def environment(stand: Stand, seed: int) -> dict[str, str]:
@@ -71,10 +70,7 @@ def environment(stand: Stand, seed: int) -> dict[str, str]:
     if stand.endpoint is None:
         return found
     address = stand.endpoint.address
-    found |= {"DBDYNO_USER": address.user, **address.environment()}
-    if address.socket:
-        return found | {"DBDYNO_SOCKET": str(address.socket)}
-    return found | {"DBDYNO_HOST": address.host, "DBDYNO_PORT": str(address.port)}
+    return found | {"DBDYNO_SOCKET": str(address.socket), "DBDYNO_USER": address.user}
 
 
 def figure_in(text: str, how: str) -> float:

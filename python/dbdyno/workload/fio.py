@@ -15,7 +15,8 @@ from dbdyno.study.fio_job import job_mistakes, written_anew
 from dbdyno.study.tools import FioSection
 from dbdyno.workload.fio_output import INTERVAL_MS, LOGS, read_fio
 from dbdyno.workload.program import Program, home_of_program, run_program
-from dbdyno.workload.tool import DAY_SECONDS, ByTool
+from dbdyno.workload.time_limit import DAY_SECONDS
+from dbdyno.workload.tool import ByTool
 from dbdyno.workload.tool_load import ToolLoad
 
 FIO = Program(("fio",), "fio")

@@ -18,13 +18,9 @@ from dbdyno.study.workload_section import WorkloadSection
 from dbdyno.study.workloads import GeneratedSection, LoopSection
 from dbdyno.workload.load import Load, read_load
 from dbdyno.workload.tables import tables_of
+from dbdyno.workload.time_limit import DAY_SECONDS, limit_seconds
 
 INTERVAL_MS = 100
-# After its own time a load may still have to wait for a slow disk; an hour later it is stuck rather than slow.
-GRACE_SECONDS = 3600.0
-# What is bounded by an amount takes as long as it takes; after a day it is stuck too.
-DAY_SECONDS = 86_400.0
-
 # A killed server has closed its connections a moment before it is gone.
 DYING_SECONDS = 1.0
 
@@ -104,7 +100,7 @@ class Generated(ABC, Generic[SectionT]):
         ]
         argv += [f"--json={result}", f"--series={series}", f"--hlog={folder / 'latency.hlog'}"]
         try:
-            _run([*argv, *self.step_flags("run")], endpoint.address, _limit_seconds(self.section))
+            _run([*argv, *self.step_flags("run")], endpoint.address, limit_seconds(self.section))
         except TrialError as error:
             cause = _cause(result, self.section.ignore_errors) or str(error)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -155,10 +151,6 @@ def _milliseconds(seconds: float) -> str:
     return f"{round(seconds * 1000)}ms"
 
 
-def _limit_seconds(load: GeneratedSection) -> float:
-    return DAY_SECONDS if load.seconds_bound is None else GRACE_SECONDS + load.seconds_before + load.seconds_bound
-
-
 def _environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C"}
 
@@ -167,20 +159,20 @@ def _said(stderr: str) -> str:
     return " / ".join(line.strip() for line in stderr.splitlines() if line.strip())
 
 
-def _run(argv: list[str], address: Address, limit_seconds: float) -> None:
+def _run(argv: list[str], address: Address, timeout_seconds: float) -> None:
     try:
         done = subprocess.run(
             ["setpriv", "--pdeathsig", "KILL", *argv],
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=limit_seconds,
+            timeout=timeout_seconds,
             check=False,
             env={**_environment(), **address.environment()},
             start_new_session=True,
         )
     except subprocess.TimeoutExpired:
-        raise TrialError(f"the load was not done after {limit_seconds:g} s; it was ended") from None
+        raise TrialError(f"the load was not done after {timeout_seconds:g} s; it was ended") from None
     if done.returncode != 0:
         raise TrialError(_said(done.stderr) or f"dbdyno-load: exit {done.returncode}")
 

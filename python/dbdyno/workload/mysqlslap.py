@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import TrialError
-from dbdyno.servers.address import Address
 from dbdyno.stack.layer import Stand
 from dbdyno.study.tools import MysqlslapSection
 from dbdyno.workload.program import Program, home_of_program, run_program, said_by
@@ -34,14 +33,13 @@ class Mysqlslap(ByTool[MysqlslapSection]):
         """Run it. Raises ``TrialError`` with mysqlslap's own words."""
         del seed  # mysqlslap takes none
         address = stand.server.address
-        argv = [str(self.program()), *_where(address), f"--create-schema={SCHEMA}", f"--engine={self.engine}"]
+        argv = [str(self.program()), "--no-defaults", f"--socket={address.socket}", f"--user={address.user}"]
+        argv += [f"--create-schema={SCHEMA}", f"--engine={self.engine}"]
         # It makes the schema anew for each iteration, which fails if the one before is still there.
         argv += ["--csv", *self._flags(), *(["--no-drop"] if self.section.iterations == 1 else [])]
         with home_of_program(stand) as home:
             limit, name = self.limit_seconds, "mysqlslap"
-            ended = run_program(
-                stand, name, argv, folder=folder, limit_seconds=limit, cwd=home, environment=address.environment()
-            )
+            ended = run_program(stand, name, argv, folder=folder, limit_seconds=limit, cwd=home)
         try:
             told = slap_line(ended.stdout)
         except TrialError as error:  # it ends as if all was well when a query fails
@@ -54,9 +52,8 @@ class Mysqlslap(ByTool[MysqlslapSection]):
             **client_cpu(ended, queries * self.section.iterations),
         }
         window = (ended.start_ns, ended.end_ns)
-        clock = {"measure_start_ns": window[0], "measure_end_ns": window[1]}
-        result = {"kind": "mysqlslap", "iterations": self.section.iterations, **told, "clock": clock}
-        return ToolLoad(result=result, window_ns=window, figures=figures, queries=queries * self.section.iterations)
+        result = {"kind": "mysqlslap", "iterations": self.section.iterations, **told}
+        return ToolLoad(told=result, window_ns=window, figures=figures, queries=queries * self.section.iterations)
 
     def _flags(self) -> list[str]:
         section = self.section
@@ -92,11 +89,3 @@ def slap_line(text: str) -> dict[str, float]:
         "clients": clients,
         "queries_per_client": queries,
     }
-
-
-def _where(address: Address) -> list[str]:
-    if address.socket:
-        where = [f"--socket={address.socket}"]
-    else:
-        where = [f"--host={address.host}", f"--port={address.port}", "--protocol=tcp"]
-    return ["--no-defaults", *where, f"--user={address.user}"]

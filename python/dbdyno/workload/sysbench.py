@@ -1,6 +1,5 @@
 """The workload ``sysbench``: sysbench's own OLTP scripts, run by sysbench 1.0."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,14 +7,14 @@ import pymysql
 
 from dbdyno.errors import TrialError
 from dbdyno.servers import process
-from dbdyno.servers.address import Address
 from dbdyno.stack.layer import Stand
 from dbdyno.study.tools import SysbenchSection
 from dbdyno.workload.generator import flags_of
 from dbdyno.workload.program import Program, home_of_program, run_program
 from dbdyno.workload.sysbench_output import PERCENTILE, read_sysbench
 from dbdyno.workload.tables import tables_of
-from dbdyno.workload.tool import DAY_SECONDS, ByTool
+from dbdyno.workload.time_limit import DAY_SECONDS
+from dbdyno.workload.tool import ByTool
 from dbdyno.workload.tool_load import ToolLoad
 
 SYSBENCH = Program(("sysbench",), "sysbench")
@@ -42,7 +41,7 @@ class Sysbench(ByTool[SysbenchSection]):
         except pymysql.Error as error:
             raise TrialError(f"the schema {SCHEMA} can't be made: {error}") from None
         with home_of_program(stand) as home:
-            argv = [*self._argv(stand, home), "--rand-seed=1", "prepare"]
+            argv = [*self._argv(stand), "--rand-seed=1", "prepare"]
             run_program(stand, "sysbench", argv, folder=stand.scratch, limit_seconds=DAY_SECONDS, cwd=home)
         if not self.check(stand):
             raise TrialError(f"the schema {SCHEMA} holds no table after it was prepared")
@@ -55,33 +54,17 @@ class Sysbench(ByTool[SysbenchSection]):
         """Run the script. Raises ``TrialError`` with sysbench's own words."""
         section = self.section
         with home_of_program(stand) as home:
-            argv = [*self._argv(stand, home), f"--threads={section.clients}", f"--rate={section.rate}"]
+            argv = [*self._argv(stand), f"--threads={section.clients}", f"--rate={section.rate}"]
             argv += [f"--events={section.events or 0}", f"--time={round(section.duration or 0)}"]
             argv += ["--report-interval=1", "--histogram=on", f"--percentile={PERCENTILE}"]
             argv += [f"--rand-seed={seed % 2**31 or 1}", "run"]
             ended = run_program(stand, "sysbench", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
         return read_sysbench(ended)
 
-    def _argv(self, stand: Stand, home: Path) -> list[str]:
-        section = self.section
-        argv = ["sysbench", f"oltp_{section.load}", "--db-driver=mysql", *_where(stand.server.address, home)]
+    def _argv(self, stand: Stand) -> list[str]:
+        section, address = self.section, stand.server.address
+        argv = ["sysbench", f"oltp_{section.load}", "--db-driver=mysql"]
+        argv += [f"--mysql-socket={address.socket}", f"--mysql-user={address.user}"]
         argv += [f"--mysql-db={SCHEMA}", f"--mysql-storage-engine={self.engine}"]
         argv += [f"--db-ps-mode={'auto' if section.prepared else 'disable'}"]
         return [*argv, *flags_of(section, *TABLES, *EVENT)]
-
-
-def _where(address: Address, home: Path) -> list[str]:
-    """How sysbench reaches the server; a password stands in a file, where no list of processes shows it."""
-    if address.socket:
-        flags = [f"--mysql-socket={address.socket}"]
-    else:
-        flags = [f"--mysql-host={address.host}", f"--mysql-port={address.port}"]
-    flags.append(f"--mysql-user={address.user}")
-    if address.password:
-        file = home.parent / "sysbench.cnf"
-        file.touch(mode=0o600)
-        owner = home.stat()
-        os.chown(file, owner.st_uid, owner.st_gid)
-        file.write_text(f"mysql-password={address.password}\n", encoding="utf-8")
-        flags.append(f"--config-file={file}")
-    return flags

@@ -8,11 +8,7 @@ from typing import Any, Generic, TypeVar
 from dbdyno.stack.layer import Stand
 from dbdyno.study.workload_section import WorkloadSection
 from dbdyno.workload.program import Program
-
-# After its own time a program may still have to wait for a slow disk; an hour later it is stuck rather than slow.
-GRACE_SECONDS = 3600.0
-# What is bounded by an amount takes as long as it takes; after a day it is stuck too.
-DAY_SECONDS = 86_400.0
+from dbdyno.workload.time_limit import limit_seconds
 
 SectionT = TypeVar("SectionT", bound=WorkloadSection)
 
@@ -48,5 +44,4 @@ class ByTool(ABC, Generic[SectionT]):
     @property
     def limit_seconds(self) -> float:
         """How long it may run before it is taken for stuck."""
-        bound = self.section.seconds_bound
-        return DAY_SECONDS if bound is None else GRACE_SECONDS + self.section.seconds_before + bound
+        return limit_seconds(self.section)

@@ -15,13 +15,19 @@ from dbdyno.workload.program import Ended
 class ToolLoad:
     """The figures of one run, as far as the program tells them; what it does not tell is left out."""
 
-    result: dict[str, Any]
+    told: dict[str, Any]
     window_ns: tuple[int, int]
     figures: Mapping[str, float]  # of ``store.records.METRICS``
     series: Columns = field(default_factory=dict)  # ``t_s`` and what was counted until then
     rate: str = ""  # the column of the series that the halves of a run are compared by
     queries: float | None = None
     before_seconds: float = 0.0
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """What it told, and when it was measured."""
+        start_ns, end_ns = self.window_ns
+        return {**self.told, "clock": {"measure_start_ns": start_ns, "measure_end_ns": end_ns}}
 
     @property
     def seconds_before(self) -> dict[str, float]:
