@@ -6,27 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.analysis.blocks import UsableBlocks
+from dbdyno.store.block_trace import FIGURES, figure_at
 from dbdyno.store.records import Design, Trial
-
-# Figure -> where it stands in a trial's ``block_trace``; times of reads and writes together, but for flushes.
-FIGURES: dict[str, tuple[str, ...]] = {
-    "queue_ms_mean": ("queue_ms", "all", "mean"),
-    "queue_ms_p99": ("queue_ms", "all", "p99"),
-    "device_ms_mean": ("device_ms", "all", "mean"),
-    "device_ms_p99": ("device_ms", "all", "p99"),
-    "flush_ms_mean": ("device_ms", "flush", "mean"),
-    "flush_ms_p99": ("device_ms", "flush", "p99"),
-    "reads": ("requests", "read"),
-    "writes": ("requests", "write"),
-    "flushes": ("requests", "flush"),
-    "bios": ("bios",),
-    "seek_bytes_mean": ("seek_bytes_mean",),
-    "sequential_ratio": ("sequential_ratio",),
-    "sorted_run_requests_mean": ("sorted_run_requests_mean",),
-    "device_depth_mean": ("device_depth", "mean"),
-    "device_depth_max": ("device_depth", "max"),
-    "waiting_bios_mean": ("waiting_bios", "mean"),
-}
 
 
 @dataclass(frozen=True)
@@ -57,7 +38,7 @@ def _summed(id_: str, label: str, trials: Sequence[Trial]) -> BlockLayer:
     why = [str(trial.block_trace["none"]) for trial in trials if "none" in trial.block_trace]
     traced = [trial for trial in trials if "none" not in trial.block_trace]
     values = {
-        name: [value for trial in traced if (value := _figure(trial.block_trace, path)) is not None]
+        name: [value for trial in traced if (value := figure_at(trial.block_trace, *path)) is not None]
         for name, path in FIGURES.items()
     }
     return BlockLayer(
@@ -66,19 +47,10 @@ def _summed(id_: str, label: str, trials: Sequence[Trial]) -> BlockLayer:
         trials=len(traced),
         figures={name: math.fsum(each) / len(each) for name, each in values.items() if each},
         scheduler=_scheduler(trials[0].observed),
-        lost=round(math.fsum(_figure(trial.block_trace, ("lost",)) or 0.0 for trial in traced)),
+        lost=round(math.fsum(figure_at(trial.block_trace, "lost") or 0.0 for trial in traced)),
         own=next((str(own) for trial in traced if (own := trial.block_trace.get("why_not_kernel"))), ""),
         none={reason: why.count(reason) for reason in dict.fromkeys(why)},
     )
-
-
-def _figure(trace: Mapping[str, Any], path: tuple[str, ...]) -> float | None:
-    """Return a number that may be missing or malformed in a run folder."""
-    value: Any = trace
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
-    return float(value) if known else None
 
 
 def _scheduler(observed: Mapping[str, Any]) -> str:

@@ -19,23 +19,12 @@ from dbdyno.stack.layer import Stand
 from dbdyno.stack.tools import own_binary
 from dbdyno.stack.undo import TOKEN_VARIABLE, EndProcesses, RemoveTraceInstance
 from dbdyno.state import new_token
+from dbdyno.store.block_trace import FIGURES, SCALARS, figure_at
 
 Columns = dict[str, list[float]]
 
 NAME = "block_trace"
 ANSWER_SECONDS = 60.0  # the end of a trace is all that is left in the buffers of all processors
-
-# Metric of a trial -> where it stands in the figures.
-SCALARS = {
-    "queue_ms_mean": ("queue_ms", "all", "mean"),
-    "queue_ms_p99": ("queue_ms", "all", "p99"),
-    "device_ms_mean": ("device_ms", "all", "mean"),
-    "device_ms_p99": ("device_ms", "all", "p99"),
-    "flush_ms_mean": ("device_ms", "flush", "mean"),
-    "seek_bytes_mean": ("seek_bytes_mean",),
-    "sorted_run_requests_mean": ("sorted_run_requests_mean",),
-    "device_depth_mean": ("device_depth", "mean"),
-}
 
 
 @dataclass(frozen=True)
@@ -48,15 +37,8 @@ class Traced:
 
     def metrics(self) -> dict[str, float]:
         """The scalars of a trial; one that is not known is left out."""
-        found = {name: _at(self.figures, path) for name, path in SCALARS.items()}
+        found = {name: figure_at(self.figures, *FIGURES[name]) for name in SCALARS}
         return {name: value for name, value in found.items() if value is not None}
-
-
-def _at(figures: Mapping[str, Any], path: tuple[str, ...]) -> float | None:
-    value: Any = figures
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return float(value) if isinstance(value, int | float) else None
 
 
 class NoTraceError(Exception):

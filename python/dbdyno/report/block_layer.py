@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.block_layer import FIGURES, BlockLayer
+from dbdyno.analysis.block_layer import BlockLayer
 from dbdyno.analysis.metrics import number
 from dbdyno.analysis.wording import UNKNOWN, count
 from dbdyno.report.clean import NO_BREAK
+from dbdyno.store.block_trace import FIGURES
 
 HEADING = "In the block layer"
 HEADINGS = (

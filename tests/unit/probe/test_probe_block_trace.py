@@ -4,9 +4,10 @@ import math
 from pathlib import Path
 
 from dbdyno.analysis.metrics import metric
-from dbdyno.probe.block_trace import SCALARS, Traced, _columns, tracing
+from dbdyno.probe.block_trace import Traced, _columns, tracing
 from dbdyno.probe.disk_trace import read_series
 from dbdyno.stack.layer import BlockDevice, Stand
+from dbdyno.store.block_trace import SCALARS
 from dbdyno.store.records import METRICS
 
 FIGURES = {

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from dbdyno.probe import smart
 from dbdyno.probe.block_device import BlockDeviceSource
-from dbdyno.probe.block_trace import SCALARS
 from dbdyno.probe.host_cpu import HostCpuSource
 from dbdyno.probe.pressure import PRESSURES
 from dbdyno.probe.server_process import ServerProcessSource
 from dbdyno.probe.server_status import COUNTERS, GAUGES, ServerStatusSource, checkpoint_age
+from dbdyno.store.block_trace import SCALARS
 
 NO_SOURCES = {"__init__", "disk_trace", "disturbance", "iostat", "others", "process_files", "sampler", "watching"}
 BEFORE = "  1000 20 80000 5000  2000 300 160000 40000 3 90000 45000  7 0 56 1  500 9000"

@@ -1,0 +1,37 @@
+"""A trial's ``block_trace``: what ``dbdyno-probe`` says of the requests that the device saw."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+# Figure -> where it stands; times of reads and writes together, but for flushes.
+FIGURES: dict[str, tuple[str, ...]] = {
+    "queue_ms_mean": ("queue_ms", "all", "mean"),
+    "queue_ms_p99": ("queue_ms", "all", "p99"),
+    "device_ms_mean": ("device_ms", "all", "mean"),
+    "device_ms_p99": ("device_ms", "all", "p99"),
+    "flush_ms_mean": ("device_ms", "flush", "mean"),
+    "flush_ms_p99": ("device_ms", "flush", "p99"),
+    "reads": ("requests", "read"),
+    "writes": ("requests", "write"),
+    "flushes": ("requests", "flush"),
+    "bios": ("bios",),
+    "seek_bytes_mean": ("seek_bytes_mean",),
+    "sequential_ratio": ("sequential_ratio",),
+    "sorted_run_requests_mean": ("sorted_run_requests_mean",),
+    "device_depth_mean": ("device_depth", "mean"),
+    "device_depth_max": ("device_depth", "max"),
+    "waiting_bios_mean": ("waiting_bios", "mean"),
+}
+# Those that are metrics of a trial.
+SCALARS = ("queue_ms_mean", "queue_ms_p99", "device_ms_mean", "device_ms_p99", "flush_ms_mean", "seek_bytes_mean",
+           "sorted_run_requests_mean", "device_depth_mean")  # fmt: skip
+
+
+def figure_at(trace: Mapping[str, Any], *path: str) -> float | None:
+    """Return a number that may be missing or malformed in a run folder."""
+    value: Any = trace
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    return float(value) if known else None
