@@ -8,10 +8,12 @@ import math
 import os
 import time
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.clock import now_ns
+from dbdyno.probe.pressure import PressureSource
 from dbdyno.probe.sampler import Source
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -19,7 +21,6 @@ _KERNEL_THREAD = 0x00200000  # PF_KTHREAD, include/linux/sched.h
 _SECTOR_BYTES = 512
 _INTERVAL_NS = 2_000_000_000
 _SHARE_OF_A_CORE = 1 / 500  # that looking at all processes may cost
-_PRESSURES = (("cpu", "some"), ("io", "some"), ("io", "full"), ("memory", "some"), ("memory", "full"))
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,9 @@ class ForeignSource(Source):
     def __init__(self, ours: set[int], disks: list[str]) -> None:
         self._roots, self._disks = {os.getpid(), *ours}, disks
         self._stat = os.open("/proc/stat", os.O_RDONLY)
+        self._pressure: PressureSource | None = None
+        with suppress(OSError):  # not every kernel tells it
+            self._pressure = PressureSource()
         self._times_ns: list[int] = []  # of the first and the latest sample
         self._before: dict[tuple[int, int], float] = {}  # process -> its own seconds at the sample before
         self._used: defaultdict[str, float] = defaultdict(float)  # by name, since the first sample
@@ -113,8 +117,8 @@ class ForeignSource(Source):
         others = [one for one in everyone if not one.kernel and one.pid not in ours]
         self._name(at_ns, others)
         total = math.fsum(one.seconds for one in others)
-        found = {"foreign_cpu_seconds": total, **self._host(everyone, ours), **_pressure()}
-        return found | self._io(others, ours)
+        found = {"foreign_cpu_seconds": total, **self._host(everyone, ours)}
+        return found | self._waited() | self._io(others, ours)
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
         """The counters as they stand at the interval's end."""
@@ -147,8 +151,10 @@ class ForeignSource(Source):
         self._times_ns = [*self._times_ns[:1], at_ns]
 
     def close(self) -> None:
-        """Close the counter file."""
+        """Close the counter files."""
         os.close(self._stat)
+        if self._pressure:
+            self._pressure.close()
 
     def _host(self, everyone: list[Process], ours: set[int]) -> dict[str, float]:
         """Stolen time, and, in a container that hides other processes, user time that was none of ours.
@@ -161,6 +167,13 @@ class ForeignSource(Source):
             own = sum(one.user_seconds for one in everyone if one.pid in ours)
             found["hidden_cpu_seconds"] = (ticks[0] + ticks[1]) / _TICKS - own
         return found
+
+    def _waited(self) -> dict[str, float]:
+        """Seconds for which some or all tasks of the host waited for a resource; nothing where no kernel tells."""
+        if self._pressure is None:
+            return {}
+        stalled = self._pressure.counters(self._pressure.read())
+        return {f"pressure_{name}_seconds": seconds for name, seconds in stalled.items()}
 
     def _io(self, others: list[Process], ours: set[int]) -> dict[str, float]:
         """Bytes to and from the disks below the data, by all, by ours and by others; nothing where there are none."""
@@ -187,17 +200,3 @@ def _io_bytes(pid: int) -> int | None:
     except (OSError, ValueError):
         return None
     return int(io[b"read_bytes"]) + int(io[b"write_bytes"])
-
-
-def _pressure() -> dict[str, float]:
-    """Seconds for which some or all tasks of the host waited for a resource; nothing where the kernel doesn't tell."""
-    found = {}
-    for resource, kind in _PRESSURES:
-        try:
-            lines = Path(f"/proc/pressure/{resource}").read_bytes().splitlines()
-        except OSError:
-            continue
-        for line in lines:
-            if line.startswith(kind.encode()):
-                found[f"pressure_{resource}_{kind}_seconds"] = int(line.rpartition(b"total=")[2]) / 1e6
-    return found
