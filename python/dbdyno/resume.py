@@ -14,7 +14,7 @@ from dbdyno.plan.plan import Plan, Slot
 from dbdyno.stop import Pace
 from dbdyno.store import run_folder
 from dbdyno.store.prices import prices_document
-from dbdyno.store.reported import document_of
+from dbdyno.store.reported import reported_document
 from dbdyno.store.run_folder import RunFolder
 
 
@@ -180,7 +180,7 @@ def _header(plan: Plan, versions: dict[str, str]) -> dict[str, Any]:
         "treatment": [asdict(treatment) for treatment in design.treatments],
         "comparison": [asdict(comparison) for comparison in design.comparisons],
         "study": plan.study.raw,
-        **({"reported": [document_of(table) for table in plan.reported]} if plan.reported else {}),
+        **({"reported": [reported_document(table) for table in plan.reported]} if plan.reported else {}),
         **({"cost": prices_document(plan.prices)} if plan.prices else {}),
         **plan.own_files,
     }

@@ -215,7 +215,7 @@ def _size(claim: ReportedClaim, verdict: Verdict, margin: float, of: Metric) -> 
     if verdict.verdict == "undecided":
         return "undecided here"
     if low <= most and least <= high:
-        return "agrees" if least <= _middle(verdict, of) <= most else "other size"
+        return "agrees" if least <= times_as_fast_estimated(verdict.effect, of) <= most else "other size"
     return "other size"
 
 
@@ -227,6 +227,7 @@ def times_as_fast(effect: Estimate, of: Metric) -> tuple[float, float]:
     return 1 / high if high > 0 else math.inf, 1 / low if low > 0 else math.inf
 
 
-def _middle(verdict: Verdict, of: Metric) -> float:
-    ratio = 1 + verdict.effect.value
+def times_as_fast_estimated(effect: Estimate, of: Metric) -> float:
+    """Return the same of the estimate itself."""
+    ratio = 1 + effect.value
     return ratio if of.more_is_better else (1 / ratio if ratio > 0 else math.inf)

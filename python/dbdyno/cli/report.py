@@ -59,11 +59,11 @@ def show(
     prices: Path | None = None,
 ) -> None:
     """Print the verdicts of a run folder; with ``html`` write its page there too."""
-    from dbdyno.analysis.analyse import analyse
+    from dbdyno.analysis.folder import analyse_folder
     from dbdyno.analysis.pairs import plans_every_pair
     from dbdyno.report import json, markdown, text
     from dbdyno.store.run_folder import read_run
-    from dbdyno.store.series import read_load_series, read_matching, read_watched
+    from dbdyno.store.series import read_matching
 
     run = read_run(folder)
     if prices is not None:
@@ -73,9 +73,7 @@ def show(
         run = replace(run, prices=prices_for(load_study(prices), run))
     if every_pair and plans_every_pair(run.design):
         typer.echo("the study plans every pair: its verdicts are those of all of them", err=True)
-    ids = [trial.id for trial in run.trials]
-    load_series, watched = read_load_series(folder, ids), read_watched(folder, ids)
-    analysis = analyse(run, each_pair=every_pair, load_series=load_series, watched=watched)
+    analysis = analyse_folder(folder, run, each_pair=every_pair)
     if format_ is Format.TEXT and sys.stdout.isatty():
         from rich.console import Console
 
@@ -87,6 +85,7 @@ def show(
         from dbdyno.report import html as page
         from dbdyno.report.panels import columns_drawn
 
+        ids = [trial.id for trial in run.trials]
         write_page(
             html,
             lambda: page.render(run, analysis, read_matching(folder, ids, columns_drawn())),

@@ -35,18 +35,12 @@ def show_several(folders: list[Path], format_: Format, html: Path | None) -> Non
 
 def members(folders: list[Path]) -> list["Member"]:
     """Read and analyse each run. Raises ``UserError`` where a folder is given twice."""
-    from dbdyno.analysis.analyse import analyse
+    from dbdyno.analysis.folder import analyse_folder
     from dbdyno.analysis.several import Member, told_apart
     from dbdyno.store.run_folder import read_run
-    from dbdyno.store.series import read_load_series, read_watched
 
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise UserError("a run folder is given twice; its blocks would count twice")
     runs = [read_run(folder) for folder in folders]
-    found = []
-    names = told_apart([run.title for run in runs], folders)
-    for name, folder, run in zip(names, folders, runs, strict=True):
-        ids = [trial.id for trial in run.trials]
-        analysis = analyse(run, load_series=read_load_series(folder, ids), watched=read_watched(folder, ids))
-        found.append(Member(name, run, analysis))
-    return found
+    named = zip(told_apart([run.title for run in runs], folders), folders, runs, strict=True)
+    return [Member(name, run, analyse_folder(folder, run)) for name, folder, run in named]

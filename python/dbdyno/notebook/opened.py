@@ -5,7 +5,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from dbdyno.analysis.analyse import Analysis, analyse
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.folder import analyse_folder
 from dbdyno.errors import UserError
 from dbdyno.notebook import rows
 from dbdyno.notebook.charts import Chart, charts_of
@@ -14,7 +15,7 @@ from dbdyno.notebook.summary import summary_html
 from dbdyno.report import html, text
 from dbdyno.store.records import Design, Run
 from dbdyno.store.run_folder import read_run
-from dbdyno.store.series import read_load_series, read_series, read_series_named, read_watched, series_names
+from dbdyno.store.series import read_series, read_series_named, series_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,9 +51,7 @@ class OpenedRun:
     @cached_property
     def analysis(self) -> Analysis:
         """Everything that a report is written from."""
-        ids = [trial.id for trial in self.record.trials]
-        load_series, watched = read_load_series(self.folder, ids), read_watched(self.folder, ids)
-        return analyse(self.record, load_series=load_series, watched=watched)
+        return analyse_folder(self.folder, self.record)
 
     @cached_property
     def charts(self) -> dict[str, Chart]:

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.estimate import Estimate
 from dbdyno.analysis.metrics import number
-from dbdyno.analysis.reported import times_as_fast
+from dbdyno.analysis.reported import times_as_fast, times_as_fast_estimated
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.store.records import is_word
@@ -92,8 +91,7 @@ def _figures(analysis: Analysis, levels: int) -> list[tuple[str, _Value]]:
 def _times(verdict: Verdict | None, analysis: Analysis) -> str:
     if verdict is None or not verdict.effect.known:
         return "-"
-    value = verdict.effect.value
-    middle = times_as_fast(Estimate(value, value, value, 1), analysis.metric)[0]
+    middle = times_as_fast_estimated(verdict.effect, analysis.metric)
     if not verdict.effect.bounded:
         return number(middle)
     low, high = times_as_fast(verdict.effect, analysis.metric)

@@ -6,7 +6,15 @@ from typing import Any
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.estimate import Estimate
 from dbdyno.analysis.metrics import number
-from dbdyno.analysis.reported import Agreement, Beside, Checked, Figure, HeldAgainst, times_as_fast
+from dbdyno.analysis.reported import (
+    Agreement,
+    Beside,
+    Checked,
+    Figure,
+    HeldAgainst,
+    times_as_fast,
+    times_as_fast_estimated,
+)
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.wording import UNKNOWN, count, percent, percent_range
 from dbdyno.store.reported import STEADY, ReportedRow
@@ -134,13 +142,8 @@ def _figures(claim: Checked, beside: Beside) -> str:
     if len(claim.outcomes) == 1:
         (low, high), verdict = times_as_fast(known[0].effect, beside.metric), known[0]
         return f": {verdict.level} is {number(low)} to {number(high)} times as fast as {verdict.baseline}"
-    times = sorted(times_as_fast(_point(verdict), beside.metric)[0] for verdict in known)
+    times = sorted(times_as_fast_estimated(verdict.effect, beside.metric) for verdict in known)
     return f": {number(times[0])} to {number(times[-1])} times as fast"
-
-
-def _point(verdict: Verdict) -> Estimate:
-    value = verdict.effect.value
-    return Estimate(value, value, value, verdict.effect.n)
 
 
 def source_lines(beside: Beside) -> list[str]:

@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from dbdyno.store.toml import without_none
+
 
 @dataclass(frozen=True)
 class DevicePrice:
@@ -46,9 +48,4 @@ def prices_of(document: dict[str, Any]) -> Prices:
 
 def prices_document(prices: Prices) -> dict[str, Any]:
     """Return the prices as a run's header holds them: TOML has no null, so what is not given is left out."""
-    given = {key: value for key, value in asdict(prices).items() if value is not None}
-    return {**given, "devices": [_given(device) for device in given["devices"]]}
-
-
-def _given(device: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in device.items() if value is not None}
+    return without_none(asdict(prices))

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from dbdyno.store.records import METRICS, Comparison
+from dbdyno.store.toml import without_none
 
 Direction = Literal["faster", "slower", "equivalent", "steadier", "less steady"]
 # What a verdict on steadiness says by these words: less variation is better.
@@ -60,12 +61,6 @@ def reported_of(document: dict[str, Any]) -> ReportedTable:
     return ReportedTable(**{**document, "rows": [ReportedRow(**row) for row in document["rows"]], "claims": claims})
 
 
-def document_of(table: ReportedTable) -> dict[str, Any]:
+def reported_document(table: ReportedTable) -> dict[str, Any]:
     """Return the table as a run's header holds it: TOML has no null, so what is not given is left out."""
-    return {key: _without_none(value) for key, value in asdict(table).items()}
-
-
-def _without_none(value: Any) -> Any:  # noqa: ANN401 - whatever a table holds
-    if isinstance(value, dict):
-        return {key: _without_none(item) for key, item in value.items() if item is not None}
-    return [_without_none(item) for item in value] if isinstance(value, list) else value
+    return without_none(asdict(table))

@@ -6,7 +6,7 @@ from dbdyno.errors import UserError
 from dbdyno.plan.aa import aa_plan
 from dbdyno.plan.plan import make_plan
 from dbdyno.store.records import Comparison
-from dbdyno.store.reported import document_of, reported_of
+from dbdyno.store.reported import reported_document, reported_of
 from dbdyno.study.load import load_study
 
 END = "blocks = 6\n"
@@ -54,7 +54,7 @@ def test_rows_and_claims_find_their_treatments_at_each_scale(write_study):
 
 def test_a_run_folder_holds_the_table_as_it_was_planned(write_study):
     (table,) = make_plan(load_study(write_study((END, END + TABLE)), "full")).reported
-    assert reported_of(document_of(table)) == table
+    assert reported_of(reported_document(table)) == table
 
 
 def test_an_aa_run_has_none(write_study):
