@@ -48,6 +48,7 @@ class Stability:
     period_s: float = np.nan  # of a sawtooth
     one: float = np.nan
     other: float = np.nan
+    interval_s: float = np.nan  # that a sample stands for: stalls that are shorter do not show
 
 
 def classify(end_s: Floats, rate: Floats) -> Stability:
@@ -68,7 +69,8 @@ def classify(end_s: Floats, rate: Floats) -> Stability:
     found = _sawtooth(level, spacing_s) or _bimodal(level) or change or stalls or _drift(rest)
     found = found or Stability("steady" if first.settled else "unsettled")
     settles = found.kind not in NEVER_SETTLES
-    return replace(found, settled_s=(float(end_s[start - 1]) if start else 0.0) if settles else np.nan)
+    settled_s = (float(end_s[start - 1]) if start else 0.0) if settles else np.nan
+    return replace(found, settled_s=settled_s, interval_s=spacing_s)
 
 
 def _levelled(values: Floats, edges: list[int]) -> Floats:

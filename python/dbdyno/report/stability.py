@@ -15,13 +15,14 @@ def stability_sentence(found: Stability, unit: str) -> str:
     """Return what a series does, as ``"changed regime at 214 s from 61 to 36 events/s"``."""
     one, other = _rate(found.one), _rate(found.other)
     several = f" ({found.changes} changes, the largest)" if found.changes > 1 else ""
+    each = f"intervals of {seconds(found.interval_s)}"
     sentences: dict[Kind, str] = {
         "steady": f"steady from {seconds(found.settled_s)} on" if found.settled_s > 0 else "steady throughout",
         "drift": f"drifted from {one} to {other} {unit}",
         "regime change": f"changed regime{several} at {seconds(found.at_s)} from {one} to {other} {unit}",
         "sawtooth": f"sawtooth, period {seconds(found.period_s)}",
-        "jagged": f"jagged, {one} {unit} or less in the worst 1 % of the time against {other} at the median",
-        "bimodal": f"bimodal, now {one}, now {other} {unit}",
+        "jagged": f"jagged, {one} {unit} or less in the worst 1 % of {each}, {other} at the median",
+        "bimodal": f"bimodal, now {one}, now {other} {unit} in {each}",
         "unsettled": "never settled, in no pattern that has a name",
         "too short": "too short to tell",
     }
@@ -133,4 +134,4 @@ def _figures(found: Stability, unit: str) -> dict[str, Any]:
             figures |= {"worst": found.one, "median": found.other}
         case "bimodal":
             figures |= {"high": found.one, "low": found.other}
-    return {**figures, "settled_s": found.settled_s}
+    return {**figures, "settled_s": found.settled_s, "interval_s": found.interval_s}
