@@ -64,8 +64,9 @@ def test_server_dies_in_mid_trial(state, study_file, tmp_path):
 
 def test_disk_full(state, study_file, tmp_path):
     run = tmp_path / "run"
-    amount = 'duration = "60s"\nchar_cols = 20'
-    done = run_study(state, study_file, run, size="192MiB", amount=amount, **ONE)
+    fast = 'innodb_log_file_size = "8M"\ninnodb_flush_log_at_trx_commit = 0'
+    amount = 'duration = "60s"\nchar_cols = 40'
+    done = run_study(state, study_file, run, size="192MiB", amount=amount, settings=fast, **ONE)
     assert done.returncode == 1
     assert_one_message(done, "full")
     assert all("full" in cause for cause in causes(run)), causes(run)

@@ -54,6 +54,30 @@ def test_into_a_pipe(disk, state):
     assert lines.stderr == objects.stderr == values.stderr == ""
 
 
+def test_a_trace_beside_the_counters(disk, state):
+    with loaded(disk):
+        told = dbdyno("watch", "mine", "--trace", "--count", "3", "--interval", "500ms", "--json", state=state)
+    intervals = [json.loads(line) for line in told.stdout.splitlines()]
+    assert len(intervals) == 3
+    for one in intervals:  # of a disk with one request at a time
+        assert 0 < one["device_ms_mean"] <= one["device_ms_p99"]
+        assert one["device_ms_mean"] + one["queue_ms_mean"] == pytest.approx(one["r_await"], rel=0.3, abs=0.3)
+        assert 1 <= one["sorted_run_requests_mean"] < 4
+        assert 1e6 < one["seek_bytes_mean"] < 32e6  # random over 32 MB
+    assert told.stderr == ""
+
+
+def test_two_traces_at_once_and_none_of_what_cannot_be_traced(disk, state):
+    with attached(state, "hdd-7200", name="other"):
+        told = dbdyno("watch", "mine", "other", "--trace", "-n", "1", "--csv", state=state)
+    assert [row["device_ms_mean"] for row in csv.DictReader(io.StringIO(told.stdout))] == ["", ""]
+    hidden = ["unshare", "--mount", "sh", "-c", 'umount -l /sys/kernel/tracing && exec "$@"', "sh"]
+    refused = dbdyno("watch", "mine", "--trace", "-n", "1", state=state, prefix=hidden)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert f"there is no block trace of {disk.device.name}: tracefs is not mounted" in refused.stderr
+    assert "watch it without --trace" in refused.stderr
+
+
 def test_a_folder_stands_for_the_disk_below_it(disk, state, tmp_path):
     make_filesystem("ext4", disk.device)
     with mounted(disk.device, tmp_path / "mnt"):

@@ -26,6 +26,7 @@ Options of block:
   --control         be steered by lines on standard input, and answer each by a line of JSON:
                       stop               the trace ends
                       summary START END  figures of that window, ns of CLOCK_MONOTONIC, and the series
+                      figures START END  the figures alone
                     It ends when standard input does.
 Options of disk:
   --window START,END  figures of that window only

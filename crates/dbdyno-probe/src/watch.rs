@@ -160,7 +160,8 @@ fn answered(watch: &mut Watch, line: &str) -> Result<Value, ProbeError> {
             let figures = watch.json(Some(window(given)?));
             Ok(json!({"figures": figures, "series": output::series_json(&watch.seen.figures)}))
         }
-        _ => Err(ProbeError::Usage(format!("there is no command {line:?}; there are stop and summary"))),
+        ("figures", given) => Ok(watch.json(Some(window(given)?))),
+        _ => Err(ProbeError::Usage(format!("there is no command {line:?}; there are stop, summary and figures"))),
     }
 }
 

@@ -2,7 +2,9 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
+from contextlib import closing
+from itertools import islice
 
 import typer
 
@@ -20,8 +22,12 @@ def watch(
     count: int = typer.Option(None, "--count", "-n", min=1, help="End after so many intervals; never, if not given."),
     json_: bool = typer.Option(False, "--json", help="Print a JSON object a line."),
     csv: bool = typer.Option(False, "--csv", help="Print comma-separated values."),
+    trace: bool = typer.Option(
+        False, "--trace", help="Trace every request: its time in the queue and in the device, and how far apart. Root."
+    ),
 ) -> None:
     """Show what block devices do, live, as iostat does; on a terminal with a history (q quits)."""
+    from dbdyno.cli.watch_figures import columns_of, intervals
     from dbdyno.cli.watch_lines import WRITERS
     from dbdyno.errors import UserError
     from dbdyno.stack.watchable import watchables
@@ -32,15 +38,15 @@ def watch(
     if json_ and csv:
         raise UserError("give --json or --csv, not both")
     found = {one.name: one for given in devices for one in watchables(given)}
-    live = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb" and not (json_ or csv)
-    if live:
+    names = list(found)
+    if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb" and not (json_ or csv):
         from dbdyno.cli.watch_screen import Screen
 
-        with Screen(list(found.values()), seconds) as screen:
-            _each(list(found), seconds, count, screen.show, screen.pause)
+        with Screen(list(found.values()), seconds, trace=trace) as screen:
+            _each(intervals(names, seconds, screen.pause, trace=trace), count, screen.show)
         return
-    write = WRITERS["json" if json_ else "csv" if csv else "lines"](list(found))
-    _each(list(found), seconds, count, write, _sleep)
+    write = WRITERS["json" if json_ else "csv" if csv else "lines"](names, columns_of(trace=trace))
+    _each(intervals(names, seconds, _sleep, trace=trace), count, write)
 
 
 def _sleep(seconds: float) -> bool:
@@ -51,38 +57,11 @@ def _sleep(seconds: float) -> bool:
 
 
 def _each(
-    names: list[str],
-    seconds: float,
+    intervals: Generator[dict[str, dict[str, float]], None, None],
     count: int | None,
     show: Callable[[dict[str, dict[str, float]]], None],
-    pause: Callable[[float], bool],
 ) -> None:
-    """Give each interval's figures to ``show``, until there are enough or ``pause`` says no."""
-    for shown, figures in enumerate(_figures(names, seconds, pause), start=1):
-        show(figures)
-        if shown == count:
-            return
-
-
-def _figures(names: list[str], seconds: float, pause: Callable[[float], bool]) -> Iterator[dict[str, dict[str, float]]]:
-    from dbdyno.clock import now_ns
-    from dbdyno.errors import HostError
-    from dbdyno.probe.block_device import BlockDeviceSource
-    from dbdyno.probe.iostat import as_iostat
-
-    sources = {name: BlockDeviceSource(name) for name in names}
-
-    def read() -> dict[str, tuple[int, dict[str, float]]]:
-        try:
-            return {name: (now_ns(), source.sample()) for name, source in sources.items()}
-        except OSError as error:
-            raise HostError(f"a device has gone: {error.strerror}") from None
-
-    before, due = read(), now_ns() / 1e9 + seconds
-    while pause(max(0.0, due - now_ns() / 1e9)):
-        after = read()
-        yield {
-            name: as_iostat(source.interval(before[name][1], at[1], (at[0] - before[name][0]) / 1e9))
-            for (name, source), at in zip(sources.items(), after.values(), strict=True)
-        }
-        before, due = after, max(due + seconds, now_ns() / 1e9)
+    """Give each interval's figures to ``show``, until there are enough."""
+    with closing(intervals):
+        for figures in islice(intervals, count):
+            show(figures)

@@ -1,24 +1,27 @@
 """What ``dbdyno watch`` writes into a pipe: plain lines, comma-separated values, or JSON; each at once."""
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from datetime import datetime
-
-from dbdyno.probe.iostat import COLUMNS
 
 Figures = dict[str, dict[str, float]]  # device -> column -> value
 HEADED_EVERY = 20  # intervals; a screen of lines keeps its heading
-_WIDTHS = {name: max(len(name), 8) for name in COLUMNS}
 
 
 def _now() -> str:
     return datetime.now().astimezone().isoformat(timespec="milliseconds")
 
 
-def lines(names: list[str]) -> Callable[[Figures], None]:
+def _number(value: float, format_: str, unknown: str = "-") -> str:
+    return f"{value:{format_}}" if math.isfinite(value) else unknown
+
+
+def lines(names: Sequence[str], columns: Sequence[str]) -> Callable[[Figures], None]:
     """Columns under a heading, as iostat writes them, with the time before."""
     width = max(len(name) for name in ("Device", *names))
-    heading = " ".join([f"{'time':29s} {'Device':{width}s}", *(f"{name:>{_WIDTHS[name]}s}" for name in COLUMNS)])
+    widths = {name: max(len(name), 8) for name in columns}
+    heading = " ".join([f"{'time':29s} {'Device':{width}s}", *(f"{name:>{widths[name]}s}" for name in columns)])
     shown = 0
 
     def write(figures: Figures) -> None:
@@ -27,14 +30,14 @@ def lines(names: list[str]) -> Callable[[Figures], None]:
             print(heading)
         shown += 1
         at = _now()
-        for device, columns in figures.items():
-            cells = (f"{columns[name]:{_WIDTHS[name]}.2f}" for name in COLUMNS)
+        for device, found in figures.items():
+            cells = (_number(found[name], ".2f").rjust(widths[name]) for name in columns)
             print(" ".join([f"{at:29s} {device:{width}s}", *cells]), flush=True)
 
     return write
 
 
-def csv(names: list[str]) -> Callable[[Figures], None]:
+def csv(names: Sequence[str], columns: Sequence[str]) -> Callable[[Figures], None]:
     """A heading once, then a line for each device and interval."""
     del names
     headed = False
@@ -42,23 +45,24 @@ def csv(names: list[str]) -> Callable[[Figures], None]:
     def write(figures: Figures) -> None:
         nonlocal headed
         if not headed:
-            print(",".join(["time", "device", *COLUMNS]))
+            print(",".join(["time", "device", *columns]))
             headed = True
         at = _now()
-        for device, columns in figures.items():
-            print(",".join([at, device, *(f"{columns[name]:.6g}" for name in COLUMNS)]), flush=True)
+        for device, found in figures.items():
+            print(",".join([at, device, *(_number(found[name], ".6g", "") for name in columns)]), flush=True)
 
     return write
 
 
-def objects(names: list[str]) -> Callable[[Figures], None]:
+def objects(names: Sequence[str], columns: Sequence[str]) -> Callable[[Figures], None]:
     """A JSON object a line."""
     del names
 
     def write(figures: Figures) -> None:
         at = _now()
-        for device, columns in figures.items():
-            print(json.dumps({"time": at, "device": device, **columns}), flush=True)
+        for device, found in figures.items():
+            known = {name: found[name] if math.isfinite(found[name]) else None for name in columns}
+            print(json.dumps({"time": at, "device": device, **known}), flush=True)
 
     return write
 

@@ -1,5 +1,6 @@
 """What ``dbdyno watch`` draws on a terminal: each device's figures and their history, until q is pressed."""
 
+import math
 import os
 import select
 import sys
@@ -7,7 +8,7 @@ import termios
 import time
 import tty
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -32,11 +33,24 @@ def sparkline(values: Iterable[float], width: int, most: float = 0.0) -> str:
     return "".join(BARS[max(value > 0, round(value / top * (len(BARS) - 1)))] for value in last)
 
 
+def traced_line(columns: Mapping[str, float]) -> str:
+    """What the block trace tells of an interval, as ``"in queue 0.12 ms (p99 0.5), in device ..."``."""
+
+    def told(name: str, scale: float = 1.0) -> str:
+        return f"{columns[name] / scale:.3g}" if math.isfinite(columns[name]) else "-"
+
+    return (
+        f"in queue {told('queue_ms_mean')} ms (p99 {told('queue_ms_p99')}),"
+        f" in device {told('device_ms_mean')} ms (p99 {told('device_ms_p99')}),"
+        f" {told('seek_bytes_mean', 1e6)} MB apart, sorted runs of {told('sorted_run_requests_mean')}"
+    )
+
+
 class Screen:
     """The terminal, taken over for as long as the context lasts and given back as it was."""
 
-    def __init__(self, devices: Sequence[Watchable], interval_seconds: float) -> None:
-        self._devices, self._interval = devices, interval_seconds
+    def __init__(self, devices: Sequence[Watchable], interval_seconds: float, *, trace: bool = False) -> None:
+        self._devices, self._interval, self._trace = devices, interval_seconds, trace
         self._history = {one.name: {name: deque[float](maxlen=HISTORY_MAX) for name in _DRAWN} for one in devices}
         self._live = Live(console=Console(), screen=True, auto_refresh=False)
         self._keys = sys.stdin.isatty()
@@ -71,8 +85,12 @@ class Screen:
                 self._history[device][row].append(columns[column])
         keys = "q quits" if self._keys else "Ctrl-C quits"
         foot = Text(f"every {self._interval:g} s, columns as iostat -x (kB are 1024 bytes); {keys}", style="dim")
-        tables = [self._table(device, figures[device.name]) for device in self._devices]
-        self._live.update(Group(*tables, foot), refresh=True)
+        drawn: list[Table | Text] = []
+        for one in self._devices:
+            drawn.append(self._table(one, figures[one.name]))
+            if self._trace:
+                drawn.append(Text(traced_line(figures[one.name])))
+        self._live.update(Group(*drawn, foot), refresh=True)
 
     def _table(self, device: Watchable, columns: dict[str, float]) -> Table:
         title = Text.assemble((device.name, "bold"), f"  {device.about}" if device.about else "")

@@ -1,30 +1,22 @@
 """The kernel's block trace of the device below the data, read by ``dbdyno-probe`` while the load runs."""
 
-import json
 import math
-import os
-import select
-import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.probe.disk_trace import DiskTrace, disk_tracing
+from dbdyno.probe.trace_reader import NoTraceError, TraceReader, reading
 from dbdyno.stack.emulated_disk import EmulatedDisk
 from dbdyno.stack.layer import Stand
-from dbdyno.stack.tools import own_binary
-from dbdyno.stack.undo import TOKEN_VARIABLE, EndProcesses, RemoveTraceInstance
-from dbdyno.state import new_token
 from dbdyno.store.block_trace import FIGURES, SCALARS, figure_at
 
 Columns = dict[str, list[float]]
 
 NAME = "block_trace"
-ANSWER_SECONDS = 60.0  # the end of a trace is all that is left in the buffers of all processors
 
 
 @dataclass(frozen=True)
@@ -39,10 +31,6 @@ class Traced:
         """The scalars of a trial; one that is not known is left out."""
         found = {name: figure_at(self.figures, *FIGURES[name]) for name in SCALARS}
         return {name: value for name, value in found.items() if value is not None}
-
-
-class NoTraceError(Exception):
-    """There is no trace, and why in a sentence."""
 
 
 class Trace(Protocol):
@@ -67,15 +55,15 @@ class NoTrace:
 class KernelTrace:
     """The kernel's."""
 
-    process: "subprocess.Popen[bytes]"
+    reader: TraceReader
     began: float = field(default_factory=time.monotonic)
 
     def within(self, window_ns: tuple[int, int]) -> Traced:
         """All there is to know."""
         seconds = time.monotonic() - self.began
         try:
-            _ask(self.process, "stop")
-            answer = _ask(self.process, "summary {} {}".format(*window_ns))
+            self.reader.ask("stop")
+            answer = self.reader.ask("summary {} {}".format(*window_ns))
         except NoTraceError as error:
             return Traced({"none": str(error)})
         figures = answer["figures"]
@@ -125,17 +113,13 @@ def tracing(stand: Stand, *, wanted: bool, disk: EmulatedDisk | None = None) -> 
     if stand.device is None:
         yield NoTrace("the data stand on no block device of their own")
         return
-    token = new_token()
     with ExitStack() as ending:
-        ending.enter_context(stand.journal.undoing(RemoveTraceInstance(f"dbdyno-{token}")))
-        ending.enter_context(stand.journal.undoing(EndProcesses(token, "the block trace")))
+        trace: Trace
         try:
-            process = _started(token, stand.device.path)
+            trace = KernelTrace(ending.enter_context(reading(stand.journal, stand.device.path)))
         except (NoTraceError, HostError) as error:
-            yield ending.enter_context(_in_its_place(stand, disk, str(error)))
-            return
-        ending.callback(_ended, process)
-        yield KernelTrace(process)
+            trace = ending.enter_context(_in_its_place(stand, disk, str(error)))
+        yield trace
 
 
 @contextmanager
@@ -146,64 +130,3 @@ def _in_its_place(stand: Stand, disk: EmulatedDisk | None, why: str) -> Iterator
             with suppress(TrialError):
                 trace = InItsPlace(ending.enter_context(disk_tracing(disk, stand.scratch)), why)
         yield trace
-
-
-def _started(token: str, device: Path) -> "subprocess.Popen[bytes]":
-    """A reader that has begun to trace."""
-    process = subprocess.Popen(
-        [own_binary("dbdyno-probe"), "block", str(device), "--control", "--instance", f"dbdyno-{token}"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        env={**os.environ, TOKEN_VARIABLE: token},
-    )
-    try:
-        _answer(process)
-    except NoTraceError:
-        _ended(process)
-        raise
-    return process
-
-
-def _ask(process: "subprocess.Popen[bytes]", command: str) -> dict[str, Any]:
-    assert process.stdin is not None  # noqa: S101  (it is a pipe)
-    with suppress(BrokenPipeError):  # whose reason the answer tells
-        process.stdin.write(command.encode() + b"\n")
-        process.stdin.flush()
-    return _answer(process)
-
-
-def _answer(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
-    """The next line that the reader says. Raises ``NoTraceError`` where it says an error, nothing, or has ended."""
-    assert process.stdout is not None  # noqa: S101  (it is a pipe)
-    ready, _, _ = select.select([process.stdout], [], [], ANSWER_SECONDS)
-    line = process.stdout.readline() if ready else b""
-    if not line:
-        raise NoTraceError(_last_words(process) if ready else "dbdyno-probe does not answer")
-    answer: dict[str, Any] = json.loads(line)
-    if "error" in answer:
-        raise NoTraceError(str(answer["error"]).removeprefix("no block trace: "))
-    return answer
-
-
-def _last_words(process: "subprocess.Popen[bytes]") -> str:
-    assert process.stderr is not None  # noqa: S101  (it is a pipe)
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(5)
-    ready, _, _ = select.select([process.stderr], [], [], 0)
-    said = process.stderr.read1().decode(errors="replace").strip() if ready else ""  # type: ignore[attr-defined]
-    return said.removeprefix("dbdyno-probe: ").removeprefix("no block trace: ") or "dbdyno-probe ended"
-
-
-def _ended(process: "subprocess.Popen[bytes]") -> None:
-    """The end of standard input ends the reader, and the reader its instance."""
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe:
-            with suppress(BrokenPipeError):
-                pipe.close()
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 
 import pytest
 from hypothesis import given
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 from dbdyno.cli.watch import watch
 from dbdyno.cli.watch_lines import HEADED_EVERY, WRITERS
-from dbdyno.cli.watch_screen import BARS, sparkline
+from dbdyno.cli.watch_screen import BARS, sparkline, traced_line
 from dbdyno.errors import UserError
+from dbdyno.probe import live_trace
 from dbdyno.probe.iostat import COLUMNS, as_iostat
 from dbdyno.stack import watchable
 
@@ -20,7 +22,7 @@ positive = st.floats(0, 1e12)
 
 
 def written(kind, capsys, intervals=1):
-    write = WRITERS[kind](list(FIGURES))
+    write = WRITERS[kind](list(FIGURES), COLUMNS)
     for _ in range(intervals):
         write(FIGURES)
     return capsys.readouterr().out
@@ -64,6 +66,22 @@ def test_a_sparkline_is_as_wide_as_there_is_room_and_shows_whatever_is_above_nou
     assert heights == sorted(heights)
 
 
+def test_what_is_not_known_of_an_interval_is_a_dash_an_empty_cell_and_null(capsys):
+    figures = {"sda": {"r/s": 0.0, "queue_ms_mean": math.nan}}
+    for kind in ("lines", "csv", "json"):
+        WRITERS[kind](["sda"], ("r/s", "queue_ms_mean"))(figures)
+    _, line, _, row, one = capsys.readouterr().out.splitlines()
+    assert line.split()[1:] == ["sda", "0.00", "-"]
+    assert row.split(",")[1:] == ["sda", "0", ""]
+    assert json.loads(one)["queue_ms_mean"] is None
+
+
+def test_what_the_trace_tells_is_one_line():
+    figures = dict.fromkeys(live_trace.COLUMNS, math.nan) | {"device_ms_mean": 4.07, "seek_bytes_mean": 12.5e6}
+    told = "in queue - ms (p99 -), in device 4.07 ms (p99 -), 12.5 MB apart, sorted runs of -"
+    assert traced_line(figures) == told
+
+
 def test_a_sparkline_of_a_share_is_full_at_all():
     assert sparkline([0, 50, 100], 3, most=100) == " ▄█"
     assert sparkline([10], 1, most=100) == "▁"
@@ -91,4 +109,4 @@ def test_what_there_is_not_is_answered_with_what_there_is(monkeypatch, tmp_path)
 )
 def test_flags_that_make_no_sense(flags, told):
     with pytest.raises(UserError, match=told):
-        watch(["x"], **{"interval": "1s", "count": None, "json_": False, "csv": False, **flags})
+        watch(["x"], **{"interval": "1s", "count": None, "json_": False, "csv": False, "trace": False, **flags})
