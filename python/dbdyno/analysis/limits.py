@@ -30,6 +30,7 @@ class Place:
 
     cores: float | None  # of the host
     server_cores: float | None  # that the server may use, if it was confined
+    client_beside: bool  # the load generator was confined to the same
     client_threads: float
     rotational: bool | None
     kept_up: bool  # with an open loop's rate
@@ -59,8 +60,9 @@ def _processors(mean: Figures, place: Place) -> Limit | None:
     if mean.get("client_cores", 0.0) >= FULL * place.client_threads:
         return Limit("client", mean["client_cores"] / place.client_threads, full=True, of=place.client_threads)
     confined = place.server_cores
-    if confined and mean.get("server_cores", 0.0) >= FULL * confined:
-        return Limit("processor", min(1.0, mean["server_cores"] / confined), full=True, of=confined)
+    used = mean.get("server_cores", 0.0) + (mean.get("client_cores", 0.0) if place.client_beside else 0.0)
+    if confined and used >= FULL * confined:
+        return Limit("processor", min(1.0, used / confined), full=True, of=confined)
     if mean.get("host_busy_share", 0.0) >= FULL:
         return Limit("processor", mean["host_busy_share"], full=True, of=place.cores or 0.0)
     return None

@@ -110,6 +110,7 @@ def _place(trials: Sequence[Trial]) -> Place:
     return Place(
         cores=float(cores) if isinstance(cores, int | float) else None,
         server_cores=float(_count_cpus(cpus)) if isinstance(cpus, str) else None,
+        client_beside=cpus is not None and cpus == _at(first.observed, "client").get("cpus"),
         client_threads=float(threads) if isinstance(threads, int | float) and threads > 0 else 1.0,
         rotational={"0": False, "1": True}.get(str(rotational)),
         kept_up=all(ratio >= BEHIND for ratio in ratios),

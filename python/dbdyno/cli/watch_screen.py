@@ -1,6 +1,5 @@
 """What ``dbdyno watch`` draws on a terminal: each device's figures and their history, until q is pressed."""
 
-import math
 import os
 import select
 import sys
@@ -8,7 +7,7 @@ import termios
 import time
 import tty
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,33 +16,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from dbdyno.cli.watch_text import sparkline, traced_line
 from dbdyno.stack.watchable import Watchable
 
-BARS = " ▁▂▃▄▅▆▇█"
 HISTORY_MAX = 120  # intervals
 FIGURES_WIDTH = 62  # of a row without its history
 _ROWS = (("read", "r"), ("write", "w"), ("discard", "d"))
 _DRAWN = {"read": "rkB/s", "write": "wkB/s", "discard": "dkB/s", "flush": "f/s", "busy": "%util"}
-
-
-def sparkline(values: Iterable[float], width: int, most: float = 0.0) -> str:
-    """The last ``width`` values as bars, the highest of which is the largest or ``most``; any above 0 is seen."""
-    last = list(values)[-width:] if width > 0 else []
-    top = max([*last, most]) or 1.0
-    return "".join(BARS[max(value > 0, round(value / top * (len(BARS) - 1)))] for value in last)
-
-
-def traced_line(columns: Mapping[str, float]) -> str:
-    """What the block trace tells of an interval, as ``"in queue 0.12 ms (p99 0.5), in device ..."``."""
-
-    def told(name: str, scale: float = 1.0) -> str:
-        return f"{columns[name] / scale:.3g}" if math.isfinite(columns[name]) else "-"
-
-    return (
-        f"in queue {told('queue_ms_mean')} ms (p99 {told('queue_ms_p99')}),"
-        f" in device {told('device_ms_mean')} ms (p99 {told('device_ms_p99')}),"
-        f" {told('seek_bytes_mean', 1e6)} MB apart, sorted runs of {told('sorted_run_requests_mean')}"
-    )
 
 
 class Screen:

@@ -7,7 +7,7 @@ from markupsafe import Markup, escape
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.notebook.charts import Chart
 from dbdyno.report.clean import one_line
-from dbdyno.report.sentences import no_verdict, table_headings, table_rows, verdict_sentence, why
+from dbdyno.report.sentences import evidence, no_verdict, table_headings, table_rows, verdict_sentence
 from dbdyno.report.stopped import stopped_lines
 from dbdyno.store.records import Run
 
@@ -19,7 +19,7 @@ def summary_html(run: Run, analysis: Analysis, charts: Mapping[str, Chart]) -> s
         parts.append(Markup("<p><em>{}</em></p>").format(one_line(run.question)))
     told = [
         Markup("<li>{}<br><small>{}</small></li>").format(
-            one_line(str(verdict_sentence(verdict, analysis))), one_line(why(verdict))
+            one_line(str(verdict_sentence(verdict, analysis))), one_line(evidence(verdict))
         )
         for verdict in analysis.verdicts
     ]

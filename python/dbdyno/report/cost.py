@@ -1,7 +1,7 @@
 """What the devices come to in money, in words and as a table."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,6 +10,7 @@ from dbdyno.analysis.cost import Cost, CostComparison, TreatmentCost
 from dbdyno.analysis.estimate import Estimate
 from dbdyno.analysis.metrics import number
 from dbdyno.analysis.wording import UNKNOWN, count, percent, percent_range, times
+from dbdyno.report.named import Named, named
 
 HEADING = "Cost"
 SECONDS_PER_DAY = 86_400
@@ -47,7 +48,7 @@ def cost_lines(analysis: Analysis) -> list[str]:
         return []
     found = analysis.cost
     lines = [_compared(one, found) for one in found.comparisons]
-    return [*lines, *_demands(found), *_footing(found)]
+    return [*lines, *_demands(found, analysis.treatments), *_footing(found, analysis.treatments)]
 
 
 def _compared(one: CostComparison, cost: Cost) -> str:
@@ -84,23 +85,27 @@ def _pays_back(one: CostComparison, cost: Cost) -> Iterator[str]:
         )
 
 
-def _demands(cost: Cost) -> Iterator[str]:
+def _demands(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
     prices = cost.prices
     asked = [_rate(prices.demand_per_second)] if prices.demand_per_second is not None else []
     asked += [f"{prices.data_bytes / 1e9:,.4g} GB"] if prices.data_bytes is not None else []
+    unknown = [one for one in cost.treatments if one.demand is None]
+    if asked and unknown:
+        yield f"{' and '.join(asked)} with {_labels(unknown, treatments)}: {UNKNOWN}, for want of its capacity."
+    alike: dict[tuple[str, int, str], list[TreatmentCost]] = {}
     for one in cost.treatments:
-        if one.demand is None:
-            if asked:
-                yield f"{' and '.join(asked)} with {one.label}: {UNKNOWN}, for want of its capacity."
-            continue
-        why = {"one": "one does it", "speed": "because of the speed", "capacity": "because of the capacity"}
-        sets, drives = one.demand.sets, one.demand.sets * one.device.drives * one.device.copies
-        total = f"{_amount(one.demand.total)} {prices.currency} over {prices.life_years:g} years"
-        what = f"{count(sets, 'set')} of {one.label}, {count(drives, 'drive')} ({why[one.demand.bound]})"
-        yield f"{' and '.join(asked)} take {what}: {total}."
+        if one.demand is not None:
+            alike.setdefault((one.device.name, one.demand.sets, one.demand.bound), []).append(one)
+    why = {"one": "one does it", "speed": "because of the speed", "capacity": "because of the capacity"}
+    for (_, sets, bound), found in alike.items():
+        drives = sets * found[0].device.drives * found[0].device.copies
+        totals = sorted(one.demand.total for one in found if one.demand is not None)
+        total = " to ".join(dict.fromkeys((_amount(totals[0]), _amount(totals[-1]))))
+        what = f"{count(sets, 'set')} of {_labels(found, treatments)}, {count(drives, 'drive')} ({why[bound]})"
+        yield f"{' and '.join(asked)} take {what}: {total} {prices.currency} over {prices.life_years:g} years."
 
 
-def _footing(cost: Cost) -> Iterator[str]:
+def _footing(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
     """Yield what the figures take for granted."""
     prices = cost.prices
     yield (
@@ -109,14 +114,14 @@ def _footing(cost: Cost) -> Iterator[str]:
     )
     if prices.price_per_kwh is None:
         yield "Power is not in it: the study gives no price_per_kwh."
-    missing = _labels(one for one in cost.treatments if prices.price_per_kwh is not None and one.device.watts is None)
+    missing = [one for one in cost.treatments if prices.price_per_kwh is not None and one.device.watts is None]
     if missing:
-        yield f"Without power, for want of its watts: {missing}."
+        yield f"Without power, for want of its watts: {_labels(missing, treatments)}."
     guessed = [one for one in cost.treatments if one.device.endurance_bytes is not None and not one.amplification_known]
     if guessed:
         yield (
-            f"How much more than it is sent a drive writes is unknown of {_labels(iter(guessed))} and taken as 1: the"
-            " years until worn are at most that many."
+            f"How much more than it is sent a drive writes is unknown of {_labels(guessed, treatments)} and taken as 1:"
+            " the years until worn are at most that many."
         )
     told = [one for one in cost.treatments if one.device.endurance_bytes is not None and one.amplification_known]
     if told:
@@ -126,8 +131,8 @@ def _footing(cost: Cost) -> Iterator[str]:
     yield f"Prices and data: {sources}."
 
 
-def _labels(found: Iterator[TreatmentCost]) -> str:
-    return ", ".join(one.label for one in found)
+def _labels(found: Sequence[TreatmentCost], treatments: Sequence[Named]) -> str:
+    return named([one.id for one in found], treatments, ", ")
 
 
 def _amount(value: float) -> str:

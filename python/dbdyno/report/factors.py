@@ -7,7 +7,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.factorial import Interaction, MainEffect, SimpleEffect
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.wording import UNKNOWN, count, margin_text, p_value, percent, percent_range
-from dbdyno.report.sentences import Sentence, why
+from dbdyno.report.sentences import Sentence, evidence
 from dbdyno.store.records import Design, is_word
 
 Told = tuple[Sentence, list[str]]  # a sentence, and what explains it
@@ -44,7 +44,7 @@ def _main_effect(one: MainEffect, analysis: Analysis) -> Told:
         f", averaged over {_listed(one.averaged_over)}: {percent(verdict.effect.value)} {analysis.metric.words}"
         f" ({_certainty(verdict, percent_range(verdict.effect.low, verdict.effect.high))})."
     )
-    reasons = [why(verdict)]
+    reasons = [evidence(verdict)]
     if one.depends_on:
         reasons.append(f"Its effect differs with {_listed(one.depends_on)}, see below: the average hides that.")
     match verdict.verdict:
@@ -66,7 +66,7 @@ def _interaction(one: Interaction, analysis: Analysis) -> Told:
     figures = (
         f": the ratio of the two is {_ratio(verdict.effect.value)} ({_certainty(verdict, _ratio_range(verdict))})."
     )
-    reasons = [why(verdict).replace("cludes 0", "cludes 1")]  # a ratio of 1 is a difference of 0
+    reasons = [evidence(verdict).replace("cludes 0", "cludes 1")]  # a ratio of 1 is a difference of 0
     match one.word:
         case "differs":
             return Sentence(f"The {effect}", " ", one.word, f" {places}{figures}"), [_same_side(one, analysis)]

@@ -6,8 +6,10 @@ from typing import Any
 
 from dbdyno.analysis.metrics import number
 from dbdyno.analysis.wording import percent
-from dbdyno.store.records import Run, Trial
+from dbdyno.report.named import named
+from dbdyno.store.records import Run, Treatment, Trial
 
+LISTED_MAX = 6  # figures that are told one by one
 NEARLY_FULL = 0.1  # below this share of free room filesystems allocate worse
 
 
@@ -16,20 +18,20 @@ def filesystem_lines(run: Run) -> list[str]:
     return [*_sync_lines(run), *_extent_lines(run), *_room_lines(run)]
 
 
-def _by_treatment(run: Run) -> Iterator[tuple[str, list[Trial]]]:
+def _by_treatment(run: Run) -> Iterator[tuple[Treatment, list[Trial]]]:
     for treatment in run.design.treatments:
         trials = [trial for trial in run.trials if trial.treatment == treatment.id]
         if trials:
-            yield treatment.label, trials
+            yield treatment, trials
 
 
 def _sync_lines(run: Run) -> list[str]:
     reasons: dict[str, list[str]] = {}
-    for label, trials in _by_treatment(run):
+    for treatment, trials in _by_treatment(run):
         unsynced = [trial for trial in trials if _part(trial.observed, "filesystem").get("flushes_on_fsync") is False]
         for reason in dict.fromkeys(map(_why_unsynced, unsynced)):
-            reasons.setdefault(reason, []).append(label)
-    told = "; ".join(f"{', '.join(labels)} ({reason})" for reason, labels in reasons.items())
+            reasons.setdefault(reason, []).append(treatment.id)
+    told = "; ".join(f"{named(ids, run.design.treatments, ', ')} ({reason})" for reason, ids in reasons.items())
     if not told:
         return []
     return [f"A sync did not make the device empty its cache with {told}. What that gains, a power cut may take."]
@@ -44,24 +46,26 @@ def _why_unsynced(trial: Trial) -> str:
 
 
 def _extent_lines(run: Run) -> list[str]:
-    means = []
-    for label, trials in _by_treatment(run):
+    means = {}
+    for treatment, trials in _by_treatment(run):
         found = [value for trial in trials if (value := _figure(trial.space, "extents_per_GiB")) is not None]
         if found:
-            means.append(f"{label}: {number(math.fsum(found) / len(found))}")
+            means[treatment.label] = math.fsum(found) / len(found)
     if not means:
         return []
-    return [
-        f"After the load the large data files lay in so many extents per GiB, mean over trials: {'; '.join(means)}."
-    ]
+    told = "; ".join(f"{label}: {number(mean)}" for label, mean in means.items())
+    if len(means) > LISTED_MAX:
+        least, most = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
+        told = f"from {number(means[least])} ({least}) to {number(means[most])} ({most})"
+    return [f"After the load the large data files lay in so many extents per GiB, mean over trials: {told}."]
 
 
 def _room_lines(run: Run) -> list[str]:
     short = []
-    for label, trials in _by_treatment(run):
+    for treatment, trials in _by_treatment(run):
         shares = [share for trial in trials if (share := _free_share(trial.space)) is not None]
         if shares and min(shares) < NEARLY_FULL:
-            short.append(f"{label} {percent(min(shares), sign=False)}")
+            short.append(f"{treatment.label} {percent(min(shares), sign=False)}")
     return [f"The filesystem was nearly full after the load; free were: {', '.join(short)}."] if short else []
 
 

@@ -41,6 +41,7 @@ from dbdyno.report.ranking import ranking_heading, ranking_headings, ranking_not
 from dbdyno.report.reproduce import how_to_reproduce
 from dbdyno.report.sentences import (
     Sentence,
+    evidence,
     failure_lines,
     no_verdict,
     note_lines,
@@ -48,7 +49,6 @@ from dbdyno.report.sentences import (
     table_headings,
     table_rows,
     verdict_sentence,
-    why,
 )
 from dbdyno.report.stability import stability_rows
 from dbdyno.report.stopped import blocks_used, interval_words, stopped_lines
@@ -187,7 +187,7 @@ def told(verdicts: Sequence[Verdict], analysis: Analysis) -> list[tuple[Verdict,
         (
             verdict,
             verdict_sentence(verdict, analysis),
-            [text for text in (why(verdict), explanation(verdict, analysis)) if text],
+            [text for text in (evidence(verdict), explanation(verdict, analysis)) if text],
             remarks(verdict, analysis),
         )
         for verdict in verdicts

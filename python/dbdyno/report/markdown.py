@@ -28,6 +28,7 @@ from dbdyno.report.ranking import ranking_heading, ranking_headings, ranking_not
 from dbdyno.report.reproduce import command
 from dbdyno.report.sentences import (
     Sentence,
+    evidence,
     failure_lines,
     no_verdict,
     note_lines,
@@ -35,7 +36,6 @@ from dbdyno.report.sentences import (
     table_headings,
     table_rows,
     verdict_sentence,
-    why,
 )
 from dbdyno.report.several import (
     DIFFERENCES_HEADING,
@@ -178,7 +178,7 @@ def _reproduce(run: Run) -> list[str]:
 def _verdicts(verdicts: Sequence[Verdict], analysis: Analysis) -> list[str]:
     lines = []
     for one in verdicts:
-        lines.append(_told(verdict_sentence(one, analysis), [why(one), *remarks(one, analysis)]))
+        lines.append(_told(verdict_sentence(one, analysis), [evidence(one), *remarks(one, analysis)]))
         if text := explanation(one, analysis):
             lines.append(f"  - {escape(text)}")
     return lines

@@ -60,7 +60,7 @@ def _figures(verdict: Verdict, analysis: Analysis) -> str:
     )
 
 
-def why(verdict: Verdict) -> str:
+def evidence(verdict: Verdict) -> str:
     """Return the reason as a sentence of its own; empty where the verdict's sentence already says it."""
     return "" if verdict.verdict == "not comparable" else f"{verdict.reason[0].upper()}{verdict.reason[1:]}."
 

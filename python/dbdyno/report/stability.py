@@ -7,6 +7,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.settling import TreatmentStability
 from dbdyno.analysis.stability import SAMPLES_MIN, Kind, Stability
 from dbdyno.analysis.wording import count
+from dbdyno.report.named import named
 
 HEADING = "Stability"
 
@@ -46,8 +47,9 @@ def stability_lines(analysis: Analysis) -> list[str]:
         for each in told
         if each.typical.kind != "too short"
     ]
-    if short := [each.label for each in told if each.typical.kind == "too short"]:
-        lines.append(f"Too short to tell, with fewer than {SAMPLES_MIN} samples of 100 events: {'; '.join(short)}.")
+    if short := [each.treatment for each in told if each.typical.kind == "too short"]:
+        which = named(short, analysis.treatments)
+        lines.append(f"Too short to tell, with fewer than {SAMPLES_MIN} samples of 100 events: {which}.")
     return lines
 
 

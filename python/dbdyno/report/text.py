@@ -28,6 +28,7 @@ from dbdyno.report.letters import letters_line
 from dbdyno.report.ranking import ranking_heading, ranking_headings, ranking_notes, ranking_rows
 from dbdyno.report.sentences import (
     Sentence,
+    evidence,
     failure_lines,
     no_verdict,
     note_lines,
@@ -35,7 +36,6 @@ from dbdyno.report.sentences import (
     table_headings,
     table_rows,
     verdict_sentence,
-    why,
 )
 from dbdyno.report.stopped import stopped_lines
 from dbdyno.report.why import explanation
@@ -115,7 +115,7 @@ class Report:
 
     def _verdicts(self, verdicts: Sequence[Verdict], width: int) -> Iterator[RenderableType]:
         for verdict in verdicts:
-            reasons = [why(verdict), explanation(verdict, self.analysis)]
+            reasons = [evidence(verdict), explanation(verdict, self.analysis)]
             yield from _told(verdict_sentence(verdict, self.analysis), reasons, width)
             for remark in remarks(verdict, self.analysis):
                 yield paragraph(remark, width, style="yellow", indent="  ")

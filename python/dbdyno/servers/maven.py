@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import HostError
-from dbdyno.servers.source import Client, Progress, check_sum, run_client
+from dbdyno.servers.source import Client, Progress, Wanted, fetched, run_client
 
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:get"
 _REMEDY = "is Maven's repository reachable? it is named in ~/.m2/settings.xml, if not the central one"
@@ -31,16 +31,14 @@ class Maven:
     def fetch(self, downloads: Path, progress: Progress) -> dict[str, str]:
         """Download the archive into a repository of its own, unless an earlier try has."""
         name = f"{self.artifact}-{self.version}.jar"
-        if not (downloads / name).exists():
-            progress.step(f"downloading {self.coordinates}")
-            part = downloads / "part"
-            part.mkdir(exist_ok=True)
+
+        def get(part: Path) -> Path:
             argv = ["mvn", "-B", "-ntp", _PLUGIN, f"-Dartifact={self.coordinates}", "-Dtransitive=false"]
             argv += [f"-Dmaven.repo.local={part}", "-Daether.connector.connectTimeout=30000"]
             run_client(Client(argv, _REMEDY, "maven", cwd=part), part, progress)
-            (part.joinpath(*self.group.split("."), self.artifact, self.version) / name).rename(downloads / name)
-        check_sum(downloads / name, self.sha256)
-        return {name: self.sha256}
+            return part.joinpath(*self.group.split("."), self.artifact, self.version, name)
+
+        return fetched(Wanted(name, self.sha256, self.coordinates), downloads, progress, get)
 
     def unpack(self, downloads: Path, files: Mapping[str, str], tree: Path) -> None:
         """Unpack the parts to where a server has them."""

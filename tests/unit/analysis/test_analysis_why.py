@@ -152,7 +152,7 @@ def test_means_count_the_measured_run_only_and_by_time():
     assert means({"t_s": ends[:2], "x": values[:2]}, 4.0) == {}
 
 
-PLACE = Place(cores=2.0, server_cores=None, client_threads=1.0, rotational=True, kept_up=False)
+PLACE = Place(cores=2.0, server_cores=None, client_beside=False, client_threads=1.0, rotational=True, kept_up=False)
 QUIET = {"latency_ms": 10.0, "rest_ms": 1.0, "flush_ms": 6.0, "cpu_ms": 3.0, "busy_share": 0.5, "flush_share": 0.4}
 
 
@@ -165,6 +165,12 @@ QUIET = {"latency_ms": 10.0, "rest_ms": 1.0, "flush_ms": 6.0, "cpu_ms": 3.0, "bu
         ({"host_busy_share": 0.97}, PLACE, "processor"),
         ({"server_cores": 0.95}, replace(PLACE, server_cores=1.0), "processor"),
         ({"server_cores": 0.95}, PLACE, "flush_ms"),
+        (
+            {"server_cores": 0.7, "client_cores": 0.25},
+            replace(PLACE, server_cores=1.0, client_beside=True),
+            "processor",
+        ),
+        ({"server_cores": 0.7, "client_cores": 0.25}, replace(PLACE, server_cores=1.0), "flush_ms"),
         ({"busy_share": 0.95, "flush_share": 0.9}, PLACE, "flushes"),
         ({"busy_share": 0.95, "flush_share": 0.9}, replace(PLACE, rotational=False), "flushes"),
         ({"busy_share": 0.95, "flush_share": 0.7}, PLACE, "device"),

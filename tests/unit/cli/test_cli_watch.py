@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dbdyno.cli.watch import watch
 from dbdyno.cli.watch_lines import HEADED_EVERY, WRITERS
-from dbdyno.cli.watch_screen import BARS, sparkline, traced_line
+from dbdyno.cli.watch_text import BARS, sparkline, traced_line
 from dbdyno.errors import UserError
 from dbdyno.probe import live_trace
 from dbdyno.probe.iostat import COLUMNS, as_iostat

@@ -1,0 +1,40 @@
+"""Several treatments in as few words as there are."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from dbdyno.store.records import is_word
+
+FEW = 2  # treatments that are always named one by one
+
+
+class Named(Protocol):
+    """A treatment as records and summaries have it."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+
+    @property
+    def label(self) -> str:
+        """Its levels joined."""
+
+    @property
+    def levels(self) -> Mapping[str, str]:
+        """Factor name -> level."""
+
+
+def named(ids: Collection[str], treatments: Sequence[Named], between: str = "; ") -> str:
+    """Return ``"all treatments"``, the levels that these and no others have, as ``"raid0-s510"``, or else their labels.
+
+    ``ids`` are some of the ``treatments``, which are all of a run.
+    """
+    chosen = [one for one in treatments if one.id in ids]
+    if len(chosen) > FEW:
+        if len(chosen) == len(treatments):
+            return "all treatments"
+        for factor in chosen[0].levels:
+            levels = list(dict.fromkeys(one.levels[factor] for one in chosen))
+            if len(levels) < len(chosen) == sum(one.levels[factor] in levels for one in treatments):
+                return between.join(level if is_word(level) else f"{factor} {level}" for level in levels)
+    return between.join(one.label for one in chosen)

@@ -1,0 +1,51 @@
+"""docs/field-reports.md: what was asked, expected and found in each study of the field reports."""
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+STUDIES = ROOT / "studies/field-reports"
+PICTURES = ROOT / "docs/field-reports"
+
+HEAD = """\
+# The five field reports, measured again
+
+Five published comparisons by people who had to choose what their MySQL or MariaDB stands on, each made into a study or
+a few. `make field-reports` runs them all, `dbdyno run studies/field-reports/NAME.toml --into DIR --html` any one. What
+follows was found on a virtual machine with two processors, at laptop scale, on emulated disks; the pictures are of the
+pages that came out. Written by `make docs` from the studies: change them there. Your machine may say otherwise; each
+page says where it differs from the published table and why, and nothing is tuned to match.
+
+"""
+# Beginning of the studies' names -> the heading, and which tutorial asks the same.
+REPORTS = {
+    ("schedulers", "server-versions"): ("Which I/O scheduler, and is the new version slower?", "choose-a-scheduler"),
+    ("queue-depth",): ("Does a longer request queue help?", "request-queue"),
+    ("filesystems",): ("Which filesystem?", "choose-a-filesystem"),
+    ("ssd-selection",): ("Which SSD is steady?", "choose-an-ssd"),
+    ("ssd-or-hdd",): ("How much faster is the SSD, and is it worth the money?", "ssd-or-hdd"),
+}
+
+
+def field_reports_page() -> str:
+    """The whole page."""
+    return HEAD + "\n".join(line for names in REPORTS for line in _report(names)) + "\n"
+
+
+def _report(names: tuple[str, ...]) -> Iterator[str]:
+    title, tutorial = REPORTS[names]
+    yield from (f"## {title}", "", f"How to ask it of your own machine: [tutorial](tutorials/{tutorial}.md).", "")
+    for path in sorted(STUDIES.glob("*.toml"), key=lambda path: (len(path.stem.split("-")), path.stem)):
+        if path.stem.startswith(names):
+            yield from _study(path.stem, tomllib.loads(path.read_text(encoding="utf-8"))["study"])
+
+
+def _study(name: str, about: dict[str, Any]) -> Iterator[str]:
+    yield from (f"### {about['title']}", "")
+    yield f"[{name}.toml](../studies/field-reports/{name}.toml): {about['question']}"
+    yield from ("", f"*Expected:* {about['expect']}", "")
+    yield from (f"*Found:* {about.get('result') or 'not measured in full yet.'}", "")
+    if (PICTURES / f"{name}.png").exists():
+        yield from (f"![The page of {name}](field-reports/{name}.png)", "")
