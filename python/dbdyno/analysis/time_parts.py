@@ -5,7 +5,8 @@ An event is what latency is told of: a query, or a transaction of several. Its m
 - *server CPU*: CPU time of the server's process per event. Counted by the kernel; background threads are in it.
 - *row locks*: the time that InnoDB's transactions waited for each other's rows, by its own clock, per event.
 - *reads*: the time that read requests spent in queue and device, per event. Exact where an event waits for its reads
-  one after another; too much where the server or the kernel reads ahead.
+  one after another; too much where the server or the kernel reads ahead. To the kernel's counters a request begins
+  when it has a place in the queue; a block trace, if there is one, tells of the wait for that place too.
 - *flushes*: time in which a flush was under way while the event was. The kernel sends a queue one flush at a time
   (block/blk-flush.c), so their times add up to that. Commits of several clients share a flush, so this is counted by
   the clock, not by request: share of the time x events under way. Exact for a closed loop without pauses, where
@@ -28,6 +29,7 @@ import numpy as np
 
 from dbdyno.analysis.metrics import value_of
 from dbdyno.analysis.series import Columns, floats
+from dbdyno.store.block_trace import figure_at
 from dbdyno.store.records import Trial
 
 PARTS = ("cpu_ms", "lock_ms", "read_ms", "flush_ms", "write_ms", "rest_ms")
@@ -113,8 +115,15 @@ def _device(trial: Trial, watched: Watched, rate: float, seconds: float) -> Figu
         found[f"{kind}_each_ms"] = waited / count if count else 0.0
         if kind == "flush":
             found["flush_share"] = min(found["busy_share"], waited / 1000 / _devices(trial))
+    found["read_each_ms"] = _traced_read_ms(trial) or found["read_each_ms"]
     found["requests_under_way"] = (mean.get("r_waited", 0.0) + mean.get("w_waited", 0.0)) / 1000
     return found
+
+
+def _traced_read_ms(trial: Trial) -> float | None:
+    """Return the mean time of a read from when its first bio was queued, if a block trace tells both parts of it."""
+    queue_ms, device_ms = (figure_at(trial.block_trace, where, "read", "mean") for where in ("queue_ms", "device_ms"))
+    return None if queue_ms is None or device_ms is None else queue_ms + device_ms
 
 
 def _devices(trial: Trial) -> float:

@@ -101,7 +101,7 @@ def _demands(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
         drives = sets * found[0].device.drives * found[0].device.copies
         totals = sorted(one.demand.total for one in found if one.demand is not None)
         total = " to ".join(dict.fromkeys((_amount(totals[0]), _amount(totals[-1]))))
-        what = f"{count(sets, 'set')} of {_labels(found, treatments)}, {count(drives, 'drive')} ({why[bound]})"
+        what = f"{count(sets, 'set')} of {_labels(found, treatments, ' or ')}, {count(drives, 'drive')} ({why[bound]})"
         yield f"{' and '.join(asked)} take {what}: {total} {prices.currency} over {prices.life_years:g} years."
 
 
@@ -131,8 +131,8 @@ def _footing(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
     yield f"Prices and data: {sources}."
 
 
-def _labels(found: Sequence[TreatmentCost], treatments: Sequence[Named]) -> str:
-    return named([one.id for one in found], treatments, ", ")
+def _labels(found: Sequence[TreatmentCost], treatments: Sequence[Named], between: str = ", ") -> str:
+    return named([one.id for one in found], treatments, between)
 
 
 def _amount(value: float) -> str:

@@ -47,7 +47,7 @@ def charts(analysis: Analysis, *, narrow: bool = False) -> list[tuple[str, Marku
 
 def _chart(simple: list[SimpleEffect], analysis: Analysis, *, narrow: bool) -> Markup:
     factor, baseline = simple[0].factor, simple[0].baseline
-    levels = [baseline, *dict.fromkeys(one.level for one in simple)]
+    levels = in_order([baseline, *dict.fromkeys(one.level for one in simple)])
     lines = list(dict.fromkeys(one.at for one in simple))
     low, high = _extent(simple, analysis)
     width = NARROW_WIDTH if narrow else WIDTH
@@ -70,13 +70,21 @@ def _chart(simple: list[SimpleEffect], analysis: Analysis, *, narrow: bool) -> M
             _below([(place, level) for place, level in enumerate(levels)], 8, x, width / len(levels)),
             _below([((len(levels) - 1) / 2, factor)], 28, x, width),
             *(
-                _line(place, [one for one in simple if one.at == at], len(lines), x, y)
+                _line(place, [one for one in simple if one.at == at], levels, len(lines), x, y)
                 for place, at in enumerate(lines)
             ),
-            _ends(simple, lines, len(levels) - 1, x, {**y, "axis": axis}, narrow=narrow),
+            _ends(simple, lines, levels, x, {**y, "axis": axis}, narrow=narrow),
         ],
     }
     return inline_svg(spec, f"Effect of {one_line(factor)} for each {one_line(simple[0].other)}")
+
+
+def in_order(levels: list[str]) -> list[str]:
+    """Return levels in the order of their numbers, if they are numbers; else as they are, the baseline first."""
+    try:
+        return sorted(levels, key=float)
+    except ValueError:
+        return levels
 
 
 def _extent(simple: list[SimpleEffect], analysis: Analysis) -> tuple[float, float]:
@@ -100,19 +108,19 @@ def _below(names: Sequence[tuple[float, str]], pixels: int, x: Spec, width: floa
     }
 
 
-def _line(place: int, simple: list[SimpleEffect], lines: int, x: Spec, y: Spec) -> Spec:
+def _line(place: int, simple: list[SimpleEffect], levels: list[str], lines: int, x: Spec, y: Spec) -> Spec:  # noqa: PLR0913, PLR0917
     """Draw one line with its intervals and its blocks."""
     shift = DODGE * (place - (lines - 1) / 2)
     colour, dash = treatment_colour(place), DASHES[place % len(DASHES)]
-    points: list[Row] = [{"x": 0.0, "d": 0.0}]
+    points: list[Row] = [{"x": levels.index(simple[0].baseline), "d": 0.0}]
     dots: list[Row] = []
-    for index, one in enumerate(simple, 1):
-        effect = one.verdict.effect
-        point: Row = {"x": index + shift, "d": math.log1p(effect.value)}
+    for one in simple:
+        effect, across = one.verdict.effect, levels.index(one.level) + shift
+        point: Row = {"x": across, "d": math.log1p(effect.value)}
         if effect.bounded:
             point |= {"low": math.log1p(effect.low), "high": math.log1p(effect.high)}
         points.append(point)
-        dots += [{"x": index + shift, "d": math.log1p(value)} for _, value in one.verdict.by_block]
+        dots += [{"x": across, "d": math.log1p(value)} for _, value in one.verdict.by_block]
     return {
         "layer": [
             {
@@ -140,17 +148,17 @@ def _line(place: int, simple: list[SimpleEffect], lines: int, x: Spec, y: Spec) 
     }
 
 
-def _ends(simple: list[SimpleEffect], lines: list[str], last: int, x: Spec, y: Spec, *, narrow: bool) -> Spec:  # noqa: PLR0913
+def _ends(simple: list[SimpleEffect], lines: list[str], levels: list[str], x: Spec, y: Spec, *, narrow: bool) -> Spec:  # noqa: PLR0913
     """Write each line's level at its end, moved apart where they would touch; below all where there is no room."""
     low, high = y["scale"]["domain"]
-    ends = {at: [one for one in simple if one.at == at][-1] for at in lines}
-    heights = {at: math.log1p(one.verdict.effect.value) for at, one in ends.items()}
+    ends = {one.at: one for one in simple if one.level == levels[-1]}  # none where that is the baseline
+    heights = {at: math.log1p(ends[at].verdict.effect.value) if at in ends else 0.0 for at in lines}
     step = (high - low) / HEIGHT  # of the axis, a pixel
     placed = spread(heights, LINE_HEIGHT * step)
     if narrow:
         placed = {at: low - (BELOW + LINE_HEIGHT * place) * step for place, at in enumerate(lines)}
     rows = [
-        {"x": last + 0.3, "d": placed[at], "text": _short(at), "colour": treatment_colour(place)}
+        {"x": len(levels) - 0.7, "d": placed[at], "text": _short(at), "colour": treatment_colour(place)}
         for place, at in enumerate(lines)
     ]
     across = {"value": 0} if narrow else x

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from dbdyno.store.records import is_word
 
-FEW = 2  # treatments that are always named one by one
+FEW = 2  # treatments of a run that are named one by one, if all are meant
 
 
 class Named(Protocol):
@@ -30,11 +30,10 @@ def named(ids: Collection[str], treatments: Sequence[Named], between: str = "; "
     ``ids`` are some of the ``treatments``, which are all of a run.
     """
     chosen = [one for one in treatments if one.id in ids]
-    if len(chosen) > FEW:
-        if len(chosen) == len(treatments):
-            return "all treatments"
-        for factor in chosen[0].levels:
-            levels = list(dict.fromkeys(one.levels[factor] for one in chosen))
-            if len(levels) < len(chosen) == sum(one.levels[factor] in levels for one in treatments):
-                return between.join(level if is_word(level) else f"{factor} {level}" for level in levels)
+    if len(chosen) == len(treatments) > FEW:
+        return "all treatments"
+    for factor in chosen[0].levels if 1 < len(chosen) < len(treatments) else ():
+        levels = list(dict.fromkeys(one.levels[factor] for one in chosen))
+        if len(levels) < len(chosen) == sum(one.levels[factor] in levels for one in treatments):
+            return between.join(level if is_word(level) else f"{factor} {level}" for level in levels)
     return between.join(one.label for one in chosen)

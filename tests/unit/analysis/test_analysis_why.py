@@ -126,6 +126,14 @@ def test_a_read_counts_as_long_as_its_request_however_many_others_keep_the_devic
     assert found["write_ms"] == found["flush_ms"] == 0
 
 
+def test_a_block_trace_tells_of_the_wait_for_a_place_in_the_queue_too():
+    seen, one = watched(r_s=100.0, r_await=2.0), trial(100.0, 10.0, cpu_us=500.0)
+    times = {"queue_ms": {"read": {"mean": 5.0}}, "device_ms": {"read": {"mean": 1.5}}}
+    assert figures(one, seen)["read_ms"] == pytest.approx(2.0)
+    assert figures(replace(one, block_trace=times), seen)["read_ms"] == pytest.approx(6.5)
+    assert figures(replace(one, block_trace={"device_ms": times["device_ms"]}), seen)["read_ms"] == pytest.approx(2.0)
+
+
 def test_what_no_probe_saw_is_not_a_part():
     found = figures(trial(100.0, 10.0, cpu_us=500.0), {})
     assert found["cpu_ms"] == pytest.approx(0.5)

@@ -26,8 +26,9 @@ def chosen(**levels):
         ([one.id for one in ALL], "all treatments"),
         (chosen(device=["ssd-sata"]), "ssd-sata"),
         (chosen(clients=["10", "50"]), "clients 10; clients 50"),
-        (chosen(clients=["10"]), "hdd-7200 / clients 10; ssd-sata / clients 10"),
+        (chosen(clients=["10"]), "clients 10"),
         (["t1", "t2", "t4"], "hdd-7200 / clients 1; hdd-7200 / clients 10; ssd-sata / clients 1"),
+        (["t1", "t5"], "hdd-7200 / clients 1; ssd-sata / clients 10"),
         ([], ""),
     ],
 )
@@ -35,7 +36,7 @@ def test_as_few_words_as_there_are(ids, told):
     assert named(ids, ALL) == told
 
 
-def test_of_two_treatments_both_are_named():
+def test_where_there_are_two_both_are_named():
     assert named(["t1", "t2"], ALL[:2], ", ") == "hdd-7200 / clients 1, hdd-7200 / clients 10"
 
 
