@@ -24,6 +24,7 @@ from dbdyno.analysis.verdict import Verdict
 from dbdyno.store.records import Design, Trial
 
 NO_SPREAD = 1e-24
+ROUNDING = 1e-9  # of a latency: what sums of floats leave
 
 Seen = Mapping[str, Watched]  # trial id -> what was watched
 
@@ -92,7 +93,8 @@ def _time_spent(id_: str, label: str, trials: Sequence[Trial], by_trial: Mapping
     mean = {name: _mean([by_trial[trial.id].get(name, math.nan) for trial in trials]) for name in names}
     found = {name: value for name, value in mean.items() if math.isfinite(value)}
     # What one trial lacks is in the rest of all.
-    found["rest_ms"] = max(0.0, found["latency_ms"] - math.fsum(found.get(name, 0.0) for name in PARTS[:-1]))
+    rest_ms = found["latency_ms"] - math.fsum(found.get(name, 0.0) for name in PARTS[:-1])
+    found["rest_ms"] = rest_ms if rest_ms > ROUNDING * found["latency_ms"] else 0.0
     return TimeSpent(id_, label, len(trials), found, limit(found, _place(trials)))
 
 

@@ -10,6 +10,7 @@ from dbdyno.analysis.screening import Screened
 from dbdyno.analysis.wording import count, p_value, percent, percent_range
 
 HEADING = "Screened: hints beside the verdicts, not verdicts"
+NAMED_MAX = 4  # comparisons in which nothing stands out, one by one
 
 
 def screened_lines(analysis: Analysis) -> list[str]:
@@ -18,7 +19,8 @@ def screened_lines(analysis: Analysis) -> list[str]:
     lines = [_line(group) for group in by_comparison if any(one.stands_out for one in group)]
     quiet = [_against(group[0]) for group in by_comparison if not any(one.stands_out for one in group)]
     if quiet:
-        lines.append(f"Nothing stands out (screened) in {'; '.join(quiet)}.")
+        where = "; ".join(quiet) if len(quiet) <= NAMED_MAX else f"{len(quiet)} comparisons"
+        lines.append(f"Nothing stands out (screened) in {where}.")
     return [*lines, screened_note(analysis)] if lines else []
 
 
