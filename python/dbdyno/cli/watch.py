@@ -2,13 +2,18 @@
 
 import os
 import sys
-from collections.abc import Callable, Generator
 from contextlib import closing
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import typer
 
 from dbdyno.cli.values import seconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from dbdyno.cli.watch_figures import Figures
 
 INTERVAL_SECONDS_MIN = 0.1
 
@@ -57,9 +62,9 @@ def _sleep(seconds: float) -> bool:
 
 
 def _each(
-    intervals: Generator[dict[str, dict[str, float]], None, None],
+    intervals: "Generator[Figures, None, None]",
     count: int | None,
-    show: Callable[[dict[str, dict[str, float]]], None],
+    show: "Callable[[Figures], None]",
 ) -> None:
     """Give each interval's figures to ``show``, until there are enough."""
     with closing(intervals):

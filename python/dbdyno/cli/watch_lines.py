@@ -5,7 +5,8 @@ import math
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-Figures = dict[str, dict[str, float]]  # device -> column -> value
+from dbdyno.cli.watch_figures import Figures
+
 HEADED_EVERY = 20  # intervals; a screen of lines keeps its heading
 
 
