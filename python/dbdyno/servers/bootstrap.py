@@ -4,15 +4,14 @@ The install scripts that come along with some do the same, but they need a serve
 and they put this host's name into the data.
 """
 
-import os
-import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from dbdyno.child import child
 from dbdyno.errors import TrialError
 from dbdyno.servers.command import setting_options
 from dbdyno.servers.installation import Installation, initializes
@@ -65,23 +64,11 @@ def _statements(installation: Installation) -> Iterator[IO[bytes]]:
 
 def _run(argv: list[str], environment: Mapping[str, str], log: Path, stdin: IO[bytes] | None = None) -> None:
     with log.open("ab") as out:
-        process = subprocess.Popen(
-            unprivileged(argv),
-            stdin=stdin or subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            env=dict(environment),
-            cwd="/",
-            start_new_session=True,
+        given = child(
+            unprivileged(argv), env=environment, stdin=stdin or subprocess.DEVNULL, stdout=out, stderr=out, cwd="/"
         )
-        try:
-            code = process.wait(INSTALL_SECONDS)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-    if code != 0:
+        with suppress(subprocess.TimeoutExpired), given as process:
+            process.wait(INSTALL_SECONDS)
+    if process.returncode != 0:
         what = next(word for word in argv if "mysqld" in word or "mariadb" in word)
         raise TrialError(f"{Path(what).name} failed to make the system tables: {cause_in(log)}")

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
 
+from dbdyno.child import child
 from dbdyno.errors import HostError
 
 # A client that adds no byte for so long has no answer to wait for.
@@ -70,22 +70,16 @@ def run_client(client: Client, grows: Path, progress: Progress | None = None) ->
         raise HostError(f"{client.argv[0]} is not installed; install it: apt-get install {client.package}")
     shown = " ".join(client.argv)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen(
+        given = child(
             ["setpriv", "--pdeathsig", "KILL", path, *client.argv[1:]],
-            stdin=subprocess.DEVNULL,
+            env={**os.environ, "LC_ALL": "C", **client.env},
             stdout=out,
             stderr=err,
-            env={**os.environ, "LC_ALL": "C", **client.env},
             cwd=client.cwd,
             pass_fds=client.pass_fds,
-            start_new_session=True,  # Ctrl-C is for dbdyno; the client goes with it
         )
-        try:
+        with given as process:
             stalled = _watch(process, grows, progress)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
         said, complaint = _text(out), _text(err)
     if stalled:
         raise HostError(f"{shown}: nothing came for {STALL_SECONDS:g} s; ended; {client.remedy}")

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from dbdyno.child import child, decoded
 from dbdyno.errors import HostError, TrialError
 from dbdyno.filesystems.catalogue import KINDS
 
@@ -47,21 +48,14 @@ def run_tool(argv: Sequence[str], *, timeout_seconds: float = 120) -> str:
         remedy = f"; install it: apt-get install {package}" if package else ""
         raise HostError(f"{argv[0]} is not installed{remedy}")
     command = " ".join(argv)
+    # Should dbdyno be killed, its tools go with it: none must change the host after ``restore`` has looked.
+    bound = ["setpriv", "--pdeathsig", "KILL", path, *argv[1:]]
     try:
-        done = subprocess.run(
-            # Should dbdyno be killed, its tools go with it: none must change the host after ``restore`` has looked.
-            ["setpriv", "--pdeathsig", "KILL", path, *argv[1:]],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout_seconds,
-            check=False,
-            env={**os.environ, "LC_ALL": "C"},
-            start_new_session=True,  # Ctrl-C is for dbdyno, which then puts the host back
-        )
+        with child(bound, env={**os.environ, "LC_ALL": "C"}) as tool:
+            out, err = map(decoded, tool.communicate(timeout=timeout_seconds))
     except subprocess.TimeoutExpired:
         raise TrialError(f"{command}: not done after {timeout_seconds:g} s; ended") from None
-    if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip() or "it said nothing").replace("\n", " / ")
-        raise TrialError(f"{command}: exit {done.returncode}: {said}")
-    return done.stdout
+    if tool.returncode != 0:
+        said = (err.strip() or out.strip() or "it said nothing").replace("\n", " / ")
+        raise TrialError(f"{command}: exit {tool.returncode}: {said}")
+    return out

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
+from dbdyno.child import child, decoded
 from dbdyno.errors import TrialError
 from dbdyno.servers.address import Address
 from dbdyno.stack.layer import Stand
@@ -160,21 +161,14 @@ def _said(stderr: str) -> str:
 
 
 def _run(argv: list[str], address: Address, timeout_seconds: float) -> None:
+    environment = {**_environment(), **address.environment()}
     try:
-        done = subprocess.run(
-            ["setpriv", "--pdeathsig", "KILL", *argv],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout_seconds,
-            check=False,
-            env={**_environment(), **address.environment()},
-            start_new_session=True,
-        )
+        with child(["setpriv", "--pdeathsig", "KILL", *argv], env=environment) as load:
+            _, err = load.communicate(timeout=timeout_seconds)
     except subprocess.TimeoutExpired:
         raise TrialError(f"the load was not done after {timeout_seconds:g} s; it was ended") from None
-    if done.returncode != 0:
-        raise TrialError(_said(done.stderr) or f"dbdyno-load: exit {done.returncode}")
+    if load.returncode != 0:
+        raise TrialError(_said(decoded(err)) or f"dbdyno-load: exit {load.returncode}")
 
 
 def _cause(result: Path, ignored: str) -> str:
