@@ -7,7 +7,7 @@ explain a verdict and are none.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -92,10 +92,21 @@ def _time_spent(id_: str, label: str, trials: Sequence[Trial], by_trial: Mapping
     names = dict.fromkeys(name for trial in trials for name in by_trial[trial.id])
     mean = {name: _mean([by_trial[trial.id].get(name, math.nan) for trial in trials]) for name in names}
     found = {name: value for name, value in mean.items() if math.isfinite(value)}
-    # What one trial lacks is in the rest of all.
-    rest_ms = found["latency_ms"] - math.fsum(found.get(name, 0.0) for name in PARTS[:-1])
-    found["rest_ms"] = rest_ms if rest_ms > ROUNDING * found["latency_ms"] else 0.0
+    found = _with_rest(found)  # what one trial lacks is in the rest of all
     return TimeSpent(id_, label, len(trials), found, limit(found, _place(trials)))
+
+
+def _with_rest(found: Figures) -> Figures:
+    """Return the figures with the rest that their parts leave; without it where the whole is not known."""
+    if "latency_ms" not in found:
+        return found
+    rest_ms = found["latency_ms"] - math.fsum(found.get(name, 0.0) for name in PARTS[:-1])
+    return {**found, "rest_ms": rest_ms if rest_ms > ROUNDING * found["latency_ms"] else 0.0}
+
+
+def _only(found: Figures, parts: set[str]) -> Figures:
+    """Return the figures with these parts alone; the others are in the rest."""
+    return _with_rest({name: value for name, value in found.items() if name in parts or name not in PARTS})
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -137,7 +148,12 @@ def _changed(
     rule: Rule,
     factors: tuple[tuple[str, str], ...],
 ) -> Changed:
-    """Return what differs; ``pairs`` are the figures of both in each block, the level's first."""
+    """Return what differs; ``pairs`` are the figures of both in each block, the level's first.
+
+    A part that any of these trials lacks is in the rest of both: like is compared with like.
+    """
+    common = set(PARTS).intersection(*(figures.keys() for pair in pairs for figures in pair))
+    pairs = [(_only(one, common), _only(other, common)) for one, other in pairs]
     d = {
         name: np.array([one[name] - other[name] for one, other in pairs])
         for name in ("latency_ms", *PARTS)
@@ -147,8 +163,8 @@ def _changed(
     return Changed(
         baseline_id=baseline.id,
         level_id=level.id,
-        baseline=baseline,
-        level=level,
+        baseline=replace(baseline, figures=_only(baseline.figures, common)),
+        level=replace(level, figures=_only(level.figures, common)),
         differences={name: _difference(values, rule) for name, values in d.items()},
         variance_shares=variance_shares(d) if spread_known else {},
         spread_ms=float(np.std(d["latency_ms"], ddof=1)) if spread_known else math.nan,

@@ -168,7 +168,7 @@ def _words(one: TimeSpent, part: str) -> str:
 def _rest(one: TimeSpent) -> str:
     """Return what the rest of an event's time may be, by what was not watched."""
     server = "" if "cpu_ms" in one.figures else "the server's CPU, "
-    device = "" if "busy_share" in one.figures else "the device, "
+    device = "" if "write_ms" in one.figures else "the device, "
     return (
         f"{server}{device}{'other ' if 'lock_ms' in one.figures else ''}locks, waiting for a processor, network, client"
     )

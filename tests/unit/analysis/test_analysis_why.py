@@ -224,3 +224,20 @@ def test_the_difference_between_levels_is_taken_inside_blocks(a_run):
         assert (estimate.value, estimate.low, estimate.high) == pytest.approx((expected,) * 3, abs=1e-9)
     assert [one.n for one in found.treatments] == [8, 8]
     assert analyse(replace(run, trials=trials)).why.treatments == []
+
+
+def test_what_was_watched_on_one_side_only_is_in_the_rest_of_both(a_run):
+    """The level's runs are over before the device has been sampled: what it takes more of is not told apart."""
+    run = a_run({"a": [100.0] * 8, "b": [100.0] * 8})
+    seen, trials = {}, []
+    for one in run.trials:
+        latency = 4.0 if one.treatment == "b" else 2.0
+        trials.append(replace(one, metrics=trial(1000 / latency, latency, cpu_us=500.0).metrics))
+        seen[one.id] = watched(w_s=500.0, w_await=1.0, **{"%util": 50.0})
+        if one.treatment == "b":
+            seen[one.id]["block_device"] = {"t_s": ENDS[:0]}
+    changed = analyse(replace(run, trials=trials), watched=seen).why.changes["a", "b"]
+    told = {name: estimate.value for name, estimate in changed.differences.items()}
+    assert told == pytest.approx({"latency_ms": 2.0, "cpu_ms": 0.0, "rest_ms": 2.0})
+    assert [one.figures["rest_ms"] for one in (changed.baseline, changed.level)] == pytest.approx([1.5, 3.5])
+    assert math.fsum(changed.variance_shares.values()) == pytest.approx(1.0) or not changed.variance_shares
