@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dbdyno.clean import one_line
 from dbdyno.errors import UserError
 from dbdyno.host.listener import listener_pid
-from dbdyno.report.clean import one_line
 from dbdyno.state import make_state_folder, state_folder_is_given
 
 HOST_NAME = (

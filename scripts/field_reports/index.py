@@ -7,7 +7,7 @@ from pathlib import Path
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.folder import analyse_folder
 from dbdyno.analysis.reported import Beside
-from dbdyno.report.clean import one_line
+from dbdyno.clean import one_line
 from dbdyno.report.reported import claim_line, summary_line
 from dbdyno.report.steadiness import steadiness_sentences
 from dbdyno.report.stopped import blocks_used

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from markupsafe import Markup, escape
 
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.clean import one_line
 from dbdyno.notebook.charts import Chart
-from dbdyno.report.clean import one_line
 from dbdyno.report.sentences import evidence, no_verdict, table_headings, table_rows, verdict_sentence
 from dbdyno.report.stopped import stopped_lines
 from dbdyno.store.records import Run

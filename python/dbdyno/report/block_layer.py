@@ -7,7 +7,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.block_layer import BlockLayer
 from dbdyno.analysis.metrics import number
 from dbdyno.analysis.wording import UNKNOWN, count
-from dbdyno.report.clean import NO_BREAK
+from dbdyno.clean import NO_BREAK
 from dbdyno.store.block_trace import FIGURES
 
 HEADING = "In the block layer"

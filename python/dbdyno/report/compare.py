@@ -11,7 +11,7 @@ from dbdyno.analysis.estimate import Estimate
 from dbdyno.analysis.metrics import number
 from dbdyno.analysis.min_blocks import ALPHA
 from dbdyno.analysis.wording import count, margin_text, p_value, percent, percent_range
-from dbdyno.report.clean import NO_BREAK, glued
+from dbdyno.clean import NO_BREAK, glued
 from dbdyno.report.differences import Difference, run_differences
 from dbdyno.report.markdown import escape
 from dbdyno.report.rounding import rounded

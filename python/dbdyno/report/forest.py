@@ -7,7 +7,7 @@ from markupsafe import Markup
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.effect import log_margin
 from dbdyno.analysis.verdict import Verdict
-from dbdyno.report.clean import one_line
+from dbdyno.clean import one_line
 from dbdyno.report.palette import LIGHT, VERDICTS
 from dbdyno.report.sentences import effect_text
 from dbdyno.report.vega import Spec, inline_svg

@@ -14,6 +14,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.verdict import Verdict
 from dbdyno.analysis.wording import margin_text
+from dbdyno.clean import glued
 from dbdyno.report import (
     block_layer,
     cells,
@@ -30,7 +31,6 @@ from dbdyno.report import (
     tool_figures,
 )
 from dbdyno.report.aa import noise_floor_card
-from dbdyno.report.clean import glued
 from dbdyno.report.contents import with_contents
 from dbdyno.report.cost import cost_headings, cost_lines, cost_rows
 from dbdyno.report.letters import letters_line

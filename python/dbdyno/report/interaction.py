@@ -15,7 +15,7 @@ from scipy import optimize
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.effect import log_margin
 from dbdyno.analysis.factorial import SimpleEffect
-from dbdyno.report.clean import one_line
+from dbdyno.clean import one_line
 from dbdyno.report.forest import CHARACTER, TICK_LABEL, ticks
 from dbdyno.report.palette import DASHES, treatment_colour
 from dbdyno.report.vega import Spec, inline_svg

@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.report.clean import NO_BREAK, glued, one_line
+from dbdyno.clean import NO_BREAK, glued, one_line
 
 MIN_WIDTH = 40
 PIPED_MAX = 140  # columns of a table in a file or a pipe, where nobody knows the reader's width

@@ -8,6 +8,7 @@ from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.reported import Beside
 from dbdyno.analysis.several import Several
 from dbdyno.analysis.verdict import Verdict
+from dbdyno.clean import one_line
 from dbdyno.report import (
     aa,
     block_layer,
@@ -22,7 +23,6 @@ from dbdyno.report import (
     steadiness,
     tool_figures,
 )
-from dbdyno.report.clean import one_line
 from dbdyno.report.letters import letters_line
 from dbdyno.report.ranking import ranking_heading, ranking_headings, ranking_notes, ranking_rows
 from dbdyno.report.reproduce import command

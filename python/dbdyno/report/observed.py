@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.report.clean import one_line
+from dbdyno.clean import one_line
 
 VALUE_MAX = 160  # characters
 UNOBSERVED = "not read back"

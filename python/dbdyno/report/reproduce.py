@@ -3,7 +3,7 @@
 import shlex
 from typing import Any
 
-from dbdyno.report.clean import one_line
+from dbdyno.clean import one_line
 from dbdyno.report.observed import flattened
 from dbdyno.store.records import Design, Run
 

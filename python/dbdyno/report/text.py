@@ -9,6 +9,7 @@ from rich.text import Text
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.verdict import Verdict
+from dbdyno.clean import one_line
 from dbdyno.report import (
     aa,
     block_layer,
@@ -22,7 +23,6 @@ from dbdyno.report import (
     steadiness,
     tool_figures,
 )
-from dbdyno.report.clean import one_line
 from dbdyno.report.layout import grid, items, listed, paragraph, plain
 from dbdyno.report.letters import letters_line
 from dbdyno.report.ranking import ranking_heading, ranking_headings, ranking_notes, ranking_rows

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import pymysql
 from pymysql.constants import CR, ER
 
+from dbdyno.clean import one_line
 from dbdyno.errors import HostError, TrialError
-from dbdyno.report.clean import one_line
 from dbdyno.servers import process
 from dbdyno.servers.login import address_of, how_to_give_a_password
 from dbdyno.study.section import Setting
