@@ -9,6 +9,10 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
+# Tests of Python that run at once: most wait for a disk or a server. Those marked `alone` run
+# after all others, one by one.
+WORKERS := 4
+
 # Flags of the load generator's benchmark: --quick, --rounds=N, --strict, --json=FILE.
 BENCH_LOAD := --json target/bench-load.json
 
@@ -21,7 +25,7 @@ BENCH_DISK := --json target/bench-disk.json
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
-.PHONY: demo test check build clean bench bench-overhead bench-probes bench-trace bench-load bench-disk bench-honesty bench-report docs field-reports lock help
+.PHONY: demo test test-fast test-all check build clean bench bench-overhead bench-probes bench-trace bench-load bench-disk bench-honesty bench-report docs field-reports lock help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -63,13 +67,23 @@ check: .make/dev ## linters and types
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+	$(PY) -m scripts.circles
 	$(PY) -m mypy.stubtest dbdyno._native
 	cargo fmt --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
-test: check ## every check, then every test a machine like this can prove
-	cargo test --locked --workspace --exclude dbdyno-py
-	$(SUDO) $(PY) -m pytest
+test-fast: .make/dev ## tests that need no root, no browser and no simulated studies: while working
+	$(PY) -m pytest -q -n 2 -m "not host and not browser and not simulation"
+
+test: check ## every check, then every test a machine like this can prove; some are sampled
+	@failed=0; \
+	cargo test --locked --workspace --exclude dbdyno-py --no-fail-fast || failed=1; \
+	$(SUDO) $(PY) -m pytest -n $(WORKERS) -m "not alone" || failed=1; \
+	$(SUDO) $(PY) -m pytest -m alone || failed=1; \
+	exit $$failed
+
+test-all: ## the same in full: kills at every step, every drive, every server that can be had; some hours
+	$(MAKE) test SUDO="$(SUDO) env DBDYNO_TEST_LONG=1 DBDYNO_TEST_SERVERS=all"
 
 bench: .make/dev ## what dbdyno itself costs, beside its peers; some minutes on a quiet machine
 	$(SUDO) $(PY) benches/overhead.py

@@ -32,7 +32,7 @@ clients = 10
 warmup = "500ms"
 duration = "{seconds}s"
 [design]
-disturbed = "note"
+interference = "note"
 blocks = 2
 """
 DBDYNO = [sys.executable, "-m", "dbdyno.cli.main"]

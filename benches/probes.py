@@ -21,14 +21,14 @@ from dbdyno.probe import sampler
 from dbdyno.probe.foreign import ForeignSource
 from dbdyno.probe.sampler import Sampler
 from dbdyno.probe.watching import sources_of
-from dbdyno.servers.installation import find_server
-from dbdyno.stack.device import Emulated
-from dbdyno.stack.emulated_disk import running_disk
-from dbdyno.stack.filesystem import Filesystem
-from dbdyno.stack.journal import Journal
+from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.layer import raised
-from dbdyno.stack.scratch import scratch
-from dbdyno.stack.server import Server
+from dbdyno.stack.layers.device import Emulated
+from dbdyno.stack.layers.emulated_disk import running_disk
+from dbdyno.stack.layers.filesystem import Filesystem
+from dbdyno.stack.layers.scratch import scratch
+from dbdyno.stack.layers.server import Server
+from dbdyno.stack.undo.log import Journal
 from dbdyno.study.schema import FilesystemSection, TrialSpec
 from dbdyno.workload.kinds import workload_of
 
@@ -98,7 +98,7 @@ def iostat(journal, seconds):
         scratch(journal) as ground,
         raised([Emulated(disk, "ssd-sata", rotational=False, seed=1, restore=False)], ground) as stand,
     ):
-        disk.ask("mode", mode="model")
+        disk.client.set_mode("model")
         with mixed_load(stand.device.path, seconds + 4):
             return compared(stand.device.name, seconds)
 

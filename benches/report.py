@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from dbdyno.store.records import Treatment
+from dbdyno.model.treatment import Treatment
 from tests.run_folders import written
 from tests.unit.report.conftest import build, series_of
 

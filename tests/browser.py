@@ -1,4 +1,4 @@
-"""A real browser, for pages that a person will open: one headless Chromium for all tests, driven through a pipe."""
+"""A real browser, for pages that a person will open: one headless Chromium a process, driven through a pipe."""
 
 import atexit
 import base64
@@ -31,7 +31,10 @@ KEYS = {
     "+": 187,
 }
 
-browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this host")
+
+def browser(test):
+    """Mark a test that needs a browser."""
+    return pytest.mark.browser(pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this host")(test))
 
 
 class Chromium:

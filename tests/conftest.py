@@ -3,17 +3,19 @@
 import os
 import shutil
 import tempfile
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist import is_xdist_worker
 
 from dbdyno.stack.capabilities import Capability, look_around
-from dbdyno.stack.journal import Journal
-from dbdyno.state import state_folder
-from tests.support import dbdyno, what_is_left
+from dbdyno.stack.undo.log import Journal
+from dbdyno.system.state import state_folder
+from tests import sampled
+from tests.support import NO_REGISTRY, dbdyno, what_is_left
 
 # A busy host is no fault of what is tested, and the same checkout gives the same result. For a search that goes on:
 # pytest --hypothesis-profile=search.
@@ -21,13 +23,22 @@ settings.register_profile("same", deadline=None, suppress_health_check=[HealthCh
 settings.register_profile("search", settings.get_profile("same"), derandomize=False)
 settings.load_profile("same")
 
+_lacking_registry: list[str] = []
 _skipped_though_able: list[str] = []
 
 
-def pytest_sessionstart():
+def pytest_configure():
+    os.environ["DBDYNO_TEST_SEED"] = str(sampled.seed())  # the same for all workers
+
+
+def pytest_report_header():
+    return "sampled: everything is tried" if sampled.LONG else f"sampled: DBDYNO_TEST_SEED={sampled.seed()}"
+
+
+def pytest_sessionstart(session):
     """Put back what a killed dbdyno, or killed tests, left: a dead disk's mount fails others' mkfs.btrfs, for one."""
-    if os.geteuid() == 0:
-        for journals in (state_folder() / "journals", *Path("/tmp").glob("dd*/journals")):
+    if os.geteuid() == 0 and not is_xdist_worker(session):  # by then the tests of other workers have begun
+        for journals in (state_folder() / "journals", *Path("/var/tmp").glob("dd*/journals")):
             if any(journals.glob("*.jsonl")):
                 dbdyno("restore", state=journals.parent)
 
@@ -38,22 +49,25 @@ def lacking() -> list[Capability]:
 
 
 def pytest_collection_modifyitems(items):
+    """Skip what this host can't, and put long tests first, so that none of them is left for one worker at the end."""
     hosted = [item for item in items if item.get_closest_marker("host")]
     missing = lacking() if hosted else []
     if missing:
         reason = "; ".join(f"{one.name}: {one.detail}" for one in missing)
         for item in hosted:
             item.add_marker(pytest.mark.skip(reason=f"this host can't: {reason}"))
+    items.sort(key=lambda item: (not item.get_closest_marker("long"), not item.get_closest_marker("host")))
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item):
-    outcome = yield
-    report = outcome.get_result()
-    if report.skipped and item.get_closest_marker("host") and not hasattr(report, "wasxfail") and not lacking():
-        reason = str(report.longrepr)
-        if not any(f"{one.name}: {one.detail}" in reason for one in look_around() if not one.ok):
-            _skipped_though_able.append(item.nodeid)
+def pytest_runtest_logreport(report):
+    """Note each host test that was skipped; with many workers this is called where the session ends."""
+    if not report.skipped or "host" not in report.keywords or hasattr(report, "wasxfail"):
+        return
+    reason = str(report.longrepr)
+    if NO_REGISTRY in reason:
+        _lacking_registry.append(report.nodeid)
+    elif not lacking() and not any(f"{one.name}: {one.detail}" in reason for one in look_around() if not one.ok):
+        _skipped_though_able.append(report.nodeid)
 
 
 def pytest_sessionfinish(session):
@@ -62,16 +76,17 @@ def pytest_sessionfinish(session):
 
 
 def pytest_terminal_summary(terminalreporter):
+    if _lacking_registry:
+        terminalreporter.write_line(f"{len(_lacking_registry)} tests were skipped: {NO_REGISTRY}", yellow=True)
     for nodeid in _skipped_though_able:
         terminalreporter.write_line(f"SKIPPED ALTHOUGH dbdyno doctor CALLS THIS HOST ABLE: {nodeid}", red=True)
 
 
-@pytest.fixture
-def state(monkeypatch):
-    """A short path, since sockets lie below it; afterwards the host must be as it was."""
-    folder = Path(tempfile.mkdtemp(prefix="dd", dir="/tmp"))
+@contextmanager
+def clean_state():
+    """A short path, since sockets lie below it, on a disk, as /tmp need not be; afterwards the host is as it was."""
+    folder = Path(tempfile.mkdtemp(prefix="dd", dir="/var/tmp"))
     folder.chmod(0o755)
-    monkeypatch.setenv("DBDYNO_STATE_DIR", str(folder))
     yield folder
     for process in psutil.process_iter():  # of a test that failed half-way
         with suppress(psutil.Error):
@@ -83,6 +98,21 @@ def state(monkeypatch):
         dbdyno("restore", state=folder)
     assert not left
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def state(monkeypatch):
+    """A state folder of the test's own."""
+    with clean_state() as folder:
+        monkeypatch.setenv("DBDYNO_STATE_DIR", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def shared_state():
+    """A state folder for all tests of a file."""
+    with clean_state() as folder:
+        yield folder
 
 
 @pytest.fixture

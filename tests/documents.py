@@ -109,8 +109,10 @@ def shrunk(text: str, blocks: int) -> str:
     if "size" in study["stack"]:
         study["stack"]["size"] = "512MiB"
     design = study.get("design", {})
-    kept = {name: design[name] for name in ("compare", "margin", "seed", "metric", "screened") if name in design}
-    study["design"] = {**kept, "blocks": blocks, "disturbed": "note"}
+    kept = {
+        name: design[name] for name in ("compare", "margin", "seed", "metric", "secondary_metrics") if name in design
+    }
+    study["design"] = {**kept, "blocks": blocks, "interference": "note"}
     study.pop("scale", None)
     study.pop("reported", None)
     return tomli_w.dumps(study)

@@ -1,58 +1,103 @@
-"""A run whose trials are played: journal, run folder, plan and signals are the real ones."""
+"""A run on a scripted host: stacks, loads, probes and clock are played; all of ``run/`` is the real one."""
 
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
-from dbdyno.resume import open_run
-from dbdyno.runner import run_all
-from dbdyno.store.records import Trial
+from dbdyno.plan.plan import Slot
+from dbdyno.probe.block_trace import NoTrace
+from dbdyno.probe.sampler import Series
+from dbdyno.run.execute import open_run, run_all
+from dbdyno.run.ports import Ports
+from dbdyno.stack.image import Image
+from dbdyno.stack.kinds.kind import Stack, StackKind
+from dbdyno.stack.layer import StackContext
+from dbdyno.stack.undo.undos import RemoveTree
 
 DISTURBANCE = {"beyond": ["foreign_cpu"], "foreign_cpu": 0.5, "limits": {"foreign_cpu": 0.06}, "others": {"cc": 1.0}}
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Script:
-    """Stands for the trials: each succeeds, but for those that ``fails`` names."""
+    """What happens: each trial succeeds, but for those that ``fails`` names, and where ``faults`` names a step."""
 
     def __init__(self):
+        self.plan = None
         self.fails, self.ran, self.seeds, self.said, self.left, self.at_exit = {}, [], {}, [], [], None
+        self.faults = {}  # step -> what is raised or done there
+        self.steps = []  # that were gone through, in order
+        self.rests = []
         self.rate = lambda _block, _treatment: 100.0  # queries per second
-        self.trial_seconds = {"raise": 0.0}
+        self.now_seconds, self.raise_seconds, self.load_seconds = 0.0, 0.0, 0.0
+        self.series = {}  # of each trial
         self.disturbed = set()  # of (block, attempt, treatment)
+        self.disks, self.smart = [], {"temperature_c": 30}
 
-    def run_trial(self, slot, spec, image, *, seed, folder, journal, erase):  # noqa: PLR0913
-        assert image == spec.stack.device
-        assert (journal.path.exists(), erase) == (True, frozenset({"S1"}))
-        self.left += list(folder.iterdir())
-        (folder / "latency.hlog").write_text("raw")
-        self.ran.append(slot)
-        self.seeds[slot.block, slot.treatment] = seed
-        failure = self.fails.get((slot.block, slot.attempt, slot.treatment)) or self.fails.get(
-            (slot.block, slot.treatment)
+    def ports(self):
+        return Ports(
+            kinds={name: ScriptedStack(self) for name in ("emulated", "real", "here", "memory", "external")},
+            workload_of=lambda spec: ScriptedWorkload(self, spec),
+            monotonic=lambda: self.now_seconds,
+            now=lambda: BEGAN + timedelta(seconds=self.now_seconds),
+            sleep=self.sleep,
+            scratch=self.scratch,
+            disks_below=lambda _: self.disks,
+            smart_of=lambda _: self.step("smart") or self.smart,
+            tracing=lambda _, wanted, disk: nullcontext(NoTrace("scripted" if wanted or disk else "")),
+            watching=self.watching,
+            watching_others=lambda *_: nullcontext(SimpleNamespace(known=dict, within=self.disturbance)),
+            pinned=lambda cpus: nullcontext({"cpus": cpus} if cpus else {}),
         )
-        if callable(failure):
-            failure()
-        elif failure:
-            raise failure
-        metrics = {"seconds_real": 1.0, "queries_per_second": self.rate(slot.block, slot.treatment)}
-        place = slot.id, slot.block, slot.attempt, slot.position, slot.treatment
-        disturbance = DISTURBANCE if (slot.block, slot.attempt, slot.treatment) in self.disturbed else {}
-        trial = Trial(*place, "now", metrics, seconds=self.trial_seconds, disturbance=disturbance)
-        return SimpleNamespace(trial=trial, series={})
 
-    # Images and Progress, as far as the runner sees them.
+    def step(self, name):
+        """Go through a step; what is to happen there happens."""
+        self.steps.append(name)
+        self.happen(self.faults.get(name))
 
-    def images(self, _journal, _erase, _say, *, fresh):
-        assert not fresh
-        return self
+    def happen(self, fault):
+        if callable(fault):
+            fault()
+        elif fault:
+            raise fault
 
-    def __enter__(self):
-        return self
+    def sleep(self, seconds):
+        self.rests.append(seconds)
+        self.now_seconds += seconds
 
-    def __exit__(self, *_):
-        if self.at_exit:
-            self.at_exit()
+    @contextmanager
+    def scratch(self, journal):
+        """A folder of a stack's own, where the tests' user may not pass through those above."""
+        folder = journal.path.parents[1] / "scratch"
+        with journal.undoing(RemoveTree(str(folder))):
+            folder.mkdir()
+            yield StackContext(journal, folder)
 
-    def of(self, spec):
-        return spec.stack.device
+    def slot(self, spec, folder):
+        """Which trial it is, by its folder, and by the treatment where that is the unmeasured one before it."""
+        name = folder.parent.name if folder.name == "settle" else folder.name
+        place, _, treatment = name.partition("-")
+        if folder.name == "settle":
+            treatment = next(name for name, one in self.plan.specs.items() if one is spec)
+        return Slot(int(place[1:5]), int(place[6]), int(place[8:]), treatment)
+
+    def disturbance(self, _window_ns):
+        slot = self.ran[-1]
+        return DISTURBANCE if (slot.block, slot.attempt, slot.treatment) in self.disturbed else {}
+
+    @contextmanager
+    def watching(self, _stand, _disks):
+        self.step("probes start")
+        start = round(self.now_seconds * 1e9)
+        found = {}
+        for name, columns in self.series.items():
+            if name != "load":
+                more = {column: list(values) for column, values in columns.items() if column != "t_s"}
+                found[name] = Series([start + round(t * 1e9) for t in columns["t_s"]], more)
+        yield found
+        self.step("probes stop")
+
+    # Progress, as far as the runner sees it.
 
     def say(self, text):
         self.said.append(text)
@@ -64,9 +109,129 @@ class Script:
         pass
 
 
+@dataclass(frozen=True)
+class ScriptedDevice:
+    """A layer that touches nothing."""
+
+    script: Script
+    name: str = "device"
+    disk: None = None
+
+    @contextmanager
+    def raised(self, below):
+        self.script.step("raise")
+        self.script.now_seconds += self.script.raise_seconds
+        try:
+            yield below.raised(self.name, {"kind": "scripted"})
+        finally:
+            self.script.step("lower")
+
+    def measuring(self, journal):
+        assert journal.path.exists()
+        return nullcontext({})
+
+
+@dataclass(frozen=True)
+class ScriptedImage(Image):
+    script: Script
+    model: str
+
+    def is_gone(self):
+        return bool(self.script.faults.pop("image gone", None))
+
+
+@dataclass(frozen=True)
+class ScriptedStack(StackKind):
+    """A kind of stack without a host."""
+
+    script: Script
+
+    def needs_of_server(self, _spec):
+        return iter(())
+
+    def needs_of_ground(self, _spec, _erase):
+        return iter(())
+
+    def touches(self, _specs, _proofs):
+        return iter(())
+
+    def server_version(self, _spec):
+        return "0"
+
+    def image_key(self, spec):
+        return spec.stack.device
+
+    @contextmanager
+    def new_image(self, spec, _journal):
+        self.script.step("prepare")
+        yield ScriptedImage(self.script, spec.stack.device)
+        if self.script.at_exit:
+            self.script.at_exit()
+
+    def stack(self, spec, image, raising):
+        assert (image.model, raising.erase.allowed) == (spec.stack.device, frozenset({"S1"}))
+        return Stack(ScriptedDevice(self.script), ())
+
+
+@dataclass(frozen=True)
+class ScriptedWorkload:
+    """A load of so many queries per second."""
+
+    script: Script
+    spec: object
+    tool: None = None
+
+    def prepare(self, _stand):
+        raise AssertionError("an image that is not kept is not prepared")
+
+    def check(self, _stand):
+        self.script.step("check")
+        return {}
+
+    def run(self, _stand, seed, folder):
+        script, slot = self.script, self.script.slot(self.spec, folder)
+        script.left += list(folder.iterdir())
+        (folder / "latency.hlog").write_text("raw")
+        script.ran.append(slot)
+        script.seeds[slot.block, slot.treatment] = seed
+        start = script.now_seconds
+        script.happen(
+            script.fails.get((slot.block, slot.attempt, slot.treatment))
+            or script.fails.get((slot.block, slot.treatment))
+        )
+        script.step("load")
+        script.now_seconds += script.load_seconds
+        return ScriptedLoad(script, slot, (round(start * 1e9), round(script.now_seconds * 1e9)))
+
+
+@dataclass(frozen=True)
+class ScriptedLoad:
+    script: Script
+    slot: Slot
+    window_ns: tuple[int, int]
+    result: dict = None
+    seconds_before: dict = None
+    queries: None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "result", {})
+        object.__setattr__(self, "seconds_before", {})
+
+    def second_half_ratio(self):
+        return None
+
+    def metrics(self):
+        rate = self.script.rate(self.slot.block, self.slot.treatment)
+        return {"seconds_real": 1.0, "queries_per_second": rate}
+
+    def columns(self):
+        return self.script.series.get("load", {"t_s": []})
+
+
 def perform(script, plan, into, *, resume=False):
+    script.plan = plan
     folder = open_run(plan, into, resume=resume, versions={"dbdyno": "0"}, host={"cores": 2})
     try:
-        return run_all(plan, folder, script, frozenset({"S1"}))
+        return run_all(plan, folder, script, frozenset({"S1"}), ports=script.ports())
     finally:
         folder.close()

@@ -21,7 +21,22 @@ from benches.honesty.row import Row
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-GROUPS = ("rules", "verdicts", "stability", "split_plot", "ranking", "unpaired", "speed")
+GROUPS = (
+    "rules",
+    "verdicts",
+    "hosts",
+    "stalls",
+    "coarse",
+    "stability",
+    "split_plot",
+    "ranking",
+    "unpaired",
+    "drift",
+    "carry_over",
+    "unequal",
+    "exaggeration",
+    "speed",
+)
 
 
 def main() -> int:
@@ -39,11 +54,11 @@ def main() -> int:
     began = time.monotonic()
     rows: list[Row] = []
     for name in chosen:
+        print(f"\n{name}", flush=True)
         module = import_module(f"benches.honesty.{name}")
         one: Callable[[int, int], list[Row]] = module.rows
         found = one(options.replicates, options.seed)
         rows += found
-        print(f"\n{name}")
         if hasattr(module, "table"):
             print(f"{module.table(found)}\n")
         print("\n".join(_line(row) for row in found if row.met is not None or not hasattr(module, "table")), flush=True)
@@ -52,7 +67,10 @@ def main() -> int:
     print(f"\n{judged - failed} of {judged} rows met, {time.monotonic() - began:.0f} s")
     if options.json:
         document = {"seed": options.seed, "replicates": options.replicates}
-        written = [{**asdict(row), "measured": _finite(row.measured), "met": row.met} for row in rows]
+        written = [
+            {**asdict(row), "measured": _finite(row.measured), "met": None if row.met is None else bool(row.met)}
+            for row in rows
+        ]
         options.json.write_text(json.dumps({**document, "rows": written}, indent=1) + "\n", encoding="utf-8")
     return 1 if options.strict and failed else 0
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dbdyno.analysis.effect import log_margin
-from dbdyno.analysis.evidence import Evidence, Finding, Rule, evidence, findings
+from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.stopping import Allowance, is_look
-from dbdyno.store.records import Comparison, Design, Treatment, Until
+from dbdyno.analysis.verdict.evidence import Evidence, Finding, Rule, evidence, findings
+from dbdyno.model.design import Comparison, Design, Until
+from dbdyno.model.treatment import Treatment
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,22 +41,22 @@ class Studies:
 
 def fixed(d: Floats, blocks: int) -> Studies:
     """A number of blocks fixed beforehand. ``d`` has shape (replicates, comparisons, blocks or more)."""
-    return _stopping(d, _rules("blocks", blocks), precise=None)
+    return _stopping(d, rules_of("blocks", blocks), precise=None)
 
 
 def sequential(d: Floats, blocks: int = 40) -> Studies:
     """``until = "decided"``: the planned looks, until all is decided."""
-    return _stopping(d, _rules("decided", blocks), precise=None)
+    return _stopping(d, rules_of("decided", blocks), precise=None)
 
 
 def precise(d: Floats, half_width: float, blocks: int = 40) -> Studies:
     """``until = "precise"``: the planned looks, until all intervals are narrow enough."""
-    return _stopping(d, _rules("precise", blocks), precise=log_margin(half_width))
+    return _stopping(d, rules_of("precise", blocks), precise=log_margin(half_width))
 
 
 def always_valid(d: Floats, blocks: int = 40) -> Studies:
     """``--until-decided``: a look after every block from the sixth on."""
-    return _stopping(d, _rules("open", blocks), precise=None)
+    return _stopping(d, rules_of("open", blocks), precise=None)
 
 
 def clock(d: Floats, ends_after: npt.NDArray[np.int64], blocks: int = 40) -> Studies:
@@ -65,7 +66,7 @@ def clock(d: Floats, ends_after: npt.NDArray[np.int64], blocks: int = 40) -> Stu
     low, high, value = (np.empty(d.shape[:2]) for _ in range(3))
     used = np.zeros(len(d), dtype=np.int64)
     for mine, ends in parts:
-        rules = {n: rule for n, rule in _rules("decided", blocks).items() if n < ends}
+        rules = {n: rule for n, rule in rules_of("decided", blocks).items() if n < ends}
         last = Allowance(_design("decided", blocks), ended_by_clock=True).rule(ends)
         one = _stopping(d[mine], rules | {ends: last}, precise=None)
         found[mine], low[mine], high[mine], used[mine] = one.found, one.low, one.high, one.blocks
@@ -101,7 +102,7 @@ def _design(until: Until, blocks: int) -> Design:
     return Design(treatments, "t1", [Comparison("t1", "t2")], blocks, MARGIN, "queries_per_second", 1, until)
 
 
-def _rules(until: Until, blocks: int) -> dict[int, Rule]:
+def rules_of(until: Until, blocks: int) -> dict[int, Rule]:
     """Return after which blocks such a run is looked at, and the rule of each look: those of the product."""
     design = _design(until, blocks)
     looks = [n for n in range(1, blocks + 1) if is_look(design, n) or n == blocks]

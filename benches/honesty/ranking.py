@@ -10,10 +10,10 @@ from benches.honesty.designs import MARGIN
 from benches.honesty.noise import SD, blocked, reference
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
-from dbdyno.analysis.evidence import Evidence, evidence
-from dbdyno.analysis.min_blocks import ALPHA
-from dbdyno.analysis.multiplicity import benjamini_hochberg, holm
-from dbdyno.analysis.sequential import Looks
+from dbdyno.analysis.looks.alpha_spending import Looks
+from dbdyno.analysis.statistics.multiplicity import benjamini_hochberg, holm
+from dbdyno.analysis.verdict.evidence import Evidence, evidence
+from dbdyno.model.design import ALPHA
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,8 +11,8 @@ from scipy import stats
 
 from benches.honesty.noise import Floats, in_order, reference
 from benches.honesty.row import Row
-from dbdyno.analysis.evidence import evidence
-from dbdyno.analysis.sequential import Looks
+from dbdyno.analysis.looks.alpha_spending import Looks
+from dbdyno.analysis.verdict.evidence import evidence
 
 RUNS = 10
 WORTH_TELLING = 0.02

@@ -15,11 +15,11 @@ from benches.honesty.designs import MARGIN
 from benches.honesty.noise import SD, reference
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
-from dbdyno.analysis.contrast import Contrast, difference, effect_of, weights
-from dbdyno.analysis.evidence import Evidence, Finding, evidence, findings
-from dbdyno.analysis.min_blocks import ALPHA
-from dbdyno.analysis.sequential import Looks
-from dbdyno.store.records import Treatment
+from dbdyno.analysis.factors.contrast import Contrast, difference, effect_of, weights
+from dbdyno.analysis.looks.alpha_spending import Looks
+from dbdyno.analysis.verdict.evidence import Evidence, Finding, evidence, findings
+from dbdyno.model.design import ALPHA
+from dbdyno.model.treatment import Treatment
 
 Floats = npt.NDArray[np.float64]
 

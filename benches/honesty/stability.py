@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from benches.honesty.noise import autoregressive
 from benches.honesty.row import Row
-from dbdyno.analysis.stability import Kind, classify
-from dbdyno.analysis.trend import trend
+from dbdyno.analysis.over_time.stability import Kind, classify
+from dbdyno.analysis.statistics.trend import trend
 
 Floats = npt.NDArray[np.float64]
 
 SAMPLES = 600
-COVERAGE = (93.0, 97.0)  # %
+COVERAGE = 93.0  # %
 FOUND = 95.0  # %
 STEADY = {0.6: 95.0, 0.9: 85.0}  # %
 STALLS = 0.05  # of all seconds
@@ -92,13 +92,13 @@ SHAPES: tuple[tuple[str, Kind, Callable[[np.random.Generator, float], Floats], f
 def _drift_rows(rng: np.random.Generator, replicates: int) -> list[Row]:
     """Coverage of the interval of the drift: two treatments in random order inside blocks, no true drift."""
     found = []
-    for rho, high in ((0.0, COVERAGE[1]), (0.6, None)):
+    for rho in (0.0, 0.6):
         for trials in (20, 40, 80):
             covered = np.mean([_covers(rng, trials, rho) for _ in range(replicates)])
             name = f"covers, {trials} trials, {f'AR(1) {rho:g}' if rho else 'iid'}"
-            slack = 2 * float(np.sqrt(COVERAGE[0] * (100 - COVERAGE[0]) / replicates))  # two standard errors
-            low, most = COVERAGE[0] - slack, None if high is None else high + slack
-            found.append(Row("drift of a run", name, 100 * float(covered), "%", low, most))
+            low = COVERAGE - 2 * float(np.sqrt(COVERAGE * (100 - COVERAGE) / replicates))  # two standard errors
+            # It allows for noise with a memory, which this need not have: it may hold more than it says.
+            found.append(Row("drift of a run", name, 100 * float(covered), "%", low, None))
     return found
 
 

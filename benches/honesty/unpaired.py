@@ -5,22 +5,25 @@ after. Nothing truly differs unless a row says so.
 """
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
-from benches.honesty.noise import NOISES, Floats, Noise, blocked, independent, reference
+from benches.honesty.noise import NOISES, Floats, Noise, blocked, heavy_tailed, independent, reference
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
-from dbdyno.analysis import signed_rank
-from dbdyno.analysis.effect import log_margin
-from dbdyno.analysis.evidence import Evidence, Finding, evidence, findings
+from dbdyno.analysis.looks.alpha_spending import Looks
 from dbdyno.analysis.noise_floor import multiple
-from dbdyno.analysis.sequential import Looks
-from dbdyno.analysis.unpaired import unpaired_evidence
+from dbdyno.analysis.statistics import mean, signed_rank
+from dbdyno.analysis.statistics.effect import log_margin
+from dbdyno.analysis.two_runs.unpaired import differences, p_two_sided, unpaired_evidence
+from dbdyno.analysis.verdict.evidence import Evidence, Finding, evidence, findings
 
 BLOCKS, PILOT = 10, 10
 MARGIN = 0.03
 HOST = 0.05  # what the whole host is faster by in the second session, on the log scale
+UNEQUAL = ((6, 6), (8, 12), (10, 40), (20, 20), (40, 10))
+SPREAD, UNEQUAL_LEVEL = 3, 0.06
 SIZES = ((6, 6), (8, 12), (10, 10), (20, 20), (40, 10))
 PROMISED = ((10, 1), (20, 1), (40, 1), (10, 4), (20, 4))  # blocks and comparisons of the study to come
 LEVEL = 0.05
@@ -33,6 +36,7 @@ def rows(replicates: int, seed: int) -> list[Row]:
     rng = np.random.default_rng(seed)
     return [
         *_coverage(rng, replicates),
+        *_unequal(rng, replicates),
         *_different(rng, replicates),
         *_equivalent(rng, replicates),
         *_promised(rng, replicates),
@@ -45,6 +49,20 @@ def _coverage(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
         found = unpaired_evidence(x, y, MARGIN)
         covered = 100 * float(np.mean((found.low <= HOST) & (found.high >= HOST)))
         yield Row("compare: coverage", f"{m} and {n} trials, iid", covered, "%", 93, 97)
+
+
+def _unequal(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
+    """One group spreads three times as far as the other, which the exact distribution of ranks does not allow for."""
+    noises: dict[str, Noise] = {"iid": independent, "heavy tails": heavy_tailed}
+    for (m, n), (name, noise) in product(UNEQUAL, noises.items()):
+        x, y = SPREAD * noise(rng, replicates, m), noise(rng, replicates, n)
+        found = unpaired_evidence(x, y, MARGIN)
+        what = f"{m} and {n} trials, the first {SPREAD} times, {name}"
+        yield Row("compare: unequal spread", what, _differs(found), "%", None, limit(UNEQUAL_LEVEL, replicates))
+        alone = 100 * float(np.mean(p_two_sided(differences(x, y), m, n) <= LEVEL))
+        yield Row("compare: by ranks alone", what, alone, "%", None, None)
+        covered = 100 * float(np.mean((found.low <= 0) & (found.high >= 0)))
+        yield Row("compare: unequal, coverage", what, covered, "%", 100 - limit(UNEQUAL_LEVEL, replicates), None)
 
 
 def _sessions(rng: np.random.Generator, noise: Noise, replicates: int) -> tuple[Floats, Floats]:
@@ -100,6 +118,8 @@ def _promised(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
                 yield Row("aa: named difference found", what, seen, "%", low, high, judged)
             if named[1] is not None:
                 averages = signed_rank.walsh_averages(d)
-                ends = signed_rank.interval(averages, blocks, 2 * share)
-                shown = 100 * float(np.mean((ends[0] > -named[1] * sigma) & (ends[1] < named[1] * sigma)))
+                bound = named[1] * sigma
+                sides = signed_rank.p_above(averages, -bound, blocks), signed_rank.p_below(averages, bound, blocks)
+                p = np.maximum(np.maximum(*sides), mean.p_beyond(d, bound))
+                shown = 100 * float(np.mean(p <= share))
                 yield Row("aa: named margin shown", what, shown, "%", low, high, judged)

@@ -8,7 +8,7 @@ from benches.honesty import designs
 from benches.honesty.designs import Studies, always_valid, clock, extended, fixed, lagging, precise, sequential
 from benches.honesty.noise import NOISES, blocked, reference
 from benches.honesty.row import Row
-from dbdyno.analysis.evidence import Finding
+from dbdyno.analysis.verdict.evidence import Finding
 
 EFFECTS = (0.0, 0.02, 0.05, 0.20)
 LEVELS = 4

@@ -9,7 +9,7 @@ fuzz_target!(|data: &[u8]| {
     let [first, rest @ ..] = data else { return };
     let mut parser = PrepareParser::new(dialect(*first));
     for payload in payloads(rest) {
-        if !matches!(parser.packet(payload), Ok(None)) {
+        if !matches!(parser.packet(payload, payload.len()), Ok(None)) {
             return;
         }
     }

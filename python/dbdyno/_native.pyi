@@ -12,6 +12,8 @@ class _DeviceModel(TypedDict):
     kind: str  # "hdd", "ssd", "cloud", "raid" or "ideal"
     title: str
     rotational: bool
+    fast_cache_bytes: int | None  # of a disk of that size, or of the whole drive; None where it has no such cache
+    drive_fast_cache_bytes: int | None
 
 def toml_lines(text: str) -> dict[str, int]:
     """Line (from 1) of every key and array element of a TOML text, by dotted path, e.g. ``stack.device.1``.

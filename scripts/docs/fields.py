@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import AfterValidator, BeforeValidator
 from pydantic.fields import FieldInfo
 
-from dbdyno.store.records import METRICS
+from dbdyno.model.metrics import METRICS
 from dbdyno.study import schema, section, workloads
 from dbdyno.study.section import Section
 from dbdyno.study.units import duration_seconds, format_bytes, fraction, size_bytes
@@ -23,6 +23,7 @@ CHECKED: dict[Callable[..., Any], str] = {
     schema._cpu_list: 'processors as taskset writes them: `"0"`, `"0-3,8"`',  # noqa: SLF001
     schema._io_class: '`"none"`, `"idle"`, `"best-effort:0"` to `":7"`, `"realtime:0"` to `":7"`',  # noqa: SLF001
     schema._options: "text",  # noqa: SLF001
+    schema._settle: 'time, `"trial"`',  # noqa: SLF001
     schema._blk_mq_depth: f"{schema.NR_REQUESTS_MIN} to {schema.NR_REQUESTS_MAX}",  # noqa: SLF001
     workloads._error_codes: "text",  # noqa: SLF001
     workloads._pairs: "text",  # noqa: SLF001

@@ -4,9 +4,9 @@ import inspect
 import textwrap
 from collections.abc import Iterator
 
-from dbdyno.analysis.metrics import metric
 from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
-from dbdyno.store.records import METRICS
+from dbdyno.filesystems.kind import ANY_MOUNT, Kind
+from dbdyno.model.metrics import METRICS
 from dbdyno.study.cost import CostSection, DeviceCostSection
 from dbdyno.study.reported import ClaimSection, ReportedSection, RowSection
 from dbdyno.study.rules import TUNABLES
@@ -121,20 +121,41 @@ def _tunables() -> list[str]:
 def _filesystems() -> list[str]:
     rows = []
     for kind in FILESYSTEMS.values():
-        known = sorted(kind.flags_with_value | kind.flags_alone)
-        flags = [f"-{flag}" if len(flag) == 1 else flag for flag in known]
+        flags = sorted({*kind.flags, *kind.flags_alone})
         given = f"`{' '.join(flags)}`" if flags else "none"
         mount = "yes" if kind.mountable else "no: its properties are in `mkfs`"
         rows.append(f"| `{kind.name}` | {format_bytes(kind.size_min)} | {given} | {mount} |")
-    return ["| filesystem | least size | flags of mkfs that a study may give | `mount` |\n|---|---|---|---|", *rows, ""]
+    head = "| filesystem | least size | flags of mkfs that a study may give | `mount` |\n|---|---|---|---|"
+    return [head, *rows, "", *_options(), ""]
+
+
+def _options() -> Iterator[str]:
+    yield "Inside a flag, and to `mount`, a study may give these; `#` is a number or a size, a bar separates words.\n"
+    yield f"- any filesystem's `mount`: `{' '.join(sorted(ANY_MOUNT))}`"
+    told = set()
+    for kind in FILESYSTEMS.values():
+        parts = [
+            f"`{flag}` `{' '.join(sorted(known))}`"
+            for flag, known in kind.flags.items()
+            if isinstance(known, frozenset)
+        ]
+        parts += [f"`mount` `{' '.join(sorted(kind.mount_options))}`"] if kind.mount_options else []
+        told_of = "; ".join(parts)
+        if told_of and told_of not in told:
+            alike = [f"`{one.name}`" for one in FILESYSTEMS.values() if _same(one, kind)]
+            yield f"- {', '.join(alike)}: {told_of}"
+        told.add(told_of)
+
+
+def _same(one: Kind, other: Kind) -> bool:
+    return one.flags == other.flags and one.mount_options == other.mount_options
 
 
 def _metrics() -> Iterator[str]:
     yield "## Metrics\n\n| name | words | unit | better |\n|---|---|---|---|"
-    for name, more in METRICS.items():
-        one = metric(name)
+    for one in METRICS.values():
         unit = "" if one.unit == "1" else one.unit
-        yield f"| `{name}` | {one.words} | {unit} | {'more' if more else 'less'} |"
+        yield f"| `{one.name}` | {one.words} | {unit} | {'more' if one.more_is_better else 'less'} |"
 
 
 _AFTER = {"queue": _tunables, "filesystem": _filesystems}

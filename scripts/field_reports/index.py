@@ -4,14 +4,14 @@ from collections import Counter
 from html import escape
 from pathlib import Path
 
-from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.folder import analyse_folder
+from dbdyno.analysis.analyse import Analysis, analyse
 from dbdyno.analysis.reported import Beside
-from dbdyno.clean import one_line
-from dbdyno.report.reported import claim_line, summary_line
-from dbdyno.report.steadiness import steadiness_sentences
-from dbdyno.report.stopped import blocks_used
+from dbdyno.model.printable import one_line
+from dbdyno.report.sections.reported import claim_line, summary_line
+from dbdyno.report.sections.steadiness import steadiness_sentences
+from dbdyno.report.sections.stopped import blocks_used
 from dbdyno.store.run_folder import read_run
+from dbdyno.store.series import read_analysed
 
 HEAD = """\
 <!DOCTYPE html>
@@ -43,7 +43,7 @@ def index_page(folder: Path) -> str:
 
 def _entry(run_folder: Path, page: str) -> str:
     run = read_run(run_folder)
-    analysis = analyse_folder(run_folder, run)
+    analysis = analyse(run, **read_analysed(run_folder, run))
     scale = f"At scale {run.scale}. " if run.scale else ""
     lines = [f'<h2><a href="{escape(page)}">{_safe(run.title)}</a></h2>', f"<p>{_safe(run.question)}</p>"]
     lines.append(f"<p>{_safe(f'{scale}{verdicts_line(analysis)} From {blocks_used(run, analysis)}.')}</p>")

@@ -9,16 +9,17 @@ import pytest
 from dbdyno.errors import TrialError
 from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
 from dbdyno.filesystems.zfs import ZFS
-from dbdyno.layers import device_layer, layers
-from dbdyno.servers import process
+from dbdyno.servers.mysql.connection import connect
 from dbdyno.stack.capabilities import filesystem
-from dbdyno.stack.data import Image, Tree
-from dbdyno.stack.device import Emulated
-from dbdyno.stack.emulated_disk import running_disk
+from dbdyno.stack.kinds.catalogue import KINDS as STACKS
+from dbdyno.stack.kinds.kind import Raising
 from dbdyno.stack.layer import raised
-from dbdyno.stack.scratch import scratch
+from dbdyno.stack.layers.data import Disks, Tree
+from dbdyno.stack.layers.device import Emulated
+from dbdyno.stack.layers.emulated_disk import running_disk
+from dbdyno.stack.layers.scratch import scratch
+from dbdyno.stack.layers.zfs_pool import ZfsPool
 from dbdyno.stack.space import after_load
-from dbdyno.stack.zfs_pool import ZfsPool
 from dbdyno.study.schema import FilesystemSection, TrialSpec
 from tests.support import what_is_left
 
@@ -54,13 +55,13 @@ def spec_of(kind, **filesystem):
 def stack(journal, tmp_path):
     """Raise the stack of a treatment as a run does to prepare data, with a server on top."""
 
-    def rise(spec, ground, disks):
-        image = Image(disks, None if disks else Tree(ground.scratch / "image"))
-        device = device_layer(spec, image, seed=1, erase=frozenset(), blank=True)
-        return raised(layers(spec, image, device, log=tmp_path / "server.log", install=True), ground)
+    def rise(spec, ground, disk):
+        image = Disks((disk,)) if spec.stack.model else Tree(ground.scratch / "image")
+        raising = Raising(tmp_path / "server.log", lambda _: None, seed=1, install=True)
+        return raised(STACKS[spec.stack.kind].stack(spec, image, raising).layers, ground)
 
     with running_disk(journal, model="ssd-sata", size=400 * 1024**2) as disk, scratch(journal) as ground:
-        yield lambda spec: rise(spec, ground, (disk,) if spec.stack.on_emulated_disk else ())
+        yield lambda spec: rise(spec, ground, disk)
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +85,7 @@ def test_a_server_runs_on_it_and_everything_is_read_back(kind, stack, state):
         assert observed["barriers"] is (kind != IN_MEMORY)
         assert observed["flushes_on_fsync"] is (kind != IN_MEMORY), "a commit reaches the device"
         assert stand.observed["server"]["version"]
-        with process.connect(stand.endpoint.socket) as connection, connection.cursor() as cursor:
+        with connect(stand.endpoint.socket) as connection, connection.cursor() as cursor:
             cursor.execute("CREATE DATABASE d")
             cursor.execute("CREATE TABLE d.t (a INT PRIMARY KEY) ENGINE=InnoDB")
             assert cursor.execute("INSERT INTO d.t VALUES (1), (2)") == 2
@@ -130,7 +131,7 @@ def test_what_a_pool_holds_is_there_when_it_is_imported_again(journal):
                     assert (stand.directory / "file").read_bytes() == b"prepared"
                 (stand.directory / "file").write_bytes(b"spoiled" if restore else b"prepared")
             if not restore:
-                disk.ask("snapshot", name="prepared")
+                disk.client.snapshot("prepared")
 
 
 def test_the_same_pool_twice_at_once_does_not_meet_itself(journal):
@@ -143,10 +144,10 @@ def test_the_same_pool_twice_at_once_does_not_meet_itself(journal):
         device = Emulated(disks[0], "ideal", rotational=False, seed=1, restore=False)
         with scratch(journal) as ground, raised([device, ZfsPool(FilesystemSection(), format=True)], ground) as stand:
             (stand.directory / "file").write_text("prepared")
-        disks[0].ask("save", file=file)
+        disks[0].client.save(file)
         for number, disk in enumerate(disks):
-            disk.ask("load", file=file)
-            disk.ask("snapshot", name="prepared")
+            disk.client.load(file)
+            disk.client.snapshot("prepared")
             device = Emulated(disk, "ideal", rotational=False, seed=1, restore=True)
             ground = lowering.enter_context(scratch(journal))
             stand = lowering.enter_context(raised([device, ZfsPool(FilesystemSection(), format=False)], ground))

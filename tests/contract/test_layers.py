@@ -10,17 +10,19 @@ import pytest
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.filesystems.catalogue import KINDS
-from dbdyno.servers.installation import find_server
-from dbdyno.stack.device import Emulated, Here, Real
-from dbdyno.stack.emulated_disk import running_disk
-from dbdyno.stack.filesystem import Filesystem
+from dbdyno.servers.sources.installation import find_server
+from dbdyno.stack.erase.guard import Erasing
 from dbdyno.stack.layer import raised
-from dbdyno.stack.memory import Memory
-from dbdyno.stack.page_cache import PageCache, cached_bytes
-from dbdyno.stack.placement import Placement, pinned
-from dbdyno.stack.queue import Queue
-from dbdyno.stack.scratch import scratch
-from dbdyno.stack.server import Server
+from dbdyno.stack.layers.device import Emulated, Here
+from dbdyno.stack.layers.emulated_disk import running_disk
+from dbdyno.stack.layers.filesystem import Filesystem
+from dbdyno.stack.layers.memory import Memory
+from dbdyno.stack.layers.page_cache import PageCache, cached_bytes
+from dbdyno.stack.layers.placement import Placement, pinned
+from dbdyno.stack.layers.queue import Queue
+from dbdyno.stack.layers.real_disk import Real
+from dbdyno.stack.layers.scratch import scratch
+from dbdyno.stack.layers.server import Server
 from dbdyno.study.schema import FilesystemSection, QueueSection
 from tests.support import what_is_left
 
@@ -210,7 +212,7 @@ def test_mkfs_options_reach_mkfs(disk, ground):
 def test_content_is_the_same_bytes_after_a_restore(disk, ground):
     with raised([emulated(disk), filesystem()], ground) as stand:
         (stand.directory / "file").write_bytes(b"prepared")
-    disk.ask("snapshot", name="prepared")
+    disk.client.snapshot("prepared")
     for _ in range(2):
         restored = Emulated(disk, "ideal", rotational=False, seed=1, restore=True)
         with raised([restored, filesystem(fresh=False)], ground) as stand:
@@ -233,7 +235,7 @@ def test_a_limit_that_the_kernel_clamps_fails_the_trial(ground, monkeypatch, tmp
         def read_text(self, *_args, **_options):
             return str(65 * 1024**2)
 
-    monkeypatch.setattr("dbdyno.stack.memory.memory_hierarchy", lambda: (1, Clamping(tmp_path)))
+    monkeypatch.setattr("dbdyno.stack.layers.memory.memory_hierarchy", lambda: (1, Clamping(tmp_path)))
     said = rf"stack.memory: asked for {64 * 1024**2} bytes, the kernel took {65 * 1024**2}"
     with pytest.raises(TrialError, match=said), raised([Memory(64 * 1024**2)], ground):
         pass
@@ -304,6 +306,12 @@ def test_server_runs_as_somebody_else_without_tcp_and_tells_its_version(disk, gr
     assert not Path(f"/proc/{pid}").exists()
 
 
+def test_a_variable_that_an_older_server_shows_by_another_name_is_read_back(disk, ground, tmp_path):
+    asked = server(tmp_path, transaction_isolation="READ-COMMITTED")
+    with raised([emulated(disk), filesystem(), asked], ground) as stand:
+        assert stand.observed["server"]["transaction_isolation"] == "READ-COMMITTED"
+
+
 @contextmanager
 def lent_loop(file, size=SIZE):
     """A loop device of somebody else's, to stand for a real disk; its backing file is its serial."""
@@ -322,7 +330,7 @@ def test_a_real_device_gets_its_queue_settings_back(ground, tmp_path):
         Path(f"/sys/block/{device.name}/queue/scheduler").write_text("bfq", encoding="ascii")
         Path(f"/sys/block/{device.name}/queue/read_ahead_kb").write_text("512", encoding="ascii")
         before = [sysfs(device, knob) for knob in ("scheduler", "read_ahead_kb", "nr_requests", "rotational")]
-        real = Real(device, str(tmp_path / "disk"), frozenset())
+        real = Real(device, str(tmp_path / "disk"), Erasing())
         with raised(
             [real, Queue("none", QueueSection(read_ahead_kb=64, nr_requests=32)), filesystem()], ground
         ) as stand:

@@ -3,31 +3,35 @@
 import os
 import shutil
 import signal
+import statistics
 import time
+from itertools import pairwise
 
 import pytest
 
 from benches.iostat import compared, mixed_load
-from dbdyno.clock import now_ns
 from dbdyno.filesystems.ext import EXT4
 from dbdyno.probe.block_device import BlockDeviceSource
 from dbdyno.probe.client_process import ClientProcessSource
 from dbdyno.probe.drive import DriveSource
 from dbdyno.probe.host_cpu import HostCpuSource
 from dbdyno.probe.pressure import PressureSource
-from dbdyno.probe.sampler import Sampler
+from dbdyno.probe.sampler import INTERVAL_NS, Sampler
 from dbdyno.probe.server_process import ServerProcessSource
 from dbdyno.probe.server_status import ServerStatusSource
-from dbdyno.servers.installation import find_server
-from dbdyno.stack.device import Emulated
-from dbdyno.stack.emulated_disk import running_disk
-from dbdyno.stack.filesystem import Filesystem
+from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.layer import raised
-from dbdyno.stack.scratch import scratch
-from dbdyno.stack.server import Server
+from dbdyno.stack.layers.device import Emulated
+from dbdyno.stack.layers.emulated_disk import running_disk
+from dbdyno.stack.layers.filesystem import Filesystem
+from dbdyno.stack.layers.scratch import scratch
+from dbdyno.stack.layers.server import Server
 from dbdyno.study.schema import FilesystemSection
+from dbdyno.system.clock import now_ns
 
 pytestmark = pytest.mark.host
+ATTEMPTS = 4
+HAPPENING = ("r/s", "w/s", "d/s", "f/s", "wrqm/s", "%wrqm", "f_await", "aqu-sz")
 
 SOURCES = {
     "block_device": lambda stand: BlockDeviceSource(stand.device.name),
@@ -35,7 +39,7 @@ SOURCES = {
     "host_cpu": lambda _: HostCpuSource(),
     "pressure": lambda _: PressureSource(),
     "server_process": lambda stand: ServerProcessSource(stand.endpoint.pid),
-    "server_status": lambda stand: ServerStatusSource(stand.endpoint.address, stand.endpoint.pid),
+    "server_status": lambda stand: ServerStatusSource(stand.endpoint.control, stand.endpoint.pid),
 }
 
 
@@ -63,7 +67,8 @@ def test_samples_on_the_clock_with_constant_columns_and_a_known_cost(name, stand
     source = SOURCES[name](stand)
     assert source.name == name
     series, began, ended = watched(source, lambda: time.sleep(1))
-    assert 7 <= len(series.t_ns) <= 11
+    gaps_ns = [other - one for one, other in pairwise(series.t_ns)]
+    assert statistics.median(gaps_ns) == pytest.approx(INTERVAL_NS, rel=0.2)
     assert series.t_ns == sorted(set(series.t_ns))
     assert began < series.t_ns[0] < series.t_ns[-1] <= ended
     assert {len(values) for values in series.columns.values()} == {len(series.t_ns)}
@@ -86,29 +91,38 @@ def test_the_server_tells_of_its_log_and_what_telling_cost_it(stand):
     series, _, _ = watched(SOURCES["server_status"](stand), lambda: time.sleep(0.5))
     assert {"Innodb_checkpoint_age", "Innodb_buffer_pool_pages_dirty", "Innodb_data_fsyncs/s"} <= set(series.columns)
     assert {"Innodb_row_lock_waits/s", "Key_writes/s", "Aria_pagecache_writes/s"} <= set(series.columns)
-    assert 0 < series.outside_seconds < 0.1
+    assert 0 < series.outside_seconds < 0.5
 
 
 def test_the_inside_of_a_drive_that_has_one(journal):
     with running_disk(journal, model="nvme-980pro", size=64 * 1024**2) as disk:
         series, _, _ = watched(DriveSource(disk.control), lambda: time.sleep(0.25))
-        assert series.columns.keys() == disk.ask("stats")["gauges"].keys()
-        assert set(series.columns["temperature_c"]) == {disk.ask("stats")["gauges"]["temperature_c"]}
+        assert series.columns.keys() == disk.client.stats()["gauges"].keys()
+        assert set(series.columns["temperature_c"]) == {disk.client.stats()["gauges"]["temperature_c"]}
     with running_disk(journal, model="ideal", size=64 * 1024**2) as disk, pytest.raises(OSError, match="no gauges"):
         DriveSource(disk.control)
 
 
 @pytest.mark.skipif(not (shutil.which("iostat") and shutil.which("fio")), reason="no iostat or no fio")
+@pytest.mark.alone
 def test_the_block_device_s_columns_are_iostat_s(journal):
-    """Reads, writes, flushes and discards. Over 8 s a flush more or less is 2 %; make bench-probes takes a minute."""
+    """Reads, writes, flushes and discards. Over 8 s a flush more or less is 2 %; make bench-probes takes a minute.
+
+    Both look at the disk at moments of their own. On a busy host load falls between these, so there are some attempts;
+    a column that is another fails in all of them.
+    """
     with (
         running_disk(journal, model="ssd-sata", size=512 * 1024**2) as disk,
         scratch(journal) as ground,
         raised([Emulated(disk, "ssd-sata", rotational=False, seed=1, restore=False)], ground) as stand,
     ):
-        disk.ask("mode", mode="model")
-        with mixed_load(stand.device.path, 12):
-            time.sleep(1)
-            found = compared(stand.device.name, 8, near=0.05)
-    assert {name: pair for name, (*pair, near) in found.items() if not near} == {}
-    assert all(found[name][0] > 0 for name in ("r/s", "w/s", "d/s", "f/s", "wrqm/s", "%wrqm", "f_await", "aqu-sz"))
+        disk.client.set_mode("model")
+        attempts = []
+        while len(attempts) < ATTEMPTS and (not attempts or attempts[-1]):
+            with mixed_load(stand.device.path, 12):
+                time.sleep(1)
+                found = compared(stand.device.name, 8, near=0.05)
+            wrong = [name for name, (*_, near) in found.items() if not near]
+            wrong += [name for name in HAPPENING if not found[name][0]]
+            attempts.append({name: found[name] for name in wrong})
+    assert attempts[-1] == {}, attempts

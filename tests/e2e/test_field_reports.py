@@ -10,7 +10,7 @@ import pytest
 from dbdyno.store.run_folder import read_run
 from tests.support import what_is_left
 
-pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).parents[2]
 

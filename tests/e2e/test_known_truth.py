@@ -1,45 +1,30 @@
 """Two questions whose answers are known, on real parts: a treatment against itself, and a disk that is 10 % slower."""
 
 import json
-import shutil
 import statistics
-import tempfile
 from pathlib import Path
 
 import pytest
 
 from dbdyno.store.run_folder import read_run
-from tests.support import dbdyno, what_is_left
+from tests.support import dbdyno
 
-pytestmark = [pytest.mark.host, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.timeout(600)]
 
 SELFTEST = Path(__file__).parents[2] / "studies/selftest"
 DISK_MS, LONGER_MS = 8.0, 0.8  # latency of the first disk of ten-percent.toml, and how much longer the second takes
 
 
-@pytest.fixture(scope="module")
-def place():
-    """A short path, since sockets lie below it; afterwards nothing may be left on the host."""
-    folder = Path(tempfile.mkdtemp(prefix="ddk", dir="/tmp"))
-    folder.chmod(0o755)
-    yield folder
-    left = what_is_left(folder)
-    if left:
-        dbdyno("restore", state=folder)
-    assert left == []
-    shutil.rmtree(folder)
-
-
-def test_a_treatment_is_not_different_from_itself(place):
-    into = place / "aa"
+def test_a_treatment_is_not_different_from_itself(state):
+    into = state / "aa"
     study = SELFTEST / "nothing-differs.toml"
-    done = dbdyno("aa", study, "--into", into, "--blocks", 6, "--json", "--html", state=place, timeout=300)
+    done = dbdyno("aa", study, "--into", into, "--blocks", 6, "--json", "--html", state=state, timeout=300)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     (verdict,) = told["verdicts"]
     assert (verdict["baseline"], verdict["level"], verdict["blocks"]) == ("A", "B", 6)
     if verdict["verdict"] not in {"equivalent", "undecided"}:  # so it is in up to 3 of 100 runs: 2 / 2^6
-        once_more = dbdyno("aa", study, "--into", place / "aa-2", "--blocks", 6, "--seed", 2, "--json", state=place)
+        once_more = dbdyno("aa", study, "--into", state / "aa-2", "--blocks", 6, "--seed", 2, "--json", state=state)
         (second,) = json.loads(once_more.stdout)["verdicts"]
         assert second["verdict"] in {"equivalent", "undecided"}, (verdict, second)
     floor = told["aa"]
@@ -48,35 +33,36 @@ def test_a_treatment_is_not_different_from_itself(place):
     named = [one["difference"] for one in floor["reach"]]
     assert named == sorted(named, reverse=True)
     assert [one["order"] for one in floor["orders"]] == ["halves", "turns", "random"]
-    again = dbdyno("report", into, "--format", "json", state=place)
+    again = dbdyno("report", into, "--format", "json", state=state)
     assert again.stdout == done.stdout
     assert "Noise floor of this host" in (into / "report.html").read_text(encoding="utf-8")
     settings = [trial.observed["server"]["max_connect_errors"] for trial in read_run(into).trials]
     assert settings == ["100"] * 12
 
 
-def verdict_and_truth(place, seed):
+def verdict_and_truth(state, seed):
     """Run the study; returns its verdict and the true effect.
 
     The median commit waits for the disk once, and for a rest that is the same on both disks: what the first one's takes
     longer than the disk does. So the second one's is longer by 800 us of 8,000 us and the rest.
     """
-    into = place / f"ten-percent-{seed}"
+    into = state / f"ten-percent-{seed}"
     study = SELFTEST / "ten-percent.toml"
-    done = dbdyno("run", study, "--into", into, "--seed", seed, state=place, timeout=300)
+    done = dbdyno("run", study, "--into", into, "--seed", seed, state=state, timeout=300)
     assert done.returncode == 0, done.stderr
-    (verdict,) = json.loads(dbdyno("report", into, "--format", "json", state=place).stdout)["verdicts"]
+    (verdict,) = json.loads(dbdyno("report", into, "--format", "json", state=state).stdout)["verdicts"]
     trials = [trial for trial in read_run(into).trials if trial.treatment == "t1"]
     commit_ms = statistics.median(trial.metrics["latency_ms_p50"] for trial in trials)
     assert DISK_MS < commit_ms < 1.2 * DISK_MS, "a commit waits for more than the disk"
     return verdict, LONGER_MS / commit_ms
 
 
-def test_a_known_difference_is_found_as_large_as_it_is(place):
+@pytest.mark.alone
+def test_a_known_difference_is_found_as_large_as_it_is(state):
     """An interval of 95 % misses in up to 5 of 100 runs, and a busy host leaves it open: once is no fault, twice is."""
     seen = []
     for seed in (1, 2):
-        verdict, truth = verdict_and_truth(place, seed)
+        verdict, truth = verdict_and_truth(state, seed)
         assert verdict["verdict"] in {"slower", "undecided"}
         if verdict["verdict"] == "slower" and verdict["low"] <= truth <= verdict["high"]:
             return

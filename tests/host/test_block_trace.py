@@ -6,30 +6,25 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
 
 from dbdyno.probe.block_trace import tracing
-from dbdyno.stack.capabilities import tracefs
-from dbdyno.stack.layer import BlockDevice, Stand
+from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.tools import own_binary
+from dbdyno.stack.tracefs import mounted_tracefs, tracefs
+from dbdyno.stack.undo.log import Journal
 from tests.disks import attached, fio, make_filesystem, mounted
-from tests.support import dbdyno, study_text, wait_for
+from tests.support import dbdyno, study_text, trace_instances, wait_for, without_tracefs
 
 pytestmark = pytest.mark.host
 
 # Places in /sys/block/DEV/stat.
 READS, READ_MERGES, READ_SECTORS, WRITES, WRITE_MERGES, WRITE_SECTORS, IN_FLIGHT = 0, 1, 2, 4, 5, 6, 8
 DISCARDS, FLUSHES = 11, 15
-
-
-@pytest.fixture(autouse=True)
-def _has_tracefs():
-    if not (found := tracefs()).ok:
-        pytest.skip(f"this host can't: {found.name}: {found.detail}")
 
 
 @contextmanager
@@ -50,14 +45,25 @@ def loop(tmp_path, scheduler, mib=128):
 @contextmanager
 def traced(device, *more):
     """The trace of a device; what it yields holds the figures when the context has ended."""
-    argv = [own_binary("dbdyno-probe"), "block", str(device), "--control", *more]
     figures = {}
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as probe:
+    with ExitStack() as ending:
+        undo_log = ending.enter_context(closing(Journal("a test")))
+        place = ending.enter_context(tracefs(undo_log))
+        argv = [own_binary("dbdyno-probe"), "block", str(device), "--control", "--tracefs", str(place), *more]
+        probe = ending.enter_context(subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
         assert json.loads(probe.stdout.readline()) == {"tracing": Path(device).name}
         yield figures
         said = probe.communicate("stop\nsummary\n")[0].splitlines()
     assert json.loads(said[0]) == {"stopped": True}
     figures |= json.loads(said[1])["figures"]
+
+
+@pytest.mark.skipif(mounted_tracefs() is not None, reason="this host can't: tracefs: it is mounted already")
+def test_tracefs_that_nobody_has_mounted_is_mounted_for_the_trace_alone(journal):
+    with tracefs(journal) as place:
+        assert (place / "events/block").is_dir()
+        assert place.is_relative_to(os.environ["DBDYNO_STATE_DIR"])
+    assert not place.exists()
 
 
 def counters(device):
@@ -164,6 +170,7 @@ def test_a_short_queue_makes_its_requests_wait_before_it(state):
     assert found["queue_ms"]["read"]["mean"] == pytest.approx(found["device_ms"]["read"]["mean"], rel=0.5)
 
 
+@pytest.mark.alone
 def test_the_emulated_disk_tells_the_same_of_itself(state, tmp_path):
     file = tmp_path / "trace.csv"
     with attached(state, "ssd-sata", size="256M") as disk:
@@ -199,29 +206,41 @@ def test_a_study_with_a_trace_has_its_figures(state, study_file, tmp_path):
 
 
 def test_where_the_kernel_tells_nothing_the_emulated_disk_does(state, study_file, tmp_path):
-    hidden = ["unshare", "--mount", "sh", "-c", 'umount -l /sys/kernel/tracing && exec "$@"', "sh"]
     text = study_text(blocks=1, scheduler='"none"', amount="queries = 400") + "[probes]\ntrace = true\n"
-    done = dbdyno("run", study_file(text), "--into", tmp_path / "run", state=state, prefix=hidden)
+    argv = ("run", study_file(text), "--into", tmp_path / "run", "--details")
+    done = dbdyno(*argv, state=state, prefix=without_tracefs(tmp_path))
     assert done.returncode == 0, done.stderr
     [path] = (tmp_path / "run/trials").glob("*/trial.json")
     trial = json.loads(path.read_text(encoding="utf-8"))
     found = trial["block_trace"]
-    assert found["why_not_kernel"].startswith("tracefs is not mounted; mount it: ")
+    assert found["why_not_kernel"] == "this kernel has no tracefs; use one with CONFIG_FTRACE"
     assert found["requests"]["write"] > 0
     assert found["lost"] == 0
     assert "queue_ms_mean" not in trial["metrics"]
     assert trial["metrics"]["seek_bytes_mean"] == found["seek_bytes_mean"] > 0
-    assert "no block trace of the kernel: tracefs is not mounted" in " ".join(done.stdout.split())
+    assert "no block trace of the kernel: this kernel has no tracefs" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(
     ("how", "said"),
     [
         (
-            ["unshare", "--mount", "sh", "-c", 'umount -l /sys/kernel/tracing && exec "$@"', "sh"],
+            ["unshare", "--mount", "sh", "-c", 'umount -l /sys/kernel/tracing 2>/dev/null; exec "$@"', "sh"],
             "tracefs is not mounted",
         ),
-        (["setpriv", "--reuid=65534", "--clear-groups"], "can't be read by this user; run it with sudo"),
+        (
+            [
+                *(
+                    "unshare",
+                    "--mount",
+                    "sh",
+                    "-c",
+                    'mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null; exec "$@"',
+                ),
+                *("sh", "setpriv", "--reuid=65534", "--clear-groups"),
+            ],
+            "can't be read by this user; run it with sudo",
+        ),
     ],
 )
 def test_where_there_can_be_no_trace_it_says_why(how, said, tmp_path):
@@ -241,9 +260,10 @@ def test_where_there_can_be_no_trace_it_says_why(how, said, tmp_path):
 HOLDING = """
 import pathlib, sys, time
 from dbdyno.probe.block_trace import tracing
-from dbdyno.stack.journal import Journal
-from dbdyno.stack.layer import BlockDevice, Stand
-stand = Stand(Journal("a test"), pathlib.Path("."), BlockDevice(pathlib.Path(sys.argv[1]), False, True))
+from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.layer import BlockDevice, StackContext
+stand = StackContext(Journal("a test"), pathlib.Path("."), BlockDevice(pathlib.Path(sys.argv[1]), False, True))
 with tracing(stand, wanted=True) as trace:
     print("tracing", flush=True)
     time.sleep(60)
@@ -251,9 +271,10 @@ with tracing(stand, wanted=True) as trace:
 
 
 def reader_of(process):
-    """The reader that a process has started, and its trace instance."""
+    """The reader that a process has started, and the name of its trace instance."""
     child = next(child for child in process.children() if child.name() == "dbdyno-probe")
-    return child, Path("/sys/kernel/tracing/instances") / child.cmdline()[-1]
+    words = child.cmdline()
+    return child, words[words.index("--instance") + 1]
 
 
 @contextmanager
@@ -273,26 +294,26 @@ def test_what_a_killed_trace_left_is_restored(state, tmp_path):
         reader.kill()
         holder.kill()
         holder.wait()
-        assert instance.is_dir()
+        assert instance in trace_instances()
         said = dbdyno("restore", state=state)
-        assert f"remove the trace instance {instance.name}" in said.stdout
-        assert not instance.exists()
+        assert f"remove the trace instance {instance}" in said.stdout
+        assert instance not in trace_instances()
 
 
 def test_a_reader_whose_dbdyno_is_killed_takes_its_instance_along(state, tmp_path):
     with held(tmp_path) as (holder, _, instance):
         holder.kill()
         holder.wait()
-        wait_for(lambda: not instance.exists(), seconds=10)
+        wait_for(lambda: instance not in trace_instances(), seconds=10)
         assert dbdyno("restore", state=state).returncode == 0
 
 
 def test_a_reader_that_is_killed_fails_no_trial(journal, tmp_path):
     with loop(tmp_path, "none") as device:
-        stand = Stand(journal, tmp_path, BlockDevice(device, rotational=False, disposable=True))
+        stand = StackContext(journal, tmp_path, BlockDevice(device, rotational=False, disposable=True))
         with tracing(stand, wanted=True) as trace:
             reader, instance = reader_of(psutil.Process())
             reader.kill()
             found = trace.within((0, 1))
         assert found.figures == {"none": "dbdyno-probe ended"}
-        assert not instance.exists()
+        assert instance not in trace_instances()

@@ -26,7 +26,7 @@ def test_sigkill_under_load_gives_errors_and_hangs_nobody(state, model):
         load = start(fio(disk.device, rw="randrw", iodepth=32, size="32M", time_based=1, runtime=60))
         wait_for(lambda: disk("stats", "--json")["writes"] > 10)
         os.kill(disk.pid, signal.SIGKILL)
-        assert load.wait(timeout=30) != 0
+        assert load.wait(timeout=180) != 0
         assert direct(disk.device, 0) == "errno 5"
     assert what_is_left(state) == []
 
@@ -40,7 +40,7 @@ def test_sigkill_under_a_filesystem_leaves_it_to_be_unmounted(state, tmp_path, k
             before = disk("stats", "--json")["writes"]
             wait_for(lambda: disk("stats", "--json")["writes"] > before + 100)
             os.kill(disk.pid, signal.SIGKILL)
-            assert load.wait(timeout=60) != 0
+            assert load.wait(timeout=180) != 0
     assert what_is_left(state) == []
 
 
@@ -50,7 +50,7 @@ def test_a_stuck_request_does_not_outlive_the_process(state):
         reader = start(["dd", f"if={disk.device}", "of=/dev/null", "bs=4096", "count=1", "iflag=direct"])
         wait_for(lambda: disk("stats", "--json")["in_flight"] == 1)
         os.kill(disk.pid, signal.SIGKILL)
-        assert reader.wait(timeout=30) != 0
+        assert reader.wait(timeout=180) != 0
 
 
 def test_ten_disks_at_once(state):
@@ -73,6 +73,7 @@ def test_ten_disks_at_once(state):
     assert what_is_left(state) == []
 
 
+@pytest.mark.alone
 def test_attached_and_detached_over_and_over(state):
     devices = set()
     for round_ in range(ROUNDS):

@@ -10,14 +10,15 @@ import threading
 import time
 from contextlib import contextmanager, suppress
 
-import pymysql
 import pytest
 
 from dbdyno._native import device_models
-from dbdyno.servers import process
-from dbdyno.servers.bootstrap import install_data
-from dbdyno.servers.command import options
-from dbdyno.servers.installation import find_server
+from dbdyno.servers.contract import ServerError
+from dbdyno.servers.mysql import process
+from dbdyno.servers.mysql.bootstrap import install_data
+from dbdyno.servers.mysql.command import options
+from dbdyno.servers.mysql.connection import connect
+from dbdyno.servers.sources.installation import find_server
 from dbdyno.servers.user import own_folder, unprivileged
 from tests.disks import LONG, Recorder, attached, fio, fsck, make_filesystem, mounted
 
@@ -137,14 +138,14 @@ class Database:
             server.wait()
 
     def ask(self, statement):
-        with process.connect(self.socket) as connection, connection.cursor() as cursor:
+        with connect(self.socket) as connection, connection.cursor() as cursor:
             cursor.execute(statement)
             return cursor.fetchall()
 
     def insert_until_it_fails(self, committed, client):
         with (
-            suppress(pymysql.Error, OSError),
-            process.connect(self.socket) as connection,
+            suppress(ServerError),
+            connect(self.socket) as connection,
             connection.cursor() as cursor,
         ):
             while True:

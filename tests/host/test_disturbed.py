@@ -11,7 +11,7 @@ from dbdyno.host.storage import disks_under
 from dbdyno.store.series import read_series
 from tests.support import dbdyno, study_text
 
-pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.host, pytest.mark.alone, pytest.mark.timeout(300)]
 
 # Its parent ends at once, so that it is no child of the test's, let alone of dbdyno's.
 BURNER = """
@@ -30,7 +30,7 @@ while time.monotonic() < end:
 def burners():
     started = []
     for _ in range(2):
-        said = subprocess.run([sys.executable, "-c", BURNER], capture_output=True, text=True, check=True, timeout=30)
+        said = subprocess.run([sys.executable, "-c", BURNER], capture_output=True, text=True, check=True, timeout=180)
         started.append(int(said.stdout))
     yield started
     subprocess.run(["kill", *map(str, started)], check=True)
@@ -38,8 +38,8 @@ def burners():
 
 @pytest.mark.usefixtures("burners")
 def test_a_burner_beside_a_trial_is_seen_and_its_block_repeated(state, study_file, tmp_path):
-    fields = {"scheduler": '"none"', "amount": 'duration = "2s"', "blocks": 1, "disturbed": "repeat"}
-    done = dbdyno("run", study_file(study_text(**fields)), "--into", tmp_path / "run", state=state)
+    fields = {"scheduler": '"none"', "amount": 'duration = "2s"', "blocks": 1, "interference": "repeat"}
+    done = dbdyno("run", study_file(study_text(**fields)), "--into", tmp_path / "run", "--details", state=state)
     assert done.returncode == 0, done.stderr
     trials = [json.loads(path.read_text()) for path in sorted(tmp_path.glob("run/trials/*/trial.json"))]
     assert [trial["attempt"] for trial in trials] == [1, 2, 3]
@@ -54,7 +54,7 @@ def test_a_burner_beside_a_trial_is_seen_and_its_block_repeated(state, study_fil
 def test_what_the_trial_itself_does_is_no_disturbance(state, study_file, tmp_path):
     """Client, server, disk process, kernel threads: busy as they are, none of them is foreign."""
     fields = {"scheduler": '"none"', "amount": 'duration = "4s"', "blocks": 1}
-    done = dbdyno("run", study_file(study_text(**fields)), "--into", tmp_path / "run", state=state)
+    done = dbdyno("run", study_file(study_text(**fields)), "--into", tmp_path / "run", "--details", state=state)
     assert done.returncode == 0, done.stderr
     (trial,) = [json.loads(path.read_text()) for path in tmp_path.glob("run/trials/*/trial.json")]
     disturbance, seconds = trial["disturbance"], trial["metrics"]["seconds_real"]
@@ -91,9 +91,9 @@ def test_a_writer_on_the_disk_below_is_seen(state, study_file, tmp_path):
         text = text.replace(line, "")
     study = study_file(text.replace('[filesystem]\nmount = "noatime"\n', ""))
     command = [sys.executable, "-c", WRITER, str(state / "writer")]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=180)
     try:
-        done = dbdyno("run", study, "--into", tmp_path / "run", state=state)
+        done = dbdyno("run", study, "--into", tmp_path / "run", "--details", state=state)
     finally:
         subprocess.run(["kill", said.stdout.strip()], check=True)
         (state / "writer").unlink()

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import dbdyno
+from dbdyno.stack.layers.here import folder_here
+from tests.support import dbdyno as run_dbdyno
 
 SYSTEM_PYTHON = Path("/usr/bin") / f"python3.{sys.version_info.minor}"
 STUDY = """\
@@ -25,7 +27,7 @@ clients = [2, 8]
 queries = 500
 warmup = "100ms"
 [design]
-disturbed = "note"
+interference = "note"
 blocks = 2
 """
 
@@ -39,7 +41,7 @@ def _passable():
 @pytest.mark.skipif(not _passable(), reason="an ordinary user may not pass through the folders above this checkout")
 @pytest.mark.skipif(shutil.which("mariadbd", path="/usr/sbin") is None, reason="no MariaDB server")
 def test_an_ordinary_user_runs_a_study_here():
-    home = Path("/tmp") / f"ddhere-{os.getpid()}"
+    home = Path("/var/tmp") / f"ddhere-{os.getpid()}"
     home.mkdir()
     shutil.chown(home, "nobody")
     study = home / "study.toml"
@@ -57,7 +59,7 @@ def test_an_ordinary_user_runs_a_study_here():
         return subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
 
     try:
-        done = run("run", study, "--into", home / "run")
+        done = run("run", study, "--into", home / "run", "--details")
         assert done.returncode == 0, done.stdout + done.stderr
         assert "clients 8" in done.stdout
         refused = run("disk", "attach", "ssd-sata", "--size", "1G")
@@ -67,3 +69,53 @@ def test_an_ordinary_user_runs_a_study_here():
         assert list((home / ".local/state/dbdyno/scratch").iterdir()) == []
     finally:
         shutil.rmtree(home)
+
+
+# What the state folder ("$1") is put on, for one process alone, with another folder to use ("$2"); what is said of it.
+GROUNDS = {
+    "tmpfs": (
+        'mount -t tmpfs none "$1"',
+        "is on tmpfs at {state}, which is memory and no disk; set DBDYNO_STATE_DIR to ",
+    ),
+    "an overlay over tmpfs": (
+        (
+            'mount -t tmpfs none "$2" && mkdir "$2/a" "$2/b" && '
+            'mount -t overlay -o "lowerdir=/,upperdir=$2/a,workdir=$2/b" none "$1"'
+        ),
+        "is on overlay over tmpfs at {state}, which is memory and no disk; set DBDYNO_STATE_DIR to a folder on a disk",
+    ),
+    "read-only": (
+        'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1"',
+        "is not this user's to write to, or is mounted read-only; set DBDYNO_STATE_DIR to a folder of yours",
+    ),
+    "a full disk": (
+        'truncate -s 64M "$2/image" && mkfs.ext4 -q "$2/image" && mount "$2/image" "$1" && chmod 755 "$1"',
+        "free; the data and the copy that a trial works on take about 272 MiB; make room, or set DBDYNO_STATE_DIR to ",
+    ),
+}
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("ground", GROUNDS)
+def test_a_folder_that_is_no_disk_or_has_no_room_is_said_by_plan_run_and_doctor(ground, state, tmp_path):
+    put, said = GROUNDS[ground]
+    study, other = tmp_path / "study.toml", tmp_path / "other"
+    study.write_text(STUDY, encoding="utf-8")
+    other.mkdir()
+    said = said.replace("{state}", str(state))
+    alone = ["unshare", "--mount", "sh", "-c", f'{put} && shift 2 && exec "$@"', "sh", str(state), str(other)]
+    planned = run_dbdyno("plan", study, state=state, prefix=alone)
+    assert planned.returncode == 2, planned.stderr
+    assert f"  here: {state} " in planned.stdout
+    assert said in planned.stdout
+    refused = run_dbdyno("run", study, "--into", tmp_path / "run", state=state, prefix=alone)
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert not (tmp_path / "run").exists()
+    doctor = run_dbdyno("doctor", state=state, prefix=alone).stdout
+    assert said in doctor or ground == "a full disk", "how much a study needs, doctor does not know"
+
+
+def test_room_is_asked_for_what_the_study_says_of_its_data():
+    assert folder_here(0).remedy == ""
+    assert folder_here(10**18).remedy.startswith("make room, or set DBDYNO_STATE_DIR")

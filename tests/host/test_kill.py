@@ -1,5 +1,6 @@
-"""SIGKILL at every step of a run: restore leaves nothing, and resuming loses and doubles nothing."""
+"""SIGKILL at the steps of a run: restore leaves nothing, and resuming loses and doubles nothing."""
 
+import itertools
 import json
 import os
 import signal
@@ -8,9 +9,14 @@ from collections import Counter
 import pytest
 
 from dbdyno.stack.capabilities import filesystem
+from tests.disks import LONG
+from tests.sampled import drawn, stride
 from tests.support import dbdyno, journal_lines, start_dbdyno, study_text, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(900)]
+
+SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+INTERRUPTED = range(2, 44) if LONG else sorted(drawn("interrupted").sample(range(2, 44), 6))
 
 
 def finished(run):
@@ -22,14 +28,15 @@ def finished(run):
 
 def kill(process):
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=30)
+    process.communicate(timeout=180)
 
 
-def test_killed_at_every_step_then_restored_and_resumed(state, study_file, tmp_path):
+@pytest.mark.long
+def test_killed_at_any_step_then_restored_and_resumed(state, study_file, tmp_path):
     study, run = study_file(study_text(blocks=3) + "[probes]\ntrace = true\n"), tmp_path / "run"
-    steps, kept = 0, Counter()
+    rng, steps, kept = drawn("a run that is resumed"), 0, Counter()
     while True:
-        steps += 1
+        steps += stride(rng, 5)
         resume = ["--resume"] if (run / "run.toml").exists() else []
         process = start_dbdyno("run", study, "--into", run, "--fresh-images", *resume, state=state)
         # The undo journal grows by a line before each change and after each undoing: a step each.
@@ -42,19 +49,21 @@ def test_killed_at_every_step_then_restored_and_resumed(state, study_file, tmp_p
         assert what_is_left(state) == []
         assert kept <= finished(run), "a finished trial was lost"
         kept = finished(run)
-    output = process.communicate(timeout=30)[0]
+    output = process.communicate(timeout=180)[0]
     assert process.returncode == 0, output
     assert steps > 25, "too few steps: the journal no longer shows them"
     assert finished(run) == {(block, treatment): 1 for block in (1, 2, 3) for treatment in ("t1", "t2")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["zfs", "tmpfs"])
 def test_killed_at_any_step_a_filesystem_of_its_own_sort_is_put_back(kind, state, study_file, tmp_path):
     if not (found := filesystem(kind)).ok:
         pytest.skip(f"this host can't: {found.name}: {found.detail}")
-    study, steps = study_file(study_text(filesystem=f'"{kind}"', mount="defaults", blocks=1)), 0
+    study = study_file(study_text(filesystem=f'"{kind}"', mount="defaults", blocks=1))
+    rng, steps = drawn(kind), 0
     while True:
-        steps += 7
+        steps += stride(rng, 7)
         run = tmp_path / f"run{steps}"
         process = start_dbdyno("run", study, "--into", run, "--fresh-images", state=state)
         wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.0005)
@@ -64,7 +73,7 @@ def test_killed_at_any_step_a_filesystem_of_its_own_sort_is_put_back(kind, state
         restored = dbdyno("restore", state=state)
         assert restored.returncode == 0, restored.stdout + restored.stderr
         assert what_is_left(state) == []
-    output = process.communicate(timeout=30)[0]
+    output = process.communicate(timeout=180)[0]
     assert process.returncode == 0, output
     assert steps > 25, "too few steps: the journal no longer shows them"
 
@@ -90,7 +99,7 @@ def test_interrupted_cleanly_and_resumed(state, study_file, tmp_path, number):
     process = start_dbdyno("run", study, "--into", run, state=state)
     wait_for(lambda: sum(finished(run).values()) == 1 and _load_runs(state))
     os.kill(process.pid, number)
-    output = process.communicate(timeout=60)[0]
+    output = process.communicate(timeout=180)[0]
     assert process.returncode == 130, output
     assert "--resume" in output
     assert what_is_left(state) == []
@@ -106,19 +115,18 @@ def test_restore_leaves_a_running_dbdyno_alone(state, study_file, tmp_path):
     wait_for(lambda: _load_runs(state))
     restored = dbdyno("restore", state=state)
     assert "left alone: run " in restored.stdout
-    output = process.communicate(timeout=60)[0]
+    output = process.communicate(timeout=180)[0]
     assert process.returncode == 0, output
 
 
-@pytest.mark.parametrize("steps", range(2, 44, 4))
-def test_interrupted_at_any_step_the_host_is_put_back(state, study_file, tmp_path, steps):
-    number = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[steps // 4 % 3]
+@pytest.mark.parametrize(("number", "steps"), [*zip(itertools.cycle(SIGNALS), INTERRUPTED, strict=False)])
+def test_interrupted_at_any_step_the_host_is_put_back(state, study_file, tmp_path, number, steps):
     study, run = study_file(study_text(blocks=1)), tmp_path / "run"
     process = start_dbdyno("run", study, "--into", run, state=state)
     wait_for(lambda: process.poll() is not None or journal_lines(state) >= steps, every=0.0005)
     if process.poll() is None:
         os.kill(process.pid, number)
-    output = process.communicate(timeout=60)[0]
+    output = process.communicate(timeout=180)[0]
     assert process.returncode in {0, 130}, output
     assert "Traceback" not in output
     assert what_is_left(state) == []

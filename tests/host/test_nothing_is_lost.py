@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import dbdyno
+from tests.contents import CONTENTS
 from tests.contract.test_layers import lent_loop
 from tests.signatures import SIGNATURES, SIZE
-from tests.support import DBDYNO, study_text
+from tests.support import DBDYNO, study_text, wait_for
 
 pytestmark = pytest.mark.host
 
@@ -80,8 +81,13 @@ class Disk:
         part = Path(f"{self.device}p1")
         if not part.exists():
             tool("addpart", self.device, "1", "2048", "65536")
-        self.undoing.callback(tool, "delpart", self.device, "1")
+        self.undoing.callback(self._take_partition_away)
         return part
+
+    def _take_partition_away(self):
+        """Another test's look at all block devices may have it open for a moment."""
+        delpart = ["delpart", self.device, "1"]
+        wait_for(lambda: subprocess.run(delpart, check=False, capture_output=True).returncode == 0)
 
     def swapping(self, device):
         tool("mkswap", device)
@@ -89,6 +95,19 @@ class Disk:
         self.undoing.callback(tool, "swapoff", device)
         # Behind its header the kernel may put pages there at any moment; on a partition the header is at 1 MiB.
         self.compared_bytes = mmap.PAGESIZE + (0 if device == self.device else PARTITION_START)
+        return self
+
+    def containing(self, name):
+        CONTENTS[name](self.device, SIZE)
+        return self
+
+    def used_by(self, script, path=None):
+        """A process that does something with the device, and says so."""
+        process = subprocess.Popen([sys.executable, "-c", script, path or self.device], stdout=subprocess.PIPE)
+        self.undoing.callback(process.wait)
+        self.undoing.callback(process.kill)
+        assert process.stdout.readline() == b"ready\n"
+        process.stdout.close()
         return self
 
     def held(self):
@@ -162,8 +181,45 @@ def node_named_as_an_empty_disk(disk):
     return disk.holding("ext4").node(disk.folder / empty.name)
 
 
+SAY_AND_WAIT = "print('ready', flush=True); time.sleep(3600)"
+OPEN = f"import os, sys, time; os.open(sys.argv[1], os.O_RDWR); {SAY_AND_WAIT}"
+# Python's own mmap keeps a descriptor, so libc's is called.
+MAPPED = f"""
+import ctypes, os, sys, time
+handle = os.open(sys.argv[1], os.O_RDWR)
+mmap = ctypes.CDLL(None, use_errno=True).mmap
+mmap.restype = ctypes.c_void_p
+mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+assert mmap(None, 4096, 3, 1, handle, 0) not in (None, 2**64 - 1)
+os.close(handle)
+{SAY_AND_WAIT}
+"""
+
+
+def open_by_another_node(disk):
+    """As a server in a container has a disk: by a device node of its own."""
+    os.mknod(disk.folder / "node", 0o600 | 0o060000, disk.device.stat().st_rdev)
+    disk.undoing.callback((disk.folder / "node").unlink)
+    return disk.used_by(OPEN, disk.folder / "node")
+
+
+def mounted_elsewhere(disk):
+    """In a mount namespace that this one sees nothing of."""
+    place = disk.folder / "place"
+    place.mkdir()
+    script = "mount --options ro $1 $2 && echo ready && exec sleep 3600"
+    private = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
+    process = subprocess.Popen([*private, disk.holding("ext4").device, place], stdout=subprocess.PIPE)
+    disk.undoing.callback(process.wait)
+    disk.undoing.callback(process.kill)
+    assert process.stdout.readline() == b"ready\n"
+    process.stdout.close()
+    return disk
+
+
 # What it holds: the study may be allowed to erase it, and is not.
 HELD = {
+    **{name: lambda disk, name=name: disk.containing(name) for name in CONTENTS},
     **{f"a {name} signature": lambda disk, name=name: disk.signed(name) for name in SIGNATURES},
     "ext4": lambda disk: disk.holding("ext4"),
     "ext2": lambda disk: disk.holding("ext2"),
@@ -198,6 +254,12 @@ USED = {
     "a loop device over it is mounted": lambda disk: disk.holding("ext4").mounted(disk.loop_over(disk.device)),
     "it lies over a mounted disk": lambda disk: loop_over_it(disk.holding("ext4").mounted()),
     "it lies over a mounted partition": loop_over_a_mounted_partition,
+    "open for writing": lambda disk: disk.used_by(OPEN),
+    "open for writing by another node": open_by_another_node,
+    "a partition open for writing": lambda disk: disk.used_by(OPEN, disk.signed("dos").partitioned()),
+    "its file open for writing": lambda disk: disk.used_by(OPEN, disk.file),
+    "mapped": lambda disk: disk.used_by(MAPPED),
+    "mounted in another namespace": mounted_elsewhere,
     "mounted, by a symlink": lambda disk: disk.holding("ext4").mounted().linked(disk.folder / "link"),
 }
 BAD_NAMES = {"a relative path", "a bare name", "a link that looks like a drive file"}

@@ -25,7 +25,7 @@ load = ["read", "write"]
 size = "8MiB"
 duration = "2s"
 [design]
-disturbed = "note"
+interference = "note"
 blocks = 1
 """
 
@@ -52,7 +52,7 @@ def test_a_killed_run_leaves_no_fio_behind_and_goes_on(state, tmp_path):
         wait_for(lambda: len(programs_below(state)) >= 3, seconds=60)
     finally:
         os.kill(run.pid, signal.SIGKILL)
-        run.communicate(timeout=30)
+        run.communicate(timeout=180)
     restored = dbdyno("restore", state=state)
     assert restored.returncode == 0, restored.stderr
     assert programs_below(state) == []

@@ -6,11 +6,10 @@ import signal
 
 import pytest
 
+from tests.sampled import drawn, stride
 from tests.support import dbdyno, journal_lines, start_dbdyno, study_text, wait_for, what_is_left
 
-pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
-
-STRIDE = 7  # a step is a line of the undo journal: before each change, and after each undoing
+pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.timeout(900)]
 
 
 def told(run):
@@ -31,20 +30,20 @@ def test_kept_and_loaded_on_both_and_killed_at_steps_nothing_is_left(state, stud
     assert contents.keys() == {"content", "content-2", "image.json"}
     assert min(contents["content"], contents["content-2"]) * 512 > 16 * 1024**2, "the mirror has all of it twice"
 
-    steps = 0
+    rng, steps = drawn("two disks"), 0
     while True:
-        steps += STRIDE
+        steps += stride(rng, 7)  # a step is a line of the undo journal: before each change, and after each undoing
         run = tmp_path / f"run{steps}"
         process = start_dbdyno("run", study, "--into", run, state=state)
         wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.0005)
         if process.poll() is not None:
             break
         os.kill(process.pid, signal.SIGKILL)
-        process.communicate(timeout=30)
+        process.communicate(timeout=180)
         restored = dbdyno("restore", state=state)
         assert restored.returncode == 0, restored.stdout + restored.stderr
         assert what_is_left(state) == []
-    output = process.communicate(timeout=30)[0]
+    output = process.communicate(timeout=180)[0]
     assert process.returncode == 0, output
     assert "using prepared data" in output
     assert "preparing data" not in output

@@ -1,12 +1,13 @@
 """A study to vary, and a state folder that is not this host's."""
 
 import os
+import tempfile
+from pathlib import Path
 
 import pytest
 
-from dbdyno import runner
-from dbdyno.plan.ending import Ending
 from dbdyno.plan.plan import make_plan
+from dbdyno.plan.stop_rule import StopRule
 from dbdyno.study.load import load_study
 from tests.scripted import Script
 
@@ -63,9 +64,9 @@ def load(write_study):
 
 @pytest.fixture
 def plan(load):
-    def make(*changes, seed=None, blocks=None, ending=None, **options):
-        ending = Ending("blocks", blocks) if blocks else ending
-        return make_plan(load(*changes, **options), seed=seed, ending=ending)
+    def make(*changes, seed=1, blocks=None, stop_rule=None, **options):
+        stop_rule = StopRule("blocks", blocks) if blocks else stop_rule
+        return make_plan(load(*changes, **options), seed=seed, stop_rule=stop_rule)
 
     return make
 
@@ -83,18 +84,17 @@ def factors(plan):
 
 
 @pytest.fixture
-def state(tmp_path, monkeypatch):
-    """Keep undo journals and scratch folders away from this host's own."""
-    folder = tmp_path / "state"
-    monkeypatch.setenv("DBDYNO_STATE_DIR", str(folder))
-    return folder
+def state(monkeypatch):
+    """Keep undo logs and scratch folders away from this host's own; the path is short, since sockets lie below it."""
+    with tempfile.TemporaryDirectory(prefix="dd") as name:
+        folder = Path(name) / "state"
+        monkeypatch.setenv("DBDYNO_STATE_DIR", str(folder))
+        yield folder
 
 
 @pytest.fixture
 def script(monkeypatch, state):
     made = Script()
-    monkeypatch.setattr(runner, "run_trial", made.run_trial)
-    monkeypatch.setattr(runner, "Images", made.images)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # a kill is played by cutting the journal, so no disk need wait
     yield made
-    assert list((state / "journals").iterdir()) == []
+    assert list((state / "journals").glob("*")) == []

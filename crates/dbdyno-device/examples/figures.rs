@@ -5,7 +5,7 @@
 mod bench;
 
 use bench::Bench;
-use dbdyno_device::State;
+use dbdyno_device::DriveState;
 
 /// CPU time of this thread so far, seconds.
 fn cpu_seconds() -> f64 {
@@ -35,7 +35,7 @@ fn main() {
         }
     }
     let start = cpu_seconds();
-    let mut steady = Bench::with(&drive, size, 1, State::Steady);
+    let mut steady = Bench::with(&drive, size, 1, DriveState::Steady);
     let made = cpu_seconds();
     let rate = steady.random_writes(32, 300_000);
     println!("  made steady in {:.2} CPU-seconds; then {rate:.0} writes/s,", made - start);

@@ -36,6 +36,11 @@ impl Command {
         Self { offset_bytes, length_bytes: self.length_bytes.min(size_bytes - offset_bytes), ..self }
     }
 
+    /// How much of the range lies before an offset of the device.
+    pub(crate) fn bytes_before(&self, offset_bytes: u64) -> u64 {
+        offset_bytes.saturating_sub(self.offset_bytes).min(self.length_bytes)
+    }
+
     /// First byte after the range; call [`Command::within`] first.
     pub(crate) fn end_bytes(&self) -> u64 {
         self.offset_bytes + self.length_bytes
@@ -63,6 +68,15 @@ pub enum WriteCache {
     Protected,
 }
 
+/// A cache of blocks written with one bit a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FastCache {
+    /// What it holds when it is empty, bytes.
+    pub bytes: u64,
+    /// When a write first found it full, in the caller's nanoseconds.
+    pub ran_out_ns: Option<u64>,
+}
+
 /// How a device spends its time.
 ///
 /// All times are nanoseconds on one clock of the caller's choice, given in non-decreasing order over all calls (an
@@ -82,6 +96,11 @@ pub trait DeviceModel {
 
     /// What a power cut takes.
     fn write_cache(&self) -> WriteCache;
+
+    /// Its fast cache, for a drive that has one.
+    fn fast_cache(&self) -> Option<FastCache> {
+        None
+    }
 
     /// What the inside of the device is like now, for people to look at: names that end in their unit, and values. Empty
     /// for a model without an inside worth looking at.

@@ -37,16 +37,16 @@ struct Entry {
     age: u64,
 }
 
-/// Extents not yet on the medium, and the window of the oldest of them, each with where it lies. `Place` is what the
+/// Extents not yet on the medium, and the window of the oldest of them, each with where it lies. `Position` is what the
 /// cache's owner needs to choose among the window.
 #[derive(Debug)]
-pub(crate) struct DirtyExtents<Place> {
+pub(crate) struct DirtyExtents<Position> {
     by_start: BTreeMap<u64, Entry>,
     /// Start and place of each extent.
-    by_age: BTreeMap<u64, (u64, Place)>,
+    by_age: BTreeMap<u64, (u64, Position)>,
     next_age: u64,
     /// The extents of age up to `window_age`, in order of their start.
-    window: Vec<(u64, Place)>,
+    window: Vec<(u64, Position)>,
     window_age: u64,
     window_max: usize,
     /// Dirty sectors, and those being written to the medium now.
@@ -55,7 +55,7 @@ pub(crate) struct DirtyExtents<Place> {
     extent_sectors: u64,
 }
 
-impl<Place: Copy> DirtyExtents<Place> {
+impl<Position: Copy> DirtyExtents<Position> {
     /// An empty cache of `cache_bytes`, with a window of `window_max` extents.
     pub(crate) fn new(cache_bytes: u64, sector_bytes: u64, window_max: usize) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl<Place: Copy> DirtyExtents<Place> {
     }
 
     /// Takes a write in. What it overwrites is gone; if it continues an extent it grows that one.
-    pub(crate) fn insert(&mut self, new: Extent, place_of: impl Fn(u64) -> Place) {
+    pub(crate) fn insert(&mut self, new: Extent, place_of: impl Fn(u64) -> Position) {
         if new.sectors == 0 {
             return;
         }
@@ -115,13 +115,13 @@ impl<Place: Copy> DirtyExtents<Place> {
     }
 
     /// Forgets what a write makes stale.
-    pub(crate) fn discard(&mut self, stale: Extent, place_of: impl Fn(u64) -> Place) {
+    pub(crate) fn discard(&mut self, stale: Extent, place_of: impl Fn(u64) -> Position) {
         self.cut_out(stale.start, stale.end(), &place_of);
         self.fill_window();
     }
 
     /// Start and place of the oldest extents, as many as the window takes, in order of their start.
-    pub(crate) fn window(&self) -> &[(u64, Place)] {
+    pub(crate) fn window(&self) -> &[(u64, Position)] {
         &self.window
     }
 
@@ -153,7 +153,7 @@ impl<Place: Copy> DirtyExtents<Place> {
         true
     }
 
-    fn add(&mut self, extent: Extent, age: u64, place_of: impl Fn(u64) -> Place) {
+    fn add(&mut self, extent: Extent, age: u64, place_of: impl Fn(u64) -> Position) {
         let candidate = (extent.start, place_of(extent.start));
         self.by_start.insert(extent.start, Entry { sectors: extent.sectors, partial: extent.partial, age });
         self.by_age.insert(age, candidate);
@@ -182,12 +182,12 @@ impl<Place: Copy> DirtyExtents<Place> {
         }
     }
 
-    fn add_to_window(&mut self, candidate: (u64, Place)) {
+    fn add_to_window(&mut self, candidate: (u64, Position)) {
         let index = self.window.partition_point(|(start, _)| *start < candidate.0);
         self.window.insert(index, candidate);
     }
 
-    fn cut_out(&mut self, from: u64, to: u64, place_of: impl Fn(u64) -> Place) {
+    fn cut_out(&mut self, from: u64, to: u64, place_of: impl Fn(u64) -> Position) {
         while let Some((&start, &entry)) = self.by_start.range(..to).next_back() {
             let end = start + entry.sectors;
             if end <= from {

@@ -2,17 +2,20 @@
 
 use std::path::Path;
 
+use dbdyno_common::random::Random;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::catalogue::{self, DriveInfo, ModelError, ModelOptions, Published, State};
+use crate::contract::DeviceModel;
+
 use crate::cloud::{Cloud, CloudSpec};
 use crate::drive_name::{DriveName, is_path};
+use crate::files;
 use crate::hdd::{Hdd, HddSpec};
 use crate::ideal::{Ideal, IdealSpec};
+use crate::info::{DriveInfo, DriveState, FastCacheSize, ModelError, ModelOptions, Published};
 use crate::raid::{Raid, RaidSpec};
 use crate::ssd::{Ssd, SsdSpec};
-use crate::{DeviceModel, random::Random};
 
 /// Arrays of arrays go this deep; a drive file that names itself would go on for ever.
 const DEPTH_MAX: usize = 2;
@@ -45,7 +48,7 @@ pub(crate) struct Drive {
     title: String,
     published: Option<Published>,
     /// Asked for in the name, which goes before the options of the model.
-    state: Option<State>,
+    state: Option<DriveState>,
     spec: Spec,
 }
 
@@ -68,7 +71,7 @@ impl Drive {
             return Self::of(name, file, None, (folder, depth), |reason| misnamed(format!("cannot be: {reason}")));
         }
         let path = folder.join(parsed.base);
-        let text = if is_path(parsed.base) { read(&path)? } else { catalogue::text(parsed.base)?.to_owned() };
+        let text = if is_path(parsed.base) { read(&path)? } else { files::text(parsed.base)?.to_owned() };
         let own_folder = path.parent().unwrap_or(folder);
         if !parsed.plain.is_empty() {
             return Err(misnamed(format!("has {:?} where key=value must stand", parsed.plain[0])));
@@ -79,7 +82,7 @@ impl Drive {
         if overrides.is_empty() {
             return Self::of(name, whole, None, (own_folder, depth), |reason| malformed(with_line(&text, reason)));
         }
-        let state = overrides.remove("state").map(State::deserialize).transpose();
+        let state = overrides.remove("state").map(DriveState::deserialize).transpose();
         let state = state.map_err(|error| misnamed(reason_of(&error)))?;
         let file = overridden(&text, overrides).map_err(misnamed)?;
         Self::of(name, file, state, (own_folder, depth), |reason| misnamed(format!("cannot be: {reason}")))
@@ -89,7 +92,7 @@ impl Drive {
     fn of(
         name: &str,
         file: DriveFile,
-        state: Option<State>,
+        state: Option<DriveState>,
         (folder, depth): (&Path, usize),
         wrong: impl Fn(String) -> ModelError,
     ) -> Result<Self, ModelError> {
@@ -110,7 +113,8 @@ impl Drive {
         Ok(Self { name: name.to_owned(), title: file.title, published: file.published, state, spec })
     }
 
-    pub(crate) fn info(&self) -> DriveInfo {
+    /// What it is as a disk of `size_bytes`, or as large as it is.
+    pub(crate) fn info(&self, size_bytes: Option<u64>) -> DriveInfo {
         let kind = match &self.spec {
             Spec::Hdd(_) => "hdd",
             Spec::Ssd(_) => "ssd",
@@ -123,6 +127,7 @@ impl Drive {
             kind,
             title: self.title.clone(),
             rotational: self.rotational(),
+            fast_cache: self.fast_cache(size_bytes.unwrap_or_else(|| self.capacity_bytes())),
             published: self.published.clone(),
         }
     }
@@ -132,6 +137,24 @@ impl Drive {
             Spec::Hdd(_) => true,
             Spec::Raid(_, members) => members.iter().any(Self::rotational),
             Spec::Ssd(_) | Spec::Cloud(_) | Spec::Ideal(_) => false,
+        }
+    }
+
+    /// Of an array, what its members' caches take of its data.
+    fn fast_cache(&self, size_bytes: u64) -> Option<FastCacheSize> {
+        match &self.spec {
+            Spec::Ssd(ssd) => ssd.slc.as_ref().map(|slc| {
+                let disk_bytes = slc.bytes_on(size_bytes, ssd.capacity_bytes);
+                FastCacheSize { disk_bytes, drive_bytes: slc.static_bytes + slc.dynamic_bytes }
+            }),
+            Spec::Raid(raid, members) => {
+                let of = |member: &Self| member.fast_cache(raid.member_bytes(size_bytes));
+                let least = members.iter().filter_map(of).min_by_key(|cache| cache.disk_bytes)?;
+                let (disk_bytes, drive_bytes) =
+                    (raid.capacity_bytes(least.disk_bytes), raid.capacity_bytes(least.drive_bytes));
+                Some(FastCacheSize { disk_bytes, drive_bytes })
+            }
+            Spec::Hdd(_) | Spec::Cloud(_) | Spec::Ideal(_) => None,
         }
     }
 
@@ -167,7 +190,7 @@ impl Drive {
                 let member_bytes = raid.member_bytes(size_bytes);
                 // Mirrors turn out of step.
                 let mut seeds = Random::new(seed);
-                let models = members.into_iter().map(|member| member.model(member_bytes, seeds.next(), &options));
+                let models = members.into_iter().map(|member| member.model(member_bytes, seeds.bits(), &options));
                 let models = models.collect();
                 Box::new(Raid::new(raid, models, size_bytes))
             }

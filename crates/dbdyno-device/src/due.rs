@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::Completion;
+use crate::contract::Completion;
 
 /// A queue of `T` by time. Equal times come out in the order they went in, which keeps models deterministic.
 #[derive(Debug)]

@@ -4,8 +4,8 @@
 
 use serde::Deserialize;
 
+use crate::contract::{Command, Completion, DeviceModel, WriteCache};
 use crate::due::Agenda;
-use crate::{Command, Completion, DeviceModel, WriteCache};
 
 /// `[ideal]` of a drive file.
 #[derive(Debug, Clone, Deserialize)]

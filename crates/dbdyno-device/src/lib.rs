@@ -32,11 +32,13 @@ mod dirty;
 mod drive;
 mod drive_name;
 mod due;
+mod files;
 mod hdd;
 mod ideal;
+mod info;
 mod raid;
-mod random;
 mod ssd;
 
-pub use catalogue::{DriveInfo, ModelError, ModelOptions, Published, State, catalogue, drive, model, model_with};
-pub use contract::{Command, Completion, DeviceModel, Kind, WriteCache};
+pub use catalogue::{catalogue, drive, model, model_with};
+pub use contract::{Command, Completion, DeviceModel, FastCache, Kind, WriteCache};
+pub use info::{DriveInfo, DriveState, FastCacheSize, ModelError, ModelOptions, Published};

@@ -3,7 +3,7 @@
 mod bench;
 
 use bench::Bench;
-use dbdyno_device::{Kind, State, WriteCache};
+use dbdyno_device::{DriveState, Kind, WriteCache, drive};
 
 const DRIVES: [&str; 7] = ["ssd-sata", "ssd-x25e", "ssd-s510", "ssd-860pro", "nvme", "nvme-760p", "nvme-980pro"];
 
@@ -30,7 +30,7 @@ fn rate_by_second(bench: &mut Bench, second_ns: u64, seconds: usize) -> Vec<f64>
 #[test]
 fn the_980_pro_writes_fast_to_the_knee_and_then_as_its_dies_can() {
     // 16 GiB of a drive of 1 TB: the cache of 113 GB is 1.94 GB here.
-    let mut bench = Bench::new("nvme-980pro", 16 << 30, 1);
+    let mut bench = Bench::new("nvme-980pro(slc.scaled=true)", 16 << 30, 1);
     let cache_mb = 113e9 * (16_u64 << 30) as f64 / 1_000_204_886_016.0 / 1e6;
     let (mut written_mb, mut knee_mb, mut offset_bytes) = (0.0, 0.0, 0);
     let (mut fast_ns, mut slow_ns) = (0, 0);
@@ -58,7 +58,7 @@ fn the_980_pro_writes_fast_to_the_knee_and_then_as_its_dies_can() {
 
 #[test]
 fn a_pause_frees_some_of_the_980_pros_cache() {
-    let mut bench = Bench::new("nvme-980pro", 8 << 30, 1);
+    let mut bench = Bench::new("nvme-980pro(slc.scaled=true)", 8 << 30, 1);
     bench.sequential(Kind::Write, 8, 10_000);
     assert!(bench.gauge("slc_cache_free_bytes") < 1.0);
     bench.now_ns += 500_000_000;
@@ -71,7 +71,7 @@ fn a_pause_frees_some_of_the_980_pros_cache() {
 #[test]
 fn the_760p_fills_and_drains_again_and_again() {
     // At a tenth of the drive, everything happens in a tenth of the time: 60 s are 6 s.
-    let mut bench = Bench::new("nvme-760p", 51_211_019_040, 1);
+    let mut bench = Bench::new("nvme-760p(slc.scaled=true)", 51_211_019_040, 1);
     let rates = rate_by_second(&mut bench, 100_000_000, 60);
     println!("{rates:.0?}");
     let (fast, slow): (Vec<f64>, Vec<f64>) = rates.iter().partition(|rate| **rate > 800.0);
@@ -97,9 +97,33 @@ fn the_860_pro_is_steady() {
 
 #[test]
 fn the_generic_sata_drive_falls_to_what_its_dies_program() {
-    let mut bench = Bench::new("ssd-sata", 8 << 30, 1);
+    let mut bench = Bench::new("ssd-sata(slc.scaled=true)", 8 << 30, 1);
     let all = rates(&mut bench, 10, 1000);
     assert!(all[0] > 500.0 && (270.0..330.0).contains(&all[9]), "{all:.0?}");
+}
+
+#[test]
+fn a_small_disk_has_the_cache_of_the_drive_unless_it_is_asked_for_one_in_proportion() {
+    for (drive_name, cache_bytes) in [("ssd-sata", 22_000_000_000), ("nvme-760p", 14_000_000_000)] {
+        let mut bench = Bench::new(drive_name, 1 << 30, 1);
+        let pieces = cache_bytes >> 17;
+        bench.sequential(Kind::Write, 8, pieces - 200);
+        let cache = bench.device.fast_cache().unwrap();
+        assert_eq!((cache.bytes, cache.ran_out_ns), (cache_bytes, None), "{drive_name}");
+        let before_ns = bench.now_ns;
+        bench.sequential(Kind::Write, 8, 400);
+        assert!(bench.device.fast_cache().unwrap().ran_out_ns.unwrap() > before_ns, "{drive_name}");
+        let scaled = format!("{drive_name}(slc.scaled=true)");
+        let mut bench = Bench::new(&scaled, 1 << 30, 1);
+        bench.sequential(Kind::Write, 8, 1000);
+        let cache = bench.device.fast_cache().unwrap();
+        assert!(cache.bytes < 60_000_000 && cache.ran_out_ns.is_some(), "{scaled}: {cache:?}");
+        let told = drive(&scaled, 1 << 30).unwrap().fast_cache.unwrap();
+        assert_eq!((told.disk_bytes, told.drive_bytes), (cache.bytes, cache_bytes));
+    }
+    assert_eq!(Bench::new("nvme", 1 << 30, 1).device.fast_cache(), None);
+    let pair = Bench::new("raid0(ssd-sata, 2)", 1 << 30, 1).device.fast_cache().unwrap();
+    assert_eq!(pair.bytes / 1_000_000, 43_999, "whole stripes of two caches");
 }
 
 #[test]
@@ -179,7 +203,7 @@ fn what_is_in_the_buffer_or_discarded_needs_no_flash() {
 #[test]
 fn discarding_saves_collection_its_work() {
     let amplification = |discard: bool| {
-        let mut bench = Bench::with("nvme", 512 << 20, 1, State::Steady);
+        let mut bench = Bench::with("nvme", 512 << 20, 1, DriveState::Steady);
         if discard {
             bench.one(Kind::Discard, 0, 256 << 20);
         }
@@ -200,7 +224,7 @@ fn a_steady_drive_writes_slower_than_a_fresh_one() {
             bench.random_writes(32, 60_000);
             bench.random_writes(32, 60_000)
         };
-        let (fresh, steady) = (rate(State::Fresh), rate(State::Steady));
+        let (fresh, steady) = (rate(DriveState::Fresh), rate(DriveState::Steady));
         println!("{drive}: {fresh:.0} writes/s fresh, {steady:.0} steady");
         assert!(steady < 0.7 * fresh, "{drive}: {fresh} fresh, {steady} steady");
     }

@@ -3,7 +3,7 @@
 mod bench;
 
 use bench::Bench;
-use dbdyno_device::{Kind, Published, State, catalogue};
+use dbdyno_device::{DriveState, Kind, Published, catalogue};
 
 /// All are run as disks of this size, at the drive's scale.
 const SIZE_BYTES: u64 = 28 << 30;
@@ -41,7 +41,7 @@ fn random_rates_are_those_published() {
     for (drive, published) in published() {
         let read = Bench::new(&drive, SIZE_BYTES, 1).random_reads(published.queue_depth, 50_000);
         assert_near(&format!("{drive}: reads/s"), read, published.random_read_iops, 0.10);
-        let size_bytes = if published.random_write_state == State::Steady { 1 << 30 } else { SIZE_BYTES };
+        let size_bytes = if published.random_write_state == DriveState::Steady { 1 << 30 } else { SIZE_BYTES };
         let mut bench = Bench::with(&drive, size_bytes, 1, published.random_write_state);
         bench.random_writes(published.queue_depth, 20_000);
         let write = bench.random_writes(published.queue_depth, 30_000);

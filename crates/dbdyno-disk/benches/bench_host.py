@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dbdyno.stack.attached import attach_disk, detach_disk, find_disk
-from dbdyno.stack.emulated_disk import DiskSpec
+from dbdyno.stack.layers.emulated_disk import DiskSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,9 +44,9 @@ class Disk:
     device: pathlib.Path
     size: int
 
-    def ask(self, op: str, **arguments):
-        """One request to it."""
-        return find_disk(self.name).ask(op, **arguments)
+    def stats(self, *, reset: bool = False):
+        """What it has counted."""
+        return find_disk(self.name).client().stats(reset=reset)
 
 
 @contextlib.contextmanager
@@ -69,14 +69,14 @@ def fio(target: Disk, rw: str, bs: str, depth: int, seconds: float, **more) -> R
         "ioengine": "libaio", "time_based": 1, "runtime": f"{seconds:g}", "norandommap": 1, "randrepeat": 0,
         "randseed": 7, "allow_mounted_write": 0, "size": target.size, **more,
     }  # fmt: skip
-    target.ask("stats", reset=True)
+    target.stats(reset=True)
     idle, began = idle_seconds(), time.monotonic()
     command = ["fio", "--output-format=json", *(f"--{key}={value}" for key, value in given.items())]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     idle = (idle_seconds() - idle) / (time.monotonic() - began)
     job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
     side = job["read" if "read" in rw else "write"]
-    times, late = side["clat_ns"], target.ask("stats")["lateness_ns"]
+    times, late = side["clat_ns"], target.stats()["lateness_ns"]
     return Result(
         iops=side["iops"],
         mb_s=side["bw_bytes"] / 1e6,
@@ -114,11 +114,11 @@ def write_rate(target: Disk, seconds: float, every: float, span: int) -> list[tu
 
     def sample():
         while not running.wait(every):
-            stats = target.ask("stats")
+            stats = target.stats()
             free = stats["gauges"].get("slc_cache_free_bytes", 0.0)
             samples.append((time.monotonic(), stats["write_bytes"], free))
 
-    target.ask("stats", reset=True)
+    target.stats(reset=True)
     sampler = threading.Thread(target=sample)
     sampler.start()
     try:

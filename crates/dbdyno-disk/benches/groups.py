@@ -151,7 +151,7 @@ def ssd(extent: Extent) -> Iterator[Row]:
 
 def cache(extent: Extent) -> Iterator[Row]:
     """What a long write shows of the caches, on a part of the drive: fewer channels are slower in proportion."""
-    with disk("nvme-980pro(flash.channels=1)", 64 * GIB, limit=6 * GIB) as target:
+    with disk("nvme-980pro(flash.channels=1,slc.scaled=true)", 64 * GIB, limit=6 * GIB) as target:
         samples = write_rate(target, extent.cache, 0.25, 4 * GIB)
     rates = [rate for _, rate, _ in samples]
     head = statistics.median(rates[: max(3, len(rates) // 20)])
@@ -164,7 +164,7 @@ def cache(extent: Extent) -> Iterator[Row]:
     yield Row(group, "rate after the knee", tail, "MB/s").within(1500 / 8, 0.1)
     # While the cache fills, nothing is emptied.
     yield Row(group, "written until the knee", written, "GB").within(113 * share, 0.15)
-    slow = "nvme-760p(flash.channels=1,write_while_folding_mb_s=15)"
+    slow = "nvme-760p(flash.channels=1,slc.scaled=true,write_while_folding_mb_s=15)"
     with disk(slow, 32 * GIB, limit=6 * GIB) as target:
         samples = write_rate(target, extent.cache, 0.25, 4 * GIB)
     rates = [rate for _, rate, _ in samples]

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use dbdyno_device::State;
+use dbdyno_common::size;
+use dbdyno_device::DriveState;
 use lexopt::prelude::{Long, Short, Value, ValueExt};
 
 use crate::engine::Mode;
@@ -95,7 +96,7 @@ fn parse_serve(mut parser: lexopt::Parser) -> Result<Action, DiskError> {
     let usage = |error: lexopt::Error| DiskError::Usage(error.to_string());
     let (mut model, mut size_bytes, mut mount, mut control) = (None, None, None, None);
     let (mut seed, mut mode, mut max_content_bytes) = (1, Mode::Model, None);
-    let (mut state, mut content) = (State::Fresh, None);
+    let (mut state, mut content) = (DriveState::Fresh, None);
     while let Some(argument) = parser.next().map_err(usage)? {
         match argument {
             Long("model") => model = Some(text(&mut parser)?),
@@ -110,8 +111,8 @@ fn parse_serve(mut parser: lexopt::Parser) -> Result<Action, DiskError> {
             }
             Long("state") => {
                 state = match text(&mut parser)?.as_str() {
-                    "fresh" => State::Fresh,
-                    "steady" => State::Steady,
+                    "fresh" => DriveState::Fresh,
+                    "steady" => DriveState::Steady,
                     other => return Err(DiskError::Usage(format!("--state is fresh or steady, not {other:?}"))),
                 }
             }
@@ -149,19 +150,8 @@ fn text(parser: &mut lexopt::Parser) -> Result<String, DiskError> {
     parser.value().and_then(ValueExt::string).map_err(|error| DiskError::Usage(error.to_string()))
 }
 
-/// A number of bytes, with K, M, G or T (and iB or B after it) as powers of 1024.
 fn bytes(option: &str, given: &str) -> Result<u64, DiskError> {
-    let digits = given.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = given[digits.len()..].trim_end_matches('B').trim_end_matches('i').to_ascii_uppercase();
-    let shift = match unit.as_str() {
-        "" => Some(0),
-        "K" => Some(10),
-        "M" => Some(20),
-        "G" => Some(30),
-        "T" => Some(40),
-        _ => None,
-    };
-    shift.and_then(|shift| digits.parse::<u64>().ok()?.checked_mul(1 << shift)).ok_or_else(|| {
+    size::bytes(given).ok_or_else(|| {
         DiskError::Usage(format!("{option} {given:?} is not a number of bytes, such as 4294967296 or 4GiB"))
     })
 }

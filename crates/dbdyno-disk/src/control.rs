@@ -5,23 +5,50 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
-use dbdyno_device::{ModelOptions, State};
+use dbdyno_device::{DriveState, ModelOptions};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::engine::{Engine, Mode};
 use crate::faults::FaultSpec;
-use crate::serve::{Asker, Event};
 use crate::steer;
 use crate::trace::Format;
 
 /// No sensible request is longer.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
+/// What ends the disk.
+pub enum Event {
+    Signal,
+    /// A client asked for it on the control socket.
+    Stop {
+        force: bool,
+        asker: Asker,
+    },
+    /// The mount is gone, by our doing or another's.
+    Unmounted,
+}
+
+/// Whoever asked for a stop and wants to know what came of it.
+pub struct Asker {
+    pub outcome: Sender<Result<(), String>>,
+    /// Ends once the answer is written, which the process must live to see.
+    pub answered: Receiver<()>,
+}
+
+impl Asker {
+    pub fn answer(self, outcome: Result<(), String>) {
+        // An asker that hung up, or does not read, cannot keep the disk from ending.
+        let _ = self.outcome.send(outcome);
+        let _ = self.answered.recv_timeout(Duration::from_secs(1));
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
-enum Request {
+enum ControlRequest {
     Ping {},
     Mode {
         mode: Mode,
@@ -29,7 +56,7 @@ enum Request {
     Model {
         name: String,
         seed: Option<u64>,
-        state: Option<State>,
+        state: Option<DriveState>,
     },
     Snapshot {
         name: String,
@@ -134,7 +161,7 @@ fn send(writer: &mut impl Write, outcome: &Result<Value, String>) -> std::io::Re
 }
 
 fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiver<()>) -> Result<Value, String> {
-    let request: Request = serde_json::from_slice(line).map_err(|error| {
+    let request: ControlRequest = serde_json::from_slice(line).map_err(|error| {
         format!(
             "not a request: {error} (ops are ping, mode, model, snapshot, restore, forget, clear, save, load, stats, \
              gauges, trace, trace-stop, power-cut, power-on, fault, fault-gone, fault-clear, stop; an example: {{\"op\":\"stats\"}})"
@@ -147,27 +174,29 @@ fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiv
     };
     let failed = |error| steer::said(error).to_owned();
     match request {
-        Request::Mode { mode } => engine.set_mode(mode)?,
-        Request::Model { name, seed, state } => {
+        ControlRequest::Mode { mode } => engine.set_mode(mode)?,
+        ControlRequest::Model { name, seed, state } => {
             engine.set_model(&name, seed, state.map(|state| ModelOptions { state }))?;
         }
-        Request::Snapshot { name } => engine.content.snapshot(&name),
-        Request::Restore { name } if !engine.content.restore(&name).map_err(failed)? => return Err(unknown(&name)),
-        Request::Forget { name } if !engine.content.forget(&name) => return Err(unknown(&name)),
-        Request::Ping {} | Request::Restore { .. } | Request::Forget { .. } => {}
-        Request::Clear {} => engine.content.clear().map_err(failed)?,
-        Request::Save { file } => return engine.content.save(&file).map(|bytes| json!({"bytes": bytes})),
-        Request::Load { file } => return engine.content.load(&file).map(|bytes| json!({"bytes": bytes})),
-        Request::Stats { reset } => return Ok(engine.stats(reset)),
-        Request::Gauges {} => return Ok(engine.gauges()),
-        Request::Trace { file, format } => engine.trace.start(&file, format)?,
-        Request::TraceStop {} => return engine.trace.stop(),
-        Request::PowerCut { seed, sector_bytes } => return engine.power_cut(seed, sector_bytes),
-        Request::PowerOn {} => engine.power_on()?,
-        Request::Fault { spec } => engine.add_fault(spec)?,
-        Request::FaultGone { seed } => return engine.pull_out(seed),
-        Request::FaultClear {} => engine.clear_faults(),
-        Request::Stop { force } => {
+        ControlRequest::Snapshot { name } => engine.content.snapshot(&name),
+        ControlRequest::Restore { name } if !engine.content.restore(&name).map_err(failed)? => {
+            return Err(unknown(&name));
+        }
+        ControlRequest::Forget { name } if !engine.content.forget(&name) => return Err(unknown(&name)),
+        ControlRequest::Ping {} | ControlRequest::Restore { .. } | ControlRequest::Forget { .. } => {}
+        ControlRequest::Clear {} => engine.content.clear().map_err(failed)?,
+        ControlRequest::Save { file } => return engine.content.save(&file).map(|bytes| json!({"bytes": bytes})),
+        ControlRequest::Load { file } => return engine.content.load(&file).map(|bytes| json!({"bytes": bytes})),
+        ControlRequest::Stats { reset } => return Ok(engine.stats(reset)),
+        ControlRequest::Gauges {} => return Ok(engine.gauges()),
+        ControlRequest::Trace { file, format } => engine.trace.start(&file, format)?,
+        ControlRequest::TraceStop {} => return engine.trace.stop(),
+        ControlRequest::PowerCut { seed, sector_bytes } => return engine.power_cut(seed, sector_bytes),
+        ControlRequest::PowerOn {} => engine.power_on()?,
+        ControlRequest::Fault { spec } => engine.add_fault(spec)?,
+        ControlRequest::FaultGone { seed } => return engine.pull_out(seed),
+        ControlRequest::FaultClear {} => engine.clear_faults(),
+        ControlRequest::Stop { force } => {
             let (outcome, stopped) = channel();
             let gone = |_| "the disk is already stopping".to_owned();
             events

@@ -12,7 +12,7 @@ use fuser::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::content::{Content, ContentError};
-use crate::faults::{Fate, Faults};
+use crate::faults::{FaultDecision, Faults};
 use crate::pending::{Answer, Due, InFlight, Pending, Request};
 use crate::process::{Granted, monotonic_ns};
 use crate::stats::Stats;
@@ -61,7 +61,7 @@ impl Drive {
     }
 }
 
-pub(crate) struct State {
+pub(crate) struct DiskState {
     pub(crate) mode: Mode,
     pub(crate) power: Power,
     pub(crate) model: Box<dyn DeviceModel + Send>,
@@ -75,7 +75,7 @@ pub(crate) struct State {
     stopping: bool,
 }
 
-impl State {
+impl DiskState {
     fn take_due(&mut self, now_ns: u64, due: &mut Vec<Due>) {
         self.in_flight.take_due(self.model.as_mut(), &mut self.faults, now_ns, due);
     }
@@ -101,16 +101,16 @@ pub struct Engine {
     pub trace: Trace,
     /// What the process may do, told by [`Engine::granted`].
     pub(crate) granted: OnceLock<Granted>,
-    state: Mutex<State>,
-    /// Whether some request may come to harm, readable without the lock.
-    harmful: AtomicBool,
+    state: Mutex<DiskState>,
+    /// Whether some request may meet a fault, readable without the lock.
+    may_fault: AtomicBool,
     wake: Condvar,
     stats: Mutex<Stats>,
 }
 
 impl Engine {
     pub fn new(content: Content, drive: Drive, mode: Mode) -> Result<Arc<Self>, ModelError> {
-        let state = State {
+        let state = DiskState {
             mode,
             power: Power::On,
             model: drive.model(content.size_bytes())?,
@@ -127,7 +127,7 @@ impl Engine {
             trace: Trace::default(),
             granted: OnceLock::new(),
             state: Mutex::new(state),
-            harmful: AtomicBool::new(false),
+            may_fault: AtomicBool::new(false),
             wake: Condvar::new(),
             stats: Mutex::new(Stats::new()),
         }))
@@ -141,8 +141,8 @@ impl Engine {
 
     /// Takes a read or a FLUSH.
     pub fn take(&self, request: Request, answer: Answer) {
-        match self.fate(&request) {
-            Ok(fate) => self.submit(request, fate, answer),
+        match self.decision(&request) {
+            Ok(decision) => self.submit(request, decision, answer),
             Err(errno) => self.refuse(&request, answer, errno),
         }
     }
@@ -154,14 +154,14 @@ impl Engine {
         answer: Answer,
         change: impl FnOnce(&Content) -> Result<(), ContentError>,
     ) {
-        let outcome = self.fate(&request).and_then(|fate| {
-            if !fate.fails {
+        let outcome = self.decision(&request).and_then(|decision| {
+            if !decision.fails {
                 change(&self.content).map_err(|error| self.errno(error))?;
             }
-            Ok(fate)
+            Ok(decision)
         });
         match outcome {
-            Ok(fate) => self.submit(request, fate, answer),
+            Ok(decision) => self.submit(request, decision, answer),
             Err(errno) => self.refuse(&request, answer, errno),
         }
     }
@@ -177,15 +177,15 @@ impl Engine {
         }
     }
 
-    fn fate(&self, request: &Request) -> Result<Fate, Errno> {
-        if !self.harmful.load(Ordering::Acquire) {
-            return Ok(Fate::default());
+    fn decision(&self, request: &Request) -> Result<FaultDecision, Errno> {
+        if !self.may_fault.load(Ordering::Acquire) {
+            return Ok(FaultDecision::default());
         }
         let mut state = self.lock();
         if state.power != Power::On {
             return Err(Errno::EIO);
         }
-        Ok(state.faults.fate(request.arrived_ns, request.kind, request.offset_bytes, request.length_bytes))
+        Ok(state.faults.decision(request.arrived_ns, request.kind, request.offset_bytes, request.length_bytes))
     }
 
     fn refuse(&self, request: &Request, answer: Answer, errno: Errno) {
@@ -195,21 +195,21 @@ impl Engine {
 
     /// Takes a request whose data, if any, is already on the disk. Whatever is due by now is answered on this thread,
     /// so that a device without latency costs no change of thread.
-    fn submit(&self, request: Request, fate: Fate, answer: Answer) {
+    fn submit(&self, request: Request, decision: FaultDecision, answer: Answer) {
         let mut due = Vec::new();
         let sealed = if request.kind == Kind::Flush { self.content.seal() } else { 0 };
         let mut state = self.lock();
         // The clock is read under the lock so that the model sees times in order.
         let dispatched_ns = monotonic_ns();
         let queue_depth = state.in_flight.len() as u32 + 1;
-        let pending = Pending { answer, request, dispatched_ns, queue_depth, fate, sealed };
+        let pending = Pending { answer, request, dispatched_ns, queue_depth, decision, sealed };
         let mut wake = false;
         if state.power != Power::On {
             due.push(Due { pending, at_ns: None, fails: true });
-        } else if state.mode == Mode::Instant && fate.extra_ns == 0 && fate.held_by.is_none() {
-            due.push(Due { pending, at_ns: None, fails: fate.fails });
+        } else if state.mode == Mode::Instant && decision.extra_ns == 0 && decision.held_by.is_none() {
+            due.push(Due { pending, at_ns: None, fails: decision.fails });
         } else {
-            let State { mode, model, model_unused, in_flight, .. } = &mut *state;
+            let DiskState { mode, model, model_unused, in_flight, .. } = &mut *state;
             if *mode == Mode::Model {
                 *model_unused = false;
                 in_flight.submit(model.as_mut(), pending);
@@ -288,15 +288,15 @@ impl Engine {
         }
     }
 
-    /// Something that [`Engine::fate`] and [`Engine::answer_when_due`] must know of has changed.
-    pub(crate) fn changed(&self, state: MutexGuard<'_, State>) {
-        self.harmful.store(state.power != Power::On || !state.faults.is_empty(), Ordering::Release);
+    /// Something that [`Engine::decision`] and [`Engine::answer_when_due`] must know of has changed.
+    pub(crate) fn changed(&self, state: MutexGuard<'_, DiskState>) {
+        self.may_fault.store(state.power != Power::On || !state.faults.is_empty(), Ordering::Release);
         drop(state);
         self.wake.notify_one();
     }
 
     /// The state is changed in small steps that each leave it whole, so a panic elsewhere does not spoil it.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

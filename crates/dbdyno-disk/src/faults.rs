@@ -4,12 +4,12 @@ use dbdyno_device::Kind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::random::Random;
+use dbdyno_common::random::Random;
 
 /// What a fault does to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Harm {
+pub enum FaultKind {
     /// The answer comes later than the drive would give it. The drive goes on with others meanwhile.
     Latency,
     /// It fails with an I/O error. A write leaves the content as it was.
@@ -21,7 +21,7 @@ pub enum Harm {
 /// Which kinds of request a fault is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Aim {
+pub enum FaultTarget {
     /// Reads alone.
     Read,
     /// Writes, and what also changes the medium: FLUSH and discard.
@@ -31,7 +31,7 @@ pub enum Aim {
     All,
 }
 
-impl Aim {
+impl FaultTarget {
     fn takes(self, kind: Kind) -> bool {
         match self {
             Self::All => true,
@@ -45,12 +45,13 @@ impl Aim {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultSpec {
-    pub harm: Harm,
+    #[serde(rename = "harm")]
+    pub kind: FaultKind,
     /// How much later than without it, of a latency.
     #[serde(default)]
     pub extra_ns: u64,
-    #[serde(default)]
-    pub aim: Aim,
+    #[serde(default, rename = "aim")]
+    pub target: FaultTarget,
     /// First byte and first byte after; requests that touch it are hit. A FLUSH has no place, so none with a range hits it.
     pub range_bytes: Option<(u64, u64)>,
     /// Hits every nth of the requests it is for.
@@ -66,10 +67,10 @@ pub struct FaultSpec {
 impl FaultSpec {
     /// Whether it makes sense; the error is for people.
     pub fn check(&self) -> Result<(), String> {
-        if self.harm == Harm::Latency && self.extra_ns == 0 {
+        if self.kind == FaultKind::Latency && self.extra_ns == 0 {
             return Err("extra_ns of a latency is missing or 0".into());
         }
-        if self.harm != Harm::Latency && self.extra_ns != 0 {
+        if self.kind != FaultKind::Latency && self.extra_ns != 0 {
             return Err("extra_ns is for a latency only".into());
         }
         if let Some((start, end)) = self.range_bytes.filter(|(start, end)| start >= end) {
@@ -88,7 +89,7 @@ impl FaultSpec {
     }
 
     fn is_for(&self, kind: Kind, offset_bytes: u64, length_bytes: u64) -> bool {
-        self.aim.takes(kind)
+        self.target.takes(kind)
             && self.range_bytes.is_none_or(|(start, end)| {
                 kind != Kind::Flush && offset_bytes < end && offset_bytes.saturating_add(length_bytes) > start
             })
@@ -109,8 +110,8 @@ struct Fault {
 impl Fault {
     fn hits(&mut self) -> bool {
         self.seen += 1;
-        let hit = match (self.spec.harm, self.spec.every, self.spec.probability) {
-            (Harm::Stuck, ..) if self.hits > 0 => false,
+        let hit = match (self.spec.kind, self.spec.every, self.spec.probability) {
+            (FaultKind::Stuck, ..) if self.hits > 0 => false,
             (_, Some(every), _) => self.seen.is_multiple_of(every),
             (_, _, Some(probability)) => self.random.chance(probability),
             _ => true,
@@ -122,7 +123,7 @@ impl Fault {
 
 /// What becomes of one request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Fate {
+pub struct FaultDecision {
     pub fails: bool,
     pub extra_ns: u64,
     /// The fault that holds it.
@@ -173,28 +174,28 @@ impl Faults {
     }
 
     /// What becomes of a request that arrives now.
-    pub fn fate(&mut self, now_ns: u64, kind: Kind, offset_bytes: u64, length_bytes: u64) -> Fate {
+    pub fn decision(&mut self, now_ns: u64, kind: Kind, offset_bytes: u64, length_bytes: u64) -> FaultDecision {
         self.expire(now_ns);
-        let mut fate = Fate::default();
+        let mut decision = FaultDecision::default();
         for fault in &mut self.list {
             if fault.spec.is_for(kind, offset_bytes, length_bytes) && fault.hits() {
-                match fault.spec.harm {
-                    Harm::Latency => fate.extra_ns += fault.spec.extra_ns,
-                    Harm::Eio => fate.fails = true,
-                    Harm::Stuck => fate.held_by = Some(fault.id),
+                match fault.spec.kind {
+                    FaultKind::Latency => decision.extra_ns += fault.spec.extra_ns,
+                    FaultKind::Eio => decision.fails = true,
+                    FaultKind::Stuck => decision.held_by = Some(fault.id),
                 }
             }
         }
-        fate
+        decision
     }
 
     pub fn json(&self, now_ns: u64) -> Value {
         let left = |fault: &Fault| fault.spec.for_ns.map(|_| fault.until_ns.saturating_sub(now_ns));
         let list = self.list.iter().map(|fault| {
             json!({
-                "harm": fault.spec.harm,
+                "harm": fault.spec.kind,
                 "extra_ns": fault.spec.extra_ns,
-                "aim": fault.spec.aim,
+                "aim": fault.spec.target,
                 "range_bytes": fault.spec.range_bytes,
                 "every": fault.spec.every,
                 "probability": fault.spec.probability,
@@ -219,7 +220,7 @@ mod tests {
     fn hits(text: &str, requests: u64) -> Vec<bool> {
         let mut faults = Faults::default();
         faults.add(0, spec(text));
-        (0..requests).map(|at| faults.fate(at, Kind::Read, at * 4096, 4096).fails).collect()
+        (0..requests).map(|at| faults.decision(at, Kind::Read, at * 4096, 4096).fails).collect()
     }
 
     #[test]
@@ -243,10 +244,10 @@ mod tests {
     fn aim_and_end_are_kept() {
         let mut faults = Faults::default();
         faults.add(0, spec(r#"{"harm":"latency","extra_ns":5,"aim":"write","for_ns":100}"#));
-        assert_eq!(faults.fate(1, Kind::Read, 0, 512), Fate::default());
-        assert_eq!(faults.fate(1, Kind::Flush, 0, 0).extra_ns, 5);
+        assert_eq!(faults.decision(1, Kind::Read, 0, 512), FaultDecision::default());
+        assert_eq!(faults.decision(1, Kind::Flush, 0, 0).extra_ns, 5);
         assert_eq!(faults.next_expiry_ns(), 100);
-        assert_eq!(faults.fate(100, Kind::Write, 0, 512), Fate::default());
+        assert_eq!(faults.decision(100, Kind::Write, 0, 512), FaultDecision::default());
         assert!(faults.is_empty());
     }
 
@@ -254,8 +255,8 @@ mod tests {
     fn only_one_request_gets_stuck() {
         let mut faults = Faults::default();
         faults.add(0, spec(r#"{"harm":"stuck"}"#));
-        assert_eq!(faults.fate(1, Kind::Write, 0, 512).held_by, Some(1));
-        assert_eq!(faults.fate(1, Kind::Write, 0, 512).held_by, None);
+        assert_eq!(faults.decision(1, Kind::Write, 0, 512).held_by, Some(1));
+        assert_eq!(faults.decision(1, Kind::Write, 0, 512).held_by, None);
         assert!(faults.holds(1));
         faults.clear();
         assert!(!faults.holds(1));

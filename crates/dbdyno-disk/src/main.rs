@@ -17,7 +17,6 @@ mod faults;
 mod filesystem;
 mod pending;
 mod process;
-mod random;
 mod serve;
 mod stats;
 mod steer;

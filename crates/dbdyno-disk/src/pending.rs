@@ -7,7 +7,7 @@ use dbdyno_device::{Command, Completion, DeviceModel, Kind};
 use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
 
 use crate::content::Content;
-use crate::faults::{Fate, Faults};
+use crate::faults::{FaultDecision, Faults};
 
 /// A request as it came from the kernel.
 #[derive(Debug, Clone, Copy)]
@@ -79,7 +79,7 @@ pub struct Pending {
     pub dispatched_ns: u64,
     /// Requests in flight at its arrival, itself included.
     pub queue_depth: u32,
-    pub fate: Fate,
+    pub decision: FaultDecision,
     /// What a FLUSH makes durable, see [`Content::seal`].
     pub sealed: u64,
 }
@@ -140,9 +140,9 @@ impl InFlight {
         model.poll(now_ns, &mut self.finished);
         for at in 0..self.finished.len() {
             let Completion { id, at_ns } = self.finished[at];
-            match self.slots.get(id as usize).and_then(Option::as_ref).map(|pending| pending.fate) {
-                Some(Fate { held_by: Some(fault), .. }) => self.held.push((fault, id)),
-                Some(Fate { extra_ns, .. }) if extra_ns > 0 => self.late.push(Reverse((at_ns + extra_ns, id))),
+            match self.slots.get(id as usize).and_then(Option::as_ref).map(|pending| pending.decision) {
+                Some(FaultDecision { held_by: Some(fault), .. }) => self.held.push((fault, id)),
+                Some(FaultDecision { extra_ns, .. }) if extra_ns > 0 => self.late.push(Reverse((at_ns + extra_ns, id))),
                 _ => self.take(id, Some(at_ns), due),
             }
         }
@@ -165,7 +165,7 @@ impl InFlight {
     fn take(&mut self, id: u64, at_ns: Option<u64>, due: &mut Vec<Due>) {
         if let Some(pending) = self.slots.get_mut(id as usize).and_then(Option::take) {
             self.free.push(id as usize);
-            let fails = pending.fate.fails;
+            let fails = pending.decision.fails;
             due.push(Due { pending, at_ns, fails });
         }
     }

@@ -5,17 +5,16 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use dbdyno_device::{ModelOptions, State};
+use dbdyno_device::{DriveState, ModelOptions};
 use fuser::{Config, MountOption, Session};
 use rustix::mount::UnmountFlags;
 use serde_json::json;
 
 use crate::content::Content;
-use crate::control;
+use crate::control::{self, Asker, Event};
 use crate::engine::{Drive, Engine, Mode};
 use crate::error::DiskError;
 use crate::filesystem::{DiskFilesystem, FILE_NAME};
@@ -29,38 +28,11 @@ pub struct ServeArgs {
     pub mount: PathBuf,
     pub control: PathBuf,
     pub seed: u64,
-    pub state: State,
+    pub state: DriveState,
     pub mode: Mode,
     /// A sparse file for the content; memory, if not given.
     pub content: Option<PathBuf>,
     pub max_content_bytes: u64,
-}
-
-/// What ends the disk.
-pub enum Event {
-    Signal,
-    /// Somebody asked for it on the control socket.
-    Stop {
-        force: bool,
-        asker: Asker,
-    },
-    /// The mount is gone, by our doing or somebody's.
-    Unmounted,
-}
-
-/// Whoever asked for a stop and wants to know what came of it.
-pub struct Asker {
-    pub outcome: Sender<Result<(), String>>,
-    /// Ends once the answer is written, which the process must live to see.
-    pub answered: Receiver<()>,
-}
-
-impl Asker {
-    fn tell(self, outcome: Result<(), String>) {
-        // An asker that hung up, or does not read, cannot keep the disk from ending.
-        let _ = self.outcome.send(outcome);
-        let _ = self.answered.recv_timeout(Duration::from_secs(1));
-    }
 }
 
 /// How a disk ended.
@@ -124,7 +96,7 @@ pub fn serve(args: &ServeArgs) -> Result<(), DiskError> {
         let _ = completions.join();
     }
     if let Some(asker) = end.asker {
-        asker.tell(Ok(()));
+        asker.answer(Ok(()));
     }
     Ok(())
 }
@@ -140,7 +112,7 @@ fn wait_for_end(mount: &Path, happened: &Receiver<Event>) -> End {
                 if unmounted || force {
                     return End { unmounted: unmounted || !detach(mount), asker: Some(asker) };
                 }
-                asker.tell(Err(format!(
+                asker.answer(Err(format!(
                     "{} is in use; unmount what is on it and detach its loop device (losetup -d), or stop with \
                      \"force\":true and lose what is written after",
                     mount.join(FILE_NAME).display()

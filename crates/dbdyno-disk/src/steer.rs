@@ -1,10 +1,10 @@
 //! What a disk is told while it runs: modes, models, power, faults; and what it tells of itself.
 
-use dbdyno_device::{ModelOptions, State as DriveState, WriteCache};
+use dbdyno_device::{DriveState, ModelOptions, WriteCache, drive};
 use serde_json::{Value, json};
 
 use crate::content::ContentError;
-use crate::engine::{Drive, Engine, Mode, Power, State};
+use crate::engine::{DiskState, Drive, Engine, Mode, Power};
 use crate::faults::FaultSpec;
 use crate::process::monotonic_ns;
 use crate::stats::Stats;
@@ -125,6 +125,12 @@ impl Engine {
             "power": state.power,
             "write_cache": name_of(state.model.write_cache()),
             "gauges": gauges,
+            "fast_cache": state.model.fast_cache().map(|cache| json!({
+                "bytes": cache.bytes,
+                "drive_bytes": drive(&state.drive.name, self.content.size_bytes())
+                    .ok().and_then(|info| info.fast_cache).map(|cache| cache.drive_bytes),
+                "ran_out_ns": cache.ran_out_ns,
+            })),
             "faults": state.faults.json(now_ns),
             "in_flight": state.in_flight.len(),
             "size_bytes": self.content.size_bytes(),
@@ -176,7 +182,7 @@ fn by_name(gauges: Vec<(&'static str, f64)>) -> serde_json::Map<String, Value> {
     gauges.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()
 }
 
-fn idle(state: &State) -> Result<(), String> {
+fn idle(state: &DiskState) -> Result<(), String> {
     match state.in_flight.len() {
         0 => Ok(()),
         n => Err(format!("{n} requests are in flight; wait until the disk is idle (sync, unmount or stop the load)")),

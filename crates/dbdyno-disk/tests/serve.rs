@@ -71,7 +71,9 @@ fn the_model_decides_when_and_instant_mode_does_not_wait() {
         start.elapsed()
     };
     let read = || drop(bytes(&file, 0, 4096));
-    assert!(timed(&read) < Duration::from_millis(20));
+    // The shortest of many: a busy host makes others longer.
+    let shortest = || (0..20).map(|_| timed(&read)).min().unwrap();
+    assert!(shortest() < Duration::from_millis(20));
     disk.tell(r#"{"op":"mode","mode":"model"}"#);
     for work in [&read as &dyn Fn(), &|| file.sync_all().unwrap(), &|| file.write_all_at(&[1; 4096], 0).unwrap()] {
         assert!(timed(work) >= Duration::from_millis(20));
@@ -79,7 +81,7 @@ fn the_model_decides_when_and_instant_mode_does_not_wait() {
     let lateness = &disk.tell(r#"{"op":"stats"}"#)["lateness_ns"];
     assert_eq!(lateness["count"], 3, "instant mode has no due times: {lateness}");
     disk.tell(r#"{"op":"model","name":"ideal","seed":3}"#);
-    assert!(timed(&read) < Duration::from_millis(20));
+    assert!(shortest() < Duration::from_millis(20));
 }
 
 #[test]

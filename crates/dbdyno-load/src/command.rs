@@ -31,7 +31,7 @@ impl Command {
     /// The flags that are not about the login.
     pub fn values(&self) -> Values<'_> {
         let flags = self.given.flags.iter();
-        Values(flags.map(|(flag, value)| (flag.canonical(), value.as_deref())).collect())
+        Values::new(flags.map(|(flag, value)| (flag.canonical(), value.as_deref())).collect())
     }
 
     /// What belongs to no flag.

@@ -2,29 +2,29 @@
 //!
 //! All but `exponential` follow sysbench 1.0.20 (zipfian: its successor), parameters and defaults included.
 
+use dbdyno_common::random::Random;
+
 use crate::error::Error;
 use crate::flags::Flag;
-use crate::random::Random;
 use crate::values::Values;
 
 /// The flag that names a distribution.
 pub const RAND_TYPE: Flag =
-    Flag::value("rand-type", "of ids: special, uniform, gaussian, pareto, zipfian or exponential (special)");
+    Flag::value("rand-type", "of ids: special, uniform, gaussian, pareto, zipfian or exponential");
 /// Parameter of gaussian and special.
-pub const RAND_SPEC_ITER: Flag =
-    Flag::value("rand-spec-iter", "gaussian, special: uniform numbers averaged into one (12)");
+pub const RAND_SPEC_ITER: Flag = Flag::value("rand-spec-iter", "gaussian, special: uniform numbers averaged into one");
 /// Parameter of special.
-pub const RAND_SPEC_PCT: Flag = Flag::value("rand-spec-pct", "special: width of the hot middle, in percent (1)");
+pub const RAND_SPEC_PCT: Flag = Flag::value("rand-spec-pct", "special: width of the hot middle, in percent");
 /// Parameter of special.
-pub const RAND_SPEC_RES: Flag = Flag::value("rand-spec-res", "special: draws that hit the middle, in percent (75)");
+pub const RAND_SPEC_RES: Flag = Flag::value("rand-spec-res", "special: draws that hit the middle, in percent");
 /// Parameter of pareto.
 pub const RAND_PARETO_H: Flag =
-    Flag::value("rand-pareto-h", "pareto: this share of the range gets all draws but this share (0.2)");
+    Flag::value("rand-pareto-h", "pareto: this share of the range gets all draws but this share");
 /// Parameter of zipfian.
-pub const RAND_ZIPFIAN_EXP: Flag = Flag::value("rand-zipfian-exp", "zipfian: exponent (0.8)");
+pub const RAND_ZIPFIAN_EXP: Flag = Flag::value("rand-zipfian-exp", "zipfian: exponent");
 /// Parameter of exponential.
 pub const RAND_EXPONENTIAL_RATE: Flag =
-    Flag::value("rand-exponential-rate", "exponential: the density falls to exp(-rate) over the range (10)");
+    Flag::value("rand-exponential-rate", "exponential: the density falls to exp(-rate) over the range");
 
 /// How draws are spread over a range.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -90,9 +90,20 @@ impl Distribution {
     /// # Errors
     /// An unknown name, or a parameter that is no number or out of its range.
     pub fn parse(values: &Values<'_>, default: Self) -> Result<Self, Error> {
-        let iterations = |usual: u32| values.number(RAND_SPEC_ITER.name, usual);
+        // So that the defaults of all are known.
+        for (_, other) in Self::ALL {
+            let _ = other.with(values);
+        }
+        let distribution = values.choice(RAND_TYPE.name, &Self::ALL, default)?.with(values)?;
+        distribution.check()?;
+        Ok(distribution)
+    }
+
+    /// With the parameters that were given in place of its own.
+    fn with(self, values: &Values<'_>) -> Result<Self, Error> {
         let number = |flag: Flag, usual: f64| values.number(flag.name, usual);
-        let distribution = match values.choice(RAND_TYPE.name, &Self::ALL, default)? {
+        let iterations = |usual: u32| values.number(RAND_SPEC_ITER.name, usual);
+        Ok(match self {
             Self::Uniform => Self::Uniform,
             Self::Gaussian { iterations: usual } => Self::Gaussian { iterations: iterations(usual)? },
             Self::Special { iterations: usual, percent, hits } => Self::Special {
@@ -103,9 +114,7 @@ impl Distribution {
             Self::Pareto { h } => Self::Pareto { h: number(RAND_PARETO_H, h)? },
             Self::Zipfian { exponent } => Self::Zipfian { exponent: number(RAND_ZIPFIAN_EXP, exponent)? },
             Self::Exponential { rate } => Self::Exponential { rate: number(RAND_EXPONENTIAL_RATE, rate)? },
-        };
-        distribution.check()?;
-        Ok(distribution)
+        })
     }
 
     /// Sees that the parameters make sense.

@@ -10,7 +10,9 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_keepalive, set_socket_timeout, set_tcp_keepidle, set_tcp_nodelay};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
-use crate::error::Error;
+use crate::clock::now_ns;
+use crate::error::{Error, explained};
+use crate::protocol::patience::TimeLimits;
 use crate::security::Security;
 
 /// How long a blocking call of a session waits before it looks whether to go on.
@@ -64,6 +66,10 @@ pub struct Endpoint {
     pub connect_timeout: Duration,
     /// How long the server may say nothing at all before it counts as dead.
     pub stall_timeout: Duration,
+    /// How long a reply may take from its first byte to its last.
+    pub reply_timeout: Duration,
+    /// How long a statement before or after a run may take.
+    pub statement_timeout: Duration,
     /// Statement run on each connection after the login.
     pub init_command: Option<String>,
     /// What keeps others out.
@@ -85,9 +91,19 @@ impl Endpoint {
         }
     }
 
-    /// Whether it is a unix socket, on which nobody else can listen.
+    /// Whether it is a unix socket, on which no one else can listen.
     pub fn is_private(&self) -> bool {
         matches!(self.address, Address::Socket(_))
+    }
+
+    /// The bounds of a session.
+    pub fn time_limits(&self) -> TimeLimits {
+        TimeLimits {
+            login: self.connect_timeout,
+            silence: self.stall_timeout,
+            reply: self.reply_timeout,
+            statement: self.statement_timeout,
+        }
     }
 
     /// Opens a connected blocking socket.
@@ -123,8 +139,13 @@ impl Endpoint {
             .map_err(|error| Error::Failed(format!("cannot resolve the host {host}: {error}: check --host")))?
             .collect();
         let mut last = Errno::ADDRNOTAVAIL;
+        let start_ns = now_ns();
         for address in addresses {
-            match TcpStream::connect_timeout(&address, self.connect_timeout) {
+            let left = self.connect_timeout.saturating_sub(Duration::from_nanos(now_ns() - start_ns));
+            if left.is_zero() {
+                break;
+            }
+            match TcpStream::connect_timeout(&address, left) {
                 Ok(stream) => return Ok(keep_alive(stream.into())),
                 Err(error) => last = Errno::from_io_error(&error).unwrap_or(Errno::TIMEDOUT),
             }
@@ -180,11 +201,6 @@ fn keep_alive(socket: OwnedFd) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// An errno as `text (errno number)`.
-pub fn explained(errno: Errno) -> String {
-    errno.to_string().replace("(os error", "(errno")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,6 +212,8 @@ mod tests {
             password: Password::new("secret".into()),
             connect_timeout: Duration::from_secs(1),
             stall_timeout: Duration::from_secs(1),
+            reply_timeout: Duration::from_secs(1),
+            statement_timeout: Duration::from_secs(1),
             init_command: None,
             security: Security::default(),
         }

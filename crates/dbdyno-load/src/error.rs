@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use crate::endpoint::explained;
+use crate::protocol::patience::Passed;
 use crate::protocol::reply::{ProtocolError, ServerError};
 use crate::protocol::tls::TlsError;
+use crate::text::printable;
 
 /// Everything that ends a verb early.
 #[derive(Debug, thiserror::Error)]
@@ -15,14 +16,14 @@ pub enum Error {
     /// The command line or an option file is wrong.
     #[error("{0}")]
     Usage(String),
-    /// Something else, told in full.
+    /// Something else, in full.
     #[error("{0}")]
     Failed(String),
     /// The server refused the login.
     #[error("{0}")]
     Login(ServerError),
     /// The server refused a statement of ours.
-    #[error("the server refused a statement: error {error}\n  statement: {}", shorten(.sql))]
+    #[error("the server refused a statement: error {error}; statement: {}", shorten(.sql))]
     Statement {
         /// The statement.
         sql: String,
@@ -38,9 +39,9 @@ pub enum Error {
     /// TLS broke, or was closed.
     #[error("lost the TLS connection to {0}: {1}: {remedy}", remedy = .1.remedy())]
     Tls(String, TlsError),
-    /// The server says nothing.
-    #[error("{0} did not answer for {seconds} s: see the server's error log and processlist", seconds = .1.as_secs())]
-    Silent(String, Duration),
+    /// The server took longer than it may.
+    #[error(transparent)]
+    Slow(Slow),
     /// What came is not the protocol.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
@@ -50,6 +51,24 @@ pub enum Error {
     /// Ctrl-C or SIGTERM.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// A server took longer than it may.
+#[derive(Debug, thiserror::Error)]
+#[error("{place} {passed} {} s: {}{}", .limit.as_secs(), .passed.remedy(), statement(.sql.as_deref()))]
+pub struct Slow {
+    /// Where it is.
+    pub place: String,
+    /// What took too long.
+    pub passed: Passed,
+    /// How long it may take.
+    pub limit: Duration,
+    /// The statement that it was to answer.
+    pub sql: Option<String>,
+}
+
+fn statement(sql: Option<&str>) -> String {
+    sql.map_or_else(String::new, |sql| format!("; statement: {}", shorten(sql)))
 }
 
 impl Error {
@@ -64,12 +83,12 @@ impl Error {
 }
 
 /// A statement short enough for a line of a terminal.
-fn shorten(sql: &str) -> String {
-    const LENGTH_MAX: usize = 200;
-    let mut text: String = sql.chars().filter(|c| !c.is_control()).collect();
-    if text.chars().count() > LENGTH_MAX {
-        text = text.chars().take(LENGTH_MAX).collect();
-        text.push_str(" ...");
-    }
-    text
+pub fn shorten(sql: &str) -> String {
+    const CHARS_MAX: usize = 200;
+    printable(sql.as_bytes(), sql.len(), CHARS_MAX)
+}
+
+/// An errno as `text (errno number)`.
+pub fn explained(errno: Errno) -> String {
+    errno.to_string().replace("(os error", "(errno")
 }

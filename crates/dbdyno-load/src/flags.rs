@@ -1,8 +1,10 @@
 //! Command-line flags from a table, by the rules of MySQL's clients: dashes or underscores, any
 //! unambiguous prefix, `--flag=value` or `--flag value`, `-fvalue` or `-f value`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+use dbdyno_common::similar::nearest;
 use lexopt::{Arg, Parser};
 
 use crate::error::Error;
@@ -199,32 +201,8 @@ fn find_long(table: Table, name: &str) -> Result<&'static Flag, Error> {
     }
 }
 
-/// The candidate that differs least from `text`, if it is near at all.
-pub fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    candidates
-        .map(|candidate| (distance(text, candidate), candidate))
-        .filter(|(distance, _)| *distance <= (text.len() / 3).max(2).min(text.len() / 2))
-        .min()
-        .map(|(_, candidate)| candidate)
-}
-
-/// Insertions, deletions and replacements between two texts (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
-/// The flags as lines of help, each with its other names.
-pub fn help(table: Table) -> String {
+/// The flags as lines of help, each with its default in parentheses, unless the text has one, and its other names.
+pub fn help(table: Table, defaults: &BTreeMap<String, String>) -> String {
     use std::fmt::Write as _;
     let mut text = String::new();
     for group in table {
@@ -241,7 +219,9 @@ pub fn help(table: Table) -> String {
             let others = all(table).filter(|other| other.same_as == flag.name);
             let others: Vec<_> = others.map(|other| format!("--{}", other.name)).collect();
             let also = if others.is_empty() { String::new() } else { format!("; also {}", others.join(", ")) };
-            let _ = writeln!(text, "  {short} {name:<38} {}{also}", flag.help);
+            let usual = defaults.get(flag.canonical()).filter(|_| !flag.help.ends_with(')'));
+            let usual = usual.map_or_else(String::new, |usual| format!(" ({usual})"));
+            let _ = writeln!(text, "  {short} {name:<38} {}{usual}{also}", flag.help);
         }
         text.push('\n');
     }
@@ -268,11 +248,11 @@ mod tests {
     ];
 
     #[test]
-    fn help_is_in_groups_and_tells_other_names() {
-        let text = help(TABLE);
+    fn help_is_in_groups_and_has_defaults_and_other_names() {
+        let text = help(TABLE, &[("password".to_owned(), "none".to_owned())].into());
         assert!(text.starts_with("Load:\n  -c, --concurrency=.. "), "{text}");
         assert!(text.contains("\n\nConnection:\n"), "{text}");
-        assert!(text.contains("secret; also --mysql-password\n"), "{text}");
+        assert!(text.contains("secret (none); also --mysql-password\n"), "{text}");
     }
 
     fn parsed(arguments: &[&str]) -> Result<Vec<(&'static str, Option<String>)>, String> {

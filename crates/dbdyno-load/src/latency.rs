@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Longest latency told apart, in nanoseconds (24 h); longer ones count as this.
+/// Longest latency resolved, in nanoseconds (24 h); longer ones count as this.
 const LATENCY_MAX_NS: u64 = 24 * 3_600 * 1_000_000_000;
 
 const SIGNIFICANT_DIGITS: u8 = 3;

@@ -5,17 +5,18 @@
 //! own ([`slap`]); it says what the clients send and what the server needs before.
 #![allow(clippy::doc_markdown, reason = "products such as MySQL are names, not code")]
 
-pub mod bulk;
+pub mod account;
+
 pub mod clock;
 pub mod command;
 pub mod dial;
-pub mod digits;
 pub mod distribution;
 pub mod drive;
 pub mod endpoint;
 pub mod error;
 pub mod flags;
 pub mod ingest;
+pub mod job;
 pub mod latency;
 pub mod login;
 pub mod measure;
@@ -23,8 +24,8 @@ pub mod names;
 pub mod oltp;
 pub mod option_file;
 pub mod output;
+pub mod owner;
 pub mod protocol;
-pub mod random;
 pub mod run;
 pub mod run_options;
 pub mod script;
@@ -35,6 +36,7 @@ pub mod smack;
 pub mod statements;
 pub mod stop;
 pub mod tables;
+pub mod text;
 pub mod values;
 pub mod verb;
 pub mod workload;

@@ -1,23 +1,29 @@
 //! `dbdyno-load VERB [flags]`.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::process::ExitCode;
 
+use dbdyno_common::similar::did_you_mean;
 use dbdyno_load::error::Error;
 use dbdyno_load::output::{print, say};
 use dbdyno_load::verb::Verb;
-use dbdyno_load::{bulk, flags, ingest, oltp, script, slap, smack, verb};
+use dbdyno_load::{ingest, oltp, script, slap, smack, verb};
 
-/// All verbs but `slap`, whose command line is mysqlslap's.
-const VERBS: [&Verb; 5] = [&smack::VERB, &oltp::VERB, &ingest::VERB, &bulk::VERB, &script::VERB];
+const VERBS: [&Verb; 6] = [&slap::VERB, &smack::VERB, &oltp::VERB, &ingest::VERB, &oltp::bulk::VERB, &script::VERB];
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1);
     let verb = arguments.next().unwrap_or_default();
     let outcome = match verb.to_string_lossy().as_ref() {
-        "slap" => slap::main(arguments),
         "--help" | "-h" | "-?" | "help" => {
             print(&(usage() + "\n"));
+            Ok(0)
+        }
+        // For scripts: of every verb the defaults of its flags.
+        "defaults" => {
+            let all: BTreeMap<_, _> = VERBS.into_iter().map(|verb| (verb.name, verb.defaults())).collect();
+            print(&format!("{}\n", serde_json::json!(all)));
             Ok(0)
         }
         "" => Err(Error::Usage(usage())),
@@ -40,15 +46,14 @@ fn main() -> ExitCode {
 }
 
 fn unknown_verb(given: &str) -> Error {
-    let hint =
-        flags::nearest(given, names().into_iter()).map_or_else(String::new, |near| format!(": did you mean {near}?"));
+    let hint = did_you_mean(given, names().into_iter());
     Error::Usage(format!("no verb {given:?}{hint}; verbs: {}", names().join(", ")))
 }
 
 fn usage() -> String {
-    format!("usage: dbdyno VERB [flags]\nverbs: {}; VERB --help tells more", names().join(", "))
+    format!("usage: dbdyno VERB [flags]\nverbs: {}; VERB --help says more", names().join(", "))
 }
 
 fn names() -> Vec<&'static str> {
-    std::iter::once("slap").chain(VERBS.into_iter().map(|verb| verb.name)).collect()
+    VERBS.into_iter().map(|verb| verb.name).collect()
 }

@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use crate::latency::Latencies;
 use crate::protocol::reply::ServerError;
-use crate::statements::Said;
-use crate::workload::Kind;
+use crate::statements::Kind;
+use crate::statements::Statement;
 
 /// How often the server answered with one error code to one kind of statement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ErrorCount {
-    /// The server's code; 2013 for a connection that was lost.
+    /// The server's code; 2013 for a connection that was lost, 1159 where a reply did not end.
     pub code: u16,
     /// Five characters.
     pub sqlstate: String,
@@ -143,7 +143,7 @@ pub struct Interval {
     pub gauges: Gauges,
 }
 
-/// Where intervals go while a run is under way.
+/// Where intervals go during a run.
 pub trait IntervalSink {
     /// Takes one interval.
     ///
@@ -261,12 +261,12 @@ impl<'a> Recorder<'a> {
 
     /// A statement that was meant to start at `start_ns` was answered at `now_ns`.
     #[inline]
-    pub fn answered(&mut self, said: Said, start_ns: u64, now_ns: u64) {
+    pub fn answered(&mut self, statement: Statement, start_ns: u64, now_ns: u64) {
         let tally = &mut self.current.tally;
-        tally.kinds[usize::from(said.kind)].record(now_ns.saturating_sub(start_ns));
-        tally.rows += u64::from(said.rows);
+        tally.kinds[usize::from(statement.kind)].record(now_ns.saturating_sub(start_ns));
+        tally.rows += u64::from(statement.rows);
         if self.terms.phases > 0 {
-            let phase = usize::from(said.phase);
+            let phase = usize::from(statement.phase);
             tally.phases |= 1 << phase;
             let span = Span { start_ns, end_ns: now_ns };
             self.totals.spans[phase] = Some(self.totals.spans[phase].map_or(span, |before| before.with(span)));
@@ -315,7 +315,7 @@ impl<'a> Recorder<'a> {
         self.totals.gauges = gauges;
     }
 
-    /// The end of the interval under way, if that is over.
+    /// The end of the open interval, if that is over.
     #[inline]
     pub fn interval_due(&self, now_ns: u64) -> Option<u64> {
         (now_ns >= self.interval_end_ns).then_some(self.interval_end_ns)
@@ -328,7 +328,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The run is over: closes the interval under way.
+    /// The run is over: closes the open interval.
     pub fn finish(&mut self, now_ns: u64) {
         self.pass_time(now_ns);
         if now_ns > self.current.start_ns {

@@ -27,8 +27,8 @@ fn terms() -> Terms {
     Terms { run: 0, kinds: kinds(), phases: 2, interval_ns: 100, report_rows: Some(10) }
 }
 
-fn said(kind: u16, phase: u8) -> Said {
-    Said { kind, part: Part::Last, rows: 0, phase }
+fn said(kind: u16, phase: u8) -> Statement {
+    Statement { kind, part: Part::Last, rows: 0, phase }
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn every_answer_is_in_one_interval_and_silence_is_shown() {
     recorder.answered(said(2, 0), 1000, 1099);
     recorder.pass_time(1350);
     recorder.answered(said(0, 1), 1100, 1350);
-    let error = ServerError::parse(b"\xff\x26\x04#23000dup").unwrap();
+    let error = ServerError::parse(b"\xff\x26\x04#23000dup", 12).unwrap();
     recorder.refused(0, &error);
     recorder.finish(1380);
     let totals = recorder.into_totals();

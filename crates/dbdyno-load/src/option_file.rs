@@ -74,7 +74,7 @@ fn read_file(path: &Path, options: &mut BTreeMap<String, String>, depth: usize) 
         return;
     };
     if metadata.is_file() && metadata.mode() & WRITABLE_BY_ALL != 0 {
-        note(&format!("{} is ignored: anybody may write to it", path.display()));
+        note(&format!("{} is ignored: everyone may write to it", path.display()));
         return;
     }
     if let Ok(text) = fs::read_to_string(path) {

@@ -6,18 +6,20 @@ use std::time::Duration;
 
 use crate::clock::{Cpu, now_ns};
 use crate::dial::Dialer;
-use crate::drive::{Crew, End, Limits, Shared};
+use crate::drive::{Connections, End, Limits, Shared};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::measure::{IntervalSink, Recorder, Terms, Totals};
-use crate::output::relay::{Teller, relay};
+use crate::output::relay::{IntervalSender, relay};
 use crate::output::result::{Clock, Phase, RunResult};
 use crate::protocol::connection::Connection;
 use crate::run_options::{Loop, RunOptions};
+use crate::statements::Kind;
 use crate::stop::Stop;
-use crate::workload::{Kind, Portion, Workload};
+use crate::text::shown;
+use crate::workload::{Portion, Workload};
 
-/// What tells this run from the others of an invocation.
+/// What sets this run apart from the others of an invocation.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// From 0 over all.
@@ -38,7 +40,7 @@ pub struct Plan {
     pub duration: Option<Duration>,
     /// Events of all clients together.
     pub events: Option<u64>,
-    /// Queries that the workload means to say; `None` where only the bounds above tell.
+    /// Queries that the workload means to send; `None` where only the bounds above hold.
     pub queries_planned: Option<u64>,
     /// Queries that an even split among the clients left out.
     pub queries_dropped: u64,
@@ -51,6 +53,7 @@ struct Context<'a> {
     workload: &'a dyn Workload,
     dialer: Dialer,
     stall_ns: u64,
+    reply_ns: u64,
     kinds: Arc<[Kind]>,
     stop: &'a Stop,
     /// Of the warm-up, and of the measured run.
@@ -103,6 +106,7 @@ pub fn run(
         workload,
         dialer,
         stall_ns: endpoint.stall_timeout.as_nanos() as u64,
+        reply_ns: endpoint.reply_timeout.as_nanos() as u64,
         kinds: workload.kinds().into(),
         stop,
         warming: Shared::new(None),
@@ -115,23 +119,23 @@ pub fn run(
 }
 
 impl Context<'_> {
-    /// Has all threads work, and writes down here what they tell meanwhile.
+    /// Has all threads work, and writes their intervals meanwhile.
     fn work_together(
         &self,
         threads: usize,
         mut connections: Vec<Connection>,
         sink: &mut dyn IntervalSink,
     ) -> Result<Vec<Worked>, Error> {
-        let (tellers, listener) = relay(threads);
+        let (senders, receiver) = relay(threads);
         thread::scope(|scope| {
             let mut workers = Vec::new();
-            for (number, teller) in tellers.into_iter().enumerate().rev() {
+            for (number, sender) in senders.into_iter().enumerate().rev() {
                 // An even split; the first threads have one more.
                 let first = number * (self.plan.clients / threads) + number.min(self.plan.clients % threads);
                 let own = connections.split_off(first);
-                workers.push(scope.spawn(move || self.work(number, first, own, teller)));
+                workers.push(scope.spawn(move || self.work(number, first, own, sender)));
             }
-            let written = listener.write_to(sink);
+            let written = receiver.write_to(sink);
             let joined =
                 workers.into_iter().map(|worker| worker.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
             let mut worked = joined.collect::<Result<Vec<_>, _>>()?;
@@ -148,17 +152,17 @@ impl Context<'_> {
         thread: usize,
         first: usize,
         connections: Vec<Connection>,
-        mut teller: Teller,
+        mut sender: IntervalSender,
     ) -> Result<Worked, Error> {
         let portion =
             Portion { first, clients: connections.len(), of: self.plan.clients, seed: self.seed(), warmup: false };
         // Whatever goes wrong, the others at the gate must not wait for this thread for ever.
         let warmed = unless_panicked(|| {
-            let mut crew = Crew::new(connections, &self.dialer, self.options.io)?;
+            let mut connections = Connections::new(connections, &self.dialer, self.options.io)?;
             let statements = self.workload.statements(portion)?;
             let warmup_start_ns = now_ns();
-            let (queries, end) = self.warm_up(thread, portion, &mut crew)?;
-            Ok((crew, statements, queries, now_ns() - warmup_start_ns, end))
+            let (queries, end) = self.warm_up(thread, portion, &mut connections)?;
+            Ok((connections, statements, queries, now_ns() - warmup_start_ns, end))
         });
         if warmed.is_err() {
             self.give_up();
@@ -169,16 +173,16 @@ impl Context<'_> {
         }
         self.gate.wait();
         let start_ns = self.marks().start_ns;
-        let mut recorder = Recorder::new(self.terms(self.options.interval), Some(&mut teller));
+        let mut recorder = Recorder::new(self.terms(self.options.interval), Some(&mut sender));
         recorder.start(start_ns);
-        let driven = warmed.and_then(|(mut crew, mut statements, warmup_queries, warmup_ns, mut end)| {
+        let driven = warmed.and_then(|(mut connections, mut statements, warmup_queries, warmup_ns, mut end)| {
             if end == End::Finished {
                 let limits = self.limits(thread, self.plan.duration, start_ns, self.seed());
                 end = unless_panicked(|| {
-                    Ok(crew.drive(&mut *statements, &mut recorder, limits, &self.shared, self.stop))
+                    Ok(connections.drive(&mut *statements, &mut recorder, limits, &self.shared, self.stop))
                 })?;
             }
-            Ok((crew, warmup_queries, warmup_ns, end))
+            Ok((connections, warmup_queries, warmup_ns, end))
         });
         if driven.is_err() {
             self.give_up();
@@ -187,7 +191,7 @@ impl Context<'_> {
         recorder.finish(end_ns);
         let totals = recorder.into_totals();
         // The others' intervals need not wait for this thread any more.
-        drop(teller);
+        drop(sender);
         {
             let mut marks = self.marks();
             marks.end_ns = marks.end_ns.max(end_ns);
@@ -195,9 +199,9 @@ impl Context<'_> {
         if self.gate.wait().is_leader() {
             self.marks().cpu_end = Cpu::spent();
         }
-        let (mut crew, warmup_queries, warmup_ns, end) = driven?;
-        let (io, note) = (crew.io(), crew.note.take());
-        crew.quit();
+        let (mut connections, warmup_queries, warmup_ns, end) = driven?;
+        let (io, note) = (connections.io(), connections.note.take());
+        connections.quit();
         Ok(Worked { totals, warmup_queries, warmup_ns, io, note, end })
     }
 
@@ -208,7 +212,7 @@ impl Context<'_> {
     }
 
     /// The same load for a while, uncounted; all replies are in when it returns.
-    fn warm_up(&self, thread: usize, portion: Portion, crew: &mut Crew) -> Result<(u64, End), Error> {
+    fn warm_up(&self, thread: usize, portion: Portion, connections: &mut Connections) -> Result<(u64, End), Error> {
         if self.options.warmup.is_zero() {
             return Ok((0, End::Finished));
         }
@@ -219,7 +223,7 @@ impl Context<'_> {
         let start_ns = now_ns();
         recorder.start(start_ns);
         let limits = self.limits(thread, Some(self.options.warmup), start_ns, seed);
-        let end = crew.drive(&mut *statements, &mut recorder, limits, &self.warming, self.stop);
+        let end = connections.drive(&mut *statements, &mut recorder, limits, &self.warming, self.stop);
         recorder.finish(now_ns());
         let queries = recorder.into_totals().tally.queries(&self.kinds);
         Ok(match end {
@@ -254,6 +258,7 @@ impl Context<'_> {
             errors_max: self.options.errors_max,
             ignore: &self.options.ignore,
             stall_ns: self.stall_ns,
+            reply_ns: self.reply_ns,
             reconnect_ns: self.options.reconnect.as_nanos() as u64,
             pace: self.plan.pace,
             seed: seed.wrapping_add(thread as u64),
@@ -273,14 +278,14 @@ impl Context<'_> {
         let (mut warmup_queries, mut warmup_ns, mut note) = (0, 0, None);
         for one in worked {
             totals.add(one.totals);
-            // A cause says more than that a thread was told to stop.
+            // A cause says more than that a thread was stopped.
             if end == End::Finished || matches!(one.end, End::Aborted(_)) {
                 end = one.end;
             }
             warmup_queries += one.warmup_queries;
             warmup_ns = warmup_ns.max(one.warmup_ns);
             if note.is_none() {
-                // One thread without io_uring is told of, whatever the others have.
+                // One thread without io_uring is reported, whatever the others have.
                 (io, note) = (one.io, one.note);
             }
         }
@@ -291,7 +296,7 @@ impl Context<'_> {
         let result = RunResult {
             kind: self.workload.verb(),
             load: self.workload.load().to_owned(),
-            engine: plan.engine.clone(),
+            engine: plan.engine.as_deref().map(shown),
             engine_asked: plan.engine_asked.clone(),
             iteration: plan.iteration,
             clients: plan.clients,

@@ -18,21 +18,21 @@ const IO_THREADS_MAX: usize = 1024;
 pub const GROUP: Group = Group { title: "How the load is offered and measured", flags: FLAGS };
 
 const FLAGS: &[Flag] = &[
-    Flag::value("clients", "connections, or a list, one run each: 10,50 (1)").short('c'),
+    Flag::value("clients", "connections, or a list, one run each: 10,50").short('c'),
     Flag::value("duration", "length of a run: 10, 500ms, 2m"),
     Flag::value("events", "events of all clients together, instead of a duration"),
-    Flag::value("rate", "open loop: events offered per second, or a list, one run each (0: closed loop)"),
-    Flag::value("arrivals", "of the open loop: poisson or fixed (poisson)"),
-    Flag::value("think-time", "closed loop: pause of a client between events (0)"),
-    Flag::value("think-distribution", "of the pause: exponential or fixed (exponential)"),
-    Flag::value("warmup", "length of the same load before measuring (0)"),
-    Flag::value("seed", "of all random choices (1)"),
-    Flag::value("max-errors", "refused statements after which the run is given up (0)"),
+    Flag::value("rate", "open loop: events offered per second, or a list, one run each; 0: closed loop"),
+    Flag::value("arrivals", "of the open loop: poisson or fixed"),
+    Flag::value("think-time", "closed loop: pause of a client between events"),
+    Flag::value("think-distribution", "of the pause: exponential or fixed"),
+    Flag::value("warmup", "length of the same load before measuring"),
+    Flag::value("seed", "of all random choices"),
+    Flag::value("max-errors", "refused statements after which the run is given up"),
     Flag::value("ignore-errors", "error codes that do not count towards --max-errors: 1213,1205, or all"),
-    Flag::value("reconnect", "how long to try for a new connection in place of a lost one (0: a loss ends the run)"),
-    Flag::value("io", "io_uring, epoll or auto (auto)"),
-    Flag::value("io-threads", "threads that share the connections (1)"),
-    Flag::value("report-interval", "print a line this often while running (0: never)"),
+    Flag::value("reconnect", "how long to try for a new connection in place of a lost one; 0: a loss ends the run"),
+    Flag::value("io", "io_uring, epoll or auto"),
+    Flag::value("io-threads", "threads that share the connections"),
+    Flag::value("report-interval", "print a line this often while running; 0: never"),
     Flag::value("interval", "length of an interval of --series and --hlog (1, or --report-interval)"),
     Flag::value("json", "write the result here"),
     Flag::value("series", "write a line per interval here; JSON lines if it ends in .jsonl, else CSV"),
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     fn read(flags: &[(&'static str, &'static str)]) -> Result<RunOptions, String> {
-        let values = Values(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
+        let values = Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
         RunOptions::read(&values).map_err(|error| error.to_string())
     }
 

@@ -1,23 +1,23 @@
-//! What clients say: the contract between a workload and the event loop.
+//! What clients send: the contract between a workload and the event loop.
 
-use crate::protocol::pen::Pen;
+use crate::protocol::encoder::RequestEncoder;
 
-/// What the clients of one thread say, one statement at a time.
+/// What the clients of one thread send, one statement at a time.
 ///
 /// A client's statements form *events*: what a user would call a transaction. An event is what a
-/// rate counts and what latency is told of; its statements are timed one by one as well.
+/// rate counts and latency is measured of; its statements are timed one by one as well.
 pub trait Statements: Send {
-    /// Writes the next statement of `client` (from 0 among those of this thread) with `pen` and
-    /// tells what it is. Called again only when its reply is complete.
-    fn next(&mut self, client: usize, pen: &mut Pen<'_>) -> Next;
+    /// Writes the next statement of `client` (from 0 among those of this thread) with `encoder` and
+    /// describes it. Called again only when its reply is complete.
+    fn next(&mut self, client: usize, encoder: &mut RequestEncoder<'_>) -> Next;
 
-    /// The server refused the statement under way with the error `code`, which does not end the run.
+    /// The server refused the statement in flight with the error `code`, which does not end the run.
     fn refused(&mut self, client: usize, code: u16) -> After {
         let _ = (client, code);
         After::GoOn
     }
 
-    /// The connection was lost with the statement under way, and there is a new one.
+    /// The connection was lost with the statement in flight, and there is a new one.
     fn reconnected(&mut self, client: usize) -> After {
         let _ = client;
         After::GoOn
@@ -28,16 +28,16 @@ pub trait Statements: Send {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// The statement that was just written.
-    Say(Said),
+    Send(Statement),
     /// Take a new connection, then ask again.
     Reconnect,
-    /// Nothing more: the client has said all.
+    /// Nothing more: the client is done.
     Done,
 }
 
 /// One statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Said {
+pub struct Statement {
     /// Index into the workload's kinds.
     pub kind: u16,
     /// Its part in an event.
@@ -48,7 +48,7 @@ pub struct Said {
     pub phase: u8,
 }
 
-impl Said {
+impl Statement {
     /// A statement that is an event of its own.
     pub fn alone(kind: u16) -> Self {
         Self { kind, part: Part::Last, rows: 0, phase: 0 }
@@ -71,6 +71,27 @@ pub enum Part {
 pub enum After {
     /// It goes on with the next statement; a failed [`Part::Last`] ends its event.
     GoOn,
-    /// It says the same event again from its first statement; the event's time runs on.
+    /// It sends the same event again from its first statement; the event's time runs on.
     StartOver,
+}
+
+/// A kind of statement that is counted and timed apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kind {
+    /// Its name in every output: `select`, `update_index`, ...
+    pub name: String,
+    /// Whether it is one of the queries, as opposed to what goes with them (BEGIN, COMMIT).
+    pub is_query: bool,
+}
+
+impl Kind {
+    /// A kind that is a query.
+    pub fn query(name: &str) -> Self {
+        Self { name: name.into(), is_query: true }
+    }
+
+    /// A kind that is none.
+    pub fn apart(name: &str) -> Self {
+        Self { name: name.into(), is_query: false }
+    }
 }

@@ -1,4 +1,4 @@
-//! The wish to stop: Ctrl-C or SIGTERM.
+//! The request to stop: Ctrl-C or SIGTERM.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

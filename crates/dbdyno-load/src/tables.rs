@@ -1,12 +1,14 @@
 //! What verbs share that work on one table of their own: making it, knowing it again, filling and dropping it, and never
-//! touching anybody else's.
+//! touching a table of others.
 //!
 //! A table of ours carries a comment, and nothing without it is ever dropped. The comment also tells whether the schema
 //! was made for the table, so that only such a schema goes with it, and only once it is empty.
 
 use crate::error::Error;
 use crate::names::{self, quoted};
+use crate::owner::{self, Owner};
 use crate::protocol::session::Session;
+use crate::text::shown;
 use crate::values::Values;
 use crate::workload::Found;
 
@@ -40,13 +42,6 @@ pub struct OwnTable {
     pub engine: Option<String>,
 }
 
-/// What there is under the table's name.
-enum Presence {
-    Nothing,
-    Ours { schema_too: bool },
-    Foreign,
-}
-
 impl OwnTable {
     /// The table of a verb, from the flags `--schema` and `--engine`.
     ///
@@ -77,17 +72,17 @@ impl OwnTable {
     /// # Errors
     /// The table is there, the server refuses a statement or takes another engine than asked for.
     pub fn make(&self, session: &mut Session, columns: &str, begun: &mut bool) -> Result<(), Error> {
-        match self.presence(session)? {
-            Presence::Nothing => {}
-            Presence::Foreign => return Err(self.foreign()),
-            Presence::Ours { .. } => {
+        match self.owner(session)? {
+            Owner::Nobody => {}
+            Owner::Other => return Err(self.foreign()),
+            Owner::Verb => {
                 return Err(Error::Usage(format!(
                     "the table {} is there already: drop it with the last word cleanup, or use it with the last word run",
                     self.shown()
                 )));
             }
         }
-        let schema_too = !names::schema_exists(session, &self.schema)?;
+        let schema_too = !owner::schema_exists(session, &self.schema)?;
         if schema_too {
             session.execute(&format!("CREATE SCHEMA {}", quoted(&self.schema)))?;
         }
@@ -117,10 +112,10 @@ impl OwnTable {
     /// # Errors
     /// It is not so.
     pub fn check(&self, session: &mut Session, columns: &[String]) -> Result<Found, Error> {
-        match self.presence(session)? {
-            Presence::Ours { .. } => {}
-            Presence::Foreign => return Err(self.foreign()),
-            Presence::Nothing => {
+        match self.owner(session)? {
+            Owner::Verb => {}
+            Owner::Other => return Err(self.foreign()),
+            Owner::Nobody => {
                 return Err(Error::Usage(format!(
                     "there is no table {}: make it with the same flags and the last word prepare",
                     self.shown()
@@ -132,7 +127,7 @@ impl OwnTable {
         if found != columns {
             return Err(self.unfit(&format!(
                 "has the columns ({}), this load needs ({})",
-                found.join(", "),
+                shown(&found.join(", ")),
                 columns.join(", ")
             )));
         }
@@ -152,10 +147,12 @@ impl OwnTable {
     /// # Errors
     /// The table is not ours, or the server refuses.
     pub fn drop(&self, session: &mut Session) -> Result<(), Error> {
-        match self.presence(session)? {
-            Presence::Nothing => Ok(()),
-            Presence::Foreign => Err(self.foreign()),
-            Presence::Ours { schema_too } => {
+        match self.owner(session)? {
+            Owner::Nobody => Ok(()),
+            Owner::Other => Err(self.foreign()),
+            Owner::Verb => {
+                let comment = self.look_up(session, "TABLE_COMMENT")?;
+                let schema_too = comment.is_some_and(|comment| comment.ends_with(SCHEMA_TOO));
                 session.execute(&format!("DROP TABLE {}", self.qualified()))?;
                 self.drop_schema_if(schema_too, session)
             }
@@ -163,36 +160,31 @@ impl OwnTable {
     }
 
     fn drop_schema_if(&self, ours: bool, session: &mut Session) -> Result<(), Error> {
-        if !ours || !names::holdings(session, &self.schema)?.is_empty() {
+        if !ours || !owner::holdings(session, &self.schema)?.is_empty() {
             return Ok(());
         }
         session.execute(&format!("DROP SCHEMA IF EXISTS {}", quoted(&self.schema)))
     }
 
-    fn presence(&self, session: &mut Session) -> Result<Presence, Error> {
-        let Some(comment) = self.told(session, "TABLE_COMMENT")? else {
-            return Ok(Presence::Nothing);
-        };
-        Ok(match comment.strip_prefix(&self.comment()) {
-            Some(SCHEMA_TOO) => Presence::Ours { schema_too: true },
-            Some("") => Presence::Ours { schema_too: false },
-            _ => Presence::Foreign,
-        })
+    fn owner(&self, session: &mut Session) -> Result<Owner, Error> {
+        let comment = self.look_up(session, "TABLE_COMMENT")?;
+        let comment = comment.as_deref().map(|comment| comment.strip_suffix(SCHEMA_TOO).unwrap_or(comment));
+        Ok(Owner::by_comment(comment, &self.comment()))
     }
 
     /// The engine as the server reports it, if it is the one asked for.
     fn check_engine(&self, session: &mut Session) -> Result<String, Error> {
-        let got = self.told(session, "ENGINE")?.unwrap_or_default();
+        let got = self.look_up(session, "ENGINE")?.unwrap_or_default();
         match &self.engine {
             Some(asked) if !got.eq_ignore_ascii_case(asked) => {
-                Err(self.unfit(&format!("is in the engine {got} instead of {asked}")))
+                Err(self.unfit(&format!("is in the engine {} instead of {asked}", shown(&got))))
             }
             _ => Ok(got),
         }
     }
 
     /// A column of information_schema.TABLES; `None` if there is no such table.
-    fn told(&self, session: &mut Session, column: &str) -> Result<Option<String>, Error> {
+    fn look_up(&self, session: &mut Session, column: &str) -> Result<Option<String>, Error> {
         let rows = session.query(&format!("SELECT {column} FROM information_schema.TABLES {}", self.filter()))?;
         Ok(rows.into_iter().next().map(|row| row.into_iter().flatten().next().unwrap_or_default()))
     }
@@ -228,7 +220,7 @@ impl OwnTable {
     /// Adds `rows` rows, many per statement; `row` appends the parenthesised values of one.
     ///
     /// # Errors
-    /// The server refuses, or a wish to stop.
+    /// The server refuses, or a request to stop.
     pub fn fill(
         &self,
         session: &mut Session,
@@ -257,7 +249,7 @@ mod tests {
     use super::*;
 
     fn read(flags: Vec<(&'static str, Option<&str>)>) -> Result<OwnTable, String> {
-        OwnTable::read(&Values(flags), "smack", "smack", "usual").map_err(|error| error.to_string())
+        OwnTable::read(&Values::new(flags), "smack", "smack", "usual").map_err(|error| error.to_string())
     }
 
     #[test]

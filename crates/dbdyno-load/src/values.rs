@@ -1,15 +1,22 @@
 //! Flags by name, turned into values with messages that name the flag.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use dbdyno_common::similar::did_you_mean;
+
 use crate::error::Error;
-use crate::flags::nearest;
 
 /// Flags under their canonical names; the last of a name counts.
-pub struct Values<'a>(pub Vec<(&'static str, Option<&'a str>)>);
+pub struct Values<'a> {
+    given: Vec<(&'static str, Option<&'a str>)>,
+    /// What was asked for with which default.
+    defaults: RefCell<BTreeMap<String, String>>,
+}
 
 /// A number as a flag's value.
 ///
@@ -49,23 +56,49 @@ pub fn duration(name: &str, text: &str) -> Result<Duration, Error> {
     }
 }
 
-impl Values<'_> {
+impl<'a> Values<'a> {
+    /// These flags.
+    pub fn new(given: Vec<(&'static str, Option<&'a str>)>) -> Self {
+        Self { given, defaults: RefCell::default() }
+    }
+
+    /// All values of a flag, in the order given.
+    pub fn all(&self, name: &str) -> impl Iterator<Item = &'a str> {
+        self.given.iter().filter(move |(given, _)| *given == name).filter_map(|(_, value)| *value)
+    }
+
+    /// The defaults of all flags that were read so far: they are stated where a flag is read, and nowhere else.
+    pub fn defaults(&self) -> BTreeMap<String, String> {
+        self.defaults.borrow().clone()
+    }
+
+    fn note_default(&self, name: &str, default: impl Display) {
+        self.defaults.borrow_mut().insert(name.to_owned(), default.to_string());
+    }
+
     /// Whether the flag was given.
     pub fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|(given, _)| *given == name)
+        self.given.iter().any(|(given, _)| *given == name)
     }
 
     /// Its value as text.
     pub fn text(&self, name: &str) -> Option<&str> {
-        let found = self.0.iter().rev().find(|(given, _)| *given == name);
+        let found = self.given.iter().rev().find(|(given, _)| *given == name);
         found.and_then(|(_, value)| *value)
+    }
+
+    /// Its value as text.
+    pub fn text_or<'t>(&'t self, name: &str, default: &'t str) -> &'t str {
+        self.note_default(name, default);
+        self.text(name).unwrap_or(default)
     }
 
     /// Its value as a number.
     ///
     /// # Errors
     /// It is none.
-    pub fn number<T: std::str::FromStr>(&self, name: &str, default: T) -> Result<T, Error> {
+    pub fn number<T: std::str::FromStr + Display>(&self, name: &str, default: T) -> Result<T, Error> {
+        self.note_default(name, &default);
         Ok(number(name, self.text(name))?.unwrap_or(default))
     }
 
@@ -104,7 +137,10 @@ impl Values<'_> {
     ///
     /// # Errors
     /// It is none of them; says which there are.
-    pub fn choice<T: Copy>(&self, name: &str, all: &[(&str, T)], default: T) -> Result<T, Error> {
+    pub fn choice<T: Copy + PartialEq>(&self, name: &str, all: &[(&str, T)], default: T) -> Result<T, Error> {
+        if let Some((usual, _)) = all.iter().find(|(_, one)| *one == default) {
+            self.note_default(name, usual);
+        }
         let Some(text) = self.text(name) else {
             return Ok(default);
         };
@@ -112,8 +148,7 @@ impl Values<'_> {
             return Ok(*found);
         }
         let names: Vec<&str> = all.iter().map(|(known, _)| *known).collect();
-        let hint =
-            nearest(text, names.iter().copied()).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        let hint = did_you_mean(text, names.iter().copied());
         Err(Error::Usage(format!("--{name}={text}: use one of {}{hint}", names.join(", "))))
     }
 
@@ -122,6 +157,7 @@ impl Values<'_> {
     /// # Errors
     /// It is none.
     pub fn duration(&self, name: &str, default: Duration) -> Result<Duration, Error> {
+        self.note_default(name, default.as_secs_f64());
         self.text(name).map_or(Ok(default), |text| duration(name, text))
     }
 
@@ -133,6 +169,7 @@ impl Values<'_> {
     where
         T: std::str::FromStr + PartialOrd + Copy + Display,
     {
+        self.note_default(name, default);
         let Some(text) = self.text(name) else {
             return Ok(vec![default]);
         };
@@ -184,15 +221,15 @@ mod tests {
 
     #[test]
     fn a_range_includes_its_ends() {
-        let within = |text| Values(vec![("rows", Some(text))]).within("rows", 5, 1..=9);
+        let within = |text| Values::new(vec![("rows", Some(text))]).within("rows", 5, 1..=9);
         assert_eq!((within("1").unwrap(), within("9").unwrap()), (1, 9));
         assert!(within("10").unwrap_err().to_string().contains("--rows=10: give 1 to 9"));
-        assert_eq!(Values(Vec::new()).within("rows", 5, 1..=9).unwrap(), 5);
+        assert_eq!(Values::new(Vec::new()).within("rows", 5, 1..=9).unwrap(), 5);
     }
 
     #[test]
     fn lists_keep_their_bounds() {
-        let list = |text| Values(vec![("clients", Some(text))]).list("clients", 1, 1, 9);
+        let list = |text| Values::new(vec![("clients", Some(text))]).list("clients", 1, 1, 9);
         assert_eq!(list("1,9").unwrap(), [1, 9]);
         assert!(list("1,10").unwrap_err().to_string().contains("1 to 9 each"));
         assert!(list("1,,2").is_err());
@@ -201,6 +238,6 @@ mod tests {
     #[test]
     fn statements_are_split_at_the_delimiter() {
         let own = vec![("query", Some("a; b ;")), ("delimiter", Some(";"))];
-        assert_eq!(Values(own).statements("query").unwrap(), ["a", "b"]);
+        assert_eq!(Values::new(own).statements("query").unwrap(), ["a", "b"]);
     }
 }

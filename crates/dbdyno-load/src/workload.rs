@@ -1,30 +1,12 @@
-//! The contract of a workload: what its clients say and what the server needs before.
+//! The contract of a workload: what its clients send and what the server needs before.
 
+use crate::account::Confined;
 use crate::error::Error;
+use crate::output::report;
+use crate::output::result::RunResult;
 use crate::protocol::session::Session;
 use crate::run_options::Ignore;
-use crate::statements::Statements;
-
-/// A kind of statement that is counted and timed apart.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kind {
-    /// Its name in every output: `select`, `update_index`, ...
-    pub name: String,
-    /// Whether it is one of the queries, as opposed to what goes with them (BEGIN, COMMIT).
-    pub is_query: bool,
-}
-
-impl Kind {
-    /// A kind that is a query.
-    pub fn query(name: &str) -> Self {
-        Self { name: name.into(), is_query: true }
-    }
-
-    /// A kind that is none.
-    pub fn apart(name: &str) -> Self {
-        Self { name: name.into(), is_query: false }
-    }
-}
+use crate::statements::{Kind, Statements};
 
 /// The clients that one thread serves in one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +19,7 @@ pub struct Portion {
     pub of: usize,
     /// Of all random choices of this run; another one in the warm-up.
     pub seed: u64,
-    /// Whether what they say is the warm-up, which counts nowhere and is bounded by time only.
+    /// Whether what they send is the warm-up, which counts nowhere and is bounded by time only.
     pub warmup: bool,
 }
 
@@ -59,10 +41,10 @@ pub trait Workload: Sync {
     /// The schema that clients start in.
     fn schema(&self) -> &str;
 
-    /// Kinds of statement, by the index that [`crate::statements::Said::kind`] gives.
+    /// Kinds of statement, by the index that [`crate::statements::Statement::kind`] gives.
     fn kinds(&self) -> Vec<Kind>;
 
-    /// Names of the phases of a run, by [`crate::statements::Said::phase`]; empty for none.
+    /// Names of the phases of a run, by [`crate::statements::Statement::phase`]; empty for none.
     fn phases(&self) -> &'static [&'static str] {
         &[]
     }
@@ -73,22 +55,21 @@ pub trait Workload: Sync {
     }
 
     /// Statements prepared on each new connection, by the index that
-    /// [`crate::protocol::pen::Pen::execute`] takes.
+    /// [`crate::protocol::encoder::RequestEncoder::execute`] takes.
     fn prepared(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What the clients of one thread say in one run.
+    /// What the clients of one thread send in one run.
     ///
     /// # Errors
     /// Something it needs is missing.
     fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error>;
 }
 
-/// A workload whose tables are made, looked at and dropped in steps of their own: that of every verb but `slap`, which
-/// makes its tables anew for each run.
+/// A workload whose tables are made, looked at and dropped in steps of their own.
 pub trait Stepwise: Workload {
-    /// Whether its clients say [`crate::statements::Next::Done`] by themselves, so that a run needs
+    /// Whether its clients give [`crate::statements::Next::Done`] by themselves, so that a run needs
     /// no other bound.
     fn is_bounded(&self) -> bool {
         false
@@ -97,6 +78,63 @@ pub trait Stepwise: Workload {
     /// Errors that do not count where `--ignore-errors` is not given.
     fn ignored_errors(&self) -> Ignore {
         Ignore::Nothing
+    }
+
+    /// What its statements are confined to where they are the user's own: then all of it is done by a server account
+    /// made for that.
+    fn confined(&self) -> Option<&Confined> {
+        None
+    }
+
+    /// Whether each run of an invocation gets tables of its own, made and filled just before.
+    fn is_made_anew(&self) -> bool {
+        false
+    }
+
+    /// Whether the tables stay at the end of an invocation that made them.
+    fn keeps_tables(&self) -> bool {
+        false
+    }
+
+    /// How often a run is repeated.
+    fn iterations(&self) -> u32 {
+        1
+    }
+
+    /// The storage engine of the runs to come, where there is a list of them.
+    fn engine_asked(&self) -> Option<&str> {
+        None
+    }
+
+    /// Goes on to the next storage engine; false if this was the last.
+    fn next_engine(&self) -> bool {
+        false
+    }
+
+    /// Queries that so many clients send in a run, if that is known, and how many an even split leaves out.
+    fn planned(&self, _clients: usize) -> (Option<u64>, u64) {
+        (None, 0)
+    }
+
+    /// What is printed instead of any work.
+    fn printed(&self) -> Option<String> {
+        None
+    }
+
+    /// Comes after each run that was finished.
+    ///
+    /// # Errors
+    /// It failed.
+    fn after_run(&self, _session: &mut Session) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// What people read of the iterations of a run.
+    ///
+    /// # Errors
+    /// A file of its own cannot be written.
+    fn report(&self, runs: &[RunResult]) -> Result<String, Error> {
+        Ok(runs.iter().map(report::summary).collect())
     }
 
     /// Makes the tables and fills them; sets `begun` before it makes the first, so that what a

@@ -19,7 +19,7 @@ fn connected(server: &Server) -> Session {
 type Flags<'a> = &'a [(&'static str, &'a str)];
 
 fn ingest(flags: Flags<'_>) -> Box<dyn Stepwise> {
-    let values = Values(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
+    let values = Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
     (VERB.workload)(&values, "").unwrap()
 }
 

@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::fake_server::{FakeServer, Greeting, Line, Query};
-use common::{Server, ends_within, json, slap_at, waited_for};
+use common::{PATIENCE, Server, ended, json, slap_at, wait_until, waited_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -50,12 +50,11 @@ fn load_of(server: &FakeServer, flags: &str) -> Command {
 /// Runs against a server that answers the load like this; gives exit code, what was said, and the run, if any.
 fn run_against(
     flags: &str,
-    limit: Duration,
     answer: impl Fn(&mut Line, &Query) -> io::Result<()> + Send + Sync + 'static,
 ) -> (Option<i32>, String, Value) {
     let server = FakeServer::answering(answer);
     let path = server.socket().with_extension("json");
-    let (code, said, _) = ends_within(load_of(&server, flags).arg("--json").arg(&path), limit);
+    let (code, said, _) = ended(load_of(&server, flags).arg("--json").arg(&path));
     let run = if path.exists() { only_run(&path) } else { Value::Null };
     let _ = fs::remove_file(path);
     (code, said, run)
@@ -66,17 +65,16 @@ fn a_killed_server_ends_the_run() {
     let Some(mut server) = Server::start() else { return };
     let path = server.file("r.json");
     for way in WAYS {
-        let mut command = server.slap(&format!("-a --duration=60 --auto-generate-sql-load-type=write {way}"));
+        let mut command = server.slap(&format!("-a --duration=600 --auto-generate-sql-load-type=write {way}"));
         let mut child = started(command.arg("--json").arg(&path));
-        sleep(Duration::from_millis(700));
+        server.answers(1000);
         server.kill();
-        let (code, said, _) = waited_for(&mut child, Duration::from_secs(5));
+        let (code, said, _) = waited_for(&mut child);
         assert_eq!(code, Some(1), "{way}: {said}");
         assert!(said.contains("lost the connection to socket /tmp/"), "{way}: {said}");
         let run = only_run(&path);
         assert!(run["queries"].as_u64().unwrap() > 0, "{way}");
         assert!(run["aborted"].as_str().unwrap().contains("lost the connection"), "{way}");
-        assert!(run["seconds_real"].as_f64().unwrap() < 3.0, "{way}: {}", run["seconds_real"]);
         server.start_again();
         server.sql("DROP SCHEMA mysqlslap");
     }
@@ -87,11 +85,11 @@ fn a_frozen_server_counts_as_dead_after_a_while() {
     let Some(server) = Server::start() else { return };
     let signal = |signal| kill_process(Pid::from_child(&server.process), signal).unwrap();
     for way in WAYS {
-        let mut command = server.slap(&format!("-a --force --duration=60 --stall-timeout=1 {way}"));
+        let mut command = server.slap(&format!("-a --force --duration=600 --stall-timeout=1 {way}"));
         let mut child = started(&mut command);
-        sleep(Duration::from_millis(700));
+        server.answers(1000);
         signal(Signal::STOP);
-        let (code, said, took) = waited_for(&mut child, Duration::from_secs(8));
+        let (code, said, took) = waited_for(&mut child);
         signal(Signal::CONT);
         assert_eq!(code, Some(1), "{way}: {said}");
         assert!(took > Duration::from_millis(800), "{way}: {took:?}");
@@ -104,26 +102,27 @@ fn a_run_goes_on_when_the_server_is_back() {
     let Some(mut server) = Server::start() else { return };
     let path = server.file("r.json");
     for (way, clients) in [("--io=epoll -c 1", 1), ("--io=epoll -c 8", 8), ("--io=io_uring -c 8 --io-threads=2", 8)] {
-        let flags = format!("-a --force --duration=6 --auto-generate-sql-load-type=write --reconnect=30s {way}");
+        let flags = format!("-a --force --duration=600 --auto-generate-sql-load-type=write --reconnect=30s {way}");
         let series = server.file("s.csv");
         let mut command = server.slap(&flags);
         let mut child = started(command.arg("--json").arg(&path).arg("--series").arg(&series));
-        sleep(Duration::from_secs(2));
+        server.answers(1000);
         server.kill();
         server.start_again();
-        let (_, said, _) = waited_for(&mut child, Duration::from_secs(20));
+        let connected = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = 'mysqlslap'";
+        wait_until("a connection of each client", || server.sql(connected).trim() == clients.to_string());
+        server.answers(1000);
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        let (code, said, _) = waited_for(&mut child);
         let run = only_run(&path);
-        assert_eq!(run["aborted"], Value::Null, "{way}: {said}");
-        assert_eq!(run["reconnects"], clients, "{way}");
+        assert_eq!((code, &run["reconnects"]), (Some(130), &Value::from(clients)), "{way}: {said}");
         let lost: u64 = run["errors"].as_array().unwrap().iter().map(|error| error["count"].as_u64().unwrap()).sum();
         assert_eq!(lost, clients, "{way}: each client lost what was under way: {}", run["errors"]);
-        assert!(run["seconds_real"].as_f64().unwrap() > 5.5, "{way}");
-        // It went on: the last whole second has queries.
+        // It went on: the last interval has queries.
         let rows = fs::read_to_string(series).unwrap();
         let at = rows.lines().next().unwrap().split(',').position(|name| name == "queries").unwrap();
-        let queries: Vec<u64> =
-            rows.lines().skip(1).map(|row| row.split(',').nth(at).unwrap().parse().unwrap()).collect();
-        assert!(queries[5] > 0, "{way}: {queries:?}");
+        let last_row = rows.lines().last().unwrap().split(',').nth(at).unwrap();
+        assert!(last_row.parse::<u64>().unwrap() > 0, "{way}: {rows}");
     }
 }
 
@@ -132,11 +131,11 @@ fn a_server_that_does_not_come_back_is_waited_for_as_long_as_asked() {
     for way in ["--io=epoll -c 1", "--io=io_uring -c 8"] {
         let Some(mut server) = Server::start() else { return };
         let path = server.file("r.json");
-        let mut command = server.slap(&format!("-a --duration=60 --reconnect=2s {way}"));
+        let mut command = server.slap(&format!("-a --duration=600 --reconnect=2s {way}"));
         let mut child = started(command.arg("--json").arg(&path));
-        sleep(Duration::from_secs(1));
+        server.answers(1000);
         server.kill();
-        let (code, said, took) = waited_for(&mut child, Duration::from_secs(8));
+        let (code, said, took) = waited_for(&mut child);
         assert_eq!(code, Some(1), "{way}: {said}");
         assert!(took > Duration::from_millis(1500), "{way}: {took:?}");
         assert!(said.contains("got no new connection") && said.contains("cannot connect to socket"), "{way}: {said}");
@@ -147,12 +146,12 @@ fn a_server_that_does_not_come_back_is_waited_for_as_long_as_asked() {
 #[test]
 fn an_interrupt_ends_waiting_for_a_server() {
     let Some(mut server) = Server::start() else { return };
-    let mut child = started(&mut server.slap("-a --duration=60 --reconnect=60s -c 4"));
-    sleep(Duration::from_secs(1));
+    let mut child = started(&mut server.slap("-a --duration=600 --reconnect=60s -c 4"));
+    server.answers(1000);
     server.kill();
     sleep(Duration::from_millis(500));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let (code, said, _) = waited_for(&mut child, Duration::from_secs(5));
+    let (code, said, _) = waited_for(&mut child);
     assert_eq!(code, Some(130), "{said}");
 }
 
@@ -160,9 +159,9 @@ fn an_interrupt_ends_waiting_for_a_server() {
 fn a_server_that_never_answers_is_given_up() {
     for way in WAYS {
         let start = Instant::now();
-        let flags = format!("--duration=60 --stall-timeout=1 {way}");
-        let (code, said, run) = run_against(&flags, Duration::from_secs(6), |_, _| {
-            sleep(Duration::from_secs(30));
+        let flags = format!("--duration=600 --stall-timeout=1 {way}");
+        let (code, said, run) = run_against(&flags, |_, _| {
+            sleep(2 * PATIENCE);
             Ok(())
         });
         assert_eq!(code, Some(1), "{way}: {said}");
@@ -211,7 +210,7 @@ fn a_connection_that_nobody_needs_any_more_may_be_lost() {
     for way in ["--io=epoll", "--io=io_uring", "--io=io_uring --io-threads=2", "--reconnect=5"] {
         // Each client has one thing to say; the first loses its connection while the other waits for an answer.
         let flags = format!("-c 2 --number-of-queries=2 {way}");
-        let (code, said, run) = run_against(&flags, Duration::from_secs(5), |line, query| {
+        let (code, said, run) = run_against(&flags, |line, query| {
             if query.number == 0 {
                 return line.ok().and_then(|()| line.close());
             }
@@ -227,10 +226,9 @@ fn nonsense_ends_the_run_with_its_cause() {
     for (what, mischief, cause) in MISCHIEF {
         for way in WAYS {
             // Some queries are answered well before.
-            let flags = format!("--duration=60 --stall-timeout=5 {way}");
-            let (code, said, run) = run_against(&flags, Duration::from_secs(5), move |line, query| {
-                if query.number < 100 { line.rows(2) } else { mischief(line) }
-            });
+            let flags = format!("--duration=600 --stall-timeout=5 {way}");
+            let (code, said, run) =
+                run_against(&flags, move |line, query| if query.number < 100 { line.rows(2) } else { mischief(line) });
             assert_eq!(code, Some(1), "{what}, {way}: {said}");
             assert!(said.contains(cause) && !said.contains("panicked"), "{what}, {way}: {said}");
             let queries = run["queries"].as_u64().unwrap();
@@ -245,13 +243,11 @@ fn nonsense_with_reconnect_ends_at_the_deadline() {
     for (what, mischief, _) in &MISCHIEF[..4] {
         let mischief = *mischief;
         let flags = "--duration=1 --reconnect=10 --stall-timeout=5 -c 4 --max-errors=1000000";
-        let (_, said, run) = run_against(flags, Duration::from_secs(6), move |line, query| {
-            if query.number % 50 < 48 { line.rows(2) } else { mischief(line) }
-        });
+        let (_, said, run) =
+            run_against(flags, move |line, query| if query.number % 50 < 48 { line.rows(2) } else { mischief(line) });
         assert!(!said.contains("panicked"), "{what}: {said}");
         assert!(run["reconnects"].as_u64().unwrap() > 4, "{what}: {said} {}", run["reconnects"]);
         assert!(run["queries"].as_u64().unwrap() > 100, "{what}");
-        assert!(run["seconds_real"].as_f64().unwrap() < 2.0, "{what}");
     }
 }
 
@@ -259,7 +255,7 @@ fn nonsense_with_reconnect_ends_at_the_deadline() {
 fn replies_may_come_byte_by_byte() {
     for way in ["--io=epoll -c 1", "--io=epoll -c 4", "--io=io_uring -c 4"] {
         let flags = format!("--number-of-queries=20 {way}");
-        let (code, said, run) = run_against(&flags, Duration::from_secs(20), |line, _| {
+        let (code, said, run) = run_against(&flags, |line, _| {
             for byte in line.result(2) {
                 line.raw(&[byte])?;
                 sleep(Duration::from_micros(100));
@@ -285,12 +281,13 @@ fn endless(line: &mut Line) -> io::Result<()> {
 fn rows_without_end_take_no_memory_and_can_be_interrupted() {
     for way in WAYS {
         let server = FakeServer::answering(|line, _| endless(line));
-        let mut child = started(&mut load_of(&server, &format!("--duration=60 {way}")));
+        let mut child = started(&mut load_of(&server, &format!("--duration=600 {way}")));
+        wait_until("a query", || server.queries() > 0);
         sleep(Duration::from_millis(1500));
         let memory = memory_max_kb(&child);
         assert!(memory < MEMORY_MAX_KB, "{way}: {memory} kB");
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-        let (code, said, _) = waited_for(&mut child, Duration::from_secs(5));
+        let (code, said, _) = waited_for(&mut child);
         assert_eq!(code, Some(130), "{way}: {said}");
     }
 }
@@ -299,7 +296,7 @@ fn rows_without_end_take_no_memory_and_can_be_interrupted() {
 fn rows_without_end_do_not_outlast_the_run_for_ever() {
     for way in ["--io=epoll -c 1", "--io=io_uring -c 4"] {
         let flags = format!("--duration=1 --stall-timeout=1 {way}");
-        let (code, said, run) = run_against(&flags, Duration::from_secs(8), |line, _| endless(line));
+        let (code, said, run) = run_against(&flags, |line, _| endless(line));
         assert_eq!(code, Some(1), "{way}: {said}");
         assert_eq!(run["queries"], 0, "{way}");
     }
@@ -317,11 +314,10 @@ fn a_server_may_be_hostile_from_the_start() {
     for (what, greeting) in GREETINGS {
         let server = FakeServer::greeting(greeting);
         let mut command = load_of(&server, "--duration=1 -c 4 --connect-timeout=1");
-        let (code, said, took) = ends_within(&mut command, Duration::from_secs(6));
+        let (code, said, _) = ended(&mut command);
         assert_eq!(code, Some(1), "{what}: {said}");
         assert!(said.contains(&server.socket().display().to_string()), "{what}: {said}");
         assert!(!said.contains("panicked") && said.lines().count() == 1, "{what}: {said}");
-        assert!(took < Duration::from_secs(4), "{what}: {took:?}");
     }
 }
 
@@ -333,10 +329,11 @@ fn what_is_asked_around_the_load_has_bounds_too() {
         },
     );
     let mut child = started(&mut slap_at(server.socket(), "-a"));
+    wait_until("a query", || server.queries() > 0);
     sleep(Duration::from_millis(500));
     let memory = memory_max_kb(&child);
     assert!(memory < 2 * MEMORY_MAX_KB, "{memory} kB");
-    let (code, said, _) = waited_for(&mut child, Duration::from_secs(20));
+    let (code, said, _) = waited_for(&mut child);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("a reply that is too long"), "{said}");
 }
@@ -345,8 +342,9 @@ fn what_is_asked_around_the_load_has_bounds_too() {
 fn an_interrupt_ends_rows_that_nobody_wanted() {
     let server = FakeServer::answering_all(|line, _| endless(line));
     let mut child = started(&mut slap_at(server.socket(), "-a"));
+    wait_until("a query", || server.queries() > 0);
     sleep(Duration::from_millis(500));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let (code, said, _) = waited_for(&mut child, Duration::from_secs(5));
+    let (code, said, _) = waited_for(&mut child);
     assert_eq!(code, Some(130), "{said}");
 }

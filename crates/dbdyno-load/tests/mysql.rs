@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use common::client::{connect, execute, over_socket, over_tcp, query, refusal, secured, session, user};
 use dbdyno_load::endpoint::Endpoint;
-use dbdyno_load::protocol::pen::Parameter;
+use dbdyno_load::protocol::encoder::Parameter;
 
 /// Where the packages of Debian have their libraries; a vendor's archive has none of libc.
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
@@ -183,4 +183,58 @@ fn replies_are_understood() {
         assert_eq!(query(&mut connection, "SELECT CAST('x' AS SIGNED)").0.warnings, 1);
         assert_eq!(query(&mut connection, "SELECT nothing").0.error.unwrap().code, 1054);
     }
+}
+
+#[test]
+fn a_script_changes_its_own_schema_alone() {
+    let Some(server) = Mysql::start() else { return };
+    server.sql(&[
+        "CREATE SCHEMA theirs",
+        "CREATE TABLE theirs.items (i INT PRIMARY KEY)",
+        "INSERT INTO theirs.items VALUES (1)",
+        // Routines and triggers need more than rights on a schema where there is a binary log.
+        "SET GLOBAL log_bin_trust_function_creators = 1",
+    ]);
+    let path = server.folder.join("way.sql");
+    let (port, socket) = (format!("--port={}", server.port), format!("--socket={}", server.folder.join("s").display()));
+    let ways = [vec!["--protocol=tcp", "--host=127.0.0.1", &port], vec![&socket]];
+    for way in ways {
+        let run = |sql: &str, code| {
+            let setup = "-- setup:\nCREATE TABLE own (i INT);\nINSERT INTO own VALUES (1);\n\
+                CREATE PROCEDURE wipe() DELETE FROM theirs.items;\nCREATE VIEW v AS SELECT i FROM own;\n";
+            fs::write(&path, format!("{setup}-- name: a\n{sql};\n")).unwrap();
+            let mut command = Command::new(env!("CARGO_BIN_EXE_dbdyno-load"));
+            command.arg("script").arg(&path).args(["--no-defaults", "-uroot", "--events=2"]).args(&way);
+            common::text(&common::expect(&mut command, code).stderr)
+        };
+        for sql in [
+            "DELETE FROM theirs.items",
+            "CALL wipe()",
+            "UPDATE own JOIN theirs.items b SET b.i = 7",
+            "SET GLOBAL max_connections = 77",
+            "SET PERSIST max_connections = 77",
+            "DROP DATABASE theirs",
+            "LOAD DATA INFILE '/etc/hostname' INTO TABLE own",
+            "SHUTDOWN",
+            "SET ROLE 'x'",
+        ] {
+            let said = run(sql, 1);
+            assert!(
+                said.contains("its own schema dbdyno_script alone") || sql.starts_with("SET ROLE"),
+                "{sql}: {said}"
+            );
+        }
+        run("UPDATE v SET i = i + 1", 0);
+        // A role that is everybody's is one that a script could take on.
+        server.sql(&["CREATE ROLE wide", "GRANT DELETE ON theirs.* TO wide", "SET GLOBAL mandatory_roles = 'wide'"]);
+        let said = run("DO 1", 2);
+        assert!(said.contains("gives every account GRANT DELETE ON `theirs`"), "{said}");
+        server.sql(&["SET GLOBAL mandatory_roles = ''", "DROP ROLE wide"]);
+    }
+    let mut session = session(&server.socket());
+    let mut ask = |sql: &str| session.query(sql).unwrap()[0][0].clone().unwrap();
+    assert_eq!(ask("SELECT COUNT(*) FROM theirs.items WHERE i = 1"), "1");
+    assert_eq!(ask("SELECT @@GLOBAL.max_connections"), "151");
+    assert_eq!(ask("SELECT COUNT(*) FROM mysql.user WHERE User LIKE 'dbdyno%'"), "0");
+    assert_eq!(ask("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE 'dbdyno%'"), "0");
 }

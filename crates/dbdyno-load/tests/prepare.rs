@@ -46,7 +46,7 @@ fn an_interrupt_while_preparing_leaves_no_table() {
             let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
             let start = Instant::now();
             while made(&server).is_empty() {
-                assert!(start.elapsed() < Duration::from_secs(20), "{line}: nothing is made");
+                assert!(start.elapsed() < common::PATIENCE, "{line}: nothing is made");
                 sleep(Duration::from_millis(20));
             }
             sleep(Duration::from_millis(200));

@@ -9,8 +9,8 @@ use std::time::Duration;
 use common::Server;
 use common::client::{execute, over_socket, over_tcp, refusal, session, user};
 use dbdyno_load::error::Error;
+use dbdyno_load::protocol::encoder::Parameter;
 use dbdyno_load::protocol::packet::PAYLOAD_MAX;
-use dbdyno_load::protocol::pen::Parameter;
 use dbdyno_load::protocol::reply::Reply;
 
 #[test]

@@ -6,6 +6,8 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use common::{Server, expect, json, text};
 use serde_json::Value;
@@ -169,42 +171,62 @@ fn what_others_made_is_left_alone() {
     script.does("--events=5");
     assert!(!server.sql("SHOW DATABASES").contains("dbdyno_script"));
 
-    // In a schema of others, only what it made goes.
-    script.does("prepare --schema=theirs");
-    assert_eq!(objects("theirs"), 5);
-    assert!(script.refused("prepare --schema=theirs", 2).contains("is prepared already"));
-    script.does("run --schema=theirs --events=5");
-    script.does("cleanup --schema=theirs");
-    assert_eq!(server.sql("SHOW TABLES IN theirs").trim(), "items");
-    script.does("cleanup --schema=theirs");
+    // An empty schema that was there before stays, without what prepare made; what came later stays too.
+    server.sql("CREATE DATABASE empty");
+    script.does("prepare --schema=empty");
+    assert_eq!(objects("empty"), 4);
+    assert!(script.refused("prepare --schema=empty", 2).contains("is prepared already"));
+    script.does("run --schema=empty --events=5");
+    server.sql("CREATE TABLE empty.later (i INT)");
+    script.does("cleanup --schema=empty");
+    assert_eq!(server.sql("SHOW TABLES IN empty").trim(), "later");
     script.does("cleanup --schema=no_such");
 
-    // Neither setup nor cleanup touches anything else.
-    for statement in [
-        "DROP TABLE IF EXISTS items",
-        "TRUNCATE items",
-        "INSERT INTO items VALUES (1)",
-        "CALL x()",
-        "DROP TABLE mysql.user",
-    ] {
-        for section in ["setup", "cleanup"] {
-            let sql = format!("-- {section}:\n{statement};\n-- name: a\nDO 1;");
-            let script = Script::new(&server, "theirs.sql", &sql);
-            let said = script
-                .refused(&format!("--schema=theirs {}", if section == "setup" { "prepare" } else { "cleanup" }), 2);
-            assert!(said.contains("theirs.sql:2:1: ") && said.contains("nothing was done"), "{said}");
-        }
+    // A schema that holds something else is none of its own, whatever the login may do.
+    let whole = Script::new(
+        &server,
+        "both.sql",
+        &format!("-- setup:\n{made}-- cleanup:\nDROP TABLE items;\n-- name: a\nDO 1;"),
+    );
+    for flags in ["prepare --schema=theirs", "cleanup --schema=theirs", "prepare --schema=theirs --whole-server"] {
+        let said = whole.refused(flags, 2);
+        assert!(
+            said.contains("the schema theirs holds the table items") && said.contains("nothing was done"),
+            "{said}"
+        );
     }
     assert_eq!(server.sql("SHOW TABLES IN theirs").trim(), "items");
 
     // A setup that fails leaves nothing behind, whether the schema was there or not.
+    server.sql("DROP TABLE empty.later");
     let script = Script::new(&server, "fails.sql", &format!("-- setup:\n{made}SELECT nothing;\n-- name: a\nDO 1;"));
-    for schema in ["theirs", "new"] {
+    for schema in ["empty", "new"] {
         let said = script.refused(&format!("prepare --schema={schema}"), 1);
         assert!(said.contains("fails.sql:6:1: ") && said.contains("1054"), "{said}");
     }
-    assert_eq!(server.sql("SHOW TABLES IN theirs").trim(), "items");
+    assert_eq!(server.sql("SHOW TABLES IN empty").trim(), "");
     assert!(!server.sql("SHOW DATABASES").contains("new"));
+}
+
+#[test]
+fn what_a_killed_prepare_made_goes_with_cleanup() {
+    let Some(server) = Server::start() else { return };
+    let script = Script::new(
+        &server,
+        "slow.sql",
+        "-- setup:\nCREATE TABLE a (i INT);\nCREATE VIEW v AS SELECT i FROM a;\nDO SLEEP(600);\n-- name: a\nDO 1;",
+    );
+    let mut prepare = script.command("prepare").spawn().unwrap();
+    let start = Instant::now();
+    while !server.sql("SELECT INFO FROM information_schema.PROCESSLIST").contains("DO SLEEP(600)") {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        sleep(Duration::from_millis(20));
+    }
+    prepare.kill().unwrap();
+    prepare.wait().unwrap();
+    assert!(script.refused("prepare", 2).contains("is prepared already"));
+    script.does("cleanup");
+    assert!(!server.sql("SHOW DATABASES").contains("dbdyno_script"));
 }
 
 #[test]

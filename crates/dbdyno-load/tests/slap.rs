@@ -6,9 +6,9 @@ mod common;
 use std::fs;
 use std::process::{Child, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::{Server, expect, json, slap, text};
+use common::{Server, expect, json, slap, text, wait_until, waited_for};
 use rustix::process::{Pid, Signal, kill_process};
 
 const KEY: &str = "--auto-generate-sql-add-autoincrement";
@@ -18,12 +18,10 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// Waits for the end, which must come soon; gives exit code and what was said.
-fn ends_within(child: Child, limit: Duration) -> (Option<i32>, String) {
-    let start = Instant::now();
-    let output = child.wait_with_output().unwrap();
-    assert!(start.elapsed() < limit, "it took {:?}", start.elapsed());
-    (output.status.code(), text(&output.stderr))
+/// Waits for the end; gives exit code and what was said.
+fn ended(mut child: Child) -> (Option<i32>, String) {
+    let (code, said, _) = waited_for(&mut child);
+    (code, said)
 }
 
 fn counters(server: &Server) -> [u64; 3] {
@@ -171,12 +169,12 @@ fn a_killed_server_ends_the_run_with_what_was_measured() {
     for clients in ["1", "8"] {
         let Some(mut server) = Server::start() else { return };
         let path = server.file("r.json");
-        let mut command = server.slap("-a --duration=60 --auto-generate-sql-load-type=write");
+        let mut command = server.slap("-a --duration=600 --auto-generate-sql-load-type=write");
         command.args(["-c", clients]).arg("--json").arg(&path).stderr(Stdio::piped()).stdout(Stdio::null());
         let child = command.spawn().unwrap();
-        sleep(Duration::from_millis(700));
+        server.answers(1000);
         server.process.kill().unwrap();
-        let (code, said) = ends_within(child, Duration::from_secs(5));
+        let (code, said) = ended(child);
         assert_eq!(code, Some(1));
         assert!(said.contains("lost the connection to socket /tmp/"), "{said}");
         let run = &json(&path)["runs"][0];
@@ -189,12 +187,12 @@ fn a_killed_server_ends_the_run_with_what_was_measured() {
 fn a_frozen_server_is_not_waited_for_forever() {
     for clients in ["1", "4"] {
         let Some(server) = Server::start() else { return };
-        let mut command = server.slap("-a --duration=60 --stall-timeout=1");
+        let mut command = server.slap("-a --duration=600 --stall-timeout=1");
         command.args(["-c", clients]).stderr(Stdio::piped()).stdout(Stdio::null());
         let child = command.spawn().unwrap();
-        sleep(Duration::from_millis(700));
+        server.answers(1000);
         signal(&server.process, Signal::STOP);
-        let (code, said) = ends_within(child, Duration::from_secs(8));
+        let (code, said) = ended(child);
         signal(&server.process, Signal::CONT);
         assert_eq!(code, Some(1));
         assert!(said.contains("answered no client for 1 s"), "{said}");
@@ -206,12 +204,12 @@ fn an_interrupt_keeps_the_result_and_drops_the_schema() {
     let Some(server) = Server::start() else { return };
     let path = server.file("r.json");
     for clients in ["1", "4"] {
-        let mut command = server.slap("-a --duration=60 --auto-generate-sql-load-type=write");
+        let mut command = server.slap("-a --duration=600 --auto-generate-sql-load-type=write");
         command.args(["-c", clients]).arg("--json").arg(&path).stderr(Stdio::piped()).stdout(Stdio::null());
         let child = command.spawn().unwrap();
-        sleep(Duration::from_millis(700));
+        server.answers(1000);
         signal(&child, Signal::INT);
-        let (code, said) = ends_within(child, Duration::from_secs(5));
+        let (code, said) = ended(child);
         assert_eq!(code, Some(130), "{said}");
         assert!(json(&path)["runs"][0]["queries"].as_u64().unwrap() > 0);
         assert!(!server.sql("SHOW DATABASES").contains("mysqlslap"));
@@ -224,10 +222,9 @@ fn an_interrupt_while_preparing_leaves_nothing() {
     for phase in ["all", "prepare"] {
         let mut command = server.slap("-a --auto-generate-sql-write-number=100000000");
         let child = command.args(["--phase", phase]).stderr(Stdio::piped()).spawn().unwrap();
-        sleep(Duration::from_millis(700));
-        assert!(server.sql("SHOW DATABASES").contains("mysqlslap"));
+        wait_until("the schema", || server.sql("SHOW DATABASES").contains("mysqlslap"));
         signal(&child, Signal::TERM);
-        let (code, said) = ends_within(child, Duration::from_secs(5));
+        let (code, said) = ended(child);
         assert_eq!(code, Some(130), "{said}");
         assert!(!server.sql("SHOW DATABASES").contains("mysqlslap"));
     }

@@ -14,7 +14,7 @@ use common::Server;
 use common::certificates::Certificates;
 use common::client::{connect, execute, over_socket, over_tcp, query, refusal, secured, session, user};
 use dbdyno_load::endpoint::{Address, Endpoint};
-use dbdyno_load::protocol::pen::Parameter;
+use dbdyno_load::protocol::encoder::Parameter;
 use dbdyno_load::protocol::session::Session;
 use dbdyno_load::protocol::tls::{Tls, TlsError};
 use dbdyno_load::protocol::tls_client::{Files, Mode, TlsClient};
@@ -226,7 +226,7 @@ fn a_connection_that_is_lost_is_replaced() {
         let running = server.sql("SELECT id FROM information_schema.processlist WHERE db = 'sbtest' ORDER BY id");
         let last = running.lines().last().unwrap();
         server.sql(&format!("KILL {last}"));
-        let (code, said, _) = common::waited_for(&mut run, Duration::from_secs(20));
+        let (code, said, _) = common::waited_for(&mut run);
         (code, said, common::json(&json)["runs"][0]["reconnects"].clone())
     };
     for io in ["auto", "epoll"] {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use dbdyno_common::size;
 use lexopt::prelude::{Long, Short, Value, ValueExt};
 
 use crate::error::ProbeError;
@@ -20,9 +21,10 @@ Options of both:
 Options of block:
   --for SECONDS     how long
   --requests FILE   a line for each request, as CSV; times are ns of CLOCK_MONOTONIC
-  --buffer BYTES    the kernel's buffer for each processor; K, M (powers of 1024) allowed [default: 8M,
+  --buffer BYTES    the kernel's buffer for each processor; K, M, G (powers of 1024) allowed [default: 8M,
                     but 64M for all of them, and no less than 1M]
   --instance NAME   name of the trace instance in tracefs [default: dbdyno-PID]
+  --tracefs DIR     where tracefs is mounted [default: /sys/kernel/tracing, /sys/kernel/debug/tracing]
   --control         be steered by lines on standard input, and answer each by a line of JSON:
                       stop               the trace ends
                       summary START END  figures of that window, ns of CLOCK_MONOTONIC, and the series
@@ -53,6 +55,7 @@ pub struct BlockArgs {
     pub lasting: Option<Duration>,
     pub buffer_bytes: Option<u64>,
     pub instance: Option<String>,
+    pub tracefs: Option<PathBuf>,
     pub control: bool,
 }
 
@@ -89,6 +92,7 @@ fn block(mut parser: lexopt::Parser) -> Result<Action, ProbeError> {
             Long("for") => args.lasting = Some(seconds(&text(&mut parser)?)?),
             Long("buffer") => args.buffer_bytes = Some(bytes(&text(&mut parser)?)?),
             Long("instance") => args.instance = Some(instance(text(&mut parser)?)?),
+            Long("tracefs") => args.tracefs = Some(path(&mut parser)?),
             Long("control") => args.control = true,
             Long("help") | Short('h') => return Ok(Action::Help),
             other => return Err(other.unexpected().into()),
@@ -133,13 +137,7 @@ fn seconds(given: &str) -> Result<Duration, ProbeError> {
 }
 
 fn bytes(given: &str) -> Result<u64, ProbeError> {
-    let (digits, shift) = match given.to_ascii_uppercase().trim_end_matches("IB") {
-        text if text.ends_with('K') => (text.trim_end_matches('K').to_owned(), 10),
-        text if text.ends_with('M') => (text.trim_end_matches('M').to_owned(), 20),
-        text => (text.to_owned(), 0),
-    };
-    let found = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-    found.ok_or_else(|| wrong(format!("--buffer {given:?} is not a number of bytes, such as 8M")))
+    size::bytes(given).ok_or_else(|| wrong(format!("--buffer {given:?} is not a number of bytes, such as 8M")))
 }
 
 /// A name in tracefs that can be nothing but an instance.
@@ -186,7 +184,7 @@ mod tests {
             ("block a b", "\"b\""),
             ("block a --for -1", "--for \"-1\""),
             ("block a --for inf", "--for \"inf\""),
-            ("block a --buffer 1T", "--buffer \"1T\""),
+            ("block a --buffer 1X", "--buffer \"1X\""),
             ("block a --instance ../x", "--instance \"../x\""),
             ("disk", "disk needs the file"),
             ("disk a --window 9,5", "the window \"9,5\""),

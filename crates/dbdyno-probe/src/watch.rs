@@ -62,7 +62,7 @@ impl Watch {
         let device = Device::find(&args.device)?;
         let requests = args.requests.as_deref().map(RequestFile::create).transpose()?;
         let name = args.instance.clone().unwrap_or_else(|| format!("dbdyno-{}", std::process::id()));
-        let instance = Instance::new(&name, &device, args.buffer_bytes)?;
+        let instance = Instance::new(args.tracefs.as_deref(), &name, &device, args.buffer_bytes)?;
         let reader = Reader::new(&instance)?;
         instance.trace(true)?;
         let seen = Seen { under_way: Requests::default(), figures: Figures::default(), requests, failed: None };

@@ -44,6 +44,9 @@ mod _native {
             dict.set_item("kind", info.kind)?;
             dict.set_item("title", info.title)?;
             dict.set_item("rotational", info.rotational)?;
+            let cache = info.fast_cache;
+            dict.set_item("fast_cache_bytes", cache.map(|cache| cache.disk_bytes))?;
+            dict.set_item("drive_fast_cache_bytes", cache.map(|cache| cache.drive_bytes))?;
             Ok(dict)
         };
         found.into_iter().map(as_dict).collect()

@@ -1,11 +1,11 @@
-"""Which trials count: the one place that decides what is left out, and why."""
+"""The trials that count, by block."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 
-from dbdyno.analysis.metrics import value_of
+from dbdyno.model.metrics import value_of
 from dbdyno.store.records import Run, Trial
-
-FAILURES_TO_DROP = 2  # attempts of the same block in which a treatment failed
+from dbdyno.store.replay import Attempt, Place, attempts_that_count
 
 
 @dataclass(frozen=True)
@@ -37,43 +37,23 @@ class UsableBlocks:
         return [row[treatment] for row in self.trials.values() if treatment in row]
 
 
-def dropped_treatments(run: Run) -> frozenset[str]:
-    """Return the treatments that failed in two attempts of the same block and never finished after.
-
-    The runner left those out. One that did finish later was kept: the host was mended before the run went on.
-    """
-    failed: dict[tuple[str, int], set[int]] = {}
-    for failure in run.failures:
-        failed.setdefault((failure.treatment, failure.block), set()).add(failure.attempt)
-    last = {treatment: (0, 0) for treatment, _ in failed}
-    for trial in run.trials:
-        if trial.treatment in last:
-            last[trial.treatment] = max(last[trial.treatment], (trial.block, trial.attempt))
-    return frozenset(
-        treatment
-        for (treatment, block), attempts in failed.items()
-        if len(attempts) >= FAILURES_TO_DROP and last[treatment] < (block, max(attempts))
-    )
-
-
 def usable_blocks(run: Run) -> UsableBlocks:
-    """Return, per block, the latest attempt in which every treatment that was not dropped finished and none failed.
+    """Return, per block, the trials of the attempt that counts.
 
     A block is the unit of comparison, so an attempt with a failed, missing or half-done trial is void as a whole, also
-    for the treatments that did finish in it: the host was in an unknown state. A dropped treatment's failures void
-    nothing; its trials in valid attempts are kept to be shown, never to be judged.
+    for the treatments that did finish in it. A dropped treatment's failures void nothing; its trials in valid attempts
+    are kept to be shown, never to be judged.
     """
-    dropped = dropped_treatments(run)
-    needed = {treatment.id for treatment in run.design.treatments} - dropped
-    finished: dict[tuple[int, int], dict[str, Trial]] = {}
+    attempts: dict[Place, Attempt] = defaultdict(Attempt)
+    trials: dict[Place, dict[str, Trial]] = defaultdict(dict)
     for trial in run.trials:
-        finished.setdefault((trial.block, trial.attempt), {})[trial.treatment] = trial
-    failed = {(failure.block, failure.attempt) for failure in run.failures if failure.treatment in needed}
-    valid = [key for key in sorted(finished) if key not in failed and needed <= finished[key].keys()]
-    latest = dict(valid)  # ascending, so the last attempt of a block wins
-    seen = finished.keys() | {(failure.block, failure.attempt) for failure in run.failures}
+        attempts[trial.block, trial.attempt].finished.add(trial.treatment)
+        trials[trial.block, trial.attempt][trial.treatment] = trial
+    for failure in run.failures:
+        attempts[failure.block, failure.attempt].failed.add(failure.treatment)
+    latest = attempts_that_count(attempts, {treatment.id for treatment in run.design.treatments} - run.dropped)
     return UsableBlocks(
-        trials={block: finished[block, attempt] for block, attempt in sorted(latest.items())} if needed else {},
-        dropped=dropped,
-        void=tuple(sorted(key for key in seen if latest.get(key[0]) != key[1])),
+        trials={block: trials[block, attempt] for block, attempt in latest.items()},
+        dropped=run.dropped,
+        void=tuple(sorted(place for place in attempts if latest.get(place[0]) != place[1])),
     )

@@ -1,7 +1,7 @@
 """What an A/A run says of its host: how far apart two trials come that differ in nothing.
 
 Both labels of an A/A run are the same treatment. What their trials differ by is the noise floor: no study of that
-treatment on this host can tell a smaller difference from it, but by more blocks.
+treatment on this host can show a smaller difference from it, but by more blocks.
 """
 
 import functools
@@ -14,21 +14,21 @@ import numpy.typing as npt
 from scipy import optimize, special
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.drift import drift_over_run
-from dbdyno.analysis.effect import log_ratios, relative
-from dbdyno.analysis.estimate import Estimate
-from dbdyno.analysis.metrics import value_of
-from dbdyno.analysis.min_blocks import ALPHA, MIN_BLOCKS
-from dbdyno.analysis.sample_size import POWER
-from dbdyno.analysis.signed_rank import dropped_averages, signed_rank_cdf
-from dbdyno.analysis.welch import welch_p
+from dbdyno.analysis.over_time.drift import drift_over_run
+from dbdyno.analysis.statistics.effect import log_ratios, relative
+from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics.sample_size import POWER
+from dbdyno.analysis.statistics.signed_rank import dropped_averages, signed_rank_cdf
+from dbdyno.analysis.statistics.welch import welch_p
+from dbdyno.model.design import ALPHA, MIN_BLOCKS
+from dbdyno.model.metrics import value_of
 from dbdyno.store.records import Run
 
 Floats = npt.NDArray[np.float64]
 
 BLOCKS_ASKED = (6, 10, 15, 20, 40)
 NAIVE_DIFFERENCE = 0.02  # between means: what blog posts take for a result
-# What the two halves of a trial are told of.
+# What the two halves of a trial are compared in.
 RATES = ("queries_per_second", "events_per_second", "rows_per_second", "iops", "megabytes_per_second")
 _QUANTILES = 64  # of a standard deviation, in each direction of the integral
 _WALSH_EFFICIENCY = 3 / math.pi  # of the signed-rank procedures against those of t, under normal noise (Pitman)

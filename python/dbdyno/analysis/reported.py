@@ -13,15 +13,17 @@ from typing import Literal
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.effect import log_margin, log_ratios
-from dbdyno.analysis.estimate import Estimate
-from dbdyno.analysis.evidence import Rule
-from dbdyno.analysis.metrics import Metric, metric
-from dbdyno.analysis.pairs import obstacle
-from dbdyno.analysis.steadiness import Steadiness
-from dbdyno.analysis.verdict import Paired, Verdict, judge
-from dbdyno.store.records import Comparison, Run
-from dbdyno.store.reported import REPORTED_METRICS, SECONDS_PER_1000, STEADY, ReportedClaim, ReportedRow, ReportedTable
+from dbdyno.analysis.over_time.steadiness import Steadiness
+from dbdyno.analysis.statistics.effect import log_margin, log_ratios
+from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.verdict.evidence import Rule
+from dbdyno.analysis.verdict.pairs import obstacle
+from dbdyno.analysis.verdict.reasons import first
+from dbdyno.analysis.verdict.verdict import Paired, Verdict, judge
+from dbdyno.model.design import Comparison
+from dbdyno.model.metrics import REPORTED_METRICS, SECONDS_PER_1000, Metric
+from dbdyno.store.records import Run
+from dbdyno.store.reported import STEADY, ReportedClaim, ReportedRow, ReportedTable
 
 Agreement = Literal[
     "agrees",
@@ -96,13 +98,6 @@ def beside(
     return [_beside(run, table, blocks, rule, by_pair) for table in run.reported]
 
 
-def reported_metric(name: str) -> Metric:
-    """Return a metric that tables are published in."""
-    if name == SECONDS_PER_1000:
-        return Metric(name, "seconds per 1,000 queries", "s/1,000", "s", REPORTED_METRICS[name])
-    return metric(name)
-
-
 def values_of(blocks: UsableBlocks, treatment: str, name: str) -> dict[int, float]:
     """Return block -> a treatment's value in a table's metric."""
     if name != SECONDS_PER_1000:
@@ -114,7 +109,7 @@ def values_of(blocks: UsableBlocks, treatment: str, name: str) -> dict[int, floa
 def _beside(
     run: Run, table: ReportedTable, blocks: UsableBlocks, rule: Callable[[int], Rule], steady: Verdicts
 ) -> Beside:
-    of = reported_metric(table.metric)
+    of = REPORTED_METRICS[table.metric]
     planned = list(run.design.comparisons)
     asked = [pair for claim in table.claims for pair in claim.pairs]
     further = list(dict.fromkeys((one.baseline, one.level) for one in asked))
@@ -137,15 +132,15 @@ def _beside(
 
 
 def _paired(run: Run, blocks: UsableBlocks, comparisons: list[Comparison], name: str) -> list[Paired]:
-    labels = {treatment.id: treatment.label for treatment in run.design.treatments}
+    labels = run.design.labels
     of_trials = "queries_per_second" if name == SECONDS_PER_1000 else name
     pairs = []
     for one in comparisons:
         ends = (one.baseline, one.level)
         below, above = (values_of(blocks, id_, name) for id_ in ends)
         obstacles = (obstacle(id_, labels[id_], blocks, of_trials) for id_ in ends)
-        first = next(filter(None, obstacles), "")
-        pairs.append(Paired(labels[ends[0]], labels[ends[1]], *ends, log_ratios(above, below), first))
+        in_the_way = first(obstacles)
+        pairs.append(Paired(labels[ends[0]], labels[ends[1]], *ends, log_ratios(above, below), in_the_way))
     return pairs
 
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.ranking import Ranking, rank_runs
+from dbdyno.analysis.ranking.ranking import Ranking, rank_runs
 from dbdyno.errors import UserError
 from dbdyno.store.records import Run
 
 
 @dataclass(frozen=True)
 class Member:
-    """One of several runs; ``name`` tells it apart from the others."""
+    """One of several runs; ``name`` distinguishes it from the others."""
 
     name: str
     run: Run
@@ -38,8 +38,8 @@ def together(members: Sequence[Member]) -> Several:
     return Several(tuple(members), ranking, "")
 
 
-def told_apart(titles: Sequence[str], folders: Sequence[Path]) -> list[str]:
-    """Return a name for each run: its title, and where that repeats its folder too, by as little as tells it apart."""
+def distinct_names(titles: Sequence[str], folders: Sequence[Path]) -> list[str]:
+    """Return a name for each run: its title, and where that repeats its folder too, as short as can be."""
     repeated = {title for title, times in Counter(titles).items() if times > 1}
     alike = [folder for title, folder in zip(titles, folders, strict=True) if title in repeated]
     names = Counter(folder.name for folder in alike)

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dbdyno.analysis.effect import log_margin
-from dbdyno.analysis.evidence import AlwaysValid, Rule
-from dbdyno.analysis.looks import planned_looks
-from dbdyno.analysis.min_blocks import MIN_BLOCKS
-from dbdyno.analysis.sample_size import blocks_to_reach, blocks_to_resolve
-from dbdyno.analysis.sequential import Looks
-from dbdyno.analysis.verdict import Verdict
-from dbdyno.store.records import Design, Why
+from dbdyno.analysis.looks.alpha_spending import Looks
+from dbdyno.analysis.looks.planned import planned_looks
+from dbdyno.analysis.statistics.effect import log_margin
+from dbdyno.analysis.statistics.sample_size import blocks_to_reach, blocks_to_resolve
+from dbdyno.analysis.verdict.evidence import AlwaysValid, Rule
+from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.model.design import MIN_BLOCKS, Design, StopReason
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def is_look(design: Design, blocks: int) -> bool:
     return design.until != "blocks" and blocks in planned_looks(design.blocks)
 
 
-def reason_to_stop(design: Design, blocks: int, verdicts: Sequence[Verdict]) -> Why:
+def reason_to_stop(design: Design, blocks: int, verdicts: Sequence[Verdict]) -> StopReason:
     """Return why measuring stops after so many usable blocks, or nothing where it goes on."""
     if is_look(design, blocks) and all(settled(verdict, design) for verdict in verdicts):
         return "precise" if design.until == "precise" else "decided"
@@ -99,7 +98,7 @@ def more_blocks(design: Design, blocks: int, verdicts: Sequence[Verdict]) -> int
 def _needed(verdict: Verdict, design: Design, comparisons: int) -> int | None:
     """Return about how many blocks, in all, settle a comparison: show its effect where that exceeds the margin."""
     d = np.log1p([ratio for _, ratio in verdict.by_block])
-    if verdict.verdict == "not comparable":
+    if verdict.verdict == "not comparable" or verdict.mostly_disturbed:
         return None
     if design.until == "precise":
         return blocks_to_reach(d, design.half_width or 0.0)

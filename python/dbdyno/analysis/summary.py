@@ -7,12 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.effect import log_ratios
-from dbdyno.analysis.estimate import Estimate
-from dbdyno.analysis.evidence import Rule, relative_effect
-from dbdyno.analysis.load_met import Overload, overload
-from dbdyno.analysis.metrics import value_of
-from dbdyno.store.records import Design, Trial
+from dbdyno.analysis.checks.fast_cache import CacheRanOut, cache_ran_out
+from dbdyno.analysis.checks.load import Overload, overload
+from dbdyno.analysis.statistics.effect import log_ratios
+from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.verdict.evidence import Rule, relative_effect
+from dbdyno.analysis.verdict.resolution import of_pair, resolutions
+from dbdyno.model.design import Design
+from dbdyno.model.metrics import value_of
+from dbdyno.store.records import Trial
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class TreatmentSummary:
     errors: float  # of a trial
     reconnects: float  # of a trial
     overload: Overload | None
+    cache_ran_out: CacheRanOut | None
     effect: Estimate
 
 
@@ -57,6 +61,7 @@ def summarise(
 ) -> list[TreatmentSummary]:
     """Return one row per treatment, in the order of the study; ``failures`` counts them by treatment id."""
     baseline = blocks.values(design.baseline, design.metric)
+    steps = resolutions(blocks, design.metric)
     rows = []
     for treatment in design.treatments:
         trials = blocks.of(treatment.id)
@@ -90,9 +95,14 @@ def summarise(
                 errors=_mean(_known(trials, "errors")),
                 reconnects=_mean(_known(trials, "reconnects")),
                 overload=overload(trials),
+                cache_ran_out=cache_ran_out(trials),
                 effect=Estimate.unknown(len(d))
                 if is_baseline
-                else relative_effect(np.asarray(list(d.values())), rule(len(d))),
+                else relative_effect(
+                    np.asarray(list(d.values())),
+                    rule(len(d)),
+                    of_pair(steps, design.baseline, treatment.id).log_width,
+                ),
             )
         )
     return rows

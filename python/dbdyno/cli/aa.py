@@ -5,28 +5,29 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.ending import SCALE
+from dbdyno.cli.formats import DETAILS
+from dbdyno.cli.run_options import ERASE, FRESH_IMAGES, HTML, INTO, RESUME, WAIT
+from dbdyno.cli.stop_options import SCALE, SEED
 
 
 def aa(
     study: Path = typer.Argument(metavar="STUDY", help="The study file."),
-    into: Path = typer.Option(..., help="The run folder to make."),
+    into: Path = INTO,
     treatment: str | None = typer.Option(None, metavar="LABEL", help="What to run; the study's baseline if not given."),
     blocks: int | None = typer.Option(None, min=2, help="Blocks of two trials each; 10 if not given."),
     scale: str = SCALE,
-    seed: int | None = typer.Option(None, min=0, help="Overrules the study's seed."),
-    resume: bool = typer.Option(False, "--resume", help="Go on with the run in that folder, same seed, same order."),
-    html: bool = typer.Option(False, "--html", help="Write the HTML report into the run folder at the end."),
-    wait: bool = typer.Option(False, "--wait", help="Wait for another run on this host to end."),
-    fresh_images: bool = typer.Option(False, "--fresh-images", help="Prepare all data anew, not from dbdyno images."),
+    seed: int | None = SEED,
+    resume: bool = RESUME,
+    html: bool = HTML,
+    details: bool = DETAILS,
+    wait: bool = WAIT,
+    fresh_images: bool = FRESH_IMAGES,
     json_: bool = typer.Option(False, "--json", help="Print JSON."),
-    erase: list[str] = typer.Option(
-        [], metavar="SERIAL", help="Erase the real device with this serial, whatever it holds."
-    ),
+    erase: list[str] = ERASE,
 ) -> None:
-    """Tell this host's noise floor: one treatment of a study, run under two labels; exits as run does."""
+    """Measure this host's noise floor: one treatment of a study, run under two labels; exits as run does."""
     from dbdyno.cli.carry_out import carry_out, held
-    from dbdyno.cli.report import Format
+    from dbdyno.cli.formats import Format
     from dbdyno.plan.aa import aa_plan
     from dbdyno.study.load import load_study
 
@@ -50,4 +51,5 @@ def aa(
         fresh_images=fresh_images,
         again=again,
         format_=format_,
+        details=details,
     )

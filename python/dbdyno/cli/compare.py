@@ -1,11 +1,11 @@
 """``dbdyno compare DIR DIR``: two runs, before and after a change."""
 
-import sys
 from pathlib import Path
 
 import typer
 
-from dbdyno.cli.report import Format
+from dbdyno.cli.formats import Format
+from dbdyno.cli.show import print_document
 from dbdyno.cli.values import fraction_of
 from dbdyno.errors import UserError
 
@@ -22,15 +22,14 @@ def compare(
     ),
     control: str | None = typer.Option(None, metavar="LABEL", help="A treatment that should not have changed."),
 ) -> None:
-    """Compare two runs, treatment by treatment, and tell what else differs between them."""
-    from dbdyno.analysis.compare import compare as compared
-    from dbdyno.report import compare as report
+    """Compare two runs, treatment by treatment, and list what else differs between them."""
+    from dbdyno.analysis.two_runs.compare import compare as compared
+    from dbdyno.report.comparison import Comparison, document
     from dbdyno.store.run_folder import read_run
 
     if before.resolve() == after.resolve():
         raise UserError(f"{before} and {after} are the same folder; name two runs")
     width = None if margin is None else fraction_of("--margin", margin)
     runs = read_run(before), read_run(after)
-    found = report.Comparison(*runs, compared(*runs, margin=width, names=names, control=control))
-    renderers = {Format.TEXT: report.text, Format.MARKDOWN: report.markdown, Format.JSON: report.as_json}
-    sys.stdout.write(renderers[format_](found))
+    found = Comparison(*runs, compared(*runs, margin=width, names=names, control=control))
+    print_document(document(found), format_)

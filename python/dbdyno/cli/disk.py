@@ -43,7 +43,7 @@ def attach(
     """Attach an emulated disk; prints its /dev/loopN. It stays until it is detached."""
     from dbdyno.cli.values import bytes_of, one_of
     from dbdyno.stack.attached import attach_disk
-    from dbdyno.stack.emulated_disk import DiskSpec
+    from dbdyno.stack.layers.emulated_disk import DiskSpec
 
     one_of("--state", state, ("fresh", "steady"))
     one_of("--sector", sector, (512, 4096))

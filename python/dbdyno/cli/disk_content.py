@@ -13,10 +13,11 @@ def mode(
 ) -> None:
     """Answer at once, or when the drive would; it then starts idle, with empty caches."""
     from dbdyno.stack.attached import find_disk
+    from dbdyno.stack.disk_client import MODES
 
-    one_of("the mode", mode, ("instant", "model"))
+    wanted = one_of("the mode", mode, MODES)
     found = find_disk(disk)
-    found.ask("mode", mode=mode)
+    found.client().set_mode(wanted)
     print(f"{found.name}: mode {mode}")
 
 
@@ -25,7 +26,7 @@ def snapshot(disk: str = DISK, name: str = SNAPSHOT) -> None:
     from dbdyno.stack.attached import find_disk
 
     found = find_disk(disk)
-    found.ask("snapshot", name=name)
+    found.client().snapshot(name)
     print(f"{found.name}: snapshot {name}")
 
 
@@ -35,7 +36,7 @@ def restore(disk: str = DISK, name: str = SNAPSHOT) -> None:
 
     found = find_disk(disk)
     found.refuse_if_used("restore it")
-    found.ask("restore", name=name)
+    found.client().restore(name)
     print(f"{found.name}: restored {name}")
 
 
@@ -44,7 +45,7 @@ def forget(disk: str = DISK, name: str = SNAPSHOT) -> None:
     from dbdyno.stack.attached import find_disk
 
     found = find_disk(disk)
-    found.ask("forget", name=name)
+    found.client().forget(name)
     print(f"{found.name}: forgot {name}")
 
 

@@ -67,8 +67,8 @@ def gone(disk: str = DISK, seed: int = SEED) -> None:
     from dbdyno.stack.attached import find_disk
 
     found = find_disk(disk)
-    cut = found.ask("fault-gone", seed=seed)
-    print(f"{found.name}: gone; {cut['lost_sectors']} of {cut['unflushed_sectors']} unflushed sectors are lost")
+    cut = found.client().pull_out(seed)
+    print(f"{found.name}: gone; {cut.lost_sectors} of {cut.unflushed_sectors} unflushed sectors are lost")
 
 
 @app.command("clear")
@@ -77,7 +77,7 @@ def clear(disk: str = DISK) -> None:
     from dbdyno.stack.attached import find_disk
 
     found = find_disk(disk)
-    found.ask("fault-clear")
+    found.client().clear_faults()
     print(f"{found.name}: no faults")
 
 
@@ -91,9 +91,10 @@ def _spec(harm: str, range_: str | None, read: bool, write: bool, for_: str | No
 
 def _add(disk: str, spec: dict[str, Any], what: str) -> None:
     from dbdyno.stack.attached import find_disk
+    from dbdyno.stack.disk_client import Fault
 
     if spec.get("every") is not None and spec.get("probability") is not None:
         raise UserError("--every and --probability exclude each other")
     found = find_disk(disk)
-    found.ask("fault", spec=spec)
+    found.client().add_fault(Fault(**spec))
     print(f"{found.name}: {what}; end it with: dbdyno disk fault clear {found.name}")

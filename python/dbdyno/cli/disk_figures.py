@@ -3,13 +3,16 @@
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from dbdyno.cli.disk_content import DISK
 from dbdyno.cli.values import one_of, seconds_of
 from dbdyno.errors import UserError
+
+if TYPE_CHECKING:
+    from dbdyno.stack.disk_client import TraceEnd
 
 
 def stats(
@@ -22,7 +25,7 @@ def stats(
     from dbdyno.stack.attached import find_disk, summary
 
     found = find_disk(disk)
-    answer = {**summary(found), **found.ask("stats", reset=reset)}
+    answer = {**summary(found), **found.client().stats(reset=reset)}
     print(json.dumps(answer, indent=1) if json_ else stats_text(answer))
 
 
@@ -35,28 +38,30 @@ def trace(
 ) -> None:
     """Write every request with its times to a file; without --for, until trace --stop."""
     from dbdyno.stack.attached import find_disk
+    from dbdyno.stack.disk_client import TRACE_FORMATS
 
-    one_of("--format", format_, ("csv", "binary"))
+    written_as = one_of("--format", format_, TRACE_FORMATS)
     seconds = seconds_of("--for", for_) if for_ else 0.0
     if stop == bool(file):
         raise UserError("give a FILE to start a trace, or --stop to stop one")
     found = find_disk(disk)
     if stop:
-        print(_told(found.name, found.ask("trace-stop")))
+        print(_trace_text(found.name, found.client().stop_trace()))
         return
-    found.ask("trace", file=str(file.resolve()), format=format_)
+    client = found.client()
+    client.start_trace(file.resolve(), written_as)
     if not seconds:
         print(f"{found.name}: tracing into {file}; stop it with: dbdyno disk trace {found.name} --stop")
         return
     try:
         time.sleep(seconds)
     finally:
-        print(_told(found.name, found.ask("trace-stop")))
+        print(_trace_text(found.name, client.stop_trace()))
 
 
-def _told(name: str, trace: dict[str, Any]) -> str:
-    dropped = f", {trace['dropped']} dropped" if trace["dropped"] else ", none dropped"
-    return f"{name}: {trace['records']} requests in {trace['file']}{dropped}"
+def _trace_text(name: str, trace: "TraceEnd") -> str:
+    dropped = f", {trace.dropped} dropped" if trace.dropped else ", none dropped"
+    return f"{name}: {trace.records} requests in {trace.file}{dropped}"
 
 
 VERBS = {"stats": stats, "trace": trace}

@@ -1,6 +1,7 @@
 """``dbdyno disk power-cut | power-on``: what a power cut takes."""
 
 import json
+from dataclasses import asdict
 
 import typer
 
@@ -22,14 +23,14 @@ def power_cut(
     found = find_disk(disk)
     sector = sector or found.sector
     one_of("--sector", sector, (512, 4096))
-    cut = found.ask("power-cut", seed=seed, sector_bytes=sector)
+    cut = found.client().cut_power(seed, sector)
     if json_:
-        print(json.dumps(cut, indent=1))
+        print(json.dumps(asdict(cut), indent=1))
         return
-    lost = f"{cut['lost_sectors']} of {cut['unflushed_sectors']} unflushed sectors of {sector} bytes are lost"
-    if cut["write_cache"] != "volatile":
-        lost = f"nothing acknowledged is lost (write cache: {cut['write_cache']})"
-    print(f"{found.name}: power cut; {lost}; {cut['in_flight_failed']} requests in flight failed")
+    lost = f"{cut.lost_sectors} of {cut.unflushed_sectors} unflushed sectors of {sector} bytes are lost"
+    if cut.write_cache != "volatile":
+        lost = f"nothing acknowledged is lost (write cache: {cut.write_cache})"
+    print(f"{found.name}: power cut; {lost}; {cut.in_flight_failed} requests in flight failed")
 
 
 def power_on(disk: str = DISK) -> None:
@@ -37,7 +38,7 @@ def power_on(disk: str = DISK) -> None:
     from dbdyno.stack.attached import find_disk
 
     found = find_disk(disk)
-    found.ask("power-on")
+    found.client().power_on()
     print(f"{found.name}: power on")
 
 

@@ -1,24 +1,14 @@
 """Tables of disks for the terminal."""
 
+import time
 from typing import Any
 
+from dbdyno.cli.text_table import table
+from dbdyno.model.wording import drive_bytes
 from dbdyno.study.units import format_bytes
 
 KINDS = ("read", "write", "flush", "discard")
 TIMES = ("mean", "p50", "p99", "p999", "max")
-
-
-def table(head: tuple[str, ...], rows: list[list[str]], right: int) -> str:
-    """Columns as wide as their longest word; from the ``right``-th on they are numbers."""
-    widths = [max(len(cell) for cell in column) for column in zip(head, *rows, strict=True)]
-    lines = (
-        "  ".join(
-            f"{cell:{'>' if at >= right else '<'}{width}}"
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in (list(head), *rows)
-    )
-    return "\n".join(line.rstrip() for line in lines)
 
 
 def listed(disks: list[dict[str, Any]]) -> str:
@@ -74,6 +64,8 @@ def stats_text(disk: dict[str, Any]) -> str:
     if disk["enospc_errors"]:
         lines.append(f"{disk['enospc_errors']} writes got no space: the limit on content is reached (attach --limit)")
     lines += [f"{name:32s} {_gauge(name, value)}" for name, value in disk["gauges"].items()]
+    if cache := disk.get("fast_cache"):  # a disk attached by an older dbdyno has none
+        lines.append(_fast_cache(cache))
     lines += [f"fault: {_fault(fault)}" for fault in disk["faults"]]
     if disk["trace"]:
         lines.append(
@@ -84,6 +76,13 @@ def stats_text(disk: dict[str, Any]) -> str:
 
 def _us(nanoseconds: float | None) -> str:
     return "-" if nanoseconds is None else f"{nanoseconds / 1e3:.1f}"
+
+
+def _fast_cache(cache: dict[str, Any]) -> str:
+    here, whole, at_ns = cache["bytes"], cache["drive_bytes"], cache["ran_out_ns"]
+    part = "" if here == whole or whole is None else f" of the drive's {drive_bytes(whole)}"
+    ago = "has not run out" if at_ns is None else f"ran out {(time.monotonic_ns() - at_ns) / 1e9:.1f} s ago"
+    return f"fast cache {drive_bytes(here)}{part}: {ago}"
 
 
 def _gauge(name: str, value: float) -> str:

@@ -6,7 +6,7 @@ import typer
 
 
 def doctor(json_: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
-    """Tell what this host can do, and the remedy for each no."""
+    """Show what this host can do, and the remedy for each no."""
     from dbdyno.stack.capabilities import look_around
 
     found = look_around()

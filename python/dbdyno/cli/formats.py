@@ -1,10 +1,22 @@
-"""What ``dbdyno report`` can print, besides what other verbs can."""
+"""What reports are printed as."""
 
 from enum import StrEnum
 
+import typer
+
+DETAILS = typer.Option(False, "--details", help="Print all of the report, with reasons, tables and notes.")
+
+
+class Format(StrEnum):
+    """How a report is printed."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    JSON = "json"
+
 
 class ReportFormat(StrEnum):
-    """How a report is printed, and what a table of its trials may be."""
+    """How ``dbdyno report`` prints, a table of trials included."""
 
     TEXT = "text"
     MARKDOWN = "markdown"

@@ -11,7 +11,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     invoke_without_command=True,
 )
-KEY_CHARS = 12  # shown; as many as tell them apart may be given
+KEY_CHARS = 12  # shown; as many as distinguish them may be given
 
 
 @app.callback()
@@ -19,9 +19,9 @@ def images(context: typer.Context, json_: bool = typer.Option(False, "--json", h
     """List the images, the one used last first."""
     if context.invoked_subcommand is not None:
         return
-    from dbdyno.analysis.wording import count
-    from dbdyno.cli.disk_text import table
-    from dbdyno.image_cache import images_folder, kept_images, limit_bytes
+    from dbdyno.cli.text_table import table
+    from dbdyno.model.wording import count
+    from dbdyno.run.image_cache import images_folder, kept_images, limit_bytes
     from dbdyno.study.units import format_bytes
 
     found = [one.shown() for one in kept_images()]
@@ -39,8 +39,8 @@ def images(context: typer.Context, json_: bool = typer.Option(False, "--json", h
 @app.command("clear")
 def clear(key: str = typer.Argument("", metavar="[KEY]", help="The image to remove; all if not given.")) -> None:
     """Remove one image or all; refused while a run goes on."""
-    from dbdyno.image_cache import kept_images, remove
-    from dbdyno.lock import only_one
+    from dbdyno.run.image_cache import kept_images, remove
+    from dbdyno.system.run_lock import only_one
 
     with only_one("images clear", wait=False, say=typer.echo):
         found = [one for one in kept_images() if one.key.startswith(key)]

@@ -1,6 +1,7 @@
 """``dbdyno``: one verb per file; errors become one message and an exit code here."""
 
 import sys
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import typer
@@ -8,7 +9,9 @@ from typer.core import TyperGroup
 
 from dbdyno import __version__
 from dbdyno.cli import aa, compare, disk, doctor, images, load, plan, rank, report, restore, run, servers, watch
+from dbdyno.cli.standard_output import end_with, flushed, prepare, say
 from dbdyno.errors import DbdynoError
+from dbdyno.model.printable import printable
 
 INTERRUPTED = 130
 
@@ -63,18 +66,20 @@ def _root(context: typer.Context, version: bool = typer.Option(False, "--version
 
 def main() -> NoReturn:
     """Entry point of the console script."""
+    prepare()
     try:
-        app(prog_name="dbdyno")
+        try:
+            app(prog_name="dbdyno")
+        except SystemExit:
+            flushed()
+            raise
     except DbdynoError as error:
-        print(f"dbdyno: {error}", file=sys.stderr)
+        with suppress(OSError):
+            flushed()
+        say(printable(str(error), keep="\n"))
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader has gone; a message about it would only be noise
-        sys.exit(1)
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"dbdyno: {where}{error.strerror or error}", file=sys.stderr)
-        sys.exit(1)
+        end_with(error)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     sys.exit(0)

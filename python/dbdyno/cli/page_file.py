@@ -1,30 +1,51 @@
 """Writing an HTML page without harm to any other file."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import typer
 
-from dbdyno.errors import UserError
+from dbdyno.errors import HostError, UserError
+from dbdyno.store.synced import whole_or_not_at_all, write_all
+from dbdyno.system.full_disk import is_full, why_not_written
+from dbdyno.system.regular_file import see_that_it_is_regular
+from dbdyno.system.state import new_token
 
 
 def write_page(path: Path, rendered: Callable[[], str], *, aside: bool) -> None:
-    """Write the page and say where, ``aside`` on standard error. Raises ``UserError`` where it can't be written."""
+    """Write the page whole, or leave what is there, and say where, ``aside`` on standard error.
+
+    Raises:
+        UserError: It can't be written.
+        HostError: The disk is full.
+
+    """
     _refuse_to_overwrite(path)
+    content = rendered().encode("utf-8", "replace")
     try:
-        path.write_text(rendered(), encoding="utf-8")
+        with whole_or_not_at_all(path, f".{new_token()}") as handle:
+            write_all(handle, content)
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
+        wrong = HostError if is_full(error) else UserError
+        raise wrong(why_not_written(error, path)) from None
     typer.echo(f"HTML report: {path}", err=aside)
 
 
 def _refuse_to_overwrite(path: Path) -> None:
     """Raises ``UserError`` where the page would replace something that is no page."""
     try:
-        with path.open("rb") as file:
-            if not file.read(64).lstrip().lower().startswith((b"<!doctype html", b"<html")):
-                raise UserError(f"{path} exists and is no HTML page; name another file")
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except FileNotFoundError:
         return
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
+    try:
+        see_that_it_is_regular(handle, path)
+        begins = os.read(handle, 64)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    finally:
+        os.close(handle)
+    if not begins.lstrip().lower().startswith((b"<!doctype html", b"<html")):
+        raise UserError(f"{path} exists and is no HTML page; name another file")

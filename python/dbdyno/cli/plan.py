@@ -4,14 +4,14 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.ending import BLOCKS, BUDGET, MAX_BLOCKS, SCALE, UNTIL_DECIDED, asked_for
+from dbdyno.cli.stop_options import BLOCKS, BUDGET, MAX_BLOCKS, SCALE, SEED, UNTIL_DECIDED, stop_options
 from dbdyno.errors import UserError
 
 
 def plan(
     study: Path = typer.Argument(metavar="STUDY", help="The study file."),
     scale: str = SCALE,
-    seed: int | None = typer.Option(None, min=0, help="Overrules the study's seed."),
+    seed: int | None = SEED,
     blocks: int | None = BLOCKS,
     max_blocks: int | None = MAX_BLOCKS,
     until_decided: bool = UNTIL_DECIDED,
@@ -23,20 +23,20 @@ def plan(
 ) -> None:
     """Show treatments, blocks, order, time, what will be touched, and whether this host can do it."""
     from dbdyno.cli.plan_text import plan_as_dict, plan_as_text
-    from dbdyno.needs import unmet_needs
-    from dbdyno.plan.ending import Ending
     from dbdyno.plan.plan import make_plan
+    from dbdyno.plan.stop_rule import StopRule
+    from dbdyno.run.preflight import needs_of
     from dbdyno.study.load import load_study
 
     loaded = load_study(study, scale)
-    asked = asked_for(blocks, max_blocks, budget, until_decided=until_decided)
-    made = make_plan(loaded, seed=seed, ending=asked.overruling(Ending.of_study(loaded.design)))
-    lacking = unmet_needs(made, frozenset(erase))
+    asked = stop_options(blocks, max_blocks, budget, until_decided=until_decided)
+    made = make_plan(loaded, seed=seed, stop_rule=asked.override(StopRule.of_study(loaded.design)))
+    needs = needs_of(made, frozenset(erase))
     if json_:
         import json
 
-        print(json.dumps(plan_as_dict(made, lacking), indent=1))
+        print(json.dumps(plan_as_dict(made, needs), indent=1))
     else:
-        print(plan_as_text(made, lacking))
-    if lacking:
+        print(plan_as_text(made, needs))
+    if not all(one.ok for one in needs):
         raise UserError("this host can't run the study as it is; see above")

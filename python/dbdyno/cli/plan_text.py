@@ -3,16 +3,19 @@
 from itertools import groupby
 from typing import Any
 
-from dbdyno.cli.ending_text import ending_text, looks_of, time_text
 from dbdyno.cli.plan_touches import touched
+from dbdyno.cli.stop_rule_text import looks_of, stop_rule_text, time_text
+from dbdyno.model.printable import printable
+from dbdyno.plan.fast_caches import fast_cache_lines, fast_caches
 from dbdyno.plan.plan import Plan, whole_plots
 from dbdyno.stack.capabilities import Capability
 
 BLOCKS_SHOWN = 12
 
 
-def plan_as_text(plan: Plan, lacking: list[Capability]) -> str:
+def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     """The plan for a terminal."""
+    lacking = [one for one in needs if not one.ok]
     design, about = plan.design, plan.study.about
     lines = [about.title]
     if about.question:
@@ -26,25 +29,36 @@ def plan_as_text(plan: Plan, lacking: list[Capability]) -> str:
     lines += ["", f"comparisons ({len(design.comparisons)}), on {design.metric}, margin {design.margin * 100:.3g} %:"]
     lines += [f"  {c.level} against {c.baseline}" for c in design.comparisons]
     if design.comparisons and design.screened:
-        lines.append(f"  screened beside it, as hints: {', '.join(design.screened)}")
+        lines.append(f"  secondary metrics (exploratory): {', '.join(design.screened)}")
     hard = [factor.name for factor in design.factors if factor.hard_to_change]
     plots = f"; whole plots, between bars: {', '.join(hard)}" if hard else ""
-    order = f"order from seed {design.seed}{plots}:"
-    lines += ["", *([f"{ending_text(design)}, {order}"] if design.until == "blocks" else [ending_text(design), order])]
+    order = f"{_order_from(plan)}{plots}:"
+    lines += [
+        "",
+        *([f"{stop_rule_text(design)}, {order}"] if design.until == "blocks" else [stop_rule_text(design), order]),
+    ]
     for block in range(1, min(design.blocks, BLOCKS_SHOWN) + 1):
         lines.append(f"  {block:3d}  {_order(plan, block)}")
     if design.blocks > BLOCKS_SHOWN:
         most = "" if design.until == "blocks" else "at most "
         lines.append(f"  ... and {most}{design.blocks - BLOCKS_SHOWN} more")
+    if caches := fast_cache_lines(plan):
+        lines += ["", "fast caches, which writes fill:", *(f"  {line}" for line in caches)]
     lines += ["", f"time: {time_text(plan)}"]
-    lines += ["", "touches:", *(f"  {line}" for line in touched(plan))]
+    lines += ["", "touches:", *(f"  {line}" for line in touched(plan, needs))]
     for warning in plan.warnings():
         lines += ["", f"warning: {warning}"]
     if lacking:
-        lines += ["", "this host can't run it:", *(f"  {one.name}: {one.detail}; {one.remedy}" for one in lacking)]
+        lines += ["", "this host can't run it:", *(f"  {one.said}" for one in lacking)]
     else:
         lines += ["", "this host can run it"]
-    return "".join(char if char.isprintable() or char == "\n" else "?" for char in "\n".join(lines))
+    return printable("\n".join(lines), keep="\n")
+
+
+def _order_from(plan: Plan) -> str:
+    if plan.seed_is_drawn:
+        return f"order from seed {plan.design.seed}, as an example: each run draws a seed of its own"
+    return f"order from seed {plan.design.seed}"
 
 
 def _order(plan: Plan, block: int) -> str:
@@ -54,7 +68,7 @@ def _order(plan: Plan, block: int) -> str:
     return " | ".join(" ".join(treatments) for _, treatments in runs)
 
 
-def plan_as_dict(plan: Plan, lacking: list[Capability]) -> dict[str, Any]:
+def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
     """The plan for a script."""
     design = plan.design
     return {
@@ -67,6 +81,8 @@ def plan_as_dict(plan: Plan, lacking: list[Capability]) -> dict[str, Any]:
         "screened": design.screened,
         "margin": design.margin,
         "seed": design.seed,
+        "seed_is_drawn": plan.seed_is_drawn,
+        "settle": design.settle or None,
         "hard_to_change": [factor.name for factor in design.factors if factor.hard_to_change],
         "until": design.until,
         "looks": list(looks_of(design)),
@@ -74,7 +90,8 @@ def plan_as_dict(plan: Plan, lacking: list[Capability]) -> dict[str, Any]:
         "budget_seconds": design.budget_seconds,
         "blocks": [[slot.treatment for slot in plan.slots(b, 1)] for b in range(1, design.blocks + 1)],
         "seconds": plan.seconds(design.blocks),
-        "touches": touched(plan),
+        "fast_caches": list(fast_caches(plan)),
+        "touches": touched(plan, needs),
         "warnings": list(plan.warnings()),
-        "lacking": [{"name": one.name, "detail": one.detail, "remedy": one.remedy} for one in lacking],
+        "lacking": [{"name": one.name, "detail": one.detail, "remedy": one.remedy} for one in needs if not one.ok],
     }

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from dbdyno.analysis.wording import count
+from dbdyno.model.wording import count
 from dbdyno.plan.plan import Slot
-from dbdyno.stop import Outlook
+from dbdyno.run.stop import Outlook
 from dbdyno.study.units import format_roughly, format_seconds
 
 
@@ -65,7 +65,7 @@ class TerminalProgress:
 
 
 def _left(outlook: Outlook, block: int, seconds: float, *, in_blocks: bool) -> str:
-    """How much is still to come. A pipe has been told of the blocks at the last look, in a line of its own."""
+    """How much is still to come. A pipe has had the blocks at the last look, in a line of its own."""
     if outlook.how == "about " and in_blocks:
         return f"about {count((outlook.blocks or block) - block + 1, 'more block')}, {format_roughly(seconds)}"
     return f"{outlook.how or 'about '}{format_seconds(seconds)} left"

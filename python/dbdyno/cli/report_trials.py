@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from dbdyno.cli.members import members
 from dbdyno.errors import UserError
 
 
@@ -13,7 +14,6 @@ def show_trials(folders: list[Path], *, parquet: bool) -> None:
         UserError: Parquet would go to a terminal, or a folder can't be read.
 
     """
-    from dbdyno.cli.report_several import members
     from dbdyno.notebook.frames import columns_of
     from dbdyno.notebook.rows import trial_rows
     from dbdyno.store.tables import as_csv, as_parquet

@@ -17,8 +17,8 @@ def servers(context: typer.Context, json_: bool = typer.Option(False, "--json", 
     """List the servers that are known, and what is on this host; asks no registry."""
     if context.invoked_subcommand is not None:
         return
-    from dbdyno.cli.disk_text import table
-    from dbdyno.servers.listing import known_servers
+    from dbdyno.cli.text_table import table
+    from dbdyno.servers.sources.listing import known_servers
 
     found = known_servers()
     if json_:
@@ -46,7 +46,7 @@ def servers(context: typer.Context, json_: bool = typer.Option(False, "--json", 
 def add(name: str = NAME, json_: bool = typer.Option(False, "--json", help="Print what was added as JSON.")) -> None:
     """Download a server into the state folder; goes on where a killed try stopped."""
     from dbdyno.cli.fetching import Fetching
-    from dbdyno.servers.cache import add, product_named, tree_of
+    from dbdyno.servers.sources.cache import add, product_named, tree_of
 
     with Fetching(name, product_named(name).download_mb) as progress:
         record = add(name, progress)
@@ -56,6 +56,6 @@ def add(name: str = NAME, json_: bool = typer.Option(False, "--json", help="Prin
 @app.command("remove")
 def remove(name: str = NAME) -> None:
     """Remove one that was added, or what is left of a killed try."""
-    from dbdyno.servers.cache import remove
+    from dbdyno.servers.sources.cache import remove
 
     print(f"{name}: {'removed' if remove(name) else 'was not there'}")

@@ -1,8 +1,36 @@
 """Values of options: sizes, times, ranges. A mistake names the option and what was given."""
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
 
 from dbdyno.errors import UserError
+
+T = TypeVar("T")
+
+SEED_END = 2**63  # TOML's integers have 64 bits
+_SEED_DIGITS_MAX = 19
+
+
+def folder_of(text: str) -> Path:
+    """A folder's path. Raises ``UserError`` where none is given: an empty path would be the current folder."""
+    if not text.strip():
+        raise UserError("--into is empty; name a folder, such as --into results/first")
+    return Path(text)
+
+
+def path_of(text: str) -> Path:
+    """A path to read or to write. Raises ``UserError`` where it is empty, which would be the current folder."""
+    if not text.strip():
+        raise UserError("an empty path was given; name a file or a folder")
+    return Path(text)
+
+
+def seed_of(text: str) -> int:
+    """A seed as a study may have it. Raises ``UserError``."""
+    if not (text.isascii() and text.isdecimal()) or len(text) > _SEED_DIGITS_MAX or int(text) >= SEED_END:
+        raise UserError(f"--seed {text[:40]!r} must be a whole number from 0 to {SEED_END - 1}")
+    return int(text)
 
 
 def bytes_of(option: str, text: str) -> int:
@@ -57,7 +85,9 @@ def range_of(option: str, text: str) -> tuple[int, int]:
     return start, end
 
 
-def one_of(option: str, given: object, allowed: Sequence[object]) -> None:
-    """Raises ``UserError`` where a value is not among those allowed."""
-    if given not in allowed:
-        raise UserError(f"{option} is {' or '.join(map(str, allowed))}, not {given}")
+def one_of(option: str, given: object, allowed: Sequence[T]) -> T:
+    """The value, which is among those allowed. Raises ``UserError`` where it is not."""
+    for one in allowed:
+        if one == given:
+            return one
+    raise UserError(f"{option} is {' or '.join(map(str, allowed))}, not {given}")

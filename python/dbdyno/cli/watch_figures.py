@@ -3,10 +3,10 @@
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 
-from dbdyno.clock import now_ns
 from dbdyno.errors import HostError
 from dbdyno.probe import iostat, live_trace
 from dbdyno.probe.block_device import BlockDeviceSource
+from dbdyno.system.clock import now_ns
 
 Figures = dict[str, dict[str, float]]  # device -> column -> value
 

@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.watch_text import sparkline, traced_line
+from dbdyno.cli.watch_text import bars_of, sparkline, traced_line
 from dbdyno.stack.watchable import Watchable
 
 HISTORY_MAX = 120  # intervals
@@ -32,6 +32,7 @@ class Screen:
         self._devices, self._interval, self._trace = devices, interval_seconds, trace
         self._history = {one.name: {name: deque[float](maxlen=HISTORY_MAX) for name in _DRAWN} for one in devices}
         self._live = Live(console=Console(), screen=True, auto_refresh=False)
+        self._bars = bars_of(self._live.console.encoding)
         self._keys = sys.stdin.isatty()
         self._as_it_was: list[Any] | None = None
 
@@ -79,11 +80,11 @@ class Screen:
             table.add_column(heading, justify="right", min_width=8)
         table.add_column("history", no_wrap=True)
         width = max(0, min(HISTORY_MAX, self._live.console.width - FIGURES_WIDTH - 4))
-        history = {row: sparkline(values, width) for row, values in self._history[device.name].items()}
+        history = {row: sparkline(values, width, bars=self._bars) for row, values in self._history[device.name].items()}
         for row, kind in _ROWS:
             names = (f"{kind}/s", f"{kind}kB/s", f"{kind}rqm/s", f"%{kind}rqm", f"{kind}_await", f"{kind}areq-sz")
             table.add_row(row, *(f"{columns[name]:.2f}" for name in names), history[row])
         table.add_row("flush", f"{columns['f/s']:.2f}", "", "", "", f"{columns['f_await']:.2f}", "", history["flush"])
-        busy = sparkline(self._history[device.name]["busy"], width, most=100.0)
+        busy = sparkline(self._history[device.name]["busy"], width, most=100.0, bars=self._bars)
         table.add_row("%util", f"{columns['%util']:.2f}", "", "", "aqu-sz", f"{columns['aqu-sz']:.2f}", "", busy)
         return table

@@ -1,6 +1,6 @@
 """btrfs, on one device or two."""
 
-from dbdyno.filesystems.kind import MIB, Kind, words
+from dbdyno.filesystems.kind import MIB, NAME, NAMES, NUMBER, Kind, words
 
 # What a profile needs to be made, by man 5 btrfs and mkfs.btrfs(8); single, dup and raid0 are made on one device too.
 _DEVICES_MIN = {"raid1": 2, "raid5": 2, "raid10": 2, "raid6": 3, "raid1c3": 3, "raid1c4": 4}
@@ -28,9 +28,18 @@ BTRFS = _Btrfs(
     "btrfs-progs",
     ("mkfs.btrfs", "-q", "-f"),
     size_min=256 * MIB,
-    flags_with_value=words("d L m n O R s --checksum --csum --features --nodesize --runtime-features"),
-    flags_alone=words("K M --mixed --nodiscard"),
+    flags={
+        **dict.fromkeys(words("-d -m -L --checksum --csum"), NAME),
+        **dict.fromkeys(words("-O -R --features --runtime-features"), NAMES),
+        **dict.fromkeys(words("-n -s --nodesize"), NUMBER),
+    },
+    flags_alone=words("-K -M --mixed --nodiscard"),
     devices_max=2,
-    mount_refused=words("subvol subvolid"),
+    mount_options=words("""
+        acl noacl autodefrag noautodefrag barrier nobarrier commit=# compress compress=zlib|lzo|zstd|no compress-force
+        compress-force=zlib|lzo|zstd|no datacow nodatacow datasum nodatasum discard nodiscard discard=sync|async
+        flushoncommit noflushoncommit max_inline=# metadata_ratio=# nospace_cache space_cache space_cache=v1|v2 ssd
+        nossd ssd_spread nossd_spread thread_pool=# treelog notreelog
+        """),
     unlisted=words("barrier commit=30 datacow datasum ssd discard=async"),
 )

@@ -1,17 +1,55 @@
 """The contract of a filesystem: what is known of one before any is touched."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 MIB = 1024**2
+
+
+def words(text: str) -> frozenset[str]:
+    """A set written as a line."""
+    return frozenset(text.split())
+
+
+Values = re.Pattern[str] | frozenset[str]
+
+# How the value of a flag of mkfs looks. No device and no file can be meant by any of these.
+NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?[A-Za-z]{0,3}")  # 4096, 64k, 16MiB
+NAME = re.compile(r"\w[\w.-]*")
+NAMES = re.compile(r"\^?\w[\w.-]*(,\^?\w[\w.-]*)*")  # of features, some of them off
+
+# What follows may be said of any filesystem: the kernel's own flags of a mount, none of which names anything.
+ANY_MOUNT = words("""
+    defaults rw async sync dirsync atime noatime diratime nodiratime relatime norelatime strictatime nostrictatime
+    lazytime nolazytime suid nosuid dev nodev exec noexec auto nouser iversion noiversion
+    """)
+
+
+def fits(option: str, allowed: Iterable[str]) -> bool:
+    """Whether an option is among those allowed, its value with it.
+
+    ``noatime`` has none; ``commit=#`` a number or a size; ``compress=zlib|zstd`` one of these words, with a level after
+    a colon if any.
+    """
+    name, is_, value = option.partition("=")
+    for one in allowed:
+        known, has_value, values = one.partition("=")
+        if known == name and is_ == has_value:
+            word, colon, level = value.partition(":")
+            a_word = word in values.split("|") and (level.isdecimal() if colon else True)
+            if NUMBER.fullmatch(value) if values == "#" else a_word:
+                return True
+    return False
 
 
 @dataclass(frozen=True)
 class Kind:
     """One filesystem. A subclass says what is peculiar to it; nothing here runs a program.
 
-    dbdyno runs mkfs and mount as root, and a study is untrusted text. So the flags that it may give are listed here,
-    and whatever could reach another device or file is not among them.
+    dbdyno runs mkfs and mount as root, and a study is untrusted text. So the options that it may give are listed here
+    with the values that each may have. Whatever names a device, a file, a place on the device or an owner, steers mount
+    itself, or lets an error of the filesystem stop the host is not among them.
     """
 
     name: str  # as a study, mount and /proc/filesystems call it
@@ -19,10 +57,11 @@ class Kind:
     package: str  # of Debian and Ubuntu, which holds that program
     command: tuple[str, ...] = ()  # that makes it, without questions; options and device follow
     size_min: int = 64 * MIB  # bytes of the smallest device on which data can be prepared
-    flags_with_value: frozenset[str] = frozenset()  # of mkfs, that a study may give
+    # Of mkfs, that a study may give: how the value looks, or which options may stand in it, as ``fits`` has them.
+    flags: Mapping[str, Values] = field(default_factory=dict)
     flags_alone: frozenset[str] = frozenset()
     devices_max: int = 1  # on how many devices together it can stand
-    mount_refused: frozenset[str] = frozenset()  # mount options that are dbdyno's to say for this one
+    mount_options: frozenset[str] = frozenset()  # that a study may give, beside those of any filesystem
     mountable: bool = True  # whether it takes mount options
     usual: bool = True  # whether a host that lacks it is found wanting
     unlisted: frozenset[str] = field(default_factory=frozenset)  # mount options the kernel takes but does not list
@@ -39,11 +78,16 @@ class Kind:
         """How many devices it needs, made with these options."""
         return 1
 
-    def values_mistake(self, flag: str, value: str) -> str | None:  # noqa: ARG002  (most have none)
-        """What is wrong with the value of a flag, beyond what is wrong everywhere; ``None`` if nothing."""
+    def flag_mistake(self, flag: str, value: str) -> str | None:
+        """What is wrong with the value of a flag of mkfs; ``None`` if nothing."""
+        allowed = self.flags[flag]
+        if isinstance(allowed, re.Pattern):
+            return None if allowed.fullmatch(value) else f"holds {value!r}, which is no value of {flag}"
+        for option in value.split(","):
+            if not fits(option, allowed):
+                return f"holds {option!r}; {flag} may give {', '.join(sorted(allowed))}"
         return None
 
-
-def words(text: str) -> frozenset[str]:
-    """A set written as a line."""
-    return frozenset(text.split())
+    def mounts_with(self) -> frozenset[str]:
+        """All mount options that a study may give."""
+        return ANY_MOUNT | self.mount_options

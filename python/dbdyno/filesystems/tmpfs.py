@@ -6,6 +6,6 @@ TMPFS = Kind(
     "tmpfs",
     "mount",
     "mount",
-    mount_refused=words("size nr_blocks mpol uid gid mode swap"),
+    mount_options=words("huge=always|never|within_size|advise inode32 inode64 noswap nr_inodes=#"),
     unlisted=words("huge=never"),
 )

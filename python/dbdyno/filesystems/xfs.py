@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dbdyno.filesystems.kind import MIB, Kind, words
+from dbdyno.filesystems.kind import MIB, NAME, Kind, words
 
 
 class _Xfs(Kind):
@@ -16,7 +16,24 @@ XFS = _Xfs(
     "xfsprogs",
     ("mkfs.xfs", "-q", "-f"),
     size_min=300 * MIB,
-    flags_with_value=words("b d i l L m n r s"),
-    flags_alone=words("K"),
+    # A UUID is dbdyno's to give; a log or a realtime part elsewhere would be on another device.
+    flags={
+        "-b": words("size=# log=#"),
+        "-d": words(
+            "agcount=# agsize=# concurrency=# cowextsize=# extszinherit=# noalign size=# su=# sunit=# sw=# swidth=#"
+        ),
+        "-i": words("align=# attr=# exchange=# maxpct=# nrext64=# perblock=# projid32bit=# size=# sparse=#"),
+        "-l": words("agnum=# concurrency=# lazy-count=# size=# su=# sunit=# version=#"),
+        "-L": NAME,
+        "-m": words("autofsck=# bigtime=# crc=# finobt=# inobtcount=# reflink=# rmapbt=#"),
+        "-n": words("ftype=# size=# version=# version=ci parent=#"),
+        "-r": words("extsize=#"),
+        "-s": words("size=# log=#"),
+    },
+    flags_alone=words("-K"),
+    mount_options=words("""
+        allocsize=# attr2 noattr2 barrier nobarrier discard nodiscard filestreams ikeep noikeep inode32 inode64 largeio
+        nolargeio logbsize=# logbufs=# noalign noquota sunit=# swalloc swidth=# wsync
+        """),
     unlisted=words("attr2 inode64 noquota"),
 )

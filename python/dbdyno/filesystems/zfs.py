@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dbdyno.filesystems.kind import MIB, Kind, words
+from dbdyno.filesystems.kind import MIB, NAME, Kind, words
 
 # Of a pool, and of its filesystem: what may be said of how data is stored; never where it is mounted, or shared.
 POOL_PROPERTIES = words("ashift")
@@ -18,11 +18,11 @@ class _Zfs(Kind):
         default = [] if "ashift" in given else ["-o", f"ashift={ASHIFT}"]
         return [*self.command, *default, *options.split()]
 
-    def values_mistake(self, flag: str, value: str) -> str | None:
+    def flag_mistake(self, flag: str, value: str) -> str | None:
         """A property that is none of those above."""
         known = POOL_PROPERTIES if flag == "-o" else PROPERTIES
-        name, is_, wanted = value.partition("=")
-        if name not in known or not is_ or not wanted:
+        name, _, wanted = value.partition("=")
+        if name not in known or not NAME.fullmatch(wanted):
             return f"holds {value!r}; {flag} may give {', '.join(f'{one}=...' for one in sorted(known))}"
         return None
 
@@ -41,7 +41,7 @@ ZFS = _Zfs(
     "zfs-fuse",
     ("zpool", "create", "-f"),
     size_min=256 * MIB,
-    flags_with_value=words("o O"),
+    flags={"-o": POOL_PROPERTIES, "-O": PROPERTIES},
     mountable=False,
     usual=False,
 )

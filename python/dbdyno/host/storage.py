@@ -1,7 +1,9 @@
 """The disks under a folder or a device: which they are, and what they say of themselves."""
 
 import os
+import re
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,15 +47,34 @@ def _with_a_disk(number: int, path: Path) -> int:
     """The device number of what is mounted: btrfs and its like show one of their own, which is no disk's."""
     if os.major(number):
         return number
-    best = ""
-    source = ""
+    source = mounted_at(path).source
+    return Path(source).stat().st_rdev if source.startswith("/dev/") else number
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A line of mountinfo."""
+
+    place: str
+    kind: str
+    source: str
+    options: str  # of the filesystem itself
+
+
+def mounted_at(path: Path) -> Mount:
+    """What a path lies on; of kind "unknown" in a chroot whose root is no mount point."""
+    best = Mount("", UNKNOWN, UNKNOWN, "")
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
         fields, _, rest = line.partition(" - ")
-        place = fields.split()[4]
+        place = _unescaped(fields.split()[4])
         inside = place == "/" or str(path) == place or str(path).startswith(f"{place}/")
-        if inside and len(place) >= len(best):  # of mounts upon each other the last is the one that is seen
-            best, source = place, rest.split(" ")[1]
-    return Path(source).stat().st_rdev if source.startswith("/dev/") else number
+        if inside and len(place) >= len(best.place):  # of mounts upon each other the last is the one that is seen
+            best = Mount(place, *map(_unescaped, (*rest.split(" "), "", "")[:3]))
+    return best
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
 
 
 def _leaves(folder: Path) -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.report import forest, interaction, strip
+from dbdyno.report.charts import forest, interaction, strip
 from dbdyno.store.records import Run
 
 
@@ -20,7 +20,7 @@ class Chart:
         return self.svg
 
     def _repr_html_(self) -> str:
-        narrow = Markup(self.svg.replace("<svg ", '<svg style="max-width: 100%; height: auto" ', 1))  # noqa: S704 - Vega's
+        narrow = Markup(self.svg.replace("<svg ", '<svg style="max-width: 100%; height: auto" ', 1))  # noqa: S704 - ours
         return str(Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(self.title, narrow))
 
 
@@ -28,12 +28,12 @@ def charts_of(run: Run, analysis: Analysis) -> dict[str, Chart]:
     """Return those this run has of ``effect``, ``close_up``, ``interaction``, ``interaction_2``, ... and ``order``."""
     names = ("effect", "close_up")
     found = {
-        name: Chart(caption or "Effects and their 95 % intervals", str(svg))
-        for name, (caption, svg) in zip(names, forest.charts(analysis), strict=False)
+        name: Chart(chart.caption or "Effects and their 95 % intervals", str(chart.wide))
+        for name, chart in zip(names, forest.charts(analysis), strict=False)
     }
-    for place, (caption, svg) in enumerate(interaction.charts(analysis), 1):
-        found["interaction" if place == 1 else f"interaction_{place}"] = Chart(caption, str(svg))
+    for place, chart in enumerate(interaction.charts(analysis), 1):
+        found["interaction" if place == 1 else f"interaction_{place}"] = Chart(chart.caption, str(chart.wide))
     order = strip.chart(run, analysis)
     if order is not None:
-        found["order"] = Chart("Every trial in the order it ran", str(order))
+        found["order"] = Chart("Every trial in the order it ran", str(order.wide))
     return found

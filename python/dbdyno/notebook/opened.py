@@ -5,21 +5,23 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.folder import analyse_folder
+from dbdyno.analysis.analyse import Analysis, analyse
 from dbdyno.errors import UserError
+from dbdyno.model.design import Design
 from dbdyno.notebook import rows
 from dbdyno.notebook.charts import Chart, charts_of
 from dbdyno.notebook.frames import Kind, columns_of, frame_of
 from dbdyno.notebook.summary import summary_html
-from dbdyno.report import html, text
-from dbdyno.store.records import Design, Run
+from dbdyno.report.contents import document
+from dbdyno.report.render import html, text
 from dbdyno.store.run_folder import read_run
-from dbdyno.store.series import read_series, read_series_named, series_names
+from dbdyno.store.series import read_analysed, read_series, read_series_named, series_names
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+
+    from dbdyno.store.records import Run
 
 
 class OpenedRun:
@@ -51,7 +53,7 @@ class OpenedRun:
     @cached_property
     def analysis(self) -> Analysis:
         """Everything that a report is written from."""
-        return analyse_folder(self.folder, self.record)
+        return analyse(self.record, **read_analysed(self.folder, self.record))
 
     @cached_property
     def charts(self) -> dict[str, Chart]:
@@ -112,11 +114,11 @@ class OpenedRun:
     def page(self) -> str:
         """Return the whole HTML report, time series included, as ``dbdyno report DIR --html FILE`` writes it."""
         series = read_series(self.folder, [trial.id for trial in self.record.trials])
-        return html.render(self.record, self.analysis, series)
+        return html.render(document(self.record, self.analysis, series))
 
     def __str__(self) -> str:
-        """Return the report as ``dbdyno report DIR`` prints it."""
-        return text.render(self.record, self.analysis)
+        """Return the report as ``dbdyno report DIR --details`` prints it."""
+        return text.render(document(self.record, self.analysis))
 
     def __repr__(self) -> str:
         """Name the folder and what is in it."""

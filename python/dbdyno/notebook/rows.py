@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.report.json import treatment_json, verdict_json
+from dbdyno.report.sections.results import treatment_json
+from dbdyno.report.sections.verdicts import verdict_json
 from dbdyno.report.sentences import verdict_sentence
 from dbdyno.store.records import Run, Trial
 

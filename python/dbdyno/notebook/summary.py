@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping
 from markupsafe import Markup, escape
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.clean import one_line
+from dbdyno.model.printable import one_line
 from dbdyno.notebook.charts import Chart
-from dbdyno.report.sentences import evidence, no_verdict, table_headings, table_rows, verdict_sentence
-from dbdyno.report.stopped import stopped_lines
+from dbdyno.report.sections.results import table_headings, table_rows
+from dbdyno.report.sections.stopped import stopped_lines
+from dbdyno.report.sentences import NO_VERDICT, evidence, verdict_sentence
 from dbdyno.store.records import Run
 
 
@@ -23,7 +24,7 @@ def summary_html(run: Run, analysis: Analysis, charts: Mapping[str, Chart]) -> s
         )
         for verdict in analysis.verdicts
     ]
-    parts.append(Markup("<ul>{}</ul>").format(_joined(told)) if told else escape(no_verdict()))
+    parts.append(Markup("<ul>{}</ul>").format(_joined(told)) if told else escape(NO_VERDICT))
     parts += [Markup("<p>{}</p>").format(one_line(line)) for line in stopped_lines(run, analysis)]
     if "effect" in charts:
         parts.append(Markup(charts["effect"]._repr_html_()))  # noqa: S704 - its texts are escaped

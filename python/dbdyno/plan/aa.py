@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 from dbdyno.errors import UserError
+from dbdyno.model.design import Comparison, SameTreatment
+from dbdyno.model.treatment import Treatment
 from dbdyno.plan.plan import Plan, make_plan
-from dbdyno.store.records import Comparison, SameTreatment, Treatment
-from dbdyno.study.load import Study
 from dbdyno.study.mistakes import did_you_mean
+from dbdyno.study.study import Study
 
 AA_BLOCKS = 10
 LABELS = {"t1": "A", "t2": "B"}

@@ -15,7 +15,7 @@ def image_key(spec: TrialSpec, server: str | None) -> str:
     The drive's model is not among it.
     """
     stack = spec.stack
-    emulated = stack.on_emulated_disk
+    emulated = stack.model is not None
     what = {
         "place": [stack.size, stack.devices] if emulated else "tree",
         "filesystem": [stack.filesystem, spec.filesystem.mkfs, spec.filesystem.mount] if emulated else None,

@@ -7,7 +7,7 @@ from dbdyno.study.tools import BonnieSection, FioSection
 from dbdyno.study.workload_section import WorkloadSection
 
 
-def why_metric_tells_nothing(metric: str, specs: Iterable[TrialSpec]) -> str:
+def why_metric_is_useless(metric: str, specs: Iterable[TrialSpec]) -> str:
     """Return why ``metric`` can't be had, or is the same whatever is measured, and a remedy; empty if it will do."""
     for spec in specs:
         load = spec.workload
@@ -17,18 +17,29 @@ def why_metric_tells_nothing(metric: str, specs: Iterable[TrialSpec]) -> str:
             return "the time is given by workload.duration; give an amount instead, or judge by queries_per_second"
         if metric == "errors" and getattr(load, "ignore_errors", "none") == "none":
             return "a trial with an error fails; give workload.ignore_errors, or judge by another metric"
-        if why := _not_told(metric, load):
+        if why := _not_reported(metric, load):
             return why
         if metric == "reconnects":
             return "a trial that loses a connection fails, so there are none; judge by another metric"
     return ""
 
 
-def _not_told(metric: str, load: WorkloadSection) -> str:
-    """Whether the program that offers the load is known not to tell this figure."""
-    if load.TELLS is None or metric in load.TELLS:
+def _not_reported(metric: str, load: WorkloadSection) -> str:
+    """Whether the program that offers the load is known not to report this figure."""
+    if load.REPORTS is None or metric in load.REPORTS:
         return ""
-    return f"{load.kind} does not tell it; judge by {load.metric}"
+    return f"{load.kind} does not report it; judge by {load.metric}"
+
+
+def cost_warning(specs: Iterable[TrialSpec]) -> str:
+    """What of ``[cost]`` will stay unknown, and why; empty if nothing need be."""
+    paced = any(getattr(spec.workload, "rate", 0) or getattr(spec.workload, "think_time", 0) for spec in specs)
+    if not paced:
+        return ""
+    return (
+        "what a query costs, sets for a demand and the break-even will be unknown of treatments that keep up: the load "
+        "asks for a rate of its own, by rate or think_time, which does not show what they can do at most"
+    )
 
 
 def page_cache_warning(spec: TrialSpec) -> str:

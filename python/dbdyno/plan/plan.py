@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import secrets
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,21 +10,26 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from dbdyno.analysis.looks import can_decide
-from dbdyno.analysis.min_blocks import blocks_needed, smallest_p
+from dbdyno.analysis.looks.can_decide import can_decide
+from dbdyno.analysis.looks.min_blocks import blocks_needed, smallest_p
 from dbdyno.errors import HostError
-from dbdyno.plan.ending import Ending
-from dbdyno.plan.metric_fit import page_cache_warning, why_metric_tells_nothing
+from dbdyno.model.design import Comparison, Design, Factor
+from dbdyno.model.treatment import Treatment
+from dbdyno.plan.metric_fit import cost_warning, page_cache_warning, why_metric_is_useless
 from dbdyno.plan.prices import prices_in
 from dbdyno.plan.reported import reported_tables
+from dbdyno.plan.stop_rule import StopRule
+from dbdyno.store.header import Header
 from dbdyno.store.prices import Prices
-from dbdyno.store.records import Comparison, Design, Factor, Treatment
 from dbdyno.store.reported import ReportedTable
 from dbdyno.study.drives import drive_files, is_real, resolved_drive
 from dbdyno.study.labels import level_label
-from dbdyno.study.load import Study
 from dbdyno.study.schema import MAX_BLOCKS, TrialSpec
+from dbdyno.study.study import Study
 from dbdyno.study.workload_section import WorkloadSection
+from dbdyno.system.regular_file import SCRIPT_LIMIT_BYTES, read_text
+
+DRAWN_SEED_END = 2**32  # a drawn seed is to be typed again; a given one may be longer
 
 # What raising, restoring and lowering a stack takes on a small machine, and what a load bounded by queries may take:
 # a guess until the first block has been measured.
@@ -55,6 +61,7 @@ class Plan:
     own_files: dict[str, dict[str, str]]  # "drive_files", "scripts" -> path -> text, as they were planned with
     reported: list[ReportedTable] = field(default_factory=list)
     prices: Prices | None = None
+    seed_is_drawn: bool = False  # none was given: the next plan of the study has another order
 
     def slots(self, block: int, attempt: int) -> list[Slot]:
         """The trials of one attempt at a block, in the random order that the seed gives: the same on every machine.
@@ -82,7 +89,24 @@ class Plan:
         body |= {name: files for name, files in self.own_files.items() if files}
         hard = sorted(factor.name for factor in self.design.factors if factor.hard_to_change)
         body |= {"hard_to_change": hard} if hard else {}
+        body |= {"settle": self.design.settle} if self.design.settle else {}
         return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+    def header(self, versions: dict[str, str]) -> Header:
+        """What the run folder says of a run by this plan."""
+        return Header(
+            **self.study.about.model_dump(),
+            design=self.design,
+            study=self.study.raw,
+            versions=versions,
+            study_sha256=self.study_sha256(),
+            study_file=self.study.path.name,
+            scale=self.study.scale,
+            reported=self.reported,
+            cost=self.prices,
+            drive_files=self.own_files["drive_files"],
+            scripts=self.own_files["scripts"],
+        )
 
     def check_own_files(self) -> None:
         """See that the user's own files are still what was planned. Raises ``HostError``: trials of two are no run."""
@@ -92,16 +116,18 @@ class Plan:
 
     def seconds_per_trial(self) -> float:
         """A guess; exact only for loads bounded by time."""
-        loads = [spec.workload for spec in self.specs.values()]
-        seconds = [load.seconds_before + (load.seconds_bound or GUESSED_LOAD_SECONDS) for load in loads]
-        return sum(seconds) / len(seconds) + OVERHEAD_SECONDS
+        seconds = {id_: _seconds_of(spec) for id_, spec in self.specs.items()}
+        settle = self.design.settle
+        settling = seconds[self.design.baseline] if settle == "trial" else settle
+        return sum(seconds.values()) / len(seconds) + settling
 
     def seconds(self, blocks: int) -> float:
         """What so many blocks may take."""
         return blocks * len(self.design.treatments) * self.seconds_per_trial()
 
     def warnings(self) -> Iterator[str]:
-        """What can be foreseen of the answer."""
+        """What to change in the study file, and what can be foreseen of the answer."""
+        yield from self.study.notes
         blocks, count = self.design.blocks, len(self.design.comparisons)
         if not count:
             yield "there is nothing to compare: no field is given as a list"
@@ -118,40 +144,52 @@ class Plan:
                 f"{_counted(blocks, 'block')} at most can't decide {_counted(count, 'comparison')} at 5 %, with what "
                 f"is left for the last look; give max_blocks = {needed}"
             )
-        if why := why_metric_tells_nothing(self.design.metric, self.specs.values()):
+        if why := why_metric_is_useless(self.design.metric, self.specs.values()):
             yield f"no verdict can come from {self.design.metric}: {why}"
-        yield from dict.fromkeys(said for spec in self.specs.values() if (said := page_cache_warning(spec)))
+        if self.prices and (unknown := cost_warning(self.specs.values())):
+            yield unknown
+        yield from dict.fromkeys(text for spec in self.specs.values() if (text := page_cache_warning(spec)))
         if self.design.budget_seconds is not None and self.seconds(1) > self.design.budget_seconds:
             yield "the budget is less than a block may take; the first block is run all the same"
+
+
+def _seconds_of(spec: TrialSpec) -> float:
+    load = spec.workload
+    return load.seconds_before + (load.seconds_bound or GUESSED_LOAD_SECONDS) + OVERHEAD_SECONDS
 
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
-def make_plan(study: Study, *, seed: int | None = None, ending: Ending | None = None) -> Plan:
-    """The plan of a study; ``seed`` and ``ending`` overrule the study's."""
+def make_plan(study: Study, *, seed: int | None = None, stop_rule: StopRule | None = None) -> Plan:
+    """The plan of a study; ``seed`` and ``stop_rule`` overrule the study's. Without either's seed, one is drawn.
+
+    Drawn, not fixed: else all studies of one shape share one order, and a second run repeats the error of the first.
+    """
+    given = study.design.seed if seed is None else seed
     made = list(study.combinations())
     treatments = [Treatment(f"t{number}", levels) for number, (levels, _) in enumerate(made, 1)]
     baseline = _baseline(study, treatments)
-    ending = ending or Ending.of_study(study.design)
+    stop_rule = stop_rule or StopRule.of_study(study.design)
     load = made[0][1].workload
     metric = study.design.metric or load.metric
     design = Design(
         treatments=treatments,
         baseline=baseline.id,
         comparisons=list(_comparisons(study, treatments, baseline)),
-        blocks=ending.blocks,
+        blocks=stop_rule.blocks,
         margin=study.design.margin,
         metric=metric,
         unit=getattr(load, "unit", "") if metric.startswith("figure_") else "",
-        seed=study.design.seed if seed is None else seed,
-        disturbed=study.design.disturbed,
-        screened=_screened(study, load, metric),
+        seed=secrets.randbelow(DRAWN_SEED_END) if given is None else given,
+        disturbed=study.design.interference,
+        settle=study.design.settle or 0.0,
+        screened=_secondary(study, load, metric),
         steadiness=study.design.steadiness,
-        until=ending.until,
-        half_width=ending.half_width,
-        budget_seconds=ending.budget_seconds,
+        until=stop_rule.until,
+        half_width=stop_rule.half_width,
+        budget_seconds=stop_rule.budget_seconds,
         factors=[
             Factor(
                 name=factor.name,
@@ -165,12 +203,13 @@ def make_plan(study: Study, *, seed: int | None = None, ending: Ending | None = 
     specs = {t.id: spec for t, (_, spec) in zip(treatments, made, strict=True)}
     reported = reported_tables(study, treatments, design.metric)
     prices = prices_in(study.cost, treatments, specs)
-    return Plan(study, design, specs, _own_files(list(specs.values())), reported, prices)
+    own_files = _own_files(list(specs.values()))
+    return Plan(study, design, specs, own_files, reported, prices, seed_is_drawn=given is None)
 
 
-def _screened(study: Study, load: WorkloadSection, primary: str) -> list[str]:
-    """The metrics to screen: the study's or its load's usual ones, each once, without the one of the verdicts."""
-    named = load.SCREENED if study.design.screened is None else study.design.screened
+def _secondary(study: Study, load: WorkloadSection, primary: str) -> list[str]:
+    """The metrics beside that of the verdicts: the study's or its load's usual ones, each once."""
+    named = load.SECONDARY if study.design.secondary_metrics is None else study.design.secondary_metrics
     return [name for name in dict.fromkeys(named) if name != primary]
 
 
@@ -200,7 +239,7 @@ def _drive_files(device: str) -> Iterator[str]:
 
 def _text(path: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return read_text(Path(path), SCRIPT_LIMIT_BYTES)
     except OSError as error:
         raise HostError(f"{path}: can't be read: {error.strerror}") from None
 

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from dbdyno.errors import UserError
+from dbdyno.model.treatment import Treatment
 from dbdyno.store.prices import DevicePrice, Prices
-from dbdyno.store.records import Run, Treatment
+from dbdyno.store.records import Run
 from dbdyno.study.cost import Cost, CostSection, DeviceCostSection
 from dbdyno.study.cost_rules import names_of
-from dbdyno.study.load import Study
 from dbdyno.study.schema import TrialSpec
+from dbdyno.study.study import Study
 
 
 def prices_in(cost: Cost | None, treatments: Sequence[Treatment], specs: Mapping[str, TrialSpec]) -> Prices | None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from dbdyno.store.records import Comparison, Treatment
+from dbdyno.model.design import Comparison
+from dbdyno.model.treatment import Treatment
 from dbdyno.store.reported import ReportedClaim, ReportedRow, ReportedTable
 from dbdyno.study.labels import level_label
-from dbdyno.study.load import Study
 from dbdyno.study.reported import ClaimSection, ReportedSection, RowSection
 from dbdyno.study.reported_rules import fitting, pairs
+from dbdyno.study.study import Study
 
 
 def reported_tables(study: Study, treatments: Sequence[Treatment], metric: str) -> list[ReportedTable]:
@@ -38,10 +39,11 @@ def _row(study: Study, row: RowSection, treatments: Sequence[Treatment]) -> Repo
 
 def _claim(study: Study, claim: ClaimSection, treatments: Sequence[Treatment]) -> ReportedClaim:
     found = [
-        Comparison(_of(treatments, baseline).id, _of(treatments, level).id) for level, baseline in pairs(study, claim)
+        Comparison(_of(treatments, baseline).id, _of(treatments, treatment).id)
+        for treatment, baseline in pairs(study, claim)
     ]
     limits = _float(claim.times_min), _float(claim.times_max)
-    return ReportedClaim(claim.text, found, claim.level is not None, claim.direction, *limits)
+    return ReportedClaim(claim.text, found, claim.treatment is not None, claim.direction, *limits)
 
 
 def _of(treatments: Sequence[Treatment], levels: Mapping[str, str]) -> Treatment:

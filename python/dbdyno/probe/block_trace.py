@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from dbdyno.errors import HostError, TrialError
 from dbdyno.probe.disk_trace import DiskTrace, disk_tracing
 from dbdyno.probe.trace_reader import NoTraceError, TraceReader, reading
-from dbdyno.stack.emulated_disk import EmulatedDisk
-from dbdyno.stack.layer import Stand
+from dbdyno.stack.layer import StackContext
+from dbdyno.stack.layers.emulated_disk import EmulatedDisk
 from dbdyno.store.block_trace import FIGURES, SCALARS, figure_at
 
 Columns = dict[str, list[float]]
@@ -102,31 +102,31 @@ def _columns(series: Mapping[str, list[float | None]], window_ns: tuple[int, int
 
 
 @contextmanager
-def tracing(stand: Stand, *, wanted: bool, disk: EmulatedDisk | None = None) -> Iterator[Trace]:
-    """Trace the stand's device for as long as the context lasts, if that is wanted and can be done.
+def tracing(context: StackContext, *, wanted: bool, disk: EmulatedDisk | None = None) -> Iterator[Trace]:
+    """Trace the stack's device until this ends, if that is wanted and can be done.
 
-    ``disk`` is the emulated disk below the stand, whose own trace stands in for the kernel's where need be.
+    ``disk`` is the emulated disk below the context, whose own trace stands in for the kernel's where need be.
     """
     if not wanted:
         yield NoTrace()
         return
-    if stand.device is None:
+    if context.device is None:
         yield NoTrace("the data stand on no block device of their own")
         return
     with ExitStack() as ending:
         trace: Trace
         try:
-            trace = KernelTrace(ending.enter_context(reading(stand.journal, stand.device.path)))
+            trace = KernelTrace(ending.enter_context(reading(context.journal, context.device.path)))
         except (NoTraceError, HostError) as error:
-            trace = ending.enter_context(_in_its_place(stand, disk, str(error)))
+            trace = ending.enter_context(_in_its_place(context, disk, str(error)))
         yield trace
 
 
 @contextmanager
-def _in_its_place(stand: Stand, disk: EmulatedDisk | None, why: str) -> Iterator[Trace]:
+def _in_its_place(context: StackContext, disk: EmulatedDisk | None, why: str) -> Iterator[Trace]:
     with ExitStack() as ending:
         trace: Trace = NoTrace(why)
         if disk is not None:
             with suppress(TrialError):
-                trace = InItsPlace(ending.enter_context(disk_tracing(disk, stand.scratch)), why)
+                trace = InItsPlace(ending.enter_context(disk_tracing(disk, context.scratch)), why)
         yield trace

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import HostError, TrialError
-from dbdyno.stack.emulated_disk import EmulatedDisk
+from dbdyno.stack.layers.emulated_disk import EmulatedDisk
 from dbdyno.stack.tools import own_binary
 
 SUMMARY_SECONDS = 120.0  # of a trace that has ended: ten million requests take a few
@@ -25,12 +25,14 @@ class DiskTrace:
 
     def within(self, window_ns: tuple[int, int]) -> tuple[dict[str, Any], dict[str, list[float | None]]]:
         """End it; figures of a window of the monotonic clock, and the series. Raises ``TrialError``, ``HostError``."""
-        dropped = self.disk.ask("trace-stop")["dropped"]
+        dropped = self.disk.client.stop_trace().dropped
         figures, series = self.file.with_suffix(".json"), self.file.with_suffix(".csv")
         argv = [own_binary("dbdyno-probe"), "disk", str(self.file), "--window", "{},{}".format(*window_ns)]
         argv += ["--json", str(figures), "--series", str(series)]
         try:
-            done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=SUMMARY_SECONDS)
+            done = subprocess.run(
+                argv, capture_output=True, encoding="utf-8", errors="replace", check=False, timeout=SUMMARY_SECONDS
+            )
         except subprocess.TimeoutExpired:
             raise TrialError(f"dbdyno-probe was not done after {SUMMARY_SECONDS:g} s") from None
         if done.returncode != 0:
@@ -49,9 +51,9 @@ def read_series(text: str) -> dict[str, list[float | None]]:
 def disk_tracing(disk: EmulatedDisk, folder: Path) -> Iterator[DiskTrace]:
     """Let a disk write its trace into a folder for as long as the context lasts. Raises ``TrialError``."""
     file = folder / "requests.trace"
-    disk.ask("trace", file=str(file), format="binary")
+    disk.client.start_trace(file, "binary")
     try:
         yield DiskTrace(disk, file)
     finally:
         with suppress(TrialError, HostError):  # it has ended already, or the disk has
-            disk.ask("trace-stop")
+            disk.client.stop_trace()

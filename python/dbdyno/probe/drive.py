@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dbdyno.errors import TrialError
 from dbdyno.probe.sampler import Source
-from dbdyno.stack.emulated_disk import ask_disk
+from dbdyno.stack.disk_client import DiskClient
 
 INTERVAL_NS = 1_000_000_000
 
@@ -15,17 +15,16 @@ class DriveSource(Source):
     name = "drive"
 
     def __init__(self, control: Path) -> None:
-        self._control = control
+        self._disk = DiskClient(control)
         if not self.read():
             raise OSError("this drive has no gauges")
 
     def read(self) -> dict[str, float]:
         """The gauges as they stand, as ``dbdyno disk stats`` shows them."""
         try:
-            gauges: dict[str, float] = ask_disk(self._control, 0, "gauges")["gauges"]
+            return self._disk.gauges()
         except TrialError as error:
             raise ConnectionError(str(error)) from None
-        return gauges
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
         """The gauges at the interval's end."""

@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.clock import now_ns
 from dbdyno.probe.pressure import PressureSource
 from dbdyno.probe.sampler import Source
+from dbdyno.system.clock import now_ns
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD, include/linux/sched.h
@@ -54,22 +54,23 @@ def parse_stat(pid: int, line: bytes) -> Process:
     )
 
 
-def processes() -> list[Process]:
-    """Every process that can be seen."""
+def processes(without: frozenset[int] = frozenset()) -> list[Process]:
+    """Every process that can be seen, but those with the numbers given."""
     found = []
     for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            try:
-                handle = os.open(f"/proc/{entry.name}/stat", os.O_RDONLY)
-            except OSError:
-                continue  # it has just ended
-            try:
-                found.append(parse_stat(int(entry.name), os.read(handle, 4096)))
-            except (OSError, IndexError):
-                continue
-            finally:
-                os.close(handle)
+        if entry.name.isdigit() and (pid := int(entry.name)) not in without:
+            with suppress(OSError, IndexError):  # it has just ended
+                found.append(parse_stat(pid, _read(f"/proc/{pid}/stat")))
     return found
+
+
+def _read(path: str) -> bytes:
+    """A short file of /proc; several hundred are read at a time, so nothing is done that costs more than that."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(handle, 4096)
+    finally:
+        os.close(handle)
 
 
 def family(everyone: list[Process], roots: set[int]) -> set[int]:
@@ -106,13 +107,15 @@ class ForeignSource(Source):
         self._used: defaultdict[str, float] = defaultdict(float)  # by name, since the first sample
         self._pids: defaultdict[str, set[int]] = defaultdict(set)  # by name, of those that used any
         self.cores = os.cpu_count() or 1
+        # Most processes are kernel threads. They are read this once: a number comes back only when all have been used.
+        self.kernel_threads = frozenset(one.pid for one in processes() if one.kernel)
         began = time.perf_counter_ns()
-        self._sees_all = any(one.kernel for one in processes())
+        processes(self.kernel_threads)
         self.interval_ns = max(_INTERVAL_NS, round((time.perf_counter_ns() - began) / _SHARE_OF_A_CORE))
 
     def read(self) -> dict[str, float]:
         """Cumulative seconds and bytes; the columns depend on what this host shows."""
-        at_ns, everyone = now_ns(), processes()
+        at_ns, everyone = now_ns(), processes(self.kernel_threads)
         ours = family(everyone, self._roots)
         others = [one for one in everyone if not one.kernel and one.pid not in ours]
         self._name(at_ns, others)
@@ -163,7 +166,7 @@ class ForeignSource(Source):
         """
         ticks = [int(number) for number in os.pread(self._stat, 256, 0).split(b"\n", 1)[0].split()[1:]]
         found: dict[str, float] = {"stolen_seconds": ticks[7] / _TICKS}
-        if not self._sees_all:
+        if not self.kernel_threads:
             own = sum(one.user_seconds for one in everyone if one.pid in ours)
             found["hidden_cpu_seconds"] = (ticks[0] + ticks[1]) / _TICKS - own
         return found
@@ -196,7 +199,7 @@ def _disk_bytes(name: str) -> int:
 def _io_bytes(pid: int) -> int | None:
     """What a process and the children it has waited for caused to be read from and written to disks."""
     try:
-        io = dict(line.split(b": ") for line in Path(f"/proc/{pid}/io").read_bytes().splitlines())
-    except (OSError, ValueError):
+        fields = _read(f"/proc/{pid}/io").split()
+        return int(fields[fields.index(b"read_bytes:") + 1]) + int(fields[fields.index(b"write_bytes:") + 1])
+    except (OSError, ValueError, IndexError):
         return None
-    return int(io[b"read_bytes"]) + int(io[b"write_bytes"])

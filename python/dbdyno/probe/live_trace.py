@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from dbdyno.clock import now_ns
 from dbdyno.errors import HostError
 from dbdyno.probe.trace_reader import NoTraceError, TraceReader, reading
-from dbdyno.stack.journal import Journal
+from dbdyno.stack.undo.log import Journal
 from dbdyno.store.block_trace import FIGURES, figure_at
+from dbdyno.system.clock import now_ns
 
 COLUMNS = ("queue_ms_mean", "queue_ms_p99", "device_ms_mean", "device_ms_p99", "seek_bytes_mean",
            "sorted_run_requests_mean")  # fmt: skip
@@ -42,7 +42,7 @@ def live_traces(names: Sequence[str]) -> Iterator[LiveTraces]:
         for name in names:
             try:
                 readers[name] = ending.enter_context(reading(journal, Path("/dev") / name))
-            except NoTraceError as error:
+            except (NoTraceError, HostError) as error:
                 raise HostError(f"there is no block trace of {name}: {error}; watch it without --trace") from None
         yield LiveTraces(readers)
 

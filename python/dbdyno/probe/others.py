@@ -8,14 +8,14 @@ from dbdyno.host.storage import disks_under
 from dbdyno.probe.disturbance import disturbance
 from dbdyno.probe.foreign import ForeignSource
 from dbdyno.probe.sampler import Sampler, Series
-from dbdyno.stack.layer import Stand
+from dbdyno.stack.layer import StackContext
 
 
-def disks_below(stand: Stand) -> list[str]:
+def disks_below(context: StackContext) -> list[str]:
     """Kernel names of the disks that the data stand on; none below an emulated disk or in memory."""
-    if stand.device:
-        return [] if stand.device.disposable else disks_under(stand.device.path)
-    return disks_under(stand.directory) if stand.directory else []
+    if context.device:
+        return [] if context.device.disposable else disks_under(context.device.path)
+    return disks_under(context.directory) if context.directory else []
 
 
 class Others:
@@ -39,15 +39,15 @@ class Others:
 
 
 @contextmanager
-def watching_others(stand: Stand, disks: list[str]) -> Iterator[Others]:
+def watching_others(context: StackContext, disks: list[str]) -> Iterator[Others]:
     """Watch all that is none of ours for as long as the context lasts.
 
     Nothing is watched where a server's process is not known: on this host it would count as somebody else's.
     """
-    server = stand.endpoint.pid if stand.endpoint else None
-    ours = {pid for pid in (server, *stand.journal.processes()) if pid}
+    server = context.endpoint.pid if context.endpoint else None
+    ours = {pid for pid in (server, *context.journal.processes()) if pid}
     others = Others(ForeignSource(ours, disks))
-    if stand.endpoint and stand.endpoint.pid is None:
+    if context.endpoint and context.endpoint.pid is None:
         yield others
         return
     others.sampler.start()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dbdyno.clock import now_ns
+from dbdyno.system.clock import now_ns
 
 INTERVAL_NS = 100_000_000
 SHORTEST_NS = 30_000_000  # what is left at the end is an interval of its own, unless its rates would be noise

@@ -9,10 +9,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from dbdyno.stack.journal import Journal
 from dbdyno.stack.tools import own_binary
-from dbdyno.stack.undo import TOKEN_VARIABLE, EndProcesses, RemoveTraceInstance
-from dbdyno.state import new_token
+from dbdyno.stack.tracefs import tracefs
+from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses, RemoveTraceInstance
+from dbdyno.system.state import new_token
 
 ANSWER_SECONDS = 60.0  # the end of a trace is all that is left in the buffers of all processors
 
@@ -72,13 +73,18 @@ class TraceReader:
 def reading(journal: Journal, device: Path) -> Iterator[TraceReader]:
     """Trace a device for as long as the context lasts.
 
-    Raises ``NoTraceError`` where that can't be done, ``HostError`` where dbdyno-probe is not built.
+    Raises ``NoTraceError`` where that can't be done, ``HostError`` where there is no tracefs or no dbdyno-probe.
     """
     token = new_token()
     instance = f"dbdyno-{token}"
-    with journal.undoing(RemoveTraceInstance(instance)), journal.undoing(EndProcesses(token, "the block trace")):
+    with (
+        tracefs(journal) as place,
+        journal.undoing(RemoveTraceInstance(instance, str(place))),
+        journal.undoing(EndProcesses(token, "the block trace")),
+    ):
+        block = ["block", str(device), "--control", "--instance", instance, "--tracefs", str(place)]
         process = subprocess.Popen(
-            [own_binary("dbdyno-probe"), "block", str(device), "--control", "--instance", instance],
+            [own_binary("dbdyno-probe"), *block],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Which sources a stand allows, and all of them watched while the load runs."""
+"""Which sources a stack allows, and all of them watched while the load runs."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,24 +15,24 @@ from dbdyno.probe.server_process import ServerProcessSource
 from dbdyno.probe.server_status import ServerStatusSource
 from dbdyno.probe.smart import INTERVAL_NS as SMART_INTERVAL_NS
 from dbdyno.probe.smart import smart_sources
-from dbdyno.stack.layer import Endpoint, Stand
+from dbdyno.stack.layer import Endpoint, StackContext
 
 
 @contextmanager
-def watching(stand: Stand, disks: Sequence[str]) -> Iterator[dict[str, Series]]:
-    """All that this stand allows, sampled for as long as the context lasts; the series are whole after it.
+def watching(context: StackContext, disks: Sequence[str]) -> Iterator[dict[str, Series]]:
+    """All that this stack allows, sampled until this ends; the series are whole after it.
 
     ``disks`` are those below the data. The load is started by the thread that enters.
     """
     with ExitStack() as stopping:
         try:
-            beat = Sampler(sources_of(stand))
+            beat = Sampler(sources_of(context))
         except OSError as error:
             raise TrialError(f"a probe can't start: {error}") from None
         samplers = [beat]
-        if stand.device and stand.device.control:
+        if context.device and context.device.control:
             with suppress(OSError):  # not every drive has an inside worth looking at
-                samplers.append(Sampler([DriveSource(stand.device.control)], DRIVE_INTERVAL_NS))
+                samplers.append(Sampler([DriveSource(context.device.control)], DRIVE_INTERVAL_NS))
         if slow := smart_sources(disks):
             samplers.append(Sampler(slow, SMART_INTERVAL_NS))  # in a thread of its own: a disk may take its time
         for sampler in samplers:
@@ -41,9 +41,9 @@ def watching(stand: Stand, disks: Sequence[str]) -> Iterator[dict[str, Series]]:
         yield {name: series for sampler in samplers for name, series in sampler.series.items()}
 
 
-def sources_of(stand: Stand) -> list[Source]:
+def sources_of(context: StackContext) -> list[Source]:
     """What is to be sampled at each beat. Raises ``OSError``."""
-    return [*_host(), *_device(stand), *_server(stand.endpoint)]
+    return [*_host(), *_device(context), *_server(context.endpoint)]
 
 
 def _server(endpoint: Endpoint | None) -> Iterator[Source]:
@@ -54,7 +54,7 @@ def _server(endpoint: Endpoint | None) -> Iterator[Source]:
     elif endpoint.pid:
         with suppress(OSError):  # somebody else's may not be for us to see
             yield ServerProcessSource(endpoint.pid)
-    yield ServerStatusSource(endpoint.address, endpoint.pid)
+    yield ServerStatusSource(endpoint.control, endpoint.pid)
 
 
 def _host() -> Iterator[Source]:
@@ -64,6 +64,6 @@ def _host() -> Iterator[Source]:
             yield optional()
 
 
-def _device(stand: Stand) -> Iterator[Source]:
-    if stand.device:
-        yield BlockDeviceSource(*(device.name for device in stand.devices))
+def _device(context: StackContext) -> Iterator[Source]:
+    if context.device:
+        yield BlockDeviceSource(*(device.name for device in context.devices))

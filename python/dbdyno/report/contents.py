@@ -1,32 +1,72 @@
-"""The table of contents of a page: every heading of the second level gets a name, and a long page a list of them."""
+"""The report of one run: its sections in order, which is the order of every format."""
 
-import re
+from importlib import import_module
 
-MARK = "<!-- contents -->"
-LONG = 4  # headings
-_HEADING = re.compile(r"<h2>(.*?)</h2>")
-_NO_LETTERS = re.compile(r"&[#\w]+;|\W+")
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.report.document import Document, Paragraph, Section
+from dbdyno.report.findings import Findings, Series
+from dbdyno.store.records import Run
+
+SECTIONS = (  # each a file of ``sections/``
+    "headline",
+    "effects",
+    "comparisons",
+    "warnings",
+    "about",
+    "verdicts",
+    "stopped",
+    "results",
+    "cells",
+    "tool_figures",
+    "time_parts",
+    "cost",
+    "steadiness",
+    "reported",
+    "factors",
+    "ranking",
+    "secondary",
+    "every_pair",
+    "noise_floor",
+    "stability",
+    "block_layer",
+    "over_time",
+    "run_order",
+    "failures",
+    "interference",
+    "notes",
+    "observed",
+    "how_to_read",
+    "reproduce",
+    "seed",
+)
 
 
-def with_contents(page: str) -> str:
-    """Return the page with a list of its sections where ``MARK`` stands; a short page has none."""
-    used: dict[str, str] = {}  # name -> heading, as it is in the page: escaped
-
-    def named(found: re.Match[str]) -> str:
-        name = _name(found[1], used)
-        used[name] = found[1]
-        return f'<h2 id="{name}">{found[1]}</h2>'
-
-    page = _HEADING.sub(named, page)
-    links = "\n".join(f'<li><a href="#{name}">{heading}</a></li>' for name, heading in used.items())
-    listed = f'<nav class="contents" aria-label="Contents">\n<ul>\n{links}\n</ul>\n</nav>' if len(used) >= LONG else ""
-    return page.replace(MARK, listed, 1)
+def document(run: Run, analysis: Analysis, series: Series | None = None) -> Document:
+    """Return the whole report of a run; without ``series`` there are no charts over time."""
+    findings = Findings(run, analysis, series or {})
+    sections = tuple(section for name in SECTIONS if (section := _built(name, findings)) is not None)
+    question = (Paragraph(run.question, "question"),) if run.question else ()
+    return Document(run.title, question, sections, _values(findings))
 
 
-def _name(heading: str, used: dict[str, str]) -> str:
-    """Return a name that no other heading of the page has; none begins as a name of the page's own parts does."""
-    plain = "s-" + (_NO_LETTERS.sub("-", heading.lower()).strip("-")[:40] or "section")
-    number = 1
-    while (name := plain if number == 1 else f"{plain}-{number}") in used:
-        number += 1
-    return name
+def _built(name: str, findings: Findings) -> Section | None:
+    built: Section | None = import_module(f"dbdyno.report.sections.{name}").section(findings)
+    return built
+
+
+def _values(findings: Findings) -> dict[str, object]:
+    """Return what programs read of the run as a whole."""
+    run, analysis = findings.run, findings.analysis
+    return {
+        "study": run.title,
+        "question": run.question,
+        "scale": run.scale or None,
+        "seed": run.design.seed,
+        "settle": run.design.settle or None,
+        "ended": run.ended,
+        "metric": analysis.metric.name,
+        "more_is_better": analysis.metric.more_is_better,
+        "margin": analysis.margin,
+        "blocks_planned": run.design.blocks,
+        "blocks_usable": len(analysis.blocks.trials),
+    }

@@ -1,11 +1,14 @@
 """What two runs differ in: versions, host, study, and what was read back from the kernel and the server."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dbdyno.report.observed import UNOBSERVED, flattened
-from dbdyno.store.records import Run, Treatment
+from dbdyno.model.treatment import Treatment
+from dbdyno.report.notes.settle import settle_words
+from dbdyno.report.sections.observed import UNOBSERVED, flattened
+from dbdyno.store.records import Run
 
+KINDS = ("version", "host", "study")
 ABSENT = "not there"
 OF_A_MOMENT = {"load_average_1min"}  # facts that no two runs share
 
@@ -23,20 +26,22 @@ class Difference:
 
 def run_differences(before: Run, after: Run, matched: Sequence[tuple[Treatment, Treatment]]) -> list[Difference]:
     """Return every known difference, by kind and name."""
+    old, new = facts(before), facts(after)
+    changed = [key for key in old.keys() | new.keys() if old.get(key) != new.get(key)]
+    ordered = sorted(changed, key=lambda key: (KINDS.index(key[0]), key[1]))
     return [
-        *_differing("version", flattened(before.versions), flattened(after.versions)),
-        *_differing("host", flattened(before.host), flattened(after.host)),
-        *_differing("study", flattened(before.study), flattened(after.study)),
+        *(Difference(*key, old.get(key, ABSENT), new.get(key, ABSENT)) for key in ordered),
         *_observed(before, after, matched),
     ]
 
 
-def _differing(what: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[Difference]:
-    return [
-        Difference(what, name, before.get(name, ABSENT), after.get(name, ABSENT))
-        for name in sorted(before.keys() | after.keys())
-        if before.get(name) != after.get(name) and name not in OF_A_MOMENT
-    ]
+def facts(run: Run) -> dict[tuple[str, str], str]:
+    """Return what is known of versions, host and study, by kind and name."""
+    settle = {"design.settle": settle_words(run.design.settle)} if run.design.settle else {}
+    found = zip(KINDS, (run.versions, run.host, run.study), strict=True)
+    known = {(kind, name): text for kind, value in found for name, text in flattened(value).items()}
+    known |= {("study", name): text for name, text in settle.items()}
+    return {key: text for key, text in known.items() if key[1] not in OF_A_MOMENT}
 
 
 def _observed(before: Run, after: Run, matched: Sequence[tuple[Treatment, Treatment]]) -> list[Difference]:

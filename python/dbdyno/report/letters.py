@@ -1,8 +1,8 @@
 """The column of tie letters, and what it says."""
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.letters import Ties
-from dbdyno.analysis.wording import count
+from dbdyno.analysis.ranking.letters import Ties
+from dbdyno.model.wording import count
 
 LETTERS_HEADING = "ties"
 
@@ -10,11 +10,6 @@ LETTERS_HEADING = "ties"
 def has_letters(analysis: Analysis) -> bool:
     """Whether the table has the column."""
     return any(analysis.ties.letters.values())
-
-
-def letters_line(analysis: Analysis) -> str:
-    """Return what the letters mean, or why there are none; empty where there is nothing to tie."""
-    return ties_text(analysis.ties, "treatments", analysis.metric.words)
 
 
 def ties_text(ties: Ties, what: str, words: str) -> str:

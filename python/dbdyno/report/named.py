@@ -1,27 +1,14 @@
 """Several treatments in as few words as there are."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Collection, Sequence
 
-from dbdyno.store.records import is_word
+from dbdyno.analysis.summary import TreatmentSummary
+from dbdyno.model.treatment import Treatment, level_label
 
 FEW = 2  # treatments of a run that are named one by one, if all are meant
 
 
-class Named(Protocol):
-    """A treatment as records and summaries have it."""
-
-    @property
-    def id(self) -> str:
-        """Its id."""
-
-    @property
-    def label(self) -> str:
-        """Its levels joined."""
-
-    @property
-    def levels(self) -> Mapping[str, str]:
-        """Factor name -> level."""
+Named = Treatment | TreatmentSummary
 
 
 def named(ids: Collection[str], treatments: Sequence[Named], between: str = "; ") -> str:
@@ -35,5 +22,5 @@ def named(ids: Collection[str], treatments: Sequence[Named], between: str = "; "
     for factor in chosen[0].levels if 1 < len(chosen) < len(treatments) else ():
         levels = list(dict.fromkeys(one.levels[factor] for one in chosen))
         if len(levels) < len(chosen) == sum(one.levels[factor] in levels for one in treatments):
-            return between.join(level if is_word(level) else f"{factor} {level}" for level in levels)
+            return between.join(level_label(factor, level) for level in levels)
     return between.join(one.label for one in chosen)

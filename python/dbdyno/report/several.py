@@ -1,18 +1,76 @@
-"""What a report of several runs says of them as a whole."""
+"""The report of several runs: the ranking over them, then each one's verdicts and table, then what differs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from dbdyno.analysis.several import Member, Several
-from dbdyno.analysis.wording import count
-from dbdyno.report.differences import ABSENT, OF_A_MOMENT
-from dbdyno.report.observed import flattened
+from dbdyno.model.wording import count
+from dbdyno.report import contents
+from dbdyno.report.differences import ABSENT, facts
+from dbdyno.report.document import Abridged, Block, Details, Document, Facts, Paragraph, Section, Table, bullets
+from dbdyno.report.findings import Findings
+from dbdyno.report.sections import effects, failures, how_to_read, interference, notes, results, stopped, verdicts
+from dbdyno.report.sections.headline import headline
+from dbdyno.report.sections.ranking import ranking_section
+from dbdyno.report.sections.summaries import ranking_sentence
 
 NOT_INTERLEAVED = (
     "These runs were not interleaved with each other: each had its own blocks, at its own time. Inside a run treatments"
     " are compared inside blocks; between runs whatever changed on the host meanwhile counts as well."
 )
-DIFFERENCES_HEADING = "What differs between the runs"
 DIFFERENCES_MAX = 40  # rows
+UNFOLDED_MAX = 30
+
+
+def document(several: Several) -> Document:
+    """Return the whole report of several runs."""
+    members, ranked = several.members, ranking_section(several.ranking)
+    if several.ranking is None:
+        ranked = replace(ranked, heading="", blocks=(Paragraph(unranked_line(several)),))
+    values = {
+        "interleaved": False,  # with each other
+        "unranked": several.unranked or None,
+        "runs": [{"name": one.name, **contents.document(one.run, one.analysis).values()} for one in members],
+    }
+    runs = [_member(place, one) for place, one in enumerate(members, start=1)]
+    sections = (_headline(several), ranked, *runs, _differences(several), how_to_read.section(_findings(members[0])))
+    names = Abridged((Facts(tuple(one.name for one in members)),))
+    return Document(heading(several), (names, Paragraph(NOT_INTERLEAVED)), sections, values)
+
+
+def _headline(several: Several) -> Section:
+    """Return who leads over all runs, and the result of each."""
+    over_all = ranking_sentence(several.ranking) if several.ranking else unranked_line(several)
+    each = [f"{one.name}: {' '.join(headline(one.run, one.analysis))}" for one in several.members]
+    blocks: tuple[Block, ...] = (Paragraph(over_all, "headline"), *bullets(each))
+    return Section("headline", "", blocks, data={"headline": " ".join([over_all, *each])}, opening=True)
+
+
+def _findings(member: Member) -> Findings:
+    return Findings(member.run, member.analysis)
+
+
+def _member(place: int, member: Member) -> Section:
+    """Return what is shown of a run: less than its own report, in the same words."""
+    question = (Paragraph(member.run.question, "question"),) if member.run.question else ()
+    shown = (*question, Paragraph(f"{member_line(member)}.", "soft"), *_parts(_findings(member)))
+    return Section(f"run-{place}", member.name, shown)
+
+
+def _parts(findings: Findings) -> Iterator[Section]:
+    for build in (verdicts.section, stopped.section, effects.section, results.section):
+        if (section := build(findings)) is not None:
+            yield section
+    aside = (failures.section(findings), interference.section(findings), notes.section(findings))
+    yield Section("aside", "", (Abridged((Details("Failures, interference and notes", aside),)),))
+
+
+def _differences(several: Several) -> Section:
+    rows = tuple(differences(several))
+    table = Table("What differs between the runs", ("fact", *(one.name for one in several.members)), rows, "settings")
+    full = Details("Versions, host and study", (table,), len(rows), open=len(rows) <= UNFOLDED_MAX)
+    shown = (Abridged((full,), bullets(differences_lines(several))),) if rows else ()
+    return Section("differences", "What differs between the runs", shown)
 
 
 def heading(several: Several) -> str:
@@ -40,9 +98,9 @@ def unranked_line(several: Several) -> str:
 
 def differences(several: Several) -> list[tuple[str, ...]]:
     """Return (fact, its value in each run) for versions, host and study, where the runs differ."""
-    facts = [_facts(member) for member in several.members]
-    names = dict.fromkeys(name for each in facts for name in each)
-    rows = [(name, *(each.get(name, ABSENT) for each in facts)) for name in names]
+    known = [facts(member.run) for member in several.members]
+    keys = dict.fromkeys(key for each in known for key in each)
+    rows = [(": ".join(key), *(each.get(key, ABSENT) for each in known)) for key in keys]
     return [row for row in rows if len(set(row[1:])) > 1]
 
 
@@ -52,17 +110,6 @@ def differences_lines(several: Several) -> list[str]:
     lines = [f"{row[0]}: {_values(row[1:], several.members)}" for row in rows[:DIFFERENCES_MAX]]
     rest = len(rows) - DIFFERENCES_MAX
     return [*lines, f"{rest} more are in the HTML report."] if rest > 0 else lines
-
-
-def _facts(member: Member) -> dict[str, str]:
-    run = member.run
-    kinds = (("version", run.versions), ("host", run.host), ("study", run.study))
-    return {
-        f"{kind}: {name}": value
-        for kind, facts in kinds
-        for name, value in flattened(facts).items()
-        if name not in OF_A_MOMENT
-    }
 
 
 def _values(values: Sequence[str], members: Sequence[Member]) -> str:

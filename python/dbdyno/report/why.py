@@ -5,19 +5,19 @@ from dataclasses import asdict
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.limits import MOST, Kind
-from dbdyno.analysis.time_parts import PARTS, Figures
-from dbdyno.analysis.verdict import Verdict
-from dbdyno.analysis.why import Changed, TimeSpent
+from dbdyno.analysis.explanation.bottleneck import MOST, Kind
+from dbdyno.analysis.explanation.explain import Changed, TimeSpent
+from dbdyno.analysis.explanation.time_parts import PARTS, Figures
+from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.model.wording import listed
 
-HEADING = "Where the time goes"
 WORTH_SAYING = 0.1  # of the time, or of its change
-SAME = 0.05  # figures that differ by less are told once
+SAME = 0.05  # figures that differ by less are given once
 IDLE = 0.1  # a device busy for less than that can't matter
 BELOW_THE_SERVER = {"device", "scheduler", "filesystem", "size"}
 IN_THE_QUEUE = {"scheduler", "nr_requests"}
 SELDOM = 0.01  # times per event
-FEW_REQUESTS = 4  # on the average; of so few there is little to choose
+FEW_REQUESTS = 4  # on average; of so few there is little to choose
 
 PART_WORDS: dict[str, str] = {
     "cpu_ms": "server CPU",
@@ -71,7 +71,7 @@ def _rounded(value: float) -> str:
 
 
 def _noun(one: TimeSpent) -> str:
-    """Return what latency is told of."""
+    """Return whose latency it is."""
     queries = one.figures.get("queries", 1.0)
     return "a query" if abs(queries - 1) < SAME else f"an event of {_rounded(queries)} queries"
 
@@ -90,17 +90,17 @@ def _what_changed(changed: Changed) -> Iterator[str]:
     whole = level.figures["latency_ms"] - baseline.figures["latency_ms"]
     said = "more" if whole > 0 else "less"
     takes = f"{duration(level.figures['latency_ms'])} instead of {duration(baseline.figures['latency_ms'])}"
-    yield f"{_noun(level)} takes {takes} on the average, {duration(abs(whole))} {said}."
+    yield f"{_noun(level)} takes {takes} on average, {duration(abs(whole))} {said}."
     moved = sorted(_moved(changed, whole), key=lambda name: -abs(_delta(changed, name)))
     with_it = [name for name in moved if _delta(changed, name) * whole > 0]
     against = [name for name in moved if name not in with_it]
     if with_it:
         parts = [_part(changed, name, abs(_delta(changed, name))) for name in with_it]
-        yield f"Of the {duration(abs(whole))}, {_listed(parts)}."
+        yield f"Of the {duration(abs(whole))}, {listed(parts)}."
     for name in against:
         less = "less" if whole > 0 else "more"
-        told = f"{_words(changed.level, name)}{_how(changed, name)}"
-        yield f"Against that, there are {duration(abs(_delta(changed, name)))} {less} of {told}."
+        part = f"{_words(changed.level, name)}{_how(changed, name)}"
+        yield f"Against that, there are {duration(abs(_delta(changed, name)))} {less} of {part}."
     if "cpu_ms" not in moved and "cpu_ms" in level.figures:
         yield f"Server CPU is {_one_or_two(level.figures['cpu_ms'], baseline.figures.get('cpu_ms', 0.0))}."
     yield from _seeks(changed)
@@ -110,7 +110,7 @@ def _what_changed(changed: Changed) -> Iterator[str]:
 
 
 def _seeks(changed: Changed) -> Iterator[str]:
-    """Yield what order the device saw its requests in, where a block trace tells and the two differ."""
+    """Yield what order the device saw its requests in, where there is a block trace and the two differ."""
     new, old = changed.level.figures, changed.baseline.figures
     if not {"seek_bytes", "sorted_run"} <= new.keys() & old.keys():
         return
@@ -122,7 +122,7 @@ def _seeks(changed: Changed) -> Iterator[str]:
 
 
 def _syncs(changed: Changed) -> Iterator[str]:
-    """Yield what the server and the kernel tell of waiting for a device that nobody could watch."""
+    """Yield what the server and the kernel counted of waiting for a device that could not be watched."""
     new, old = changed.level.figures, changed.baseline.figures
     if "busy_share" in new or "busy_share" in old:
         return
@@ -188,7 +188,7 @@ def _how(changed: Changed, part: str) -> str:
 
 
 def _queued(new: Figures, old: Figures) -> str:
-    """Return how much of a request's time passed in the queue, where a block trace tells."""
+    """Return how much of a request's time passed in the queue, where there is a block trace."""
     if "queued_share" not in new or "queued_share" not in old:
         return ""
     return f", of a request's time {_one_or_two(new['queued_share'], old['queued_share'], _share)} in the queue"
@@ -197,7 +197,7 @@ def _queued(new: Figures, old: Figures) -> str:
 def _shared(one: TimeSpent) -> str:
     """Return how many wait at a time where they are several: they share flushes, and wait for those of others."""
     under_way = one.figures["under_way"]
-    return f", while {_rounded(under_way)} are under way at a time" if under_way >= 1 + WORTH_SAYING else ""
+    return f", while {_rounded(under_way)} are in flight at a time" if under_way >= 1 + WORTH_SAYING else ""
 
 
 def _one_or_two(new: float, old: float, form: Any = duration) -> str:  # noqa: ANN401 - a function of a float
@@ -212,8 +212,8 @@ def _unexplained(one: TimeSpent) -> Iterator[str]:
         return
     waited = one.figures.get("cpu_wait_share", 0.0)
     hint = f"; some task waited for a processor during {_share(waited)} of the time" if waited >= WORTH_SAYING else ""
-    told = f"{duration(rest)} of it ({_share(rest / whole)}) is not explained by what was watched{hint}"
-    yield f"With {one.label}, {told}."
+    unexplained = f"{duration(rest)} of it ({_share(rest / whole)}) is not explained by what was watched{hint}"
+    yield f"With {one.label}, {unexplained}."
 
 
 def _alike(changed: Changed) -> str:
@@ -222,10 +222,10 @@ def _alike(changed: Changed) -> str:
     new, old = level.figures["latency_ms"], baseline.figures["latency_ms"]
     parts = sorted((name for name in PARTS if level.figures.get(name, 0.0) >= WORTH_SAYING * new),
                    key=lambda name: -level.figures[name])  # fmt: skip
-    told = [_part(changed, name, level.figures[name]) for name in parts]
+    spent = [_part(changed, name, level.figures[name]) for name in parts]
     return (
-        f"{_noun(level)} takes {duration(new)} on the average, with {baseline.label} {duration(old)};"
-        f" of the {duration(new)}, {_listed(told)}."
+        f"{_noun(level)} takes {duration(new)} on average, with {baseline.label} {duration(old)};"
+        f" of the {duration(new)}, {listed(spent)}."
     )
 
 
@@ -234,7 +234,7 @@ def _on_the_processor(changed: Changed) -> str:
     takes = _one_or_two(new["latency_ms"], old["latency_ms"])
     cpu = f" and {_one_or_two(new['cpu_ms'], old.get('cpu_ms', 0.0))} of server CPU" if "cpu_ms" in new else ""
     return (
-        f"{_noun(changed.level)} takes {takes} on the average{cpu}; {_rounded(new['under_way'])} are under way at a"
+        f"{_noun(changed.level)} takes {takes} on average{cpu}; {_rounded(new['under_way'])} are in flight at a"
         f" time{_on_cores(changed.level)}."
     )
 
@@ -246,7 +246,7 @@ def _on_cores(one: TimeSpent) -> str:
 _FULL: dict[Kind, str] = {
     "client": "the load generator, which keeps its {of} {share} busy",
     "processor": "the processors, {share} busy{others}",
-    "flushes": "the device's flushes, one of which is under way {share} of the time",
+    "flushes": "the device's flushes, with one in flight {share} of the time",
     "device": "the device, {share} busy",
 }
 _MOSTLY: dict[Kind, str] = {
@@ -265,8 +265,8 @@ def _limits(changed: Changed) -> str:
         return (
             f"Both are limited by {_limit(changed.level, shares)}." if new.full else _both_mostly(changed.level, shares)
         )
-    told = f"{_limited(changed.level)}; {_limited(changed.baseline)}."
-    return f"W{told[1:]}" if told.startswith("with ") else told
+    text = f"{_limited(changed.level)}; {_limited(changed.baseline)}."
+    return f"W{text[1:]}" if text.startswith("with ") else text
 
 
 def _both_mostly(one: TimeSpent, shares: str) -> str:
@@ -312,7 +312,7 @@ def _cannot_matter(changed: Changed) -> Iterator[str]:
         return
     waiting = max(one["requests_under_way"] for one in figures)
     if (varied <= IN_THE_QUEUE or sections == {"queue"}) and waiting < FEW_REQUESTS:
-        average = f"{_rounded(waiting)} requests are in queue and device on the average"
+        average = f"{_rounded(waiting)} requests are in queue and device on average"
         yield f"No more than {average}: there is little to sort."
 
 
@@ -323,15 +323,11 @@ def _noise(changed: Changed) -> Iterator[str]:
         return
     relative = changed.spread_ms / changed.baseline.figures["latency_ms"]
     ordered = sorted(shares, key=lambda name: -shares[name])
-    parts = _listed([f"{_share(min(1.0, shares[name]))} in {PART_NAMES[name]}" for name in ordered])
+    parts = listed([f"{_share(min(1.0, shares[name]))} in {PART_NAMES[name]}" for name in ordered])
     yield (
         f"From block to block the difference varies by {duration(changed.spread_ms)} (standard deviation,"
         f" {100 * relative:.2g} % of the time); of that variance {parts}."
     )
-
-
-def _listed(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def why_json(analysis: Analysis) -> dict[str, Any]:

@@ -1,9 +1,8 @@
 """Where a server listens and how one logs in, for the control connection and for the load generator alike."""
 
-import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 Mode = Literal["disabled", "preferred", "required", "verify_ca", "verify_identity"]
 
@@ -22,19 +21,6 @@ class Tls:
         files = {"ssl-ca": self.ca, "ssl-cert": self.cert, "ssl-key": self.key}
         return [f"--ssl-mode={self.mode}", *(f"--{name}={value}" for name, value in files.items() if value)]
 
-    def of_the_client(self) -> dict[str, Any]:
-        """The same for pymysql. Raises ``OSError`` where a file can't be used."""
-        if self.mode == "disabled":
-            return {"ssl_disabled": True}
-        if self.mode == "preferred" and not (self.ca or self.cert):
-            return {}
-        context = ssl.create_default_context(cafile=self.ca)
-        context.check_hostname = self.mode == "verify_identity"
-        context.verify_mode = ssl.CERT_REQUIRED if self.mode.startswith("verify") else ssl.CERT_NONE
-        if self.cert:
-            context.load_cert_chain(self.cert, self.key)
-        return {"ssl": context}
-
 
 @dataclass(frozen=True)
 class Address:
@@ -47,6 +33,11 @@ class Address:
     tls: Tls = Tls()
     password: str = field(default="", repr=False)
 
+    @property
+    def is_private(self) -> bool:
+        """Whether nobody can listen: a unix socket, or TLS with a server that is verified."""
+        return self.socket is not None or self.tls.mode.startswith("verify")
+
     def flags(self) -> list[str]:
         """The load generator's flags; the password goes by ``environment``."""
         where = [f"--socket={self.socket}"] if self.socket else [f"--host={self.host}", f"--port={self.port}"]
@@ -56,8 +47,3 @@ class Address:
     def environment(self) -> dict[str, str]:
         """Where MySQL's own clients and the load generator look for a password."""
         return {"MYSQL_PWD": self.password} if self.password else {}
-
-    def of_the_client(self) -> dict[str, Any]:
-        """The same for pymysql."""
-        where = {"unix_socket": str(self.socket)} if self.socket else {"host": self.host, "port": self.port}
-        return {**where, "user": self.user, "password": self.password, **self.tls.of_the_client()}

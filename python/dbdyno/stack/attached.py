@@ -8,24 +8,25 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import DbdynoError, HostError, TrialError, UserError
+from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.stack.capabilities import fuse, loop, own_programs, root
-from dbdyno.stack.emulated_disk import (
+from dbdyno.stack.disk_client import DiskClient
+from dbdyno.stack.layers.emulated_disk import (
     DiskSpec,
     EmulatedDisk,
-    ask_disk,
     attached_device,
     disk_undos,
     is_rotational,
     start_disk,
 )
-from dbdyno.stack.journal import Journal, Leftover, Process, leftovers, replay
+from dbdyno.stack.layers.queue import WBT_LATENCY_US, write_knob
 from dbdyno.stack.loop import SECTOR_BYTES
-from dbdyno.stack.queue import WBT_LATENCY_US, write_knob
-from dbdyno.stack.undo import RemoveTree, loops_over
-from dbdyno.state import new_token, scratch_path
+from dbdyno.stack.undo.leftovers import Leftover, leftovers, replay, taken
+from dbdyno.stack.undo.log import Journal, Process
+from dbdyno.stack.undo.undos import RemoveTree, loops_over
 from dbdyno.study.drives import is_base_name
 from dbdyno.study.mistakes import unknown_drive
+from dbdyno.system.state import new_token, scratch_path
 
 WHAT = "disk attach"  # how the journals of these disks begin
 CARD = "disk.json"  # in the disk's scratch folder: what it was attached as
@@ -45,8 +46,8 @@ class AttachedDisk:
 
     @property
     def pid(self) -> int:
-        """The process that serves it, or did."""
-        return self.held.owner.pid
+        """The process that serves it, or did; 0 where that is no longer known."""
+        return self.held.owner.pid if self.held.owner else 0
 
     @property
     def device(self) -> Path | None:
@@ -54,15 +55,11 @@ class AttachedDisk:
         found = loops_over(str(self.scratch / "disk" / "disk.img"))
         return Path("/dev") / found[0] if found else None
 
-    def ask(self, op: str, **arguments: object) -> dict[str, Any]:
-        """One request to it. Raises ``UserError`` where it refuses, ``HostError`` where its process has ended."""
+    def client(self) -> DiskClient:
+        """What it is asked by; it raises ``UserError`` where the disk refuses. ``HostError`` if its process is gone."""
         if self.held.orphaned():
             raise HostError(f"the process of {self.name} (pid {self.pid}) has ended; put the host back: dbdyno restore")
-        try:
-            answer = ask_disk(self.scratch / "disk.sock", self.pid, op, **arguments)
-        except TrialError as error:
-            raise UserError(f"{self.name}: {str(error).partition(f'{op}: ')[2]}") from None
-        return {key: value for key, value in answer.items() if key != "ok"}
+        return _AttachedClient(self.scratch / "disk.sock", self.name)
 
     def refuse_if_used(self, remedy: str) -> None:
         """Raises ``UserError`` where the device is mounted or held: what stands on it would be destroyed."""
@@ -74,6 +71,11 @@ class AttachedDisk:
             raise UserError(
                 f"{self.device} is in use ({error.strerror}); unmount it or end what holds it, then {remedy}"
             ) from None
+
+
+class _AttachedClient(DiskClient):
+    def _refused(self, _: str, why: str) -> DbdynoError:
+        return UserError(f"{self.name}: {why}")
 
 
 def attach_disk(spec: DiskSpec, *, name: str | None = None, sector: int = SECTOR_BYTES) -> tuple[Path, list[str]]:
@@ -88,7 +90,7 @@ def attach_disk(spec: DiskSpec, *, name: str | None = None, sector: int = SECTOR
         raise UserError(f"--size must be at least 1 MiB and a multiple of 4096 bytes, not {spec.size}")
     lacking = [one for one in (root(), fuse(), loop(), own_programs()) if not one.ok]
     if lacking:
-        raise UserError("\n".join(f"{one.name}: {one.detail}; {one.remedy}" for one in lacking))
+        raise UserError("\n".join(one.said for one in lacking))
     name = _free_name(name, spec.model)
     token = new_token()
     scratch = scratch_path(token)
@@ -96,7 +98,7 @@ def attach_disk(spec: DiskSpec, *, name: str | None = None, sector: int = SECTOR
     for undo in disk_undos(token, scratch):
         journal.announce(undo)
     try:
-        disk = start_disk(token, scratch, spec)
+        disk = start_disk(token, scratch, spec, inherits=(journal.for_heir(),))
         device = attached_device(disk, rotational=rotational, sector=sector)
         write_knob(Path("/sys/block") / device.name / "queue/wbt_lat_usec", str(WBT_LATENCY_US[rotational]))
         since = datetime.now().astimezone().isoformat(timespec="seconds")
@@ -166,15 +168,16 @@ def detach_disk(given: str) -> str:
     disk.refuse_if_used("detach it")
     what = str(disk.device or disk.name)
     said: list[str] = []
-    if not replay(disk.held, said.append):
-        raise HostError("; ".join(said))
+    with taken(disk.held.path, said.append, though_alive=True) as held:
+        if held and not replay(held, said.append):
+            raise HostError("; ".join(said))
     return what
 
 
 def summary(disk: AttachedDisk) -> dict[str, Any]:
     """A disk in short: what it was attached as, and how it is now."""
     try:
-        now = disk.ask("stats")
+        now = disk.client().stats()
     except DbdynoError as error:
         now = {"problem": str(error)}
     device = disk.device

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dbdyno.errors import HostError
-from dbdyno.stack.undo import LOOP_GET_STATUS64, LOOP_INFO64_BYTES
+from dbdyno.stack.loop_ioctl import LOOP_GET_STATUS64, LOOP_INFO64_BYTES
 
 CLASS = Path("/sys/class/block")
 _LOOP_INFO64 = struct.Struct("=QQQ")  # lo_device, lo_inode, lo_rdevice: the first three of struct loop_info64

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import psutil
 
-from dbdyno.errors import DbdynoError
+from dbdyno.errors import DbdynoError, HostError
 from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
-from dbdyno.servers.installation import NoServerError, find_server
-from dbdyno.stack.journal import leftovers
-from dbdyno.stack.memory import memory_hierarchy
+from dbdyno.servers.sources.installation import NoServerError, find_server
+from dbdyno.stack.layers.here import folder_here
+from dbdyno.stack.layers.memory import memory_hierarchy
 from dbdyno.stack.tools import own_binary, tool_path
+from dbdyno.stack.tracefs import mounted_tracefs, why_not_mountable
+from dbdyno.stack.undo.leftovers import leftovers
 from dbdyno.study.cpus import cpu_list, cpu_numbers
 from dbdyno.study.units import format_bytes
 
@@ -29,12 +31,23 @@ class Capability:
     detail: str
     remedy: str = ""  # what to do about a no
     needed: bool = True  # whether a study on emulated disks with the usual layers needs it
+    field: tuple[str, ...] = ()  # of the study, where it is what that says that does not fit this host
+
+    @property
+    def said(self) -> str:
+        """In one line: what, and the remedy."""
+        return f"{self.name}: {self.detail}; {self.remedy}" if self.remedy else f"{self.name}: {self.detail}"
+
+
+def device_need(device: str) -> str:
+    """What a real device is called as a need."""
+    return f"device {device}"
 
 
 def look_around() -> list[Capability]:
     """Everything that dbdyno may ask of a host. Changes nothing."""
     found = [root(), fuse(), loop(), *map(filesystem, KINDS)]
-    found += [schedulers(), memory_cgroup(), server("mariadb"), own_programs(), nothing_left_over(), tracefs()]
+    found += [schedulers(), memory_cgroup(), server("mariadb"), own_programs(), nothing_left_over(), tracefs(), here()]
     return found + [replace(tool((name,), package), needed=False) for name, package in OTHER_TOOLS.items()]
 
 
@@ -109,6 +122,13 @@ def schedulers() -> Capability:
     return Capability("schedulers", ok=bool(offered), detail=" ".join(offered) or "none found", remedy=remedy)
 
 
+def scheduler(name: str) -> Capability:
+    """Whether a block queue here can have this scheduler."""
+    offered = offered_schedulers()
+    detail = f"this kernel offers {', '.join(offered) or 'none'}"
+    return Capability(f"scheduler {name}", ok=name in offered, detail=detail, remedy=f"modprobe {name}-iosched")
+
+
 def offered_schedulers() -> list[str]:
     """Names of the schedulers that a block queue here can have."""
     for queue in sorted(Path("/sys/block").glob("*/queue/scheduler"), key=lambda path: "loop" not in str(path)):
@@ -148,6 +168,12 @@ def room_in_memory(size: int) -> Capability:
     return Capability("memory for a tmpfs", ok=size < free, detail=detail, remedy="give a smaller stack.size")
 
 
+def here(needed_bytes: int = 0) -> Capability:
+    """Whether ``device = "here"`` says something of a disk, and has room."""
+    found = folder_here(needed_bytes)
+    return Capability("here", ok=not found.remedy, detail=found.said, remedy=found.remedy, needed=False)
+
+
 def processors(name: str, cpus: str) -> Capability:
     """Whether this host has the processors that a field of a study names."""
     there = os.sched_getaffinity(0)
@@ -167,13 +193,11 @@ def own_programs() -> Capability:
 
 def tracefs() -> Capability:
     """Whether the kernel's block trace can be read."""
-    for place in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing"):
-        if (Path(place) / "events/block").is_dir():
-            return Capability("tracefs", ok=True, detail=f"mounted at {place}", needed=False)
-    known = "tracefs" in Path("/proc/filesystems").read_text(encoding="ascii").split()
-    detail = "in the kernel, not mounted" if known else "not in this kernel"
-    remedy = "mount -t tracefs tracefs /sys/kernel/tracing" if known else "use a kernel with CONFIG_FTRACE"
-    return Capability("tracefs", ok=False, detail=detail, remedy=remedy, needed=False)
+    if place := mounted_tracefs():
+        return Capability("tracefs", ok=True, detail=f"mounted at {place}", needed=False)
+    why, _, remedy = why_not_mountable().partition("; ")
+    detail = why or "not mounted; dbdyno mounts it in its state folder while it traces"
+    return Capability("tracefs", ok=not why, detail=detail, remedy=remedy, needed=False)
 
 
 def tool(names: tuple[str, ...], package: str) -> Capability:
@@ -186,6 +210,9 @@ def tool(names: tuple[str, ...], package: str) -> Capability:
 
 def nothing_left_over() -> Capability:
     """Whether a killed dbdyno has left something on this host."""
-    orphans = [one for one in leftovers() if one.orphaned()]
-    detail = "; ".join(f"{one.what} (pid {one.owner.pid}) was killed" for one in orphans) or "yes"
+    try:
+        orphans = [one for one in leftovers() if one.orphaned()]
+    except HostError as error:
+        return Capability("nothing left over", ok=False, detail=str(error), remedy="mend that", needed=False)
+    detail = "; ".join(f"{one.what} ({one.by}) was killed" for one in orphans) or "yes"
     return Capability("nothing left over", ok=not orphans, detail=detail, remedy="dbdyno restore", needed=False)

@@ -8,17 +8,21 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dbdyno.servers.address import Address
-from dbdyno.stack.journal import Journal
+from dbdyno.servers.contract import Server
+from dbdyno.stack.erase.guard import HeldDisk
+from dbdyno.stack.undo.log import Journal
 
 
 @dataclass(frozen=True)
 class Endpoint:
     """A running server, as a client on this host reaches it."""
 
+    control: Server  # asks and reads it back; no part of the load
     address: Address
     process: "subprocess.Popen[bytes] | None" = None  # that dbdyno started
     error_log: Path | None = None  # of such a one
     cgroup: Path | None = None  # that bounds its memory
+    account: str | None = None  # user@host that the study's own SQL is confined to; the load generator makes it
     found_pid: int | None = None  # of one that dbdyno did not start, if it runs on this host and can be told
 
     @property
@@ -47,6 +51,7 @@ class BlockDevice:
     disposable: bool  # it goes away when lowered, and its settings with it
     control: Path | None = None  # the socket of the emulated disk that it is
     uuid: str | None = None  # that the filesystem must get, so that it is known as ours later
+    held: HeldDisk | None = None  # a real disk, to be proved free right before it is erased
 
     @property
     def name(self) -> str:
@@ -55,8 +60,8 @@ class BlockDevice:
 
 
 @dataclass(frozen=True)
-class Stand:
-    """What has been raised so far. Each layer yields the stand below with its own part added."""
+class StackContext:
+    """What has been raised so far. Each layer yields the context below with its own part added."""
 
     journal: Journal
     scratch: Path  # a folder of this stack's own
@@ -79,8 +84,8 @@ class Stand:
         assert self.endpoint is not None  # noqa: S101  (a load that needs one is refused without)
         return self.endpoint
 
-    def raised(self, layer: str, observed: Mapping[str, Any], **added: object) -> "Stand":
-        """The stand with one more layer on it."""
+    def raised(self, layer: str, observed: Mapping[str, Any], **added: object) -> "StackContext":
+        """The context with one more layer on it."""
         return replace(self, observed={**self.observed, layer: dict(observed)}, **added)  # type: ignore[arg-type]
 
 
@@ -93,19 +98,21 @@ class Layer(Protocol):
 
     @property
     def name(self) -> str:
-        """The key of this layer in ``Stand.observed``."""
+        """The key of this layer in ``StackContext.observed``."""
 
-    def raised(self, below: Stand) -> AbstractContextManager[Stand]:
-        """Raise this layer on the stand below. Raises ``TrialError`` or ``HostError``."""
+    def raised(self, below: StackContext) -> AbstractContextManager[StackContext]:
+        """Raise this layer on the context below. Raises ``TrialError`` or ``HostError``."""
 
 
 @contextmanager
-def raised(layers: Sequence[Layer], ground: Stand, lap: Callable[[str], None] = lambda _: None) -> Iterator[Stand]:
+def raised(
+    layers: Sequence[Layer], ground: StackContext, lap: Callable[[str], None] = lambda _: None
+) -> Iterator[StackContext]:
     """Raise layers from the bottom up; lower them, top first, on exit. ``lap`` is told of each step when it is done."""
     with ExitStack() as lowering:
-        stand = ground
+        context = ground
         for layer in layers:
             lowering.callback(lap, f"lower {layer.name}")
-            stand = lowering.enter_context(layer.raised(stand))
+            context = lowering.enter_context(layer.raised(context))
             lap(f"raise {layer.name}")
-        yield stand
+        yield context

@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 from dbdyno.errors import HostError, TrialError
+from dbdyno.stack.loop_ioctl import LOOP_CTL_ADD, LOOP_CTL_GET_FREE, LOOP_CTL_REMOVE
 from dbdyno.stack.tools import run_tool
-from dbdyno.stack.undo import LOOP_CTL_ADD, LOOP_CTL_GET_FREE, LOOP_CTL_REMOVE
 
 SECTOR_BYTES = 4096
 ATTEMPTS = 10

@@ -13,6 +13,7 @@ from typing import Any
 _FIEMAP = struct.Struct("=QQIIII")
 FS_IOC_FIEMAP = 0xC020660B
 FIEMAP_FLAG_SYNC = 1  # what is not yet written has no place yet
+_BLOCK_BYTES = 512  # the unit of st_blocks
 SMALL_BYTES = 1024**2  # a smaller file is seldom in more than one piece, and tells nothing
 
 
@@ -30,6 +31,11 @@ def space(directory: Path) -> Space:
     return Space(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
 
+def bytes_on_disk(folder: Path) -> int:
+    """What all in a folder takes."""
+    return sum(path.lstat().st_blocks for path in folder.rglob("*")) * _BLOCK_BYTES
+
+
 def fragmentation(directory: Path) -> dict[str, Any]:
     """Extents of the data files of 1 MiB and more; what a filesystem does not tell is ``None``.
 
@@ -39,7 +45,7 @@ def fragmentation(directory: Path) -> dict[str, Any]:
     told = True
     for handle in _data_files(directory):
         files += 1
-        taken += os.fstat(handle).st_blocks * 512
+        taken += os.fstat(handle).st_blocks * _BLOCK_BYTES
         try:
             asked = _FIEMAP.pack(0, 2**64 - 1, FIEMAP_FLAG_SYNC, 0, 0, 0)
             extents += _FIEMAP.unpack(fcntl.ioctl(handle, FS_IOC_FIEMAP, asked))[3]

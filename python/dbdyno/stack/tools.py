@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dbdyno.child import child, decoded
 from dbdyno.errors import HostError, TrialError
 from dbdyno.filesystems.catalogue import KINDS
+from dbdyno.system.child import child, decoded
 
 PACKAGES = {
     **{kind.program: kind.package for kind in KINDS.values()},
@@ -37,7 +37,7 @@ def own_binary(name: str) -> str:
     return found
 
 
-def run_tool(argv: Sequence[str], *, timeout_seconds: float = 120) -> str:
+def run_tool(argv: Sequence[str], *, timeout_seconds: float = 120, pass_fds: tuple[int, ...] = ()) -> str:
     """Run a tool to its end; returns its standard output.
 
     Raises ``HostError`` where the tool is not installed (no trial can go without it), ``TrialError`` where it fails.
@@ -51,7 +51,7 @@ def run_tool(argv: Sequence[str], *, timeout_seconds: float = 120) -> str:
     # Should dbdyno be killed, its tools go with it: none must change the host after ``restore`` has looked.
     bound = ["setpriv", "--pdeathsig", "KILL", path, *argv[1:]]
     try:
-        with child(bound, env={**os.environ, "LC_ALL": "C"}) as tool:
+        with child(bound, env={**os.environ, "LC_ALL": "C"}, pass_fds=pass_fds) as tool:
             out, err = map(decoded, tool.communicate(timeout=timeout_seconds))
     except subprocess.TimeoutExpired:
         raise TrialError(f"{command}: not done after {timeout_seconds:g} s; ended") from None

@@ -28,7 +28,9 @@ def watchables(given: str) -> list[Watchable]:
     if named:
         return [Watchable(named[0], about[named[0]])]
     path = Path(given)
-    if "/" not in given and (_CLASS / given).exists():
+    if not given.strip():
+        raise UserError(f"an empty name was given; {there_are()}")
+    if "/" not in given and given not in {".", ".."} and (_CLASS / given).exists():
         return [Watchable(given, about.get(given, ""))]
     try:
         found = path.stat()

@@ -1,9 +1,6 @@
 """What a study says its devices cost, as plain values, each with the treatments that stand on it."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
-
-from dbdyno.store.toml import without_none
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -39,13 +36,3 @@ class Prices:
     def of(self, treatment: str) -> DevicePrice | None:
         """Return what a treatment's device costs, if the study says so."""
         return next((device for device in self.devices if treatment in device.treatments), None)
-
-
-def prices_of(document: dict[str, Any]) -> Prices:
-    """Return the prices that a run's header holds. Raises ``KeyError`` or ``TypeError`` where they are none."""
-    return Prices(**{**document, "devices": [DevicePrice(**device) for device in document["devices"]]})
-
-
-def prices_document(prices: Prices) -> dict[str, Any]:
-    """Return the prices as a run's header holds them: TOML has no null, so what is not given is left out."""
-    return without_none(asdict(prices))

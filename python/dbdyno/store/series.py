@@ -1,10 +1,14 @@
 """The series of trials: one Parquet file for each, in the trial's folder."""
 
-import errno
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from dbdyno.store.synced import sync
+from dbdyno.store.events import read_events
+from dbdyno.store.replay import History
+from dbdyno.store.series_files import FILES_MAX, Sums, read_files
+from dbdyno.store.synced import whole_or_not_at_all
+from dbdyno.store.tables import as_os_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -12,21 +16,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from dbdyno.store.records import Run
+
     Column = list[float] | list[str] | NDArray[np.float64]
 
 
 def read_series(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
     """Trial id -> series -> column -> values, for the trials named; floats, or objects where a column is text."""
-    import duckdb
-
-    found: dict[str, dict[str, dict[str, NDArray[Any]]]] = {}
-    with duckdb.connect() as connection:
-        for trial_id in trial_ids:
-            files = sorted((path / "trials" / trial_id).glob("*.parquet"))
-            found[trial_id] = {
-                file.stem: dict(connection.execute("SELECT * FROM read_parquet(?)", [str(file)]).fetchnumpy())
-                for file in files
-            }
+    sums, found = _sums(path), {}
+    for id_ in trial_ids:  # one by one: their columns may differ
+        each = {name: _read_columns(path, [id_], name, ".*", sums) for name in series_names(path, [id_])}
+        found[id_] = {name: one[id_] for name, one in each.items() if id_ in one}
     return found
 
 
@@ -38,9 +38,22 @@ WATCHED_COLUMNS = {
 }  # probe -> what an explanation needs of it
 
 
+class AnalysedSeries(TypedDict):
+    """The series that an analysis asks for, by the names of its arguments."""
+
+    load_series: "dict[str, dict[str, NDArray[Any]]]"  # trial id -> column -> values
+    watched: "dict[str, dict[str, dict[str, NDArray[Any]]]]"  # trial id -> probe -> column -> values
+
+
+def read_analysed(path: Path, run: "Run") -> AnalysedSeries:
+    """Return the series of a run that was read from ``path``, for ``analyse(run, **series)``."""
+    ids = [trial.id for trial in run.trials]
+    return AnalysedSeries(load_series=read_load_series(path, ids), watched=read_watched(path, ids))
+
+
 def read_load_series(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, NDArray[Any]]]":
     """Trial id -> column -> values of the load's rates, for those trials that have them."""
-    return _read_columns(path, trial_ids, "load", LOAD_COLUMNS)
+    return _read_columns(path, trial_ids, "load", LOAD_COLUMNS, _sums(path))
 
 
 def read_watched(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
@@ -55,37 +68,26 @@ def read_matching(
 
     One query for each series, which of many trials is far quicker than one for each file.
     """
-    found = {name: _read_columns(path, trial_ids, name, columns) for name, columns in wanted.items()}
+    sums = _sums(path)
+    found = {name: _read_columns(path, trial_ids, name, columns, sums) for name, columns in wanted.items()}
     return {id_: {name: one[id_] for name, one in found.items() if id_ in one} for id_ in trial_ids}
 
 
-def _read_columns(path: Path, trial_ids: list[str], series: str, columns: str) -> "dict[str, dict[str, NDArray[Any]]]":
-    """Trial id -> column -> values of one series; ``columns`` is a regular expression. All in one query."""
-    import duckdb
-    import numpy as np
+def _read_columns(
+    path: Path, trial_ids: list[str], series: str, columns: str, sums: Sums
+) -> "dict[str, dict[str, NDArray[Any]]]":
+    """Trial id -> column -> values of one series; ``columns`` is a regular expression. Raises ``DamageError``."""
+    ids = [id_ for id_ in trial_ids if os.path.lexists(path / "trials" / id_ / f"{series}.parquet")]
+    batches = [ids[start : start + FILES_MAX] for start in range(0, len(ids), FILES_MAX)]
+    found: dict[str, dict[str, NDArray[Any]]] = {}
+    for batch in batches:
+        found |= read_files(path, batch, series, columns, sums)
+    return found
 
-    ids = [id_ for id_ in trial_ids if (path / "trials" / id_ / f"{series}.parquet").is_file()]
-    if not ids:
-        return {}
-    # Numbers for the files: a path beside every row would be larger than the rows.
-    query = f"""
-        SELECT number, COLUMNS('^({columns})$')
-        FROM read_parquet($files, union_by_name = true, filename = true)
-        JOIN (SELECT unnest($files) AS filename, unnest(range(len($files))) AS number) USING (filename)
-    """  # noqa: S608 - our own expression
-    files = [str(path / "trials" / id_ / f"{series}.parquet") for id_ in ids]
-    with duckdb.connect() as connection:
-        found = {
-            name: _unmasked(values) for name, values in connection.execute(query, {"files": files}).fetchnumpy().items()
-        }
-    numbers = found.pop("number")
-    order = np.argsort(numbers, kind="stable")
-    parts = np.split(order, np.searchsorted(numbers[order], np.arange(1, len(ids))))
-    return {
-        id_: {name: values[part] for name, values in found.items()}
-        for id_, part in zip(ids, parts, strict=True)
-        if len(part)
-    }
+
+def _sums(path: Path) -> Sums:
+    """What the files were when their trials had finished."""
+    return {id_: event.sha256 for id_, event in History.of(read_events(path)).finished.items()}
 
 
 def series_names(path: Path, trial_ids: list[str]) -> list[str]:
@@ -98,33 +100,23 @@ def read_series_named(path: Path, name: str, trial_ids: list[str]) -> "dict[str,
 
     A column that a trial lacks is NaN there; trials without the series have no row.
     """
-    import duckdb
     import numpy as np
 
-    ids = [id_ for id_ in trial_ids if (path / "trials" / id_ / f"{name}.parquet").is_file()]
-    if not ids:
-        return {"trial": np.array([], object)}
-    query = """
-        SELECT number, columns.* EXCLUDE (filename, file_row_number)
-        FROM read_parquet($files, union_by_name = true, filename = true, file_row_number = true) AS columns
-        JOIN (SELECT unnest($files) AS filename, unnest(range(len($files))) AS number) USING (filename)
-        ORDER BY number, file_row_number
-    """
-    files = [str(path / "trials" / id_ / f"{name}.parquet") for id_ in ids]
-    with duckdb.connect() as connection:
-        columns = dict(connection.execute(query, {"files": files}).fetchnumpy())
-    whose = np.array(ids, object)[columns.pop("number")]
-    return {"trial": whose, **{column: _unmasked(values) for column, values in columns.items()}}
-
-
-def _unmasked(values: "NDArray[Any]") -> "NDArray[Any]":
-    import numpy as np
-
-    if not isinstance(values, np.ma.MaskedArray):
-        return values
-    found: NDArray[Any] = values.data.copy()
-    found[np.ma.getmaskarray(values)] = np.nan if found.dtype.kind == "f" else None
-    return found
+    of_trials = _read_columns(path, trial_ids, name, ".*", _sums(path))
+    kinds = {column: values.dtype for found in of_trials.values() for column, values in found.items()}
+    whose = [np.full(len(found["t_s"]), id_, object) for id_, found in of_trials.items()]
+    lacking: dict[str, Any] = {
+        column: np.array([None if kind.kind == "O" else np.nan], kind) for column, kind in kinds.items()
+    }
+    return {
+        "trial": np.concatenate(whose) if whose else np.array([], object),
+        **{
+            column: np.concatenate(
+                [found.get(column, lacking[column].repeat(len(found["t_s"]))) for found in of_trials.values()]
+            )
+            for column in kinds
+        },
+    }
 
 
 def write_series(path: Path, columns: "Mapping[str, Column]") -> None:
@@ -137,16 +129,12 @@ def write_series(path: Path, columns: "Mapping[str, Column]") -> None:
     }
     if not table or not all(len(values) == len(next(iter(table.values()))) for values in table.values()):
         return
-    partial = path.with_suffix(".part")
-    try:
-        with duckdb.connect() as connection:
-            connection.register("series", table)
-            connection.execute("COPY series TO ? (FORMAT parquet)", [str(partial)])
-    except duckdb.Error as error:
-        raise OSError(errno.EIO, str(error), str(partial)) from None
-    sync(partial)
-    partial.rename(path)
-    sync(path.parent)
+    with whole_or_not_at_all(path) as handle, duckdb.connect() as connection:
+        connection.register("series", table)
+        try:  # by the open file: names that are no UTF-8 are unknown to DuckDB
+            connection.execute("COPY series TO ? (FORMAT parquet, USE_TMP_FILE false)", [f"/dev/fd/{handle}"])
+        except duckdb.Error as error:
+            raise as_os_error(error, path) from None
 
 
 def _is_text(values: "Column") -> bool:

@@ -1,10 +1,15 @@
 """Columns of one length as CSV or Parquet, for other programs."""
 
 import csv
+import errno
+import os
+import re
 import tempfile
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from dbdyno.model.printable import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -12,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Columns = Mapping[str, Sequence[Any] | NDArray[Any]]
+
+_ERRNO = re.compile(r'"errno": *"(\d+)"')
 
 
 def as_csv(columns: "Columns") -> str:
@@ -34,8 +41,18 @@ def as_parquet(columns: "Columns") -> bytes:
     import duckdb
     import numpy as np
 
-    with tempfile.TemporaryDirectory() as folder, duckdb.connect() as connection:
-        file = Path(folder) / "table.parquet"
+    with tempfile.TemporaryFile() as file, duckdb.connect() as connection:
         connection.register("columns", {name: np.asarray(values) for name, values in columns.items()})
-        connection.execute("COPY columns TO ? (FORMAT parquet)", [str(file)])
-        return file.read_bytes()
+        try:
+            connection.execute("COPY columns TO ? (FORMAT parquet, USE_TMP_FILE false)", [f"/dev/fd/{file.fileno()}"])
+        except duckdb.Error as error:
+            raise as_os_error(error, Path(tempfile.gettempdir())) from None
+        file.seek(0)
+        return file.read()
+
+
+def as_os_error(error: Exception, path: Path) -> OSError:
+    """What kept DuckDB from writing to ``path``; it says the system's number inside its own text."""
+    found = _ERRNO.search(str(error))
+    number = int(found[1]) if found else errno.EIO
+    return OSError(number, os.strerror(number) if found else one_line(str(error)), str(path))

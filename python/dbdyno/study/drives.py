@@ -5,15 +5,22 @@ from pathlib import Path
 
 HERE = "here"
 MEMORY = "memory"  # no device at all: a tmpfs
-NOT_GIVEN = ""  # no study says so: what a server that runs already stands on is its own
+NOT_GIVEN = ""  # no study says so: what an external server stands on is its own
 
 # A drive file where it is not the whole name: its numbers follow, or it is a member of an array.
 _FILE = re.compile(r"[^(),=]+\.toml(?=\s*[(),])")
 
 
+def device_kind(device: str) -> str:
+    """What a device names: ``here``, ``memory``, ``real``, ``emulated``; nothing where none is given."""
+    if device in {HERE, MEMORY, NOT_GIVEN}:
+        return device
+    return "real" if is_real(device) else "emulated"
+
+
 def is_emulated(device: str) -> bool:
     """Whether a device is a model rather than a real block device, ``here`` or ``memory``."""
-    return device not in {HERE, MEMORY, NOT_GIVEN} and not is_real(device)
+    return device_kind(device) == "emulated"
 
 
 def is_real(device: str) -> bool:

@@ -1,6 +1,6 @@
 """Job files of fio: what one may say, and how it is held to the trial's own folder.
 
-A job file comes along with a study, so it is text from anywhere. fio could be told in it to write to a device, to load
+A job file comes along with a study, so it is text from anywhere. it could make fio write to a device, to load
 a library or to run a shell command; so what is not known to be harmless is refused.
 """
 
@@ -28,7 +28,7 @@ ALLOWED = frozenset(
     """.split()  # noqa: SIM905  (a list of so many words would be a page)
 )
 ENGINES = ("sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "posixaio", "io_uring", "mmap")
-_REFUSED = "is not what a study may say to fio: it could reach beyond the trial's own folder, or change what fio prints"
+_REFUSED = "can't be set by a study: it could reach beyond the trial's own folder, or change what fio prints"
 _IN_TURN = {"stonewall", "wait_for_previous", "wait_for", "startdelay", "start_delay"}
 _PLACES = {"directory", "filename_format", "opendir", "file_dir", "lockfile"}
 
@@ -56,7 +56,7 @@ def _option_mistake(name: str, value: str) -> str:
 
 def _name_mistake(name: str) -> str:
     if name in _PLACES:
-        return "is dbdyno's to say: the trial's own folder is used; leave it out"
+        return "is set by dbdyno: the trial's own folder is used; leave it out"
     if name in _IN_TURN:
         return "has jobs follow each other; a trial measures one thing, so give a job file to each"
     if name not in ALLOWED:

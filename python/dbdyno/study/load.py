@@ -1,22 +1,20 @@
 """From a study file to a ``Study``; every mistake in the file is found here, before anything is touched."""
 
-import shlex
-import tomllib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from dbdyno import _native
 from dbdyno.errors import UserError
-from dbdyno.store.records import METRICS
-from dbdyno.study.cost import Cost
+from dbdyno.model.metrics import METRICS
 from dbdyno.study.cost_rules import broken_cost_rules, names_of, read_cost
-from dbdyno.study.drives import resolved_drive
-from dbdyno.study.ending_rules import broken_ending_rules
+from dbdyno.study.design_rules import broken_design_rules
+from dbdyno.study.document import read_document
+from dbdyno.study.former_names import rename_former
 from dbdyno.study.labels import level_label
 from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
 from dbdyno.study.reported import ReportedSection
@@ -24,54 +22,15 @@ from dbdyno.study.reported_rules import misplaced
 from dbdyno.study.rules import broken_rules
 from dbdyno.study.scale import in_scale, scale_mistakes, scaled
 from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, StudySection, TrialSpec
+from dbdyno.study.study import Factor, Study, resolved_body, with_levels
 
 BODY = ("stack", "queue", "filesystem", "server", "workload", "probes")  # what a treatment consists of
 TOP_LEVEL = ("version", "study", *BODY, "design", "scale", "reported", "cost")
 
+MAX_TREATMENTS = 256  # a block is every one of them
+
 Path_ = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
-
-
-@dataclass(frozen=True)
-class Factor:
-    """A field that the study gives as a list."""
-
-    name: str  # the field's name; with its section where two sections vary the same field
-    path: tuple[str, ...]  # where it stands: ("stack", "device")
-    levels: tuple[Any, ...]
-
-    def labels(self) -> list[str]:
-        """Levels as they are shown and as a baseline names them."""
-        return [level_label(level) for level in self.levels]
-
-
-@dataclass(frozen=True)
-class Study:
-    """A study file, checked: nothing in it can still be wrong but for what this host can do."""
-
-    path: Path
-    text: str
-    raw: dict[str, Any]
-    about: StudySection
-    design: DesignSection
-    factors: tuple[Factor, ...]
-    scale: str = ""  # of the file's scales; empty: as the file stands
-    reported: tuple[ReportedSection, ...] = ()
-    cost: Cost | None = None
-
-    def combinations(self) -> Iterator[tuple[dict[str, str], TrialSpec]]:
-        """Each treatment's levels (factor -> label) with its whole specification, in the order of the file."""
-        for levels in product(*(factor.levels for factor in self.factors)):
-            labels = {factor.name: level_label(level) for factor, level in zip(self.factors, levels, strict=True)}
-            body = _resolved(_with_levels(self.raw, self.factors, levels), self.path.parent)
-            yield labels, TrialSpec.model_validate(body)
-
-    def at(self, labels: dict[str, str]) -> "Study":
-        """The study of one treatment alone: every factor fixed at the level of that label."""
-        levels = tuple(f.levels[f.labels().index(labels[f.name])] for f in self.factors)
-        body = _resolved(_with_levels(self.raw, self.factors, levels), self.path.parent)
-        design = self.design.model_copy(update={"baseline": {}, "hard_to_change": []})
-        return replace(self, raw=body, factors=(), design=design)
 
 
 def load_study(path: Path, scale: str = "") -> Study:
@@ -81,33 +40,19 @@ def load_study(path: Path, scale: str = "") -> Study:
         UserError: It names file, line and field of every mistake, or the scales that there are.
 
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UserError(f"{path}: can't be read: {reason}") from None
-    try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path}: not valid TOML: {error}") from None
-    except RecursionError:
-        raise UserError(f"{path}: not valid TOML: it is nested too deep") from None
-    try:
-        lines = _native.toml_lines(text)
-    except ValueError as error:  # what tomllib lets pass, such as a number that TOML has no room for
-        place, *_, reason = str(error).strip().splitlines()
-        raise UserError(f"{path}: not valid TOML: {reason} ({place})") from None
+    text, raw, lines = read_document(path)
+    notes = rename_former(path, raw, lines)
     try:
         studies = _at_every_scale(path, text, raw)
     except _Mistakes as found:
         in_order = sorted(found.mistakes, key=lambda mistake: line_of(lines, mistake) or 0)
-        said = dict.fromkeys(explain(path, lines, mistake) for mistake in in_order)
-        raise UserError("\n".join(said)) from None
+        messages = dict.fromkeys(explain(path, lines, mistake) for mistake in in_order)
+        raise UserError("\n".join(messages)) from None
     if scale not in studies:
         names = [name for name in studies if name]
         known = ", ".join(names) or "none"
         raise UserError(f"{path}: has no scale {shown(scale)}; it has {known}{did_you_mean(scale, names)}")
-    return studies[scale]
+    return replace(studies[scale], notes=notes)
 
 
 def _at_every_scale(path: Path, text: str, raw: dict[str, Any]) -> dict[str, Study]:
@@ -137,21 +82,23 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     design = _section(DesignSection, raw.get("design", {}), ("design",), found)
     body: dict[str, Any] = {name: section for name, section in raw.items() if name in BODY}
     factors = tuple(_factors(body, found))
+    if too_many := _too_many_treatments(factors):
+        raise _Mistakes([too_many])
     reported = tuple(_reported(raw.get("reported", []), found))
     cost = read_cost(raw.get("cost"), lambda model, table, place: _section(model, table, place, found))
     if all(isinstance(section, dict) for section in body.values()):
         found += _level_mistakes(body, factors)
     if found or about is None or design is None:
-        raise _Mistakes(list(_said_once(found)))
+        raise _Mistakes(list(_without_followers(found)))
     found += _combination_mistakes(body, factors, path.parent)
     found += _baseline_mistakes(design, factors)
     found += _whole_plot_mistakes(design, factors)
     found += _compared_mistakes(design, factors)
-    found += _screened_mistakes(design)
-    found += broken_ending_rules(design)
+    found += _secondary_mistakes(design)
+    found += broken_design_rules(design)
     if found:
         raise _Mistakes(found)
-    raw = _resolved(body, path.parent)
+    raw = resolved_body(body, path.parent)
     return Study(
         path=path, text=text, raw=raw, about=about, design=design, factors=factors, reported=reported, cost=cost
     )
@@ -180,12 +127,12 @@ def _section(model: type[Model], raw: object, path: Path_, found: list[Mistake])
         return None
 
 
-def _said_once(found: list[Mistake]) -> Iterator[Mistake]:
+def _without_followers(found: list[Mistake]) -> Iterator[Mistake]:
     """The mistakes without those that follow from an earlier one: at the same place, or inside it."""
-    said: set[Path_] = set()
+    reported: set[Path_] = set()
     for mistake in found:
-        if not any(mistake.path[:length] in said for length in range(1, len(mistake.path) + 1)):
-            said.add(mistake.path)
+        if not any(mistake.path[:length] in reported for length in range(1, len(mistake.path) + 1)):
+            reported.add(mistake.path)
             yield mistake
 
 
@@ -228,25 +175,26 @@ def _factors(body: dict[str, Any], found: list[Mistake]) -> Iterator[Factor]:
             found.append(Mistake(path, "must be a list of plain values, one per level"))
             continue
         labels = [level_label(level) for level in levels]
+        seen = set[str]()
         for index, label in enumerate(labels):
-            if label in labels[:index]:
+            if label in seen:
                 found.append(Mistake((*path, index), f"gives the level {label!r} twice"))
+            seen.add(label)
         name = path[-1] if names.count(path[-1]) == 1 else ".".join(path)
         yield Factor(name=name, path=path, levels=tuple(levels))
 
 
-def _with_levels(body: dict[str, Any], factors: tuple[Factor, ...], levels: tuple[Any, ...]) -> dict[str, Any]:
-    """The body with each factor's list replaced by one of its levels."""
-    spec = {name: dict(section) for name, section in body.items()}
-    for outer, inner in (("server", "settings"), ("queue", "iosched")):
-        if isinstance(spec.get(outer, {}).get(inner), dict):
-            spec[outer][inner] = dict(spec[outer][inner])
-    for factor, level in zip(factors, levels, strict=True):
-        table: Any = spec
-        for part in factor.path[:-1]:
-            table = table[part]
-        table[factor.path[-1]] = level
-    return spec
+def _too_many_treatments(factors: tuple[Factor, ...]) -> Mistake | None:
+    """The limit on treatments, said of the factor with most levels: it is kept before each of them is checked."""
+    count = math.prod(len(factor.levels) for factor in factors)
+    if count <= MAX_TREATMENTS:
+        return None
+    largest = max(factors, key=lambda factor: len(factor.levels))
+    others = " with the other factors" if len(factors) > 1 else ""
+    text = (
+        f"has {len(largest.levels)} levels, which{others} makes {count} treatments; a study may have {MAX_TREATMENTS}"
+    )
+    return Mistake(largest.path, text)
 
 
 def _level_mistakes(body: dict[str, Any], factors: tuple[Factor, ...]) -> list[Mistake]:
@@ -259,7 +207,7 @@ def _level_mistakes(body: dict[str, Any], factors: tuple[Factor, ...]) -> list[M
             trials.append(((*first[:index], level, *first[index + 1 :]), {factor.path: number}))
     for levels, numbers in trials:
         try:
-            TrialSpec.model_validate(_with_levels(body, factors, levels))
+            TrialSpec.model_validate(with_levels(body, factors, levels))
         except ValidationError as error:
             for mistake in mistakes_of(error, TrialSpec, ()):
                 place = _place(mistake.path, numbers)
@@ -278,7 +226,7 @@ def _place(path: Path_, numbers: dict[tuple[str, ...], int]) -> Path_:
 def _combination_mistakes(body: dict[str, Any], factors: tuple[Factor, ...], folder: Path) -> list[Mistake]:
     found: dict[tuple[Path_, str], Mistake] = {}
     for levels in product(*(factor.levels for factor in factors)):
-        spec = TrialSpec.model_validate(_with_levels(body, factors, levels))
+        spec = TrialSpec.model_validate(with_levels(body, factors, levels))
         numbers = {f.path: f.levels.index(level) for f, level in zip(factors, levels, strict=True)}
         for mistake in broken_rules(spec, folder):
             place = _place(mistake.path, numbers)
@@ -316,46 +264,15 @@ def _compared_mistakes(design: DesignSection, factors: tuple[Factor, ...]) -> It
         yield Mistake(("design", "compare_factors"), 'is for compare = "one-factor"')
 
 
-def _screened_mistakes(design: DesignSection) -> Iterator[Mistake]:
-    for index, name in enumerate(design.screened or []):
+def _secondary_mistakes(design: DesignSection) -> Iterator[Mistake]:
+    for index, name in enumerate(design.secondary_metrics or []):
         if name not in METRICS:
             known = f"known are {', '.join(METRICS)}{did_you_mean(name, METRICS)}"
-            yield Mistake(("design", "screened", index), f"{shown(name)} is no metric; {known}")
-        elif name in (design.screened or [])[:index]:
-            yield Mistake(("design", "screened", index), f"names {shown(name)} twice")
+            yield Mistake(("design", "secondary_metrics", index), f"{shown(name)} is no metric; {known}")
+        elif name in (design.secondary_metrics or [])[:index]:
+            yield Mistake(("design", "secondary_metrics", index), f"names {shown(name)} twice")
 
 
 def _no_factor(name: str, known: Iterable[str]) -> str:
     factors = ", ".join(known) or "none: no field is given as a list"
     return f"is not a factor of this study; factors are {factors}{did_you_mean(name, known)}"
-
-
-def _resolved(body: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The body with the user's own files as absolute paths: they are relative to the study file."""
-
-    def script(path: str) -> str:
-        return str((folder / path).resolve())
-
-    def command(words: str) -> str:
-        program, *rest = shlex.split(words)
-        return shlex.join([script(program), *rest]) if "/" in program else words
-
-    def drive(name: str) -> str:
-        return resolved_drive(name, folder)
-
-    def resolved(given: object, resolve: Callable[[str], str]) -> object:
-        if isinstance(given, list):
-            return [resolved(level, resolve) for level in given]
-        return resolve(given) if isinstance(given, str) else given
-
-    found = dict(body)
-    for section, name, resolve in (
-        ("stack", "device", drive),
-        ("workload", "file", script),
-        ("workload", "job", script),
-        ("workload", "command", command),
-        ("server", "option_file", script),
-    ):
-        if name in found.get(section, {}):
-            found[section] = {**found[section], name: resolved(found[section][name], resolve)}
-    return found

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from dbdyno._native import device_models
+from dbdyno.model.printable import printable
 from dbdyno.study.units import duration_seconds, format_bytes, fraction, size_bytes
 from dbdyno.study.workloads import KINDS
 
@@ -19,9 +20,20 @@ _EXAMPLES = {
     "baseline": ', such as { device = "hdd-7200" }',
     "compare_factors": ', such as ["scheduler"]',
     "hard_to_change": ', such as ["device"]',
-    "screened": ', such as ["latency_ms_p99"]',
+    "secondary_metrics": ', such as ["latency_ms_p99"]',
 }
 _PLAIN_TYPES = {"bool", "int", "float", "str"}  # as pydantic names them in the location of a union's error
+
+
+# What fields are called elsewhere, by their name here.
+_CALLED = {
+    "script": "file", "sql": "file", "path": "file", "job_file": "job", "jobfile": "job", "cmd": "command",
+    "threads": "clients", "connections": "clients", "users": "clients", "concurrency": "clients", "numjobs": "clients",
+    "time": "duration", "runtime": "duration", "seconds": "duration", "warm_up": "warmup", "disk": "device",
+    "drive": "device", "elevator": "scheduler", "fs": "filesystem", "ram": "memory", "repetitions": "blocks",
+    "repeat": "blocks", "runs": "blocks", "control": "baseline", "type": "kind", "name": "title",
+    "rest": "settle", "cooldown": "settle", "pause": "settle", "sleep": "settle",
+}  # fmt: skip
 
 
 # Where a field belongs that people look for elsewhere.
@@ -29,7 +41,7 @@ FIELDS_OF = {
     **dict.fromkeys(("nr_requests", "read_ahead_kb", "rotational", "wbt_lat_usec"), "queue"),
     **dict.fromkeys(("scheduler", "device", "filesystem", "engine", "memory", "server", "size"), "stack"),
     **dict.fromkeys((name for kind in KINDS.values() for name in kind.model_fields), "workload"),
-    **dict.fromkeys(("blocks", "margin", "seed", "baseline", "metric", "screened"), "design"),
+    **dict.fromkeys(("blocks", "margin", "seed", "settle", "baseline", "metric", "secondary_metrics"), "design"),
     **dict.fromkeys(("compare", "compare_factors", "hard_to_change"), "design"),
     **dict.fromkeys(("mkfs", "mount"), "filesystem"),
 }
@@ -46,18 +58,15 @@ class Mistake:
 def shown(value: object) -> str:
     """A value from the file, short and safe to print."""
     text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
-    text = _printable(text)
+    text = printable(text)
     return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004
-
-
-def _printable(text: str) -> str:
-    """The text without what a terminal might obey."""
-    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """``". Did you mean X?"``, or nothing where no known word is near."""
     known = list(known)
+    if _CALLED.get(given.lower()) in known:
+        return f'. Did you mean "{_CALLED[given.lower()]}"?'
     near = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
     # "deadline" is far from "mq-deadline" by letters, yet that is what was meant.
     near = near or [word for word in known if len(given) > 2 and (given in word or word in given)][:1]  # noqa: PLR2004
@@ -78,10 +87,14 @@ def line_of(lines: dict[str, int], mistake: Mistake) -> int | None:
 
 def explain(file: Path, lines: dict[str, int], mistake: Mistake) -> str:
     """One line for a person: ``study.toml:7: stack.scheduler: ...``."""
+    return printable(f"{place_of(file, lines, mistake)}: {mistake.text}")
+
+
+def place_of(file: Path, lines: dict[str, int], mistake: Mistake) -> str:
+    """Where a mistake is: ``study.toml:7: stack.scheduler``."""
     line = line_of(lines, mistake)
     field = ".".join(str(part) for part in mistake.path if isinstance(part, str))
-    place = f"{file}:{line}" if line else str(file)
-    return _printable(f"{place}: {shown(field)[1:-1]}: {mistake.text}")
+    return printable(f"{file}:{line}: {shown(field)[1:-1]}" if line else f"{file}: {shown(field)[1:-1]}")
 
 
 def mistakes_of(error: ValidationError, model: type[BaseModel], prefix: tuple[str | int, ...]) -> list[Mistake]:

@@ -1,17 +1,18 @@
-"""``[[reported]]``: a table that somebody published, to stand beside what is measured; schema only."""
+"""``[[reported]]``: a published table, to stand beside what is measured; schema only."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field, StrictFloat, StrictInt
 
-from dbdyno.store.reported import REPORTED_METRICS, Direction
+from dbdyno.model.metrics import REPORTED_METRICS
+from dbdyno.store.reported import Direction
 from dbdyno.study.section import Line, Section, Setting
 
 Figure = Annotated[StrictInt | StrictFloat, Field(gt=0)]
 
 
 class RowSection(Section):
-    """One figure: of which treatment, what its author called the level, and its value."""
+    """One figure: of which treatment, what its author called it, and its value."""
 
     levels: dict[str, Setting]
     """Factors and fields of the study, each with its level, until one treatment is left."""
@@ -26,18 +27,18 @@ class RowSection(Section):
 
 
 class ClaimSection(Section):
-    """A sentence of the author's; with ``level`` and ``baseline`` it is held against what is measured."""
+    """A sentence of the author's; with ``treatment`` and ``baseline`` it is held against what is measured."""
 
     text: Line
     """The sentence. With this alone it is quoted."""
-    level: dict[str, Setting] | None = None
-    """Of which treatment it speaks, or of which of several pairs alike in all that neither of the two names."""
+    treatment: dict[str, Setting] | None = None
+    """Which treatment it is about, or of which of several pairs alike in all that neither of the two names."""
     baseline: dict[str, Setting] | None = None
     """What that is compared with."""
     direction: Direction | None = None
-    """What the level is said to be."""
+    """What the treatment is said to be."""
     times_min: Figure | None = None
-    """How many times as fast the level is said to be, at least."""
+    """How many times as fast the treatment is said to be, at least."""
     times_max: Figure | None = None
     """The same, at most."""
 

@@ -2,22 +2,20 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dbdyno.store.reported import STEADY
 from dbdyno.study.labels import level_label
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.reported import ClaimSection, ReportedSection
 from dbdyno.study.schema import FACTOR_SECTIONS
-
-if TYPE_CHECKING:
-    from dbdyno.study.load import Study
+from dbdyno.study.study import Study
 
 Levels = Mapping[str, object]
 Path_ = tuple[str | int, ...]
 
 
-def fitting(study: "Study", levels: Levels) -> list[dict[str, str]]:
+def fitting(study: Study, levels: Levels) -> list[dict[str, str]]:
     """The treatments that have all these levels, each as factor -> label; of a fixed field, all or none has it."""
     wanted = {name: level_label(level) for name, level in levels.items()}
     factors, fixed = {factor.name: factor.labels() for factor in study.factors}, _fixed(study)
@@ -27,13 +25,13 @@ def fitting(study: "Study", levels: Levels) -> list[dict[str, str]]:
     return [dict(zip(factors, combination, strict=True)) for combination in product(*kept)]
 
 
-def pairs(study: "Study", claim: ClaimSection) -> list[tuple[dict[str, str], dict[str, str]]]:
-    """Every treatment of the claim's level with the one of its baseline that is like it in all other factors."""
-    if claim.level is None or claim.baseline is None:
+def pairs(study: Study, claim: ClaimSection) -> list[tuple[dict[str, str], dict[str, str]]]:
+    """Every treatment that the claim is about with the one of its baseline that is like it in all other factors."""
+    if claim.treatment is None or claim.baseline is None:
         return []
-    named = claim.level.keys() | claim.baseline.keys()
+    named = claim.treatment.keys() | claim.baseline.keys()
     below = {_rest(one, named): one for one in fitting(study, claim.baseline)}
-    above = fitting(study, claim.level)
+    above = fitting(study, claim.treatment)
     return [(one, below[_rest(one, named)]) for one in above if below.get(_rest(one, named), one) != one]
 
 
@@ -41,7 +39,7 @@ def _rest(levels: Mapping[str, str], named: Iterable[str]) -> frozenset[tuple[st
     return frozenset((name, label) for name, label in levels.items() if name not in named)
 
 
-def misplaced(studies: "list[Study]") -> Iterator[Mistake]:
+def misplaced(studies: list[Study]) -> Iterator[Mistake]:
     """What can't be held against anything; ``studies`` are one study at all of its scales."""
     for place, table in enumerate(studies[0].reported):
         yield from _rows(studies, table, ("reported", place))
@@ -49,7 +47,7 @@ def misplaced(studies: "list[Study]") -> Iterator[Mistake]:
             yield from _claim(studies, claim, ("reported", place, "claims", number))
 
 
-def _rows(studies: "list[Study]", table: ReportedSection, path: Path_) -> Iterator[Mistake]:
+def _rows(studies: list[Study], table: ReportedSection, path: Path_) -> Iterator[Mistake]:
     seen: dict[frozenset[tuple[str, str]], int] = {}
     for number, row in enumerate(table.rows):
         here = (*path, "rows", number)
@@ -57,11 +55,11 @@ def _rows(studies: "list[Study]", table: ReportedSection, path: Path_) -> Iterat
         fits = [fitting(study, row.levels) for study in studies]
         if not found and (several := next((one for one in fits if len(one) > 1), None)):
             differ = [name for name in several[0] if len({one[name] for one in several}) > 1]
-            text = f"fits {len(several)} treatments; say also the level of {', '.join(differ)}"
+            text = f"fits {len(several)} treatments; give also the level of {', '.join(differ)}"
             found.append(Mistake((*here, "levels"), text))
         key = frozenset((name, level_label(level)) for name, level in row.levels.items())
         if key in seen:
-            found.append(Mistake((*here, "levels"), f"says the same as row {seen[key] + 1} of this table"))
+            found.append(Mistake((*here, "levels"), f"is the same as row {seen[key] + 1} of this table"))
         seen.setdefault(key, number)
         if row.min is not None and row.min > row.value:
             found.append(Mistake((*here, "min"), f"is {row.min}, more than value ({row.value})"))
@@ -70,14 +68,14 @@ def _rows(studies: "list[Study]", table: ReportedSection, path: Path_) -> Iterat
         yield from found
 
 
-def _claim(studies: "list[Study]", claim: ClaimSection, path: Path_) -> Iterator[Mistake]:
+def _claim(studies: list[Study], claim: ClaimSection, path: Path_) -> Iterator[Mistake]:
     checks = [claim.direction, claim.times_min, claim.times_max]
-    if (claim.level is None) != (claim.baseline is None):
-        yield Mistake(path, "gives one of level and baseline; a claim that is checked needs both")
-    elif claim.level is None and any(check is not None for check in checks):
-        yield Mistake(path, "gives nothing to check it on; add level and baseline")
-    elif claim.level is not None and all(check is None for check in checks):
-        yield Mistake(path, "gives level and baseline, but neither direction nor times_min or times_max")
+    if (claim.treatment is None) != (claim.baseline is None):
+        yield Mistake(path, "gives one of treatment and baseline; a claim that is checked needs both")
+    elif claim.treatment is None and any(check is not None for check in checks):
+        yield Mistake(path, "gives nothing to check it on; add treatment and baseline")
+    elif claim.treatment is not None and all(check is None for check in checks):
+        yield Mistake(path, "gives treatment and baseline, but neither direction nor times_min or times_max")
     elif claim.direction in STEADY and (claim.times_min or claim.times_max):
         yield Mistake((*path, "direction"), f"is {shown(claim.direction)}, of which no times_min or times_max is known")
     elif claim.direction in STEADY and not all(study.design.steadiness for study in studies):
@@ -88,15 +86,15 @@ def _claim(studies: "list[Study]", claim: ClaimSection, path: Path_) -> Iterator
     else:
         found = [
             mistake
-            for name, levels in (("level", claim.level), ("baseline", claim.baseline))
+            for name, levels in (("treatment", claim.treatment), ("baseline", claim.baseline))
             for mistake in _levels(studies, levels or {}, (*path, name))
         ]
-        if not found and claim.level is not None and not any(pairs(study, claim) for study in studies):
-            found = [Mistake((*path, "level"), "and baseline fit no two treatments that are alike otherwise")]
+        if not found and claim.treatment is not None and not any(pairs(study, claim) for study in studies):
+            found = [Mistake((*path, "treatment"), "and baseline fit no two treatments that are alike otherwise")]
         yield from found
 
 
-def _levels(studies: "list[Study]", levels: Levels, path: Path_) -> Iterator[Mistake]:
+def _levels(studies: list[Study], levels: Levels, path: Path_) -> Iterator[Mistake]:
     """Names that the study doesn't have at any scale, and levels that none of its scales has."""
     known = _known(studies)
     mistakes = []
@@ -113,7 +111,7 @@ def _levels(studies: "list[Study]", levels: Levels, path: Path_) -> Iterator[Mis
     yield from mistakes
 
 
-def _known(studies: "list[Study]") -> dict[str, list[str]]:
+def _known(studies: list[Study]) -> dict[str, list[str]]:
     """Every factor and field with the labels that it has at any scale, in the order of the file."""
     known: dict[str, list[str]] = {}
     for study in studies:
@@ -125,7 +123,7 @@ def _known(studies: "list[Study]") -> dict[str, list[str]]:
     return known
 
 
-def _fixed(study: "Study") -> dict[str, str]:
+def _fixed(study: Study) -> dict[str, str]:
     """Fields with one value, by name; of two of one name the first section's."""
     found: dict[str, str] = {}
     for section in FACTOR_SECTIONS:

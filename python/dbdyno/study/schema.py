@@ -3,17 +3,17 @@
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, StrictBool, StrictInt
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt
 
-from dbdyno.analysis.min_blocks import MIN_BLOCKS
 from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
-from dbdyno.store.records import METRICS, Disturbed
+from dbdyno.model.design import MIN_BLOCKS, Disturbed, Settle
+from dbdyno.model.metrics import METRICS
 from dbdyno.study.cpus import cpu_numbers
-from dbdyno.study.drives import NOT_GIVEN, is_emulated, is_real
+from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_kind
 from dbdyno.study.products import NO_SERVER
 from dbdyno.study.section import Identifier, Line, Section, Setting
-from dbdyno.study.server_url import is_url
-from dbdyno.study.units import Duration, Fraction, Size
+from dbdyno.study.server_url import is_url, server_url
+from dbdyno.study.units import Duration, Fraction, Size, duration_seconds
 from dbdyno.study.workloads import Workload
 
 MAX_BLOCKS = 1000
@@ -50,6 +50,20 @@ def _cpu_list(text: str) -> str:
         msg = f'{error}; give numbers and ranges, such as "0" or "0-3,8"'
         raise ValueError(msg) from None
     return text
+
+
+def _settle(value: object) -> Settle:
+    if value == "trial":
+        return "trial"
+    try:
+        seconds = duration_seconds(value)
+    except ValueError as error:
+        msg = f'{error}; or "trial"'
+        raise ValueError(msg) from None
+    if not seconds:
+        msg = 'is no rest; leave it out, or give a time such as "30s", or "trial"'
+        raise ValueError(msg)
+    return seconds
 
 
 def _no_newline(value: Setting) -> Setting:
@@ -95,7 +109,7 @@ class StackSection(Section):
     device: Line = NOT_GIVEN
     """What the data lie on: an emulated drive by its [name](disk.md#names), a whole disk such as
     `"/dev/disk/by-id/..."`, `"here"`: a folder on the disk that holds the state folder, or `"memory"`: no device,
-    with `filesystem = "tmpfs"`. Required, but not with a server that runs already.
+    with `filesystem = "tmpfs"`. Required, but not with an external server.
     """
     serial: Line | None = None
     """Of a real disk whose name does not hold its serial: what the kernel shows must equal it. Not with other devices.
@@ -112,9 +126,9 @@ class StackSection(Section):
     filesystem: Literal[tuple(KINDS)] | None = None  # type: ignore[valid-type]
     """Required but with `here`, which has its own. [layers.md](layers.md#filesystem) says what each is here."""
     server: Line = "mariadb"
-    """`"mariadb"` is the distribution's; others are got by `dbdyno servers add NAME`; or the absolute path of an
-    unpacked MariaDB or MySQL, the folder that holds `bin/`; or `"mysql://user@host:3306/database"`: one that
-    [runs already](servers.md#a-server-that-runs-already). See [servers.md](servers.md). `"none"`: no server is
+    """`"mariadb"` is the distribution's; others are installed by `dbdyno servers add NAME`; or the absolute path of an
+    unpacked MariaDB or MySQL, the folder that holds `bin/`; or `"mysql://user@host:3306/database"`:
+    an [external server](servers.md#an-external-server). See [servers.md](servers.md). `"none"`: no server is
     started, for loads that can do without; `fio` does anyhow.
     """
     engine: Identifier = "innodb"
@@ -129,24 +143,23 @@ class StackSection(Section):
     """Processors that the load generator may use, read back. All if not given."""
 
     @property
-    def in_memory(self) -> bool:
-        """Whether there is no device below the filesystem, whatever ``device`` says for the other treatments."""
-        return self.filesystem == IN_MEMORY
+    def model(self) -> str | None:
+        """The drive that an emulated disk below it behaves like."""
+        return self.device if self.kind == "emulated" else None
 
     @property
-    def on_emulated_disk(self) -> bool:
-        """Whether it stands on an emulated disk."""
-        return is_emulated(self.device) and not self.in_memory
+    def external_database(self) -> str | None:
+        """The database of an external server that its data go to."""
+        return server_url(self.server).database if is_url(self.server) else None
 
     @property
-    def runs_already(self) -> bool:
-        """Whether its server is somebody else's, which dbdyno does not start."""
-        return is_url(self.server)
-
-    @property
-    def on_real_disk(self) -> bool:
-        """Whether it stands on a block device of the host's, all of which it erases."""
-        return is_real(self.device)
+    def kind(self) -> str:
+        """Which kind of stack it is, as ``stack.kinds`` names them; nothing where no device is given."""
+        if is_url(self.server):
+            return "external"
+        named = device_kind(self.device)
+        # Whatever ``device`` says for the other treatments, a tmpfs stands on none.
+        return MEMORY if self.filesystem == IN_MEMORY and named not in {HERE, NOT_GIVEN} else named
 
 
 class QueueSection(Section):
@@ -210,7 +223,11 @@ class ServerSection(Section):
     """``[server]``: how it is run; ``[server.settings]`` takes any variable of it."""
 
     option_file: Line | None = None
-    """Of a server that runs already: a file with its password, relative to the study. Not for all to read."""
+    """Of an external server: a file with its password, relative to the study. Not for all to read."""
+    whole_server_may_change: StrictBool = False
+    """Of an external server, with the load `script`: whether its SQL may do on the whole server whatever the
+    login may. Otherwise it runs as an [account of its own](servers.md#an-external-server).
+    """
     ionice: Annotated[str, AfterValidator(_io_class)] | None = None
     """I/O class and level of the server, read back from every thread; as dbdyno's own if not given. `realtime` needs
     root.
@@ -218,7 +235,7 @@ class ServerSection(Section):
     settings: dict[Annotated[str, AfterValidator(_setting_name)], Annotated[Setting, AfterValidator(_no_newline)]] = (
         Field(default_factory=dict)
     )
-    """Any variable of the server, each a possible factor; read back by `SHOW GLOBAL VARIABLES`."""
+    """Variables of the server by their whole names, each a possible factor; read back by `SHOW GLOBAL VARIABLES`."""
 
 
 class ProbesSection(Section):
@@ -266,19 +283,26 @@ class DesignSection(Section):
     """What verdicts are about; if not given, what the kind of load is about: `queries_per_second`, or `rows_per_second`
     of `ingest` and `bulk`.
     """
-    disturbed: Disturbed = "repeat"
-    """What is done about a trial beside which others used the host too much. `repeat`: its block is repeated whole, at
-    most twice. `note`: it is told in the report.
+    interference: Disturbed = "repeat"
+    """What is done about a trial beside which other processes used the host too much. `repeat`: its block is repeated
+    whole, at most twice. `note`: the report marks it.
     """
-    screened: list[Line] | None = None
-    """Further metrics, looked at as hints and marked "screened". If not given: `queries_per_second`, `latency_ms_p99`,
+    settle: Annotated[Settle, BeforeValidator(_settle)] | None = None
+    """What keeps a trial's heat, full cache or debt of collection from the next. A time: a rest, when the stack is
+    raised and right before the load. `trial`: before each trial one of the baseline, unmeasured, so that all come after
+    the same; it takes as long again.
+    """
+    secondary_metrics: list[Line] | None = None
+    """Further metrics, looked at as hints (exploratory). If not given: `queries_per_second`, `latency_ms_p99`,
     `client_cpu_us_per_query`, `server_cpu_us_per_query`, `written_bytes_per_query`; for
-    [other people's programs](tools.md) what they tell. `[]` for none.
+    [other programs](tools.md) what they report. `[]` for none.
     """
     steadiness: StrictBool = False
     """Verdicts on steadiness too: which of two varies less from second to second. Trials of 10 s or more."""
-    seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] = 1
-    """Decides the order of trials, the statements' literals and a drive's chances. The same on every machine."""
+    seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] | None = None
+    """Decides the order of trials, the statements' literals and a drive's chances, alike on every machine. If not
+    given, every run draws its own and reports it: in one order for all, a second run would repeat the first's error.
+    """
 
 
 class TrialSpec(Section):
@@ -295,6 +319,11 @@ class TrialSpec(Section):
     def has_server(self) -> bool:
         """Whether a server is the top of the stack; else the load works on the filesystem."""
         return self.workload.SERVER != "none" and self.stack.server != NO_SERVER
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether its SQL is the study's own, and may not change the whole of an external server."""
+        return self.workload.kind == "script" and not self.server.whole_server_may_change
 
 
 FACTOR_SECTIONS = ("stack", "queue", "queue.iosched", "filesystem", "server", "server.settings", "workload")

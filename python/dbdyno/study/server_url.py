@@ -1,4 +1,4 @@
-"""A server that runs already, as ``stack.server`` names it: ``mysql://user@host:port/database?ssl-mode=required``."""
+"""An external server, as ``stack.server`` names it: ``mysql://user@host:port/database?ssl-mode=required``."""
 
 import re
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class ServerUrl:
 
 
 def is_url(server: str) -> bool:
-    """Whether ``stack.server`` names a server that runs already."""
+    """Whether ``stack.server`` names an external server."""
     return "://" in server
 
 
@@ -48,7 +48,7 @@ def server_url(text: str) -> ServerUrl:
         msg = f"is no URL; write {EXAMPLE}"
         raise ValueError(msg) from None
     if parts.scheme not in SCHEMES:
-        msg = f"begins with {parts.scheme}://; a server that runs already is named as {EXAMPLE}"
+        msg = f"begins with {parts.scheme}://; an external server is named as {EXAMPLE}"
         raise ValueError(msg)
     login, at, _ = text.partition("://")[2].partition("@")
     if at and ":" in login:  # by hand, as it may hold what ends a URL's login, and no other message may show it

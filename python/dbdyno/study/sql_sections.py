@@ -50,6 +50,11 @@ class SbtestTables(WorkloadSection):
     create_secondary: StrictBool = True
     """There is an index on `k`."""
 
+    @property
+    def data_bytes(self) -> int:
+        """The rows alone: two integers, CHAR(120) and CHAR(60)."""
+        return self.tables * self.table_size * 188
+
 
 class OltpEvents(SbtestTables):
     """sysbench's OLTP scripts and what an event of theirs is made of."""

@@ -1,4 +1,4 @@
-"""What can't be combined in ``[workload]`` of a program of somebody else's, or around it."""
+"""What can't be combined in ``[workload]`` of another program, or around it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,11 +9,11 @@ from dbdyno.study.products import NO_SERVER
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.tools import BonnieSection, CommandSection, FioSection, MysqlslapSection, SysbenchSection
 from dbdyno.study.units import format_bytes
+from dbdyno.system.regular_file import read_text
 
 
 def broken_tool_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     """Every rule that this treatment breaks; ``folder`` is where a relative job file is looked for."""
-    yield from _server(spec)
     match spec.workload:
         case FioSection():
             yield from _fio(spec.workload, folder)
@@ -27,11 +27,9 @@ def broken_tool_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
             yield from _command(spec.workload)
 
 
-def _server(spec: TrialSpec) -> Iterator[Mistake]:
+def broken_server_rules(spec: TrialSpec) -> Iterator[Mistake]:
     """A server where none can be, and none where one is needed."""
     kind, needs = spec.workload.kind, spec.workload.SERVER
-    if spec.stack.runs_already:
-        return  # which kinds it can be offered is its own rule
     if needs == "needed" and spec.stack.server == NO_SERVER:
         yield Mistake(("stack", "server"), f'is "{NO_SERVER}", but a {kind} load needs one; leave it out for MariaDB')
     if spec.has_server:
@@ -39,31 +37,31 @@ def _server(spec: TrialSpec) -> Iterator[Mistake]:
     why = f"{kind}, which works on the filesystem" if needs == "none" else f'server = "{NO_SERVER}"'
     for name in ("server", "engine", "server_cpus"):
         if name in spec.stack.model_fields_set and not (name == "server" and spec.stack.server == NO_SERVER):
-            yield Mistake(("stack", name), f"says nothing with {why}; leave it out")
+            yield Mistake(("stack", name), f"has no effect with {why}; leave it out")
     for name in sorted(spec.server.model_fields_set):
-        yield Mistake(("server", name), f"says nothing with {why}; leave it out")
+        yield Mistake(("server", name), f"has no effect with {why}; leave it out")
 
 
 def _fio(load: FioSection, folder: Path) -> Iterator[Mistake]:
     if load.job is None and load.profile is None:
-        yield Mistake(("workload",), 'says neither profile nor job; give one, such as profile = "SEQ1M Q8T1"')
+        yield Mistake(("workload",), 'has neither profile nor job; give one, such as profile = "SEQ1M Q8T1"')
     if load.profile is not None and load.load is None and load.job is None:
         yield Mistake(("workload", "load"), "is missing; a profile needs one: read, write, mix")
     if load.job is None:
         return
     for name in ("profile", "load", "size", "duration", "warmup", "direct"):
         if name in load.model_fields_set:
-            yield Mistake(("workload", name), "is for a profile; a job file says it in its own words")
+            yield Mistake(("workload", name), "is for a profile; a job file has its own")
     path = folder / load.job
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except OSError as error:
         yield Mistake(("workload", "job"), f"is {shown(load.job)}: {path} can't be read: {error.strerror}")
     except UnicodeDecodeError:
         yield Mistake(("workload", "job"), f"is {shown(load.job)}, which is not UTF-8 text")
     else:
-        for said in job_mistakes(text):
-            yield Mistake(("workload", "job"), f"is {shown(load.job)}: {said}")
+        for why in job_mistakes(text):
+            yield Mistake(("workload", "job"), f"is {shown(load.job)}: {why}")
 
 
 def _bonnie(load: BonnieSection, memory: int | None) -> Iterator[Mistake]:
@@ -76,7 +74,7 @@ def _bonnie(load: BonnieSection, memory: int | None) -> Iterator[Mistake]:
 
 def _sysbench(load: SysbenchSection) -> Iterator[Mistake]:
     if (load.events is None) == (load.duration is None):
-        given = "says neither events nor duration" if load.events is None else "gives both events and duration"
+        given = "has neither events nor duration" if load.events is None else "gives both events and duration"
         yield Mistake(("workload",), f"{given}; give one of them")
 
 
@@ -92,4 +90,4 @@ def _mysqlslap(load: MysqlslapSection) -> Iterator[Mistake]:
 def _command(load: CommandSection) -> Iterator[Mistake]:
     for name in ("unit", "better"):
         if name in load.model_fields_set and load.figure is None:
-            yield Mistake(("workload", name), "says nothing without workload.figure; give it too")
+            yield Mistake(("workload", name), "has no effect without workload.figure; give it too")

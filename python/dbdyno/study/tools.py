@@ -1,4 +1,4 @@
-"""``[workload]`` of somebody else's programs, run as what they are. Fields are called as the programs call them."""
+"""``[workload]`` of other programs, run as what they are. Fields are called as the programs call them."""
 
 import re
 import shlex
@@ -11,7 +11,7 @@ from dbdyno.study.sql_sections import OltpEvents, SlapTable
 from dbdyno.study.units import Duration, Size
 from dbdyno.study.workload_section import Count, WorkloadSection
 
-# Metrics that a program tells, by what they are of.
+# Metrics that a program reports, by what they are of.
 CLIENT = ("seconds_real", "seconds_user", "seconds_sys")
 QUERIES = ("queries_per_second", "client_cpu_us_per_query", "server_cpu_us_per_query", "written_bytes_per_query",
            "read_bytes_per_query")  # fmt: skip
@@ -76,8 +76,8 @@ class FioSection(WorkloadSection):
     """``fio``: one of KDiskMark's profiles, or a job file of the user's own."""
 
     METRIC: ClassVar[str] = "megabytes_per_second"
-    TELLS: ClassVar[frozenset[str] | None] = frozenset({"megabytes_per_second", "iops", *LATENCIES, *CLIENT})
-    SCREENED: ClassVar[tuple[str, ...]] = ("iops", "latency_ms_mean", "latency_ms_p99", "latency_ms_max")
+    REPORTS: ClassVar[frozenset[str] | None] = frozenset({"megabytes_per_second", "iops", *LATENCIES, *CLIENT})
+    SECONDARY: ClassVar[tuple[str, ...]] = ("iops", "latency_ms_mean", "latency_ms_p99", "latency_ms_max")
     SERVER: ClassVar[Literal["needed", "either", "none"]] = "none"
     FILES: ClassVar[bool] = True
 
@@ -99,6 +99,11 @@ class FioSection(WorkloadSection):
     """fio's `ramp_time`: the same load before, not measured."""
     direct: StrictBool = True
     """Past the page cache (O_DIRECT)."""
+
+    @property
+    def data_bytes(self) -> int:
+        """A profile's file; of a job file's nothing is known."""
+        return 0 if self.job else self.size_bytes
 
     @property
     def size_bytes(self) -> int:
@@ -142,8 +147,8 @@ class BonnieSection(WorkloadSection):
 
     AMOUNT: ClassVar[str] = "size"
     METRIC: ClassVar[str] = "seeks_per_second"
-    SCREENED: ClassVar[tuple[str, ...]] = BONNIE
-    TELLS: ClassVar[frozenset[str] | None] = frozenset({*BONNIE, *CLIENT})
+    SECONDARY: ClassVar[tuple[str, ...]] = BONNIE
+    REPORTS: ClassVar[frozenset[str] | None] = frozenset({*BONNIE, *CLIENT})
     SERVER: ClassVar[Literal["needed", "either", "none"]] = "none"
     FILES: ClassVar[bool] = True
 
@@ -156,13 +161,18 @@ class BonnieSection(WorkloadSection):
     per_char: StrictBool = False
     """Whether single characters are written and read too, which takes long and measures the C library."""
 
+    @property
+    def data_bytes(self) -> int:
+        """The file."""
+        return self.size
+
 
 class SysbenchSection(OltpEvents):
     """``sysbench``: sysbench's own OLTP scripts; fields are those of ``oltp``, where sysbench 1.0 has them."""
 
     AMOUNT: ClassVar[str] = "events"
     DATA: ClassVar[frozenset[str]] = OltpEvents.SBTEST | {"rand_type"}
-    TELLS: ClassVar[frozenset[str] | None] = frozenset(
+    REPORTS: ClassVar[frozenset[str] | None] = frozenset(
         {"events_per_second", "errors", "reconnects", *QUERIES, *LATENCIES, *CLIENT}
     )
 
@@ -192,7 +202,7 @@ class MysqlslapSection(SlapTable):
 
     AMOUNT: ClassVar[str] = "queries"
     METRIC: ClassVar[str] = "queries_per_second"
-    TELLS: ClassVar[frozenset[str] | None] = frozenset({*QUERIES, *CLIENT})
+    REPORTS: ClassVar[frozenset[str] | None] = frozenset({*QUERIES, *CLIENT})
 
     kind: Literal["mysqlslap"]
     """mysqlslap's own generated SQL, run by mysqlslap: [tools.md](tools.md)."""
@@ -208,8 +218,8 @@ class CommandSection(WorkloadSection):
     """``command``: any program, and how to read its figure."""
 
     AMOUNT: ClassVar[str] = "what it does"
-    TELLS: ClassVar[frozenset[str] | None] = frozenset({"figure_more", "figure_less", *CLIENT})
-    SCREENED: ClassVar[tuple[str, ...]] = ("seconds_real", "seconds_user", "seconds_sys")
+    REPORTS: ClassVar[frozenset[str] | None] = frozenset({"figure_more", "figure_less", *CLIENT})
+    SECONDARY: ClassVar[tuple[str, ...]] = ("seconds_real", "seconds_user", "seconds_sys")
     SERVER: ClassVar[Literal["needed", "either", "none"]] = "either"
     FILES: ClassVar[bool] = True
 

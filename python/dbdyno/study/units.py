@@ -1,5 +1,6 @@
 """Sizes, times and percentages as people write them, always with their unit."""
 
+import math
 import re
 from typing import Annotated
 
@@ -14,6 +15,9 @@ _SIZE_UNITS: dict[str, int] = {
     **{f"{prefix}B": 1000**power for power, prefix in enumerate("KMGT", 1)},
 }
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+SIZE_LIMIT_BYTES = 2**63  # off_t
+DURATION_LIMIT_SECONDS = 3600.0 * 10**6  # what a timer of the system can still be set to
+_DIGITS_MAX = 100
 _NUMBER_AND_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\s*")
 
 
@@ -22,7 +26,7 @@ def _split(text: object, what: str, example: str) -> tuple[float, str]:
     if match is None or not match[2]:
         msg = f"is not a {what}; write a number with its unit in quotes, such as {example}"
         raise ValueError(msg)
-    return float(match[1]), match[2]
+    return float(match[1]) if len(match[1]) <= _DIGITS_MAX else math.inf, match[2]
 
 
 def size_bytes(text: object) -> int:
@@ -31,6 +35,9 @@ def size_bytes(text: object) -> int:
     factor = _SIZE_UNITS.get(unit.upper(), 0)
     if not factor:
         msg = f"has the unknown unit {unit!r}; known are B, K, M, G, T, KiB .. TiB and KB .. TB"
+        raise ValueError(msg)
+    if number * factor >= SIZE_LIMIT_BYTES:
+        msg = "is too large; sizes are below 8 EiB"
         raise ValueError(msg)
     return round(number * factor)
 
@@ -42,6 +49,9 @@ def duration_seconds(text: object) -> float:
         minutes = "; minutes are min" if unit.lower() in {"m", "mins", "minute", "minutes"} else ""
         msg = f"has the unknown unit {unit!r}; known are {', '.join(_SECONDS)}{minutes}"
         raise ValueError(msg)
+    if number * _SECONDS[unit] > DURATION_LIMIT_SECONDS:
+        msg = "is too long; times are at most 1000000h"
+        raise ValueError(msg)
     return number * _SECONDS[unit]
 
 
@@ -50,6 +60,9 @@ def fraction(text: object) -> float:
     number, unit = _split(text, "percentage", '"3%"')
     if unit != "%":
         msg = f'has the unit {unit!r}; a percentage ends in %, such as "3%"'
+        raise ValueError(msg)
+    if not math.isfinite(number):
+        msg = "has too many digits"
         raise ValueError(msg)
     return number / 100
 

@@ -13,6 +13,7 @@ from dbdyno.study.workloads import (
     ScriptSection,
     SlapSection,
 )
+from dbdyno.system.regular_file import SCRIPT_LIMIT_BYTES, read_text
 
 
 def broken_workload_rules(load: WorkloadSection, folder: Path) -> Iterator[Mistake]:
@@ -38,7 +39,7 @@ def _amount(load: LoopSection) -> Iterator[Mistake]:
     name = load.AMOUNT
     amount: int | None = getattr(load, name)
     if amount is None and load.duration is None:
-        yield Mistake(("workload",), f"says neither {name} nor duration; give one of them")
+        yield Mistake(("workload",), f"has neither {name} nor duration; give one of them")
     if amount is not None and load.duration is not None:
         yield Mistake(("workload", name), "and duration are both given; give one of them")
     if amount is not None and amount < load.clients:
@@ -53,7 +54,7 @@ def _loop(load: LoopSection) -> Iterator[Mistake]:
     # A field that is given, be it 0, may be a factor's level: then its companion is for the other levels.
     for name, of in (("arrivals", "rate"), ("think_distribution", "think_time")):
         if name in load.model_fields_set and of not in load.model_fields_set:
-            yield Mistake(("workload", name), f"says nothing without workload.{of}; give it too")
+            yield Mistake(("workload", name), f"has no effect without workload.{of}; give it too")
 
 
 def _slap(load: SlapSection) -> Iterator[Mistake]:
@@ -84,7 +85,7 @@ def _bulk(load: BulkSection) -> Iterator[Mistake]:
 
 def _script(load: ScriptSection, folder: Path) -> Iterator[Mistake]:
     try:
-        (folder / load.file).read_text(encoding="utf-8")
+        read_text(folder / load.file, SCRIPT_LIMIT_BYTES)
     except OSError as error:
         text = f"is {shown(load.file)}: {folder / load.file} can't be read: {error.strerror}"
         yield Mistake(("workload", "file"), text)

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StrictInt
 
-from dbdyno.store.records import SCREENED
+from dbdyno.model.metrics import SECONDARY
 from dbdyno.study.section import Section
 
 Count = Annotated[StrictInt, Field(ge=1)]
@@ -17,8 +17,8 @@ class WorkloadSection(Section):
     AMOUNT: ClassVar[str] = ""  # the field that bounds a run by an amount, if there is one
     DATA: ClassVar[frozenset[str]] = frozenset()  # the fields that shape the prepared data; the others shape the load
     METRIC: ClassVar[str] = "queries_per_second"  # what verdicts are about unless the study says
-    SCREENED: ClassVar[tuple[str, ...]] = SCREENED  # what is looked at beside it unless the study says
-    TELLS: ClassVar[frozenset[str] | None] = None  # all metrics that there can be of it; None: those of dbdyno-load
+    SECONDARY: ClassVar[tuple[str, ...]] = SECONDARY  # what is looked at beside it unless the study says
+    REPORTS: ClassVar[frozenset[str] | None] = None  # all metrics that there can be of it; None: those of dbdyno-load
     SERVER: ClassVar[Literal["needed", "either", "none"]] = "needed"
     FILES: ClassVar[bool] = False  # whether it works on files of its own, in a folder on the measured filesystem
 
@@ -38,6 +38,11 @@ class WorkloadSection(Section):
     def data(self) -> dict[str, Any]:
         """What the prepared data depends on, as values that JSON holds."""
         return self.model_dump(include={"kind", *self.DATA})
+
+    @property
+    def data_bytes(self) -> int:
+        """What its data take at least, as far as the study shows."""
+        return 0
 
     def own_files(self) -> dict[str, str]:
         """The user's own files, by field."""

@@ -57,7 +57,7 @@ class LoopSection(GeneratedSection):
     """A kind whose clients go round and round: closed (each waits for its answer) or open (at a rate)."""
 
     duration: Annotated[Duration, Field(ge=0.1)] | None = None
-    """Measured time. No event starts after it; those under way are waited for. Give this or the amount, not both."""
+    """Measured time. No event starts after it; those in flight are waited for. Give this or the amount, not both."""
     rate: Annotated[float, Field(ge=0, le=1e8)] = 0.0
     """Open loop: events per second of all clients together; latency counts from when an event was due. 0: closed loop.
     """
@@ -146,6 +146,11 @@ class SmackSection(KeysSection):
     """Percent of a row's content that compresses away."""
     rand_type: Distribution = "uniform"
     """Which keys are hot."""
+
+    @property
+    def data_bytes(self) -> int:
+        """The rows alone."""
+        return self.rows * self.row_size
 
     @property
     def only_reads(self) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import TrialError
-from dbdyno.stack.layer import Stand
+from dbdyno.stack.layer import StackContext
 from dbdyno.study.tools import BonnieSection
 from dbdyno.workload.program import Ended, Program, home_of_program, run_program
 from dbdyno.workload.tool import ByTool
@@ -29,16 +29,16 @@ class Bonnie(ByTool[BonnieSection]):
         """The program."""
         return BONNIE
 
-    def run(self, stand: Stand, seed: int, folder: Path) -> ToolLoad:
+    def run(self, context: StackContext, seed: int, folder: Path) -> ToolLoad:
         """Run it once. Raises ``TrialError`` with its own words."""
-        assert stand.files is not None  # noqa: S101  (a bonnie load has them)
+        assert context.files is not None  # noqa: S101  (a bonnie load has them)
         section = self.section
         mib = section.size // 1024**2
         # Its own idea of the host's memory is not asked: that the file is larger than memory is a rule of the study.
-        argv = ["bonnie++", "-d", str(stand.files), "-s", str(mib), "-r", str(mib // 2), "-n", str(section.files)]
+        argv = ["bonnie++", "-d", str(context.files), "-s", str(mib), "-r", str(mib // 2), "-n", str(section.files)]
         argv += ["-x", "1", "-m", "dbdyno", "-z", str(seed % 2**31), *([] if section.per_char else ["-f"])]
-        with home_of_program(stand) as home:
-            ended = run_program(stand, "bonnie++", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
+        with home_of_program(context) as home:
+            ended = run_program(context, "bonnie++", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
         fields = csv_fields(ended.stdout)
         window = (ended.start_ns, ended.end_ns)
         seconds = (window[1] - window[0]) / 1e9

@@ -8,7 +8,7 @@ from typing import Any
 
 from dbdyno.errors import TrialError
 from dbdyno.plan.identity import file_sha256
-from dbdyno.stack.layer import Stand
+from dbdyno.stack.layer import StackContext
 from dbdyno.study.tools import CommandSection
 from dbdyno.workload.program import Program, run_program
 from dbdyno.workload.tool import ByTool
@@ -44,18 +44,18 @@ class Command(ByTool[CommandSection]):
         """The study's."""
         return self.section.time_limit
 
-    def run(self, stand: Stand, seed: int, folder: Path) -> ToolLoad:
+    def run(self, context: StackContext, seed: int, folder: Path) -> ToolLoad:
         """Run it once, in its folder. Raises ``TrialError`` with its own words, or if it prints no figure."""
-        assert stand.files is not None  # noqa: S101  (a command has them)
+        assert context.files is not None  # noqa: S101  (a command has them)
         argv = [str(self.program()), *self.section.words[1:]]
         ended = run_program(
-            stand,
+            context,
             self.tool.name,
             argv,
             folder=folder,
             limit_seconds=self.limit_seconds,
-            cwd=stand.files,
-            environment=environment(stand, seed),
+            cwd=context.files,
+            environment=environment(context, seed),
         )
         window = (ended.start_ns, ended.end_ns)
         figures = {"seconds_real": (window[1] - window[0]) / 1e9, **client_cpu(ended)}
@@ -64,12 +64,12 @@ class Command(ByTool[CommandSection]):
         return ToolLoad(told={"kind": "command"}, window_ns=window, figures=figures)
 
 
-def environment(stand: Stand, seed: int) -> dict[str, str]:
+def environment(context: StackContext, seed: int) -> dict[str, str]:
     """What a command is told: its folder, the seed, and how to reach the server if there is one."""
-    found = {"DBDYNO_DIRECTORY": str(stand.files), "DBDYNO_SEED": str(seed), "HOME": str(stand.files)}
-    if stand.endpoint is None:
+    found = {"DBDYNO_DIRECTORY": str(context.files), "DBDYNO_SEED": str(seed), "HOME": str(context.files)}
+    if context.endpoint is None:
         return found
-    address = stand.endpoint.address
+    address = context.endpoint.address
     return found | {"DBDYNO_SOCKET": str(address.socket), "DBDYNO_USER": address.user}
 
 

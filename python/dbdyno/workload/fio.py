@@ -7,12 +7,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.clock import now_ns
 from dbdyno.errors import TrialError
 from dbdyno.servers.user import own_folder
-from dbdyno.stack.layer import Stand
+from dbdyno.stack.layer import StackContext
 from dbdyno.study.fio_job import job_mistakes, written_anew
 from dbdyno.study.tools import FioSection
+from dbdyno.system.clock import now_ns
 from dbdyno.workload.fio_output import INTERVAL_MS, LOGS, read_fio
 from dbdyno.workload.program import Program, home_of_program, run_program
 from dbdyno.workload.time_limit import DAY_SECONDS
@@ -34,27 +34,27 @@ class Fio(ByTool[FioSection]):
         """The program."""
         return FIO
 
-    def prepare(self, stand: Stand) -> None:
+    def prepare(self, context: StackContext) -> None:
         """Lay out the files: a trial reads, or writes over, what is there already."""
-        assert stand.files is not None  # noqa: S101  (a fio load has them)
-        with home_of_program(stand) as home:
+        assert context.files is not None  # noqa: S101  (a fio load has them)
+        with home_of_program(context) as home:
             if self.section.job:
-                argv = ["fio", "--create_only=1", str(self._job(home, stand.files))]
+                argv = ["fio", "--create_only=1", str(self._job(home, context.files))]
             else:
                 size = f"--size={self.section.size_bytes}"
-                argv = ["fio", "--name=layout", f"--directory={stand.files}", f"--filename={FILE}", size]
+                argv = ["fio", "--name=layout", f"--directory={context.files}", f"--filename={FILE}", size]
                 argv += ["--rw=write", f"--bs={LAYOUT_BLOCK}", "--ioengine=psync", "--refill_buffers", "--end_fsync=1"]
-            run_program(stand, "fio", argv, folder=stand.scratch, limit_seconds=DAY_SECONDS, cwd=home)
+            run_program(context, "fio", argv, folder=context.scratch, limit_seconds=DAY_SECONDS, cwd=home)
 
-    def run(self, stand: Stand, seed: int, folder: Path) -> ToolLoad:
+    def run(self, context: StackContext, seed: int, folder: Path) -> ToolLoad:
         """Run the profile or the job. Raises ``TrialError`` with fio's own words."""
-        assert stand.files is not None  # noqa: S101  (a fio load has them)
-        with home_of_program(stand) as home:
+        assert context.files is not None  # noqa: S101  (a fio load has them)
+        with home_of_program(context) as home:
             argv = ["fio", "--output-format=json+", "--group_reporting", "--lat_percentiles=1", *_logging(home)]
-            argv += [str(self._job(home, stand.files))] if self.section.job else self._profile(stand.files, seed)
+            argv += [str(self._job(home, context.files))] if self.section.job else self._profile(context.files, seed)
             # fio's logs tell the time of day; what runs beside it tells the monotonic clock.
             ahead_ns = time.time_ns() - now_ns()
-            ended = run_program(stand, "fio", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
+            ended = run_program(context, "fio", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
             return read_fio(ended, home, folder, ahead_ns)
 
     def _profile(self, files: Path, seed: int) -> list[str]:

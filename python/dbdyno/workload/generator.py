@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
-from dbdyno.child import child, decoded
 from dbdyno.errors import TrialError
+from dbdyno.model.printable import short
 from dbdyno.servers.address import Address
-from dbdyno.stack.layer import Stand
-from dbdyno.stack.server import how_it_ended
+from dbdyno.stack.layer import Endpoint, StackContext
+from dbdyno.stack.layers.server import how_it_ended
 from dbdyno.stack.tools import own_binary
 from dbdyno.study.workload_section import WorkloadSection
 from dbdyno.study.workloads import GeneratedSection, LoopSection
+from dbdyno.system.child import child, decoded
 from dbdyno.workload.load import Load, read_load
 from dbdyno.workload.tables import tables_of
 from dbdyno.workload.time_limit import DAY_SECONDS, limit_seconds
@@ -25,6 +26,7 @@ INTERVAL_MS = 100
 # A killed server has closed its connections a moment before it is gone.
 DYING_SECONDS = 1.0
 
+SAID_MAX = 2000  # characters of what the load generator said; it has cut what a server said
 USAGE = 2  # the load generator's exit code for a mistake in its flags
 NOWHERE = Address("nobody", Path("/nonexistent/server.sock"))
 
@@ -39,12 +41,12 @@ class Generated(ABC, Generic[SectionT]):
 
     section: SectionT
     engine: str
-    lent_schema: str | None = None  # on a server that runs already
+    external_schema: str | None = None  # on an external server
 
     @property
     def schema(self) -> str:
         """The schema that holds its tables."""
-        return self.lent_schema or f"dbdyno_{self.section.kind}"
+        return self.external_schema or f"dbdyno_{self.section.kind}"
 
     def common_flags(self) -> list[str]:
         """Where the tables are, and how much load by how many."""
@@ -59,6 +61,11 @@ class Generated(ABC, Generic[SectionT]):
         """What asks for one step only: ``prepare`` or ``run``."""
         return [step]
 
+    def login_flags(self, endpoint: Endpoint) -> list[str]:
+        """Who runs the load's statements, where that is not the login itself."""
+        _ = endpoint
+        return []
+
     @property
     def tool(self) -> None:
         """No program but dbdyno's own."""
@@ -70,32 +77,36 @@ class Generated(ABC, Generic[SectionT]):
     def refused(self) -> str:
         """What the load generator has against the flags or the files of this load; empty if nothing. Asks no server."""
         argv = [*self._argv(NOWHERE, seed=0), *_loop_flags(self.section), *self.step_flags("run")]
-        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False, env=_environment())
+        done = subprocess.run(
+            argv, capture_output=True, encoding="utf-8", errors="replace", check=False, env=_environment()
+        )
         return _said(done.stderr).removeprefix("dbdyno-load: ") if done.returncode == USAGE else ""
 
-    def prepare(self, stand: Stand) -> None:
+    def prepare(self, context: StackContext) -> None:
         """Make schema, tables and first rows, and see that the engine is the one asked for. Raises ``TrialError``."""
-        endpoint = stand.server
+        endpoint = context.server
         argv = [
             *self._argv(endpoint.address, seed=0),
+            *self.login_flags(endpoint),
             f"--stall-timeout={DAY_SECONDS:.0f}",
             *self.step_flags("prepare"),
         ]
         _run(argv, endpoint.address, DAY_SECONDS)
-        self.check(stand)
+        self.check(context)
 
-    def check(self, stand: Stand) -> dict[str, str]:
+    def check(self, context: StackContext) -> dict[str, str]:
         """Engine and row format of every table, read back. Raises ``TrialError`` on a silent substitution."""
-        found = tables_of(stand.server, self.schema, self.engine)
+        found = tables_of(context.server, self.schema, self.engine)
         if not found and not self.STARTS_WITHOUT_TABLES:
             raise TrialError(f"the schema {self.schema} holds no table after it was prepared")
         return found
 
-    def run(self, stand: Stand, seed: int, folder: Path) -> Load:
+    def run(self, context: StackContext, seed: int, folder: Path) -> Load:
         """Offer the load. Raises ``TrialError`` with the cause of whatever ended it early."""
-        endpoint, result, series = stand.server, folder / "load.json", folder / "load.csv"
+        endpoint, result, series = context.server, folder / "load.json", folder / "load.csv"
         argv = [
             *self._argv(endpoint.address, seed),
+            *self.login_flags(endpoint),
             *_loop_flags(self.section),
             f"--interval={INTERVAL_MS}ms",
         ]
@@ -103,7 +114,8 @@ class Generated(ABC, Generic[SectionT]):
         try:
             _run([*argv, *self.step_flags("run")], endpoint.address, limit_seconds(self.section))
         except TrialError as error:
-            cause = _cause(result, self.section.ignore_errors) or str(error)
+            # Of rights that an account lacks the generator itself says more.
+            cause = (not endpoint.account and _cause(result, self.section.ignore_errors)) or str(error)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 if endpoint.process:
                     endpoint.process.wait(DYING_SECONDS)
@@ -157,7 +169,7 @@ def _environment() -> dict[str, str]:
 
 
 def _said(stderr: str) -> str:
-    return " / ".join(line.strip() for line in stderr.splitlines() if line.strip())
+    return short(" / ".join(line.strip() for line in stderr.splitlines() if line.strip()), SAID_MAX)
 
 
 def _run(argv: list[str], address: Address, timeout_seconds: float) -> None:
@@ -179,5 +191,5 @@ def _cause(result: Path, ignored: str) -> str:
         return ""
     codes = ignored.split(",")
     errors = [error for error in run["errors"] if ignored != "all" and str(error["code"]) not in codes]
-    met = [f"{error['count']} x error {error['code']}: {error['message']}" for error in errors[:3]]
-    return "the load met " + "; ".join(met) if met else str(run["aborted"] or "")
+    met = [f"{error['count']} x error {error['code']}: {short(str(error['message']))}" for error in errors[:3]]
+    return "the load met " + "; ".join(met) if met else short(str(run["aborted"] or ""), SAID_MAX)

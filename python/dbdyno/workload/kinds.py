@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 from dbdyno.study.schema import TrialSpec
-from dbdyno.study.server_url import server_url
 from dbdyno.workload.bonnie import Bonnie
 from dbdyno.workload.bulk import Bulk
 from dbdyno.workload.command import Command
@@ -38,6 +37,4 @@ WORKLOADS: dict[str, Callable[[Any, str], Workload]] = {
 def workload_of(spec: TrialSpec) -> Workload:
     """The workload of a treatment, by its kind."""
     made = WORKLOADS[spec.workload.kind](spec.workload, spec.stack.engine)
-    if spec.stack.runs_already and isinstance(made, Generated):
-        return replace(made, lent_schema=server_url(spec.stack.server).database)
-    return made
+    return replace(made, external_schema=spec.stack.external_database) if isinstance(made, Generated) else made

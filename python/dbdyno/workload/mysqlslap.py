@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import TrialError
-from dbdyno.stack.layer import Stand
+from dbdyno.stack.layer import StackContext
 from dbdyno.study.tools import MysqlslapSection
 from dbdyno.workload.program import Program, home_of_program, run_program, said_by
 from dbdyno.workload.tables import tables_of
@@ -25,21 +25,21 @@ class Mysqlslap(ByTool[MysqlslapSection]):
         """The program."""
         return MYSQLSLAP
 
-    def check(self, stand: Stand) -> dict[str, str]:
+    def check(self, context: StackContext) -> dict[str, str]:
         """Engine and row format of the table, read back; nothing before the run, and after several iterations."""
-        return tables_of(stand.server, SCHEMA, self.engine)
+        return tables_of(context.server, SCHEMA, self.engine)
 
-    def run(self, stand: Stand, seed: int, folder: Path) -> ToolLoad:
+    def run(self, context: StackContext, seed: int, folder: Path) -> ToolLoad:
         """Run it. Raises ``TrialError`` with mysqlslap's own words."""
         del seed  # mysqlslap takes none
-        address = stand.server.address
+        address = context.server.address
         argv = [str(self.program()), "--no-defaults", f"--socket={address.socket}", f"--user={address.user}"]
         argv += [f"--create-schema={SCHEMA}", f"--engine={self.engine}"]
         # It makes the schema anew for each iteration, which fails if the one before is still there.
         argv += ["--csv", *self._flags(), *(["--no-drop"] if self.section.iterations == 1 else [])]
-        with home_of_program(stand) as home:
+        with home_of_program(context) as home:
             limit, name = self.limit_seconds, "mysqlslap"
-            ended = run_program(stand, name, argv, folder=folder, limit_seconds=limit, cwd=home)
+            ended = run_program(context, name, argv, folder=folder, limit_seconds=limit, cwd=home)
         try:
             told = slap_line(ended.stdout)
         except TrialError as error:  # it ends as if all was well when a query fails

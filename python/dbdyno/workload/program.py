@@ -12,16 +12,17 @@ from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
-from dbdyno.clock import now_ns
 from dbdyno.errors import HostError, TrialError
-from dbdyno.servers.process import exit_words
+from dbdyno.model.printable import one_line, printable
 from dbdyno.servers.user import own_folder, unprivileged
-from dbdyno.stack.layer import Stand
-from dbdyno.stack.memory import killed_for_memory
-from dbdyno.stack.server import how_it_ended
+from dbdyno.stack.layer import StackContext
+from dbdyno.stack.layers.memory import killed_for_memory
+from dbdyno.stack.layers.server import how_it_ended
 from dbdyno.stack.tools import tool_path
-from dbdyno.stack.undo import TOKEN_VARIABLE, EndProcesses
-from dbdyno.state import new_token
+from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses
+from dbdyno.system.child import exit_words
+from dbdyno.system.clock import now_ns
+from dbdyno.system.state import new_token
 
 OUTPUT_BYTES_MAX = 64 * 1024**2
 LOOK_SECONDS = 1.0  # between two looks at the clock and at the server, while nothing happens
@@ -68,14 +69,14 @@ class Program:
 def _version(path: str, flag: str) -> str:
     try:
         done = subprocess.run(
-            unprivileged([path, flag]), capture_output=True, text=True, errors="replace", timeout=20, check=False,
-            cwd="/", env=plain_environment(), stdin=subprocess.DEVNULL,
+            unprivileged([path, flag]), capture_output=True, encoding="utf-8", errors="replace", timeout=20,
+            check=False, cwd="/", env=plain_environment(), stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return UNKNOWN
     said = (done.stdout.strip() or done.stderr.strip()).splitlines()
     told = next((line for line in said if any(char.isdigit() for char in line)), UNKNOWN).strip()
-    return told[:120]
+    return printable(told)[:120]
 
 
 def plain_environment() -> dict[str, str]:
@@ -119,15 +120,15 @@ def _text(pieces: list[tuple[int, bytes]]) -> str:
 
 
 @contextmanager
-def home_of_program(stand: Stand) -> Iterator[Path]:
+def home_of_program(context: StackContext) -> Iterator[Path]:
     """A folder that the program may write to; its output files lie there until they have been read."""
-    home = stand.scratch / "tool"
+    home = context.scratch / "tool"
     own_folder(home)
     yield home
 
 
 def run_program(  # noqa: PLR0913  (what a program is run with)
-    stand: Stand,
+    context: StackContext,
     name: str,
     argv: list[str],
     *,
@@ -142,10 +143,10 @@ def run_program(  # noqa: PLR0913  (what a program is run with)
     started are ended, whatever happens. Raises ``TrialError`` with its own words where it fails.
     """
     token = new_token()
-    group = None if stand.endpoint else stand.cgroup
+    group = None if context.endpoint else context.cgroup
     # As another user first: that takes away what the kernel was asked to do when the parent dies.
     command = unprivileged(["setpriv", "--no-new-privs", "--pdeathsig", "KILL", "--", *argv], group)
-    with stand.journal.undoing(EndProcesses(token, name)):
+    with context.journal.undoing(EndProcesses(token, name)):
         ended = Ended(now_ns())
         process = subprocess.Popen(
             command,
@@ -157,15 +158,17 @@ def run_program(  # noqa: PLR0913  (what a program is run with)
             start_new_session=True,  # Ctrl-C is for dbdyno
         )
         try:
-            _attend(process, ended, stand, name, limit_seconds)
+            _attend(process, ended, context, name, limit_seconds)
         finally:
             _keep(ended, folder)
     if ended.code != 0:
-        raise TrialError(_failure(name, ended, stand))
+        raise TrialError(_failure(name, ended, context))
     return ended
 
 
-def _attend(process: "subprocess.Popen[bytes]", ended: Ended, stand: Stand, name: str, limit_seconds: float) -> None:
+def _attend(
+    process: "subprocess.Popen[bytes]", ended: Ended, context: StackContext, name: str, limit_seconds: float
+) -> None:
     """Take what the program says until it has ended. Raises ``TrialError`` where that must not go on."""
     assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018  (they were asked for)
     streams = {process.stdout.fileno(): ended.out, process.stderr.fileno(): ended.err}
@@ -185,7 +188,7 @@ def _attend(process: "subprocess.Popen[bytes]", ended: Ended, stand: Stand, name
                 _give_up(f"{name} said more than {OUTPUT_BYTES_MAX // 1024**2} MiB", name, ended)
             if running and time.monotonic() > deadline:
                 _give_up(f"{name} was not done after {limit_seconds:g} s", name, ended)
-            if running and stand.endpoint and (why := how_it_ended(stand.endpoint)):
+            if running and context.endpoint and (why := how_it_ended(context.endpoint)):
                 _give_up(why, name, ended)
         ended.end_ns = now_ns()
         _end_group(process.pid)  # while its number can't be another's
@@ -240,13 +243,13 @@ def _keep(ended: Ended, folder: Path) -> None:
 def said_by(ended: Ended) -> str:
     """What a program said last, in one line: its complaints, else its output."""
     text = ended.stderr.strip() or ended.stdout.strip()
-    line = " / ".join(part.strip() for part in text.splitlines() if part.strip())
+    line = one_line(" / ".join(part.strip() for part in text.splitlines() if part.strip()))
     return line if len(line) <= SAID_MAX else f"... {line[-SAID_MAX:]}"
 
 
-def _failure(name: str, ended: Ended, stand: Stand) -> str:
-    if not stand.endpoint and stand.cgroup and killed_for_memory(stand.cgroup):
+def _failure(name: str, ended: Ended, context: StackContext) -> str:
+    if not context.endpoint and context.cgroup and killed_for_memory(context.cgroup):
         return f"the kernel killed {name} for going beyond stack.memory; give it more"
     cause = f"{name}: {exit_words(ended.code)}: {said_by(ended) or 'it said nothing'}"
-    why = how_it_ended(stand.endpoint) if stand.endpoint else ""
+    why = how_it_ended(context.endpoint) if context.endpoint else ""
     return f"{cause}; {why}" if why else cause

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from dbdyno.stack.layer import Endpoint
 from dbdyno.study.workloads import ScriptSection
 from dbdyno.workload.generator import Generated, flags_of, statement_flags
 
@@ -20,3 +21,11 @@ class Script(Generated[ScriptSection]):
         section = self.section
         changed = [name for name in ("weights", "set") if getattr(section, name)]
         return [section.file, *flags_of(section, *changed), *statement_flags(prepared=section.prepared)]
+
+    def login_flags(self, endpoint: Endpoint) -> list[str]:
+        """By which account the script runs.
+
+        A server of dbdyno's own is the script's as a whole, and is thrown away. On an external one it has an
+        account for its database alone, unless the study gives it the whole server.
+        """
+        return [f"--account={endpoint.account}"] if endpoint.account else ["--whole-server"]

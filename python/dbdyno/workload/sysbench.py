@@ -1,13 +1,11 @@
 """The workload ``sysbench``: sysbench's own OLTP scripts, run by sysbench 1.0."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pymysql
-
 from dbdyno.errors import TrialError
-from dbdyno.servers import process
-from dbdyno.stack.layer import Stand
+from dbdyno.servers.contract import ServerError
+from dbdyno.stack.layer import StackContext
 from dbdyno.study.tools import SysbenchSection
 from dbdyno.workload.generator import flags_of
 from dbdyno.workload.program import Program, home_of_program, run_program
@@ -33,36 +31,38 @@ class Sysbench(ByTool[SysbenchSection]):
         """The program."""
         return SYSBENCH
 
-    def prepare(self, stand: Stand) -> None:
+    def prepare(self, context: StackContext) -> None:
         """Make the tables with sysbench itself. Raises ``TrialError``."""
         try:
-            with process.connect(stand.server.address) as connection, connection.cursor() as cursor:
-                cursor.execute(f"CREATE SCHEMA `{SCHEMA}`")
-        except pymysql.Error as error:
+            context.server.control.create_schema(SCHEMA)
+        except ServerError as error:
             raise TrialError(f"the schema {SCHEMA} can't be made: {error}") from None
-        with home_of_program(stand) as home:
-            argv = [*self._argv(stand), "--rand-seed=1", "prepare"]
-            run_program(stand, "sysbench", argv, folder=stand.scratch, limit_seconds=DAY_SECONDS, cwd=home)
-        if not self.check(stand):
+        with home_of_program(context) as home:
+            argv = [*self._argv(context), "--rand-seed=1", "prepare"]
+            run_program(context, "sysbench", argv, folder=context.scratch, limit_seconds=DAY_SECONDS, cwd=home)
+        if not self.check(context):
             raise TrialError(f"the schema {SCHEMA} holds no table after it was prepared")
 
-    def check(self, stand: Stand) -> dict[str, str]:
+    def check(self, context: StackContext) -> dict[str, str]:
         """Engine and row format of every table, read back. Raises ``TrialError`` on a silent substitution."""
-        return tables_of(stand.server, SCHEMA, self.engine)
+        return tables_of(context.server, SCHEMA, self.engine)
 
-    def run(self, stand: Stand, seed: int, folder: Path) -> ToolLoad:
+    def run(self, context: StackContext, seed: int, folder: Path) -> ToolLoad:
         """Run the script. Raises ``TrialError`` with sysbench's own words."""
         section = self.section
-        with home_of_program(stand) as home:
-            argv = [*self._argv(stand), f"--threads={section.clients}", f"--rate={section.rate}"]
+        with home_of_program(context) as home:
+            argv = [*self._argv(context), f"--threads={section.clients}", f"--rate={section.rate}"]
             argv += [f"--events={section.events or 0}", f"--time={round(section.duration or 0)}"]
             argv += ["--report-interval=1", "--histogram=on", f"--percentile={PERCENTILE}"]
             argv += [f"--rand-seed={seed % 2**31 or 1}", "run"]
-            ended = run_program(stand, "sysbench", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
-        return read_sysbench(ended)
+            ended = run_program(context, "sysbench", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
+        load = read_sysbench(ended)
+        if section.rate:
+            load = replace(load, told={**load.told, "loop": {"kind": "open", "rate": float(section.rate)}})
+        return load
 
-    def _argv(self, stand: Stand) -> list[str]:
-        section, address = self.section, stand.server.address
+    def _argv(self, context: StackContext) -> list[str]:
+        section, address = self.section, context.server.address
         argv = ["sysbench", f"oltp_{section.load}", "--db-driver=mysql"]
         argv += [f"--mysql-socket={address.socket}", f"--mysql-user={address.user}"]
         argv += [f"--mysql-db={SCHEMA}", f"--mysql-storage-engine={self.engine}"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from dbdyno.stack.layer import Stand
+from dbdyno.stack.layer import StackContext
 from dbdyno.study.workload_section import WorkloadSection
 from dbdyno.workload.program import Program
 from dbdyno.workload.time_limit import limit_seconds
@@ -33,12 +33,12 @@ class ByTool(ABC, Generic[SectionT]):
         """Nothing: what can be said without the program is a rule of the study format."""
         return ""
 
-    def prepare(self, stand: Stand) -> None:
+    def prepare(self, context: StackContext) -> None:
         """Nothing: it makes what it needs as it runs."""
 
-    def check(self, stand: Stand) -> dict[str, Any]:
+    def check(self, context: StackContext) -> dict[str, Any]:
         """Nothing: it has no tables."""
-        del stand
+        del context
         return {}
 
     @property

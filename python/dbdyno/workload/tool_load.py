@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.errors import TrialError
-from dbdyno.store.records import METRICS
+from dbdyno.model.metrics import METRICS
 from dbdyno.workload.load import HALVES_INTERVALS_MIN, Columns
 from dbdyno.workload.program import Ended
 
@@ -17,7 +17,7 @@ class ToolLoad:
 
     told: dict[str, Any]
     window_ns: tuple[int, int]
-    figures: Mapping[str, float]  # of ``store.records.METRICS``
+    figures: Mapping[str, float]  # of ``model.metrics.METRICS``
     series: Columns = field(default_factory=dict)  # ``t_s`` and what was counted until then
     rate: str = ""  # the column of the series that the halves of a run are compared by
     queries: float | None = None

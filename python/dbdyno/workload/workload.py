@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Protocol
 
-from dbdyno.stack.layer import Stand
+from dbdyno.stack.layer import StackContext
 from dbdyno.workload.load import Columns
 from dbdyno.workload.program import Program
 
@@ -31,7 +31,7 @@ class Outcome(Protocol):
         """The rate of the second half of the run over that of the first, where it is known."""
 
     def metrics(self) -> dict[str, float]:
-        """The scalars of ``store.records.METRICS`` that the client can tell. Raises ``TrialError``."""
+        """The scalars of ``model.metrics.METRICS`` that the client can tell. Raises ``TrialError``."""
 
     def columns(self) -> Columns:
         """The series on the trial's clock: ``t_s`` is the end of each interval, 0 where measuring starts."""
@@ -41,7 +41,7 @@ class Workload(Protocol):
     """What load a treatment is offered.
 
     ``prepare`` runs once for each image; in every trial ``run`` on the prepared data, between two calls of ``check``. A
-    workload keeps no state: the same section, seed and stand are offered the same load.
+    workload keeps no state: the same section, seed and context are offered the same load.
     """
 
     @property
@@ -54,16 +54,16 @@ class Workload(Protocol):
     def refused(self) -> str:
         """What can be said against this load without a stack, such as a mistake in a script; empty if nothing."""
 
-    def prepare(self, stand: Stand) -> None:
+    def prepare(self, context: StackContext) -> None:
         """Make the data that every trial starts from, and see that it is what was asked. Raises ``TrialError``."""
 
-    def check(self, stand: Stand) -> dict[str, Any]:
+    def check(self, context: StackContext) -> dict[str, Any]:
         """What the tables are, read back; nothing where there is none yet, or no server.
 
         Raises ``TrialError`` on a silent substitution.
         """
 
-    def run(self, stand: Stand, seed: int, folder: Path) -> Outcome:
+    def run(self, context: StackContext, seed: int, folder: Path) -> Outcome:
         """Offer the load; raw files go to ``folder``. Raises ``TrialError`` with the cause of anything that ended it.
 
         Ends in bounded time, whatever server and program do.

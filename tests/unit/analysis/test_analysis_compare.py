@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dbdyno.analysis.compare import compare
+from dbdyno.analysis.two_runs.compare import compare
 from dbdyno.errors import UserError
+from dbdyno.report.reasons import reason_text as why
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_each_word(two):
     assert faster.effect.low < 0.2 < faster.effect.high
     assert (faster.trials, faster.effect.n) == ((10, 10), 20)
     assert faster.means == pytest.approx((100, 120), rel=0.02)
-    assert faster.reason == (
+    assert why(faster.reason) == (
         "faster in 100 of the 100 pairs of a trial before and one after (p < 0.001 over 3 treatments), "
         "and the interval excludes 0"
     )
@@ -61,13 +62,16 @@ def test_holm_makes_the_same_data_stricter(two):
 def test_too_few_trials_say_so(two):
     (change, *_) = compare(*two({"t1": 2.0, "t2": 2.0}, n=3)).changes
     assert change.verdict == "undecided"
-    assert change.reason == "3 and 3 trials can at best reach p = 0.200 over 2 treatments"
+    assert why(change.reason) == "3 and 3 trials can at best reach p = 0.200 over 2 treatments"
     assert not change.effect.bounded
 
 
 def test_one_trial_is_not_comparable(two):
     (change, _) = compare(*two({"t1": 2.0, "t2": 2.0}, n=1)).changes
-    assert (change.verdict, change.reason) == ("not comparable", "1 usable trial before, at least 2 are needed")
+    assert (change.verdict, why(change.reason)) == (
+        "not comparable",
+        "1 usable trial before, at least 2 are needed",
+    )
     assert math.isnan(change.p)
 
 
@@ -147,7 +151,7 @@ def test_a_treatment_that_was_dropped_is_not_comparable(two, a_run, a_trial):
     )
     found = compare(before, crashed)
     assert words(found) == ["equivalent", "not comparable"]
-    assert found.changes[1].reason == "level t2 failed again and again after and was dropped"
+    assert why(found.changes[1].reason) == "level t2 failed again and again after and was dropped"
     against = compare(before, crashed, control="level t2")
     assert (against.control.verdict, against.against_control[0].verdict) == ("not comparable", "not comparable")
 
@@ -156,4 +160,4 @@ def test_a_zero_is_not_left_out(a_run):
     before, after = a_run({"t1": [100.0 + i for i in range(8)]}), a_run({"t1": [0.0] + [150.0 + i for i in range(7)]})
     (change,) = compare(before, after).changes
     assert change.verdict == "not comparable"
-    assert change.reason == "queries_per_second of level t1 is 0 in 1 block after; there is no ratio to 0"
+    assert why(change.reason) == "queries_per_second of level t1 is 0 in 1 block after; there is no ratio to 0"

@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dbdyno.analysis import signed_rank
-from dbdyno.analysis.effect import log_margin
-from dbdyno.analysis.evidence import evidence
-from dbdyno.analysis.min_blocks import MIN_BLOCKS, blocks_needed, smallest_p
-from dbdyno.analysis.multiplicity import holm
-from dbdyno.analysis.sample_size import blocks_to_resolve, sigma_upper_bound
-from dbdyno.analysis.sequential import Looks
+from dbdyno.analysis.looks.alpha_spending import Looks
+from dbdyno.analysis.looks.min_blocks import blocks_needed, smallest_p
+from dbdyno.analysis.statistics import signed_rank
+from dbdyno.analysis.statistics.effect import log_margin
+from dbdyno.analysis.statistics.multiplicity import holm
+from dbdyno.analysis.statistics.sample_size import blocks_to_resolve, sigma_upper_bound
+from dbdyno.analysis.verdict.evidence import evidence
+from dbdyno.model.design import MIN_BLOCKS
 
 P = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 

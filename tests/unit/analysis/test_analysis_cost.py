@@ -9,9 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.break_even import Curve, break_even
-from dbdyno.analysis.cost import amplification
-from dbdyno.analysis.money import (
+from dbdyno.analysis.cost.break_even import Curve, break_even
+from dbdyno.analysis.cost.cost import amplification
+from dbdyno.analysis.cost.money import (
     SECONDS_PER_YEAR,
     Offered,
     cost_of_demand,
@@ -23,6 +23,7 @@ from dbdyno.analysis.money import (
     sets_for_speed,
     wear_years,
 )
+from dbdyno.report.sections.cost import cost_lines
 from dbdyno.store.prices import DevicePrice, Prices
 
 PRICES = Prices("EUR", life_years=5.0, used=0.5, price_per_kwh=0.25)
@@ -174,6 +175,63 @@ def test_without_a_price_or_prices_nothing_is_made_up(a_run):
     (found,) = analyse(priced(run, price=None)).cost.comparisons
     assert not found.per_million.known
     assert found.break_even is None
+
+
+OPEN = {"kind": "open", "rate": 100.0, "spacing": "fixed"}
+
+
+def under(run, loop, *, of=("a", "b"), behind=False):
+    """The run with a loop of that kind for some treatments; ``behind``: they did not keep up with it."""
+    load = {"loop": loop, "offered": 10_000, "achieved_per_second": 90.0, "backlog_max": 2_000 if behind else 3}
+    ratio = {"achieved_ratio": 0.9 if behind else 1.0}
+    trials = [
+        replace(one, load=load, metrics={**one.metrics, **ratio}) if one.treatment in of else one for one in run.trials
+    ]
+    return replace(run, trials=trials)
+
+
+@pytest.mark.parametrize("loop", [OPEN, {"kind": "closed", "think_seconds": 0.5}])
+def test_a_rate_that_was_asked_for_is_no_capacity(a_run, loop):
+    run = priced(a_run({"a": [100.0] * 8, "b": [100.0] * 8}), endurance_bytes=1e14)
+    run = replace(run, prices=replace(run.prices, demand_per_second=1000.0, price_per_kwh=0.3))
+    run = replace(
+        run,
+        trials=[replace(one, metrics={**one.metrics, "written_bytes_per_query": 4096.0}) for one in run.trials],
+    )
+    found = analyse(under(run, loop)).cost
+    for one in found.treatments:
+        assert not one.capacity_known
+        assert not one.per_second_per_money.known
+        assert not one.per_million.known
+        assert one.demand is None
+    assert found.treatments[1].wear_years.known, "wear under this very load is known"
+    (compared,) = found.comparisons
+    assert not compared.per_million.known
+    assert compared.break_even is None
+    assert not compared.break_even_per_second.known
+    assert math.isnan(compared.pays_back_years)
+    told = "\n".join(cost_lines(analyse(under(run, loop))))
+    assert "cost per query unknown, because what they can do at most was not measured" in told
+    assert "Measure it in a closed loop without pauses, or at a rate that no treatment keeps up with." in told
+    assert "is the cheaper one" not in told
+    assert "1,000 queries per second take" not in told
+
+
+def test_one_that_fell_behind_its_rate_did_all_it_can(a_run):
+    run = priced(a_run({"a": [100.0] * 8, "b": [5000.0] * 8}))
+    found = analyse(under(run, OPEN, behind=True)).cost
+    assert [one.capacity_known for one in found.treatments] == [True, True]
+    assert found.comparisons[0].break_even.first == pytest.approx(1000.0)
+    mixed = analyse(under(under(run, OPEN, behind=True), OPEN, of=("b",))).cost
+    assert [one.capacity_known for one in mixed.treatments] == [True, False]
+    assert mixed.treatments[0].per_million.known
+    assert not mixed.comparisons[0].per_million.known
+
+
+def test_how_much_data_the_sets_hold_needs_no_rate(a_run):
+    run = priced(a_run({"a": [100.0] * 8, "b": [100.0] * 8}), capacity_bytes=1e12)
+    run = replace(run, prices=replace(run.prices, data_bytes=3e12))
+    assert analyse(under(run, OPEN)).cost.treatments[1].demand.sets == 3
 
 
 def test_write_amplification_is_what_the_drive_counted(a_trial):

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analysis import signed_rank
-from dbdyno.analysis.effect import log_ratios
-from dbdyno.analysis.evidence import relative_effect
-from dbdyno.analysis.sequential import Looks
-from dbdyno.analysis.signed_rank import signed_rank_cdf, walsh_averages
+from dbdyno.analysis.looks.alpha_spending import Looks
+from dbdyno.analysis.statistics import signed_rank
+from dbdyno.analysis.statistics.effect import log_ratios
+from dbdyno.analysis.statistics.signed_rank import signed_rank_cdf, walsh_averages
+from dbdyno.analysis.verdict.evidence import relative_effect
 
 RATIOS = st.lists(st.floats(-3, 3), min_size=6, max_size=25).map(np.array)
 

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from statsmodels.regression.linear_model import OLS
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.contrast import by_block, difference, effect_of, weights
-from dbdyno.analysis.verdict import Paired, judge
-from dbdyno.store.records import Comparison, Design, Factor, Failure, Run, Treatment, Trial
+from dbdyno.analysis.factors.contrast import by_block, difference, effect_of, weights
+from dbdyno.analysis.verdict.verdict import Paired, judge
+from dbdyno.model.design import Comparison, Design, Factor
+from dbdyno.model.treatment import Treatment
+from dbdyno.report.reasons import reason_text as why
+from dbdyno.store.records import Failure, Run, Trial
 
 DEVICES, SCHEDULERS = ["hdd", "ssd"], ["deadline", "none"]
 TWO_BY_TWO = {"device": DEVICES, "scheduler": SCHEDULERS}
@@ -176,12 +179,15 @@ def test_a_dropped_treatment_leaves_what_needs_it_not_comparable():
     levels = {"device": ["hdd", "ssd", "nvme"], "scheduler": SCHEDULERS}
     logs = noisy([0, 0.1, 1, 1.1, 2, 2.1])
     run = a_run(levels, logs, failures=[("t6", 1, 1), ("t6", 1, 2)])
-    run = replace(run, trials=[trial for trial in run.trials if trial.treatment != "t6"])
+    run = replace(run, trials=[trial for trial in run.trials if trial.treatment != "t6"], dropped=frozenset({"t6"}))
     found = factors_of(run)
     words = {f"{one.factor} {one.level}": one.verdict.verdict for one in found.main_effects}
     assert words == {"device ssd": "faster", "device nvme": "not comparable", "scheduler none": "not comparable"}
     assert [one.word for one in found.interactions] == ["does not differ", "not comparable"]
-    assert found.interactions[1].verdict.reason == "nvme / none, which it needs, failed again and again and was dropped"
+    assert (
+        why(found.interactions[1].verdict.reason)
+        == "nvme / none, which it needs, failed again and again and was dropped"
+    )
 
 
 def test_a_block_without_a_value_is_left_out_of_what_needs_it():

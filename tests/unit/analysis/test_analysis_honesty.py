@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benches.honesty import designs, rules, split_plot, verdicts
-from dbdyno.analysis.evidence import AlwaysValid, Finding
-from dbdyno.analysis.metrics import metric
-from dbdyno.analysis.sequential import Looks, planned_looks
-from dbdyno.analysis.verdict import Paired, judge
+from dbdyno.analysis.looks.alpha_spending import Looks, planned_looks
+from dbdyno.analysis.verdict.evidence import AlwaysValid, Finding
+from dbdyno.analysis.verdict.verdict import Paired, judge
+from dbdyno.model.metrics import METRICS
 
 REPLICATES = 1000
 WORDS = {
@@ -21,6 +21,7 @@ WORDS = {
 
 
 @pytest.mark.parametrize("group", [rules, verdicts, split_plot])
+@pytest.mark.simulation
 def test_every_row_is_met(group):
     assert [row for row in group.rows(REPLICATES, 7) if row.met is False] == []
 
@@ -40,6 +41,7 @@ def test_the_benchmark_looks_when_the_product_does_and_by_its_rules(monkeypatch)
     assert seen[3] == {10: Looks.single(10)}
 
 
+@pytest.mark.simulation
 def test_a_method_that_peeks_would_fail():
     """The rows can fail: looking at a fixed design's interval after every block finds what is not there."""
     d = verdicts.blocked(np.random.default_rng(1), verdicts.reference, REPLICATES, 2, 40)
@@ -48,6 +50,7 @@ def test_a_method_that_peeks_would_fail():
     assert peeking.mean() > 0.10
 
 
+@pytest.mark.simulation
 def test_counting_trials_of_whole_plots_would_fail():
     rows = [row for row in split_plot.rows(REPLICATES, 7) if "paired" in row.name]
     assert len(rows) == len(split_plot.BLOCKS)
@@ -58,5 +61,5 @@ def test_counting_trials_of_whole_plots_would_fail():
 def test_the_benchmark_judges_as_the_product_does(seed, comparisons, blocks, effect):
     d = np.random.default_rng(seed).normal(effect, 0.03, (1, comparisons, blocks))
     pairs = [Paired("a", "b", "t0", f"t{i}", dict(enumerate(d[0, i].tolist()))) for i in range(comparisons)]
-    said = [found.verdict for found in judge(pairs, metric("queries_per_second"), designs.MARGIN)]
+    said = [found.verdict for found in judge(pairs, METRICS["queries_per_second"], designs.MARGIN)]
     assert said == [WORDS[Finding(one)] for one in designs.fixed(d, blocks).found[0]]

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.effect import log_ratios
-from dbdyno.analysis.evidence import evidence_of_each
-from dbdyno.analysis.letters import compact_letters, ties
-from dbdyno.analysis.multiplicity import holm
-from dbdyno.analysis.sequential import Looks
+from dbdyno.analysis.looks.alpha_spending import Looks
+from dbdyno.analysis.ranking.letters import compact_letters, ties
+from dbdyno.analysis.statistics.effect import log_ratios
+from dbdyno.analysis.statistics.multiplicity import holm
+from dbdyno.analysis.verdict.evidence import evidence_of_each
 
 
 @st.composite

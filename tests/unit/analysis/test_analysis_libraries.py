@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from dbdyno.analysis import signed_rank
-from dbdyno.analysis.multiplicity import benjamini_hochberg, holm
+from dbdyno.analysis.statistics import signed_rank
+from dbdyno.analysis.statistics.multiplicity import benjamini_hochberg, holm
 
 P = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 # scipy's exact test wants neither zeros nor ties.

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.load_met import errors_met, overload
+from dbdyno.analysis.checks.load import errors_met, overload
+from dbdyno.report.notes.whole_run import errors_text, run_notes
 
 OPEN = {"loop": {"kind": "open", "rate": 1000.0}, "offered": 10_000, "achieved_per_second": 640.0, "backlog_max": 3600}
 DEADLOCK = {"code": 1213, "message": "Deadlock found when trying to get lock", "operation": "update", "count": 4}
@@ -54,17 +55,17 @@ def test_errors_are_told_by_code_over_all_statements_and_trials(trials):
     waited = {"code": 1205, "message": "Lock wait timeout exceeded", "operation": "update", "count": 1}
     other = {**DEADLOCK, "operation": "insert", "count": 6}
     met = errors_met(trials((None, {"errors": [DEADLOCK, waited]}), (None, {"errors": [other]})))
-    assert met == (
+    assert errors_text(met) == (
         "11 errors (10 x 1213 Deadlock found when trying to get lock, 1 x 1205 Lock wait timeout exceeded) in 2 trials"
     )
-    assert errors_met(trials((None, {"errors": []}), (None, {}))) == ""
+    assert errors_met(trials((None, {"errors": []}), (None, {}))) is None
 
 
 def test_notes_name_the_treatment(a_run):
     run = a_run({"t1": [100.0] * 6, "t2": [110.0] * 6})
     met = {"t1": {"errors": [DEADLOCK]}, "t2": {"reconnects": 2}}
     run = replace(run, trials=[replace(trial, load=met[trial.treatment]) for trial in run.trials])
-    assert analyse(run).notes == [
+    assert run_notes(run, analyse(run)) == [
         "level t1 met and ignored 24 errors (24 x 1213 Deadlock found when trying to get lock) in 6 trials.",
         "level t2 lost and replaced 12 connections.",
     ]
@@ -76,5 +77,5 @@ def test_a_load_generator_that_was_late_itself_is_noted(a_run, late_ms, said):
     load = {"start_lateness_ns": None if late_ms is None else {"p99": late_ms * 1e6}}
     metrics = {"latency_ms_p99": 10.0}
     run = replace(run, trials=[replace(one, load=load, metrics={**one.metrics, **metrics}) for one in run.trials])
-    note = "level t1: the load generator itself was late, 1 % of the events by more than 5.000 ms, for want of CPU; "
-    assert (f"{note}that is in their latency." in analyse(run).notes) == said
+    note = "level t1: the load generator itself was late, 1 % of the events by more than 5.000 ms, as it lacked CPU; "
+    assert (f"{note}that is in their latency." in run_notes(run, analyse(run))) == said

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dbdyno.analysis import always_valid
-from dbdyno.analysis.sequential import LOOKS, Looks, nominal_level, planned_looks, sequential_p
+from dbdyno.analysis.looks import always_valid
+from dbdyno.analysis.looks.alpha_spending import LOOKS, Looks, nominal_level, planned_looks, sequential_p
+from dbdyno.analysis.looks.growth import growth
+from dbdyno.analysis.verdict.evidence import evidence
 
 EQUAL = [Looks(tuple(range(20, n + 1, 20)), 100) for n in (20, 40, 60, 80, 100)]
 
@@ -21,6 +23,7 @@ def test_bounds_equal_published_ones():
 
 
 @pytest.mark.parametrize("sides", [1, 2])
+@pytest.mark.simulation
 def test_paths_of_a_random_walk_cross_as_often_as_allowed(sides):
     rng = np.random.default_rng(3)
     steps = rng.normal(0, 1, (200_000, 40)).cumsum(axis=1)
@@ -30,6 +33,36 @@ def test_paths_of_a_random_walk_cross_as_often_as_allowed(sides):
         level = nominal_level(Looks(LOOKS[:i], 40), 0.05, sides)
         crossed |= (np.abs(z) if sides == 2 else z) > stats.norm.isf(level / sides)
     assert crossed.mean() == pytest.approx(0.05, abs=0.0015)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.1, 1.5, 3.0])
+@pytest.mark.simulation
+def test_given_the_sizes_seen_all_looks_together_err_in_5_percent(factor):
+    """Only the signs are left to chance; where sizes grow, looks have less in common and so more chances."""
+    rng = np.random.default_rng(5)
+    d = rng.normal(0, 1, (40_000, 40)) * factor ** np.arange(40)
+    wrong = np.zeros(len(d), dtype=bool)
+    for i, n in enumerate(LOOKS[1:], 2):
+        wrong |= evidence(d[:, :n], Looks(LOOKS[:i], 40), 0.03).p <= 0.05
+    assert wrong.mean() <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / len(d))
+
+
+def test_growth_is_1_of_like_sizes_3_of_ever_larger_ones_and_never_less():
+    rng = np.random.default_rng(6)
+    looks = (10, 15, 20, 30, 40)
+    assert np.mean(growth(rng.normal(0, 1, (200, 40)), looks) == 1) > 0.8
+    assert growth(3.0 ** np.arange(40), looks) == 3
+    assert growth(0.7 ** np.arange(40), looks) == 1
+    assert growth(np.ones((4, 10)), (10,)).tolist() == [1] * 4
+
+
+def test_p_and_interval_agree_at_any_growth():
+    rng = np.random.default_rng(7)
+    d = rng.normal(0.5, 1, (2000, 20)) * 1.2 ** np.arange(20)
+    found = evidence(d, Looks((6, 10, 15, 20), 40), 0.03)
+    excluded = (found.low > 0) | (found.high < 0)
+    close = np.abs(found.p - 0.05) < 1e-9
+    assert (excluded == (found.p <= 0.05))[~close].all()
 
 
 def test_a_single_look_at_the_end_has_all():

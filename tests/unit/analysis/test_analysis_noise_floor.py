@@ -9,11 +9,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dbdyno.analysis import signed_rank
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.noise_floor import between_starts, multiple, orders, reach
-from dbdyno.analysis.welch import welch_p
-from dbdyno.store.records import SameTreatment
+from dbdyno.analysis.statistics import signed_rank
+from dbdyno.analysis.statistics.welch import welch_p
+from dbdyno.model.design import SameTreatment
 
 GROUP = st.lists(st.floats(1, 1000), min_size=2, max_size=12).map(np.array)
 

@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.evidence import evidence
-from dbdyno.analysis.multiplicity import holm
-from dbdyno.analysis.ranking import rank_runs
-from dbdyno.analysis.sequential import Looks
+from dbdyno.analysis.looks.alpha_spending import Looks
+from dbdyno.analysis.ranking.ranking import rank_runs
+from dbdyno.analysis.statistics.multiplicity import holm
+from dbdyno.analysis.verdict.evidence import evidence
 from dbdyno.errors import UserError
-from dbdyno.store.records import Design, Factor, Failure, Run, Treatment, Trial
+from dbdyno.model.design import Design, Factor
+from dbdyno.model.treatment import Treatment
+from dbdyno.store.records import Failure, Run, Trial
 
 STACKS, CLIENTS = ("hdd", "ssd", "nvme"), ("1", "10")
 
@@ -124,7 +126,8 @@ def test_a_stack_that_only_some_runs_have_is_left_out():
 def test_a_dropped_treatment_takes_its_stack_out_of_the_ranking():
     run = a_run(plain)
     failures = [Failure(f"f{attempt}", 1, attempt, "t4", "died") for attempt in (1, 2)]
-    run = replace(run, trials=[trial for trial in run.trials if trial.treatment != "t4"], failures=failures)
+    left = [trial for trial in run.trials if trial.treatment != "t4"]
+    run = replace(run, trials=left, failures=failures, dropped=frozenset({"t4"}))
     run = replace(run, trials=[replace(trial, attempt=2) if trial.block == 1 else trial for trial in run.trials])
     ranking = analyse(run).ranking
     assert ranking.left_out == ("ssd",)

@@ -6,20 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analysis.estimate import Estimate
-from dbdyno.analysis.reported import of_claim, of_difference, reported_metric, times_as_fast
-from dbdyno.analysis.verdict import Verdict
-from dbdyno.store.reported import SECONDS_PER_1000, ReportedClaim
+from dbdyno.analysis.reported import of_claim, of_difference, times_as_fast
+from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.verdict.reasons import TooFew
+from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.model.metrics import METRICS, REPORTED_METRICS, SECONDS_PER_1000
+from dbdyno.store.reported import ReportedClaim
 
-RATE, SECONDS = reported_metric("queries_per_second"), reported_metric("seconds_real")
+RATE, SECONDS = METRICS["queries_per_second"], METRICS["seconds_real"]
 MARGIN = 0.03
 
 
 def verdict(word, value, low, high, metric="queries_per_second"):
     return Verdict(
         metric=metric, baseline="a", level="b", baseline_id="t1", level_id="t2", effect=Estimate(value, low, high, 9),
-        p=0.01, p_adjusted=0.01, verdict=word, blocks=9, reason="", coverage=0.95, p_equivalence=0.5, by_block=(),
-        blocks_needed=None,
+        p=0.01, p_adjusted=0.01, verdict=word, blocks=9, reason=TooFew(0, 2), coverage=0.95, p_equivalence=0.5,
+        by_block=(), blocks_needed=None,
     )  # fmt: skip
 
 
@@ -82,7 +84,7 @@ def test_half_the_seconds_are_twice_as_fast():
     assert (low, high) == (pytest.approx(1.25), pytest.approx(2.5))
     assert times_as_fast(FASTER.effect, RATE) == (pytest.approx(1.8), pytest.approx(2.2))
     assert times_as_fast(NOT_COMPARABLE.effect, SECONDS) == (0, math.inf)
-    assert reported_metric(SECONDS_PER_1000).more_is_better is False
+    assert REPORTED_METRICS[SECONDS_PER_1000].more_is_better is False
 
 
 _logs = st.floats(-3, 3)

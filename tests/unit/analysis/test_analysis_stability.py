@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benches.honesty.stability import SHAPES
-from dbdyno.analysis.noise import curve, long_run_variance
-from dbdyno.analysis.series import gathered
-from dbdyno.analysis.shifts import shifts
-from dbdyno.analysis.stability import SAMPLES_MIN, classify
-from dbdyno.analysis.warm_up import mser_5, warm_up
+from dbdyno.analysis.over_time.change_points import shifts
+from dbdyno.analysis.over_time.series import gathered
+from dbdyno.analysis.over_time.stability import SAMPLES_MIN, classify
+from dbdyno.analysis.over_time.warm_up import mser_5, warm_up
+from dbdyno.analysis.statistics.noise import curve, long_run_variance
 
 SECONDS = np.arange(1.0, 601.0)
 

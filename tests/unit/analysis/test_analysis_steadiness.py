@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.steadiness import SECONDS_MIN, per_second, variation
-from dbdyno.store.records import Comparison
+from dbdyno.analysis.over_time.steadiness import SECONDS_MIN, per_second, variation
+from dbdyno.model.design import Comparison
 from dbdyno.store.reported import ReportedClaim, ReportedTable
 
 

@@ -1,20 +1,23 @@
 """When measuring stops, how much more it takes, and that few blocks do not get more chances than they may have."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analysis.evidence import Finding, evidence, findings
-from dbdyno.analysis.looks import planned_looks
-from dbdyno.analysis.metrics import metric
-from dbdyno.analysis.sample_size import blocks_to_reach
-from dbdyno.analysis.sequential import Looks, nominal_level, sequential_p
+from dbdyno.analysis.looks.alpha_spending import Looks, nominal_level, sequential_p
+from dbdyno.analysis.looks.planned import planned_looks
+from dbdyno.analysis.statistics.sample_size import blocks_to_reach
 from dbdyno.analysis.stopping import looked, more_blocks, reason_to_stop, settled
-from dbdyno.analysis.verdict import Paired, judge
-from dbdyno.store.records import Comparison, Design, Treatment
+from dbdyno.analysis.verdict.evidence import Finding, evidence, findings
+from dbdyno.analysis.verdict.reasons import Dropped
+from dbdyno.analysis.verdict.verdict import Paired, judge
+from dbdyno.model.design import Comparison, Design
+from dbdyno.model.metrics import METRICS
+from dbdyno.model.treatment import Treatment
 
 MARGIN, NO_MARGIN = 0.03, 1e-9
 
@@ -29,7 +32,7 @@ def design(until="decided", blocks=40, half_width=None):
 def verdicts(effect, spread, blocks, rule=Looks.single, seed=3):
     d = np.random.default_rng(seed).normal(math.log1p(effect), spread, blocks)
     pair = Paired("1", "2", "t1", "t2", dict(enumerate(d.tolist(), 1)))
-    return judge([pair], metric("queries_per_second"), MARGIN, rule)
+    return judge([pair], METRICS["queries_per_second"], MARGIN, rule)
 
 
 @pytest.mark.parametrize("most", [7, 8, 9, 10, 11, 12, 20])
@@ -95,20 +98,31 @@ def test_looks_that_the_figures_allow_for():
 @given(st.lists(st.floats(-0.5, 0.5), min_size=10, max_size=40), st.floats(0.001, 0.3))
 def test_a_precise_interval_reaches_no_further_to_either_side(d, half_width):
     """An estimate may lie near one end of its interval: half of its length says nothing of the longer side."""
-    (found,) = judge([Paired("1", "2", "t1", "t2", dict(enumerate(d, 1)))], metric("queries_per_second"), 0.03)
+    (found,) = judge([Paired("1", "2", "t1", "t2", dict(enumerate(d, 1)))], METRICS["queries_per_second"], 0.03)
     low, value, high = (1 + end for end in (found.effect.low, found.effect.value, found.effect.high))
     further = max(high / value, value / low)
     if abs(further - 1 - half_width) > 1e-9:
         assert settled(found, design("precise", half_width=half_width)) == (further < 1 + half_width)
 
 
+def test_no_number_of_blocks_is_told_from_the_spread_that_others_make():
+    d = np.random.default_rng(1).normal(0, 0.05, 10)
+    quiet = Paired("1", "2", "t1", "t2", dict(enumerate(d.tolist(), 1)))
+    told = [
+        more_blocks(design(), 10, judge([one], METRICS["queries_per_second"], MARGIN))
+        for one in (quiet, replace(quiet, disturbed=4), replace(quiet, disturbed=5))
+    ]
+    assert told[0] == told[1] is not None
+    assert told[2] is None
+
+
 def test_a_comparison_that_only_lacks_blocks_is_not_given_up():
     """Figures may lack in the first blocks; a run does not stop at the pilot look because of that."""
     few, none, lost = (
         Paired("1", "2", "t1", f"t{i}", ratios, obstacle)
-        for i, (ratios, obstacle) in enumerate([({3: 0.1}, ""), ({}, ""), ({3: 0.1}, "it was dropped")])
+        for i, (ratios, obstacle) in enumerate([({3: 0.1}, None), ({}, None), ({3: 0.1}, Dropped("t2"))])
     )
-    found = judge([few, none, lost], metric("queries_per_second"), MARGIN)
+    found = judge([few, none, lost], METRICS["queries_per_second"], MARGIN)
     assert [one.verdict for one in found] == ["not comparable"] * 3
     assert [settled(one, design()) for one in found] == [False, True, True]
     assert reason_to_stop(design(), 6, found) == ""

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.drift import drift_over_run
-from dbdyno.analysis.metrics import metric, number
-from dbdyno.analysis.wording import count, margin_text, p_value, percent, percent_range, times
-from dbdyno.store.records import METRICS
+from dbdyno.analysis.over_time.drift import drift_over_run
+from dbdyno.model.metrics import METRICS
+from dbdyno.model.wording import count, margin_text, number, p_value, percent, percent_range, times_as_much
+from dbdyno.report.notes.whole_run import run_notes
 
 
 def test_one_row_per_treatment(a_run, a_trial):
@@ -30,10 +30,11 @@ def test_one_row_per_treatment(a_run, a_trial):
 
 
 def test_an_empty_run_has_rows_of_unknowns(a_run):
-    analysis = analyse(a_run({"t1": [1.0], "t2": [1.0]}, trials=[]))
+    run = a_run({"t1": [1.0], "t2": [1.0]}, trials=[])
+    analysis = analyse(run)
     assert [row.n for row in analysis.treatments] == [0, 0]
     assert all(math.isnan(row.seconds_real_mean) for row in analysis.treatments)
-    assert analysis.notes == ["0 of 1 planned block can be used."]
+    assert run_notes(run, analysis) == ["0 of 1 planned block can be used."]
 
 
 def test_same_run_same_analysis(a_run):
@@ -43,11 +44,12 @@ def test_same_run_same_analysis(a_run):
 
 def test_drift_is_noted_but_changes_no_verdict(a_run):
     falling = [100 * 0.98**i for i in range(8)]
-    drifting = analyse(a_run({"t1": falling, "t2": [1.2 * value for value in falling]}))
-    steady = analyse(a_run({"t1": [100.0] * 8, "t2": [120.0] * 8}))
-    assert any("drifted by -14 %" in note for note in drifting.notes)
-    assert steady.notes == []
-    assert drifting.verdicts[0].effect.value == pytest.approx(steady.verdicts[0].effect.value)
+    drifting = a_run({"t1": falling, "t2": [1.2 * value for value in falling]})
+    steady = a_run({"t1": [100.0] * 8, "t2": [120.0] * 8})
+    assert any("drifted by -14 %" in note for note in run_notes(drifting, analyse(drifting)))
+    assert run_notes(steady, analyse(steady)) == []
+    (found,), (expected,) = analyse(drifting).verdicts, analyse(steady).verdicts
+    assert found.effect.value == pytest.approx(expected.effect.value)
 
 
 def test_drift_needs_enough_trials():
@@ -55,16 +57,13 @@ def test_drift_needs_enough_trials():
 
 
 def test_every_known_metric_has_words():
-    for name, more_is_better in METRICS.items():
-        found = metric(name)
-        assert found.unit
-        assert found.more_is_better is more_is_better
+    assert all(one.words and one.heading and one.unit for one in METRICS.values())
 
 
 @pytest.mark.parametrize(
     ("fraction", "text"),
     [
-        (3.12, "+312 %"),
+        (3.12, "4.12x"),
         (0.0312, "+3.1 %"),
         (-0.0004, "0.0 %"),
         (0.0996, "+10 %"),
@@ -72,9 +71,9 @@ def test_every_known_metric_has_words():
         (-0.992, "-99.2 %"),
         (-0.99953, "-99.95 %"),
         (-1, "-100 %"),
-        (12.345, "+1,230 %"),
-        (374.42, "+37,400 %"),
-        (9.996, "+1,000 %"),
+        (12.345, "13.3x"),
+        (374.42, "375x"),
+        (9.996, "11.0x"),
         (math.nan, "unknown"),
         (math.inf, "unknown"),
     ],
@@ -125,19 +124,23 @@ def test_a_p_above_the_limit_does_not_read_as_the_limit():
 def test_a_run_that_has_not_ended_is_not_to_be_left_for_what_it_says(a_run, ended, until, told):
     run = a_run({"t1": [100.0 + i for i in range(7)], "t2": [110.0] * 7})
     run = replace(run, ended=ended, design=replace(run.design, until=until, blocks=10))
-    assert any("a look that p does not allow for" in note for note in analyse(run).notes) == told
+    assert any("a look that p does not allow for" in note for note in run_notes(run, analyse(run))) == told
 
 
 @pytest.mark.parametrize(
-    ("fraction", "text"),
+    ("low", "high", "text"),
     [
-        (374.42, ", 375 times as much"),
-        (1233.8, ", 1,230 times as much"),
-        (9.0, ", 10 times as much"),
-        (8.9, ""),
-        (-0.99, ""),
-        (math.nan, ""),
+        (4.6, 5.126, "5.60 to 6.13x"),
+        (0.97, 1.03, "+97 to +103 %"),
+        (0.97, 1.05, "1.97 to 2.05x"),
+        (-0.5, 19, "0.500 to 20.0x"),
+        (1233.8, 2000, "1,230 to 2,000x"),
     ],
 )
-def test_a_very_large_difference_is_told_as_a_multiple_too(fraction, text):
-    assert times(fraction) == text
+def test_a_range_is_one_of_ratios_where_its_middle_is(low, high, text):
+    assert percent_range(low, high) == text
+
+
+def test_times_as_much():
+    assert times_as_much(4.9, 4.94) == "5.9 times"
+    assert times_as_much(4.2, 8.99) == "5.2 to 10 times"

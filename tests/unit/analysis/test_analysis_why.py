@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.limits import FULL, Part, Place, limit
-from dbdyno.analysis.time_parts import PARTS, figures, means, parts
-from dbdyno.analysis.why import variance_shares
+from dbdyno.analysis.explanation.bottleneck import FULL, Part, Place, limit
+from dbdyno.analysis.explanation.explain import variance_shares
+from dbdyno.analysis.explanation.time_parts import PARTS, figures, means, parts
 from dbdyno.store.records import Trial
 
 SECONDS = 4.0

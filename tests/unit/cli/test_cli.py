@@ -88,8 +88,8 @@ def test_nothing_to_restore_is_success(dbdyno):
 
 
 def test_restore_leaves_alone_what_a_running_process_has_raised(dbdyno):
-    from dbdyno.stack.journal import Journal
-    from dbdyno.stack.undo import RemoveTree
+    from dbdyno.stack.undo.log import Journal
+    from dbdyno.stack.undo.undos import RemoveTree
 
     Journal("run study.toml").announce(RemoveTree("/nowhere"))
     said = f"left alone: run study.toml (pid {os.getpid()} is running)\nnothing to restore\n"
@@ -97,7 +97,7 @@ def test_restore_leaves_alone_what_a_running_process_has_raised(dbdyno):
 
 
 def test_restore_says_what_it_did(dbdyno, state):
-    code = "import os\nfrom dbdyno.stack.journal import Journal\nfrom dbdyno.stack.undo import RemoveTree\n"
+    code = "import os\nfrom dbdyno.stack.undo.log import Journal\nfrom dbdyno.stack.undo.undos import RemoveTree\n"
     code += f"journal = Journal('run study.toml')\njournal.announce(RemoveTree('{state}/scratch/x'))\n"
     (state / "scratch" / "x").mkdir(parents=True)
     killed = subprocess.run(
@@ -133,6 +133,25 @@ MISTAKES = {
         ["run", "{good}", "--into", "{tmp}/run", "--resume"],
         "dbdyno: {tmp}/run does not exist, so there is nothing to go on with; leave out --resume\n",
     ),
+    "into nowhere": (
+        ["run", "{good}", "--into", ""],
+        "dbdyno: --into is empty; name a folder, such as --into results/first\n",
+    ),
+    "a seed out of range": (
+        ["plan", "{good}", "--seed", "9223372036854775808"],
+        "dbdyno: --seed '9223372036854775808' must be a whole number from 0 to 9223372036854775807\n",
+    ),
+    "a seed below it": (
+        ["run", "{good}", "--into", "{tmp}/run", "--seed=-1"],
+        "dbdyno: --seed '-1' must be a whole number from 0 to 9223372036854775807\n",
+    ),
+    "a seed in other digits": (
+        ["plan", "{good}", "--seed", "１２"],  # noqa: RUF001
+        "dbdyno: --seed '１２' must be a whole number from 0 to 9223372036854775807\n",  # noqa: RUF001
+    ),
+    "report of nothing": (["report", ""], "dbdyno: an empty path was given; name a file or a folder\n"),
+    "rank of nothing": (["rank", ""], "dbdyno: an empty path was given; name a file or a folder\n"),
+    "a page nowhere": (["report", "{tmp}", "--html", ""], "dbdyno: an empty path was given; name a file or a folder\n"),
     "report of no run": (["report", "{tmp}"], "dbdyno: {tmp} is not a run folder: it holds no run.toml\n"),
     "rank of no run": (["rank", "{tmp}"], "dbdyno: {tmp} is not a run folder: it holds no run.toml\n"),
     "rank of one run twice": (
@@ -200,7 +219,7 @@ def test_a_mistake_in_a_script_is_found_before_anything_is_touched(dbdyno, tmp_p
         (["plann"], "No such command 'plann'"),
         (["plan"], "Missing argument 'STUDY'"),
         (["plan", "x.toml", "--blocks", "0"], "Invalid value for '--blocks'"),
-        (["plan", "x.toml", "--seed", "-1"], "Invalid value for '--seed'"),
+        (["plan", "x.toml", "--seed", "-1"], "--seed '-1' must be a whole number"),
         (["plan", "x.toml", "--seeds", "1"], "No such option: --seeds"),
         (["run", "x.toml"], "Missing option '--into'"),
         (["report", ".", "--format", "xml"], "'xml' is not one of 'text', 'markdown', 'json'"),
@@ -223,7 +242,7 @@ def test_what_the_host_can_not_do_is_exit_1(dbdyno, monkeypatch):
     def leftovers():
         raise HostError("it is stuck")
 
-    monkeypatch.setattr("dbdyno.stack.journal.leftovers", leftovers)
+    monkeypatch.setattr("dbdyno.stack.undo.leftovers.leftovers", leftovers)
     assert dbdyno("restore") == (1, "", "dbdyno: it is stuck\n")
 
 
@@ -231,7 +250,7 @@ def test_ctrl_c_outside_a_run_is_130(dbdyno, monkeypatch):
     def leftovers():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dbdyno.stack.journal.leftovers", leftovers)
+    monkeypatch.setattr("dbdyno.stack.undo.leftovers.leftovers", leftovers)
     assert dbdyno("restore")[0] == 130
 
 
@@ -253,7 +272,7 @@ def test_a_reader_that_goes_away_is_no_error_worth_a_word():
     assert done.stderr == ""
 
 
-HEAVY = ("numpy", "scipy", "duckdb", "vl_convert", "jinja2", "pandas", "rich.progress")
+HEAVY = ("numpy", "scipy", "duckdb", "jinja2", "pandas", "rich.progress")
 IMPORTS = f"""
 import sys
 sys.argv = ["dbdyno", *sys.argv[1:]]

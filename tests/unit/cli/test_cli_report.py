@@ -13,6 +13,8 @@ from dbdyno.store.run_folder import read_run
 from tests.run_folders import written
 from tests.unit.report.conftest import build, series_of
 
+LINES_MAX = 25
+
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
@@ -33,13 +35,26 @@ def test_a_written_run_is_read_back(folders):
     )
 
 
+def test_a_report_is_brief_unless_its_details_are_asked_for(dbdyno, folders, tmp_path):
+    code, out, err = dbdyno("report", folders[1], "--html", tmp_path / "page.html")
+    assert code == 0
+    assert out.splitlines()[2].startswith("Nothing is decided yet: ")
+    assert out.endswith(f"HTML report: {tmp_path / 'page.html'}\n")
+    assert err == f"More: dbdyno report {folders[1]} --details\n"
+    assert len((out + err).splitlines()) <= LINES_MAX
+    whole = dbdyno("report", folders[1], "--details")
+    assert (whole[0], whole[2]) == (0, "")
+    assert len(whole[1].splitlines()) > LINES_MAX
+    assert dbdyno("report", folders[1])[2] == f"More: dbdyno report {folders[1]} --details; as a page: --html FILE\n"
+
+
 def test_several_runs_are_one_report_and_one_page(dbdyno, folders, tmp_path):
     code, out, _ = dbdyno("report", *folders, "--html", tmp_path / "page.html")
     assert code == 0
     assert out.startswith("SSD or HDD: 2 runs\n")
     assert "SSD or HDD (a)" in out
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert page.count('class="cards posted"') == 2
+    assert page.count('class="cards results') == 2
     assert str(folders[0].parent) not in out.replace(str(tmp_path), "") + page
     code, out, _ = dbdyno("report", *folders, "--format", "json")
     assert [one["name"] for one in json.loads(out)["runs"]] == ["SSD or HDD (a)", "SSD or HDD (b)"]

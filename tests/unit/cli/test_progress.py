@@ -5,7 +5,7 @@ import pytest
 from dbdyno.cli import progress
 from dbdyno.cli.progress import TerminalProgress
 from dbdyno.plan.plan import Slot
-from dbdyno.stop import Outlook
+from dbdyno.run.stop import Outlook
 
 SLOT = Slot(block=7, attempt=1, position=1, treatment="t1")
 LINES = {
@@ -45,7 +45,7 @@ def test_time_left_follows_the_trials_that_were_measured(capsys):
 
 def test_time_left_counts_blocks_that_are_repeated(capsys):
     with TerminalProgress(2, 10.0) as told:
-        for done in (10, 11, 11):  # the second trial was disturbed and runs again
+        for done in (10, 11, 11):  # the second trial met interference and runs again
             told.trial(SLOT, "hdd", done, Outlook(8))
             told.trial_done(4.0)
         told.trial(SLOT, "hdd", 12, Outlook(8))

@@ -14,11 +14,11 @@ import tomli_w
 
 from dbdyno.cli import main as cli
 from dbdyno.cli.plan_text import plan_as_text
-from dbdyno.needs import unmet_needs
 from dbdyno.plan.plan import make_plan
+from dbdyno.run.preflight import unmet_needs
 from dbdyno.study.load import load_study
 from tests.documents import LANGUAGES, LOAD_VERBS, PAGES, ROOT, TOOLS, blocks, merged, understood
-from tests.kept_run import kept_run
+from tests.run_folders import kept_run
 from tests.unit.conftest import STUDY
 from tests.unit.report.conftest import build, series_of
 

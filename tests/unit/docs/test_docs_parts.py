@@ -32,12 +32,13 @@ def sections(page):
 def modules(folder):
     """The modules of a package, imported."""
     package = ROOT / "python/dbdyno" / folder
-    return [importlib.import_module(f"dbdyno.{folder}.{path.stem}") for path in sorted(package.glob("*.py"))]
+    name = folder.replace("/", ".")
+    return [importlib.import_module(f"dbdyno.{name}.{path.stem}") for path in sorted(package.glob("*.py"))]
 
 
 def layers():
     """File and name of each layer: what has a name and can be raised."""
-    for module in modules("stack"):
+    for module in modules("stack/layers"):
         for _, one in inspect.getmembers(module, inspect.isclass):
             if one.__module__ == module.__name__ and hasattr(one, "raised") and isinstance(vars(one).get("name"), str):
                 yield f"{module.__name__.rpartition('.')[2]}.py", one.name

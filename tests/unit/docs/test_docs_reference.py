@@ -49,7 +49,7 @@ def test_every_field_of_a_kind_has_a_row(model):
         (DesignSection, "margin", "percentage, above 0 %, below 100 %", '`"3%"`'),
         (DesignSection, "blocks", f"1 to {MAX_BLOCKS}", "-"),
         (DesignSection, "metric", "a [metric](#metrics)", "-"),
-        (DesignSection, "seed", "0 to 2^63 - 1", "1"),
+        (DesignSection, "seed", "0 to 2^63 - 1", "-"),
         (KINDS["slap"], "warmup", "time", '`"500ms"`'),
         (KINDS["smack"], "row_size", "size, 32 B to 65000 B", '`"1KiB"`'),
         (KINDS["smack"], "rand_pareto_h", "number, above 0, below 1", "-"),
@@ -94,3 +94,12 @@ def test_no_page_was_left_half_merged():
     half = re.compile(r"^(<{7} |={7}$|>{7} )", re.MULTILINE)
     pages_ = [*ROOT.glob("*.md"), *Path(ROOT / "docs").rglob("*.md")]
     assert [page.name for page in pages_ if half.search(page.read_text(encoding="utf-8"))] == []
+
+
+PATH = re.compile(r"`((?:tests|python|crates|studies|benches|scripts|docs)/[\w./-]+)`")
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/internals/invariants.md"])
+def test_every_path_that_is_named_is_there(page):
+    named = PATH.findall((ROOT / page).read_text(encoding="utf-8"))
+    assert [path for path in named if "NAME" not in path and not (ROOT / path).exists()] == []

@@ -14,7 +14,7 @@ from dbdyno.host.read import UNKNOWN
 from dbdyno.host.smart import figures, smart_of
 from dbdyno.host.storage import disk_facts, disks_under
 from dbdyno.host.virtual import virtualisation_facts
-from dbdyno.provenance import host_facts
+from dbdyno.run.provenance import host_facts
 
 
 def tree(root, files):

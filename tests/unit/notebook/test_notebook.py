@@ -17,13 +17,12 @@ import pytest
 import dbdyno
 from dbdyno.analysis.analyse import analyse
 from dbdyno.errors import UserError
+from dbdyno.model.treatment import Treatment
 from dbdyno.notebook import rows
 from dbdyno.notebook.frames import columns_of, frame_of
-from dbdyno.report import json as report_json
-from dbdyno.report import text
-from dbdyno.store.records import Treatment
-from tests.kept_run import STUDY, kept_run
+from tests.run_folders import STUDY, kept_run
 from tests.unit.report.conftest import build, series_of
+from tests.unit.report.rendered import as_json, as_text
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
 HOSTILE = "</h3><script>alert(1)</script>\x1b[31m & more"
@@ -67,7 +66,7 @@ def test_trials_hold_what_the_run_folder_holds(opened, record, kind):
 
 @pytest.mark.parametrize("kind", FRAMES)
 def test_verdicts_and_table_say_what_the_json_report_says(opened, kind):
-    document = json.loads(report_json.render(opened.record, opened.analysis))
+    document = json.loads(as_json(opened.record, opened.analysis))
     verdicts, table = opened.verdicts(frame=kind), opened.table(frame=kind)
     assert isinstance(verdicts, FRAMES[kind])
     for key in ("verdict", "level_id", "blocks", "reason"):
@@ -158,7 +157,7 @@ def test_charts_are_the_reports_own(opened):
 
 def test_the_run_shows_itself(opened, record):
     assert repr(opened) == f"<dbdyno run {str(opened.folder)!r}: {len(record.trials)} trials, done>"
-    assert str(opened) == text.render(opened.record, opened.analysis)
+    assert str(opened) == as_text(opened.record, opened.analysis)
     shown = opened._repr_html_()
     assert shown.count("<li>") == len(opened.analysis.verdicts)
     assert opened.charts["effect"]._repr_html_() in shown

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dbdyno.plan.ending import Ending
+from dbdyno.model.metrics import SECONDARY
 from dbdyno.plan.plan import OVERHEAD_SECONDS, Slot, erased_devices
-from dbdyno.store.records import SCREENED
+from dbdyno.plan.stop_rule import StopRule
 
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TWO_BY_TWO = ('scheduler = "mq-deadline"', 'scheduler = ["mq-deadline", "none"]')
@@ -126,7 +126,7 @@ def test_no_whole_plot_and_no_place_inside_one_is_favoured(factors):
     orders = [tuple(order(made, block)) for block in range(1, 3601)]
     found = Counter(orders)
     assert len(found) == 2 * math.factorial(3) ** 2
-    assert all(20 <= count <= 90 for count in found.values())  # 50 on the average
+    assert all(20 <= count <= 90 for count in found.values())  # 50 on average
 
 
 GOLDEN_PLOTS = ["t2 t1 t4 t3", "t2 t1 t3 t4", "t2 t1 t4 t3", "t3 t4 t1 t2", "t1 t2 t3 t4"]
@@ -221,21 +221,35 @@ def test_every_treatment_has_its_specification(four):
 @pytest.mark.parametrize(
     ("design", "expected"),
     [
-        ("", Ending("decided", 40)),
-        ("max_blocks = 20\n", Ending("decided", 20)),
-        ("blocks = 4\n", Ending("blocks", 4)),
-        ('until = "precise"\nhalf_width = "2%"\n', Ending("precise", 40, 0.02)),
-        ('blocks = 4\nbudget = "2h"\n', Ending("blocks", 4, None, 7200.0)),
+        ("", StopRule("decided", 40)),
+        ("max_blocks = 20\n", StopRule("decided", 20)),
+        ("blocks = 4\n", StopRule("blocks", 4)),
+        ('until = "precise"\nhalf_width = "2%"\n', StopRule("precise", 40, 0.02)),
+        ('blocks = 4\nbudget = "2h"\n', StopRule("blocks", 4, None, 7200.0)),
     ],
 )
 def test_when_measuring_stops(factors, design, expected):
-    assert Ending.of_run(factors({"x": [1, 2]}, design).design) == expected
+    assert StopRule.of_run(factors({"x": [1, 2]}, design).design) == expected
 
 
 def test_the_command_line_overrules_seed_and_blocks(plan):
     made = plan(seed=0, blocks=3)
     assert (made.design.seed, made.design.blocks) == (0, 3)
     assert (plan().design.seed, plan().design.blocks) == (1, 6)
+
+
+def test_without_a_seed_each_plan_draws_one_that_can_be_typed(plan):
+    drawn = [plan(seed=None) for _ in range(8)]
+    assert len({made.design.seed for made in drawn}) > 1
+    assert all(made.seed_is_drawn and 0 <= made.design.seed < 2**32 for made in drawn)
+    again = plan(seed=drawn[0].design.seed)
+    assert [again.slots(block, 1) for block in range(1, 7)] == [drawn[0].slots(block, 1) for block in range(1, 7)]
+    assert not again.seed_is_drawn
+
+
+def test_a_study_may_fix_its_seed(plan):
+    made = plan(("blocks = 6", "blocks = 6\nseed = 5"), seed=None)
+    assert (made.design.seed, made.seed_is_drawn) == (5, False)
 
 
 def test_too_few_blocks_are_foretold(plan):
@@ -334,10 +348,10 @@ def test_devices_to_be_erased_are_the_real_ones(plan):
     assert erased_devices(plan()) == []
 
 
-def test_the_usual_metrics_are_screened_but_for_the_one_that_verdicts_are_about(plan):
-    assert plan().design.screened == [name for name in SCREENED if name != "queries_per_second"]
+def test_the_usual_metrics_are_secondary_but_for_the_one_that_verdicts_are_about(plan):
+    assert plan().design.screened == [name for name in SECONDARY if name != "queries_per_second"]
     assert "latency_ms_p99" not in plan(("blocks = 6", 'metric = "latency_ms_p99"')).design.screened
-    named = 'screened = ["latency_ms_p999", "errors"]'
+    named = 'secondary_metrics = ["latency_ms_p999", "errors"]'
     assert plan(("blocks = 6", named)).design.screened == ["latency_ms_p999", "errors"]
     assert plan(("blocks = 6", "screened = []")).design.screened == []
 

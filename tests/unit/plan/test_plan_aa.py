@@ -7,7 +7,7 @@ import pytest
 from dbdyno.errors import UserError
 from dbdyno.plan.aa import aa_plan
 from dbdyno.plan.plan import make_plan
-from dbdyno.resume import open_run
+from dbdyno.run.execute import open_run
 from dbdyno.store.run_folder import read_run
 
 ONE_DEVICE = ('["hdd-7200", "ssd-sata"]', '"ssd-sata"'), ('baseline = { device = "hdd-7200" }\n', "")
@@ -55,14 +55,14 @@ def test_a_drive_file_beside_the_study_is_found(load, tmp_path):
 
 def test_the_run_folder_says_that_it_is_one_and_only_the_same_goes_on(load, tmp_path):
     study = load()
-    plan = aa_plan(study)
+    plan = aa_plan(study, seed=1)
     open_run(plan, tmp_path / "run", resume=False, versions={}, host={}).close()
     run = read_run(tmp_path / "run")
     assert run.design.aa == plan.design.aa
     assert run.title == "A/A: A study"
-    open_run(aa_plan(study), tmp_path / "run", resume=True, versions={}, host={}).close()
+    open_run(aa_plan(study, seed=1), tmp_path / "run", resume=True, versions={}, host={}).close()
     with pytest.raises(UserError, match="another plan of when to stop"):
-        open_run(aa_plan(study, blocks=12), tmp_path / "run", resume=True, versions={}, host={})
+        open_run(aa_plan(study, blocks=12, seed=1), tmp_path / "run", resume=True, versions={}, host={})
     for other in (aa_plan(study, treatment="ssd-sata"), make_plan(study)):
         with pytest.raises(UserError, match="another study"):
             open_run(other, tmp_path / "run", resume=True, versions={}, host={})
@@ -70,10 +70,10 @@ def test_the_run_folder_says_that_it_is_one_and_only_the_same_goes_on(load, tmp_
 
 def test_the_run_of_a_study_without_factors_is_not_its_a_a_run(load, tmp_path):
     study = load(*ONE_DEVICE)
-    open_run(make_plan(study), tmp_path / "run", resume=False, versions={}, host={}).close()
+    open_run(make_plan(study, seed=1), tmp_path / "run", resume=False, versions={}, host={}).close()
     assert read_run(tmp_path / "run").design.aa is None
     with pytest.raises(UserError, match="other comparisons"):
-        open_run(aa_plan(study), tmp_path / "run", resume=True, versions={}, host={})
+        open_run(aa_plan(study, seed=1), tmp_path / "run", resume=True, versions={}, host={})
 
 
 def test_whole_plots_are_nothing_where_nothing_varies(load):

@@ -1,12 +1,13 @@
 """A plan in words and as JSON."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from dbdyno.cli.ending_text import ending_text
 from dbdyno.cli.plan_text import plan_as_dict, plan_as_text
-from dbdyno.plan.ending import Ending
+from dbdyno.cli.stop_rule_text import stop_rule_text
+from dbdyno.plan.stop_rule import StopRule
 from dbdyno.stack.capabilities import Capability
 
 TWO_BY_TWO = ('scheduler = "mq-deadline"', 'scheduler = ["mq-deadline", "none"]')
@@ -31,6 +32,13 @@ def test_text_of_many_blocks_on_a_host_that_can_not(snapshot, plan):
     assert plan_as_text(plan(blocks=40, seed=3), LACKING) == snapshot
 
 
+def test_an_order_that_no_run_need_have_is_called_an_example(plan):
+    drawn = plan(seed=None)
+    told = f"order from seed {drawn.design.seed}, as an example: each run draws a seed of its own:"
+    assert told in plan_as_text(drawn, [])
+    assert "example" not in plan_as_text(plan(seed=3), [])
+
+
 def test_text_says_first_what_is_erased(snapshot, plan):
     assert plan_as_text(plan(*REAL, ("queries = 1000", 'duration = "10s"')), []) == snapshot
 
@@ -50,27 +58,35 @@ def test_a_block_trace_is_told_beforehand(plan):
     assert told not in plan_as_text(plan(trace, ('"ext4"', '"tmpfs"')), [])
 
 
+def test_a_trace_says_where_it_mounts_tracefs(monkeypatch, plan):
+    trace = ("[design]", "[probes]\ntrace = true\n[design]")
+    for place, said in ((None, True), (Path("/sys/kernel/tracing"), False)):
+        monkeypatch.setattr("dbdyno.cli.plan_touches.mounted_tracefs", lambda place=place: place)
+        assert ("mounted: tracefs, in the state folder; unmounted" in plan_as_text(plan(trace), [])) == said
+
+
 def test_text_where_the_data_decide_the_number_of_blocks(snapshot, plan):
     assert plan_as_text(plan(("blocks = 6", 'max_blocks = 20\nbudget = "2h"')), []) == snapshot
 
 
-ENDINGS = {
-    Ending(
+STOP_RULES = {
+    StopRule(
         "decided", 40
     ): "10 to 40 blocks: looked at after 10, 15, 20, 30, 40; stops when every comparison is decided",
-    Ending("precise", 10, 0.02): "blocks (10): too few to look at them before the last; wanted is "
+    StopRule("precise", 10, 0.02): "blocks (10): too few to look at them before the last; wanted is "
     "that every interval reaches at most 2 % to either side",
-    Ending("precise", 12, 0.02): "10 to 12 blocks: looked at after 10, 12; stops when every interval reaches at most "
+    StopRule("precise", 12, 0.02): "10 to 12 blocks: looked at after 10, 12; stops when every interval reaches at most "
     "2 % to either side",
-    Ending("open", 1000): "blocks: looked at after each from 6 on; stops when every comparison is decided",
-    Ending("blocks", 8, None, 5400.0): "blocks (8); none is begun that would end after 1 h 30 min",
+    StopRule("open", 1000): "blocks: looked at after each from 6 on; stops when every comparison is decided; "
+    "p and intervals are of the mean, and hold if log ratios are normal",
+    StopRule("blocks", 8, None, 5400.0): "blocks (8); none is begun that would end after 1 h 30 min",
 }
 
 
-@pytest.mark.parametrize(("ending", "text"), ENDINGS.items(), ids=str)
-def test_when_it_stops(plan, ending, text):
-    assert ending_text(plan(ending=ending).design) == text
-    assert text in plan_as_text(plan(ending=ending), [])
+@pytest.mark.parametrize(("rule", "text"), STOP_RULES.items(), ids=str)
+def test_when_it_stops(plan, rule, text):
+    assert stop_rule_text(plan(stop_rule=rule).design) == text
+    assert text in plan_as_text(plan(stop_rule=rule), [])
 
 
 def test_json(snapshot, plan):
@@ -88,3 +104,18 @@ def test_nothing_that_a_terminal_would_obey(plan):
     made = plan(('"A study"', '"a\\u009b31mb\\u007f"'), ('"Which?"', '"one\\ntwo\\u001b[31m"'))
     text = plan_as_text(made, [])
     assert text.startswith("a?31mb?\none\ntwo?[31m\n")
+
+
+def test_fast_caches_are_told_beside_those_of_the_drives(plan):
+    scaled = ('["hdd-7200", "ssd-sata"]', '["hdd-7200", "ssd-sata", "ssd-sata(slc.scaled=true)"]')
+    made = plan(scaled)
+    lines = plan_as_text(made, []).splitlines()
+    start = lines.index("fast caches, which writes fill:")
+    assert lines[start + 1 : start + 4] == [
+        "  ssd-sata: 22 GB",
+        "  ssd-sata(slc.scaled=true): 47.2 MB; the drive has 22 GB",
+        "",
+    ]
+    told = {one["device"]: (one["bytes"], one["drive_bytes"]) for one in plan_as_dict(made, [])["fast_caches"]}
+    assert told == {"ssd-sata": (22 * 10**9, 22 * 10**9), "ssd-sata(slc.scaled=true)": (47234450, 22 * 10**9)}
+    assert "fast cache" not in plan_as_text(plan(('["hdd-7200", "ssd-sata"]', '["hdd-7200", "nvme"]')), [])

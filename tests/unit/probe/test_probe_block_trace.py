@@ -3,12 +3,11 @@
 import math
 from pathlib import Path
 
-from dbdyno.analysis.metrics import metric
+from dbdyno.model.metrics import METRICS
 from dbdyno.probe.block_trace import Traced, _columns, tracing
 from dbdyno.probe.disk_trace import read_series
-from dbdyno.stack.layer import BlockDevice, Stand
+from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.store.block_trace import SCALARS
-from dbdyno.store.records import METRICS
 
 FIGURES = {
     "queue_ms": {"all": {"mean": 0.5, "p99": 2.0}},
@@ -20,7 +19,7 @@ FIGURES = {
 
 def test_every_scalar_is_a_metric_with_words():
     assert set(SCALARS) <= set(METRICS)
-    assert all(metric(name).unit for name in SCALARS)
+    assert all(METRICS[name].unit for name in SCALARS)
 
 
 def test_what_is_not_known_is_no_metric():
@@ -46,18 +45,18 @@ def test_the_series_of_a_file_has_gaps_where_it_has_empty_cells():
 
 
 def test_a_study_that_does_not_ask_has_no_trace_and_no_reason(journal, tmp_path):
-    with tracing(Stand(journal, tmp_path), wanted=False) as trace:
+    with tracing(StackContext(journal, tmp_path), wanted=False) as trace:
         assert trace.within((0, 1)) == Traced()
 
 
 def test_data_without_a_device_have_a_reason(journal, tmp_path):
-    with tracing(Stand(journal, tmp_path), wanted=True) as trace:
+    with tracing(StackContext(journal, tmp_path), wanted=True) as trace:
         assert trace.within((0, 1)).figures == {"none": "the data stand on no block device of their own"}
 
 
 def test_a_reader_that_cannot_start_says_why(journal, tmp_path):
     device = BlockDevice(Path("/dev/no-such-disk"), rotational=False, disposable=True)
-    with tracing(Stand(journal, tmp_path, device), wanted=True) as trace:
+    with tracing(StackContext(journal, tmp_path, device), wanted=True) as trace:
         found = trace.within((0, 1))
     assert found.figures == {"none": "/dev/no-such-disk: No such file or directory (os error 2)"}
     assert found.metrics() == found.series == found.cost == {}

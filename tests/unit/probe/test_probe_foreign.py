@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.clock import now_ns
 from dbdyno.probe import disturbance as limits
 from dbdyno.probe import foreign
 from dbdyno.probe.disturbance import disturbance
 from dbdyno.probe.foreign import ForeignSource, Process, family, parse_stat, processes
 from dbdyno.probe.sampler import Sampler, Series
+from dbdyno.system.clock import now_ns
 
 SECOND = 1_000_000_000
 BURN = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
@@ -41,6 +41,13 @@ def test_a_family_is_all_that_descend_from_its_roots_and_no_other():
 
 def test_kernel_threads_are_told_by_their_flag():
     assert not next(one for one in processes() if one.pid == os.getpid()).kernel
+
+
+def test_kernel_threads_are_read_once():
+    source = ForeignSource(set(), [])
+    assert not {one.pid for one in processes(source.kernel_threads)} & source.kernel_threads
+    assert 2 in source.kernel_threads  # kthreadd
+    source.close()
 
 
 def watched(source, seconds):
@@ -95,11 +102,13 @@ def played(monkeypatch):
     """Play one list of processes after another to a source; returns it and what it sampled."""
 
     def play(*moments, roots):
-        monkeypatch.setattr(foreign, "processes", lambda: moments[0])
+        monkeypatch.setattr(foreign, "processes", lambda _without=frozenset(): moments[0])
         source = ForeignSource(roots, [])
         found = []
         for at_ns, moment in enumerate(moments):
-            monkeypatch.setattr(foreign, "processes", lambda moment=moment: moment)
+            seen = {frozenset(): moment}
+            seen[source.kernel_threads] = [one for one in moment if one.pid not in source.kernel_threads]
+            monkeypatch.setattr(foreign, "processes", lambda without=frozenset(), seen=seen: seen[without])
             monkeypatch.setattr(foreign, "now_ns", lambda at_ns=at_ns: at_ns * SECOND)
             found.append(source.sample())
         source.close()

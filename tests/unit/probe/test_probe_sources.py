@@ -16,7 +16,11 @@ from dbdyno.probe.block_device import BlockDeviceSource
 from dbdyno.probe.host_cpu import HostCpuSource
 from dbdyno.probe.pressure import PRESSURES
 from dbdyno.probe.server_process import ServerProcessSource
-from dbdyno.probe.server_status import COUNTERS, GAUGES, ServerStatusSource, checkpoint_age
+from dbdyno.probe.server_status import ServerStatusSource
+from dbdyno.servers.address import Address
+from dbdyno.servers.contract import ServerError
+from dbdyno.servers.mysql.server import MysqlServer
+from dbdyno.servers.mysql.status import COUNTERS, GAUGES, MysqlStatus, checkpoint_age
 from dbdyno.store.block_trace import SCALARS
 
 NO_SOURCES = {"__init__", "disk_trace", "disturbance", "iostat", "live_trace", "others", "process_files", "sampler",
@@ -185,15 +189,32 @@ def test_a_process_that_has_ended_can_not_be_watched():
         ServerProcessSource(2**22 + 1)
 
 
+class ScriptedServer:
+    """A server that tells what a test has it tell; its own adapter makes sense of that."""
+
+    counters, gauges, numbers = COUNTERS, GAUGES, staticmethod(MysqlStatus.numbers)
+
+    def __init__(self, told=""):
+        self.told = told
+
+    def status(self):
+        return self
+
+    def text(self):
+        if isinstance(self.told, Exception):
+            raise self.told
+        return self.told
+
+
 def test_server_status_counters_become_rates_and_gauges_stay():
-    source = ServerStatusSource.__new__(ServerStatusSource)  # no server is needed to compute
+    source = ServerStatusSource(ScriptedServer())
     before = {"Questions": 100.0, "Key_writes": 5.0, "Threads_running": 3.0}
     after = {"Questions": 300.0, "Key_writes": 5.0, "Threads_running": 7.0}
     assert source.interval(before, after, 0.5) == {"Questions/s": 400.0, "Key_writes/s": 0.0, "Threads_running": 7.0}
 
 
 def test_the_checkpoint_s_age_from_what_a_server_tells():
-    source = ServerStatusSource.__new__(ServerStatusSource)
+    source = ServerStatusSource(ScriptedServer())
     by_mysql_9 = "Innodb_redo_log_checkpoint_lsn=19046643,Questions=7,Innodb_redo_log_current_lsn=19376237"
     assert source.counters(by_mysql_9) == {"Questions": 7.0, "Innodb_checkpoint_age": 329594.0}
     by_mysql_5_6 = (
@@ -206,14 +227,19 @@ def test_the_checkpoint_s_age_from_what_a_server_tells():
 @pytest.mark.parametrize("told", ["", "Questions", "Questions=many", "Questions=1=2"])
 def test_a_server_that_tells_no_numbers_is_not_believed(told):
     with pytest.raises(OSError, match="the server tells of itself"):
-        ServerStatusSource.__new__(ServerStatusSource).counters(told)
+        ServerStatusSource(ScriptedServer()).counters(told)
+
+
+def test_a_sample_that_the_server_refuses_is_one_that_could_not_be_taken():
+    with pytest.raises(OSError, match="it is being shut down"):
+        ServerStatusSource(ScriptedServer(ServerError("it is being shut down"))).sample()
 
 
 @given(st.lists(st.sampled_from([*COUNTERS, *GAUGES]), unique=True, min_size=1), st.data())
 def test_rates_and_gauges_of_whatever_a_server_has(names, data):
     numbers = st.integers(0, 2**53)
     told = [{name: data.draw(numbers) for name in names} for _ in range(2)]
-    source = ServerStatusSource.__new__(ServerStatusSource)
+    source = ServerStatusSource(ScriptedServer())
     before, after = (source.counters(",".join(f"{name}={value}" for name, value in one.items())) for one in told)
     assert [before, after] == told
     columns = source.interval(before, after, 0.5)
@@ -227,7 +253,7 @@ def test_rates_and_gauges_of_whatever_a_server_has(names, data):
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # pymysql leaves failed connections to the collector
 def test_a_server_that_does_not_answer_can_not_be_watched(tmp_path):
     with pytest.raises(OSError, match="Can't connect"):
-        ServerStatusSource(tmp_path / "no.sock")
+        ServerStatusSource(MysqlServer(Address("root", tmp_path / "no.sock")))
     gc.collect()
 
 

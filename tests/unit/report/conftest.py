@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from dbdyno.store.records import Comparison, Design, Failure, Run, Treatment, Trial
+from dbdyno.model.design import Comparison, Design
+from dbdyno.model.treatment import Treatment
+from dbdyno.store.records import Failure, Run, Trial
 
 TREATMENTS = [
     Treatment("t1", {"device": "hdd-7200", "scheduler": "mq-deadline"}),

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report import html, markdown, text
-from dbdyno.report import json as json_report
-from dbdyno.store.records import SameTreatment, Treatment
+from dbdyno.model.design import SameTreatment
+from dbdyno.model.treatment import Treatment
+from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 
 
 @pytest.fixture
@@ -36,14 +36,14 @@ def aa(build):
 
 def test_text_and_markdown(aa, snapshot):
     run = aa()
-    plain, marked = text.render(run, analyse(run)), markdown.render(run, analyse(run))
+    plain, marked = as_text(run, analyse(run)), as_markdown(run, analyse(run))
     assert plain.split("Noise floor of this host")[1].split("\nNotes")[0] == snapshot(name="text")
     assert marked.split("## Noise floor of this host")[1].split("## Notes")[0] == snapshot(name="markdown")
 
 
 def test_a_drift_is_said_to_have_fooled_a_fixed_order(aa):
     run = aa(drift=0.004)
-    said = " ".join(text.render(run, analyse(run), 1000).split())
+    said = " ".join(as_text(run, analyse(run), 1000).split())
     assert "A fixed order would have lied" in said
     assert "All of A first, then all of B: +4" in said
     assert "both find a difference that is not there" in said
@@ -58,31 +58,31 @@ def test_a_wrong_word_is_called_wrong(aa):
         else t
         for t in run.trials
     ]
-    assert '"Faster" is wrong here.' in text.render(replace(run, trials=fast), analyse(replace(run, trials=fast)))
-    assert "is wrong here" not in text.render(run, analyse(run))
+    assert '"Faster" is wrong here.' in as_text(replace(run, trials=fast), analyse(replace(run, trials=fast)))
+    assert "is wrong here" not in as_text(run, analyse(run))
 
 
 def test_json(aa, run):
-    found = json.loads(json_report.render(aa(), analyse(aa())))["aa"]
+    found = json.loads(as_json(aa(), analyse(aa())))["aa"]
     assert (found["treatment"], found["comparisons"]) == ("ssd-sata / none", 3)
     assert [one["blocks"] for one in found["reach"]] == [6, 10, 15, 20, 40]
     assert found["reach"][0]["difference"] is None, "6 blocks can not show one among 3 comparisons"
     assert 0 < found["reach"][4]["difference"] < found["reach"][1]["difference"] < 0.1
     assert [one["order"] for one in found["orders"]] == ["halves", "turns", "random"]
     assert found["spread"]["low"] < found["spread"]["value"] < found["spread"]["high"]
-    assert json.loads(json_report.render(run, analyse(run)))["aa"] is None
+    assert json.loads(as_json(run, analyse(run)))["aa"] is None
 
 
 def test_the_page_has_the_card_and_escapes_the_label(aa, run):
     evil = aa(label="<script>alert(1)</script>")
-    page = html.render(evil, analyse(evil), {})
+    page = as_page(evil, analyse(evil), {})
     assert "Noise floor of this host" in page
     assert "smallest margin" in page
     assert "<script>alert" not in page
-    assert "Noise floor of this host" not in html.render(run, analyse(run), {})
+    assert "Noise floor of this host" not in as_page(run, analyse(run), {})
 
 
 def test_few_blocks_say_so(aa):
     run = aa(blocks=3)
-    assert "run at least 6" in text.render(run, analyse(run), 1000)
-    assert html.render(run, analyse(run), {})
+    assert "run at least 6" in as_text(run, analyse(run), 1000)
+    assert as_page(run, analyse(run), {})

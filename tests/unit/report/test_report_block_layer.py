@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report import html, markdown, text
-from dbdyno.report import json as as_json
-from dbdyno.report.block_layer import block_layer_lines, block_layer_rows, size
+from dbdyno.report.sections.block_layer import block_layer_lines, block_layer_rows, size
 from tests.unit.report.conftest import build
+from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 
 
 def trace(*, queue=2.0, run=9.5, waiting=30.0, lost=0):
@@ -39,8 +38,8 @@ def analysed(given):
 def test_a_run_without_a_trace_says_nothing_of_it():
     run, analysis = analysed({"t1": {}, "t2": {}})
     assert block_layer_lines(analysis) == []
-    assert "In the block layer" not in text.render(run, analysis) + html.render(run, analysis, {})
-    assert json.loads(as_json.render(run, analysis))["block_layer"] == []
+    assert "In the block layer" not in as_text(run, analysis) + as_page(run, analysis, {})
+    assert json.loads(as_json(run, analysis))["block_layer"] == []
 
 
 def test_a_scheduler_that_sorts_and_one_that_does_not():
@@ -49,7 +48,7 @@ def test_a_scheduler_that_sorts_and_one_that_does_not():
     assert first == (
         "hdd-7200 / mq-deadline: a request waited 2.000 ms in the queue and took 5.000 ms in the device (99 % of them"
         " at most 15.00 ms). mq-deadline sent 1,200 on in sorted runs of 9.500 (random order has runs of 2), with 30.00"
-        " to choose from; they lay 10.1 MiB apart on the average, 8.300 in the device at a time. 40 flushes took 8.000"
+        " to choose from; they lay 10.1 MiB apart on average, 8.300 in the device at a time. 40 flushes took 8.000"
         " ms each."
     )
     assert second.startswith("hdd-7200 / none: a request waited 0.400 us in the queue and took 5.000 ms in the device")
@@ -74,7 +73,7 @@ def test_why_there_is_none_is_told_once_with_its_treatments():
     )
     assert lines[2].startswith("ssd-sata / mq-deadline: 14 events of the block trace were lost")
     assert block_layer_rows(analysis)[0][0] == "ssd-sata / mq-deadline"
-    [first, *_] = json.loads(as_json.render(run, analysis))["block_layer"]
+    [first, *_] = json.loads(as_json(run, analysis))["block_layer"]
     assert (first["device_ms_mean"], first["none"]) == (None, [{"why": none["none"], "trials": 2}])
 
 
@@ -97,15 +96,15 @@ def test_a_disk_s_own_trace_is_said_to_be_one():
 def test_a_damaged_record_has_no_figures_and_breaks_nothing(odd):
     run, analysis = analysed({"t1": odd})
     assert block_layer_lines(analysis) == ["hdd-7200 / mq-deadline: no data went to or from the device."]
-    for rendered in (text.render(run, analysis), markdown.render(run, analysis), html.render(run, analysis, {})):
+    for rendered in (as_text(run, analysis), as_markdown(run, analysis), as_page(run, analysis, {})):
         assert "In the block layer" in rendered
 
 
 def test_what_a_run_says_is_text():
     run, analysis = analysed({"t1": {"none": "<script>alert(1)</script>\x1b[31m\nx"}})
-    assert "<script>alert(1)" not in html.render(run, analysis, {})
-    assert "\x1b" not in text.render(run, analysis) + markdown.render(run, analysis)
-    assert "<script>" not in markdown.render(run, analysis).replace("\\<", "")
+    assert "<script>alert(1)" not in as_page(run, analysis, {})
+    assert "\x1b" not in as_text(run, analysis) + as_markdown(run, analysis)
+    assert "<script>" not in as_markdown(run, analysis).replace("\\<", "")
 
 
 def test_sizes_have_units():

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report import html, markdown
-from dbdyno.report.cells import cells
+from dbdyno.report.sections.cells import cells
+from tests.unit.report.rendered import as_markdown, as_page
 
 BY_DEVICE = [("t1", "t3"), ("t2", "t4")]
 
@@ -38,13 +38,13 @@ def test_less_is_faster(build):
 def test_none_where_several_factors_are_compared_or_there_is_one_cell(build, run):
     assert cells(analyse(run)) is None
     assert cells(analyse(build(pairs=[("t1", "t2")], rates={"t1": 400.0, "t2": 410.0}))) is None
-    assert "By cell" not in html.render(run, analyse(run), {})
+    assert "By cell" not in as_page(run, analyse(run), {})
 
 
 def test_the_page_and_markdown_have_it(build):
     run = build(pairs=BY_DEVICE)
-    assert ">By cell</h2>" in html.render(run, analyse(run), {})
-    assert "## By cell" in markdown.render(run, analyse(run))
+    assert ">By cell</h2>" in as_page(run, analyse(run), {})
+    assert "## By cell" in as_markdown(run, analyse(run))
 
 
 def test_before_there_is_a_block_there_is_a_table_without_figures(build):

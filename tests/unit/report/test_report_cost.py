@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report import html, markdown, text
-from dbdyno.report import json as json_report
-from dbdyno.report.cost import cost_lines
+from dbdyno.report.sections.cost import cost_lines
 from dbdyno.store.prices import DevicePrice, Prices
+from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 
 HDD = DevicePrice("hdd-7200", ["t1", "t2"], "a shop <script>", 70.0, 2, 1, 1, 2e12, watts=6.5, watts_idle=5.0)
 SSD = DevicePrice("ssd-sata", ["t3", "t4"], "b *shop*", 90.0, 2, 1, 1, 1e12, endurance_bytes=6e14)
@@ -23,18 +22,18 @@ def priced_run(run):
 
 
 def test_text(priced, snapshot):
-    report = text.render(priced, analyse(priced))
+    report = as_text(priced, analyse(priced))
     assert report[report.index("\nCost\n") : report.index("\nFailed trials")] == snapshot
 
 
 def test_every_format_has_it_and_a_source_stays_text(priced):
     analysis = analyse(priced)
-    page, post = html.render(priced, analysis, {}), markdown.render(priced, analysis)
+    page, post = as_page(priced, analysis, {}), as_markdown(priced, analysis)
     assert ">Cost</h2>" in page
     assert "a shop &lt;script&gt;" in page
     assert "## Cost" in post
     assert r"b \*shop\*" in post
-    document = json.loads(json_report.render(priced, analysis))["cost"]
+    document = json.loads(as_json(priced, analysis))["cost"]
     assert [one["device"] for one in document["treatments"]] == ["hdd-7200", "hdd-7200", "ssd-sata", "ssd-sata"]
     assert document["treatments"][0]["wear_years"]["value"] is None
     assert document["lines"] == cost_lines(analysis)
@@ -43,14 +42,14 @@ def test_every_format_has_it_and_a_source_stays_text(priced):
 def test_what_is_missing_is_said(priced):
     bare = replace(PRICES, price_per_kwh=None, devices=[replace(HDD, price=None, capacity_bytes=None), SSD])
     told = "\n".join(cost_lines(analyse(replace(priced, prices=bare))))
-    assert "cost per query unknown, for want of a price" in told
-    assert "with hdd-7200: unknown, for want of its capacity" in told
+    assert "cost per query unknown, because a price is missing" in told
+    assert "with hdd-7200: unknown, because no capacity is given" in told
     assert "Power is not in it" in told
     assert "unknown of ssd-sata and taken as 1" in told
 
 
 def test_without_prices_no_report_speaks_of_money(run):
     analysis = analyse(run)
-    assert "\nCost" not in text.render(run, analysis)
-    assert ">Cost</h2>" not in html.render(run, analysis, {})
-    assert json.loads(json_report.render(run, analysis))["cost"] is None
+    assert "\nCost" not in as_text(run, analysis)
+    assert ">Cost</h2>" not in as_page(run, analysis, {})
+    assert json.loads(as_json(run, analysis))["cost"] is None

@@ -11,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report import factors, html, interaction, markdown, text
-from dbdyno.report import json as json_report
-from dbdyno.store.records import Factor, Treatment
+from dbdyno.model.design import Factor
+from dbdyno.model.treatment import Treatment
+from dbdyno.report.charts import interaction
+from dbdyno.report.sections import factors
 from tests.browser import browser, in_browser
+from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 from tests.unit.report.test_report_html import HOSTILE
 
 HELPS_ON_THE_DISK = {"t1": 410.0, "t2": 460.0, "t3": 1690.0, "t4": 1685.0}
@@ -46,23 +48,23 @@ def section(told):
 
 
 def test_text(snapshot, factorial):
-    assert section(text.render(factorial, analyse(factorial))) == snapshot
+    assert section(as_text(factorial, analyse(factorial))) == snapshot
 
 
 def test_markdown(snapshot, factorial):
-    assert section(markdown.render(factorial, analyse(factorial))) == snapshot
+    assert section(as_markdown(factorial, analyse(factorial))) == snapshot
 
 
 def test_json(snapshot, factorial):
-    told = json.loads(json_report.render(factorial, analyse(factorial)))
+    told = json.loads(as_json(factorial, analyse(factorial)))
     assert json.dumps(told["factors"], indent=1) == snapshot
 
 
 def test_json_of_one_factor(build):
     run = with_factors(build(8, rates={"t1": 100.0, "t2": 103.0}, pairs=[("t1", "t2")]))
-    told = json.loads(json_report.render(run, analyse(run)))["factors"]
+    told = json.loads(as_json(run, analyse(run)))["factors"]
     assert told == {"hard_to_change": [], "main_effects": [], "interactions": []}
-    assert "Factors" not in text.render(run, analyse(run)) + html.render(run, analyse(run), {})
+    assert "Factors" not in as_text(run, analyse(run)) + as_page(run, analyse(run), {})
 
 
 # Rates of hdd / deadline, hdd / none, ssd / deadline, ssd / none; and how the sentence goes on.
@@ -102,19 +104,19 @@ def test_a_dropped_treatment_is_said(factorial):
         for block, attempt in ((1, 1), (1, 2))
     ]
     trials = [trial for trial in factorial.trials if trial.treatment != "t4"]
-    told = analyse(replace(factorial, failures=failed, trials=trials))
+    told = analyse(replace(factorial, failures=failed, trials=trials, dropped=frozenset({"t4"})))
     [(sentence, reasons)] = factors.interactions(told)
     assert str(sentence) == (
         "The effect of scheduler none against mq-deadline is not comparable between device hdd-7200 and ssd-sata: "
         "ssd-sata / none, which it needs, failed again and again and was dropped."
     )
     assert reasons == []
-    assert interaction.charts(told) == []
+    assert interaction.charts(told) == ()
     assert {str(each).split(" is ")[1][:14] for each, _ in factors.main_effects(told)} == {"not comparable"}
 
 
 def test_whole_plots_are_said_and_only_where_there_are_any(factorial, build):
-    assert "as a whole plot" in html.render(factorial, analyse(factorial), {})
+    assert "as a whole plot" in as_page(factorial, analyse(factorial), {})
     assert factors.whole_plots_line(with_factors(build(8)).design) == ""
 
 
@@ -128,15 +130,15 @@ def test_a_level_that_is_no_word_has_its_factor_beside_it(build):
 
 def test_charts_are_of_the_clearest_pairs(build):
     found = interaction.charts(analyse(three_factors(build)))
-    assert found[0][0] == "Queries per second by scheduler, a line for each device"
+    assert found[0].caption == "Queries per second by scheduler, a line for each device"
     assert len(found) == 3
-    assert all(name in found[0][1] for name in ("hdd", "ssd", "nvme", "bfq"))
+    assert all(name in found[0].wide for name in ("hdd", "ssd", "nvme", "bfq"))
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 5, 45])
 def test_any_number_of_blocks_has_a_page(build, blocks):
     run = three_factors(build, blocks)
-    assert "</html>" in html.render(run, analyse(run), {})
+    assert "</html>" in as_page(run, analyse(run), {})
 
 
 @browser
@@ -147,13 +149,13 @@ def test_a_hostile_factor_runs_nothing(factorial, tmp_path):
     ]
     treatments = [replace(t, levels=each) for t, each in zip(factorial.design.treatments, levels, strict=True)]
     run = with_factors(replace(factorial, design=replace(factorial.design, treatments=treatments)), hard=[HOSTILE])
-    page = html.render(run, analyse(run), {})
-    assert page.index(">Factors</h2>") < page.index(">Results</h2>")
+    page = as_page(run, analyse(run), {})
+    assert page.index(">Results</h2>") < page.index(">Factors</h2>")
     dom, console = in_browser(page, tmp_path)
     assert console == []
     assert "<img" not in dom
     assert len(re.findall(r"<script", dom)) == 2
-    assert "\x1b" not in text.render(run, analyse(run))
+    assert "\x1b" not in as_text(run, analyse(run))
 
 
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=6), st.floats(0.01, 3))

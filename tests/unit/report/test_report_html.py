@@ -8,17 +8,20 @@ from itertools import pairwise
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report import forest, html, strip
-from dbdyno.report.observed import flattened, settings
-from dbdyno.store.records import Design, Failure, Run, Treatment
+from dbdyno.model.design import Design
+from dbdyno.model.treatment import Treatment
+from dbdyno.report.charts import forest, strip
+from dbdyno.report.sections.observed import flattened, settings
+from dbdyno.store.records import Failure, Run
 from tests.browser import browser, in_browser, opened
+from tests.unit.report.rendered import as_page
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> {{ 7 * 7 }} ' \""
 
 
 @pytest.fixture(scope="module")
 def page(run, series_of):
-    return html.render(run, analyse(run), series_of(run))
+    return as_page(run, analyse(run), series_of(run))
 
 
 @browser
@@ -48,7 +51,7 @@ def test_a_malformed_browser_language_is_survived(page, tmp_path):
 @browser
 def test_a_hostile_study_runs_nothing(run, series_of, tmp_path):
     told = hostile(run)
-    dom, console = in_browser(html.render(told, analyse(told), series_of(told)), tmp_path)
+    dom, console = in_browser(as_page(told, analyse(told), series_of(told)), tmp_path)
     assert console == []
     assert len(re.findall(r"<script", dom)) == 2
     assert "<img" not in dom
@@ -72,7 +75,7 @@ def hostile(run):
 
 def test_script_in_a_title_or_a_level_is_escaped(run, series_of):
     told = hostile(run)
-    page = html.render(told, analyse(told), series_of(told))
+    page = as_page(told, analyse(told), series_of(told))
     assert "<script>alert" not in page
     assert "<img" not in page
     assert "{{ 7 * 7 }}" in page
@@ -87,17 +90,19 @@ def test_nothing_is_loaded_from_anywhere(page):
 
 def test_verdict_words_are_coloured_and_first(page):
     assert '<li class="faster">' in page
-    assert page.index('<li class="faster">') < page.index(">Effect</h2>") < page.index(">Results</h2>")
+    ordered = ["headline", "chart roomy", "word faster", "verdicts"]
+    places = [*(page.index(f'class="{name}"') for name in ordered), page.index(">Results</h2>")]
+    assert places == sorted(places)
 
 
 def test_the_page_is_deterministic(run, series_of, page):
-    assert html.render(run, analyse(run), series_of(run)) == page
+    assert as_page(run, analyse(run), series_of(run)) == page
 
 
 def test_an_empty_run_has_a_page():
     design = Design([Treatment("t1", {})], "t1", [], 6, 0.03, "queries_per_second", 1)
     run = Run("Empty", "", design, [], [], {}, {}, "interrupted", [])
-    page = html.render(run, analyse(run), {})
+    page = as_page(run, analyse(run), {})
     assert "no verdict" in page
     assert "<svg" not in page
 
@@ -105,13 +110,13 @@ def test_an_empty_run_has_a_page():
 @pytest.mark.parametrize("blocks", [1, 2, 5, 45])
 def test_any_number_of_blocks_has_a_page(build, blocks):
     run = build(blocks, void_block=0)
-    assert "</html>" in html.render(run, analyse(run), {})
+    assert "</html>" in as_page(run, analyse(run), {})
 
 
 def test_large_and_small_effects_get_a_close_up(run, build):
-    assert [caption for caption, _ in forest.charts(analyse(run))] == ["", "Close to the margin"]
+    assert [chart.caption for chart in forest.charts(analyse(run))] == ["", "Close to the margin"]
     small = build(8, rates={"t1": 100.0, "t2": 103.0}, pairs=[("t1", "t2")])
-    assert [caption for caption, _ in forest.charts(analyse(small))] == [""]
+    assert [chart.caption for chart in forest.charts(analyse(small))] == [""]
 
 
 @pytest.mark.parametrize(("low", "high"), [(-0.05, 0.05), (-0.1, 1.5), (-3, 4), (-0.002, 0.002)])
@@ -130,7 +135,8 @@ def test_tick_labels_do_not_touch(high):
     for before, after in pairwise(found):
         gap = (after - before) / (high - low) * forest.WIDTH
         assert gap > (forest.tick_width(before) + forest.tick_width(after)) / 2
-    assert forest.tick_width(math.log1p(20)) == forest.CHARACTER * len("+2,000 %")
+    assert forest.tick_width(math.log1p(19)) == forest.CHARACTER * len("20x")
+    assert forest.tick_width(math.log1p(0.5)) == forest.CHARACTER * len("+50 %")
 
 
 @browser
@@ -138,8 +144,8 @@ def test_the_results_fit_a_page_1200_pixels_wide(run, tmp_path):
     levels = [{"device": f"hard-disk-drive-7200rpm-{item.id}", "fs": "ext4-ordered"} for item in run.design.treatments]
     treatments = [replace(item, levels=each) for item, each in zip(run.design.treatments, levels, strict=True)]
     told = replace(run, design=replace(run.design, treatments=treatments))
-    with opened(html.render(told, analyse(told), {}), tmp_path, width=1200) as tab:
-        box = "document.querySelector('.posted').parentElement"
+    with opened(as_page(told, analyse(told), {}), tmp_path, width=1200) as tab:
+        box = "document.querySelector('.results').parentElement"
         assert tab.value(f"{box}.scrollWidth - {box}.clientWidth") == 0
         assert tab.value("document.querySelector('.whole').getClientRects().length") == 1
 
@@ -167,7 +173,7 @@ def with_phases(run):
 @browser
 def test_phases_are_drawn_without_console_errors(run, series_of, tmp_path):
     told = with_phases(run)
-    page = html.render(told, analyse(told), series_of(told))
+    page = as_page(told, analyse(told), series_of(told))
     assert "where a phase of the load begins" in page
     dom, console = in_browser(page, tmp_path)
     assert console == []
@@ -184,14 +190,14 @@ def test_a_queue_that_grew_stands_below_its_verdict(run):
     }
     trials = [replace(t, load=load, metrics={**t.metrics, "achieved_ratio": 0.64}) for t in run.trials]
     told = replace(run, trials=trials)
-    page = html.render(told, analyse(told), {})
+    page = as_page(told, analyse(told), {})
     assert page.count('<p class="remark">') == 8  # both treatments of four verdicts
     assert "achieved 640/s: the queue grew to 3,600" in page
 
 
 def test_no_dot_is_lost_where_many_are_drawn_as_one_path(run):
     dots = len(run.trials)
-    drawn = str(strip.chart(run, analyse(run)))
+    drawn = strip.chart(run, analyse(run)).wide
     hollow = sum(trial.block == 3 and trial.attempt == 1 for trial in run.trials)
     assert drawn.count("h0") == 2 * (dots - hollow)
     assert drawn.count("<circle") == 2 * hollow
@@ -203,4 +209,4 @@ def test_sixteen_hundred_trials_fit_into_a_megabyte(build, series_of):
     rates = {one.id: 400.0 + 10 * place for place, one in enumerate(named)}
     pairs = [("t1", one.id) for one in named[1:]]
     run = build(40, rates=rates, treatments=named, pairs=pairs, void_block=0)
-    assert len(html.render(run, analyse(run), series_of(run, samples=40)).encode()) < 1_000_000
+    assert len(as_page(run, analyse(run), series_of(run, samples=40)).encode()) < 1_000_000

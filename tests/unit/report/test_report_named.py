@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbdyno.model.treatment import Treatment
 from dbdyno.report.named import named
-from dbdyno.store.records import Treatment
 
 LEVELS = {"device": ("hdd-7200", "ssd-sata"), "clients": ("1", "10", "50")}
 ALL = [

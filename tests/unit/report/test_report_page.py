@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report import html, markdown
+from dbdyno.model.design import Factor
 from dbdyno.store.prices import DevicePrice, Prices
-from dbdyno.store.records import Factor
 from tests.browser import browser, opened
+from tests.unit.report.rendered import as_markdown, as_page
 from tests.unit.report.test_report_block_layer import trace
 from tests.unit.report.test_report_reported import table
 
@@ -22,22 +22,22 @@ SERIOUS = """axe.run(document, {resultTypes: ['violations']}).then(found => foun
     .map(one => one.id + ': ' + one.nodes.map(node => node.target + ' ' + node.failureSummary).join(' | ')))"""
 SECTIONS = [
     *(
-        "Effect",
         "Factors",
         "Results",
         "By cell",
         "Where the time goes",
         "Cost",
         "Reported and measured here",
-        "Screened",
+        "Secondary metrics (exploratory): hints, not verdicts",
     ),
     *(
         "In the block layer",
         "Stability",
         "Over time",
         "In the order it ran",
-        "Disturbed trials",
-        "Failures and deviations",
+        "Failed trials",
+        "Trials with interference",
+        "Notes",
     ),
     *("What was observed", "How to read a verdict", "How to reproduce"),
 ]
@@ -86,7 +86,7 @@ def page(build, series_of):
     )
     series = series_of(run)
     loads = {id_: each["load"] for id_, each in series.items()}
-    return html.render(run, analyse(run, each_pair=True, load_series=loads, watched=series), series)
+    return as_page(run, analyse(run, each_pair=True, load_series=loads, watched=series), series)
 
 
 def test_the_page_under_test_holds_every_section(page):
@@ -196,7 +196,7 @@ def test_headings_are_in_order_and_the_contents_lead_to_them(page, tmp_path):
         links = tab.value("Array.from(document.querySelectorAll('.contents a')).map(each => each.hash.slice(1))")
         assert len(links) == len(set(links)) == levels.count(2) > 6
         assert all(tab.value(f"!!document.getElementById('{link}')") for link in links)
-    assert page.index('class="verdicts"') < page.index('class="contents"')
+    assert page.index('class="headline"') < page.index('class="contents"') < page.index('class="verdicts"')
 
 
 def test_the_study_is_shown_as_text_with_its_command(page):
@@ -212,6 +212,6 @@ def test_every_table_has_a_caption_and_headings(page):
 
 def test_markdown_tells_how_to_reproduce_and_a_hostile_file_name_stays_code(run):
     told = replace(run, study_text="version = 1", study_file="a`b\n# c.toml")
-    shown = markdown.render(told, analyse(told))
+    shown = as_markdown(told, analyse(told))
     assert "\n## How to reproduce\n\n    dbdyno run 'a`b # c.toml' --into DIR" in shown
-    assert "## How to reproduce" not in markdown.render(run, analyse(run))
+    assert "## How to reproduce" not in as_markdown(run, analyse(run))

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dbdyno.report import palette
+from dbdyno.report.charts import palette
 
 # Machado, Oliveira and Fernandes (2009), severity 1.0, linear RGB.
 SIGHT = {

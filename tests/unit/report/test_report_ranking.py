@@ -6,10 +6,13 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.ranking import rank_runs
-from dbdyno.report import html, markdown, ranking, text
-from dbdyno.report import json as json_report
-from dbdyno.store.records import Factor, Treatment
+from dbdyno.analysis.ranking.ranking import rank_runs
+from dbdyno.model.design import Factor
+from dbdyno.model.treatment import Treatment
+from dbdyno.report.render import json as json_report
+from dbdyno.report.render import markdown, text
+from dbdyno.report.sections import ranking
+from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 
 HOSTILE = "a|b <script>alert(1)</script> *x* \x1b[31m\n# z"
 
@@ -31,39 +34,40 @@ def part(told, first, after):
 
 
 def test_text(snapshot, loads):
-    assert part(text.render(loads, analyse(loads)), "Ranking", "Failed trials") == snapshot
+    assert part(as_text(loads, analyse(loads)), "Ranking", "Failed trials") == snapshot
 
 
 def test_markdown(snapshot, loads):
-    assert part(markdown.render(loads, analyse(loads)), "## Ranking", "## Failed trials") == snapshot
+    assert part(as_markdown(loads, analyse(loads)), "## Ranking", "## Failed trials") == snapshot
 
 
 def test_by_itself_it_is_as_in_the_report(loads):
     found = rank_runs([("whatever", loads)])
     assert found == analyse(loads).ranking
-    for render, alone in ((text.render, text.render_ranking), (markdown.render, markdown.render_ranking)):
-        assert alone(found) in render(loads, analyse(loads))
-    document = json.loads(ranking.render_json(found))
+    for render, alone in ((as_text, text.render), (as_markdown, markdown.render)):
+        assert alone(ranking.document(found)) in render(loads, analyse(loads))
+    document = json.loads(json_report.render(ranking.document(found)))
     notes = document.pop("notes")
-    assert document == json.loads(json_report.render(loads, analyse(loads)))["ranking"]
+    assert document.pop("schema") == json_report.SCHEMA
+    assert document == json.loads(as_json(loads, analyse(loads)))["ranking"]
     assert notes == ranking.ranking_notes(found)
     assert [stack["place"] for stack in document["stacks"]] == [1, 2]
 
 
 def test_a_run_without_loads_to_rank_over_shows_none(run):
-    assert "Ranking" not in text.render(run, analyse(run))
-    assert json.loads(json_report.render(run, analyse(run)))["ranking"] is None
-    assert "Ranking" not in html.render(run, analyse(run), {})
+    assert "Ranking" not in as_text(run, analyse(run))
+    assert json.loads(as_json(run, analyse(run)))["ranking"] is None
+    assert "Ranking" not in as_page(run, analyse(run), {})
 
 
 def test_hostile_names_stay_text(loads):
     found = rank_runs([(HOSTILE, loads), ("b", loads)])
-    assert "\x1b" not in text.render_ranking(found)
-    rows = [line for line in markdown.render_ranking(found).splitlines() if line.startswith("|")]
+    assert "\x1b" not in text.render(ranking.document(found))
+    rows = [line for line in markdown.render(ranking.document(found)).splitlines() if line.startswith("|")]
     assert len({line.replace("\\|", "").count("|") for line in rows}) == 1
     treatments = [replace(one, levels={**one.levels, "device": HOSTILE}) for one in loads.design.treatments[:2]]
     told = replace(loads, design=replace(loads.design, treatments=[*treatments, *loads.design.treatments[2:]]))
-    page = html.render(told, analyse(told), {})
+    page = as_page(told, analyse(told), {})
     assert "Ranking over 2 tests" in page
     assert "<script>alert" not in page
 
@@ -73,7 +77,7 @@ def test_many_tests_have_no_columns(loads):
     assert len(found.tests) == 6
     assert ranking.ranking_headings(found) == ("stack", "place", "score (95 % interval)", "ties")
     assert any("Tests: 1. run 0 / clients 1; 2. run 0 / clients 10;" in note for note in ranking.ranking_notes(found))
-    assert set(json.loads(ranking.render_json(found))["stacks"][0]["by_test"]) == set(found.tests)
+    assert set(json.loads(json_report.render(ranking.document(found)))["stacks"][0]["by_test"]) == set(found.tests)
 
 
 def test_long_names_of_tests_are_numbered(loads):

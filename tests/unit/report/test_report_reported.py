@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report import html, markdown, text
-from dbdyno.report import json as json_report
-from dbdyno.store.records import Comparison
-from dbdyno.store.reported import SECONDS_PER_1000, ReportedClaim, ReportedRow, ReportedTable
+from dbdyno.model.design import Comparison
+from dbdyno.model.metrics import SECONDS_PER_1000
+from dbdyno.store.reported import ReportedClaim, ReportedRow, ReportedTable
+from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 
 ROWS = [
     ReportedRow("hdd-7200 / mq-deadline", "deadline", "t1", 2.4, 2.1, 2.9),
@@ -44,22 +44,22 @@ def section(told, heading, following):
 
 
 def test_text(snapshot, published):
-    told = text.render(published, analyse(published))
+    told = as_text(published, analyse(published))
     assert section(told, "Reported and", "Failed trials") == snapshot
     assert "Expected beforehand: The SSD is several times faster.\nAt scale full.\n" in told
 
 
 def test_markdown(snapshot, published):
-    assert section(markdown.render(published, analyse(published)), "## Reported", "## Failed trials") == snapshot
+    assert section(as_markdown(published, analyse(published)), "## Reported", "## Failed trials") == snapshot
 
 
 def test_json(snapshot, published):
-    assert json.loads(json_report.render(published, analyse(published)))["reported"] == snapshot
+    assert json.loads(as_json(published, analyse(published)))["reported"] == snapshot
 
 
 def test_the_page_has_table_claims_and_reason_escaped(published, series_of):
     hostile = replace(published, reported=[table(source="<b>me</b>", differs_because="<i>x</i>")])
-    page = html.render(hostile, analyse(hostile), series_of(hostile))
+    page = as_page(hostile, analyse(hostile), series_of(hostile))
     assert ">Reported and measured here</h2>" in page
     assert "Expected beforehand: The SSD is several times faster." in page
     assert "<span>scale full</span>" in page
@@ -67,7 +67,7 @@ def test_the_page_has_table_claims_and_reason_escaped(published, series_of):
     assert "&lt;i&gt;x" in page
     assert "<b>me" not in page
     bare = replace(published, reported=[])
-    assert "measured here" not in html.render(bare, analyse(bare), {})
+    assert "measured here" not in as_page(bare, analyse(bare), {})
 
 
 def test_every_metric_gives_the_words_that_its_reciprocal_gives(published):
@@ -82,7 +82,7 @@ def test_every_metric_gives_the_words_that_its_reciprocal_gives(published):
 
 def test_where_all_agrees_there_is_nothing_to_explain(published):
     agreeing = replace(published, reported=[table(rows=[ROWS[0], ROWS[2]], claims=CLAIMS[2:3])])
-    told = text.render(agreeing, analyse(agreeing))
+    told = as_text(agreeing, analyse(agreeing))
     assert "1 reported difference: 1 as here." in told
     assert "Agrees in all 2 comparisons: 4." in told
     assert "Another disk." not in told
@@ -90,14 +90,14 @@ def test_where_all_agrees_there_is_nothing_to_explain(published):
 
 def test_before_there_is_a_block_the_table_is_told_all_the_same(published):
     begun = replace(published, trials=[], failures=[])
-    told = text.render(begun, analyse(begun))
+    told = as_text(begun, analyse(begun), 300)
     assert "2.400 (2.100 to 2.900)" in told
     assert "can't be compared here" in told
 
 
 def test_a_table_without_comparisons_has_no_columns_for_them(published):
     alone = replace(published, reported=[table(rows=ROWS[1:2], claims=[])])
-    told = text.render(alone, analyse(alone))
+    told = as_text(alone, analyse(alone))
     heading = next(line for line in told.splitlines() if "called there" in line)
     assert heading.endswith("(min to max)")
     assert "reported difference" not in told

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.series import at_middles
-from dbdyno.report import html
-from dbdyno.report.timeseries import bucketed, drawn_panels, payload, phase_starts
-from dbdyno.store.records import Treatment
+from dbdyno.analysis.over_time.series import at_middles
+from dbdyno.model.treatment import Treatment
+from dbdyno.report.charts.timeseries import bucketed, drawn_panels, payload, phase_starts
+from tests.unit.report.rendered import as_page
 
 
 def test_buckets_keep_mean_and_extremes():
@@ -111,7 +111,7 @@ def test_a_million_samples_fit_into_a_megabyte(run, series_of):
     """How long that takes is for ``benches/report.py``."""
     columns_drawn = 10
     series = series_of(run, rate_hz=1000, samples=1_000_000 // len(run.trials) // columns_drawn + 1)
-    assert len(html.render(run, analyse(run), series).encode()) <= 1_000_000
+    assert len(as_page(run, analyse(run), series).encode()) <= 1_000_000
 
 
 def test_sixteen_treatments_in_forty_blocks_fit_too(build, series_of):
@@ -119,7 +119,7 @@ def test_sixteen_treatments_in_forty_blocks_fit_too(build, series_of):
     rates = {treatment.id: 100.0 + 5 * place for place, treatment in enumerate(treatments)}
     pairs = [("t0", f"t{i}") for i in range(1, 16)]
     run = build(40, treatments=treatments, rates=rates, pairs=pairs, void_block=0)
-    assert len(html.render(run, analyse(run), series_of(run, samples=200)).encode()) <= 1_000_000
+    assert len(as_page(run, analyse(run), series_of(run, samples=200)).encode()) <= 1_000_000
 
 
 def test_a_single_error_is_drawn_but_a_single_read_is_not(run, series_of):
@@ -201,6 +201,6 @@ def test_charts_stand_in_groups_and_what_is_seldom_asked_for_is_folded(run, seri
     drawn = drawn_panels(run, analyse(run), series)
     groups = [group for group, _ in groupby(one.panel.group for one in drawn)]
     assert groups == ["The load", "The device", "The host and its processes"]  # each once, and none that is empty
-    page = html.render(run, analyse(run), series)
+    page = as_page(run, analyse(run), series)
     assert page.count('<details class="group" open>') == 2
     assert page.count('<details class="group"><summary>The host and its processes</summary>') == 1

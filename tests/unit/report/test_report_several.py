@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.ranking import rank_runs
-from dbdyno.analysis.several import Member, together, told_apart
-from dbdyno.report import json as json_report
-from dbdyno.report import markdown, several_html, several_text, text
-from dbdyno.report.several import NOT_INTERLEAVED
+from dbdyno.analysis.ranking.ranking import rank_runs
+from dbdyno.analysis.several import Member, distinct_names, together
+from dbdyno.report.render import html, markdown, text
+from dbdyno.report.render import json as json_report
+from dbdyno.report.several import NOT_INTERLEAVED, document
 from tests.browser import browser, opened
+from tests.unit.report.rendered import as_json, as_text
 from tests.unit.report.test_report_page import AXE, OUTSIDE, OVERFLOW, SERIOUS
 
 HOSTILE = "</h2><script>alert(1)</script> *x* | \x1b[31m <!-- contents -->"
@@ -30,7 +31,7 @@ def two(build):
 
 
 def test_every_form_ranks_first_and_then_tells_each_run(two):
-    for told in (several_text.render(two), markdown.render_several(two), several_html.render(two)):
+    for told in (render(document(two)) for render in (text.render, markdown.render, html.render)):
         flat = " ".join(told.split())
         assert NOT_INTERLEAVED[:60] in flat
         places = [flat.index(part) for part in ("Ranking over 2 tests", "8 usable blocks", "10 usable blocks", "0.2.0")]
@@ -38,18 +39,18 @@ def test_every_form_ranks_first_and_then_tells_each_run(two):
 
 
 def test_the_verdicts_and_the_table_are_those_of_each_run_s_own_report(two):
-    told = several_text.render(two)
+    told = text.render(document(two))
     for member in two.members:
-        own = text.render(member.run, member.analysis)
+        own = as_text(member.run, member.analysis)
         assert own[own.index("hdd-7200 / none is") : own.index("which is not to say")] in told
 
 
 def test_json_holds_the_ranking_and_each_report(two):
-    told = json.loads(json_report.render_several(two))
+    told = json.loads(json_report.render(document(two)))
     assert told["interleaved"] is False
     assert [one["name"] for one in told["runs"]] == ["before", "after"]
-    own = json.loads(json_report.render(two.members[0].run, two.members[0].analysis))
-    assert {**told["runs"][0]} == {"name": "before", **own}
+    own = json.loads(as_json(two.members[0].run, two.members[0].analysis))
+    assert {"schema": json_report.SCHEMA, **told["runs"][0]} == {"name": "before", **own}
     assert told["ranking"]["tests"] == list(rank_runs([(one.name, one.run) for one in two.members]).tests)
 
 
@@ -58,22 +59,22 @@ def test_runs_that_can_t_be_ranked_are_told_all_the_same(build):
     other = replace(run, design=replace(run.design, metric="latency_ms_p99"))
     several = together(members(("a", run), ("b", other)))
     assert several.ranking is None
-    for told in (several_text.render(several), markdown.render_several(several), several_html.render(several)):
+    for told in (render(document(several)) for render in (text.render, markdown.render, html.render)):
         assert "different metrics" in told
         assert "8 usable blocks" in told
 
 
-def test_names_that_repeat_are_told_apart():
+def test_names_that_repeat_are_distinct_names():
     folders = [Path("runs/a"), Path("runs/b"), Path("old/b"), Path("c")]
-    assert told_apart(["x", "y", "y", "y"], folders) == ["x", "y (runs/b)", "y (old/b)", "y (c)"]
-    assert told_apart(["x", "x"], [Path("/srv/long/one"), Path("two")]) == ["x (one)", "x (two)"]
+    assert distinct_names(["x", "y", "y", "y"], folders) == ["x", "y (runs/b)", "y (old/b)", "y (c)"]
+    assert distinct_names(["x", "x"], [Path("/srv/long/one"), Path("two")]) == ["x (one)", "x (two)"]
 
 
 @browser
 @pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
 def test_the_page_is_accessible_and_hostile_names_stay_text(two, tmp_path, width, dark):
     hostile = replace(two, members=tuple(replace(one, name=f"{one.name} {HOSTILE}") for one in two.members))
-    page = several_html.render(hostile)
+    page = html.render(document(hostile))
     with opened(page, tmp_path, width=width, dark=dark) as tab:
         tab.value("document.querySelectorAll('details').forEach(each => { each.open = true; })")
         assert tab.value(OVERFLOW) <= 0

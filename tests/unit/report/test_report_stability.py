@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.stability import Stability
-from dbdyno.report import html, markdown, stability, text
-from dbdyno.report import json as json_report
-from dbdyno.report.sentences import remarks
-from dbdyno.store.records import Treatment
+from dbdyno.analysis.over_time.stability import Stability
+from dbdyno.model.treatment import Treatment
+from dbdyno.report.remarks import remarks
+from dbdyno.report.sections import stability
+from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 
 
 def load_series(run):
@@ -38,16 +38,16 @@ def test_lines(snapshot, analysis):
 
 
 def test_text_and_markdown_have_them(run, analysis):
-    told = text.render(run, analysis)
+    told = as_text(run, analysis)
     first = "- hdd-7200 / mq-deadline: steady throughout (8 trials)."
     assert told.index(f"Stability\n{first}") < told.index("Failed trials")
-    assert f"## Stability\n\n{first}" in markdown.render(run, analysis)
+    assert f"## Stability\n\n{first}" in as_markdown(run, analysis)
     bare = analyse(run)
-    assert "Stability" not in text.render(run, bare) + markdown.render(run, bare) + html.render(run, bare, {})
+    assert "Stability" not in as_text(run, bare) + as_markdown(run, bare) + as_page(run, bare, {})
 
 
 def test_json(snapshot, run, analysis):
-    found = json.loads(json_report.render(run, analysis))["stability"]
+    found = json.loads(as_json(run, analysis))["stability"]
     assert [each["class"] for each in found] == ["steady", "regime change", "steady", "too short"]
     assert len(found[0].pop("by_trial")) == 8
     assert found[:2] == [found[0], {**found[1], "never_settled": 8, "settled_s": None, "changes": 1}]
@@ -65,7 +65,7 @@ def test_a_verdict_about_a_treatment_that_changes_its_regime_says_so(analysis):
 def test_the_page_has_a_table_and_hostile_labels_stay_text(run):
     treatments = [Treatment(one.id, {"device": f"<b>{one.id}</b>"}) for one in run.design.treatments]
     hostile = replace(run, design=replace(run.design, treatments=treatments))
-    page = html.render(hostile, analyse(hostile, load_series=load_series(hostile)), {})
+    page = as_page(hostile, analyse(hostile, load_series=load_series(hostile)), {})
     section = page[page.index(">Stability</h2>") :]
     section = section[: section.index("</section>")]
     assert section.count("<tr role") == 5
@@ -110,6 +110,6 @@ def test_every_class_has_its_sentence(found, sentence):
 
 
 def test_unknown_figures_are_null_in_json(run):
-    document = json_report.render(run, analyse(run, load_series=load_series(run)))
+    document = as_json(run, analyse(run, load_series=load_series(run)))
     assert math.isnan(analyse(run, load_series=load_series(run)).stability[1].typical.settled_s)
     assert json.loads(document)["stability"][1]["settled_s"] is None

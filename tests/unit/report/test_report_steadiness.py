@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report import html, markdown, text
-from dbdyno.report import json as json_report
+from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 
 SPREAD = {"t1": 0.4, "t2": 0.38, "t3": 0.05, "t4": 0.052}
 
@@ -31,12 +30,12 @@ def load_series(run):
 
 
 def test_text(snapshot, asked, load_series):
-    told = text.render(asked, analyse(asked, load_series=load_series))
+    told = as_text(asked, analyse(asked, load_series=load_series))
     assert told[told.index("Steadiness") : told.index("\nStability")] == snapshot
 
 
 def test_markdown_has_the_same_sentences(asked, load_series):
-    told = markdown.render(asked, analyse(asked, load_series=load_series))
+    told = as_markdown(asked, analyse(asked, load_series=load_series))
     section = told[told.index("## Steadiness") : told.index("## Stability")]
     assert section.count("is **steadier** than") == 2
     assert "| ssd-sata / mq-deadline |" in section
@@ -44,14 +43,14 @@ def test_markdown_has_the_same_sentences(asked, load_series):
 
 def test_json_and_page(asked, run, load_series):
     found = analyse(asked, load_series=load_series)
-    document = json.loads(json_report.render(asked, found))["steadiness"]
+    document = json.loads(as_json(asked, found))["steadiness"]
     assert [one["verdict"] for one in document["verdicts"]] == ["as steady", "steadier", "steadier", "as steady"]
-    assert "<strong>steadier</strong> than hdd-7200" in html.render(asked, found, {})
+    assert "<strong>steadier</strong> than hdd-7200" in as_page(asked, found, {})
     bare = analyse(run, load_series=load_series)
-    assert json.loads(json_report.render(run, bare))["steadiness"] is None
-    assert "Steadiness" not in html.render(run, bare, {}) + text.render(run, bare) + markdown.render(run, bare)
+    assert json.loads(as_json(run, bare))["steadiness"] is None
+    assert "Steadiness" not in as_page(run, bare, {}) + as_text(run, bare) + as_markdown(run, bare)
 
 
 def test_trials_that_are_too_short_are_no_verdict(asked):
     short = {one.id: {"t_s": np.arange(1, 40) / 10, "events_per_second": np.ones(39)} for one in asked.trials}
-    assert "Steadiness" not in text.render(asked, analyse(asked, load_series=short))
+    assert "Steadiness" not in as_text(asked, analyse(asked, load_series=short))

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report import html, markdown, text
-from dbdyno.report import json as json_report
-from dbdyno.report.stopped import stopped_lines
+from dbdyno.model.printable import NO_BREAK
+from dbdyno.report.sections.stopped import stopped_lines
+from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 
 
 def under(run, *, stopped, extended_from=None, **design):
@@ -16,7 +16,10 @@ def under(run, *, stopped, extended_from=None, **design):
 
 
 LOOKED = "Looked at after 10 blocks: p and intervals allow for all planned looks, they hold at all together."
-ALWAYS = "Looked at after every block: p and intervals are always valid, they hold at all looks together."
+ALWAYS = (
+    "Looked at after every block: p and intervals are of the mean, and hold at all looks together if the log ratios are"
+    " normal."
+)
 EXTENDED = (
     "It was extended from 8 blocks after its results could be seen, so its verdicts are now drawn by the always-valid "
     "sequence alone."
@@ -51,10 +54,10 @@ def test_every_report_says_why_it_stopped(build, changes, lines):
     analysis = analyse(run)
     assert stopped_lines(run, analysis) == lines
     for line in lines:
-        assert line in " ".join(text.render(run, analysis, 10_000).splitlines())
-        assert line in markdown.render(run, analysis)
-        assert line in html.render(run, analysis, {}).replace("\u00a0", " ")
-    told = json.loads(json_report.render(run, analysis))
+        assert line in " ".join(as_text(run, analysis, 10_000).splitlines())
+        assert line in as_markdown(run, analysis)
+        assert line in as_page(run, analysis, {}).replace("\u00a0", " ")
+    told = json.loads(as_json(run, analysis))
     assert (told["until"], told["stopped"] or "") == (run.design.until, run.stopped)
     assert told["stopped_because"] == (lines[0] if run.stopped else None)
     assert told["extended_from"] == run.extended_from
@@ -66,7 +69,7 @@ LOOKS = {"blocks": [], "decided": [6, 10], "precise": [6, 10], "open": [6, 7, 8,
 @pytest.mark.parametrize(("until", "looks"), LOOKS.items())
 def test_the_looks_are_told(build, until, looks):
     run = under(build(10), stopped="budget", until=until, half_width=0.02, blocks=40)
-    assert json.loads(json_report.render(run, analyse(run)))["looks"] == looks
+    assert json.loads(as_json(run, analyse(run)))["looks"] == looks
 
 
 def test_what_was_not_reached_is_counted(build):
@@ -81,7 +84,7 @@ def test_what_was_not_reached_is_counted(build):
 
 WORDS = {
     "blocks": "the bar its exact 95 % interval; small",
-    "decided": "exact 95 % interval, which allows for the looks: it holds at all of them together; small",
+    "decided": "the bar its 95 % interval, which allows for the looks: it holds at all of them together; small",
     "open": "the estimate (mean of the log ratios) and the bar its always-valid 95 % interval",
 }
 
@@ -89,8 +92,8 @@ WORDS = {
 @pytest.mark.parametrize(("until", "words"), WORDS.items())
 def test_the_page_calls_its_intervals_what_they_are(build, until, words):
     run = under(build(10), stopped="budget", until=until, blocks=40)
-    page = html.render(run, analyse(run), {})
-    assert words in page
+    page = as_page(run, analyse(run), {})
+    assert words in page.replace(NO_BREAK, " ")
     assert ("always-valid t sequence" in page) == (until == "open")
     assert "sign-flip" not in page
 

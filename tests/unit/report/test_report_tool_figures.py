@@ -6,9 +6,9 @@ from json import loads
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report import html, json, markdown, text
-from dbdyno.report.tool_figures import figure_headings, figure_rows, figures_json
+from dbdyno.report.sections.tool_figures import figure_headings, figure_rows, figures_json
 from tests.unit.report.conftest import build
+from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 
 
 def told(metric, unit="", **factors):
@@ -30,15 +30,15 @@ def told(metric, unit="", **factors):
 def test_a_run_of_fio_has_its_figures_and_no_queries():
     run = told("megabytes_per_second", megabytes_per_second=0.1, iops=25.0, latency_ms_p99=0.01)
     analysis = analyse(run)
-    assert figure_headings(analysis) == ("level", "MB/s", "IOPS", "p99 ms")
-    plain = text.render(run, analysis)
+    assert figure_headings(analysis) == ("treatment", "MB/s", "IOPS", "p99 ms")
+    plain = as_text(run, analysis)
     assert "queries" not in plain
-    assert all("IOPS" in report for report in (plain, markdown.render(run, analysis), html.render(run, analysis, {})))
+    assert all("IOPS" in report for report in (plain, as_markdown(run, analysis), as_page(run, analysis, {})))
     rows = [line for line in plain.splitlines() if line.startswith("ssd-sata / none   ")]
     mean = sum(t.metrics["megabytes_per_second"] for t in analysis.blocks.of("t4")) / 8
     assert [f"{mean:.1f}" in row for row in rows] == [True, True], "the table, and its own figures"
     assert "MB/s" in plain
-    found = loads(json.render(run, analysis))
+    found = loads(as_json(run, analysis))
     assert [one["treatment"] for one in found["figures"]] == ["t1", "t2", "t3", "t4"]
     assert found["figures"][3]["metrics"]["iops"] == pytest.approx(250 * mean, rel=1e-4)
     assert found["treatments"][3]["metric_mean"] == pytest.approx(mean, rel=1e-4)
@@ -61,11 +61,10 @@ def test_what_a_program_does_not_tell_of_a_treatment_is_unknown():
 def test_a_figure_goes_by_the_unit_of_the_study(metric, word):
     run = told(metric, unit="frames/s", **{metric: 1.0})
     analysis = analyse(run)
-    plain = " ".join(text.render(run, analysis).split())
-    assert f"ssd-sata / none is {word} than hdd-7200 / mq-deadline: +" in plain
-    assert "% frames/s" in plain
-    assert figure_headings(analysis) == ("level", "frames/s")
-    assert "frames/s" in html.render(run, analysis, {})
+    plain = " ".join(as_text(run, analysis).split())
+    assert f"ssd-sata / none is {word} than hdd-7200 / mq-deadline: 4.19x frames/s (95 %" in plain
+    assert figure_headings(analysis) == ("treatment", "frames/s")
+    assert "frames/s" in as_page(run, analysis, {})
 
 
 def test_a_run_of_dbdynos_own_load_has_no_such_table():
@@ -76,6 +75,6 @@ def test_a_run_of_dbdynos_own_load_has_no_such_table():
 def test_a_program_with_no_more_than_its_seconds_has_no_column_of_rates():
     run = told("seconds_real")
     analysis = analyse(run)
-    table = next(line for line in text.render(run, analysis).splitlines() if line.startswith("level "))
+    table = next(line for line in as_text(run, analysis).splitlines() if line.startswith("treatment "))
     assert "queries" not in table
     assert "avg s" in table

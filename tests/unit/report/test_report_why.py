@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.time_parts import PARTS
-from dbdyno.report import html, markdown, text
-from dbdyno.report import json as json_report
+from dbdyno.analysis.explanation.time_parts import PARTS
 from dbdyno.report.why import duration, explanation
+from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 
 CLIENTS = 10
 FLUSH_MS = {"t1": 8.0, "t2": 8.0, "t3": 1.8, "t4": 1.8}  # each; the fixture's rates are 410, 398, 1690, 1702
@@ -61,10 +60,10 @@ def paragraph(analysis, level, baseline):
 
 def test_a_difference_is_told_by_the_parts_it_consists_of(told):
     found = paragraph(told[1], "t3", "t1")
-    assert found.startswith("Why: a query takes 6.01 ms instead of 24.8 ms on the average, 18.8 ms less.")
+    assert found.startswith("Why: a query takes 6.01 ms instead of 24.8 ms on average, 18.8 ms less.")
     assert "17.8 ms are time under a flush of the device" in found
-    assert "each 1.80 ms instead of 8.00 ms, while 10 are under way at a time" in found
-    assert "Both are limited by the device's flushes, one of which is under way 95 % of the time." in found
+    assert "each 1.80 ms instead of 8.00 ms, while 10 are in flight at a time" in found
+    assert "Both are limited by the device's flushes, with one in flight 95 % of the time." in found
 
 
 def test_a_block_trace_adds_the_queue_and_the_order_of_requests(told):
@@ -90,7 +89,7 @@ def test_a_block_trace_adds_the_queue_and_the_order_of_requests(told):
 
 def test_where_nothing_differs_both_sides_are_told_and_why_it_cannot_matter(told):
     found = paragraph(told[1], "t2", "t1")
-    assert "a query takes 24.8 ms on the average, with hdd-7200 / mq-deadline 24.8 ms" in found
+    assert "a query takes 24.8 ms on average, with hdd-7200 / mq-deadline 24.8 ms" in found
     assert "there is little to sort" not in found  # the fixture's study names no factors
     assert "instead" not in found
 
@@ -122,7 +121,7 @@ def test_the_processors_of_another_host_than_the_servers_limit_nothing(build, se
 
 
 def _factors():
-    from dbdyno.store.records import Factor
+    from dbdyno.model.design import Factor
 
     return [
         Factor("device", "stack", ["hdd-7200", "ssd-sata"]),
@@ -182,8 +181,8 @@ def test_an_undecided_verdict_tells_where_its_noise_is(build, series_of):
 def test_without_series_nothing_is_explained(run):
     analysis = analyse(run)
     assert all(explanation(one, analysis) == "" for one in analysis.verdicts)
-    assert "Why:" not in text.render(run, analysis)
-    assert "Where the time goes" not in html.render(run, analysis, {})
+    assert "Why:" not in as_text(run, analysis)
+    assert "Where the time goes" not in as_page(run, analysis, {})
 
 
 def test_every_report_has_it_and_a_hostile_label_stays_text(told):
@@ -191,11 +190,11 @@ def test_every_report_has_it_and_a_hostile_label_stays_text(told):
     treatments = [replace(one, levels={**one.levels, "device": f"<b>*x*</b>{one.id}"}) for one in run.design.treatments]
     run = replace(run, design=replace(run.design, treatments=treatments))
     analysis = analyse(run, watched=seen)
-    page = html.render(run, analysis, {})
+    page = as_page(run, analysis, {})
     assert "Where the time goes" in page
     assert "<b>*x*" not in page
-    assert r"\<b\>\*x\*" in markdown.render(run, analysis)
-    document = json.loads(json_report.render(run, analysis))["why"]
+    assert r"\<b\>\*x\*" in as_markdown(run, analysis)
+    document = json.loads(as_json(run, analysis))["why"]
     assert len(document["treatments"]) == 4
     first = document["treatments"][0]["figures"]
     whole = sum(first[name] for name in PARTS if name in first)

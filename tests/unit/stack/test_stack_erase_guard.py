@@ -1,12 +1,12 @@
-"""What is never erased, and what is only where the study names it."""
+"""What is never erased, and by what name a disk is known."""
 
 from pathlib import Path
 
 import pytest
 
 from dbdyno.errors import HostError
-from dbdyno.stack import erase_guard
-from dbdyno.stack.erase_guard import Identity, check_erasable, identify
+from dbdyno.stack.erase.guard import Erasing, check_erasable
+from dbdyno.stack.erase.identity import Identity, identify
 
 
 def test_what_is_no_block_device_is_never_erased(tmp_path):
@@ -23,69 +23,31 @@ def test_what_is_no_block_device_is_never_erased(tmp_path):
 
 def test_a_device_that_is_not_there(tmp_path):
     with pytest.raises(HostError) as refused:
-        check_erasable(tmp_path / "sdz", None, frozenset())
+        check_erasable(tmp_path / "sdz", None, Erasing())
     assert str(refused.value) == f"{tmp_path / 'sdz'}: No such file or directory"
 
 
-BY_ID = Path("/dev/disk/by-id/ata-Acme_S1_AB")
-KERNEL = Path("/dev/sdb")
-FOUND = Identity(KERNEL, "Acme", "S1 AB")
-
-
 @pytest.mark.parametrize(
-    ("device", "serial", "erase", "uses", "content", "refusal"),
+    ("link", "named"),
     [
-        (BY_ID, None, (), (), (), None),
-        (BY_ID, "S1 AB", (), (), (), None),
-        (KERNEL, "S1 AB", (), (), (), None),
-        (KERNEL, "S1 AB", ("S1 AB",), (), ("a gpt signature",), None),
-        (KERNEL, None, (), (), (), "/dev/sdb now leads to the disk with serial 'S1 AB', which its name does not hold"),
-        (
-            Path("/dev/disk/by-id/ata-Acme_S2"),
-            None,
-            ("S1 AB",),
-            (),
-            (),
-            "/dev/disk/by-id/ata-Acme_S2 now leads to the disk with serial 'S1 AB', which its name does not hold",
-        ),
-        (
-            KERNEL,
-            "S2",
-            ("S1 AB", "S2"),
-            (),
-            (),
-            "/dev/sdb has the serial 'S1 AB', not 'S2' as the study says; it is not touched",
-        ),
-        (
-            BY_ID,
-            None,
-            ("S1 AB",),
-            ("/dev/sdb1 is mounted at /home", "held by dm-0"),
-            (),
-            f"{BY_ID} is in use: /dev/sdb1 is mounted at /home; held by dm-0. It is not touched",
-        ),
-        (
-            BY_ID,
-            None,
-            ("S2",),
-            (),
-            ("an ext4 signature labelled 'home' at offset 0x438",),
-            (
-                f"{BY_ID} holds data: an ext4 signature labelled 'home' at offset 0x438. It is not touched; "
-                "to erase all of it: dbdyno run ... --erase 'S1 AB'"
-            ),
-        ),
+        ("/dev/disk/by-id/ata-Acme_S1_AB", True),
+        ("/dev/disk/by-id/wwn-0x5000c500a1b2c3d4", True),
+        ("/dev/disk/by-id/ata-Acme_S2", False),
+        ("/dev/disk/by-label/S1_AB", False),
+        ("/dev/sdb", False),
     ],
 )
-def test_a_disk_is_erased_only_where_the_study_names_it_and_it_holds_nothing(  # noqa: PLR0913, PLR0917
-    monkeypatch, device, serial, erase, uses, content, refusal
-):
-    monkeypatch.setattr(erase_guard, "identify", lambda _: FOUND)
-    monkeypatch.setattr(erase_guard, "_uses", lambda _: iter(uses))
-    monkeypatch.setattr(erase_guard, "_contents", lambda _: iter(content))
-    if refusal is None:
-        assert check_erasable(device, serial, frozenset(erase)) == FOUND
-        return
-    with pytest.raises(HostError) as refused:
-        check_erasable(device, serial, frozenset(erase))
-    assert str(refused.value) == refusal
+def test_a_link_names_a_disk_by_serial_or_world_wide_name(link, named):
+    found = Identity(Path("/dev/sdb"), "Acme", "S1 AB", "5000c500a1b2c3d4")
+    assert found.is_named_by(Path(link)) == named
+
+
+def test_a_serial_that_could_be_part_of_any_name_names_nothing():
+    assert not Identity(Path("/dev/sdb"), "Acme", "S1").is_named_by(Path("/dev/disk/by-id/ata-Acme_S1"))
+
+
+def test_what_a_run_may_erase_it_may_erase_once():
+    erasing = Erasing(frozenset({"S1"}))
+    assert (erasing.allows("S1"), erasing.allows("S2")) == (True, False)
+    erasing.begun["S1"] = Identity(Path("/dev/sdb"), "Acme", "S1")
+    assert not erasing.allows("S1")

@@ -7,7 +7,7 @@ import pytest
 
 from dbdyno.errors import TrialError
 from dbdyno.filesystems.ext import EXT4
-from dbdyno.stack.filesystem import check_mount, observed_mount
+from dbdyno.stack.layers.filesystem import check_mount, observed_mount
 
 
 def test_a_mount_is_read_back():

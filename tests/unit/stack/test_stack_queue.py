@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import TrialError
-from dbdyno.stack.journal import Journal
-from dbdyno.stack.layer import BlockDevice, Stand
-from dbdyno.stack.queue import Queue, read_knob, write_knob
+from dbdyno.stack.layer import BlockDevice, StackContext
+from dbdyno.stack.layers.queue import Queue, read_knob, write_knob
+from dbdyno.stack.undo.log import Journal
 from dbdyno.study.schema import QueueSection
 
 
@@ -26,14 +26,15 @@ def queue(tmp_path, monkeypatch):
         (folder / name).write_text(value + "\n")
     real = Path
     monkeypatch.setattr(
-        "dbdyno.stack.queue.Path", lambda path: real(str(path).replace("/sys/block", str(tmp_path / "sys/block")))
+        "dbdyno.stack.layers.queue.Path",
+        lambda path: real(str(path).replace("/sys/block", str(tmp_path / "sys/block"))),
     )
     return folder
 
 
 def stand(*, disposable):
     device = BlockDevice(Path("/dev/sdx"), rotational=True, disposable=disposable)
-    return Stand(Journal("test"), Path("/nowhere"), device=device)
+    return StackContext(Journal("test"), Path("/nowhere"), device=device)
 
 
 def test_a_real_device_gets_its_queue_back(queue):
@@ -52,10 +53,10 @@ def test_what_undoes_a_queue_is_written_before_it_is_set(monkeypatch):
     seen = []
 
     def write(path, value):
-        seen.append((path.name, below.journal.path.read_text().count('"WriteBack"')))
+        seen.append((path.name, below.journal.path.read_text().count('"RestoreSysfs"')))
         path.write_text(value)
 
-    monkeypatch.setattr("dbdyno.stack.queue.write_knob", write)
+    monkeypatch.setattr("dbdyno.stack.layers.queue.write_knob", write)
     with Queue("none", QueueSection(nr_requests=32, read_ahead_kb=0)).raised(below):
         pass
     assert seen == [("scheduler", 5), ("nr_requests", 5), ("read_ahead_kb", 5)]
@@ -63,7 +64,7 @@ def test_what_undoes_a_queue_is_written_before_it_is_set(monkeypatch):
 
 def test_a_queue_setting_that_did_not_take_fails_the_trial_and_is_undone(queue, monkeypatch):
     monkeypatch.setattr(
-        "dbdyno.stack.queue.write_knob", lambda path, value: path.write_text(value.replace("256", "255"))
+        "dbdyno.stack.layers.queue.write_knob", lambda path, value: path.write_text(value.replace("256", "255"))
     )
     with (
         pytest.raises(TrialError, match="nr_requests: asked for 256, the kernel took 255"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from dbdyno.errors import TrialError
-from dbdyno.stack.layer import Stand, raised
+from dbdyno.stack.layer import StackContext, raised
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def test_a_stack_is_lowered_top_first_whatever_fails(tmp_path, fails, trace):
     seen = []
 
     def use():
-        with raised([Traced(name, seen, fails.get(name, "")) for name in "abc"], Stand(None, tmp_path)) as top:
+        with raised([Traced(name, seen, fails.get(name, "")) for name in "abc"], StackContext(None, tmp_path)) as top:
             assert top.observed == {"a": {"on": []}, "b": {"on": ["a"]}, "c": {"on": ["a", "b"]}}
             seen.append("use")
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.stack.server import same_setting
+from dbdyno.stack.layers.server import same_setting
 
 SAME = [
     (True, "ON"),

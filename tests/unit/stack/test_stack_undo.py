@@ -14,19 +14,18 @@ import psutil
 import pytest
 
 from dbdyno.errors import HostError
-from dbdyno.stack.undo import (
+from dbdyno.stack.undo.undos import (
     TOKEN_VARIABLE,
     DetachLoops,
     EndProcesses,
-    HurryDisk,
     RemoveCgroup,
     RemoveTraceInstance,
     RemoveTree,
+    RestoreSysfs,
+    SetInstantMode,
     Unmount,
-    WipeOurs,
-    WriteBack,
 )
-from dbdyno.state import new_token, state_folder
+from dbdyno.system.state import new_token, state_folder
 
 
 def running(pid):
@@ -119,14 +118,14 @@ def test_a_scratch_folder_is_removed_once():
     assert not undo.apply()
 
 
-def test_nothing_outside_the_state_folder_is_removed(tmp_path, state):
-    outside = tmp_path / "precious"
+def test_nothing_outside_the_state_folder_is_removed(state):
+    outside = state.parent / "precious"
     outside.mkdir()
     (state / "scratch").mkdir()
     (state / "scratch" / "link").symlink_to(outside)
     beside = Path(f"{state}2")
     beside.mkdir()
-    for path in (outside, state / ".." / "precious", state / "scratch" / "link", beside, state, tmp_path):
+    for path in (outside, state / ".." / "precious", state / "scratch" / "link", beside, state, state.parent):
         with pytest.raises(HostError) as refused:
             RemoveTree(str(path)).apply()
         assert str(refused.value) == f"{path} is not under {state}; it is left alone"
@@ -138,7 +137,7 @@ def test_nothing_outside_the_state_folder_is_removed(tmp_path, state):
 def test_nothing_is_removed_through_a_mount(monkeypatch, where):
     folder = state_folder() / "scratch" / "token"
     (folder / "disk").mkdir(parents=True)
-    monkeypatch.setattr("dbdyno.stack.undo.is_mounted", lambda path: path == f"{folder}{where}")
+    monkeypatch.setattr("dbdyno.stack.undo.undos.is_mounted", lambda path: path == f"{folder}{where}")
     with pytest.raises(HostError, match="still holds a mount; it is left alone"):
         RemoveTree(str(folder)).apply()
     assert (folder / "disk").exists()
@@ -158,19 +157,19 @@ def test_nothing_is_removed_through_a_mount(monkeypatch, where):
 def test_a_setting_is_written_back_only_where_it_differs(tmp_path, holds, value, done):
     setting = tmp_path / "scheduler"
     setting.write_text(holds)
-    undo = WriteBack(str(setting), value)
+    undo = RestoreSysfs(str(setting), value)
     assert undo.apply() is done
     assert setting.read_text() == (value if done else holds)
     assert not undo.apply()
 
 
 def test_a_setting_of_a_device_that_is_gone_needs_nothing(tmp_path):
-    assert not WriteBack(str(tmp_path / "sdb" / "scheduler"), "none").apply()
+    assert not RestoreSysfs(str(tmp_path / "sdb" / "scheduler"), "none").apply()
 
 
 def test_a_setting_that_can_not_be_written_is_named(tmp_path):
     with pytest.raises(HostError) as refused:
-        WriteBack(str(tmp_path), "none").apply()
+        RestoreSysfs(str(tmp_path), "none").apply()
     assert str(refused.value) == f"write 'none' to {tmp_path}: Is a directory"
 
 
@@ -197,12 +196,12 @@ def test_a_disk_that_runs_is_asked_to_hurry_and_one_that_is_gone_is_not_missed(t
         server.settimeout(10)
         thread = threading.Thread(target=answer, args=(server,))
         thread.start()
-        assert HurryDisk(str(control)).apply()
+        assert SetInstantMode(str(control)).apply()
         thread.join()
     assert heard == [{"op": "mode", "mode": "instant"}]
-    assert not HurryDisk(str(control)).apply()  # nobody listens
+    assert not SetInstantMode(str(control)).apply()  # nobody listens
     control.unlink()
-    assert not HurryDisk(str(control)).apply()
+    assert not SetInstantMode(str(control)).apply()
 
 
 def test_what_is_not_there_needs_no_undoing(tmp_path):
@@ -211,53 +210,8 @@ def test_what_is_not_there_needs_no_undoing(tmp_path):
     assert not EndProcesses(new_token(), "nothing").apply()
 
 
-@pytest.fixture
-def device(tmp_path, monkeypatch):
-    """Play blkid and wipefs over a device that holds a filesystem and stays busy for so many tries."""
-
-    def play(uuid, busy, says="wipefs: error: probing initialization failed: Device or resource busy"):
-        (tmp_path / "busy").write_text("x" * busy)
-        blkid = f"#!/bin/sh\n[ -e {tmp_path}/wiped ] || echo {uuid}\n"
-        wipefs = f"""#!/bin/sh
-if [ -s {tmp_path}/busy ]; then
-    truncate -s -1 {tmp_path}/busy
-    echo '{says}' >&2
-    exit 1
-fi
-touch {tmp_path}/wiped
-"""
-        for name, text in (("blkid", blkid), ("wipefs", wipefs)):
-            (tmp_path / name).write_text(text)
-            (tmp_path / name).chmod(0o755)
-        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-
-    return play
-
-
-def test_a_device_that_is_still_held_is_wiped_once_it_is_let_go(device, tmp_path):
-    device("ours", busy=3)
-    assert WipeOurs("/dev/sdz", "ours").apply()
-    assert (tmp_path / "wiped").exists()
-    assert not WipeOurs("/dev/sdz", "ours").apply()
-
-
-def test_a_filesystem_that_is_not_ours_is_left_alone(device, tmp_path):
-    device("theirs", busy=0)
-    assert not WipeOurs("/dev/sdz", "ours").apply()
-    assert not (tmp_path / "wiped").exists()
-
-
-def test_a_device_that_can_not_be_wiped_is_named(device):
-    device("ours", busy=99)
-    with pytest.raises(HostError, match=r"wipefs --all /dev/sdz: wipefs: error: .*busy"):
-        WipeOurs("/dev/sdz", "ours", patience_seconds=0.2).apply()
-    device("ours", busy=1, says="No such file or directory")
-    with pytest.raises(HostError, match="No such file"):
-        WipeOurs("/dev/sdz", "ours").apply()
-
-
 def test_a_trace_instance_that_is_not_called_ours_is_left_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr("dbdyno.stack.undo.TRACEFS", (tmp_path,))
+    monkeypatch.setattr("dbdyno.stack.undo.undos.TRACEFS", (tmp_path,))
     for name in ("somebody", "dbdyno-0f/../../x", "dbdyno-", "dbdyno-1\n"):
         with pytest.raises(HostError, match="no trace instance of dbdyno's"):
             RemoveTraceInstance(name).apply()

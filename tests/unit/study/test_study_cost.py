@@ -7,10 +7,12 @@ import pytest
 import tomli_w
 
 from dbdyno.errors import UserError
+from dbdyno.model.design import Design
 from dbdyno.plan.plan import make_plan
 from dbdyno.plan.prices import prices_for
-from dbdyno.store.prices import prices_document, prices_of
-from dbdyno.store.records import Design, Run
+from dbdyno.store.documents import document_of, value_of
+from dbdyno.store.prices import Prices
+from dbdyno.store.records import Run
 from dbdyno.study.load import load_study
 
 STUDY = """\
@@ -56,7 +58,16 @@ def test_prices_stand_beside_the_treatments_of_their_device(tmp_path):
     assert [labels[id_] for id_ in hdd.treatments] == ["hdd-7200 / none", "hdd-7200 / bfq"]
     assert (hdd.price, hdd.drives, hdd.data_drives, hdd.copies, hdd.capacity_bytes) == (60.0, 1, 1, 3, None)
     assert (ssd.price, ssd.drives, ssd.data_drives, ssd.copies, ssd.capacity_bytes) == (90.5, 4, 2, 2, 1e12)
-    assert prices_of(tomllib.loads(tomli_w.dumps(prices_document(prices)))) == prices
+    assert value_of(Prices, tomllib.loads(tomli_w.dumps(document_of(prices)))) == prices
+
+
+def test_the_plan_foretells_that_an_offered_rate_has_no_cost_per_query(tmp_path):
+    rated = STUDY.replace('kind = "slap"', 'kind = "slap"\nrate = 100')
+    assert rated != STUDY
+    told = "what a query costs, sets for a demand and the break-even will be unknown"
+    assert any(told in one for one in make_plan(load_study(written(tmp_path, rated + COST))).warnings())
+    for text in (rated, STUDY + COST):
+        assert not any(told in one for one in make_plan(load_study(written(tmp_path, text))).warnings())
 
 
 def test_a_device_that_does_not_vary_goes_by_its_name_and_prices_are_no_part_of_what_is_measured(tmp_path):

@@ -3,10 +3,11 @@
 import pytest
 
 from dbdyno.errors import UserError
+from dbdyno.model.design import Comparison
 from dbdyno.plan.aa import aa_plan
 from dbdyno.plan.plan import make_plan
-from dbdyno.store.records import Comparison
-from dbdyno.store.reported import reported_document, reported_of
+from dbdyno.store.documents import document_of, value_of
+from dbdyno.store.reported import ReportedTable
 from dbdyno.study.load import load_study
 
 END = "blocks = 6\n"
@@ -21,7 +22,7 @@ rows = [
 ]
 [[reported.claims]]
 text = "the SSD is twice as fast"
-level = { device = "ssd-sata" }
+treatment = { device = "ssd-sata" }
 baseline = { device = "hdd-7200" }
 direction = "faster"
 times_max = 2
@@ -54,7 +55,7 @@ def test_rows_and_claims_find_their_treatments_at_each_scale(write_study):
 
 def test_a_run_folder_holds_the_table_as_it_was_planned(write_study):
     (table,) = make_plan(load_study(write_study((END, END + TABLE)), "full")).reported
-    assert reported_of(reported_document(table)) == table
+    assert value_of(ReportedTable, document_of(table)) == table
 
 
 def test_an_aa_run_has_none(write_study):
@@ -84,7 +85,7 @@ MISTAKES = {
     ),
     "two treatments": (
         row("{ clients = 10 }"),
-        ":25: reported.rows.levels: fits 2 treatments; say also the level of device",
+        ":25: reported.rows.levels: fits 2 treatments; give also the level of device",
     ),
     "no value": (row('{ device = "ssd-sata" }', 'as = "x"'), ":25: reported.rows.value: is missing"),
     "a value of nothing": (row('{ device = "ssd-sata" }', "value = 0"), ":25: reported.rows.value: is 0; it must be"),
@@ -96,22 +97,25 @@ MISTAKES = {
     "no metric": ('[[reported]]\nsource = "x"\nmetric = "seconds"\n', ':24: reported.metric: is "seconds"; allowed'),
     "no source": ("[[reported]]\nrows = []\n", ":22: reported.source: is missing"),
     "one table": ('[reported]\nsource = "x"\n', ":22: reported: must be written as [[reported]]"),
-    "half a claim": (claim('level = { device = "ssd-sata" }'), ":24: reported.claims: gives one of level and baseline"),
+    "half a claim": (
+        claim('treatment = { device = "ssd-sata" }'),
+        ":24: reported.claims: gives one of treatment and baseline",
+    ),
     "a claim of nothing": (
-        claim('level = { device = "ssd-sata" }\nbaseline = { device = "hdd-7200" }'),
-        ":24: reported.claims: gives level and baseline, but neither direction nor times_min or times_max",
+        claim('treatment = { device = "ssd-sata" }\nbaseline = { device = "hdd-7200" }'),
+        ":24: reported.claims: gives treatment and baseline, but neither direction nor times_min or times_max",
     ),
     "a claim on nothing": (claim('direction = "faster"'), ":24: reported.claims: gives nothing to check it on"),
     "a claim on itself": (
-        claim('level = { device = "ssd-sata" }\nbaseline = { clients = 10, device = "ssd-sata" }\ntimes_min = 2'),
-        ":26: reported.claims.level: and baseline fit no two treatments that are alike otherwise",
+        claim('treatment = { device = "ssd-sata" }\nbaseline = { clients = 10, device = "ssd-sata" }\ntimes_min = 2'),
+        ":26: reported.claims.treatment: and baseline fit no two treatments that are alike otherwise",
     ),
     "steadiness that is not judged": (
-        claim('level = { device = "ssd-sata" }\nbaseline = { device = "hdd-7200" }\ndirection = "steadier"'),
+        claim('treatment = { device = "ssd-sata" }\nbaseline = { device = "hdd-7200" }\ndirection = "steadier"'),
         ':28: reported.claims.direction: is "steadier"; that is judged only with design.steadiness = true',
     ),
     "a direction that there is not": (
-        claim('level = { device = "ssd-sata" }\nbaseline = { device = "hdd-7200" }\ndirection = "better"'),
+        claim('treatment = { device = "ssd-sata" }\nbaseline = { device = "hdd-7200" }\ndirection = "better"'),
         ':28: reported.claims.direction: is "better"; allowed are faster, slower, equivalent, steadier, less steady',
     ),
 }
@@ -128,5 +132,5 @@ def test_a_mistake_is_named_with_its_line(write_study, name):
 
 def test_the_same_row_twice_is_refused(write_study):
     twice = row('{ device = "ssd-sata" }').replace("\n]", '\n  { levels = { device = "ssd-sata" }, value = 3 },\n]')
-    with pytest.raises(UserError, match=r":26: reported.rows.levels: says the same as row 1 of this table$"):
+    with pytest.raises(UserError, match=r":26: reported.rows.levels: is the same as row 1 of this table$"):
         load_study(write_study((END, END + twice)))

@@ -12,27 +12,27 @@ SLAP = '[workload]\nkind = "mysqlslap"\n'
 PROFILE = 'profile = "SEQ1M Q8T1"\nload = "read"\n'
 
 MISTAKES = {
-    "a fio load of nothing": (DISK, FIO, "workload: says neither profile nor job"),
+    "a fio load of nothing": (DISK, FIO, "workload: has neither profile nor job"),
     "a profile that is none": (DISK, f'{FIO}profile = "SEQ1M"\nload = "read"\n', "is no profile in KDiskMark's words"),
     "a profile without a load": (DISK, f'{FIO}profile = "SEQ1M Q8T1"\n', "workload.load: is missing"),
-    "a profile and a job": (DISK, f'{FIO}{PROFILE}job = "a.fio"\n', "profile: is for a profile; a job file says it"),
+    "a profile and a job": (DISK, f'{FIO}{PROFILE}job = "a.fio"\n', "is for a profile; a job file has its own"),
     "a job that is not there": (DISK, f'{FIO}job = "none.fio"\n', "can't be read: No such file"),
     "a job that reaches elsewhere": (DISK, f'{FIO}job = "evil.fio"\n', "line 3: filename is '/dev/sda'"),
-    "a server below fio": (f'{DISK}server = "mariadb"\n', FIO + PROFILE, "stack.server: says nothing with fio"),
-    "an engine below fio": (f'{DISK}engine = "myisam"\n', FIO + PROFILE, "stack.engine: says nothing with fio"),
+    "a server below fio": (f'{DISK}server = "mariadb"\n', FIO + PROFILE, "stack.server: has no effect with fio"),
+    "an engine below fio": (f'{DISK}engine = "myisam"\n', FIO + PROFILE, "stack.engine: has no effect with fio"),
     "no server below slap": (f'{DISK}server = "none"\n', '[workload]\nkind = "slap"\nqueries = 10\n',
                              "a slap load needs one"),
     "a setting without a server": (f'{DISK}server = "none"\n[server.settings]\nx = 1\n',
-                                   f'{RUN}command = "true"\n', "settings: says nothing with server"),
+                                   f'{RUN}command = "true"\n', "settings: has no effect with server"),
     "a file that memory holds": (f'{DISK}memory = "1GiB"\n', '[workload]\nkind = "bonnie"\nsize = "1GiB"\n',
                                  "the page cache would answer for the disk"),
-    "sysbench without an end": (DISK, '[workload]\nkind = "sysbench"\n', "says neither events nor duration"),
+    "sysbench without an end": (DISK, '[workload]\nkind = "sysbench"\n', "has neither events nor duration"),
     "half a second of sysbench": (DISK, '[workload]\nkind = "sysbench"\nduration = "1500ms"\n', "give whole seconds"),
     "more clients than queries": (DISK, f"{SLAP}clients = 8\nqueries = 4\n", "fewer than one for each"),
     "quotes that do not end": (DISK, f"{RUN}command = \"a 'b\"\n", "can't be split into words"),
     "a figure without a group": (DISK, f'{RUN}command = "a"\nfigure = "rate"\n', "has 0 groups"),
     "a figure that is no expression": (DISK, f'{RUN}command = "a"\nfigure = "(("\n', "is no regular"),
-    "a unit of nothing": (DISK, f'{RUN}command = "a"\nunit = "x"\n', "says nothing without"),
+    "a unit of nothing": (DISK, f'{RUN}command = "a"\nunit = "x"\n', "has no effect without"),
 }  # fmt: skip
 
 
@@ -80,4 +80,4 @@ def test_the_page_cache_is_warned_of(plan, stack, workload, warned):
 def test_a_metric_that_a_program_does_not_tell_is_warned_of(plan):
     design = '[design]\nblocks = 8\nmetric = "latency_ms_p99"\n'
     (said,) = plan(text=f'{HEAD}{DISK}[workload]\nkind = "mysqlslap"\nqueries = 10\n{design}').warnings()
-    assert "mysqlslap does not tell it; judge by queries_per_second" in said
+    assert "mysqlslap does not report it; judge by queries_per_second" in said

@@ -1,6 +1,6 @@
 //! The limits of a volume: token buckets for operations and bytes, credits, and what counts as an operation.
 
-use crate::random::Random;
+use dbdyno_common::random::Random;
 
 const SECOND_NS: f64 = 1e9;
 

@@ -15,9 +15,10 @@ mod spec;
 
 use self::limits::{Accounting, Bucket, Delivery, Operations};
 pub(crate) use self::spec::CloudSpec;
+use dbdyno_common::random::Random;
+
+use crate::contract::{Command, Completion, DeviceModel, Kind, WriteCache};
 use crate::due::Agenda;
-use crate::random::Random;
-use crate::{Command, Completion, DeviceModel, Kind, WriteCache};
 
 const MIB: f64 = (1 << 20) as f64;
 

@@ -4,10 +4,10 @@
 //! modeling", IEEE Computer 27(3), 1994), the settle of a read included, plus a further settle for writes; then the wait
 //! until the sector comes round.
 
-use super::geometry::{Geometry, Place, fraction};
+use super::geometry::{Geometry, SectorPosition, fraction};
 use super::spec::HddSpec;
 
-/// Where a transfer begins: what choosing among many needs of a [`Place`].
+/// Where a transfer begins: what choosing among many needs of a [`SectorPosition`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Target {
     cylinder: u32,
@@ -16,8 +16,8 @@ pub(super) struct Target {
     angle: f64,
 }
 
-impl From<Place> for Target {
-    fn from(place: Place) -> Self {
+impl From<SectorPosition> for Target {
+    fn from(place: SectorPosition) -> Self {
         Self { cylinder: place.cylinder as u32, head: place.head as u32, angle: place.angle }
     }
 }
@@ -90,7 +90,7 @@ impl Arm {
         ((if ahead < 0.0 { ahead + 1.0 } else { ahead }) * self.revolution_ns) as u64
     }
 
-    pub(super) fn go_to(&mut self, place: &Place) {
+    pub(super) fn go_to(&mut self, place: &SectorPosition) {
         self.cylinder = place.cylinder as u32;
         self.head = place.head as u32;
     }
@@ -174,7 +174,7 @@ mod tests {
         spec.seek_c_ms -= 0.5;
         let geometry = Geometry::new(&spec, spec.capacity_bytes);
         let mut arm = Arm::new(&spec, &geometry, 0.3);
-        let mut random = crate::random::Random::new(1);
+        let mut random = dbdyno_common::random::Random::new(1);
         for round in 0..200_u64 {
             let mut starts: Vec<u64> = (0..round % 70).map(|_| random.below(spec.capacity_bytes / 512)).collect();
             starts.sort_unstable();

@@ -8,7 +8,7 @@ use super::spec::{HddSpec, Span};
 
 /// A place on the platters.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Place {
+pub(super) struct SectorPosition {
     pub cylinder: u64,
     pub head: u64,
     /// Angle of the sector's beginning, in revolutions, 0 to 1.
@@ -25,7 +25,7 @@ pub(super) struct Sweep {
     /// hide exactly) included.
     pub pass_ns: f64,
     /// Where the last sector lies.
-    pub last: Place,
+    pub last: SectorPosition,
 }
 
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl Geometry {
         self.stretch
     }
 
-    pub(super) fn locate(&self, sector: u64) -> Place {
+    pub(super) fn locate(&self, sector: u64) -> SectorPosition {
         let zone = &self.zones[self.zones.partition_point(|zone| zone.first_sector <= sector) - 1];
         let within = sector - zone.first_sector;
         let track = within / zone.sectors_per_track;
@@ -105,7 +105,7 @@ impl Geometry {
         let head = track % self.heads;
         let skews =
             (cylinder * (self.heads - 1) + head) as f64 * self.track_skew + cylinder as f64 * self.cylinder_skew;
-        Place {
+        SectorPosition {
             cylinder,
             head,
             angle: fraction(on_track as f64 / zone.sectors_per_track as f64 + skews),
@@ -143,7 +143,7 @@ impl Geometry {
     }
 
     /// Sectors a nanosecond that pass under the heads when reading on from `place`, switches included.
-    pub(super) fn sectors_per_ns(&self, place: &Place) -> f64 {
+    pub(super) fn sectors_per_ns(&self, place: &SectorPosition) -> f64 {
         let switches = ((self.heads - 1) as f64 * self.track_skew + self.cylinder_skew) / self.heads as f64;
         place.sectors_per_track as f64 / self.revolution_ns / (1.0 + switches)
     }

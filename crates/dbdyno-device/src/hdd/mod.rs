@@ -2,13 +2,15 @@
 //!
 //! One arm does one thing at a time. Whenever it is free the drive chooses the next move by shortest positioning time
 //! among the oldest `queue_depth` host commands and the oldest `destage_window` dirty extents; host commands have a head
-//! start. Writes complete into the cache while it has room. Reads that continue where the head is reading, and dirty
-//! extents that continue where it is writing, stream at media rate. FLUSH waits for every command before it and for the
+//! start. Writes complete into the cache while it has room. Reads that continue where the head is reading, whether they
+//! arrive in time or wait in the queue, and dirty extents that continue where it is writing, stream at media rate; the
+//! others get their turn by their age. FLUSH waits for every command before it and for the
 //! cache to be written out, and holds up all commands behind it, as ATA's does.
 //!
 //! Cannot: defects and remapping, thermal recalibration, idle states, several actuators, shingled recording.
 
 mod arm;
+mod choice;
 mod geometry;
 mod read_cache;
 mod spec;
@@ -19,11 +21,12 @@ use self::arm::{Arm, Target};
 use self::geometry::Geometry;
 use self::read_cache::{Lookup, ReadCache};
 pub(crate) use self::spec::HddSpec;
+use dbdyno_common::random::Random;
+
 use self::spec::ms;
+use crate::contract::{Command, Completion, DeviceModel, Kind, WriteCache};
 use crate::dirty::{DirtyExtents, Extent};
 use crate::due::Agenda;
-use crate::random::Random;
-use crate::{Command, Completion, DeviceModel, Kind, WriteCache};
 
 /// Of what a medium read delivers, only this much still has to cross the interface once the last sector is read.
 const INTERFACE_TAIL_BYTES: u64 = 64 << 10;
@@ -35,6 +38,17 @@ struct Waiting {
     since_ns: u64,
     extent: Extent,
     target: Target,
+}
+
+/// What the drive may do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    /// Move to the command at this place in the queue.
+    Host(usize),
+    /// Read on to the end of the command at this place in the queue.
+    Coming(usize),
+    /// The extent that starts at this sector.
+    Destage(u64),
 }
 
 /// What the arm is doing.
@@ -56,13 +70,6 @@ struct Flush {
     wrote: bool,
 }
 
-/// What the drive may do next.
-enum Choice {
-    Host(usize),
-    /// The extent that starts at this sector.
-    Destage(u64),
-}
-
 pub(crate) struct Hdd {
     spec: HddSpec,
     size_bytes: u64,
@@ -78,6 +85,8 @@ pub(crate) struct Hdd {
     /// Commands behind a flush.
     held: VecDeque<Command>,
     reads: ReadCache,
+    /// Since when the head has read on from one place.
+    turn_from_ns: u64,
     interface_free_ns: u64,
     done: Agenda<u64>,
 }
@@ -98,6 +107,7 @@ impl Hdd {
             flush: None,
             held: VecDeque::new(),
             reads: ReadCache::new(spec.read_segments, spec.read_segment_bytes / spec.sector_bytes),
+            turn_from_ns: 0,
             interface_free_ns: 0,
             done: Agenda::new(),
             spec,
@@ -144,17 +154,30 @@ impl Hdd {
         if self.cache.covers(range.0, range.1) {
             return self.deliver(&command, command.length_bytes);
         }
+        // Where others wait, or the head is busy reading on, what it comes to next is for the drive to choose.
+        let streams = matches!(self.current, Some((_, Work::Stream)));
+        let has_rivals = streams || !self.queue.is_empty() || !self.blocked.is_empty();
+        if has_rivals && self.reads.run_on(self.now_ns).is_some_and(|run| run.is_followed_by(range)) {
+            return self.enqueue(command, extent);
+        }
+        match self.look_up(range) {
+            Lookup::Hit => self.deliver(&command, command.length_bytes),
+            Lookup::Coming(at_ns) => self.stream_until(at_ns, &command),
+            Lookup::Miss => self.enqueue(command, extent),
+        }
+    }
+
+    fn look_up(&mut self, range: (u64, u64)) -> Lookup {
         let (geometry, arm) = (&self.geometry, &self.arm);
         let device_end = self.size_bytes / self.spec.sector_bytes;
         let rotation_ns = |sector| arm.rotation_ns(self.now_ns, geometry.locate(sector).angle);
-        match self.reads.look_up(self.now_ns, range, device_end, geometry, rotation_ns) {
-            Lookup::Hit => self.deliver(&command, command.length_bytes),
-            Lookup::Coming(at_ns) => {
-                self.current = Some((at_ns, Work::Stream));
-                self.deliver_at(at_ns, command.id, command.length_bytes.min(INTERFACE_TAIL_BYTES));
-            }
-            Lookup::Miss => self.enqueue(command, extent),
-        }
+        self.reads.look_up(self.now_ns, range, device_end, geometry, rotation_ns)
+    }
+
+    /// The head reads on to the end of a read.
+    fn stream_until(&mut self, at_ns: u64, command: &Command) {
+        self.current = Some((at_ns, Work::Stream));
+        self.deliver_at(at_ns, command.id, command.length_bytes.min(INTERFACE_TAIL_BYTES));
     }
 
     fn enqueue(&mut self, command: Command, extent: Extent) {
@@ -183,7 +206,9 @@ impl Hdd {
     }
 
     fn start_chosen(&mut self) {
+        self.answer_what_was_read();
         match self.choose() {
+            Some(Choice::Coming(index)) => self.stream(index),
             Some(Choice::Host(index)) => {
                 if let Some(waiting) = self.queue.remove(index) {
                     let write = waiting.command.kind == Kind::Write;
@@ -231,45 +256,6 @@ impl Hdd {
         self.current = Some((self.now_ns + move_ns as u64, work));
     }
 
-    /// The next move: shortest positioning time, less what a host command has waited by its weight; but a command that
-    /// has waited too long goes first.
-    fn choose(&self) -> Option<Choice> {
-        let too_long = |since_ns: u64| self.now_ns - since_ns >= ms(self.spec.age_limit_ms);
-        let starved_write = self.blocked.front().is_some_and(|(since_ns, _)| too_long(*since_ns));
-        if !starved_write && self.queue.front().is_some_and(|oldest| too_long(oldest.since_ns)) {
-            return Some(Choice::Host(0));
-        }
-        let (mut best, mut best_score) = (None, f64::INFINITY);
-        if !starved_write && let Some((index, score)) = self.nearest_host() {
-            (best, best_score) = (Some(Choice::Host(index)), score);
-        }
-        let handicap_ns = if self.blocked.is_empty() { self.spec.destage_handicap_ms * 1e6 } else { 0.0 };
-        let moment = self.arm.moment(self.now_ns);
-        match self.arm.nearest_write(moment, self.cache.window(), best_score - handicap_ns) {
-            Some((start, _)) => Some(Choice::Destage(start)),
-            None => best,
-        }
-    }
-
-    /// The host command with the lowest score: the time to reach it less the weight of its wait. The queue is in order
-    /// of age, so the search ends where the wait alone cannot win any more.
-    fn nearest_host(&self) -> Option<(usize, f64)> {
-        let moment = self.arm.moment(self.now_ns);
-        let (mut best, mut best_score) = (None, f64::INFINITY);
-        for (index, waiting) in self.queue.iter().take(self.spec.queue_depth).enumerate() {
-            let credit = self.spec.age_weight * (self.now_ns - waiting.since_ns) as f64;
-            if -credit >= best_score {
-                break;
-            }
-            let write = waiting.command.kind == Kind::Write;
-            let score = self.arm.positioning_ns(moment, &waiting.target, write) - credit;
-            if score < best_score {
-                (best, best_score) = (Some((index, score)), score);
-            }
-        }
-        best
-    }
-
     fn finish(&mut self, work: Work) {
         match work {
             Work::Choose => self.start_chosen(),
@@ -279,16 +265,22 @@ impl Hdd {
                 if waiting.command.kind == Kind::Read {
                     let rate = self.geometry.sectors_per_ns(&self.geometry.locate(range.0));
                     self.reads.read(self.now_ns, range, self.size_bytes / self.spec.sector_bytes, rate);
+                    self.turn_from_ns = self.now_ns;
                     tail_bytes = waiting.command.length_bytes.min(INTERFACE_TAIL_BYTES);
+                } else {
+                    self.reads.invalidate(self.now_ns, range.0, range.1);
                 }
                 self.deliver_at(self.now_ns, waiting.command.id, tail_bytes);
+                self.read_on();
             }
             Work::Destage(extent) => {
+                // The head may have read what lay there before while this waited.
+                self.reads.invalidate(self.now_ns, extent.start, extent.end());
                 self.cache.written(extent.sectors);
                 self.admit_writes();
                 self.write_on(extent.end());
             }
-            Work::Stream => {}
+            Work::Stream => self.read_on(),
             Work::Flush => {
                 if let Some(flush) = self.flush.take() {
                     // Completions before it may still be on their way over the interface.

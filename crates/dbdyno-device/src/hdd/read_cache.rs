@@ -18,6 +18,25 @@ struct Ahead {
     sectors_per_ns: f64,
 }
 
+/// What the head has read by now, reading on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run {
+    start: u64,
+    end: u64,
+}
+
+impl Run {
+    /// True if all of a range was read.
+    pub(super) fn holds(&self, (start, end): (u64, u64)) -> bool {
+        start >= self.start && end <= self.end
+    }
+
+    /// True if the head, reading on, comes to the end of a range.
+    pub(super) fn is_followed_by(&self, (start, end): (u64, u64)) -> bool {
+        (self.start..=self.end).contains(&start) && end > self.end
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct ReadCache {
     /// Most recently used last. While `ahead` is set it belongs to the last.
@@ -63,6 +82,12 @@ impl ReadCache {
             segment.start = segment.start.max(segment.end.saturating_sub(self.segment_sectors));
         }
         self.ahead = None;
+    }
+
+    /// What the read-ahead has brought, if there is one.
+    pub(super) fn run_on(&self, now_ns: u64) -> Option<Run> {
+        let (reached, segment) = (self.reached(now_ns)?, self.segments.last()?);
+        Some(Run { start: segment.start, end: segment.end.max(reached) })
     }
 
     /// Looks a read up. If it is coming the read-ahead goes on from there, `rotation_ns(sector)` later if it had

@@ -1,7 +1,11 @@
 //! The drives of an array, and the tasks they work on together.
 
 use super::spec::{Layout, Part};
-use crate::{Command, Completion, DeviceModel, Kind, WriteCache};
+use crate::contract::{Command, Completion, DeviceModel, Kind, WriteCache};
+
+/// How much more a mirror may have to read than the least busy before what continues its last read goes to the other:
+/// a few times what a disk reads in the time that another takes to find its place.
+const LEAD_BYTES_MAX: u64 = 4 << 20;
 
 struct Member {
     model: Box<dyn DeviceModel + Send>,
@@ -75,9 +79,16 @@ impl<Task> Members<Task> {
         sent
     }
 
-    /// The mirror that shall read a part: the least busy, then the nearest, then the first.
+    /// The mirror that shall read a part: the one that it continues on, so that a scan with commands queued does not
+    /// alternate between disks that each skip every other piece; else the least busy, then the nearest, then the first.
     fn reader(&self, mirrors: std::ops::Range<usize>, part: &Part) -> usize {
         let first = mirrors.start;
+        let least = mirrors.clone().map(|index| self.drives[index].outstanding).min().unwrap_or(0);
+        let leads_by = |member: &Member| (member.outstanding - least) as u64 * part.length_bytes;
+        let continues = |member: &Member| member.end_bytes == part.offset_bytes && leads_by(member) <= LEAD_BYTES_MAX;
+        if let Some(index) = mirrors.clone().find(|index| continues(&self.drives[*index])) {
+            return index;
+        }
         let busy_and_far = |member: &Member| (member.outstanding, member.end_bytes.abs_diff(part.offset_bytes));
         mirrors.min_by_key(|index| busy_and_far(&self.drives[*index])).unwrap_or(first)
     }
@@ -124,6 +135,12 @@ impl<Task> Members<Task> {
     pub(super) fn gauge_sum(&self, name: &str) -> Option<f64> {
         let of = |member: &Member| member.model.gauges().into_iter().find(|(found, _)| *found == name);
         self.drives.iter().map(|member| of(member).map(|(_, value)| value)).sum()
+    }
+
+    /// The smallest fast cache of a member, and when the first of them ran out.
+    pub(super) fn fast_cache(&self) -> Option<(u64, Option<u64>)> {
+        let caches = || self.drives.iter().filter_map(|member| member.model.fast_cache());
+        Some((caches().map(|cache| cache.bytes).min()?, caches().filter_map(|cache| cache.ran_out_ns).min()))
     }
 
     /// What a power cut takes: as much as of the least safe member.

@@ -1,7 +1,8 @@
 //! An array of drives: striped, mirrored, or both, with or without a battery-backed write-back cache.
 //!
-//! A command is split into one part for each set it touches. A read goes to the mirror with the fewest commands
-//! outstanding; among equals to the one whose last command ended nearest. A write goes to all mirrors and is done when
+//! A command is split into one part for each set it touches. A read goes to the mirror whose last command it continues,
+//! unless that one is far behind; else to the one with the fewest commands outstanding, and among equals to the one whose
+//! last command ended nearest. A write goes to all mirrors and is done when
 //! the last of them is. FLUSH goes to every member. With a cache, writes complete into it while it has room, and it is
 //! written out in order of address, forced through the members' own caches (FUA): nothing acknowledged is ever lost, and
 //! FLUSH has nothing to do.
@@ -16,9 +17,9 @@ use std::collections::VecDeque;
 
 use self::members::Members;
 pub(crate) use self::spec::RaidSpec;
+use crate::contract::{Command, Completion, DeviceModel, FastCache, Kind, WriteCache};
 use crate::dirty::{DirtyExtents, Extent};
 use crate::due::Agenda;
-use crate::{Command, Completion, DeviceModel, Kind, WriteCache};
 
 /// The cache keeps data in pieces of this size.
 const CACHE_SECTOR_BYTES: u64 = 512;
@@ -171,6 +172,11 @@ impl DeviceModel for Raid {
 
     fn write_cache(&self) -> WriteCache {
         if self.cache.enabled() { WriteCache::Protected } else { self.members.write_cache() }
+    }
+
+    fn fast_cache(&self) -> Option<FastCache> {
+        let (least_bytes, ran_out_ns) = self.members.fast_cache()?;
+        Some(FastCache { bytes: self.spec.capacity_bytes(least_bytes), ran_out_ns })
     }
 
     fn gauges(&self) -> Vec<(&'static str, f64)> {

@@ -6,9 +6,9 @@
 
 use std::collections::VecDeque;
 
-use super::Event;
+use super::event::Event;
 use super::ftl::Unit;
-use super::geometry::Place;
+use super::geometry::PageAddress;
 use super::spec::{SsdSpec, transfer_ns, us};
 use crate::due::Agenda;
 
@@ -117,11 +117,11 @@ impl Dies {
     }
 
     /// Time from cell to page register, by which bit of the cell it is.
-    pub(super) fn read_ns(&self, place: Place) -> u64 {
+    pub(super) fn read_ns(&self, place: PageAddress) -> u64 {
         if place.is_slc { self.slc_read_ns } else { self.data_read_ns[place.level as usize % self.data_read_ns.len()] }
     }
 
-    fn program_ns(&self, place: Place) -> u64 {
+    fn program_ns(&self, place: PageAddress) -> u64 {
         if place.is_slc {
             self.slc_program_ns
         } else {
@@ -129,7 +129,7 @@ impl Dies {
         }
     }
 
-    pub(super) fn add_read(&mut self, place: Place, read: PageRead, now_ns: u64, events: &mut Agenda<Event>) {
+    pub(super) fn add_read(&mut self, place: PageAddress, read: PageRead, now_ns: u64, events: &mut Agenda<Event>) {
         let die = &mut self.all[place.die as usize];
         let lane = place.plane as usize % die.lanes.len();
         if matches!(read.reader, Reader::Host(_)) {
@@ -235,7 +235,7 @@ impl Dies {
         let generation = state.generation;
         let ends_ns = match job {
             Job::Program { unit, .. } => {
-                let bytes = u64::from(unit.all_pages) * super::geometry::PAGE_BYTES;
+                let bytes = u64::from(unit.all_pages) * super::spec::PAGE_BYTES;
                 self.carry(die, now_ns, bytes) + self.program_ns(unit.place)
             }
             Job::Erase(_) => now_ns + self.erase_ns,

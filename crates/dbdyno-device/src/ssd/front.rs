@@ -1,25 +1,12 @@
 //! The drive as the host sees it: commands, the write buffer, FLUSH.
 
 use super::dies::{Job, PageRead, Reader};
+use super::event::Event;
 use super::ftl::{Appended, Found, Stream, Unit};
-use super::geometry::PAGE_BYTES;
+use super::spec::PAGE_BYTES;
 use super::spec::{transfer_ns, us};
-use super::{Event, Ssd};
-use crate::{Command, Kind};
-
-/// A command the drive works on.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Active {
-    command: Command,
-    /// Flash pages still to come, for a read; programs still to come, for a flush or a forced write.
-    remaining: u64,
-    /// Latest time at which one of its parts was done.
-    done_ns: u64,
-    /// For what waits for programs: those up to this one belong to it.
-    covers: u64,
-    /// For a write: the first page of the disk that is not in the buffer yet.
-    next_page: u64,
-}
+use super::{Active, Ssd};
+use crate::contract::{Command, Kind};
 
 impl Ssd {
     /// Takes commands from the host while there is room in the queue and no barrier.
@@ -154,6 +141,8 @@ impl Ssd {
             while page < end_page && self.buffer_used < buffer_pages {
                 let Some(stream) = self.stream_of_host() else { break };
                 self.append(stream, page as u32);
+                self.counts.host_bytes += active.command.bytes_before((page + 1) * PAGE_BYTES)
+                    - active.command.bytes_before(page * PAGE_BYTES);
                 page += 1;
             }
             if let Some(active) = &mut self.slots[slot] {
@@ -180,7 +169,6 @@ impl Ssd {
             Appended::Filled(unit) => self.program(unit),
         }
         self.buffer_used += 1;
-        self.counts.host += 1;
     }
 
     fn program(&mut self, unit: Unit) {

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::geometry::{Geometry, Place, Region};
+use super::geometry::{Geometry, PageAddress, Region};
 
 /// Pages of the disk whose being written or not is counted together.
 const CHUNK_PAGES: u32 = 4096;
@@ -37,7 +37,7 @@ pub(super) enum Stream {
 /// Pages that go to a die together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unit {
-    pub place: Place,
+    pub place: PageAddress,
     pub block: u32,
     /// Pages with data; the rest of the unit is padding.
     pub pages: u32,
@@ -244,6 +244,26 @@ impl Ftl {
     pub(super) fn valid_owner(&self, flash_page: u32) -> Option<u32> {
         let page = self.owner[flash_page as usize].checked_sub(1)?;
         (self.map[page as usize] == flash_page + 1).then_some(page)
+    }
+
+    /// Closes the oldest of the cache's free blocks, whatever they will hold.
+    pub(super) fn fill_slc(&mut self, blocks: u32) -> std::ops::Range<u32> {
+        let filled = self.geometry.slc.first_block..self.geometry.slc.first_block + blocks;
+        self.free_slc.retain(|block| !filled.contains(block));
+        self.full_slc.extend(filled.clone());
+        filled.clone().for_each(|block| self.state[block as usize] = BlockState::Full);
+        filled
+    }
+
+    /// Closes the first of the data blocks, whatever they will hold, and lets the host write the next from its page
+    /// `written` on.
+    pub(super) fn fill_data(&mut self, blocks: u32, written: u32) {
+        (0..blocks).for_each(|block| self.state[block as usize] = BlockState::Full);
+        self.free_data.retain(|block| *block >= blocks);
+        if let Some(mut open) = self.open_block(Stream::Host) {
+            open.used = written;
+            self.open[Stream::Host as usize] = Some(open);
+        }
     }
 
     /// Counts every page of the disk as mapped, after the tables were filled directly.

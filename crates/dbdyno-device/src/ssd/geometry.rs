@@ -7,13 +7,11 @@
 //!
 //! A disk smaller than the drive keeps the drive's dies, planes, times and ratio of spare area, and has fewer blocks; once
 //! there would be fewer than [`BLOCKS_MIN`], smaller ones, of one unit a die at the least. Then erasing one takes less
-//! time in proportion, so that a byte costs as much erasing as on the whole drive. A disk of fewer than some 60 of the
+//! time in proportion, so that a byte costs as much erasing as on the whole drive. Its cache of single-bit blocks is the
+//! drive's, in as many more of these blocks, or one in proportion where the drive file asks for that. A disk of fewer than some 60 of the
 //! smallest blocks (200 MiB for 32 dies of 96 KiB units) has more spare area than the drive, because collection needs it.
 
-use super::spec::SsdSpec;
-
-/// The mapping unit. Smaller writes cost a whole one; the reading of the rest is left out.
-pub(super) const PAGE_BYTES: u64 = 4096;
+use super::spec::{PAGE_BYTES, SsdSpec};
 
 /// Enough blocks for greedy collection to come within a percent of its formula at 7 % spare.
 const BLOCKS_MIN: u64 = 1024;
@@ -38,7 +36,7 @@ pub(super) struct Region {
 
 /// Where a page lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct PageAddress {
     pub unit: u32,
     pub die: u32,
     pub plane: u32,
@@ -96,13 +94,12 @@ impl Geometry {
         let unit_pages = spec.flash.planes * flash_pages;
         let rows = (data.block_pages / (dies * unit_pages * spec.flash.read_us.len() as u32)).max(1);
         let block_pages = rows * dies * unit_pages;
-        let cache_bytes = spec.slc.as_ref().map_or(0, |slc| slc.static_bytes + slc.dynamic_bytes);
-        let scaled = cache_bytes as f64 * size_bytes as f64 / spec.capacity_bytes as f64;
-        let blocks = (scaled / (f64::from(block_pages) * PAGE_BYTES as f64)).round() as u32;
+        let cache_bytes = spec.slc.as_ref().map_or(0, |slc| slc.bytes_on(size_bytes, spec.capacity_bytes));
+        let blocks = (cache_bytes as f64 / (f64::from(block_pages) * PAGE_BYTES as f64)).round() as u32;
         Region {
             first_page: data.blocks * data.block_pages,
             first_block: data.blocks,
-            blocks: if cache_bytes == 0 { 0 } else { blocks.max(2) },
+            blocks: if spec.slc.is_none() { 0 } else { blocks.max(2) },
             unit_pages,
             block_pages,
             first_unit: data.blocks * (data.block_pages / data.unit_pages),
@@ -145,14 +142,14 @@ impl Geometry {
         region.first_unit + (page - region.first_page) / region.unit_pages
     }
 
-    pub(super) fn place_of(&self, page: u32) -> Place {
+    pub(super) fn place_of(&self, page: u32) -> PageAddress {
         let region = self.region_of_page(page);
         let in_region = page - region.first_page;
         let unit = in_region / region.unit_pages;
         let units_per_block = region.block_pages / region.unit_pages;
         let (block, unit_in_block) = (unit / units_per_block, unit % units_per_block);
         let flash_page = in_region % region.unit_pages / self.flash_pages;
-        Place {
+        PageAddress {
             unit: region.first_unit + unit,
             // Rotated from block to block, so that no die gets all the short flushes.
             die: (unit_in_block + block) % self.dies,

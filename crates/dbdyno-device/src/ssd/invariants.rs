@@ -6,13 +6,14 @@ use proptest::prelude::*;
 
 use super::ftl::{BlockState, Found, Ftl};
 use super::{Ssd, SsdSpec};
-use crate::{Command, DeviceModel, Kind, State};
+use crate::contract::{Command, DeviceModel, Kind};
+use crate::info::DriveState;
 
 const SIZE_BYTES: u64 = 4 << 20;
 const PAGES: u64 = SIZE_BYTES / 4096;
 
 /// A drive so small that a thousand writes fill it: two dies, blocks of 16 pages, perhaps a cache.
-fn tiny(state: State, has_cache: bool, drains: bool) -> Ssd {
+fn tiny(state: DriveState, has_cache: bool, drains: bool) -> Ssd {
     let pace = if drains { "write_while_folding_mb_s = 20.0" } else { "" };
     let cache = format!(
         "[slc]\nstatic_bytes = 131072\ndynamic_bytes = 262144\nread_us = 20.0\nprogram_us = 100.0\n\
@@ -67,7 +68,7 @@ proptest! {
     fn the_tables_agree_at_any_time(
         steps in steps(), is_steady in any::<bool>(), has_cache in any::<bool>(), drains in any::<bool>()
     ) {
-        let mut drive = tiny(if is_steady { State::Steady } else { State::Fresh }, has_cache, drains);
+        let mut drive = tiny(if is_steady { DriveState::Steady } else { DriveState::Fresh }, has_cache, drains);
         check(&drive.ftl);
         let (mut now_ns, mut finished) = (0, Vec::new());
         for (id, &(kind, first, pages, pause_us)) in (0_u64..).zip(&steps) {
@@ -95,7 +96,7 @@ proptest! {
 
 #[test]
 fn what_is_discarded_is_garbage() {
-    let mut drive = tiny(State::Steady, false, false);
+    let mut drive = tiny(DriveState::Steady, false, false);
     assert_eq!(u64::from(drive.ftl.mapped), PAGES);
     let discard = Command { id: 0, kind: Kind::Discard, offset_bytes: 4096, length_bytes: SIZE_BYTES / 2, fua: false };
     drive.submit(0, discard);
@@ -109,7 +110,7 @@ fn what_is_discarded_is_garbage() {
 
 #[test]
 fn a_discard_takes_no_page_that_it_does_not_cover() {
-    let mut drive = tiny(State::Steady, false, false);
+    let mut drive = tiny(DriveState::Steady, false, false);
     drive.submit(0, Command { id: 0, kind: Kind::Discard, offset_bytes: 4000, length_bytes: 8000, fua: false });
     drive.advance(1_000_000_000);
     assert_eq!(u64::from(drive.ftl.mapped), PAGES - 1);

@@ -7,13 +7,15 @@
 //! which takes the block with the fewest valid pages, and the emptying of the cache of single-bit blocks. Both read,
 //! program and erase on the same dies; the host's writes wait when they would leave collection no free blocks.
 //!
-//! A disk smaller than the drive is a smaller drive with the same dies, planes, times and ratios of spare area and
-//! cache: it fills, and reaches the end of its cache, in proportionally less time (`geometry` says how).
+//! A disk smaller than the drive is a smaller drive with the same dies, planes, times and ratio of spare area: it fills
+//! in proportionally less time (`geometry` says how). Its cache is the drive's, as what lies behind the disk is unwritten
+//! on a fresh drive, and written on a steady one; with `slc.scaled` it is a cache, and a drive, in proportion.
 //!
 //! Cannot: read-ahead, wear and failing blocks, parity across dies, compression (`SandForce`), a mapping table that does
 //! not fit the drive's memory, data that moves to cold blocks by how often it changes.
 
 mod dies;
+mod event;
 mod front;
 mod ftl;
 mod geometry;
@@ -27,35 +29,79 @@ mod thermal;
 use std::collections::VecDeque;
 
 use self::dies::{Dies, Job, Reader};
-use self::front::Active;
+use self::event::Event;
 use self::ftl::Ftl;
-use self::geometry::{Geometry, PAGE_BYTES};
-use self::reclaim::Reclaim;
+use self::geometry::Geometry;
+use self::spec::PAGE_BYTES;
 pub(crate) use self::spec::SsdSpec;
 use self::thermal::Thermal;
+use crate::contract::{Command, Completion, DeviceModel, FastCache, WriteCache};
 use crate::due::Agenda;
-use crate::{Command, Completion, DeviceModel, State, WriteCache};
+use crate::info::DriveState;
 
-/// Something that happens inside the drive.
+/// A command the drive works on.
 #[derive(Debug, Clone, Copy)]
-enum Event {
-    /// A plane has brought a flash page into its register.
-    Read { die: u32, lane: u32 },
-    /// A die has programmed or erased, unless it was suspended meanwhile.
-    Job { die: u32, generation: u32 },
-    /// A command is done.
-    Finished { id: u64 },
-    /// The host may write another page although the cache is being emptied.
-    Paced,
-    /// The host may have been idle for long enough to empty the cache.
+struct Active {
+    command: Command,
+    /// Flash pages still to come, for a read; programs still to come, for a flush or a forced write.
+    remaining: u64,
+    /// Latest time at which one of its parts was done.
+    done_ns: u64,
+    /// For what waits for programs: those up to this one belong to it.
+    covers: u64,
+    /// For a write: the first page of the disk that is not in the buffer yet.
+    next_page: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Victim {
+    block: u32,
+    /// The next of its pages to look at, and the first after it.
+    next_page: u32,
+    end_page: u32,
+    reads: u32,
+    is_cache: bool,
+}
+
+/// Whether the host writes, as far as that makes the drive empty its cache.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Host {
+    /// It has written nothing yet.
+    #[default]
+    Silent,
+    /// It has written; an [`Event::Idle`] is on its way to look whether it still does.
+    Watched,
+    /// It has written nothing for long enough.
     Idle,
 }
 
-/// What was done since the start, in pages.
+#[derive(Debug, Default)]
+struct Reclaim {
+    victim: Option<Victim>,
+    /// Flash pages read that are not written elsewhere yet, and how many of their pages were valid.
+    arrived: VecDeque<(u32, u64)>,
+    /// Pages that are being read to move, or are in `arrived`; those overwritten meanwhile count until then.
+    moving: u64,
+    programs: u32,
+    /// Blocks and the dies that have not erased them yet.
+    erasing: Vec<(u32, u32)>,
+    erasing_data: u64,
+    /// The cache is full and being emptied under load.
+    draining: bool,
+    /// Before then, the host writes nothing beside the cache.
+    pace_ns: u64,
+    /// An [`Event::Paced`] is on its way.
+    paced: bool,
+    host_wrote_ns: u64,
+    host: Host,
+    fold_after_ns: u64,
+}
+
+/// What was done since the start, in pages unless the name says otherwise.
 #[derive(Debug, Default)]
 struct Counts {
-    /// Written by the host, without what was overwritten in the buffer.
-    host: u64,
+    /// Written by the host, with what it overwrote in the buffer, which is never programmed.
+    host_bytes: u64,
     /// Programmed, with moved pages and padding.
     programmed: u64,
     collected: u64,
@@ -97,15 +143,18 @@ pub(crate) struct Ssd {
     reclaim: Reclaim,
     thermal: Thermal,
     counts: Counts,
+    /// Pages of the drive behind the disk's end that nothing was written to.
+    unwritten_behind: u64,
+    cache_ran_out_ns: Option<u64>,
 }
 
 impl Ssd {
-    pub(crate) fn new(spec: &SsdSpec, size_bytes: u64, seed: u64, state: State) -> Self {
+    pub(crate) fn new(spec: &SsdSpec, size_bytes: u64, seed: u64, state: DriveState) -> Self {
         let geometry = Geometry::new(spec, size_bytes);
         let dies = Dies::new(spec, geometry.block_scale);
         let mut ftl = Ftl::new(geometry);
-        if state == State::Steady {
-            steady::precondition(&mut ftl, seed);
+        if state == DriveState::Steady {
+            steady::precondition(&mut ftl, spec.slc.as_ref(), seed);
         }
         Self {
             size_bytes,
@@ -130,6 +179,13 @@ impl Ssd {
             reclaim: Reclaim::new(spec.slc.as_ref()),
             thermal: Thermal::new(spec.thermal.clone()),
             counts: Counts::default(),
+            unwritten_behind: match &spec.slc {
+                Some(slc) if !slc.scaled && state == DriveState::Fresh => {
+                    (spec.capacity_bytes - size_bytes) / PAGE_BYTES
+                }
+                _ => 0,
+            },
+            cache_ran_out_ns: None,
             spec: spec.clone(),
             dies,
             ftl,
@@ -225,14 +281,20 @@ impl DeviceModel for Ssd {
         if self.spec.power_loss_protected { WriteCache::Protected } else { WriteCache::Volatile }
     }
 
+    fn fast_cache(&self) -> Option<FastCache> {
+        let slc = self.spec.slc.as_ref()?;
+        let bytes = slc.bytes_on(self.size_bytes, self.spec.capacity_bytes);
+        Some(FastCache { bytes, ran_out_ns: self.cache_ran_out_ns })
+    }
+
     fn gauges(&self) -> Vec<(&'static str, f64)> {
         let bytes = |pages: u64| (pages * PAGE_BYTES) as f64;
         let mut gauges = vec![
-            ("host_written_bytes", bytes(self.counts.host)),
+            ("host_written_bytes", self.counts.host_bytes as f64),
             ("flash_written_bytes", bytes(self.counts.programmed)),
             ("collected_bytes", bytes(self.counts.collected)),
             ("discarded_bytes", bytes(self.counts.discarded)),
-            ("write_amplification", self.counts.programmed as f64 / self.counts.host.max(1) as f64),
+            ("write_amplification", bytes(self.counts.programmed) / self.counts.host_bytes.max(1) as f64),
             ("mapped_bytes", bytes(u64::from(self.ftl.mapped))),
             ("free_bytes", bytes(self.ftl.free_pages())),
             ("buffer_used_bytes", bytes(self.buffer_used)),

@@ -9,16 +9,13 @@
 //! writes past it, to blocks of full density (Samsung's way), or it is emptied at once while the host's writes are held
 //! down, until a good part of it is free again (the way of Intel's 600p and 760p).
 
-use std::collections::VecDeque;
-
 use super::dies::{Job, PageRead, Reader};
+use super::event::Event;
 use super::ftl::{Appended, Stream, Unit};
-use super::geometry::PAGE_BYTES;
+use super::spec::PAGE_BYTES;
 use super::spec::{SlcSpec, transfer_ns};
-use super::{Event, Ssd};
-
-/// Free blocks below which collection begins.
-const COLLECT_BELOW: u64 = 4;
+use super::steady::COLLECT_BELOW;
+use super::{Host, Reclaim, Ssd, Victim};
 
 /// Free blocks below which the cache is folded only if there is no garbage.
 const FOLD_ABOVE: u64 = 3;
@@ -30,49 +27,9 @@ const HOST_BELOW: u64 = 2;
 /// Flash pages read and units programmed at a time for moving, for each die.
 const MOVES_PER_DIE: u32 = 2;
 
-#[derive(Debug, Clone, Copy)]
-struct Victim {
-    block: u32,
-    /// The next of its pages to look at, and the first after it.
-    next_page: u32,
-    end_page: u32,
-    reads: u32,
-    is_cache: bool,
-}
-
-/// Whether the host writes, as far as that makes the drive empty its cache.
-#[derive(Debug, Default, PartialEq, Eq)]
-enum Host {
-    /// It has written nothing yet.
-    #[default]
-    Silent,
-    /// It has written; an [`Event::Idle`] is on its way to look whether it still does.
-    Watched,
-    /// It has written nothing for long enough.
-    Idle,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Reclaim {
-    victim: Option<Victim>,
-    /// Flash pages read that are not written elsewhere yet, and how many of their pages were valid.
-    arrived: VecDeque<(u32, u64)>,
-    /// Pages that are being read to move, or are in `arrived`; those overwritten meanwhile count until then.
-    moving: u64,
-    programs: u32,
-    /// Blocks and the dies that have not erased them yet.
-    erasing: Vec<(u32, u32)>,
-    erasing_data: u64,
-    /// The cache is full and being emptied under load.
-    draining: bool,
-    /// Before then, the host writes nothing beside the cache.
-    pace_ns: u64,
-    /// An [`Event::Paced`] is on its way.
-    pub(super) paced: bool,
-    host_wrote_ns: u64,
-    host: Host,
-    fold_after_ns: u64,
-}
+/// Blocks that are erased at a time before the next of the cache is taken: with nothing valid in them all that a large
+/// cache has would go at once.
+const ERASING_MAX: usize = 8;
 
 impl Reclaim {
     pub(super) fn new(slc: Option<&SlcSpec>) -> Self {
@@ -95,6 +52,7 @@ impl Ssd {
         if has_cache && !self.reclaim.draining {
             return Some(Stream::Cache);
         }
+        self.cache_ran_out_ns.get_or_insert(self.now_ns);
         if let Some(rate_mb_s) = slc.write_while_folding_mb_s {
             self.reclaim.draining |= self.ftl.has_full_cached();
             if self.reclaim.pace_ns > self.now_ns {
@@ -133,7 +91,7 @@ impl Ssd {
         let region = &self.ftl.geometry.slc;
         let all = u64::from(region.blocks) * u64::from(region.block_pages);
         let dynamic = all as f64 * slc.dynamic_bytes as f64 / (slc.dynamic_bytes + slc.static_bytes) as f64;
-        let unwritten = f64::from(self.ftl.geometry.logical_pages - self.ftl.mapped);
+        let unwritten = f64::from(self.ftl.geometry.logical_pages - self.ftl.mapped) + self.unwritten_behind as f64;
         let bits = self.spec.flash.read_us.len() as f64;
         let missing = (dynamic - unwritten / bits).max(0.0) as u64;
         self.ftl.free_slc_pages().saturating_sub(missing)
@@ -197,7 +155,8 @@ impl Ssd {
             block = self.ftl.take_greediest();
         }
         // Folding needs a block to write to; collection, which can always go on, must have had its turn by then.
-        if block.is_none() && folds && free > HOST_BELOW * block_pages {
+        let erases = self.reclaim.erasing.len() < ERASING_MAX;
+        if block.is_none() && folds && erases && free > HOST_BELOW * block_pages {
             block = self.ftl.take_oldest_cached();
         }
         let Some(block) = block else { return false };

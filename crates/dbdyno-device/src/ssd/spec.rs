@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use super::geometry::PAGE_BYTES;
+/// The mapping unit. Smaller writes cost a whole one; the reading of the rest is left out.
+pub(super) const PAGE_BYTES: u64 = 4096;
 
 /// The numbers that make a solid-state drive. Each field's unit is in its name.
 #[derive(Debug, Clone, Deserialize)]
@@ -93,6 +94,9 @@ pub(crate) struct SlcSpec {
     pub write_while_folding_mb_s: Option<f64>,
     /// Part of the cache that must be free before the host writes to it again.
     pub refill_at: f64,
+    /// True where a disk smaller than the drive has as much less of a cache; else it has all of the drive's.
+    #[serde(default)]
+    pub scaled: bool,
 }
 
 /// `[ssd.thermal]`: one heat capacity that loses heat to the air.
@@ -199,6 +203,12 @@ impl SsdSpec {
 }
 
 impl SlcSpec {
+    /// The cache of a disk of this size, bytes.
+    pub(crate) fn bytes_on(&self, size_bytes: u64, capacity_bytes: u64) -> u64 {
+        let bytes = self.static_bytes + self.dynamic_bytes;
+        if self.scaled { (bytes as f64 * size_bytes as f64 / capacity_bytes as f64) as u64 } else { bytes }
+    }
+
     fn check(&self, capacity_bytes: u64) -> Result<(), String> {
         let bytes = self.static_bytes.saturating_add(self.dynamic_bytes);
         if bytes == 0 || bytes > capacity_bytes / 3 {

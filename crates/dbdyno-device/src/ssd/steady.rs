@@ -10,10 +10,19 @@
 //!
 //! Each page of the disk is dealt to a block with that probability, in one pass over the disk; valid pages lie
 //! evenly among those that are not.
+//!
+//! The drive is caught just after it has collected a block: as many blocks are free as collection leaves free, and of the
+//! one that the host writes as much as that block gave. So the first collection is due when the host has written 1 / A of
+//! a block, as it is from then on. The cache of single-bit blocks is full, as it is while the host never pauses: of old
+//! garbage where the host writes past a full cache, of the latest writes where it is emptied under load.
 
-use super::ftl::{BlockState, Ftl};
-use super::geometry::RESERVE_BLOCKS;
-use crate::random::Random;
+use dbdyno_common::random::Random;
+
+use super::ftl::Ftl;
+use super::spec::SlcSpec;
+
+/// Free blocks below which collection begins.
+pub(super) const COLLECT_BELOW: u64 = 4;
 
 /// Resolution of the table that deals pages to blocks.
 const DEALS: usize = 1 << 17;
@@ -36,6 +45,9 @@ pub(super) fn greedy_write_amplification(spare: f64) -> f64 {
 
 /// A block that is being dealt pages.
 struct Dealt {
+    block: u32,
+    /// How many of the disk's pages it holds.
+    share: f64,
     first_page: u32,
     /// Where the next valid page goes, and how far from the last, in pages times 2^16.
     at: u64,
@@ -43,64 +55,83 @@ struct Dealt {
     end: u64,
 }
 
+impl Dealt {
+    /// A block of which `written` pages are written, a part of them that `survives` still valid.
+    fn new(ftl: &Ftl, block: u32, written: u32, survives: f64) -> Self {
+        let pages = f64::from(written);
+        // Room for three standard deviations more than the mean.
+        let slack = 3.0 * (survives * (1.0 - survives) / pages).sqrt() + 1.0 / pages;
+        let step = (65_536.0 / (survives + slack).min(1.0)) as u64;
+        let (first_page, end) = (ftl.geometry.first_page_of(block), u64::from(written) << 16);
+        Self { block, share: survives * pages, first_page, at: 0, step, end }
+    }
+}
+
 /// Maps every page of the disk.
-pub(super) fn precondition(ftl: &mut Ftl, seed: u64) {
-    let geometry = ftl.geometry.clone();
-    let (blocks, block_pages) = (geometry.data.blocks - RESERVE_BLOCKS, geometry.data.block_pages);
-    let flash_pages = f64::from(blocks) * f64::from(block_pages);
-    let spare = flash_pages / f64::from(geometry.logical_pages) - 1.0;
-    let decay = (1.0 + spare) / greedy_write_amplification(spare) / f64::from(blocks);
-    let (survivors, mut dealt) = plan(ftl, blocks, decay);
-    let turns = deals(&survivors);
+pub(super) fn precondition(ftl: &mut Ftl, slc: Option<&SlcSpec>, seed: u64) {
+    let mut dealt = fill_cache(ftl, slc);
+    dealt.extend(fill_data(ftl));
+    let turns = deals(&dealt);
     let mut random = Random::new(seed);
-    for page in 0..geometry.logical_pages {
-        let mut block = turns[(random.next() >> 47) as usize] as usize;
+    for page in 0..ftl.geometry.logical_pages {
+        let mut turn = turns[(random.bits() >> 47) as usize] as usize;
         // Chance may give a block more than it has room for; there is some in another.
-        while dealt[block].at >= dealt[block].end {
-            block = (block + 1) % dealt.len();
+        while dealt[turn].at >= dealt[turn].end {
+            turn = (turn + 1) % dealt.len();
         }
-        let to = &mut dealt[block];
+        let to = &mut dealt[turn];
         let flash_page = to.first_page + (to.at >> 16) as u32;
         to.at += to.step;
         ftl.map[page as usize] = flash_page + 1;
         ftl.owner[flash_page as usize] = page + 1;
-        ftl.valid[block] += 1;
+        ftl.valid[to.block as usize] += 1;
     }
     ftl.all_mapped();
 }
 
-/// Closes the blocks, and says which part of each is valid, and how they are to be filled.
-fn plan(ftl: &mut Ftl, blocks: u32, decay: f64) -> (Vec<f64>, Vec<Dealt>) {
-    let block_pages = ftl.geometry.data.block_pages;
-    // The mean of exp(-decay k) over the block's time, so that the sum is right for few blocks, too.
-    let at = |block: u32| (-decay * f64::from(block)).exp() / decay;
-    let survivors: Vec<f64> = (0..blocks).map(|block| at(block) - at(block + 1)).collect();
-    let dealt = survivors.iter().zip(0_u32..).map(|(survives, block)| {
-        // Room for three standard deviations more than the mean.
-        let slack = 3.0 * (survives * (1.0 - survives) / f64::from(block_pages)).sqrt() + 1.0 / f64::from(block_pages);
-        let step = 65_536.0 / (survives + slack).min(1.0);
-        let first_page = ftl.geometry.first_page_of(block);
-        Dealt { first_page, at: 0, step: step as u64, end: u64::from(block_pages) << 16 }
-    });
-    let dealt = dealt.collect();
-    for block in 0..blocks {
-        ftl.state[block as usize] = BlockState::Full;
+/// Fills what is always a cache; the rest of it needs unwritten blocks, of which there are none.
+fn fill_cache(ftl: &mut Ftl, slc: Option<&SlcSpec>) -> Vec<Dealt> {
+    let Some(slc) = slc else { return Vec::new() };
+    let lasting = slc.static_bytes as f64 / (slc.static_bytes + slc.dynamic_bytes) as f64;
+    let blocks = ftl.fill_slc((lasting * f64::from(ftl.geometry.slc.blocks)).ceil() as u32);
+    if slc.write_while_folding_mb_s.is_none() {
+        return Vec::new();
     }
-    ftl.free_data.retain(|block| *block >= blocks);
-    (survivors, dealt)
+    let block_pages = ftl.geometry.slc.block_pages;
+    let decay = f64::from(block_pages) / f64::from(ftl.geometry.logical_pages);
+    let youngest_first = blocks.rev().zip(0_u32..);
+    let dealt = |(block, age)| Dealt::new(ftl, block, block_pages, (-decay * (f64::from(age) + 0.5)).exp());
+    youngest_first.map(dealt).collect()
 }
 
-/// For each of [`DEALS`] equal chances, the block whose turn it is.
-fn deals(survivors: &[f64]) -> Vec<u32> {
-    let total: f64 = survivors.iter().sum();
-    let (mut block, mut below) = (0, survivors[0]);
+/// Closes the data blocks, opens the one that the host writes, and says how they are to be filled.
+fn fill_data(ftl: &mut Ftl) -> Vec<Dealt> {
+    let (data, logical_pages) = (ftl.geometry.data.clone(), ftl.geometry.logical_pages);
+    let blocks = data.blocks - COLLECT_BELOW as u32 - 1;
+    let spare = f64::from(blocks) * f64::from(data.block_pages) / f64::from(logical_pages) - 1.0;
+    let amplification = greedy_write_amplification(spare);
+    let decay = (1.0 + spare) / amplification / f64::from(blocks);
+    let given = (f64::from(data.block_pages) / amplification) as u32;
+    let written = data.block_pages.saturating_sub(given.next_multiple_of(data.unit_pages));
+    ftl.fill_data(blocks, written);
+    // The mean of exp(-decay k) over the block's time, so that the sum is right for few blocks, too.
+    let at = |block: u32| (-decay * f64::from(block)).exp() / decay;
+    let full = (0..blocks).map(|block| Dealt::new(ftl, block, data.block_pages, at(block) - at(block + 1)));
+    let open = (written > 0).then(|| Dealt::new(ftl, blocks, written, 1.0));
+    full.chain(open).collect()
+}
+
+/// For each of [`DEALS`] equal chances, whose turn it is.
+fn deals(dealt: &[Dealt]) -> Vec<u32> {
+    let total: f64 = dealt.iter().map(|block| block.share).sum();
+    let (mut turn, mut below) = (0, dealt[0].share);
     let deal = |index: usize| {
         let chance = (index as f64 + 0.5) / DEALS as f64 * total;
-        while below < chance && block + 1 < survivors.len() {
-            block += 1;
-            below += survivors[block];
+        while below < chance && turn + 1 < dealt.len() {
+            turn += 1;
+            below += dealt[turn].share;
         }
-        block as u32
+        turn as u32
     };
     (0..DEALS).map(deal).collect()
 }

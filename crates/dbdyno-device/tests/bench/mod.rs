@@ -2,7 +2,7 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
-use dbdyno_device::{Command, Completion, DeviceModel, Kind, ModelOptions, State, model_with};
+use dbdyno_device::{Command, Completion, DeviceModel, DriveState, Kind, ModelOptions, model_with};
 
 pub struct Bench {
     pub device: Box<dyn DeviceModel + Send>,
@@ -15,10 +15,10 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(drive: &str, size_bytes: u64, seed: u64) -> Self {
-        Self::with(drive, size_bytes, seed, State::Fresh)
+        Self::with(drive, size_bytes, seed, DriveState::Fresh)
     }
 
-    pub fn with(drive: &str, size_bytes: u64, seed: u64, state: State) -> Self {
+    pub fn with(drive: &str, size_bytes: u64, seed: u64, state: DriveState) -> Self {
         let device = model_with(drive, size_bytes, seed, &ModelOptions { state }).unwrap();
         Self { device, size_bytes, now_ns: 0, random: seed, next_id: 0, finished: Vec::new() }
     }
@@ -87,6 +87,12 @@ impl Bench {
     pub fn sequential(&mut self, kind: Kind, depth: u64, count: u64) -> f64 {
         let all = self.size_bytes >> 17;
         self.closed_loop(kind, depth, count, |_, index| ((index % all) << 17, 1 << 17)) * (1 << 17) as f64 / 1e6
+    }
+
+    /// MB/s of `count` commands of `length_bytes` from the beginning on, `depth` at a time.
+    pub fn sequential_by(&mut self, kind: Kind, length_bytes: u64, depth: u64, count: u64) -> f64 {
+        let next = |_: &mut Self, index: u64| (index * length_bytes, length_bytes);
+        self.closed_loop(kind, depth, count, next) * length_bytes as f64 / 1e6
     }
 
     /// MB/s of `count` reads of 128 KiB from the beginning on, one at a time.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 
 use super::chunk::{CHUNK_BYTES, Chunk, Held, Slot, ZEROS};
-use super::{ContentError, Store};
+use super::store::{ContentError, Store};
 
 /// What changed since a snapshot was taken, as it was then.
 type Before = BTreeMap<usize, Slot>;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::chunk::{CHUNK_BYTES, Chunk, Held, Slot, bytes_of};
-use super::{ContentError, Store};
+use super::store::{ContentError, Store};
 
 /// Chunks are found through groups, so that a large empty disk costs nothing.
 const GROUP_CHUNKS: usize = 1024;

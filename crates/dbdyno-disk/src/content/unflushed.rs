@@ -7,9 +7,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use dbdyno_common::random::Random;
+
 use super::chunk::{CHUNK_BYTES, Chunk, Held, SECTOR_BYTES, Slot, bytes_of, sectors};
-use super::{ContentError, Store};
-use crate::random::Random;
+use super::store::{ContentError, Store};
 
 /// How many chunks may be unflushed, 128 MiB in all. What is beyond is taken as written to the medium, as a drive does
 /// when its cache is full; drives have 8 to 256 MiB.
@@ -120,7 +121,7 @@ impl Unflushed {
         store: &mut dyn Store,
         held: &Held,
     ) -> Result<Lost, ContentError> {
-        let (survival, mut counted) = (random.fraction(), Lost::default());
+        let (survival, mut counted) = (random.unit(), Lost::default());
         // Newest first: a sector that a later layer loses may have been lost by an earlier one as well.
         for layer in self.forget().into_iter().rev() {
             for (index, before) in layer.0 {

@@ -1,6 +1,7 @@
 //! When the events of an open loop are due.
 
-use crate::random::Random;
+use dbdyno_common::random::Random;
+
 use crate::run_options::Spacing;
 
 /// A sequence of due times, the same for the same seed.
@@ -41,7 +42,7 @@ pub struct Arrivals {
     /// Where the clients are.
     served: Schedule,
     waiting: u64,
-    /// Due times whose client turned out to have said all.
+    /// Due times whose client turned out to have sent all.
     returned: Vec<u64>,
     end_ns: u64,
     left: u64,
@@ -113,12 +114,12 @@ impl Arrivals {
         })
     }
 
-    /// Takes back an event whose client has said all.
+    /// Takes back an event whose client has sent all.
     pub fn give_back(&mut self, due_ns: u64) {
         self.returned.push(due_ns);
     }
 
-    /// All clients have said all: what is due was offered to nobody.
+    /// All clients have sent all: what is due was offered to no one.
     pub fn withdraw(&mut self) {
         self.offered -= self.waiting();
         self.waiting = 0;

@@ -1,37 +1,37 @@
-//! One connection of the loop and what is under way on it.
+//! One connection of the loop and what is in flight on it.
 
 use std::os::fd::OwnedFd;
 
 use crate::protocol::connection::Connection;
+use crate::protocol::encoder::{Prepared, RequestEncoder};
 use crate::protocol::packet::reply_sequence;
-use crate::protocol::pen::{Pen, Prepared};
 use crate::protocol::reply::{ProtocolError, Reply, ReplyParser};
 use crate::protocol::tls::{Tls, TlsError};
-use crate::statements::{Part, Said};
+use crate::statements::{Part, Statement};
 
 /// What a client is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum Activity {
     /// It waits for an event to be due.
     Idle,
     /// It thinks.
     Pausing,
     /// It waits for a reply.
     Busy,
-    /// It has something to say and no connection; `lost` when the connection went with a
-    /// statement under way.
-    Stranded { lost: bool },
-    /// It has said all.
+    /// It has something to send and no connection; `lost` when the connection went with a
+    /// statement in flight.
+    Disconnected { lost: bool },
+    /// It has sent all.
     Finished,
 }
 
-/// Why what came is of no use.
+/// Why what came is no reply.
 #[derive(Debug)]
-pub enum Unheard {
+pub enum ReplyError {
     /// It is not the protocol.
-    Nonsense(ProtocolError),
+    NotProtocol(ProtocolError),
     /// It ends the connection.
-    Ended(TlsError),
+    ConnectionEnded(TlsError),
 }
 
 /// A client.
@@ -41,17 +41,19 @@ pub struct Client {
     tls: Option<Box<Tls>>,
     /// What came over TLS, in the clear.
     plain: Vec<u8>,
-    pub state: State,
+    pub activity: Activity,
     /// Whether there is a connection.
     pub connected: bool,
     /// Whether a new one is being made.
-    pub wished: bool,
-    /// The statement under way, and when it was meant to start.
-    pub said: Said,
-    pub said_ns: u64,
-    /// When the event was meant to start that the client was told to say, if it was.
+    pub reconnecting: bool,
+    /// The statement in flight, and when it was meant to start.
+    pub statement: Statement,
+    pub intended_ns: u64,
+    /// When the first bytes of its reply came, if the last have not; 0 without.
+    pub begun_ns: u64,
+    /// When the event was meant to start that was given to the client, if one was.
     pub event_ns: Option<u64>,
-    /// A statement of that event was said.
+    /// A statement of that event was sent.
     pub in_event: bool,
 }
 
@@ -63,11 +65,12 @@ impl Client {
             prepared: connection.prepared,
             tls: connection.tls,
             plain: Vec::new(),
-            state: State::Idle,
+            activity: Activity::Idle,
             connected: true,
-            wished: false,
-            said: Said { kind: 0, part: Part::Apart, rows: 0, phase: 0 },
-            said_ns: 0,
+            reconnecting: false,
+            statement: Statement { kind: 0, part: Part::Apart, rows: 0, phase: 0 },
+            intended_ns: 0,
+            begun_ns: 0,
             event_ns: None,
             in_event: false,
         };
@@ -83,13 +86,13 @@ impl Client {
 
     /// Whether a request may be written.
     pub fn is_ready(&self) -> bool {
-        self.connected && self.state != State::Busy
+        self.connected && self.activity != Activity::Busy
     }
 
     /// Has a request written into `out`.
     #[inline]
-    pub fn write<T>(&mut self, out: &mut Vec<u8>, say: impl FnOnce(&mut Pen<'_>) -> T) -> T {
-        say(&mut Pen::new(out, &mut self.prepared))
+    pub fn write<T>(&mut self, out: &mut Vec<u8>, encode: impl FnOnce(&mut RequestEncoder<'_>) -> T) -> T {
+        encode(&mut RequestEncoder::new(out, &mut self.prepared))
     }
 
     /// Makes a request that was written ready to send, and this client for its reply.
@@ -104,19 +107,19 @@ impl Client {
 
     /// Takes bytes from the server; `Some` when they complete the reply.
     #[inline]
-    pub fn hear(&mut self, bytes: &[u8]) -> Result<Option<Reply>, Unheard> {
+    pub fn on_bytes(&mut self, bytes: &[u8]) -> Result<Option<Reply>, ReplyError> {
         let clear = match &mut self.tls {
             None => bytes,
             Some(tls) => {
                 self.plain.clear();
-                tls.open(bytes, &mut self.plain).map_err(Unheard::Ended)?;
+                tls.open(bytes, &mut self.plain).map_err(ReplyError::ConnectionEnded)?;
                 &self.plain
             }
         };
-        if self.state != State::Busy {
+        if self.activity != Activity::Busy {
             // Unasked for: the server says goodbye, and the end of the connection follows.
             return Ok(None);
         }
-        self.parser.feed(clear).map_err(Unheard::Nonsense)
+        self.parser.feed(clear).map_err(ReplyError::NotProtocol)
     }
 }

@@ -8,16 +8,17 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use dbdyno_common::random::Random;
+
 use super::arrivals::{Arrivals, Offer};
-use super::client::{Client, State, Unheard};
+use super::client::{Activity, Client, ReplyError};
+use super::limits::{Limits, Shared};
 use super::replace::Replacer;
 use super::wire::Wire;
-use super::{Limits, Shared};
 use crate::clock::now_ns;
-use crate::endpoint::explained;
 use crate::error::Error;
+use crate::error::explained;
 use crate::measure::{Gauges, Recorder};
-use crate::random::Random;
 use crate::run_options::Loop;
 use crate::statements::Statements;
 use crate::stop::Stop;
@@ -31,10 +32,10 @@ const REPLACED_NS: u64 = 500_000;
 /// Most that is looked at before time is: a server that never stops talking must not hide it.
 const ARRIVALS_MAX: usize = 1024;
 
-/// How long replies that still come in may take after a wish to stop.
+/// How long replies that still come in may take after a request to stop.
 const LEAVE_NS: u64 = 1_000_000_000;
 
-/// One drive of a crew.
+/// One run of a set of connections.
 pub struct Engine<'r, 's, W> {
     wire: &'r mut W,
     clients: &'r mut [Client],
@@ -50,12 +51,14 @@ pub struct Engine<'r, 's, W> {
     /// Of thinking clients: when each goes on.
     pauses: BinaryHeap<Reverse<(u64, usize)>>,
     random: Random,
-    /// Clients with a statement under way.
+    /// Clients with a statement in flight.
     busy: usize,
-    /// Clients that have not said all.
+    /// Clients that are not done.
     live: usize,
+    /// When to look again for replies that do not end.
+    endless_due_ns: u64,
     /// When anything last came, or the first statement went out after a time of rest.
-    heard_ns: u64,
+    last_arrival_ns: u64,
     /// No event starts any more.
     closing: bool,
     /// No statement starts any more.
@@ -88,7 +91,8 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
             pauses: BinaryHeap::new(),
             random: Random::new(!limits.seed),
             busy: 0,
-            heard_ns: 0,
+            endless_due_ns: 0,
+            last_arrival_ns: 0,
             closing: false,
             stopping: false,
             stopping_ns: 0,
@@ -110,10 +114,12 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
             for _ in 0..ARRIVALS_MAX {
                 let Some(arrival) = self.wire.next() else { break };
                 let number = arrival.client;
-                match arrival.got.map(|bytes| self.clients[number].hear(bytes)) {
-                    Ok(Ok(reply)) => self.heard(number, reply)?,
-                    Ok(Err(Unheard::Nonsense(error))) => return Err(format!("client {number}: {error}")),
-                    Ok(Err(Unheard::Ended(error))) => self.lost(number, &Error::Tls(self.replacer.place(), error))?,
+                match arrival.got.map(|bytes| self.clients[number].on_bytes(bytes)) {
+                    Ok(Ok(reply)) => self.on_arrival(number, reply)?,
+                    Ok(Err(ReplyError::NotProtocol(error))) => return Err(format!("client {number}: {error}")),
+                    Ok(Err(ReplyError::ConnectionEnded(error))) => {
+                        self.lost(number, &Error::Tls(self.replacer.place(), error))?;
+                    }
                     Err(errno) => self.lost(number, &Error::Lost(self.replacer.place(), errno))?,
                 }
             }
@@ -144,11 +150,11 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
             };
             self.arrivals = Some(Arrivals::new(offer, limits.seed));
         }
-        self.heard_ns = now;
+        self.last_arrival_ns = now;
         for number in 0..self.clients.len() {
             let client = &mut self.clients[number];
             (client.event_ns, client.in_event) = (None, false);
-            client.state = State::Idle;
+            client.activity = Activity::Idle;
         }
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.pass(now);
@@ -167,7 +173,7 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
         let due = self.arrivals.as_ref().and_then(Arrivals::next_ns).filter(|_| !self.idle.is_empty());
         let pause = self.pauses.peek().map(|Reverse((until, _))| *until);
         let deadline = self.limits.deadline_ns.filter(|_| !self.closing);
-        let replaced = (self.replacer.under_way() > 0).then_some(now + REPLACED_NS);
+        let replaced = (self.replacer.pending() > 0).then_some(now + REPLACED_NS);
         let wake = [due, pause, deadline, replaced].into_iter().flatten().fold(now + SLEEP_MAX_NS, u64::min);
         Duration::from_nanos(wake.saturating_sub(now))
     }
@@ -198,14 +204,18 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
             let (place, seconds) = (self.replacer.place(), self.limits.stall_ns / 1_000_000_000);
             return Err(format!("{place} did not complete a reply within {seconds} s after the end of the run"));
         }
+        if now >= self.endless_due_ns {
+            self.endless_due_ns = now + SLEEP_MAX_NS;
+            self.drop_endless(now)?;
+        }
         if self.arrivals.is_some() {
             self.serve(now)?;
         }
         while let Some(Reverse((until, number))) = self.pauses.peek().copied().filter(|Reverse((at, _))| *at <= now) {
             self.pauses.pop();
-            if self.clients[number].state == State::Pausing {
+            if self.clients[number].activity == Activity::Pausing {
                 self.recorder.started_late(now - until);
-                self.grant(number, until, now)?;
+                self.start_event(number, until, now)?;
             }
         }
         while let Some((number, outcome)) = self.replacer.take() {
@@ -226,7 +236,7 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
             };
             // A client was there: that the event starts only now is nobody's fault but ours.
             self.recorder.started_late(now - due);
-            self.grant(number, due, now)?;
+            self.start_event(number, due, now)?;
         }
         if self.is_exhausted() {
             while let Some(number) = self.idle.pop_front() {
@@ -247,23 +257,27 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
         self.stopping || self.limits.deadline_ns.is_some_and(|end| now >= end)
     }
 
-    /// Whether a reply that was under way at the deadline takes as long as no answer may.
+    /// Whether a reply that was outstanding at the deadline takes as long as no answer may.
     fn is_overdue(&self, now: u64) -> bool {
         let stall_ns = self.limits.stall_ns;
-        let endless = |client: &Client| client.state == State::Busy && now.saturating_sub(client.said_ns) >= stall_ns;
+        let endless =
+            |client: &Client| client.activity == Activity::Busy && now.saturating_sub(client.intended_ns) >= stall_ns;
         self.limits.deadline_ns.is_some_and(|end| now >= end.saturating_add(stall_ns))
             && self.clients.iter().any(endless)
     }
 
     fn silent_ns(&self, now: u64) -> u64 {
-        now.saturating_sub(self.heard_ns)
+        now.saturating_sub(self.last_arrival_ns)
     }
 
-    /// No event starts any more: ends the clients that have none under way.
+    /// No event starts any more: ends the clients that have none open.
     fn close(&mut self) {
         self.closing = true;
         for number in 0..self.clients.len() {
-            if matches!(self.clients[number].state, State::Idle | State::Pausing | State::Stranded { .. }) {
+            if matches!(
+                self.clients[number].activity,
+                Activity::Idle | Activity::Pausing | Activity::Disconnected { .. }
+            ) {
                 self.finish(number);
             }
         }

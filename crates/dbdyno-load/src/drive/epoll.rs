@@ -63,7 +63,7 @@ impl EpollWire {
         })
     }
 
-    /// Takes in what the sockets tell, in whole milliseconds at most.
+    /// Takes in what the sockets report, in whole milliseconds at most.
     fn fetch(&mut self, longest: &Timespec) -> Result<usize, Errno> {
         epoll::wait(&self.poll, spare_capacity(&mut self.events), Some(longest))
     }
@@ -173,7 +173,7 @@ impl Wire for EpollWire {
                 Err(errno) => Err(errno),
             };
             // Of more behind a full buffer, and of the end behind the last bytes, an edge-triggered poll
-            // does not tell again.
+            // does not report it again.
             if !matches!(got, Ok(got) if got == self.buffer.len() || flags.intersects(HANGUP)) {
                 self.seen += 1;
             }

@@ -1,16 +1,15 @@
-//! The event loop: one thread, its connections, one statement under way on each.
+//! The event loop: one thread, its connections, one statement in flight on each.
 
 mod arrivals;
 mod client;
 mod engine;
 mod epoll;
+mod limits;
 mod replace;
 mod uring;
 mod wire;
 #[cfg(test)]
 mod wire_tests;
-
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::io::Errno;
 
@@ -18,78 +17,17 @@ use crate::dial::Dialer;
 use crate::error::Error;
 use crate::measure::Recorder;
 use crate::protocol::connection::Connection;
-use crate::run_options::{Ignore, Io, Loop};
+use crate::run_options::Io;
 use crate::statements::Statements;
 use crate::stop::Stop;
 
 use client::Client;
 use engine::Engine;
 use epoll::EpollWire;
+pub use limits::{Limits, Shared};
 use replace::Replacer;
 use uring::UringWire;
 use wire::Wire;
-
-/// When and why a run ends other than by the clients having said all, and how events start.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits<'a> {
-    /// When the run starts (`CLOCK_MONOTONIC`, ns), for all threads: an open loop's events are due from then on.
-    pub start_ns: u64,
-    /// No event starts at or after this time (`CLOCK_MONOTONIC`, ns); those under way finish.
-    pub deadline_ns: Option<u64>,
-    /// The run is given up after more refused statements than this.
-    pub errors_max: u64,
-    /// Errors that do not count towards it.
-    pub ignore: &'a Ignore,
-    /// The run is given up when no connection got a byte for this long, ns.
-    pub stall_ns: u64,
-    /// How long a lost connection is tried for again, ns; 0: its loss ends the run.
-    pub reconnect_ns: u64,
-    /// When a client starts an event; the rate is that of all threads.
-    pub pace: Loop,
-    /// Of the random times.
-    pub seed: u64,
-    /// Number of this thread among `threads`.
-    pub thread: usize,
-    /// Threads that share the load.
-    pub threads: usize,
-}
-
-/// What the threads of a run share.
-#[derive(Debug)]
-pub struct Shared {
-    /// Events that may still start; `None` without a bound.
-    events_left: Option<AtomicU64>,
-    /// Errors that counted.
-    errors: AtomicU64,
-    /// A thread gave up.
-    given_up: AtomicBool,
-    /// Rows added by all.
-    pub rows: AtomicU64,
-}
-
-impl Shared {
-    /// For a run of at most so many events.
-    pub fn new(events: Option<u64>) -> Self {
-        Self {
-            events_left: events.map(AtomicU64::new),
-            errors: AtomicU64::new(0),
-            given_up: AtomicBool::new(false),
-            rows: AtomicU64::new(0),
-        }
-    }
-
-    /// Has all threads end early.
-    pub fn give_up(&self) {
-        self.given_up.store(true, Ordering::Relaxed);
-    }
-
-    /// Takes one of the events that may still start.
-    #[inline]
-    fn take_event(&self) -> bool {
-        let Some(left) = &self.events_left else { return true };
-        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
-    }
-}
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,7 +46,7 @@ enum AnyWire {
 }
 
 /// The connections of one thread. It belongs to the thread that makes it.
-pub struct Crew {
+pub struct Connections {
     wire: AnyWire,
     clients: Vec<Client>,
     replacer: Replacer,
@@ -116,7 +54,7 @@ pub struct Crew {
     pub note: Option<String>,
 }
 
-impl Crew {
+impl Connections {
     /// Takes over connections. `dialer` makes new ones in place of those that are lost.
     ///
     /// # Errors
@@ -164,7 +102,7 @@ impl Crew {
         }
     }
 
-    /// Lets all clients go at once and returns when none has a statement under way, or at once
+    /// Lets all clients go at once and returns when none has a statement in flight, or at once
     /// when the run is given up.
     pub fn drive(
         &mut self,
@@ -214,7 +152,7 @@ fn quit(wire: &mut impl Wire, clients: &mut [Client]) {
     for (number, client) in clients.iter_mut().enumerate() {
         if client.is_ready() {
             let out = wire.request(number);
-            client.write(out, |pen| pen.packets(&crate::protocol::packet::quit()));
+            client.write(out, |encoder| encoder.packets(&crate::protocol::packet::quit()));
             if client.seal(out).is_ok() {
                 wire.send(number);
             }

@@ -18,21 +18,21 @@ const THREADS: usize = 8;
 const PAUSE_FIRST: Duration = Duration::from_millis(10);
 const PAUSE_LONGEST: Duration = Duration::from_secs(1);
 
-/// A client without a connection, and until when it is tried for.
+/// A client without a connection, and until when one is tried for.
 #[derive(Debug, Clone, Copy)]
-struct Wish {
+struct ReconnectRequest {
     client: usize,
     until_ns: u64,
 }
 
 type Outcome = (usize, Result<Connection, Error>);
 
-/// Makes connections; its threads start when the first is wished for.
+/// Makes connections; its threads start with the first request.
 pub struct Replacer {
     dialer: Dialer,
-    wishes: Option<Sender<Wish>>,
+    requests: Option<Sender<ReconnectRequest>>,
     outcomes: Option<Receiver<Outcome>>,
-    under_way: usize,
+    pending: usize,
     /// Nobody waits for connections any more.
     over: Arc<AtomicBool>,
 }
@@ -40,26 +40,26 @@ pub struct Replacer {
 impl Replacer {
     /// Connections are made by `dialer`.
     pub fn new(dialer: Dialer) -> Self {
-        Self { dialer, wishes: None, outcomes: None, under_way: 0, over: Arc::default() }
+        Self { dialer, requests: None, outcomes: None, pending: 0, over: Arc::default() }
     }
 
     /// Asks for a connection; tries until `until_ns`, once at least.
-    pub fn wish(&mut self, client: usize, until_ns: u64) {
-        self.under_way += 1;
-        let wishes = self.wishes.get_or_insert_with(|| {
-            let (wishes, taken) = channel();
-            let (told, outcomes) = channel();
+    pub fn request(&mut self, client: usize, until_ns: u64) {
+        self.pending += 1;
+        let requests = self.requests.get_or_insert_with(|| {
+            let (requests, taken) = channel();
+            let (done, outcomes) = channel();
             let taken = Arc::new(Mutex::new(taken));
             for _ in 0..THREADS {
-                let (dialer, taken, told) = (self.dialer.clone(), Arc::clone(&taken), told.clone());
+                let (dialer, taken, done) = (self.dialer.clone(), Arc::clone(&taken), done.clone());
                 let over = Arc::clone(&self.over);
-                thread::spawn(move || serve(&dialer, &taken, &told, &over));
+                thread::spawn(move || serve(&dialer, &taken, &done, &over));
             }
             self.outcomes = Some(outcomes);
-            wishes
+            requests
         });
         // The threads live as long as this sender.
-        let _ = wishes.send(Wish { client, until_ns });
+        let _ = requests.send(ReconnectRequest { client, until_ns });
     }
 
     /// Where the server is, in words.
@@ -67,15 +67,15 @@ impl Replacer {
         self.dialer.place()
     }
 
-    /// How many are under way.
-    pub fn under_way(&self) -> usize {
-        self.under_way
+    /// Requests without an outcome yet.
+    pub fn pending(&self) -> usize {
+        self.pending
     }
 
     /// A connection that was made, or why it could not be.
     pub fn take(&mut self) -> Option<Outcome> {
         let outcome = self.outcomes.as_ref()?.try_recv().ok()?;
-        self.under_way -= 1;
+        self.pending -= 1;
         Some(outcome)
     }
 }
@@ -86,11 +86,11 @@ impl Drop for Replacer {
     }
 }
 
-fn serve(dialer: &Dialer, wishes: &Mutex<Receiver<Wish>>, told: &Sender<Outcome>, over: &AtomicBool) {
+fn serve(dialer: &Dialer, requests: &Mutex<Receiver<ReconnectRequest>>, done: &Sender<Outcome>, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
-        let next = wishes.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(wish) = next else { return };
-        if told.send((wish.client, connect(dialer, wish.until_ns, over))).is_err() {
+        let next = requests.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(request) = next else { return };
+        if done.send((request.client, connect(dialer, request.until_ns, over))).is_err() {
             return;
         }
     }

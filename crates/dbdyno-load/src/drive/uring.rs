@@ -1,12 +1,12 @@
 //! Sockets over io_uring: requests of many clients go out, and their replies come in, with one
 //! system call.
 //!
-//! Each socket has a multishot receive under way, which fills buffers of a shared ring; a request
+//! Each socket has a multishot receive posted, which fills buffers of a shared ring; a request
 //! that fits the socket's own buffer is sent when it is submitted and says nothing if it succeeds.
 //!
 //! The kernel never reads a request that may have changed: a small one is read when it is submitted or
 //! never, and submitted before the next is written; a large one, or what is left of a small one, is
-//! kept until it is sent. That holds whatever a server does, also if it answers before it has heard.
+//! kept until it is sent. That holds whatever a server does, also if it answers before it has read all.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -45,9 +45,9 @@ const KIND_SHIFT: u32 = 60;
 const GENERATION_MASK: u64 = (1 << (KIND_SHIFT - GENERATION_SHIFT)) - 1;
 
 const RECEIVE: u64 = 1;
-/// A send that is told of only when it fails, or the socket takes a part.
+/// A send that is reported only when it fails, or the socket takes a part.
 const SEND: u64 = 2;
-/// A send whose buffer is kept until it is told of; its number stands in place of the client.
+/// A send whose buffer is kept until it is reported; its number stands in place of the client.
 const LARGE_SEND: u64 = 3;
 
 #[derive(Default)]
@@ -62,7 +62,7 @@ struct Line {
 /// A client, and the buffer that was filled for it and how far, or what went wrong.
 type Completed = (usize, Result<(u16, usize), Errno>);
 
-/// A large request under way.
+/// A large request being sent.
 struct Large {
     client: usize,
     generation: u64,
@@ -239,7 +239,7 @@ impl Wire for UringWire {
         let line = &mut self.lines[client];
         line.generation += 1;
         if let Some(socket) = line.socket.take() {
-            // Ends the receive that is under way, which holds the socket.
+            // Ends the receive that is posted, which holds the socket.
             let _ = shutdown(&socket, Shutdown::Both);
         }
     }
@@ -303,7 +303,7 @@ impl Wire for UringWire {
 
 impl Drop for UringWire {
     fn drop(&mut self) {
-        // What is still under way must not reach memory that is about to be unmapped.
+        // What is still in flight must not reach memory that is about to be unmapped.
         (0..self.lines.len()).for_each(|client| self.detach(client));
         let _ = self.ring.submitter().unregister_buf_ring(GROUP);
     }

@@ -13,7 +13,7 @@ use super::epoll::EpollWire;
 use super::uring::UringWire;
 use super::wire::Wire;
 
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(60); // also on a busy host
 
 /// Runs a test on every wire that the kernel allows.
 fn each(test: impl Fn(&dyn Fn(usize) -> Box<dyn Wire>)) {
@@ -30,7 +30,7 @@ fn pair(wire: &mut dyn Wire, client: usize) -> UnixStream {
     theirs
 }
 
-fn say(wire: &mut dyn Wire, client: usize, bytes: &[u8]) {
+fn send(wire: &mut dyn Wire, client: usize, bytes: &[u8]) {
     let request = wire.request(client);
     request.clear();
     request.extend_from_slice(bytes);
@@ -38,7 +38,7 @@ fn say(wire: &mut dyn Wire, client: usize, bytes: &[u8]) {
 }
 
 /// Waits for `wanted` bytes of a client, or the end of its connection.
-fn hear(wire: &mut dyn Wire, client: usize, wanted: usize) -> Result<Vec<u8>, Errno> {
+fn on_bytes(wire: &mut dyn Wire, client: usize, wanted: usize) -> Result<Vec<u8>, Errno> {
     let (start, mut bytes) = (Instant::now(), Vec::new());
     while bytes.len() < wanted {
         assert!(start.elapsed() < SOON, "{} of {wanted} bytes came", bytes.len());
@@ -74,9 +74,9 @@ fn requests_and_replies_of_any_size_pass() {
         let sizes = [1, 100, 65_536, 65_537, 3_000_000, 5];
         let echo = echo(other, sizes.iter().sum());
         for size in sizes {
-            let said: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
-            say(&mut *wire, 0, &said);
-            assert!(hear(&mut *wire, 0, size).unwrap() == said, "{} changed {size} bytes", wire.name());
+            let statement: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
+            send(&mut *wire, 0, &statement);
+            assert!(on_bytes(&mut *wire, 0, size).unwrap() == statement, "{} changed {size} bytes", wire.name());
         }
         echo.join().unwrap();
     });
@@ -118,8 +118,8 @@ fn the_end_of_a_connection_arrives_after_its_last_bytes() {
         let mut other = pair(&mut *wire, 0);
         other.write_all(b"bye").unwrap();
         drop(other);
-        assert_eq!(hear(&mut *wire, 0, 3).unwrap(), b"bye");
-        assert_eq!(hear(&mut *wire, 0, 1), Err(Errno::CONNRESET));
+        assert_eq!(on_bytes(&mut *wire, 0, 3).unwrap(), b"bye");
+        assert_eq!(on_bytes(&mut *wire, 0, 1), Err(Errno::CONNRESET));
     });
 }
 
@@ -129,8 +129,8 @@ fn a_send_that_fails_arrives() {
         for size in [10, 1_000_000] {
             let mut wire = make(1);
             drop(pair(&mut *wire, 0));
-            say(&mut *wire, 0, &vec![0; size]);
-            let errno = hear(&mut *wire, 0, 1).unwrap_err();
+            send(&mut *wire, 0, &vec![0; size]);
+            let errno = on_bytes(&mut *wire, 0, 1).unwrap_err();
             assert!([Errno::PIPE, Errno::CONNRESET].contains(&errno), "{}: {errno}", wire.name());
         }
     });
@@ -146,7 +146,7 @@ fn nothing_arrives_from_a_connection_that_was_given_up() {
             wire.detach(0);
             let mut new = pair(&mut *wire, 0);
             new.write_all(b"new").unwrap();
-            assert_eq!(hear(&mut *wire, 0, 3).unwrap(), b"new", "{}", wire.name());
+            assert_eq!(on_bytes(&mut *wire, 0, 3).unwrap(), b"new", "{}", wire.name());
             wire.detach(0);
         }
     });
@@ -171,13 +171,16 @@ fn a_sleep_is_not_rounded_to_milliseconds() {
         let mut wire = make(1);
         let _other = pair(&mut *wire, 0);
         // The shortest of many: a busy machine makes others longer.
-        let slept = (0..50).map(|_| {
+        let timed = |sleep: &mut dyn FnMut()| {
             let start = Instant::now();
-            wire.wait(ASKED).unwrap();
+            sleep();
             start.elapsed()
-        });
-        let shortest = slept.min().unwrap();
-        assert!((ASKED..ASKED * 3).contains(&shortest), "{}: {shortest:?}", wire.name());
+        };
+        let (slept, kernel): (Vec<_>, Vec<_>) = (0..50)
+            .map(|_| (timed(&mut || wire.wait(ASKED).unwrap()), timed(&mut || std::thread::sleep(ASKED))))
+            .unzip();
+        let (shortest, kernel) = (slept.into_iter().min().unwrap(), kernel.into_iter().min().unwrap());
+        assert!(ASKED <= shortest && shortest < kernel * 3, "{}: {shortest:?} beside {kernel:?}", wire.name());
     });
 }
 
@@ -197,7 +200,7 @@ fn a_request_is_sent_as_it_was_however_soon_the_next_is_written() {
                 set_socket_send_buffer_size(&ours, 8192).unwrap();
             }
             wire.attach(0, OwnedFd::from(ours)).unwrap();
-            say(&mut *wire, 0, &vec![b'a'; SIZE]);
+            send(&mut *wire, 0, &vec![b'a'; SIZE]);
             if !whole {
                 wire.wait(Duration::from_millis(20)).unwrap();
                 assert!(wire.next().is_none());
@@ -231,9 +234,9 @@ fn a_socket_that_takes_little_at_a_time_gets_all() {
         wire.attach(0, OwnedFd::from(ours)).unwrap();
         let echo = echo(other, 3 * SIZE);
         for letter in [b'x', b'y', b'z'] {
-            let said = vec![letter; SIZE];
-            say(&mut *wire, 0, &said);
-            assert!(hear(&mut *wire, 0, SIZE).unwrap() == said, "{}", wire.name());
+            let statement = vec![letter; SIZE];
+            send(&mut *wire, 0, &statement);
+            assert!(on_bytes(&mut *wire, 0, SIZE).unwrap() == statement, "{}", wire.name());
         }
         echo.join().unwrap();
     });

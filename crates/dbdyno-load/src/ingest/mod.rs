@@ -7,14 +7,17 @@ mod writer;
 
 use std::fmt::Write as _;
 
+use dbdyno_common::random::Random;
+
 use crate::error::Error;
 use crate::names::{self, quoted};
+use crate::owner::Owner;
 use crate::protocol::session::Session;
-use crate::random::Random;
-use crate::statements::Statements;
+use crate::statements::{Kind, Statements};
+use crate::text::shown;
 use crate::values::Values;
 use crate::verb::Verb;
-use crate::workload::{Found, Kind, Portion, Stepwise, Workload};
+use crate::workload::{Found, Portion, Stepwise, Workload};
 
 use options::{FLAGS, Mode, Options};
 use sql::PROCEDURE;
@@ -42,7 +45,8 @@ prepare always makes the procedure too, so that both modes can run on one table.
 ";
 
 /// The verb.
-pub static VERB: Verb = Verb { name: "ingest", about: ABOUT, flags: FLAGS, loads: &[], word: None, workload: make };
+pub static VERB: Verb =
+    Verb { name: "ingest", about: ABOUT, flags: FLAGS, loads: &[], word: None, has_phase_flag: false, workload: make };
 
 fn make(values: &Values<'_>, load: &str) -> Result<Box<dyn Stepwise>, Error> {
     if !load.is_empty() {
@@ -57,15 +61,8 @@ struct Ingest {
     options: Options,
 }
 
-/// A procedure of the name of ours.
-enum Presence {
-    Nothing,
-    Ours,
-    Foreign,
-}
-
 impl Ingest {
-    fn procedure(&self, session: &mut Session) -> Result<Presence, Error> {
+    fn procedure(&self, session: &mut Session) -> Result<Owner, Error> {
         let table = &self.options.table;
         let rows = session.query(&format!(
             "SELECT ROUTINE_COMMENT FROM information_schema.ROUTINES \
@@ -73,11 +70,7 @@ impl Ingest {
             names::text(&table.schema)
         ))?;
         let comment = rows.into_iter().next().map(|row| row.into_iter().flatten().next().unwrap_or_default());
-        Ok(match comment {
-            None => Presence::Nothing,
-            Some(comment) if comment == table.comment() => Presence::Ours,
-            Some(_) => Presence::Foreign,
-        })
+        Ok(Owner::by_comment(comment.as_deref(), &table.comment()))
     }
 
     fn foreign(&self) -> Error {
@@ -115,7 +108,7 @@ impl Ingest {
         if found != sql::INDEXED {
             return Err(table.unfit(&format!(
                 "has indexes on ({}), this load needs ({})",
-                found.join(", "),
+                shown(&found.join(", ")),
                 sql::INDEXED.join(", ")
             )));
         }
@@ -176,11 +169,11 @@ impl Stepwise for Ingest {
     fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
         let table = &self.options.table;
         let before = self.procedure(session)?;
-        if matches!(before, Presence::Foreign) {
+        if before == Owner::Other {
             return Err(self.foreign());
         }
         table.make(session, sql::DEFINITION, begun)?;
-        if matches!(before, Presence::Ours) {
+        if before == Owner::Verb {
             // Left without its table.
             session.execute(&self.drop_procedure())?;
         }
@@ -196,9 +189,9 @@ impl Stepwise for Ingest {
         self.check_rows(session)?;
         if self.options.mode == Mode::Procedure {
             match self.procedure(session)? {
-                Presence::Ours => {}
-                Presence::Foreign => return Err(self.foreign()),
-                Presence::Nothing => return Err(table.unfit(&format!("lacks the procedure {PROCEDURE} beside it"))),
+                Owner::Verb => {}
+                Owner::Other => return Err(self.foreign()),
+                Owner::Nobody => return Err(table.unfit(&format!("lacks the procedure {PROCEDURE} beside it"))),
             }
         }
         Ok(found)
@@ -207,9 +200,9 @@ impl Stepwise for Ingest {
     fn cleanup(&self, session: &mut Session) -> Result<(), Error> {
         let table = &self.options.table;
         match self.procedure(session)? {
-            Presence::Nothing => {}
-            Presence::Foreign => return Err(self.foreign()),
-            Presence::Ours => session.execute(&self.drop_procedure())?,
+            Owner::Nobody => {}
+            Owner::Other => return Err(self.foreign()),
+            Owner::Verb => session.execute(&self.drop_procedure())?,
         }
         table.drop(session)
     }

@@ -11,7 +11,7 @@ const TABLE: &str = "ingest";
 /// Largest value of an indexed column, an INT.
 const VALUE_MAX: u32 = i32::MAX as u32;
 
-/// Rows of one event; [`crate::statements::Said::rows`] holds them.
+/// Rows of one event; [`crate::statements::Statement::rows`] holds them.
 const EVENT_ROWS_MAX: u32 = 1_000_000_000;
 
 /// Rows of one INSERT: a prepared one takes at most 65,535 parameters, four for each row.
@@ -19,17 +19,17 @@ const INSERT_ROWS_MAX: u32 = 10_000;
 
 /// The flags.
 pub const FLAGS: &[Flag] = &[
-    Flag::value("mode", "procedure: rows are made by CALLs; statement: by INSERTs (procedure)"),
+    Flag::value("mode", "procedure: rows are made by CALLs; statement: by INSERTs"),
     Flag::value("rows", "rows that all clients add together, instead of a duration or a number of events"),
-    Flag::value("report-rows", "print a line every so many rows (0: never)"),
-    Flag::value("rows-per-call", "procedure: rows of a CALL (1000)"),
-    Flag::value("rows-per-insert", "statement: rows of an INSERT (1)"),
-    Flag::value("rows-per-commit", "rows of a transaction (1: every INSERT commits by itself)"),
-    Flag::value("value-range", "the indexed values are 0 to this (100000000)"),
-    Flag::value("initial-rows", "rows that prepare adds (0)"),
-    Flag::value("db-ps-mode", "auto: prepared statements; disable: text (auto)"),
+    Flag::value("report-rows", "print a line every so many rows; 0: never"),
+    Flag::value("rows-per-call", "procedure: rows of a CALL"),
+    Flag::value("rows-per-insert", "statement: rows of an INSERT"),
+    Flag::value("rows-per-commit", "rows of a transaction; 1: every INSERT commits by itself"),
+    Flag::value("value-range", "the indexed values are 0 to this"),
+    Flag::value("initial-rows", "rows that prepare adds"),
+    Flag::value("db-ps-mode", "auto: prepared statements; disable: text"),
     Flag::value("engine", "storage engine (the server's default)").short('e'),
-    Flag::value("schema", "schema of the table (dbdyno_ingest)"),
+    Flag::value("schema", "schema of the table"),
 ];
 
 /// How rows are added.
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     fn read(flags: &[(&'static str, &'static str)]) -> Result<Options, String> {
-        let values = Values(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
+        let values = Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
         Options::read(&values).map_err(|error| error.to_string())
     }
 

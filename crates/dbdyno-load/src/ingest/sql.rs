@@ -20,7 +20,7 @@ pub const TEXT: &[u8; 40] = b"1111111111111111111111111111111111111111";
 pub const DEFINITION: &str = "id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, \
     b1 INT NOT NULL, b2 INT NOT NULL, b3 INT NOT NULL, c VARCHAR(100) CHARACTER SET latin1 NOT NULL";
 
-/// The columns as the server tells them.
+/// The columns as the server reports them.
 pub const FOUND: [&str; 5] = ["id bigint", "b1 int", "b2 int", "b3 int", "c varchar(100)"];
 
 /// CREATE PROCEDURE in the schema called `schema`, which is quoted for SQL.

@@ -1,10 +1,10 @@
-//! What the clients say.
+//! What the clients send.
 
-use crate::digits::put_decimal;
+use dbdyno_common::random::Random;
+
+use crate::protocol::encoder::{Parameter, RequestEncoder};
 use crate::protocol::packet;
-use crate::protocol::pen::{Parameter, Pen};
-use crate::random::Random;
-use crate::statements::{After, Next, Part, Said, Statements};
+use crate::statements::{After, Next, Part, Statement, Statements};
 use crate::workload::Portion;
 
 use super::options::{Mode, Options};
@@ -19,13 +19,13 @@ const ROLLBACK: u16 = 3;
 
 /// A client.
 #[derive(Debug)]
-struct Client {
+struct Cursor {
     share: Share,
     /// Events that are done.
     done: u64,
-    /// Statements said of the event under way.
-    said: u32,
-    /// The transaction under way failed and is to be rolled back before it is tried again.
+    /// Statements of the open event that were sent.
+    sent: u32,
+    /// The open transaction failed and is to be rolled back before it is tried again.
     broken: bool,
     random: Random,
 }
@@ -34,7 +34,7 @@ struct Client {
 #[derive(Debug)]
 pub struct Writer<'a> {
     options: &'a Options,
-    clients: Vec<Client>,
+    clients: Vec<Cursor>,
     /// CALLs of whole events, and of the last.
     call: Vec<u8>,
     call_last: Vec<u8>,
@@ -57,10 +57,10 @@ impl<'a> Writer<'a> {
         // Every client over all threads has a generator of its own.
         let mut seeds = Random::new(portion.seed);
         let seeds = std::iter::repeat_with(|| seeds.bits()).skip(portion.first).take(portion.clients);
-        let clients = (portion.first..).zip(seeds).map(|(number, seed)| Client {
+        let clients = (portion.first..).zip(seeds).map(|(number, seed)| Cursor {
             share: share(number as u64),
             done: 0,
-            said: 0,
+            sent: 0,
             broken: false,
             random: Random::new(seed),
         });
@@ -81,17 +81,17 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn say_call(&mut self, rows: u32, pen: &mut Pen<'_>) {
+    fn write_call(&mut self, rows: u32, encoder: &mut RequestEncoder<'_>) {
         let options = self.options;
         if options.prepared {
             let parameters = [rows, options.value_range, options.rows_per_commit];
-            pen.execute(0, &parameters.map(|number| Parameter::Integer(number.into())));
+            encoder.execute(0, &parameters.map(|number| Parameter::Integer(number.into())));
         } else {
-            pen.packets(if rows == options.rows_per_event { &self.call } else { &self.call_last });
+            encoder.packets(if rows == options.rows_per_event { &self.call } else { &self.call_last });
         }
     }
 
-    fn say_insert(&mut self, client: usize, rows: u32, pen: &mut Pen<'_>) {
+    fn write_insert(&mut self, client: usize, rows: u32, encoder: &mut RequestEncoder<'_>) {
         let options = self.options;
         let random = &mut self.clients[client].random;
         // Uniform over 0..=range, as the procedure's values but for its half as likely ends.
@@ -101,75 +101,81 @@ impl<'a> Writer<'a> {
             for row in self.parameters.chunks_exact_mut(4) {
                 row[..3].fill_with(|| Parameter::Integer(value()));
             }
-            pen.execute(0, &self.parameters);
+            encoder.execute(0, &self.parameters);
             return;
         }
         self.insert.truncate(self.head_length);
         for row in 0..rows {
             self.insert.extend_from_slice(if row == 0 { b"(" } else { b",(" });
             for _ in 0..3 {
-                put_decimal(value(), &mut self.insert);
+                self.insert.extend_from_slice(itoa::Buffer::new().format(value()).as_bytes());
                 self.insert.push(b',');
             }
             self.insert.push(b'\'');
             self.insert.extend_from_slice(TEXT);
             self.insert.extend_from_slice(b"')");
         }
-        pen.query(&[&self.insert]);
+        encoder.query(&[&self.insert]);
     }
 
     /// Statement number `place` of a transaction that adds `rows` rows.
-    fn say_in_transaction(&mut self, client: usize, place: u32, rows: u32, pen: &mut Pen<'_>) -> Said {
+    fn write_in_transaction(
+        &mut self,
+        client: usize,
+        place: u32,
+        rows: u32,
+        encoder: &mut RequestEncoder<'_>,
+    ) -> Statement {
         let per_insert = self.options.rows_per_insert;
-        let inner = |kind| Said { kind, part: Part::Inner, rows: 0, phase: 0 };
+        let inner = |kind| Statement { kind, part: Part::Inner, rows: 0, phase: 0 };
         if place == 0 {
-            pen.packets(&self.begin);
+            encoder.packets(&self.begin);
             return inner(BEGIN);
         }
         let before = (place - 1) * per_insert;
         if before < rows {
-            self.say_insert(client, per_insert.min(rows - before), pen);
+            self.write_insert(client, per_insert.min(rows - before), encoder);
             return inner(WRITES);
         }
-        pen.packets(&self.commit);
+        encoder.packets(&self.commit);
         // Only now are they there for good.
-        Said { kind: COMMIT, part: Part::Last, rows, phase: 0 }
+        Statement { kind: COMMIT, part: Part::Last, rows, phase: 0 }
     }
 }
 
 impl Statements for Writer<'_> {
     #[inline]
-    fn next(&mut self, client: usize, pen: &mut Pen<'_>) -> Next {
+    fn next(&mut self, client: usize, encoder: &mut RequestEncoder<'_>) -> Next {
         let options = self.options;
         let this = &mut self.clients[client];
         if this.broken {
             this.broken = false;
-            pen.packets(&self.rollback);
-            return Next::Say(Said { kind: ROLLBACK, part: Part::Inner, rows: 0, phase: 0 });
+            encoder.packets(&self.rollback);
+            return Next::Send(Statement { kind: ROLLBACK, part: Part::Inner, rows: 0, phase: 0 });
         }
         let rows = this.share.event(this.done);
         let statements = match (options.mode, rows) {
             (Mode::Transaction, Some(rows)) => rows.div_ceil(options.rows_per_insert) + 2,
             _ => 1,
         };
-        if this.said == statements {
-            this.said = 0;
+        if this.sent == statements {
+            this.sent = 0;
             this.done += 1;
         }
         let Some(rows) = this.share.event(this.done) else {
             return Next::Done;
         };
-        let place = this.said;
-        this.said += 1;
-        Next::Say(match options.mode {
-            Mode::Transaction => self.say_in_transaction(client, place, rows, pen),
+        let place = this.sent;
+        this.sent += 1;
+        Next::Send(match options.mode {
+            Mode::Transaction => self.write_in_transaction(client, place, rows, encoder),
             Mode::Procedure => {
-                self.say_call(rows, pen);
-                Said { kind: WRITES, part: Part::Last, rows, phase: 0 }
+                self.write_call(rows, encoder);
+                Statement { kind: WRITES, part: Part::Last, rows, phase: 0 }
             }
             Mode::Insert => {
-                self.say_insert(client, rows, pen);
-                Said { kind: WRITES, part: Part::Last, rows, phase: 0 }
+                self.write_insert(client, rows, encoder);
+                Statement { kind: WRITES, part: Part::Last, rows, phase: 0 }
             }
         })
     }
@@ -181,14 +187,14 @@ impl Statements for Writer<'_> {
         again
     }
 
-    /// The server rolled back what did not commit. If the COMMIT itself was under way, nobody knows whether it did, and
+    /// The server rolled back what did not commit. If the COMMIT itself was in flight, it is unknown whether it did, and
     /// its rows may be there twice.
     fn reconnected(&mut self, client: usize) -> After {
         if self.options.mode != Mode::Transaction {
             return After::GoOn;
         }
         let this = &mut self.clients[client];
-        this.said = 0;
+        this.sent = 0;
         this.broken = false;
         After::StartOver
     }

@@ -1,9 +1,9 @@
 use super::*;
-use crate::protocol::pen::Prepared;
+use crate::protocol::encoder::Prepared;
 use crate::values::Values;
 
 fn options(flags: &[(&'static str, &'static str)]) -> Options {
-    let values = Values(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
+    let values = Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
     Options::read(&values).unwrap()
 }
 
@@ -12,17 +12,17 @@ fn portion(first: usize, clients: usize, of: usize) -> Portion {
 }
 
 /// What is said next, behind the header.
-fn say(writer: &mut Writer<'_>, client: usize, parameters: u16) -> Option<(Said, Vec<u8>)> {
+fn say(writer: &mut Writer<'_>, client: usize, parameters: u16) -> Option<(Statement, Vec<u8>)> {
     let mut out = Vec::new();
     let mut prepared = [Prepared { id: 9, parameters, bound: true }];
-    match writer.next(client, &mut Pen::new(&mut out, &mut prepared)) {
-        Next::Say(said) => Some((said, out.split_off(4))),
+    match writer.next(client, &mut RequestEncoder::new(&mut out, &mut prepared)) {
+        Next::Send(said) => Some((said, out.split_off(4))),
         Next::Done => None,
         Next::Reconnect => panic!("nothing asks for that"),
     }
 }
 
-fn text(writer: &mut Writer<'_>, client: usize) -> Option<(Said, String)> {
+fn text(writer: &mut Writer<'_>, client: usize) -> Option<(Statement, String)> {
     say(writer, client, 0).map(|(said, bytes)| {
         assert_eq!(bytes[0], 3);
         (said, String::from_utf8(bytes[1..].to_vec()).unwrap())

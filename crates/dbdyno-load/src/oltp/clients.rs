@@ -1,12 +1,13 @@
-//! What the clients of `oltp` say.
+//! What the clients of `oltp` send.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use dbdyno_common::random::Random;
+
 use crate::distribution::Sampler;
+use crate::protocol::encoder::{Parameter, RequestEncoder};
 use crate::protocol::packet;
-use crate::protocol::pen::{Parameter, Pen};
-use crate::random::Random;
-use crate::statements::{After, Next, Part, Said, Statements};
+use crate::statements::{After, Next, Part, Statement, Statements};
 use crate::workload::Portion;
 
 use super::event::Action;
@@ -19,7 +20,7 @@ const PARTS_MAX: usize = 2 * VALUES_MAX + 3;
 
 /// Where a client is.
 #[derive(Debug, Clone)]
-struct Place {
+struct Cursor {
     random: Random,
     /// Index of its next step.
     at: usize,
@@ -75,14 +76,14 @@ pub struct Clients<'a> {
     begin: Vec<u8>,
     commit: Vec<u8>,
     texts: Texts,
-    places: Vec<Place>,
+    cursors: Vec<Cursor>,
 }
 
 impl<'a> Clients<'a> {
     /// The clients of `portion`.
     pub fn new(options: &'a Options, numbers: Numbers, made_ids: &'a AtomicU64, portion: Portion) -> Self {
         let mut seeds = Random::new(portion.seed);
-        let place = |seed| Place { random: Random::new(seed), at: 0, table: 0, id: 0, events: 0 };
+        let cursor = |seed| Cursor { random: Random::new(seed), at: 0, table: 0, id: 0, events: 0 };
         // A client says the same however the clients are shared out to threads.
         let seeds = (0..portion.first + portion.clients).map(|_| seeds.bits()).skip(portion.first);
         Self {
@@ -94,42 +95,42 @@ impl<'a> Clients<'a> {
             begin: packet::query(b"BEGIN"),
             commit: packet::query(b"COMMIT"),
             texts: Texts::blank(),
-            places: seeds.map(place).collect(),
+            cursors: seeds.map(cursor).collect(),
         }
     }
 
     /// Writes the statement of step `at` of `client`.
     #[inline]
-    fn say(&mut self, client: usize, at: usize, pen: &mut Pen<'_>) {
+    fn write(&mut self, client: usize, at: usize, encoder: &mut RequestEncoder<'_>) {
         use Value::{Integer, Text};
         let Self { options, ids, texts, .. } = self;
-        let place = &mut self.places[client];
-        let random = &mut place.random;
+        let cursor = &mut self.cursors[client];
+        let random = &mut cursor.random;
         let action = options.event.steps[at].action;
         let line = Line {
-            number: self.numbers.steps[at].map(|first| first + place.table as usize),
+            number: self.numbers.steps[at].map(|first| first + cursor.table as usize),
             pieces: action.pieces(),
-            table: &self.table_names[place.table as usize],
+            table: &self.table_names[cursor.table as usize],
         };
         match action {
-            Action::Begin => transaction(self.numbers.transaction, &self.begin, pen),
-            Action::Commit => transaction(self.numbers.transaction.map(|begin| begin + 1), &self.commit, pen),
-            Action::PointSelect | Action::UpdateIndex => line.write(&[Integer(ids.draw(random))], pen),
+            Action::Begin => transaction(self.numbers.transaction, &self.begin, encoder),
+            Action::Commit => transaction(self.numbers.transaction.map(|begin| begin + 1), &self.commit, encoder),
+            Action::PointSelect | Action::UpdateIndex => line.write(&[Integer(ids.draw(random))], encoder),
             Action::SimpleRange | Action::SumRange | Action::OrderRange | Action::DistinctRange => {
                 let id = ids.draw(random);
-                line.write(&[Integer(id), Integer(id.saturating_add(options.range_size - 1))], pen);
+                line.write(&[Integer(id), Integer(id.saturating_add(options.range_size - 1))], encoder);
             }
             Action::UpdateNonIndex => {
                 texts.renew_c(random);
-                line.write(&[Text(&texts.c), Integer(ids.draw(random))], pen);
+                line.write(&[Text(&texts.c), Integer(ids.draw(random))], encoder);
             }
             Action::Delete => {
-                place.id = ids.draw(random);
-                line.write(&[Integer(place.id)], pen);
+                cursor.id = ids.draw(random);
+                line.write(&[Integer(cursor.id)], encoder);
             }
             Action::Reinsert | Action::Insert => {
                 let id = match action {
-                    Action::Reinsert => place.id,
+                    Action::Reinsert => cursor.id,
                     // The server makes an id of 0 one of its own.
                     _ if options.tables.auto_inc => 0,
                     _ => made_id(self.made_ids.fetch_add(1, Ordering::Relaxed)),
@@ -137,7 +138,7 @@ impl<'a> Clients<'a> {
                 texts.renew_c(random);
                 texts.renew_pad(random);
                 let values = [Integer(id), Integer(ids.draw(random)), Text(&texts.c), Text(&texts.pad)];
-                line.write(&values, pen);
+                line.write(&values, encoder);
             }
         }
     }
@@ -145,38 +146,38 @@ impl<'a> Clients<'a> {
 
 impl Statements for Clients<'_> {
     #[inline]
-    fn next(&mut self, client: usize, pen: &mut Pen<'_>) -> Next {
-        let place = &mut self.places[client];
-        if place.at == 0 && self.options.reconnect_every.is_some_and(|every| place.events >= every) {
-            place.events = 0;
+    fn next(&mut self, client: usize, encoder: &mut RequestEncoder<'_>) -> Next {
+        let cursor = &mut self.cursors[client];
+        if cursor.at == 0 && self.options.reconnect_every.is_some_and(|every| cursor.events >= every) {
+            cursor.events = 0;
             return Next::Reconnect;
         }
-        let at = place.at;
+        let at = cursor.at;
         let step = self.options.event.steps[at];
         if step.draws_table {
-            place.table = place.random.below(self.options.tables.count.into()) as u32;
+            cursor.table = cursor.random.below(self.options.tables.count.into()) as u32;
         }
         if step.part == Part::Last {
-            place.at = 0;
-            place.events += 1;
+            cursor.at = 0;
+            cursor.events += 1;
         } else {
-            place.at += 1;
+            cursor.at += 1;
         }
-        self.say(client, at, pen);
+        self.write(client, at, encoder);
         let rows = u32::from(matches!(step.action, Action::Reinsert | Action::Insert));
-        Next::Say(Said { kind: step.kind, part: step.part, rows, phase: 0 })
+        Next::Send(Statement { kind: step.kind, part: step.part, rows, phase: 0 })
     }
 
     /// The event begins anew with values of its own, as sysbench's. A transaction that the error left open is committed by
     /// the BEGIN that follows.
     fn refused(&mut self, client: usize, _code: u16) -> After {
-        self.places[client].at = 0;
+        self.cursors[client].at = 0;
         After::StartOver
     }
 
     fn reconnected(&mut self, client: usize) -> After {
-        self.places[client].at = 0;
-        self.places[client].events = 0;
+        self.cursors[client].at = 0;
+        self.cursors[client].events = 0;
         After::StartOver
     }
 }
@@ -198,14 +199,14 @@ struct Line<'a> {
 
 impl Line<'_> {
     #[inline]
-    fn write(&self, values: &[Value<'_>], pen: &mut Pen<'_>) {
+    fn write(&self, values: &[Value<'_>], encoder: &mut RequestEncoder<'_>) {
         match self.number {
-            Some(number) => Self::execute(number, values, pen),
-            None => self.query(values, pen),
+            Some(number) => Self::execute(number, values, encoder),
+            None => self.query(values, encoder),
         }
     }
 
-    fn execute(number: usize, values: &[Value<'_>], pen: &mut Pen<'_>) {
+    fn execute(number: usize, values: &[Value<'_>], encoder: &mut RequestEncoder<'_>) {
         let mut parameters = [Parameter::Null; VALUES_MAX];
         for (parameter, value) in parameters.iter_mut().zip(values) {
             *parameter = match value {
@@ -213,11 +214,11 @@ impl Line<'_> {
                 Value::Text(text) => Parameter::Text(text),
             };
         }
-        pen.execute(number, &parameters[..values.len()]);
+        encoder.execute(number, &parameters[..values.len()]);
     }
 
     /// The pieces with the values between them.
-    fn query(&self, values: &[Value<'_>], pen: &mut Pen<'_>) {
+    fn query(&self, values: &[Value<'_>], encoder: &mut RequestEncoder<'_>) {
         let mut buffers = [itoa::Buffer::new(); VALUES_MAX];
         let mut parts: [&[u8]; PARTS_MAX] = [b""; PARTS_MAX];
         let (head, pieces) = self.pieces.split_at(2);
@@ -231,14 +232,14 @@ impl Line<'_> {
             parts[end + 1] = piece.as_bytes();
             end += 2;
         }
-        pen.query(&parts[..end]);
+        encoder.query(&parts[..end]);
     }
 }
 
-fn transaction(number: Option<usize>, text: &[u8], pen: &mut Pen<'_>) {
+fn transaction(number: Option<usize>, text: &[u8], encoder: &mut RequestEncoder<'_>) {
     match number {
-        Some(number) => pen.execute(number, &[]),
-        None => pen.packets(text),
+        Some(number) => encoder.execute(number, &[]),
+        None => encoder.packets(text),
     }
 }
 

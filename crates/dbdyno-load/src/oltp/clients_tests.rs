@@ -1,6 +1,6 @@
 use super::*;
+use crate::protocol::encoder::Prepared;
 use crate::protocol::packet::HEADER_SIZE;
-use crate::protocol::pen::Prepared;
 use crate::values::Values;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 type Flags<'a> = &'a [(&'static str, &'static str)];
 
 fn options(load: &str, flags: Flags<'_>) -> Options {
-    let values = Values(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
+    let values = Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
     Options::read(&values, load).unwrap()
 }
 
@@ -26,7 +26,9 @@ fn packets(options: &Options, portion: Portion, count: usize) -> Vec<Vec<u8>> {
     for _ in 0..count {
         for client in 0..portion.clients {
             let mut out = Vec::new();
-            let Next::Say(_) = clients.next(client, &mut Pen::new(&mut out, &mut statements)) else { panic!("silent") };
+            let Next::Send(_) = clients.next(client, &mut RequestEncoder::new(&mut out, &mut statements)) else {
+                panic!("silent")
+            };
             all.push(out[HEADER_SIZE..].to_vec());
         }
     }
@@ -126,7 +128,7 @@ fn a_server_that_does_not_prepare_begin_gets_its_text() {
     let made_ids = AtomicU64::new(0);
     let mut clients = Clients::new(&options, numbers, &made_ids, PORTION);
     let mut out = Vec::new();
-    clients.next(0, &mut Pen::new(&mut out, &mut []));
+    clients.next(0, &mut RequestEncoder::new(&mut out, &mut []));
     assert_eq!(out, packet::query(b"BEGIN"));
 }
 
@@ -137,7 +139,7 @@ fn an_event_starts_over_from_its_first_statement() {
     let mut clients = Clients::new(&options, prepared(&options, true).1, &made_ids, PORTION);
     let mut out = Vec::new();
     let mut next = |clients: &mut Clients<'_>| {
-        let said = clients.next(0, &mut Pen::new(&mut out, &mut []));
+        let said = clients.next(0, &mut RequestEncoder::new(&mut out, &mut []));
         (said, String::from_utf8(out[HEADER_SIZE + 1..].to_vec()).unwrap())
     };
     assert_eq!(next(&mut clients).1, "BEGIN");
@@ -154,7 +156,7 @@ fn connections_are_renewed_between_events() {
     let made_ids = AtomicU64::new(0);
     let mut clients = Clients::new(&options, prepared(&options, true).1, &made_ids, PORTION);
     let mut out = Vec::new();
-    let mut says = || matches!(clients.next(0, &mut Pen::new(&mut out, &mut [])), Next::Say(_));
+    let mut says = || matches!(clients.next(0, &mut RequestEncoder::new(&mut out, &mut [])), Next::Send(_));
     assert_eq!([says(), says(), says(), says(), says(), says()], [true, true, false, true, true, false]);
 }
 

@@ -2,7 +2,7 @@
 
 use crate::statements::Part;
 
-use super::options::{Counts, Load};
+use super::load::{Counts, Load};
 
 /// One statement of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -108,7 +108,7 @@ impl Action {
 /// A statement in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// What is said.
+    /// What is sent.
     pub action: Action,
     /// The first of a group, which draws the table for all of it.
     pub draws_table: bool,
@@ -128,7 +128,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// The event of `load`; `None` if `counts` leave nothing to say.
+    /// The event of `load`; `None` if `counts` leave nothing to send.
     pub fn new(load: Load, counts: &Counts) -> Option<Self> {
         let groups = groups(load, counts);
         let said =
@@ -161,7 +161,7 @@ impl Event {
     }
 }
 
-/// Statements that are said together, on one table, and how often.
+/// Statements that are sent together, on one table, and how often.
 type Group = (&'static [Action], u32);
 
 fn groups(load: Load, counts: &Counts) -> Vec<Group> {
@@ -200,7 +200,7 @@ mod tests {
     use crate::values::Values;
 
     fn counts(flags: &[(&'static str, &'static str)]) -> Counts {
-        Counts::read(&Values(flags.iter().map(|(name, value)| (*name, Some(*value))).collect())).unwrap()
+        Counts::read(&Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect())).unwrap()
     }
 
     fn said(load: Load, flags: &[(&'static str, &'static str)]) -> String {

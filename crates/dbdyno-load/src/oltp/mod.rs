@@ -5,26 +5,29 @@
 //!
 //! Cannot: PostgreSQL, sysbench's `prewarm` and Lua scripts.
 
-pub mod clients;
-pub mod event;
+pub mod bulk;
+mod clients;
+mod event;
 mod fill;
-pub mod flags;
-pub mod options;
-pub mod rows;
-pub mod stage;
-pub mod tables;
+mod flags;
+mod load;
+mod options;
+mod rows;
+mod stage;
+mod tables;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::Error;
 use crate::protocol::session::Session;
 use crate::run_options::Ignore;
-use crate::statements::Statements;
+use crate::statements::{Kind, Statements};
 use crate::values::Values;
 use crate::verb::Verb;
-use crate::workload::{Found, Kind, Portion, Stepwise, Workload};
+use crate::workload::{Found, Portion, Stepwise, Workload};
 
 use clients::{Clients, prepared};
+use load::Load;
 use options::Options;
 use stage::Stage;
 
@@ -46,25 +49,9 @@ pub static VERB: Verb = Verb {
     name: "oltp",
     about: ABOUT,
     flags: flags::FLAGS,
-    loads: &[
-        "read_only",
-        "read_write",
-        "write_only",
-        "point_select",
-        "update_index",
-        "update_non_index",
-        "insert",
-        "delete",
-        "oltp_read_only",
-        "oltp_read_write",
-        "oltp_write_only",
-        "oltp_point_select",
-        "oltp_update_index",
-        "oltp_update_non_index",
-        "oltp_insert",
-        "oltp_delete",
-    ],
+    loads: &Load::NAMES,
     word: None,
+    has_phase_flag: false,
     workload: |values, load| Ok(Box::new(Oltp::new(values, load)?)),
 };
 

@@ -1,7 +1,8 @@
 //! Rows as sysbench makes them, fast: one thread writes gigabytes of INSERTs per second.
 
+use dbdyno_common::random::Random;
+
 use crate::distribution::{Distribution, Sampler};
-use crate::random::Random;
 
 use super::tables::Tables;
 
@@ -147,7 +148,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn tables(flags: &[(&'static str, &'static str)]) -> Tables {
-        Tables::read(&Values(flags.iter().map(|(name, value)| (*name, Some(*value))).collect())).unwrap()
+        Tables::read(&Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect())).unwrap()
     }
 
     fn filled(tables: &Tables, seed: u64, batch_bytes: usize) -> (Vec<String>, u32) {

@@ -1,10 +1,12 @@
-//! sysbench's tables on the server: made, looked at, dropped, and never anybody else's.
+//! sysbench's tables on the server: made, looked at, dropped; no other's is touched.
 
 use std::collections::BTreeMap;
 
 use crate::error::Error;
 use crate::names::{self, quoted};
+use crate::owner;
 use crate::protocol::session::Session;
+use crate::text::shown;
 
 use super::tables::Tables;
 
@@ -23,7 +25,7 @@ impl Stage<'_> {
     /// # Errors
     /// There is none; says how to get it.
     pub fn enter(self, session: &mut Session) -> Result<(), Error> {
-        if !names::schema_exists(session, self.schema)? {
+        if !owner::schema_exists(session, self.schema)? {
             return Err(self.missing(&format!("there is no schema {}", self.schema)));
         }
         session.execute(&format!("USE {}", quoted(self.schema)))
@@ -34,7 +36,7 @@ impl Stage<'_> {
     /// # Errors
     /// The server refuses.
     pub fn enter_or_make(self, session: &mut Session) -> Result<(), Error> {
-        if !names::schema_exists(session, self.schema)? {
+        if !owner::schema_exists(session, self.schema)? {
             session.execute(&format!("CREATE SCHEMA {}", quoted(self.schema)))?;
         }
         self.enter(session)
@@ -59,7 +61,7 @@ impl Stage<'_> {
     /// # Errors
     /// One of them has other columns than sysbench's: then none is dropped.
     pub fn clear(self, session: &mut Session) -> Result<(), Error> {
-        if !names::schema_exists(session, self.schema)? {
+        if !owner::schema_exists(session, self.schema)? {
             return Ok(());
         }
         session.execute(&format!("USE {}", quoted(self.schema)))?;
@@ -169,8 +171,9 @@ impl Stage<'_> {
             return Ok(());
         }
         Err(Error::Usage(format!(
-            "{}.sbtest{number} is not one of sysbench's tables: it has the columns ({columns}); name another --schema",
-            self.schema
+            "{}.sbtest{number} is not one of sysbench's tables: it has the columns ({}); name another --schema",
+            self.schema,
+            shown(&columns)
         )))
     }
 
@@ -188,7 +191,7 @@ impl Stage<'_> {
                 engines.push(engine.clone());
             }
         }
-        let engines = engines.join(", ");
+        let engines = shown(&engines.join(", "));
         match &self.tables.engine {
             Some(asked) if !asked.eq_ignore_ascii_case(&engines) => {
                 Err(Error::Failed(format!("the tables of {} are in {engines} instead of {asked}", self.schema)))

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     fn read(flags: &[(&'static str, Option<&'static str>)]) -> Result<Tables, String> {
-        Tables::read(&Values(flags.to_vec())).map_err(|error| error.to_string())
+        Tables::read(&Values::new(flags.to_vec())).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Files written while a run is under way: the series (CSV or JSON lines) and the histogram log.
+//! Files written during a run: the series (CSV or JSON lines) and the histogram log.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::clock::{now_ns, wall};
 use crate::error::Error;
 use crate::measure::Interval;
-use crate::workload::Kind;
+use crate::statements::Kind;
 
 const SERIES_HEADER: &str = "run,t_ns,phase,events,queries,rows,errors,reconnects,backlog,latency_ns_mean,\
                              latency_ns_p50,latency_ns_p95,latency_ns_p99,latency_ns_max";
@@ -199,7 +199,7 @@ mod tests {
 
     use super::*;
     use crate::measure::{IntervalSink, Recorder, Terms};
-    use crate::statements::Said;
+    use crate::statements::Statement;
 
     struct OnlyLog<'a>(HistogramLog<'a, Vec<u8>>);
 
@@ -256,7 +256,7 @@ mod tests {
         recorder.start(start);
         for i in 0..5_000 {
             recorder.pass_time(start + i * 1000);
-            recorder.answered(Said::alone(i as u16 % 2), start + i * 1000 - 1000 - i, start + i * 1000);
+            recorder.answered(Statement::alone(i as u16 % 2), start + i * 1000 - 1000 - i, start + i * 1000);
         }
         recorder.finish(start + 5_000_000);
         let totals = recorder.into_totals();

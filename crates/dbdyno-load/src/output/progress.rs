@@ -1,4 +1,4 @@
-//! Lines on the terminal while a run is under way, in the manner of sysbench.
+//! Lines on the terminal during a run, in the manner of sysbench.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -11,7 +11,7 @@ use crate::measure::{Interval, IntervalSink};
 /// Messages on their way, at most: some seconds of a slow disk, some ten MB.
 const WAITING_MAX: usize = 256;
 
-/// What a thread tells of its run while it is under way.
+/// What a thread sends of its run as it goes on.
 enum Message {
     Interval(Box<Interval>),
     Rows {
@@ -19,56 +19,56 @@ enum Message {
         start_ns: u64,
         now_ns: u64,
     },
-    /// It has told of so many intervals and is done.
+    /// It has sent so many intervals and is done.
     Over(u64),
 }
 
-/// For each of `threads` threads that measure where it tells of it, and where all are heard.
-pub fn relay(threads: usize) -> (Vec<Teller>, Listener) {
-    let (messages, heard) = sync_channel(WAITING_MAX);
-    let tellers = (0..threads).map(|_| Teller { messages: messages.clone(), told: 0 }).collect();
-    (tellers, Listener { messages: heard, threads })
+/// A sender for each of `threads` threads that measure, and the receiver of all.
+pub fn relay(threads: usize) -> (Vec<IntervalSender>, IntervalReceiver) {
+    let (messages, received) = sync_channel(WAITING_MAX);
+    let senders = (0..threads).map(|_| IntervalSender { messages: messages.clone(), sent: 0 }).collect();
+    (senders, IntervalReceiver { messages: received, threads })
 }
 
 /// One thread's end; it is over when this is dropped.
-pub struct Teller {
+pub struct IntervalSender {
     messages: SyncSender<Message>,
-    told: u64,
+    sent: u64,
 }
 
-impl Teller {
-    fn tell(&self, message: Message) -> io::Result<()> {
+impl IntervalSender {
+    fn send(&self, message: Message) -> io::Result<()> {
         self.messages.send(message).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 }
 
-impl IntervalSink for Teller {
+impl IntervalSink for IntervalSender {
     fn interval(&mut self, interval: &Interval) -> io::Result<()> {
-        self.told += 1;
-        self.tell(Message::Interval(Box::new(interval.clone())))
+        self.sent += 1;
+        self.send(Message::Interval(Box::new(interval.clone())))
     }
 
     fn rows(&mut self, rows: u64, start_ns: u64, now_ns: u64) -> io::Result<()> {
-        self.tell(Message::Rows { rows, start_ns, now_ns })
+        self.send(Message::Rows { rows, start_ns, now_ns })
     }
 }
 
-impl Drop for Teller {
+impl Drop for IntervalSender {
     fn drop(&mut self) {
-        // Nobody to hear it: the run is over.
-        let _ = self.tell(Message::Over(self.told));
+        // Without a receiver the run is over.
+        let _ = self.send(Message::Over(self.sent));
     }
 }
 
-/// Hears all threads.
-pub struct Listener {
+/// Receives from all threads.
+pub struct IntervalReceiver {
     messages: Receiver<Message>,
     threads: usize,
 }
 
-impl Listener {
+impl IntervalReceiver {
     /// Puts the intervals of all threads together until all are over. An interval goes to `sink` when every thread has
-    /// told of it that was not over before.
+    /// sent its part of it that was not over before.
     ///
     /// # Errors
     /// The first of the sink's; what comes after it is passed over.
@@ -82,9 +82,9 @@ impl Listener {
                     outcome = outcome.and_then(|()| sink.rows(rows, start_ns, now_ns));
                 }
                 Message::Interval(interval) => add(&mut open, &interval),
-                Message::Over(told) => over.push(told),
+                Message::Over(sent) => over.push(sent),
             }
-            let missing = |number: u64| self.threads - over.iter().filter(|told| **told <= number).count();
+            let missing = |number: u64| self.threads - over.iter().filter(|sent| **sent <= number).count();
             while let Some(first) = open.first_entry().filter(|first| first.get().1 >= missing(*first.key())) {
                 let (whole, _) = first.remove();
                 outcome = outcome.and_then(|()| sink.interval(&whole));
@@ -96,12 +96,12 @@ impl Listener {
 
 /// Adds one thread's interval to the others' of its number.
 fn add(open: &mut BTreeMap<u64, (Interval, usize)>, interval: &Interval) {
-    let (sum, told) = open.entry(interval.number).or_default();
+    let (sum, sent) = open.entry(interval.number).or_default();
     (sum.run, sum.number, sum.start_ns) = (interval.run, interval.number, interval.start_ns);
     sum.end_ns = sum.end_ns.max(interval.end_ns);
     sum.tally.add(&interval.tally);
     sum.gauges.add(interval.gauges);
-    *told += 1;
+    *sent += 1;
 }
 
 #[cfg(test)]
@@ -129,10 +129,10 @@ mod tests {
 
     #[test]
     fn an_interval_waits_for_all_threads_but_for_none_that_is_over() {
-        let (tellers, listener) = relay(2);
-        let [mut first, mut second] = <[Teller; 2]>::try_from(tellers).ok().unwrap();
+        let (senders, receiver) = relay(2);
+        let [mut first, mut second] = <[IntervalSender; 2]>::try_from(senders).ok().unwrap();
         let (passed, seen) = channel();
-        let writer = thread::spawn(move || listener.write_to(&mut Passed(passed)));
+        let writer = thread::spawn(move || receiver.write_to(&mut Passed(passed)));
         let soon = || seen.recv_timeout(Duration::from_secs(5));
         first.interval(&interval(0, 10)).unwrap();
         second.interval(&interval(0, 10)).unwrap();

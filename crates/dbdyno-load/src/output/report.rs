@@ -1,4 +1,4 @@
-//! The report for people: mysqlslap's block, then what it never said.
+//! The report for people: mysqlslap's block, then what that lacks.
 
 use std::fmt::Write as _;
 
@@ -73,7 +73,7 @@ pub fn block(runs: &[RunResult]) -> String {
     text
 }
 
-/// The report on one run, for all verbs but slap.
+/// The report on one run.
 pub fn summary(run: &RunResult) -> String {
     let mut text = String::new();
     let pace = match run.pace {

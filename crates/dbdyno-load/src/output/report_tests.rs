@@ -6,13 +6,13 @@ use super::*;
 use crate::clock::Cpu;
 use crate::measure::Gauges;
 use crate::run_options::Spacing;
-use crate::statements::Said;
-use crate::workload::Kind;
+use crate::statements::Kind;
+use crate::statements::Statement;
 
 fn run(seconds: u64, engine: Option<&str>) -> RunResult {
     let mut tally = Tally { kinds: vec![Latencies::default(); 2], ..Tally::default() };
     for _ in 0..9 {
-        tally.kinds[usize::from(Said::alone(0).kind)].record(2_000_000);
+        tally.kinds[usize::from(Statement::alone(0).kind)].record(2_000_000);
         tally.events.record(2_000_000);
     }
     RunResult {

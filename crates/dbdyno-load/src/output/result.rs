@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::latency::{Latencies, Summary};
 use crate::measure::{ErrorCount, Gauges, Span, Tally};
 use crate::run_options::{Loop, Spacing};
-use crate::workload::Kind;
+use crate::statements::Kind;
 
 /// Version of the file's format.
 const VERSION: u32 = 2;

@@ -1,4 +1,4 @@
-//! All that intervals go to while a run is under way.
+//! All that intervals go to during a run.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};

@@ -8,8 +8,9 @@ use mysql_common::io::ParseBuf;
 use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse, SslRequest};
 use mysql_common::proto::{MyDeserialize, MySerialize};
 
-use super::reply::{Dialect, ServerError, printable};
+use super::reply::{Dialect, ServerError};
 use super::server_key::ServerKey;
+use crate::text::{CHARS_MAX, printable, shown};
 
 /// Largest packet the server may send us, in bytes.
 const PACKET_MAX: u32 = 1 << 30;
@@ -39,7 +40,7 @@ const NEEDS_KEY: &str = "the server wants the password, which must not travel ov
 /// Who can listen on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
-    /// Anybody on the way: TCP without TLS.
+    /// Whoever listens on the way: TCP without TLS.
     Open,
     /// Nobody but the other end, whoever that is: TLS without verification.
     Sealed,
@@ -67,7 +68,7 @@ pub struct Login<'a> {
 /// Why the server did not let us in.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    /// The server said no.
+    /// The server refused.
     #[error(transparent)]
     Server(#[from] ServerError),
     /// We cannot, or will not, do what it asks.
@@ -75,7 +76,7 @@ pub enum AuthError {
     Refused(String),
 }
 
-/// What a greeting told.
+/// What a greeting says.
 #[derive(Debug, Clone)]
 pub struct Greeting {
     /// Version text of the server.
@@ -153,7 +154,7 @@ impl<'a> Dialogue<'a> {
     /// An error packet instead of a greeting (too many connections, host not allowed), a server
     /// too old, or bytes that are no greeting.
     pub fn start(login: Login<'a>, greeting: &[u8]) -> Result<(Self, Greeting), AuthError> {
-        if let Some(error) = ServerError::parse(greeting) {
+        if let Some(error) = ServerError::parse(greeting, greeting.len()) {
             return Err(error.into());
         }
         let packet =
@@ -172,7 +173,7 @@ impl<'a> Dialogue<'a> {
             None => (native.clone(), init(&native)?),
         };
         let greeting = Greeting {
-            server_version: without_replication_prefix(&printable(packet.server_version_ref())),
+            server_version: without_replication_prefix(&text_of(packet.server_version_ref())),
             connection_id: packet.connection_id(),
             dialect: terms.dialect(),
             offers_tls: theirs.contains(CapabilityFlags::CLIENT_SSL),
@@ -228,9 +229,8 @@ impl<'a> Dialogue<'a> {
         }
         match payload.first() {
             Some(&OK) => Ok(Step::Done),
-            Some(&ERROR) => {
-                Err(ServerError::parse(payload).map_or_else(|| refused("an error packet cut short"), AuthError::Server))
-            }
+            Some(&ERROR) => Err(ServerError::parse(payload, payload.len())
+                .map_or_else(|| refused("an error packet cut short"), AuthError::Server)),
             Some(&MORE_DATA) => self.challenge(Some(&payload[1..])),
             Some(&SWITCH) => self.switch(payload),
             _ => Err(refused(UNKNOWN_PACKET)),
@@ -272,7 +272,7 @@ impl<'a> Dialogue<'a> {
         }
         let secrets = Secrets { login: &self.login, nonce: &self.nonce };
         let response = self.plugin.1.run(secrets, data.unwrap_or(&self.nonce));
-        Ok(match response.map_err(|error| AuthError::Refused(error.to_string()))? {
+        Ok(match response.map_err(|error| AuthError::Refused(shown(&error.to_string())))? {
             Response::Next { packet: Some(data) } | Response::Last { packet: Some(data) } => Step::Send(data),
             Response::Next { packet: None } | Response::Last { packet: None } => Step::Read,
         })
@@ -335,6 +335,10 @@ fn refused(why: &str) -> AuthError {
     AuthError::Refused(why.into())
 }
 
+fn text_of(bytes: &[u8]) -> String {
+    printable(bytes, bytes.len(), CHARS_MAX)
+}
+
 /// MariaDB 10 calls itself 5.5.5 first, for the sake of old replicas.
 fn without_replication_prefix(version: &str) -> String {
     version.strip_prefix("5.5.5-").unwrap_or(version).to_owned()
@@ -360,7 +364,7 @@ fn init(plugin: &AuthPlugin<'_>) -> Result<AuthProc, AuthError> {
         AuthError::Refused(format!(
             "the account uses the authentication plugin {}, which is not supported: use mysql_native_password, \
              caching_sha2_password, sha256_password or ed25519",
-            printable(plugin.as_bytes())
+            text_of(plugin.as_bytes())
         ))
     })
 }

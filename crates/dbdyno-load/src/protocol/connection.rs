@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use super::pen::Prepared;
+use super::encoder::Prepared;
 use super::reply::ReplyParser;
 use super::tls::Tls;
 

@@ -2,12 +2,13 @@
 
 pub mod auth;
 pub mod connection;
+pub mod encoder;
 pub mod packet;
-pub mod pen;
+pub mod patience;
 pub mod prepare;
 pub mod reply;
 pub mod server_key;
 pub mod session;
+pub mod stream;
 pub mod tls;
 pub mod tls_client;
-pub mod wire;

@@ -1,6 +1,6 @@
 //! The answer to COM_STMT_PREPARE.
 
-use super::pen::Prepared;
+use super::encoder::Prepared;
 use super::reply::{Dialect, ProtocolError, ServerError};
 
 const OK: u8 = 0x00;
@@ -34,17 +34,17 @@ impl PrepareParser {
         Self { dialect, prepared: None, lists: [0; 2] }
     }
 
-    /// Takes the next `payload`; `Some` when it is the last.
+    /// Takes the next payload, of `length` bytes that start with `head`; `Some` when it is the last.
     ///
     /// # Errors
     /// It is not the protocol.
-    pub fn packet(&mut self, payload: &[u8]) -> Result<Option<Answer>, ProtocolError> {
-        if let Some(error) = ServerError::parse(payload) {
+    pub fn packet(&mut self, head: &[u8], length: usize) -> Result<Option<Answer>, ProtocolError> {
+        if let Some(error) = ServerError::parse(head, length) {
             return Ok(Some(Answer::Refused(error)));
         }
         match self.prepared {
-            None => self.head(payload),
-            Some(prepared) => self.definition(payload, prepared),
+            None => self.head(head),
+            Some(prepared) => self.definition(head, prepared),
         }
     }
 
@@ -95,9 +95,9 @@ mod tests {
         let mut parser = PrepareParser::new(dialect);
         let (last, before) = payloads.split_last().unwrap();
         for payload in before {
-            assert_eq!(parser.packet(payload)?, None);
+            assert_eq!(parser.packet(payload, payload.len())?, None);
         }
-        parser.packet(last)
+        parser.packet(last, last.len())
     }
 
     fn head(columns: u8, parameters: u8) -> [u8; 12] {
@@ -136,10 +136,10 @@ mod tests {
             for dialect in [Dialect::Eof, Dialect::Ok, Dialect::CachedMetadata] {
                 let mut parser = PrepareParser::new(dialect);
                 if started {
-                    prop_assert!(parser.packet(&head(columns, parameters)).is_ok());
+                    prop_assert!(parser.packet(&head(columns, parameters), 12).is_ok());
                 }
                 for payload in &payloads {
-                    if parser.packet(payload) != Ok(None) {
+                    if parser.packet(payload, payload.len()) != Ok(None) {
                         break;
                     }
                 }

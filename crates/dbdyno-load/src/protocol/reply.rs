@@ -4,14 +4,16 @@
 //! buffer a large result nor trust a length it claims.
 
 use super::packet::{HEADER_SIZE, PAYLOAD_MAX, decode_header, take_integer};
+use crate::text::{CHARS_MAX, printable};
 
-/// Bytes kept of a packet that arrives in pieces; only an error message can be longer, and is cut.
-const HEAD_MAX: usize = 1024;
+/// Bytes that matter of any packet. Only an error message can be longer, which MySQL and MariaDB end at 512 bytes.
+pub const HEAD_MAX: usize = 1024;
 
 const OK: u8 = 0x00;
 const LOCAL_INFILE: u8 = 0xfb;
 const END: u8 = 0xfe;
-const ERROR: u8 = 0xff;
+/// The first byte of an error packet, and of no other.
+pub const ERROR: u8 = 0xff;
 
 /// An EOF packet is shorter than this.
 const EOF_END: usize = 9;
@@ -30,14 +32,14 @@ pub struct ServerError {
     pub code: u16,
     /// Five characters; `HY000` if the server sent none.
     pub sqlstate: String,
-    /// The server's text without control characters.
+    /// The server's text, fit to show.
     pub message: String,
 }
 
 impl ServerError {
-    /// Parses the payload of an error packet, marker included.
-    pub fn parse(payload: &[u8]) -> Option<Self> {
-        let [ERROR, low, high, rest @ ..] = payload else {
+    /// Parses an error packet of `length` bytes that starts with `head`, marker included.
+    pub fn parse(head: &[u8], length: usize) -> Option<Self> {
+        let [ERROR, low, high, rest @ ..] = &head[..head.len().min(HEAD_MAX)] else {
             return None;
         };
         let (sqlstate, message) = match rest {
@@ -46,8 +48,8 @@ impl ServerError {
         };
         Some(Self {
             code: u16::from_le_bytes([*low, *high]),
-            sqlstate: printable(sqlstate),
-            message: printable(message),
+            sqlstate: printable(sqlstate, sqlstate.len(), sqlstate.len()),
+            message: printable(message, length - (head.len().min(HEAD_MAX) - message.len()), CHARS_MAX),
         })
     }
 
@@ -58,11 +60,6 @@ impl ServerError {
         const DISCONNECTED_BY_SERVER: u16 = 4031;
         matches!(self.code, SERVER_SHUTDOWN | CONNECTION_KILLED | DISCONNECTED_BY_SERVER)
     }
-}
-
-/// Text from a server, safe to print on a terminal.
-pub fn printable(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// Bytes that are not the protocol.
@@ -96,7 +93,7 @@ pub struct Reply {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum Expected {
     First,
     Columns(u64),
     EndOfColumns,
@@ -107,7 +104,7 @@ enum State {
 #[derive(Debug)]
 pub struct ReplyParser {
     dialect: Dialect,
-    state: State,
+    state: Expected,
     sequence: u8,
     rows: u64,
     warnings: u32,
@@ -126,7 +123,7 @@ impl ReplyParser {
     pub fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
-            state: State::First,
+            state: Expected::First,
             sequence: 1,
             rows: 0,
             warnings: 0,
@@ -142,7 +139,7 @@ impl ReplyParser {
 
     /// Makes ready for a reply whose first packet is numbered `sequence`.
     pub fn expect(&mut self, sequence: u8) {
-        self.state = State::First;
+        self.state = Expected::First;
         self.sequence = sequence;
         self.rows = 0;
         self.warnings = 0;
@@ -151,7 +148,7 @@ impl ReplyParser {
         self.missing = 0;
     }
 
-    /// Rows seen so far of the reply under way.
+    /// Rows seen so far of the reply so far unfinished.
     pub fn rows(&self) -> u64 {
         self.rows
     }
@@ -181,7 +178,7 @@ impl ReplyParser {
     /// Passes over whole rows, of which a reply can have a lot; what may be anything else is left.
     #[inline]
     fn pass_rows<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
-        if self.state != State::Rows || self.continued || self.header_filled > 0 {
+        if self.state != Expected::Rows || self.continued || self.header_filled > 0 {
             return bytes;
         }
         let (mut next, mut passed) = (self.sequence, 0);
@@ -197,6 +194,14 @@ impl ReplyParser {
         self.sequence = next;
         self.rows += passed;
         bytes
+    }
+
+    /// Takes one payload of `length` bytes that starts with `head`; `Some` when it completes the reply.
+    ///
+    /// # Errors
+    /// As [`Self::feed`].
+    pub fn payload(&mut self, head: &[u8], length: usize) -> Result<Option<Reply>, ProtocolError> {
+        if self.meaning(head, length)? { self.reply(&[]) } else { Ok(None) }
     }
 
     /// The reply that is complete, with what is behind it.
@@ -239,7 +244,7 @@ impl ReplyParser {
         done
     }
 
-    /// Handles one packet of `length` bytes that starts with `head`; tells whether it was the last.
+    /// Handles one packet of `length` bytes that starts with `head`; gives whether it was the last.
     #[inline]
     fn packet(&mut self, head: &[u8], length: usize, sequence: u8) -> Result<bool, ProtocolError> {
         let first = head.first().copied();
@@ -249,34 +254,37 @@ impl ReplyParser {
             return Err(ProtocolError("a packet out of sequence"));
         }
         self.sequence = sequence.wrapping_add(1);
-        if continues {
-            return Ok(false);
-        }
-        let first = first.ok_or(ProtocolError("an empty packet"))?;
+        if continues { Ok(false) } else { self.meaning(head, length) }
+    }
+
+    /// Handles one payload of `length` bytes that starts with `head`; gives whether it was the last.
+    #[inline]
+    fn meaning(&mut self, head: &[u8], length: usize) -> Result<bool, ProtocolError> {
+        let first = head.first().copied().ok_or(ProtocolError("an empty packet"))?;
         match self.state {
-            _ if first == ERROR => return self.refused(head),
-            State::First if first == OK => return self.after_result(ok_status(head)),
-            State::First => self.head_of_rows(head)?,
-            State::Columns(left @ 2..) => self.state = State::Columns(left - 1),
-            State::Columns(_) if self.dialect == Dialect::Eof => self.state = State::EndOfColumns,
-            State::Columns(_) => self.state = State::Rows,
-            State::EndOfColumns if first == END && length < EOF_END => self.state = State::Rows,
-            State::EndOfColumns => return Err(ProtocolError("columns without an end")),
-            State::Rows if first == END && length < self.end_size() => {
+            _ if first == ERROR => return self.refused(head, length),
+            Expected::First if first == OK => return self.after_result(ok_status(head)),
+            Expected::First => self.head_of_rows(head)?,
+            Expected::Columns(left @ 2..) => self.state = Expected::Columns(left - 1),
+            Expected::Columns(_) if self.dialect == Dialect::Eof => self.state = Expected::EndOfColumns,
+            Expected::Columns(_) => self.state = Expected::Rows,
+            Expected::EndOfColumns if first == END && length < EOF_END => self.state = Expected::Rows,
+            Expected::EndOfColumns => return Err(ProtocolError("columns without an end")),
+            Expected::Rows if first == END && length < self.end_size() => {
                 return self.after_result(if self.dialect == Dialect::Eof {
                     eof_status(head)
                 } else {
                     ok_status(head)
                 });
             }
-            State::Rows => self.rows += 1,
+            Expected::Rows => self.rows += 1,
         }
         Ok(false)
     }
 
     #[cold]
-    fn refused(&mut self, head: &[u8]) -> Result<bool, ProtocolError> {
-        let error = ServerError::parse(head).ok_or(ProtocolError("an error packet cut short"))?;
+    fn refused(&mut self, head: &[u8], length: usize) -> Result<bool, ProtocolError> {
+        let error = ServerError::parse(head, length).ok_or(ProtocolError("an error packet cut short"))?;
         self.error = Some(Box::new(error));
         (self.warnings, self.in_transaction) = (0, false);
         Ok(true)
@@ -295,7 +303,7 @@ impl ReplyParser {
         let columns = take_integer(&mut rest).filter(|n| (1..=COLUMNS_MAX).contains(n));
         let columns = columns.ok_or(ProtocolError("an impossible number of columns"))?;
         let defined = self.dialect != Dialect::CachedMetadata || rest != [0];
-        self.state = if defined { State::Columns(columns) } else { State::Rows };
+        self.state = if defined { Expected::Columns(columns) } else { Expected::Rows };
         Ok(())
     }
 
@@ -304,12 +312,12 @@ impl ReplyParser {
         let status = status.ok_or(ProtocolError("a status packet cut short"))?;
         self.warnings = self.warnings.saturating_add(u32::from(status.warnings));
         self.in_transaction = status.flags & STATUS_IN_TRANSACTION != 0;
-        self.state = State::First;
+        self.state = Expected::First;
         Ok(status.flags & STATUS_MORE_RESULTS == 0)
     }
 }
 
-/// What the end of a result tells.
+/// What the end of a result says.
 struct Status {
     flags: u16,
     warnings: u16,

@@ -114,8 +114,25 @@ fn several_results_are_one_reply() {
 
 #[test]
 fn control_characters_of_a_server_are_not_printed() {
-    let error = ServerError::parse(b"\xff\x01\x00#HY000\x1b[2Jboo\x07").unwrap();
-    assert_eq!(error.message, " [2Jboo ");
+    let payload = b"\xff\x01\x00#HY\x1b\xe2\x80\x1b[2Jboo\x07 \xe2\x80\xaeeslaf";
+    let error = ServerError::parse(payload, payload.len()).unwrap();
+    assert_eq!((error.message.as_str(), error.sqlstate.as_str()), ("[2Jboo eslaf", "HY \u{fffd}"));
+}
+
+#[test]
+fn a_long_error_is_cut_the_same_in_whatever_pieces_it_comes() {
+    let payload = [b"\xff\x01\x00#HY000", "\u{20ac}x".repeat(500_000).as_bytes()].concat();
+    let bytes = packets(&[&payload]);
+    let whole = parse(&bytes, true).unwrap().unwrap();
+    let message = &whole.error.as_ref().unwrap().message;
+    assert_eq!(message.len(), 1015 + " ... (1998985 more bytes)".len());
+    assert!(message.ends_with("x\u{20ac} ... (1998985 more bytes)"), "{message}");
+    for size in [1, 700, 16 << 10] {
+        let mut parser = ReplyParser::new(Dialect::Ok);
+        let replies: Vec<_> = bytes.chunks(size).map(|piece| parser.feed(piece).unwrap()).collect();
+        assert_eq!(replies.last().unwrap().as_ref(), Some(&whole), "{size}");
+    }
+    assert_eq!(ReplyParser::new(Dialect::Ok).payload(&payload[..HEAD_MAX], payload.len()), Ok(Some(whole)));
 }
 
 #[test]

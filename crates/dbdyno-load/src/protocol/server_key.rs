@@ -24,7 +24,7 @@ const INTEGER: u8 = 0x02;
 pub struct ServerKey(PublicKey);
 
 impl ServerKey {
-    /// Reads a key in PEM (`BEGIN PUBLIC KEY`), strictly, as it may come from anybody.
+    /// Reads a key in PEM (`BEGIN PUBLIC KEY`), strictly, as it may come from anyone.
     pub fn parse(pem: &[u8]) -> Option<Self> {
         let der = SubjectPublicKeyInfoDer::from_pem_slice(pem).ok()?;
         let mut info = take(SEQUENCE, &mut der.as_ref())?;

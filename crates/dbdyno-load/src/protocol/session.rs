@@ -5,20 +5,25 @@ use std::time::Duration;
 
 use super::auth::{AuthError, Channel, Dialogue, Login, Step};
 use super::connection::Connection;
+use super::encoder::Prepared;
 use super::packet::{self, take_string};
-use super::pen::Prepared;
 use super::prepare::{Answer, PrepareParser};
-use super::reply::{Dialect, ProtocolError, ReplyParser};
-use super::wire::Wire;
+use super::reply::{Dialect, ProtocolError, Reply, ReplyParser};
+use super::stream::PacketStream;
 use crate::endpoint::Endpoint;
-use crate::error::Error;
+use crate::error::{Error, Slow, shorten};
 use crate::stop::Stop;
 
 /// Longest reply of which the rows are kept, in bytes: what a session asks for is short.
 const KEPT_SIZE_MAX: usize = 64 << 20;
 
+/// The same of a result that is as long as the user's table: some 30 million keys.
+const LONG_SIZE_MAX: usize = 1 << 30;
+
 /// Longest reply of which nothing is kept, in bytes: a user's own statement may give rows.
 const DROPPED_SIZE_MAX: usize = 4 << 30;
+
+const TOO_LONG: &str = "a reply that is too long";
 
 /// The rows of a result as the text protocol gives them; `None` is NULL.
 pub type Rows = Vec<Vec<Option<String>>>;
@@ -27,7 +32,7 @@ pub type Rows = Vec<Vec<Option<String>>>;
 #[derive(Debug)]
 pub struct Session {
     endpoint: Endpoint,
-    wire: Wire,
+    stream: PacketStream,
     dialect: Dialect,
     server_version: String,
     connection_id: u32,
@@ -44,7 +49,7 @@ impl Session {
     pub fn connect(endpoint: &Endpoint, schema: Option<&str>, stop: &Stop) -> Result<Self, Error> {
         let mut session = Self {
             endpoint: endpoint.clone(),
-            wire: Wire::dial(endpoint, stop)?,
+            stream: PacketStream::dial(endpoint, stop)?,
             dialect: Dialect::Eof,
             server_version: String::new(),
             connection_id: 0,
@@ -52,7 +57,7 @@ impl Session {
             in_reply: false,
         };
         session.log_in(endpoint, schema).map_err(|error| endpoint.explain(error))?;
-        session.wire.logged_in(endpoint.stall_timeout);
+        session.stream.patience.logged_in();
         if let Some(command) = &endpoint.init_command {
             session.execute(command)?;
         }
@@ -68,22 +73,20 @@ impl Session {
             server_key: endpoint.security.server_key.as_deref(),
             may_ask_for_key: endpoint.security.may_ask_for_key,
         };
-        let payload = self.wire.read_payload()?;
-        let (mut dialogue, greeting) = Dialogue::start(login, &payload)?;
+        let (mut dialogue, greeting) = Dialogue::start(login, &self.stream.read_payload()?.head)?;
         self.dialect = greeting.dialect;
         self.server_version = greeting.server_version;
         self.connection_id = greeting.connection_id;
         if let Some(tls) = &endpoint.security.tls
             && tls.wanted(greeting.offers_tls, endpoint.is_private())?
         {
-            self.wire.write_payload(&dialogue.request_tls(tls.channel()))?;
-            self.wire.start_tls(Box::new(tls.connection()?))?;
+            self.stream.write_payload(&dialogue.request_tls(tls.channel()))?;
+            self.stream.start_tls(Box::new(tls.connection()?))?;
         }
-        self.wire.write_payload(&dialogue.response()?)?;
+        self.stream.write_payload(&dialogue.response()?)?;
         loop {
-            let payload = self.wire.read_payload()?;
-            match dialogue.packet(&payload)? {
-                Step::Send(answer) => self.wire.write_payload(&answer)?,
+            match dialogue.packet(&self.stream.read_payload()?.head)? {
+                Step::Send(answer) => self.stream.write_payload(&answer)?,
                 Step::Read => {}
                 Step::Done => return Ok(()),
             }
@@ -95,7 +98,7 @@ impl Session {
     /// # Errors
     /// As [`Self::connect`].
     pub fn another(&self) -> Result<Self, Error> {
-        let stop = self.wire.stop.clone().unwrap_or_default();
+        let stop = self.stream.stop.clone().unwrap_or_default();
         Self::connect(&self.endpoint, None, &stop)
     }
 
@@ -104,7 +107,7 @@ impl Session {
         &self.server_version
     }
 
-    /// A session for cleaning up, which a wish to stop no longer interrupts. It is this one, unless
+    /// A session for cleaning up, which a request to stop no longer interrupts. It is this one, unless
     /// that was left in the middle of a statement, which is killed then.
     ///
     /// # Errors
@@ -113,17 +116,24 @@ impl Session {
         Stop::next_ends_process();
         if self.in_reply {
             let mut fresh = Self::connect(endpoint, None, &Stop::default())?;
+            let limits = fresh.stream.patience.limits;
+            fresh.wait_at_most(endpoint.connect_timeout);
             // It may have ended by itself, which is an error here.
-            let _ = fresh.execute(&format!("KILL {}", self.connection_id));
-            return Ok(fresh);
+            let killed = fresh.execute(&format!("KILL {}", self.connection_id));
+            fresh.stream.patience.limits = limits;
+            return match killed {
+                Ok(()) | Err(Error::Statement { .. }) => Ok(fresh),
+                Err(dead) => Err(dead),
+            };
         }
-        self.wire.stop = None;
+        self.stream.stop = None;
         Ok(self)
     }
 
-    /// How long the server may say nothing to this session.
-    pub fn set_patience(&mut self, patience: Duration) {
-        self.wire.patience = patience;
+    /// Waits no longer than this for any statement from now on.
+    pub fn wait_at_most(&mut self, longest: Duration) {
+        let limits = &mut self.stream.patience.limits;
+        (limits.silence, limits.reply) = (limits.silence.min(longest), limits.reply.min(longest));
     }
 
     /// Runs `sql` and drops its rows.
@@ -131,25 +141,24 @@ impl Session {
     /// # Errors
     /// The server's error, with the statement.
     pub fn execute(&mut self, sql: &str) -> Result<(), Error> {
-        self.send(packet::query(sql.as_bytes()))?;
-        self.result(sql, |_| Ok(()), DROPPED_SIZE_MAX)
+        self.ask(sql, |_| Ok(()), DROPPED_SIZE_MAX)
     }
 
     /// Runs `sql`, for which the server may need hours, such as an index on a large table.
     ///
     /// # Errors
-    /// As [`Self::execute`]; a server that says nothing is not given up.
+    /// As [`Self::execute`]; a server that says nothing is given up only when no statement may take that long.
     pub fn execute_long(&mut self, sql: &str) -> Result<(), Error> {
-        let patience = std::mem::replace(&mut self.wire.patience, Duration::MAX);
+        let silence = std::mem::replace(&mut self.stream.patience.limits.silence, Duration::MAX);
         let outcome = self.execute(sql);
-        self.wire.patience = patience;
+        self.stream.patience.limits.silence = silence;
         outcome
     }
 
     /// Runs `sql` and gives its rows.
     ///
     /// # Errors
-    /// The server's error, with the statement; a wish to stop, in which case it is not run.
+    /// The server's error, with the statement; a request to stop, in which case it is not run.
     pub fn query(&mut self, sql: &str) -> Result<Rows, Error> {
         self.query_at_most(sql, KEPT_SIZE_MAX)
     }
@@ -159,24 +168,23 @@ impl Session {
     /// # Errors
     /// As [`Self::query`].
     pub fn query_long(&mut self, sql: &str) -> Result<Rows, Error> {
-        self.query_at_most(sql, usize::MAX)
+        self.query_at_most(sql, LONG_SIZE_MAX)
     }
 
     fn query_at_most(&mut self, sql: &str, size_max: usize) -> Result<Rows, Error> {
-        self.send(packet::query(sql.as_bytes()))?;
         let mut rows = Vec::new();
         let keep = |payload: &[u8]| {
             rows.push(row(payload)?);
             Ok(())
         };
-        self.result(sql, keep, size_max)?;
+        self.ask(sql, keep, size_max)?;
         Ok(rows)
     }
 
     /// Has the server prepare `statements`, after those prepared before.
     ///
     /// # Errors
-    /// The server's error, with the statement; a wish to stop.
+    /// The server's error, with the statement; a request to stop.
     pub fn prepare_all(&mut self, statements: &[String]) -> Result<(), Error> {
         self.prepared.reserve(statements.len());
         for sql in statements {
@@ -189,15 +197,7 @@ impl Session {
     /// Prepares one of `count` statements.
     fn prepare(&mut self, sql: &str, count: usize) -> Result<Prepared, Error> {
         const TOO_MANY_PREPARED: u16 = 1461;
-        self.send(packet::prepare(sql.as_bytes()))?;
-        let mut parser = PrepareParser::new(self.dialect);
-        let answer = loop {
-            if let Some(answer) = parser.packet(&self.wire.read_payload()?)? {
-                break answer;
-            }
-        };
-        self.in_reply = false;
-        match answer {
+        match self.answer_to_prepare(sql).map_err(|error| self.about(sql, error))? {
             Answer::Refused(error) if error.code == TOO_MANY_PREPARED => Err(Error::Failed(format!(
                 "the server prepares no more statements: error {error}: this load prepares {count} on each \
                  connection, so it needs {count} times the number of clients: SET GLOBAL \
@@ -208,57 +208,89 @@ impl Session {
         }
     }
 
-    /// Sends a request, unless a wish to stop was heard.
+    fn answer_to_prepare(&mut self, sql: &str) -> Result<Answer, Error> {
+        self.send(packet::prepare(sql.as_bytes()))?;
+        let mut parser = PrepareParser::new(self.dialect);
+        let mut size = 0;
+        loop {
+            let payload = self.stream.read_payload()?;
+            size += payload.length;
+            if size > KEPT_SIZE_MAX {
+                return Err(ProtocolError(TOO_LONG).into());
+            }
+            if let Some(answer) = parser.packet(&payload.head, payload.length)? {
+                self.in_reply = false;
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// With the statement that the server was to answer, where that tells more.
+    fn about(&self, sql: &str, error: Error) -> Error {
+        match error {
+            Error::Slow(slow) => Error::Slow(Slow { sql: Some(sql.to_owned()), ..slow }),
+            Error::Protocol(why) => {
+                Error::Failed(format!("{}: {why}; statement: {}", self.endpoint.place(), shorten(sql)))
+            }
+            other => other,
+        }
+    }
+
+    /// Sends a request, unless a request to stop came.
     fn send(&mut self, request: Vec<u8>) -> Result<(), Error> {
-        if self.wire.asked_to_stop() {
+        if self.stream.asked_to_stop() {
             return Err(Error::Interrupted);
         }
         self.in_reply = true;
-        self.wire.write_request(request)
+        self.stream.write_request(request)
     }
 
     /// Hands the connection to an event loop.
     pub fn into_connection(self) -> Connection {
         let parser = ReplyParser::new(self.dialect);
-        let (socket, tls) = self.wire.into_parts();
+        let (socket, tls) = self.stream.into_parts();
         Connection { socket, parser, prepared: self.prepared, tls }
     }
 
     /// Ends the session politely; the server no longer counts it as aborted.
     pub fn quit(self) {
-        self.wire.quit();
+        self.stream.quit();
     }
 
-    /// Reads one reply of at most `size_max` bytes: a [`ReplyParser`] finds its end, here only the
-    /// rows are taken out.
-    fn result(
+    /// Runs `sql` and takes each of its rows, of a reply of at most `size_max` bytes.
+    fn ask(
         &mut self,
         sql: &str,
-        mut take: impl FnMut(&[u8]) -> Result<(), ProtocolError>,
+        take: impl FnMut(&[u8]) -> Result<(), ProtocolError>,
         size_max: usize,
     ) -> Result<(), Error> {
+        let sent = self.send(packet::query(sql.as_bytes()));
+        let reply = sent.and_then(|()| self.reply(take, size_max)).map_err(|error| self.about(sql, error))?;
+        reply.error.map_or(Ok(()), |error| Err(Error::Statement { sql: sql.to_owned(), error: *error }))
+    }
+
+    /// Reads one reply: a [`ReplyParser`] finds its end, here only the rows are taken out.
+    fn reply(
+        &mut self,
+        mut take: impl FnMut(&[u8]) -> Result<(), ProtocolError>,
+        size_max: usize,
+    ) -> Result<Reply, Error> {
         let mut parser = ReplyParser::new(self.dialect);
-        parser.expect(self.wire.sequence);
         let mut size = 0;
-        let mut framed = Vec::new();
         loop {
-            let first = self.wire.sequence;
-            let payload = self.wire.read_payload()?;
-            size += payload.len();
+            let payload = self.stream.read_payload()?;
+            size += payload.length;
             if size > size_max {
-                return Err(ProtocolError("a reply that is too long").into());
+                return Err(ProtocolError(TOO_LONG).into());
             }
-            framed.clear();
-            packet::encode(first, &payload, &mut framed);
             let before = parser.rows();
-            let done = parser.feed(&framed)?;
+            let done = parser.payload(&payload.head, payload.length)?;
             if parser.rows() > before {
-                take(&payload)?;
+                take(&payload.head)?;
             }
             if let Some(reply) = done {
                 self.in_reply = false;
-                let sql = sql.to_owned();
-                return reply.error.map_or(Ok(()), |error| Err(Error::Statement { sql, error: *error }));
+                return Ok(reply);
             }
         }
     }

@@ -5,6 +5,8 @@ use std::io::{ErrorKind, Read as _, Write as _};
 
 use rustls::ClientConnection;
 
+use crate::text::shown;
+
 /// Why a TLS connection cannot go on.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum TlsError {
@@ -12,7 +14,7 @@ pub enum TlsError {
     #[error("the server closed the TLS connection")]
     Closed,
     /// The server sent an alert, a certificate that is not trusted, or what is not TLS.
-    #[error("{0}")]
+    #[error("{}", shown(&.0.to_string()))]
     Broken(#[from] rustls::Error),
     /// This side could not take what came or make a record.
     #[error("{0}")]

@@ -21,9 +21,9 @@ use crate::error::Error;
 pub enum Mode {
     /// TCP in the clear.
     Disabled,
-    /// TLS if a server offers it over TCP; anybody is trusted.
+    /// TLS if a server offers it over TCP; every server is trusted.
     Preferred,
-    /// TLS; anybody is trusted.
+    /// TLS; every server is trusted.
     Required,
     /// TLS with a server whose certificate a given authority has signed.
     VerifyCa,
@@ -151,7 +151,7 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
 /// Judges the certificates of servers.
 #[derive(Debug)]
 struct Verifier {
-    /// None to trust anybody.
+    /// None to trust every server.
     authorities: Option<RootCertStore>,
     by_name: bool,
     algorithms: WebPkiSupportedAlgorithms,

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::flags::nearest;
+use dbdyno_common::similar::nearest;
 
+use super::definition::{Defined, Definition};
 use super::generator::Generator;
-use super::lexer::{Lexeme, Mistake, Source, Token, in_word};
-use super::model::{Block, Piece, Statement};
-use super::parse::{Defined, Definition};
+use super::lexer::{Lexeme, Mistake, SourceFile, Token, in_word};
+use super::model::{Block, Piece, Template};
 use super::words::{Turn, Words};
 
 /// A name that was written down.
@@ -52,7 +52,7 @@ impl Draft<'_> {
     ///
     /// # Errors
     /// No statement, one that cannot be bound, or a transaction without an end.
-    pub fn finish(self, shared: &[Definition], source: &Source, autocommit: bool) -> Result<Block, Mistake> {
+    pub fn finish(self, shared: &[Definition], source: &SourceFile, autocommit: bool) -> Result<Block, Mistake> {
         let Name { text: name, at } = self.name;
         if self.statements.is_empty() {
             return Err(Mistake::new(at, format!("the block {name} has no statements")));
@@ -64,7 +64,7 @@ impl Draft<'_> {
             let words = Words::new(&written.lexemes);
             let first = written.lexemes[0];
             let retry_from = transaction.follow(block.statements.len(), first.at, words.turn())?;
-            block.statements.push(Statement {
+            block.statements.push(Template {
                 place: source.place(first.at),
                 kind: kind(&block, written.name.as_ref(), &words)?,
                 is_query: words.is_query(),

@@ -1,15 +1,15 @@
-//! Sees on the server, before a run, that a script's statements can be said.
+//! Sees on the server, before a run, that a script's statements can be sent.
 
 use std::collections::BTreeSet;
 
 use crate::error::Error;
 use crate::names;
 use crate::protocol::session::Session;
+use crate::text::shown;
 
-use super::Place;
 use super::literal::quoted;
-use super::model::{Script, Statement};
-use super::stage;
+use super::model::{Script, Template};
+use super::stage::{self, Destination};
 
 /// ER_UNSUPPORTED_PS: this statement cannot be prepared.
 const UNPREPARABLE: u16 = 1295;
@@ -31,14 +31,14 @@ pub struct Checked {
 /// # Errors
 /// The schema, a table or a column is missing, a statement is wrong, or strings mean something else
 /// on this server.
-pub fn check(script: &Script, place: &Place, session: &mut Session) -> Result<Checked, Error> {
-    stage::enter(&place.schema, session)?;
+pub fn check(script: &Script, destination: &Destination, session: &mut Session) -> Result<Checked, Error> {
+    stage::enter(destination, session)?;
     for plain in &script.connect {
-        session.execute(&plain.sql).map_err(|error| stage::at(&plain.place, error))?;
+        session.execute(&plain.sql).map_err(|error| destination.at(&plain.place, error))?;
     }
     check_strings(script, session)?;
     let makes_tables = script.statements().any(|statement| statement.makes_tables);
-    let mut checked = Checked { engine: engine(place, session)?, ..Checked::default() };
+    let mut checked = Checked { engine: engine(destination, session)?, ..Checked::default() };
     for statement in script.statements().filter(|statement| statement.is_query) {
         let sql = format!("PREPARE dbdyno_check FROM {}", quoted(&statement.with_marks()));
         match session.execute(&sql) {
@@ -49,17 +49,17 @@ pub fn check(script: &Script, place: &Place, session: &mut Session) -> Result<Ch
             Err(Error::Statement { error, .. }) if error.code == UNPREPARABLE => {}
             // It may come with the run.
             Err(Error::Statement { error, .. }) if error.code == NO_SUCH_TABLE && makes_tables => {}
-            Err(error) => return Err(explained(statement, script, error)),
+            Err(error) => return Err(explained(statement, script, destination, error)),
         }
     }
     Ok(checked)
 }
 
-fn explained(statement: &Statement, script: &Script, error: Error) -> Error {
+fn explained(statement: &Template, script: &Script, destination: &Destination, error: Error) -> Error {
     match error {
         Error::Statement { error, .. } => {
             let prepare = error.code == NO_SUCH_TABLE && !script.setup.is_empty();
-            let remedy = if prepare { ": run prepare first" } else { "" };
+            let remedy = if prepare { ": run prepare first".into() } else { destination.remedy(error.code) };
             Error::Failed(format!("{}: the server refuses this statement: error {error}{remedy}", statement.place))
         }
         other => other,
@@ -79,18 +79,18 @@ fn check_strings(script: &Script, session: &mut Session) -> Result<(), Error> {
     }
 }
 
-fn engine(place: &Place, session: &mut Session) -> Result<Option<String>, Error> {
+fn engine(destination: &Destination, session: &mut Session) -> Result<Option<String>, Error> {
     let rows = session.query(&format!(
         "SELECT DISTINCT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_TYPE = 'BASE TABLE' \
          AND TABLE_NAME <> '{}'",
-        names::text(&place.schema),
+        names::text(&destination.schema),
         stage::RECORD
     ))?;
     let engines: Vec<String> = rows.into_iter().flatten().flatten().collect();
-    if let Some(asked) = &place.engine
+    if let Some(asked) = &destination.engine
         && let Some(other) = engines.iter().find(|engine| !engine.eq_ignore_ascii_case(asked))
     {
-        let text = format!("the schema {} has a table in {other}, not in {asked}", place.schema);
+        let text = format!("the schema {} has a table in {}, not in {asked}", destination.schema, shown(other));
         return Err(Error::Failed(format!("{text}: prepare with --engine={asked}, or leave ENGINE out of the script")));
     }
     Ok(engines.first().filter(|_| engines.len() == 1).cloned())

@@ -1,9 +1,11 @@
 //! The right side of a definition: a constant, or a function that values are drawn from.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use dbdyno_common::similar::nearest;
+
 use crate::distribution::{Distribution, Sampler};
-use crate::flags::nearest;
 
 use super::generator::{DIGITS, Generator, LETTERS, OneOf};
 use super::lexer::{Lexeme, Mistake, Token};
@@ -34,6 +36,26 @@ pub enum Value {
     Constant(Literal),
     /// Another one for each event.
     Drawn(Generator),
+}
+
+/// A definition: in a block, or before all sections for all blocks of the file.
+#[derive(Debug)]
+pub struct Definition {
+    /// Without the colon.
+    pub name: String,
+    /// Where it stands.
+    pub at: usize,
+    /// What it gives.
+    pub value: Defined,
+}
+
+/// What a definition gives; blocks share a generator, so that a sequence is one for all.
+#[derive(Debug, Clone)]
+pub enum Defined {
+    /// The same everywhere.
+    Constant(Literal),
+    /// Another one for each event.
+    Drawn(Arc<Generator>),
 }
 
 /// A constant by its name.

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use dbdyno_common::random::Random;
+
 use crate::distribution::Sampler;
-use crate::protocol::pen::Parameter;
-use crate::random::Random;
+use crate::protocol::encoder::Parameter;
 
 use super::literal::Literal;
 

@@ -1,10 +1,15 @@
 //! A script cut into its items: lines that steer (`-- name: buy`), definitions (`:id = ...`) and
 //! statements.
 
+use dbdyno_common::similar::is_slip;
+
 use super::lexer::{Lexeme, Lexer, Mistake, Token};
 
 /// The words that steer, at the start of a comment on a line of its own.
 const STEERING: [&str; 6] = ["setup", "cleanup", "connect", "name", "weight", "as"];
+
+/// Shorter words are too near to others to be taken for slips.
+const SLIP_MIN: usize = 4;
 
 /// One item.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +78,10 @@ impl<'a> Items<'a> {
         };
         let given = given.trim();
         let Some(word) = STEERING.into_iter().find(|word| word.eq_ignore_ascii_case(given)) else {
-            return match STEERING.into_iter().find(|word| is_slip(given, word)) {
+            return match STEERING
+                .into_iter()
+                .find(|word| word.len() >= SLIP_MIN && is_slip(&given.to_ascii_lowercase(), word))
+            {
                 Some(word) => Err(Mistake::new(
                     comment.at,
                     format!("did you mean `-- {word}:`? If this is only a comment, write it without the colon"),
@@ -151,24 +159,6 @@ impl<'a> Items<'a> {
 fn trim(lexemes: &mut Vec<Lexeme<'_>>) {
     while lexemes.last().is_some_and(Lexeme::is_blank) {
         lexemes.pop();
-    }
-}
-
-/// Whether `given` is `word` with one letter wrong, missing or too many, or two swapped.
-fn is_slip(given: &str, word: &str) -> bool {
-    const SHORTEST: usize = 4;
-    let given = given.to_ascii_lowercase();
-    if word.len() < SHORTEST || given.len() + 1 < word.len() || given.len() > word.len() + 1 {
-        return false;
-    }
-    let same = given.bytes().zip(word.bytes()).take_while(|(a, b)| a == b).count();
-    let (given, word) = (&given.as_bytes()[same..], &word.as_bytes()[same..]);
-    match (given, word) {
-        ([a, b, rest @ ..], [c, d, other @ ..]) if a == d && b == c => rest == other,
-        ([_, rest @ ..], [_, other @ ..]) if rest == other => true,
-        ([_, rest @ ..], word) if rest == word => true,
-        (given, [_, other @ ..]) => given == other,
-        _ => false,
     }
 }
 

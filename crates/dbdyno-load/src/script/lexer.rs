@@ -5,7 +5,7 @@ use crate::error::Error;
 
 /// A script file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceFile {
     /// Its path as given.
     pub name: String,
     /// Its content.
@@ -28,7 +28,7 @@ impl Mistake {
     }
 }
 
-impl Source {
+impl SourceFile {
     /// File, line and column of an offset; columns are characters, from 1.
     pub fn place(&self, at: usize) -> String {
         let before = self.text.get(..at).unwrap_or(&self.text);
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_place_is_line_and_column_in_characters() {
-        let source = Source { name: "a.sql".into(), text: "é\nüx'".into() };
+        let source = SourceFile { name: "a.sql".into(), text: "é\nüx'".into() };
         assert_eq!(source.place(0), "a.sql:1:1");
         assert_eq!(source.place(source.text.find('x').unwrap()), "a.sql:2:2");
         assert_eq!(source.place(1000), "a.sql:2:4");

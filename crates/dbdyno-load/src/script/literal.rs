@@ -1,6 +1,6 @@
 //! Constant values of a script, as SQL and as values of a prepared statement.
 
-use crate::protocol::pen::Parameter;
+use crate::protocol::encoder::Parameter;
 
 /// A constant.
 #[derive(Debug, Clone, PartialEq)]

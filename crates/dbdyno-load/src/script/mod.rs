@@ -1,11 +1,12 @@
 //! The verb `script`: a user's SQL file with parameters, transactions and weights.
 //!
 //! Data flows one way: text -> tokens ([`lexer`]) -> items ([`items`]) -> sections and bound
-//! statements ([`parse`], [`block`], [`model`]) -> what is sent ([`plan`], [`talk`]). [`stage`] and
+//! statements ([`parse`], [`block`], [`model`]) -> what is sent ([`plan`], [`clients`]). [`stage`] and
 //! [`check`] deal with the server before and after.
 
 mod block;
 mod check;
+mod clients;
 mod definition;
 mod generator;
 mod items;
@@ -16,24 +17,25 @@ mod options;
 mod parse;
 mod plan;
 mod stage;
-mod talk;
 mod words;
 
 use std::sync::OnceLock;
 
+use crate::account::Confined;
 use crate::error::Error;
 use crate::flags::Flag;
 use crate::names;
 use crate::protocol::session::Session;
-use crate::statements::Statements;
+use crate::statements::{Kind, Statements};
 use crate::values::Values;
 use crate::verb::Verb;
-use crate::workload::{Found, Kind, Portion, Stepwise, Workload};
+use crate::workload::{Found, Portion, Stepwise, Workload};
 
 use check::Checked;
-use model::{Script, Statement};
+use clients::ScriptClients;
+use model::{Script, Template};
 use plan::Plan;
-use talk::Talk;
+use stage::Destination;
 
 const ABOUT: &str = "\
 Runs the transactions of an SQL file, which has parameters, weights and the statements that make
@@ -62,28 +64,31 @@ const FLAGS: &[Flag] = &[
     Flag::value("script", "").same_as("file"),
     Flag::value("weights", "of blocks, instead of the file's: buy=3,look=0"),
     Flag::value("set", "constants of the file: rows=5000,note=none"),
-    Flag::value("schema", "where its tables are (dbdyno_script)"),
+    Flag::value("schema", "where its tables are"),
     Flag::value("engine", "storage engine of tables whose CREATE TABLE names none (the server's)").short('e'),
-    Flag::value("db-ps-mode", "prepared statements: auto or disable (auto)"),
+    Flag::switch("whole-server", "log in as you do and change whatever that login may; else by an account of its own"),
+    Flag::value("account", ""),
+    Flag::value("db-ps-mode", "prepared statements: auto or disable"),
 ];
 
 /// The verb.
-pub static VERB: Verb = Verb { name: "script", about: ABOUT, flags: FLAGS, loads: &[], word: Some("FILE"), workload };
+pub static VERB: Verb = Verb {
+    name: "script",
+    about: ABOUT,
+    flags: FLAGS,
+    loads: &[],
+    word: Some("FILE"),
+    has_phase_flag: false,
+    workload,
+};
 
 /// A script with its options.
 struct Load {
     script: Script,
-    place: Place,
+    destination: Destination,
     prefers_prepared: bool,
     /// Made when the server was looked at, before the first run.
     ready: OnceLock<Ready>,
-}
-
-/// Where a script's tables are.
-struct Place {
-    schema: String,
-    /// Storage engine that was asked for.
-    engine: Option<String>,
 }
 
 /// What the runs of a command have in common.
@@ -93,10 +98,14 @@ struct Ready {
 }
 
 fn workload(values: &Values<'_>, file: &str) -> Result<Box<dyn Stepwise>, Error> {
+    let schema = names::schema(values, "schema", "dbdyno_script")?;
+    let confined = Confined::new(&schema, values.text("account"))?;
+    let confined = (!values.has("whole-server")).then_some(confined);
+    let prefers_prepared = values.choice("db-ps-mode", &[("auto", true), ("disable", false)], true)?;
     Ok(Box::new(Load {
         script: options::script(values, file)?,
-        place: Place { schema: names::schema(values, "schema", "dbdyno_script")?, engine: names::engine(values)? },
-        prefers_prepared: values.choice("db-ps-mode", &[("auto", true), ("disable", false)], true)?,
+        destination: Destination { schema, engine: names::engine(values)?, confined },
+        prefers_prepared,
         ready: OnceLock::new(),
     }))
 }
@@ -105,7 +114,7 @@ impl Load {
     fn ready(&self, checked: Checked) -> &Ready {
         self.ready.get_or_init(|| {
             let is_prepared =
-                |statement: &Statement| self.prefers_prepared && checked.preparable.contains(&statement.kind);
+                |statement: &Template| self.prefers_prepared && checked.preparable.contains(&statement.kind);
             Ready { plan: Plan::new(&self.script, is_prepared), engine: checked.engine }
         })
     }
@@ -121,7 +130,7 @@ impl Workload for Load {
     }
 
     fn schema(&self) -> &str {
-        &self.place.schema
+        &self.destination.schema
     }
 
     fn kinds(&self) -> Vec<Kind> {
@@ -137,25 +146,29 @@ impl Workload for Load {
     }
 
     fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
-        Ok(Box::new(Talk::new(&self.ready(Checked::default()).plan, portion)))
+        Ok(Box::new(ScriptClients::new(&self.ready(Checked::default()).plan, portion)))
     }
 }
 
 impl Stepwise for Load {
+    fn confined(&self) -> Option<&Confined> {
+        self.destination.confined.as_ref()
+    }
+
     fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
-        stage::prepare(&self.script, &self.place, session, begun)
+        stage::prepare(&self.script, &self.destination, session, begun)
     }
 
     fn check(&self, session: &mut Session) -> Result<Found, Error> {
         // Before each run, but the connect section may not bear to be run twice on one connection.
         let ready = match self.ready.get() {
             Some(ready) => ready,
-            None => self.ready(check::check(&self.script, &self.place, session)?),
+            None => self.ready(check::check(&self.script, &self.destination, session)?),
         };
         Ok(Found { engine: ready.engine.clone() })
     }
 
     fn cleanup(&self, session: &mut Session) -> Result<(), Error> {
-        stage::cleanup(&self.script, &self.place.schema, session)
+        stage::cleanup(&self.script, &self.destination, session)
     }
 }

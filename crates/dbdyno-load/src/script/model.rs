@@ -43,12 +43,12 @@ pub struct Block {
     /// What its parameters are drawn from.
     pub generators: Vec<Arc<Generator>>,
     /// At least one.
-    pub statements: Vec<Statement>,
+    pub statements: Vec<Template>,
 }
 
 /// A statement of a block.
 #[derive(Debug)]
-pub struct Statement {
+pub struct Template {
     /// File, line and column.
     pub place: String,
     /// Its name in every output.
@@ -89,7 +89,7 @@ impl Script {
     }
 
     /// All statements of all blocks.
-    pub fn statements(&self) -> impl Iterator<Item = &Statement> {
+    pub fn statements(&self) -> impl Iterator<Item = &Template> {
         self.blocks.iter().flat_map(|block| &block.statements)
     }
 
@@ -105,7 +105,7 @@ impl Script {
     }
 }
 
-impl Statement {
+impl Template {
     /// As a server prepares it.
     pub fn with_marks(&self) -> String {
         let piece = |piece: &Piece| match piece {

@@ -3,11 +3,12 @@
 use std::fs;
 use std::path::Path;
 
+use dbdyno_common::similar::did_you_mean;
+
 use crate::error::Error;
-use crate::flags::nearest;
 use crate::values::Values;
 
-use super::lexer::Source;
+use super::lexer::SourceFile;
 use super::model::Script;
 use super::parse;
 
@@ -23,7 +24,7 @@ const SIZE_MAX: u64 = 64 << 20;
 /// No file, one that cannot be read or is wrong, or a name that it does not have.
 pub fn script(values: &Values<'_>, file: &str) -> Result<Script, Error> {
     let given = constants(values)?;
-    let named = values.0.iter().filter(|(name, _)| *name == "file").filter_map(|(_, value)| *value);
+    let named = values.all("file");
     let files = Some(file).filter(|file| !file.is_empty()).into_iter().chain(named);
     let mut whole: Option<Script> = None;
     for file in files {
@@ -59,7 +60,7 @@ pub fn script(values: &Values<'_>, file: &str) -> Result<Script, Error> {
     Ok(script)
 }
 
-fn read(path: &str) -> Result<Source, Error> {
+fn read(path: &str) -> Result<SourceFile, Error> {
     let failed = |error| Error::File(path.into(), error);
     if fs::metadata(path).map_err(failed)?.len() > SIZE_MAX {
         let text = format!("{path} has more than {SIZE_MAX} bytes: load data with another tool before");
@@ -72,7 +73,7 @@ fn read(path: &str) -> Result<Source, Error> {
         Error::Usage(format!("{path}:{line}: this is not UTF-8: convert the file, as with iconv"))
     })?;
     let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
-    Ok(Source { name: path.into(), text })
+    Ok(SourceFile { name: path.into(), text })
 }
 
 /// `FILE@WEIGHT`; a file whose own name ends so is `FILE@NUMBER@1`.
@@ -86,7 +87,7 @@ fn file_and_weight(given: &str) -> (&str, u64) {
 /// The constants of all `--set=name=value,name=value`. A comma is part of a value unless a name and `=` follow.
 fn constants(values: &Values<'_>) -> Result<Vec<(String, String)>, Error> {
     let mut pairs: Vec<(String, String)> = Vec::new();
-    for given in values.0.iter().filter(|(name, _)| *name == "set").filter_map(|(_, value)| *value) {
+    for given in values.all("set") {
         let mut is_first = true;
         for part in given.split(',').filter(|_| !given.is_empty()) {
             let pair = part.split_once('=').map(|(name, value)| (name.trim().trim_start_matches(':'), value));
@@ -113,7 +114,7 @@ fn known<'a>(flag: &str, name: &str, names: impl Iterator<Item = &'a str> + Clon
     if names.clone().any(|known| known == name) {
         return Ok(());
     }
-    let hint = nearest(name, names.clone()).map_or_else(String::new, |near| format!(": did you mean {near}?"));
+    let hint = did_you_mean(name, names.clone());
     let all = names.collect::<Vec<_>>().join(", ");
     let all = if all.is_empty() { "none" } else { &all };
     Err(Error::Usage(format!("--{flag}={name}: the script has no {what} {name}{hint}; there is {all}")))
@@ -164,7 +165,7 @@ mod tests {
     }
 
     fn read(flags: &[(&'static str, &str)], file: &str) -> Result<Script, String> {
-        let values = Values(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
+        let values = Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
         script(&values, file).map_err(|error| error.to_string())
     }
 
@@ -188,7 +189,7 @@ mod tests {
     fn constants_are_set_together_or_one_by_one() {
         let set = |given: &[&str]| {
             let flags = given.iter().map(|value| ("set", Some(*value))).collect();
-            constants(&Values(flags)).map_err(|error| error.to_string())
+            constants(&Values::new(flags)).map_err(|error| error.to_string())
         };
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(set(&["a=1,b=x"]).unwrap(), [pair("a", "1"), pair("b", "x")]);

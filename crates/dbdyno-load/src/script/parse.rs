@@ -5,33 +5,11 @@ use std::sync::Arc;
 use crate::error::Error;
 
 use super::block::{self, Draft, Name, Written};
-use super::definition::{self, Value};
-use super::generator::Generator;
+use super::definition::{self, Defined, Definition, Value};
 use super::items::{Item, Items};
-use super::lexer::{Lexeme, Mistake, Source, Token};
+use super::lexer::{Lexeme, Mistake, SourceFile, Token};
 use super::literal::Literal;
 use super::model::{Plain, Script};
-use super::words::{Deed, Words};
-
-/// A definition: in a block, or before all sections for all blocks of the file.
-#[derive(Debug)]
-pub struct Definition {
-    /// Without the colon.
-    pub name: String,
-    /// Where it stands.
-    pub at: usize,
-    /// What it gives.
-    pub value: Defined,
-}
-
-/// What a definition gives; blocks share a generator, so that a sequence is one for all.
-#[derive(Debug, Clone)]
-pub enum Defined {
-    /// The same everywhere.
-    Constant(Literal),
-    /// Another one for each event.
-    Drawn(Arc<Generator>),
-}
 
 /// Where statements belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +26,7 @@ enum Section {
 ///
 /// # Errors
 /// Anything wrong with it, with file, line, column and the remedy.
-pub fn script(source: &Source, given: &[(String, String)]) -> Result<Script, Error> {
+pub fn script(source: &SourceFile, given: &[(String, String)]) -> Result<Script, Error> {
     let mut reader = Reader::new(source, given);
     reader.read().and_then(|()| reader.finish()).map_err(|mistake| source.error(&mistake))
 }
@@ -68,7 +46,7 @@ pub fn safe_name(name: &str, at: usize) -> Result<String, Mistake> {
 }
 
 struct Reader<'a> {
-    source: &'a Source,
+    source: &'a SourceFile,
     given: &'a [(String, String)],
     section: Section,
     shared: Vec<Definition>,
@@ -80,7 +58,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(source: &'a Source, given: &'a [(String, String)]) -> Self {
+    fn new(source: &'a SourceFile, given: &'a [(String, String)]) -> Self {
         let script = Script::named(&source.name);
         let unnamed = Draft::new(script.name.clone(), 0);
         Self {
@@ -204,9 +182,6 @@ impl<'a> Reader<'a> {
 
     fn statement(&mut self, lexemes: Vec<Lexeme<'a>>) -> Result<(), Mistake> {
         let at = lexemes[0].at;
-        if Words::new(&lexemes).deed() == Deed::Leaves {
-            return Err(Mistake::new(at, "the schema is that of --schema: leave this statement out"));
-        }
         self.note_backslash(&lexemes);
         let name = self.name_next.take();
         if let Some(block) = self.open_block() {

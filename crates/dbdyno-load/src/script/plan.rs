@@ -1,12 +1,12 @@
-//! A script made ready to be said: what can be written ahead, is.
+//! A script made ready to be sent: what can be written ahead, is.
 
 use std::sync::Arc;
 
 use crate::protocol::packet;
-use crate::workload::Kind;
+use crate::statements::Kind;
 
 use super::generator::Generator;
-use super::model::{Piece, Script, Statement};
+use super::model::{Piece, Script, Template};
 
 /// Name of what comes after a transaction that the server gave up.
 const ROLLBACK: &str = "rollback";
@@ -15,7 +15,7 @@ const ROLLBACK: &str = "rollback";
 #[derive(Debug)]
 pub struct Plan {
     /// In the script's order.
-    pub blocks: Vec<Turns>,
+    pub blocks: Vec<BlockPlan>,
     /// Sums of the blocks' weights up to each.
     pub ends: Vec<u64>,
     /// Statements that each connection prepares.
@@ -26,21 +26,21 @@ pub struct Plan {
 
 /// The statements of a block.
 #[derive(Debug)]
-pub struct Turns {
+pub struct BlockPlan {
     /// What its parameters are drawn from.
     pub generators: Vec<Arc<Generator>>,
     /// One after the other.
-    pub lines: Vec<Line>,
+    pub lines: Vec<StatementPlan>,
 }
 
 /// A statement.
 #[derive(Debug)]
-pub struct Line {
+pub struct StatementPlan {
     /// Index into the kinds.
     pub kind: u16,
     /// How it is sent.
     pub form: Form,
-    /// Line to go back to when the server gave it up.
+    /// StatementPlan to go back to when the server gave it up.
     pub retry_from: usize,
 }
 
@@ -58,7 +58,7 @@ pub enum Form {
 impl Plan {
     /// Of a script of which `is_prepared` tells what goes as a prepared statement. The number of
     /// statements has been checked to fit the kinds.
-    pub fn new(script: &Script, is_prepared: impl Fn(&Statement) -> bool) -> Self {
+    pub fn new(script: &Script, is_prepared: impl Fn(&Template) -> bool) -> Self {
         let mut plan = Self { blocks: Vec::new(), ends: Vec::new(), prepared: Vec::new(), rollback: 0 };
         let mut weight = 0;
         for block in &script.blocks {
@@ -73,10 +73,10 @@ impl Plan {
                 } else {
                     Form::Text(statement.pieces.clone())
                 };
-                lines.push(Line { kind: plan.rollback, form, retry_from: statement.retry_from });
+                lines.push(StatementPlan { kind: plan.rollback, form, retry_from: statement.retry_from });
                 plan.rollback += 1;
             }
-            plan.blocks.push(Turns { generators: block.generators.clone(), lines });
+            plan.blocks.push(BlockPlan { generators: block.generators.clone(), lines });
             weight += block.weight;
             plan.ends.push(weight);
         }
@@ -86,6 +86,6 @@ impl Plan {
 
 /// The kinds of statement of a script, ROLLBACK last.
 pub fn kinds(script: &Script) -> Vec<Kind> {
-    let kind = |statement: &Statement| Kind { name: statement.kind.clone(), is_query: statement.is_query };
+    let kind = |statement: &Template| Kind { name: statement.kind.clone(), is_query: statement.is_query };
     script.statements().map(kind).chain([Kind::apart(ROLLBACK)]).collect()
 }

@@ -1,6 +1,6 @@
 //! What a statement does, as far as its first words tell.
 
-use super::lexer::{Lexeme, Lexer, Token};
+use super::lexer::{Lexeme, Token};
 
 /// What a statement does to transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,19 +13,6 @@ pub enum Turn {
     None,
 }
 
-/// What a statement does to what a schema holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Deed {
-    /// Nothing.
-    Nothing,
-    /// It makes, fills, changes or drops these; a name with its schema if that was given.
-    Touches(Vec<(Option<String>, String)>),
-    /// Goes to another schema, or makes or drops one.
-    Leaves,
-    /// That cannot be told.
-    Unknown,
-}
-
 /// The words and marks of a statement.
 #[derive(Debug)]
 pub struct Words<'t>(Vec<Lexeme<'t>>);
@@ -34,16 +21,6 @@ impl<'t> Words<'t> {
     /// Of a statement's pieces.
     pub fn new(lexemes: &[Lexeme<'t>]) -> Self {
         Self(lexemes.iter().copied().filter(|lexeme| !lexeme.is_blank()).collect())
-    }
-
-    /// Of a statement.
-    pub fn of(sql: &'t str) -> Self {
-        let mut lexer = Lexer::new(sql);
-        let mut words = Vec::new();
-        while let Ok(Some(lexeme)) = lexer.next() {
-            words.push(lexeme);
-        }
-        Self::new(&words)
     }
 
     fn is(&self, at: usize, word: &str) -> bool {
@@ -79,14 +56,10 @@ impl<'t> Words<'t> {
         at
     }
 
-    /// The name at `at` with its schema, and the place behind it.
-    fn name(&self, at: usize) -> Option<((Option<String>, String), usize)> {
+    /// The name at `at`, without its schema.
+    fn name(&self, at: usize) -> Option<String> {
         let first = self.plain_name(at)?;
-        if self.is_mark(at + 1, ".") {
-            let second = self.plain_name(at + 2)?;
-            return Some(((Some(first), second), at + 3));
-        }
-        Some(((None, first), at + 1))
+        if self.is_mark(at + 1, ".") { self.plain_name(at + 2) } else { Some(first) }
     }
 
     fn plain_name(&self, at: usize) -> Option<String> {
@@ -124,14 +97,14 @@ impl<'t> Words<'t> {
             Some(word) => word.text.to_ascii_lowercase(),
             None => "statement".into(),
         };
-        let table = self.table().map(|((_, table), _)| table).unwrap_or_default();
+        let table = self.table().unwrap_or_default();
         let text = if table.is_empty() { verb } else { format!("{verb}_{table}") };
         let safe = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
         text.chars().take(LONGEST).map(safe).collect()
     }
 
-    /// The table that a statement is about, and the place behind its name.
-    fn table(&self) -> Option<((Option<String>, String), usize)> {
+    /// The table that a statement is about.
+    fn table(&self) -> Option<String> {
         const HOW: [&str; 6] = ["LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE", "INTO"];
         let at = if self.any(0, &["INSERT", "REPLACE", "UPDATE"]) {
             self.skip(1, &HOW)
@@ -146,69 +119,18 @@ impl<'t> Words<'t> {
         };
         self.name(at)
     }
-
-    /// What the statement does to what a schema holds.
-    pub fn deed(&self) -> Deed {
-        const SCHEMA: [&str; 2] = ["DATABASE", "SCHEMA"];
-        if self.is(0, "USE") || self.any(0, &["CREATE", "DROP", "ALTER"]) && self.any(1, &SCHEMA) {
-            return Deed::Leaves;
-        }
-        if self.any(0, &["SELECT", "DO", "SHOW", "SET"]) || self.turn() != Turn::None {
-            return Deed::Nothing;
-        }
-        let touched = if self.is(0, "CREATE") {
-            self.created().map(|name| vec![name])
-        } else if self.is(0, "DROP") {
-            self.dropped()
-        } else if self.any(0, &["UPDATE", "DELETE"]) {
-            // A comma or a join makes it a change of more than one table.
-            self.table()
-                .filter(|(_, end)| !self.is_mark(*end, ",") && self.behind("JOIN").is_none())
-                .map(|found| vec![found.0])
-        } else if self.is(0, "CALL") {
-            None
-        } else {
-            self.table().map(|found| vec![found.0])
-        };
-        touched.map_or(Deed::Unknown, Deed::Touches)
-    }
-
-    /// The name of what CREATE makes, or of the table that an index or trigger is made on.
-    fn created(&self) -> Option<(Option<String>, String)> {
-        let made = ["TABLE", "VIEW", "PROCEDURE", "FUNCTION", "SEQUENCE", "EVENT", "INDEX", "TRIGGER"];
-        let at = (1..self.0.len()).find(|at| self.any(*at, &made))?;
-        if self.any(at, &["INDEX", "TRIGGER"]) {
-            return Some(self.name(self.behind("ON")?)?.0);
-        }
-        Some(self.name(self.skip(at + 1, &["IF", "NOT", "EXISTS"]))?.0)
-    }
-
-    /// The names in `DROP TABLE IF EXISTS a, b`.
-    fn dropped(&self) -> Option<Vec<(Option<String>, String)>> {
-        let dropped = ["TABLE", "TABLES", "VIEW", "PROCEDURE", "FUNCTION", "SEQUENCE", "EVENT"];
-        let at = self.skip(1, &["TEMPORARY"]);
-        if self.any(at, &["INDEX"]) {
-            return Some(vec![self.name(self.behind("ON")?)?.0]);
-        }
-        if !self.any(at, &dropped) {
-            return None;
-        }
-        let mut names = Vec::new();
-        let mut at = self.skip(at + 1, &["IF", "EXISTS"]);
-        loop {
-            let (name, end) = self.name(at)?;
-            names.push(name);
-            if !self.is_mark(end, ",") {
-                return Some(names);
-            }
-            at = end + 1;
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::lexer::Lexer;
     use super::*;
+
+    fn words(sql: &str) -> Words<'_> {
+        let mut lexer = Lexer::new(sql);
+        let lexemes: Vec<_> = std::iter::from_fn(|| lexer.next().unwrap()).collect();
+        Words::new(&lexemes)
+    }
 
     #[test]
     fn short_forms_say_verb_and_table() {
@@ -229,7 +151,7 @@ mod tests {
             ("/*!50000 SELECT 1 */", "statement"),
         ];
         for (sql, form) in forms {
-            assert_eq!(Words::of(sql).short_form(), form, "{sql}");
+            assert_eq!(words(sql).short_form(), form, "{sql}");
         }
     }
 
@@ -246,40 +168,7 @@ mod tests {
             ("ROLLBACK TO s", Turn::None),
             ("ROLLBACK WORK TO s", Turn::None),
         ] {
-            assert_eq!(Words::of(sql).turn(), turn, "{sql}");
-        }
-    }
-
-    #[test]
-    fn deeds_name_what_they_touch() {
-        let touched = [
-            ("CREATE OR REPLACE TEMPORARY TABLE IF NOT EXISTS a (i int)", "a"),
-            ("CREATE DEFINER=`x`@`y` TRIGGER t BEFORE INSERT ON a FOR EACH ROW SET NEW.i = 1", "a"),
-            ("CREATE UNIQUE INDEX i ON a (i)", "a"),
-            ("DROP TABLE IF EXISTS a, `s`.b", "a s.b"),
-            ("DROP INDEX i ON a", "a"),
-            ("INSERT INTO a VALUES (1)", "a"),
-            ("DELETE FROM a", "a"),
-            ("UPDATE a SET i = 1", "a"),
-            ("TRUNCATE TABLE a", "a"),
-            ("ALTER TABLE s.a ADD INDEX (i)", "s.a"),
-        ];
-        for (sql, expected) in touched {
-            let Deed::Touches(names) = Words::of(sql).deed() else { panic!("{sql}") };
-            let said = |(schema, name): (Option<String>, String)| match schema {
-                Some(schema) => format!("{schema}.{name}"),
-                None => name,
-            };
-            assert_eq!(names.into_iter().map(said).collect::<Vec<_>>().join(" "), expected, "{sql}");
-        }
-        for sql in ["USE x", "DROP DATABASE x", "CREATE SCHEMA x"] {
-            assert_eq!(Words::of(sql).deed(), Deed::Leaves, "{sql}");
-        }
-        for sql in ["SET autocommit = 0", "SELECT 1", "COMMIT"] {
-            assert_eq!(Words::of(sql).deed(), Deed::Nothing, "{sql}");
-        }
-        for sql in ["UPDATE a, b SET a.i = b.i", "DELETE a FROM a JOIN b", "CALL p()", "GRANT ALL ON a TO b", ""] {
-            assert_eq!(Words::of(sql).deed(), Deed::Unknown, "{sql}");
+            assert_eq!(words(sql).turn(), turn, "{sql}");
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use dbdyno_common::random::Random;
+
+use crate::protocol::encoder::RequestEncoder;
 use crate::protocol::packet;
-use crate::protocol::pen::Pen;
-use crate::random::Random;
-use crate::statements::{Next, Part, Said, Statements};
+use crate::statements::{Next, Part, Statement, Statements};
 
 use super::operation::Operation;
-use super::sql::Statement;
+use super::sql::ListEntry;
 
 /// A statement ready to send.
 #[derive(Debug, Clone)]
@@ -22,13 +23,13 @@ struct Encoded {
 
 /// Where a client is.
 #[derive(Debug, Clone)]
-struct Place {
+struct Cursor {
     at: usize,
     done: u64,
     uncommitted: u64,
     /// Statements on the connection.
     connected: u64,
-    /// The last COMMIT was said.
+    /// The last COMMIT was sent.
     ended: bool,
     random: Random,
 }
@@ -50,7 +51,7 @@ pub struct Walk {
     list: Vec<Encoded>,
     commit: Vec<u8>,
     keys: Arc<[String]>,
-    places: Vec<Place>,
+    cursors: Vec<Cursor>,
     per_client: PerClient,
 }
 
@@ -58,7 +59,7 @@ impl Walk {
     /// A walk of `clients` through `statements`, whose keys are drawn uniformly from `keys`.
     /// `first` of them are another thread's.
     pub fn new(
-        statements: &[Statement],
+        statements: &[ListEntry],
         keys: Arc<[String]>,
         first: usize,
         clients: usize,
@@ -79,47 +80,47 @@ impl Walk {
             })
             .collect();
         let mut seeds = Random::new(seed);
-        let place =
-            |seed| Place { at: 0, done: 0, uncommitted: 0, connected: 0, ended: false, random: Random::new(seed) };
-        let places = (0..first + clients).map(|_| seeds.bits()).skip(first).map(place).collect();
-        Self { list, commit: packet::query(b"COMMIT"), keys, places, per_client }
+        let cursor =
+            |seed| Cursor { at: 0, done: 0, uncommitted: 0, connected: 0, ended: false, random: Random::new(seed) };
+        let cursors = (0..first + clients).map(|_| seeds.bits()).skip(first).map(cursor).collect();
+        Self { list, commit: packet::query(b"COMMIT"), keys, cursors, per_client }
     }
 }
 
 impl Statements for Walk {
     #[inline]
-    fn next(&mut self, client: usize, pen: &mut Pen<'_>) -> Next {
-        let place = &mut self.places[client];
-        let over = self.per_client.queries.is_some_and(|end| place.done >= end);
+    fn next(&mut self, client: usize, encoder: &mut RequestEncoder<'_>) -> Next {
+        let cursor = &mut self.cursors[client];
+        let over = self.per_client.queries.is_some_and(|end| cursor.done >= end);
         if let Some(every) = self.per_client.commit_every {
             // The last COMMIT comes though it may have nothing to do, as mysqlslap's.
-            let due = place.uncommitted >= every;
-            let last = over && !due && !std::mem::replace(&mut place.ended, true);
+            let due = cursor.uncommitted >= every;
+            let last = over && !due && !std::mem::replace(&mut cursor.ended, true);
             if due || last {
-                place.uncommitted = 0;
-                pen.packets(&self.commit);
-                return Next::Say(Said { part: Part::Apart, ..Said::alone(Operation::Commit as u16) });
+                cursor.uncommitted = 0;
+                encoder.packets(&self.commit);
+                return Next::Send(Statement { part: Part::Apart, ..Statement::alone(Operation::Commit as u16) });
             }
         }
         if over || self.list.is_empty() {
             return Next::Done;
         }
-        if self.per_client.detach_every.is_some_and(|every| place.connected >= every) {
-            place.connected = 0;
+        if self.per_client.detach_every.is_some_and(|every| cursor.connected >= every) {
+            cursor.connected = 0;
             return Next::Reconnect;
         }
-        let statement = &self.list[place.at];
-        place.at = (place.at + 1) % self.list.len();
-        place.done += 1;
-        place.uncommitted += 1;
-        place.connected += 1;
+        let statement = &self.list[cursor.at];
+        cursor.at = (cursor.at + 1) % self.list.len();
+        cursor.done += 1;
+        cursor.uncommitted += 1;
+        cursor.connected += 1;
         if statement.keyed {
-            let number = place.random.below(self.keys.len() as u64) as usize;
-            pen.query(&[&statement.bytes, self.keys[number].as_bytes(), b"'"]);
+            let number = cursor.random.below(self.keys.len() as u64) as usize;
+            encoder.query(&[&statement.bytes, self.keys[number].as_bytes(), b"'"]);
         } else {
-            pen.packets(&statement.bytes);
+            encoder.packets(&statement.bytes);
         }
-        Next::Say(Said { rows: statement.rows, ..Said::alone(statement.operation as u16) })
+        Next::Send(Statement { rows: statement.rows, ..Statement::alone(statement.operation as u16) })
     }
 }
 
@@ -127,16 +128,16 @@ impl Statements for Walk {
 mod tests {
     use super::*;
 
-    fn statement(operation: Operation, text: &str, keyed: bool) -> Statement {
-        Statement { operation, text: text.into(), keyed, rows: u32::from(operation == Operation::Insert) }
+    fn statement(operation: Operation, text: &str, keyed: bool) -> ListEntry {
+        ListEntry { operation, text: text.into(), keyed, rows: u32::from(operation == Operation::Insert) }
     }
 
     fn said(walk: &mut Walk, client: usize) -> Vec<String> {
         let mut all = Vec::new();
         let mut out = Vec::new();
         loop {
-            match walk.next(client, &mut Pen::new(&mut out, &mut [])) {
-                Next::Say(_) => all.push(String::from_utf8_lossy(&out[5..]).into_owned()),
+            match walk.next(client, &mut RequestEncoder::new(&mut out, &mut [])) {
+                Next::Send(_) => all.push(String::from_utf8_lossy(&out[5..]).into_owned()),
                 Next::Reconnect => all.push("(new)".into()),
                 Next::Done => return all,
             }

@@ -2,241 +2,236 @@
 
 mod flags;
 mod list;
-mod load;
 mod operation;
 mod options;
+mod schema;
 mod sql;
-mod stage;
 
-use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::drive::End;
 use crate::error::Error;
+use crate::job::Action;
 use crate::names::quoted;
-use crate::output::files::Names;
-use crate::output::result::{RunResult, write_json};
-use crate::output::sinks::{Sinks, check_files, with_sinks};
-use crate::output::{self, print, report};
-use crate::run::{Plan, run};
-use crate::run_options::Loop;
+use crate::output::report;
+use crate::output::result::RunResult;
+use crate::protocol::session::Session;
 use crate::secret;
-use crate::stop::Stop;
-use crate::verb::exit_code;
+use crate::statements::{Kind, Statements};
+use crate::values::Values;
+use crate::verb::Verb;
+use crate::workload::{Found, Portion, Stepwise, Workload};
+use dbdyno_common::random::Random;
 
-use load::{Slap, statements};
+use list::{PerClient, Walk};
 use operation::Operation;
-use options::{Csv, Options, Phase, Request, Source, parse};
-use stage::{Stage, initial_inserts};
+use options::{Csv, Options, Source};
+use schema::initial_inserts;
+use sql::ListEntry;
 
 const ABOUT: &str = "\
-usage: dbdyno slap [flags]
-
 Runs mysqlslap's auto-generated load against a MySQL or MariaDB server and measures it. The time
 of a run goes from the release of all clients, which have connected before, to the last reply;
 mysqlslap's own time includes connecting and disconnecting. Latency is that of a statement from
 when it was due to the last byte of its reply. Statements that the server refused are counted by
 code, not timed. A run bounded by time starts no statement after its end and waits for those
-under way. The initial rows are loaded many per INSERT.
-
-Exit: 0 done, 1 failed or statements refused, 2 a mistake in the flags, 130 interrupted.
-
+in flight. The initial rows are loaded many per INSERT.
 ";
 
-/// Runs the verb and gives its exit code.
-///
-/// # Errors
-/// What kept it from measuring anything.
-pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Result<u8, Error> {
-    let mut notes = Vec::new();
-    let request = parse(arguments, &mut notes)?;
-    for note in notes {
-        output::note(&note);
-    }
-    match request {
-        Request::Help => print(&format!("{ABOUT}{}", crate::flags::help(flags::TABLE))),
-        Request::Version => print(&format!("dbdyno-load {}\n", env!("CARGO_PKG_VERSION"))),
-        Request::Load(options) if options.only_print => only_print(&options),
-        Request::Load(options) => return load(&options),
-    }
-    Ok(0)
+/// The verb.
+pub static VERB: Verb = Verb {
+    name: "slap",
+    about: ABOUT,
+    flags: flags::FLAGS,
+    loads: &[],
+    word: None,
+    has_phase_flag: true,
+    workload: |values, _| Ok(Box::new(Slap::new(values)?)),
+};
+
+/// The load with its options.
+struct Slap {
+    options: Options,
+    /// Index of the engine whose turn it is.
+    engine: AtomicUsize,
+    /// This invocation made the schema, so it may drop it.
+    made: AtomicBool,
+    /// Keys to draw from, as the last look at the table found them.
+    keys: Mutex<Arc<[String]>>,
 }
 
-/// The statements without a server, as they would be sent.
-fn only_print(options: &Options) {
-    let schema = quoted(&options.schema);
-    let each = |text: &str| print(&format!("{text};\n"));
-    for engine in engines(options) {
-        each(&format!("DROP SCHEMA IF EXISTS {schema}"));
-        each(&format!("CREATE SCHEMA {schema}"));
-        each(&format!("USE {schema}"));
-        match &options.source {
-            Source::Generated { shape, .. } => each(&shape.create_table(engine)),
-            Source::Given { create, .. } => create.iter().for_each(|text| each(text)),
-        }
-        initial_inserts(options).for_each(|text| each(&text));
-        for clients in &options.run.clients {
-            let list = statements(options);
-            let queries = options.per_client(*clients, list.len()).0.queries;
-            print(&format!("-- {clients} clients, each:\n"));
-            for statement in list.iter().cycle().take(queries.unwrap_or(list.len() as u64) as usize) {
-                let key = if statement.keyed { "(a key)'" } else { "" };
-                each(&format!("{}{key}", statement.text));
-            }
-        }
-        each(&format!("DROP SCHEMA IF EXISTS {schema}"));
-    }
-}
-
-fn engines(options: &Options) -> Vec<Option<&str>> {
-    match options.engines.as_slice() {
-        [] => vec![None],
-        engines => engines.iter().map(|name| Some(name.as_str())).collect(),
-    }
-}
-
-fn load(options: &Options) -> Result<u8, Error> {
-    if matches!(options.phase, Phase::All | Phase::Run) {
-        check_files(&options.run)?;
-        if let Csv::File(path) = &options.csv {
+impl Slap {
+    fn new(values: &Values<'_>) -> Result<Self, Error> {
+        let options = options::read(values)?;
+        if let (Csv::File(path), Action::All | Action::Run, false) = (&options.csv, options.action, options.only_print)
+        {
             open_csv(path)?;
         }
+        Ok(Self { options, engine: AtomicUsize::new(0), made: AtomicBool::new(false), keys: Mutex::new(Arc::from([])) })
     }
-    let stop = Stop::on_signals()?;
-    let mut stage = Stage::connect(options, &stop)?;
-    match options.phase {
-        Phase::Prepare => return prepare(options, stage),
-        Phase::Cleanup => {
-            stage::clear(options, &mut stage.session)?;
-            return Ok(0);
-        }
-        Phase::All | Phase::Run => {}
-    }
-    let mut runs = Vec::new();
-    let names = Names { kinds: Operation::ALL.into_iter().map(Operation::kind).collect(), phases: &[] };
-    let outcome = with_sinks(&options.run, &names, |sinks| run_all(options, &mut stage, sinks, &stop, &mut runs))
-        .and_then(|end| end);
-    // What was measured is kept whatever happened.
-    let in_haste = !matches!(outcome, Ok(End::Finished | End::Interrupted));
-    let left = stage.leave(in_haste);
-    if let Some(path) = &options.run.json {
-        write_json(path, "slap", &runs)?;
-    }
-    match (outcome.and_then(|end| exit_code(&options.run, &runs, &end)), left) {
-        (Ok(0), Err(left)) => Err(left),
-        (outcome, Err(left)) => {
-            output::note(&left.to_string());
-            outcome
-        }
-        (outcome, Ok(())) => outcome,
-    }
-}
 
-/// Makes the tables and leaves them, or nothing if that fails.
-fn prepare(options: &Options, mut stage: Stage<'_>) -> Result<u8, Error> {
-    let made = engines(options).into_iter().try_for_each(|engine| {
-        stage.make(engine)?;
-        stage::engine(options, engine, &mut stage.session).map(drop)
-    });
-    match made {
-        Ok(()) => Ok(0),
-        Err(error) => {
-            if let Err(left) = stage.leave(true) {
-                output::note(&left.to_string());
+    /// The list that all clients walk.
+    fn list(&self) -> Vec<ListEntry> {
+        match &self.options.source {
+            Source::Generated { load, shape, unique_queries, .. } => {
+                // Other literals than the initial rows have.
+                let mut random = Random::new(self.options.run.seed ^ u64::MAX);
+                shape.statements(*load, *unique_queries, &mut random)
             }
-            Err(error)
+            Source::Given { query, .. } => query
+                .iter()
+                .map(|text| ListEntry { operation: Operation::of(text), text: text.clone(), keyed: false, rows: 0 })
+                .collect(),
         }
     }
-}
 
-/// All engines, loops and numbers of clients; reports each group of iterations as it is done.
-fn run_all(
-    options: &Options,
-    stage: &mut Stage<'_>,
-    sinks: &mut Sinks<'_>,
-    stop: &Stop,
-    runs: &mut Vec<RunResult>,
-) -> Result<End, Error> {
-    for engine in engines(options) {
-        for pace in &options.run.loops {
-            for clients in &options.run.clients {
-                let first = runs.len();
-                let end = iterations(options, stage, (engine, *pace, *clients), sinks, stop, runs)?;
-                tell(options, &runs[first..])?;
-                if end != End::Finished {
-                    return Ok(end);
-                }
+    /// The statements for one engine as they would be sent.
+    fn script(&self, engine: Option<&str>) -> String {
+        let options = &self.options;
+        let schema = quoted(&options.schema);
+        let mut text = format!("DROP SCHEMA IF EXISTS {schema};\nCREATE SCHEMA {schema};\nUSE {schema};\n");
+        let mut each = |line: &str| text.extend([line, ";\n"]);
+        match &options.source {
+            Source::Generated { shape, .. } => each(&shape.create_table(engine)),
+            Source::Given { create, .. } => create.iter().for_each(|statement| each(statement)),
+        }
+        initial_inserts(options).for_each(|statement| each(&statement));
+        let list = self.list();
+        for clients in &options.run.clients {
+            // Writing to a string cannot fail, here and below.
+            let _ = writeln!(text, "-- {clients} clients, each:");
+            let queries = options.per_client(*clients, list.len()).0.queries.unwrap_or(list.len() as u64);
+            for statement in list.iter().cycle().take(queries as usize) {
+                let key = if statement.keyed { "(a key)'" } else { "" };
+                let _ = writeln!(text, "{}{key};", statement.text);
             }
         }
+        text + &format!("DROP SCHEMA IF EXISTS {schema};\n")
     }
-    Ok(End::Finished)
 }
 
-fn iterations(
-    options: &Options,
-    stage: &mut Stage<'_>,
-    (engine, pace, clients): (Option<&str>, Loop, usize),
-    sinks: &mut Sinks<'_>,
-    stop: &Stop,
-    runs: &mut Vec<RunResult>,
-) -> Result<End, Error> {
-    for iteration in 1..=options.iterations {
-        if options.phase == Phase::All {
-            stage.make(engine)?;
+impl Workload for Slap {
+    fn verb(&self) -> &'static str {
+        VERB.name
+    }
+
+    fn load(&self) -> &str {
+        self.options.load_name()
+    }
+
+    fn schema(&self) -> &str {
+        &self.options.schema
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        Operation::ALL.into_iter().map(Operation::kind).collect()
+    }
+
+    fn setup(&self) -> Vec<String> {
+        self.options.commit_every.map(|_| "SET AUTOCOMMIT=0".to_owned()).into_iter().collect()
+    }
+
+    fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
+        let list = self.list();
+        let (per_client, _) = self.options.per_client(portion.of, list.len());
+        let queries = per_client.queries.filter(|_| !portion.warmup);
+        let per_client = PerClient { queries, ..per_client };
+        let keys = Arc::clone(&self.keys.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(Box::new(Walk::new(&list, keys, portion.first, portion.clients, per_client, portion.seed)))
+    }
+}
+
+impl Stepwise for Slap {
+    /// By what mysqlslap's flags say, else by its list.
+    fn is_bounded(&self) -> bool {
+        true
+    }
+
+    fn is_made_anew(&self) -> bool {
+        true
+    }
+
+    fn keeps_tables(&self) -> bool {
+        self.options.no_drop
+    }
+
+    fn iterations(&self) -> u32 {
+        self.options.iterations
+    }
+
+    fn engine_asked(&self) -> Option<&str> {
+        self.options.engines.get(self.engine.load(Ordering::Relaxed)).map(String::as_str)
+    }
+
+    fn next_engine(&self) -> bool {
+        self.engine.fetch_add(1, Ordering::Relaxed) + 1 < self.options.engines.len()
+    }
+
+    fn planned(&self, clients: usize) -> (Option<u64>, u64) {
+        let (per_client, dropped) = self.options.per_client(clients, self.list().len());
+        (per_client.queries.map(|each| each * clients as u64), dropped)
+    }
+
+    fn printed(&self) -> Option<String> {
+        let engines = self.options.engines.iter().map(|name| Some(name.as_str()));
+        let engines = engines.chain(self.options.engines.is_empty().then_some(None));
+        self.options.only_print.then(|| engines.map(|engine| self.script(engine)).collect())
+    }
+
+    /// Makes schema, table and rows afresh.
+    fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
+        let options = &self.options;
+        if matches!(&options.source, Source::Given { create, .. } if create.is_empty()) {
+            return schema::enter(options, session);
+        }
+        self.cleanup(session)?;
+        let made = schema::make(options, session);
+        // Refused, another process was faster; after any other error it may be ours.
+        self.made.store(!matches!(made, Err(Error::Statement { .. })), Ordering::Relaxed);
+        *begun = self.made.load(Ordering::Relaxed);
+        made?;
+        schema::fill(options, self.engine_asked(), session)?;
+        schema::engine(options, self.engine_asked(), session).map(drop)
+    }
+
+    fn check(&self, session: &mut Session) -> Result<Found, Error> {
+        let options = &self.options;
+        schema::enter(options, session)?;
+        let engine = schema::engine(options, self.engine_asked(), session)?;
+        *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = schema::keys(options, session)?;
+        options.pre_query.iter().try_for_each(|statement| session.execute(statement))?;
+        options.pre_system.as_deref().map_or(Ok(()), shell)?;
+        Ok(Found { engine })
+    }
+
+    fn after_run(&self, session: &mut Session) -> Result<(), Error> {
+        self.options.post_query.iter().try_for_each(|statement| session.execute(statement))?;
+        self.options.post_system.as_deref().map_or(Ok(()), shell)
+    }
+
+    fn cleanup(&self, session: &mut Session) -> Result<(), Error> {
+        if self.made.load(Ordering::Relaxed) {
+            schema::remove(&self.options, session)
         } else {
-            stage::enter(options, &mut stage.session)?;
-        }
-        let (per_client, queries_dropped) = options.per_client(clients, statements(options).len());
-        let plan = Plan {
-            number: runs.len(),
-            iteration,
-            step: if options.phase == Phase::All { 0 } else { runs.len() as u64 },
-            clients,
-            pace,
-            engine_asked: engine.map(str::to_owned),
-            engine: stage::engine(options, engine, &mut stage.session)?,
-            duration: options.run.duration,
-            events: options.run.events,
-            queries_planned: per_client.queries.map(|each| each * clients as u64),
-            queries_dropped,
-        };
-        let keys = stage::keys(options, &mut stage.session)?;
-        let (result, end) = one(options, stage, &Slap { options, keys, per_client }, &plan, sinks, stop)?;
-        runs.push(result);
-        if end != End::Finished {
-            return Ok(end);
+            schema::clear(&self.options, session)
         }
     }
-    Ok(End::Finished)
-}
 
-fn one(
-    options: &Options,
-    stage: &mut Stage<'_>,
-    slap: &Slap<'_>,
-    plan: &Plan,
-    sinks: &mut Sinks<'_>,
-    stop: &Stop,
-) -> Result<(RunResult, End), Error> {
-    for statement in &options.pre_query {
-        stage.session.execute(statement)?;
-    }
-    options.pre_system.as_deref().map_or(Ok(()), shell)?;
-    if options.run.verbose {
-        output::say(&format!("run {}: {} clients", plan.number, plan.clients));
-    }
-    sinks.starting(plan.clients);
-    let (result, end) = run(&options.run, &options.endpoint, slap, plan, sinks, stop)?;
-    if end == End::Finished {
-        for statement in &options.post_query {
-            stage.session.execute(statement)?;
+    fn report(&self, runs: &[RunResult]) -> Result<String, Error> {
+        if let Csv::File(path) = &self.options.csv {
+            let written = open_csv(path)?.write_all(report::csv_line(runs).as_bytes());
+            written.map_err(|error| Error::File(path.clone(), error))?;
         }
-        options.post_system.as_deref().map_or(Ok(()), shell)?;
+        Ok(match self.options.csv {
+            Csv::Terminal => report::csv_line(runs),
+            Csv::No | Csv::File(_) => report::block(runs),
+        })
     }
-    Ok((result, end))
 }
 
 /// Runs a command of the user's, which needs no password of ours.
@@ -252,19 +247,4 @@ fn shell(command: &str) -> Result<(), Error> {
 /// The file that mysqlslap's CSV lines are added to.
 fn open_csv(path: &Path) -> Result<File, Error> {
     OpenOptions::new().create(true).append(true).open(path).map_err(|error| Error::File(path.into(), error))
-}
-
-fn tell(options: &Options, runs: &[RunResult]) -> Result<(), Error> {
-    if let Csv::File(path) = &options.csv {
-        let written = open_csv(path)?.write_all(report::csv_line(runs).as_bytes());
-        written.map_err(|error| Error::File(path.clone(), error))?;
-    }
-    if options.run.silent {
-        return Ok(());
-    }
-    match options.csv {
-        Csv::Terminal => print(&report::csv_line(runs)),
-        Csv::No | Csv::File(_) => print(&report::block(runs)),
-    }
-    Ok(())
 }

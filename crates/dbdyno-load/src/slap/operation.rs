@@ -1,6 +1,6 @@
 //! The kinds of statement that slap counts apart.
 
-use crate::workload::Kind;
+use crate::statements::Kind;
 
 /// The kinds of statement that are counted apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,16 +23,12 @@ impl Operation {
     /// All of them, by their number.
     pub const ALL: [Self; 6] = [Self::Insert, Self::Select, Self::Update, Self::Delete, Self::Commit, Self::Other];
 
+    /// Their names, in the same order.
+    pub const NAMES: [&'static str; 6] = ["insert", "select", "update", "delete", "commit", "other"];
+
     /// Its name in every output.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Insert => "insert",
-            Self::Select => "select",
-            Self::Update => "update",
-            Self::Delete => "delete",
-            Self::Commit => "commit",
-            Self::Other => "other",
-        }
+        Self::NAMES[self as usize]
     }
 
     /// By the first word of `sql`.

@@ -1,33 +1,18 @@
-//! The command line of `slap` as one checked value.
+//! The flags of `slap` as one checked value.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::command::{self, Asked, Command};
-use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::job::Action;
 use crate::names::{self, checked_engine};
 use crate::run_options::RunOptions;
 use crate::values::{Values, number};
+use crate::verb::phase;
 
-use super::flags::TABLE;
 use super::list::PerClient;
 use super::sql::{Columns, Key, Load, Shape};
 
-/// Which part of the work is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// All of it, as mysqlslap.
-    All,
-    /// Make schema, table and rows, and leave them.
-    Prepare,
-    /// Only the load, on what is there.
-    Run,
-    /// Drop what prepare made.
-    Cleanup,
-}
-
-/// What the clients say.
+/// What the clients send.
 #[derive(Debug, Clone)]
 pub enum Source {
     /// Generated SQL.
@@ -80,10 +65,9 @@ pub enum Bound {
 #[derive(Debug, Clone)]
 #[allow(missing_docs, clippy::struct_excessive_bools)]
 pub struct Options {
-    pub endpoint: Endpoint,
     pub source: Source,
     pub schema: String,
-    pub phase: Phase,
+    pub action: Action,
     pub run: RunOptions,
     pub iterations: u32,
     /// Empty: the server's default.
@@ -101,36 +85,14 @@ pub struct Options {
     pub csv: Csv,
 }
 
-/// What the command line asks for.
-#[derive(Debug)]
-pub enum Request {
-    /// The help text.
-    Help,
-    /// The version.
-    Version,
-    /// A load.
-    Load(Box<Options>),
-}
-
-/// Reads the command line; notes on what is ignored go to `notes`.
+/// Reads them.
 ///
 /// # Errors
-/// Anything wrong with it.
-pub fn parse(arguments: impl IntoIterator<Item = OsString>, notes: &mut Vec<String>) -> Result<Request, Error> {
-    Ok(match command::read("slap", TABLE, 0, arguments, notes)? {
-        Asked::Help => Request::Help,
-        Asked::Version => Request::Version,
-        Asked::Load(command) => Request::Load(Box::new(options(&command)?)),
-    })
-}
-
-fn options(command: &Command) -> Result<Options, Error> {
-    let values = &command.values();
-    let phases = [("all", Phase::All), ("prepare", Phase::Prepare), ("run", Phase::Run), ("cleanup", Phase::Cleanup)];
+/// A value that is none, or two that contradict each other.
+pub fn read(values: &Values<'_>) -> Result<Options, Error> {
     let every = |name| values.number(name, 0).map(|every| Some(every).filter(|every: &u64| *every > 0));
     let options = Options {
-        endpoint: command.login.endpoint()?,
-        phase: values.choice("phase", &phases, Phase::All)?,
+        action: phase(values)?,
         source: source(values)?,
         schema: names::schema(values, "create-schema", "mysqlslap")?,
         run: RunOptions::read(values)?,
@@ -159,7 +121,7 @@ fn options(command: &Command) -> Result<Options, Error> {
 fn source(values: &Values<'_>) -> Result<Source, Error> {
     if !values.has("auto-generate-sql") {
         let query = values.statements("query")?;
-        if query.is_empty() && values.text("phase") != Some("cleanup") {
+        if query.is_empty() && phase(values)? != Action::Cleanup {
             return Err(Error::Usage("nothing to run: give -a (--auto-generate-sql) or --query".into()));
         }
         return Ok(Source::Given { create: values.statements("create")?, query });
@@ -213,7 +175,7 @@ fn source(values: &Values<'_>) -> Result<Source, Error> {
 /// `3` or `3:1`, the latter with an index on each column.
 fn columns(values: &Values<'_>, name: &str) -> Result<Columns, Error> {
     const COUNT_MAX: u32 = 1000;
-    let text = values.text(name).unwrap_or("1");
+    let text = values.text_or(name, "1");
     let (count, indexed) = text.split_once(':').unwrap_or((text, "0"));
     let count = number(name, Some(count))?.unwrap_or(1);
     let indexed = number::<u32>(name, Some(indexed))?.unwrap_or(0) > 0;
@@ -243,7 +205,7 @@ fn bound(values: &Values<'_>) -> Result<Bound, Error> {
 }
 
 fn check(options: &Options) -> Result<(), Error> {
-    let prepares_once = matches!(options.phase, Phase::Prepare | Phase::Run);
+    let prepares_once = matches!(options.action, Action::Prepare | Action::Run);
     if prepares_once && options.engines.len() > 1 {
         return Err(Error::Usage("--phase=prepare and --phase=run work on one table: give one --engine".into()));
     }

@@ -1,10 +1,14 @@
+use std::ffi::OsString;
+
 use super::*;
+use crate::command::{self, Asked};
+use crate::slap::VERB;
 
 fn parsed(line: &str) -> Result<Options, Error> {
     let arguments = line.split_whitespace().map(OsString::from);
     let arguments = std::iter::once("--no-defaults".into()).chain(arguments);
-    match parse(arguments, &mut Vec::new())? {
-        Request::Load(options) => Ok(*options),
+    match command::read(VERB.name, VERB.table(), 0, arguments, &mut Vec::new())? {
+        Asked::Load(command) => read(&command.values()),
         other => panic!("{other:?}"),
     }
 }
@@ -24,7 +28,6 @@ fn a_line_of_mysqlslap_is_understood() {
     .unwrap();
     assert_eq!(options.run.clients, [10, 50]);
     assert_eq!(options.engines, ["innodb", "myisam"]);
-    assert_eq!(options.endpoint.user, "root");
     assert_eq!(options.load_name(), "write");
     let Source::Generated { shape, rows, .. } = options.source else {
         panic!("not generated");
@@ -68,6 +71,6 @@ fn mistakes_of_users_are_told() {
 fn flags_without_effect_are_noted() {
     let mut notes = Vec::new();
     let line = ["-a", "--no-defaults", "--debug-info"].map(OsString::from);
-    parse(line, &mut notes).unwrap();
+    command::read(VERB.name, VERB.table(), 0, line, &mut notes).unwrap();
     assert_eq!(notes, ["--debug-info is ignored: the report has the client's CPU"]);
 }

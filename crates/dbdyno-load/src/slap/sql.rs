@@ -1,13 +1,13 @@
 //! The tables and statements of mysqlslap's auto-generated SQL.
 
-use crate::random::Random;
+use dbdyno_common::random::Random;
 
 use super::operation::Operation;
 
 /// The generated table.
 pub const TABLE: &str = "t1";
 
-/// What keeps a schema of ours apart from anybody else's.
+/// What keeps a schema of ours apart from others.
 pub const TABLE_COMMENT: &str = "dbdyno slap";
 
 /// Characters of a generated string.
@@ -35,15 +35,12 @@ impl Load {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Read, Self::Key, Self::Write, Self::Update, Self::Mixed];
 
+    /// Their names, in the same order.
+    pub const NAMES: [&'static str; 5] = ["read", "key", "write", "update", "mixed"];
+
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Key => "key",
-            Self::Write => "write",
-            Self::Update => "update",
-            Self::Mixed => "mixed",
-        }
+        Self::NAMES[self as usize]
     }
 }
 
@@ -82,7 +79,7 @@ pub struct Shape {
 
 /// A statement of the list that all clients walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Statement {
+pub struct ListEntry {
     /// Its kind.
     pub operation: Operation,
     /// Its text; if `keyed`, up to the key, which is followed by a quote.
@@ -146,7 +143,8 @@ impl Shape {
     fn values(&self, random: &mut Random) -> Vec<String> {
         let mut values = Vec::new();
         for _ in 0..self.integers.count {
-            values.push(random.integer().to_string());
+            // What an INT holds from 0.
+            values.push((random.bits() >> 33).to_string());
         }
         for _ in 0..self.strings.count {
             values.push(format!("'{}'", string(random)));
@@ -154,8 +152,8 @@ impl Shape {
         values
     }
 
-    fn insert(&self, random: &mut Random) -> Statement {
-        Statement {
+    fn insert(&self, random: &mut Random) -> ListEntry {
+        ListEntry {
             operation: Operation::Insert,
             text: format!("INSERT INTO {TABLE} VALUES {}", self.row(random)),
             keyed: false,
@@ -163,11 +161,11 @@ impl Shape {
         }
     }
 
-    fn select(&self, keyed: bool) -> Statement {
+    fn select(&self, keyed: bool) -> ListEntry {
         let columns: Vec<String> = self.payload_columns().collect();
         // Two spaces, as mysqlslap.
         let filter = if keyed { " WHERE id =  '" } else { "" };
-        Statement {
+        ListEntry {
             operation: Operation::Select,
             text: format!("SELECT {} FROM {TABLE}{filter}", columns.join(",")),
             keyed,
@@ -175,13 +173,13 @@ impl Shape {
         }
     }
 
-    fn update(&self, random: &mut Random) -> Statement {
+    fn update(&self, random: &mut Random) -> ListEntry {
         let keyed = self.key != Key::None;
         let values = self.values(random);
         let pairs: Vec<String> =
             self.payload_columns().zip(values).map(|(column, value)| format!("{column} = {value}")).collect();
         let filter = if keyed { " WHERE id =  '" } else { "" };
-        Statement {
+        ListEntry {
             operation: Operation::Update,
             text: format!("UPDATE {TABLE} SET {}{filter}", pairs.join(",")),
             keyed,
@@ -190,7 +188,7 @@ impl Shape {
     }
 
     /// The list of `unique` + 1 statements that every client walks from its top.
-    pub fn statements(&self, load: Load, unique: u64, random: &mut Random) -> Vec<Statement> {
+    pub fn statements(&self, load: Load, unique: u64, random: &mut Random) -> Vec<ListEntry> {
         (0..=unique)
             .map(|number| match load {
                 Load::Read => self.select(false),

@@ -30,7 +30,7 @@ fn shape_of(text: &str) -> String {
     shape
 }
 
-fn list(shape: Shape, load: Load, unique: u64) -> Vec<Statement> {
+fn list(shape: Shape, load: Load, unique: u64) -> Vec<ListEntry> {
     shape.statements(load, unique, &mut Random::new(1))
 }
 

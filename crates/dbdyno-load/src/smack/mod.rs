@@ -11,14 +11,15 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use dbdyno_common::random::Random;
+
 use crate::error::Error;
 use crate::protocol::session::Session;
-use crate::random::Random;
-use crate::statements::Statements;
+use crate::statements::{Kind, Statements};
 use crate::tables::put_hex;
 use crate::values::Values;
 use crate::verb::Verb;
-use crate::workload::{Found, Kind, Portion, Stepwise, Workload};
+use crate::workload::{Found, Portion, Stepwise, Workload};
 
 use gone::Gone;
 use options::{FLAGS, Options};
@@ -49,8 +50,15 @@ refused; nothing else of the table is read.
 ";
 
 /// The verb.
-pub static VERB: Verb =
-    Verb { name: "smack", about: ABOUT, flags: FLAGS, loads: &Load::NAMES, word: None, workload: make };
+pub static VERB: Verb = Verb {
+    name: "smack",
+    about: ABOUT,
+    flags: FLAGS,
+    loads: &Load::NAMES,
+    word: None,
+    has_phase_flag: false,
+    workload: make,
+};
 
 fn make(values: &Values<'_>, load: &str) -> Result<Box<dyn Stepwise>, Error> {
     Ok(Box::new(Smack::new(Options::read(values, load)?)))

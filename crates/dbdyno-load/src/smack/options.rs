@@ -25,21 +25,21 @@ const ROWS_MAX: i64 = 10_000_000_000;
 
 /// The flags.
 pub const FLAGS: &[Flag] = &[
-    Flag::value("rows", "rows in the table (90000)"),
+    Flag::value("rows", "rows in the table"),
     Flag::value("table-size", "").same_as("rows"),
-    Flag::value("row-size", "bytes of a row, its key included: 32 to 65000 (1024)"),
-    Flag::value("key", "primary key: integer (BIGINT) or char (CHAR(25), as Super-Smack's user names) (integer)"),
-    Flag::value("compressible", "percent of a row's content that compresses away (50)"),
-    Flag::value("rand-type", "of keys: uniform, special, gaussian, pareto, zipfian or exponential (uniform)"),
+    Flag::value("row-size", "bytes of a row, its key included: 32 to 65000"),
+    Flag::value("key", "primary key: integer is a BIGINT, char a CHAR(25) as Super-Smack's user names"),
+    Flag::value("compressible", "percent of a row's content that compresses away"),
+    Flag::value("rand-type", "of keys: uniform, special, gaussian, pareto, zipfian or exponential"),
     RAND_SPEC_ITER,
     RAND_SPEC_PCT,
     RAND_SPEC_RES,
     RAND_PARETO_H,
     RAND_ZIPFIAN_EXP,
     RAND_EXPONENTIAL_RATE,
-    Flag::value("db-ps-mode", "auto: prepared statements; disable: text (auto)"),
+    Flag::value("db-ps-mode", "auto: prepared statements; disable: text"),
     Flag::value("engine", "storage engine (the server's default)").short('e'),
-    Flag::value("schema", "schema of the table (dbdyno_smack)"),
+    Flag::value("schema", "schema of the table"),
 ];
 
 /// All options.
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     fn read(flags: &[(&'static str, &'static str)], load: &str) -> Result<Options, String> {
-        let values = Values(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
+        let values = Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
         Options::read(&values, load).map_err(|error| error.to_string())
     }
 

@@ -37,13 +37,7 @@ impl Load {
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Insert => "insert",
-            Self::Select => "select",
-            Self::Update => "update",
-            Self::Delete => "delete",
-            Self::Mixed => "mixed",
-        }
+        Self::NAMES[self as usize]
     }
 
     /// Its statements: prepared ones are numbered in this order, and a client says them in turn.

@@ -1,7 +1,6 @@
 //! Rows of the table: keys by number, and contents that compress as asked.
 
-use crate::digits::{put_base36, put_decimal};
-use crate::random::Random;
+use dbdyno_common::random::Random;
 
 /// Letters in front of the number in a key of characters.
 const LETTERS: usize = 12;
@@ -33,7 +32,7 @@ impl Key {
         }
     }
 
-    /// Its column as the server tells it.
+    /// Its column as the server reports it.
     pub fn column(self) -> &'static str {
         match self {
             Self::Integer => "id bigint",
@@ -46,7 +45,7 @@ impl Key {
     pub fn write(self, number: i64, as_literal: bool, out: &mut Vec<u8>) {
         out.clear();
         match self {
-            Self::Integer => put_decimal(number, out),
+            Self::Integer => out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes()),
             Self::Char if as_literal => {
                 out.push(b'\'');
                 put_name(number, out);
@@ -55,6 +54,19 @@ impl Key {
             Self::Char => put_name(number, out),
         }
     }
+}
+
+/// Appends `value` in base 36, with lower-case letters.
+#[inline]
+fn put_base36(mut value: u64, out: &mut Vec<u8>) {
+    const LENGTH_MAX: usize = 13;
+    let (mut digits, mut at) = ([b'0'; LENGTH_MAX], LENGTH_MAX);
+    while value > 0 || at == LENGTH_MAX {
+        at -= 1;
+        digits[at] = b"0123456789abcdefghijklmnopqrstuvwxyz"[(value % 36) as usize];
+        value /= 36;
+    }
+    out.extend_from_slice(&digits[at..]);
 }
 
 #[inline]
@@ -112,6 +124,15 @@ mod tests {
         let mut out = b"before".to_vec();
         key.write(number, as_literal, &mut out);
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn numbers_are_written_in_base_36() {
+        for (value, text) in [(0, "0"), (35, "z"), (36, "10"), (u64::MAX, "3w5e11264sgsf")] {
+            let mut out = b"x".to_vec();
+            put_base36(value, &mut out);
+            assert_eq!(out, format!("x{text}").into_bytes());
+        }
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! What the clients say.
+//! What the clients send.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use crate::protocol::pen::{Parameter, Pen};
-use crate::random::Random;
-use crate::statements::{After, Next, Part, Said, Statements};
+use dbdyno_common::random::Random;
+
+use crate::protocol::encoder::{Parameter, RequestEncoder};
+use crate::statements::{After, Next, Part, Statement, Statements};
 use crate::workload::Portion;
 
 use super::gone::Gone;
@@ -17,11 +18,11 @@ const DELETE_GONE: usize = 1;
 
 /// A client.
 #[derive(Debug)]
-struct Client {
+struct Cursor {
     random: Random,
     /// Which of the load's queries comes next.
     turn: usize,
-    /// The key that the statement under way is the first to delete.
+    /// The key that the statement in flight is the first to delete.
     deletes: Option<i64>,
 }
 
@@ -33,7 +34,7 @@ pub struct Smacker<'a> {
     next: &'a AtomicI64,
     /// For DELETEs only.
     gone: Option<&'a Gone>,
-    clients: Vec<Client>,
+    clients: Vec<Cursor>,
     key: Vec<u8>,
     content: Content,
 }
@@ -44,14 +45,14 @@ impl<'a> Smacker<'a> {
         // Every client over all threads has a generator of its own.
         let mut seeds = Random::new(portion.seed);
         let seeds = std::iter::repeat_with(|| seeds.bits()).skip(portion.first).take(portion.clients);
-        let clients = seeds.map(|seed| Client { random: Random::new(seed), turn: 0, deletes: None }).collect();
+        let clients = seeds.map(|seed| Cursor { random: Random::new(seed), turn: 0, deletes: None }).collect();
         Self { options, next, gone, clients, key: Vec::new(), content: options.content() }
     }
 }
 
 impl Statements for Smacker<'_> {
     #[inline]
-    fn next(&mut self, client: usize, pen: &mut Pen<'_>) -> Next {
+    fn next(&mut self, client: usize, encoder: &mut RequestEncoder<'_>) -> Next {
         let client = &mut self.clients[client];
         let options = self.options;
         let queries = options.load.queries();
@@ -76,18 +77,18 @@ impl Statements for Smacker<'_> {
                 }
             };
             match query {
-                Query::Insert => pen.execute(turn, &[key, Parameter::Text(content)]),
-                Query::Update => pen.execute(turn, &[Parameter::Text(content), key]),
-                Query::Select | Query::Delete => pen.execute(turn, &[key]),
+                Query::Insert => encoder.execute(turn, &[key, Parameter::Text(content)]),
+                Query::Update => encoder.execute(turn, &[Parameter::Text(content), key]),
+                Query::Select | Query::Delete => encoder.execute(turn, &[key]),
             }
         } else {
             options.key.write(number, true, &mut self.key);
-            pen.query(&query.parts(&self.key, content));
+            encoder.query(&query.parts(&self.key, content));
         }
         let again = self.gone.is_some_and(|gone| gone.mark(number));
         client.deletes = self.gone.and((!again).then_some(number));
         let kind = if again { DELETE_GONE } else { turn };
-        Next::Say(Said { kind: kind as u16, part: Part::Last, rows: u32::from(query == Query::Insert), phase: 0 })
+        Next::Send(Statement { kind: kind as u16, part: Part::Last, rows: u32::from(query == Query::Insert), phase: 0 })
     }
 
     fn refused(&mut self, client: usize, _code: u16) -> After {

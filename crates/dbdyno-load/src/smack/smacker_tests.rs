@@ -1,13 +1,13 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::protocol::pen::Prepared;
+use crate::protocol::encoder::Prepared;
 use crate::values::Values;
 
 const PREPARED: usize = 2;
 
 fn options(load: &str, flags: &[(&'static str, &'static str)]) -> Options {
-    let values = Values(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
+    let values = Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
     Options::read(&values, load).unwrap()
 }
 
@@ -16,16 +16,16 @@ fn portion(first: usize, clients: usize) -> Portion {
 }
 
 /// What is said next, behind the header.
-fn say(smacker: &mut Smacker<'_>, client: usize, parameters: u16) -> (Said, Vec<u8>) {
+fn say(smacker: &mut Smacker<'_>, client: usize, parameters: u16) -> (Statement, Vec<u8>) {
     let mut out = Vec::new();
     let mut prepared = [Prepared { id: 9, parameters, bound: true }; PREPARED];
-    match smacker.next(client, &mut Pen::new(&mut out, &mut prepared)) {
-        Next::Say(said) => (said, out.split_off(4)),
+    match smacker.next(client, &mut RequestEncoder::new(&mut out, &mut prepared)) {
+        Next::Send(said) => (said, out.split_off(4)),
         other => panic!("{other:?}"),
     }
 }
 
-fn text(smacker: &mut Smacker<'_>, client: usize) -> (Said, String) {
+fn text(smacker: &mut Smacker<'_>, client: usize) -> (Statement, String) {
     let (said, bytes) = say(smacker, client, 0);
     assert_eq!(bytes[0], 3);
     (said, String::from_utf8_lossy(&bytes[1..]).into_owned())

@@ -6,8 +6,8 @@ use std::time::Duration;
 use dbdyno_load::endpoint::{Address, Endpoint, Password};
 use dbdyno_load::error::Error;
 use dbdyno_load::protocol::connection::Connection;
+use dbdyno_load::protocol::encoder::{Parameter, RequestEncoder};
 use dbdyno_load::protocol::packet::reply_sequence;
-use dbdyno_load::protocol::pen::{Parameter, Pen};
 use dbdyno_load::protocol::reply::Reply;
 use dbdyno_load::protocol::session::Session;
 use dbdyno_load::security::Security;
@@ -23,6 +23,8 @@ pub fn endpoint(address: Address) -> Endpoint {
         password: Password::default(),
         connect_timeout: Duration::from_secs(10),
         stall_timeout: Duration::from_secs(30),
+        reply_timeout: Duration::from_secs(30),
+        statement_timeout: Duration::from_secs(60),
         init_command: None,
         security: Security::default(),
     }
@@ -67,14 +69,14 @@ pub fn refusal(endpoint: &Endpoint) -> String {
 /// Executes statement `number`: its reply, and the bytes of it.
 pub fn execute(connection: &mut Connection, number: usize, parameters: &[Parameter<'_>]) -> (Reply, usize) {
     let mut request = Vec::new();
-    Pen::new(&mut request, &mut connection.prepared).execute(number, parameters);
+    RequestEncoder::new(&mut request, &mut connection.prepared).execute(number, parameters);
     ask(connection, request)
 }
 
 /// Runs a text query: its reply, and the bytes of it.
 pub fn query(connection: &mut Connection, sql: &str) -> (Reply, usize) {
     let mut request = Vec::new();
-    Pen::new(&mut request, &mut []).query(&[sql.as_bytes()]);
+    RequestEncoder::new(&mut request, &mut []).query(&[sql.as_bytes()]);
     ask(connection, request)
 }
 

@@ -22,6 +22,9 @@ use serde_json::Value;
 /// A user without rights, as servers refuse to run as root.
 const UNPRIVILEGED: &str = "nobody";
 
+/// How long what must come may take on a busy host. Loads that something must end early are to last longer.
+pub const PATIENCE: Duration = Duration::from_secs(180);
+
 pub struct Server {
     folder: PathBuf,
     pub process: Child,
@@ -56,7 +59,7 @@ impl Server {
         while !self.try_sql("SELECT 1").status.success() {
             let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
             assert!(self.process.try_wait().unwrap().is_none(), "the server ended: {log}");
-            assert!(start.elapsed() < Duration::from_secs(60), "the server does not start: {log}");
+            assert!(start.elapsed() < PATIENCE, "the server does not start: {log}");
             sleep(Duration::from_millis(50));
         }
     }
@@ -104,6 +107,12 @@ impl Server {
     pub fn counter(&self, name: &str) -> u64 {
         let line = self.sql(&format!("SHOW GLOBAL STATUS LIKE '{name}'"));
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// Waits until it has answered so many queries more: a load has begun, or goes on.
+    pub fn answers(&self, more: u64) {
+        let wanted = self.counter("Questions") + more;
+        wait_until("answers to queries", || self.counter("Questions") >= wanted);
     }
 
     /// Some status counters of the server.
@@ -229,14 +238,23 @@ pub fn expect(command: &mut Command, code: i32) -> Output {
     output
 }
 
-/// Runs to the end, which must come within `limit`; gives exit code, what was said, and how long it took.
-pub fn ends_within(command: &mut Command, limit: Duration) -> (Option<i32>, String, Duration) {
+/// Runs to the end; gives exit code, what was said, and how long it took.
+pub fn ended(command: &mut Command) -> (Option<i32>, String, Duration) {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    waited_for(&mut child, limit)
+    waited_for(&mut child)
 }
 
-/// The end of a program that runs; one that does not come in time is killed.
-pub fn waited_for(child: &mut Child, limit: Duration) -> (Option<i32>, String, Duration) {
+/// Waits for something that must come, however busy the host is.
+pub fn wait_until(what: &str, mut come: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !come() {
+        assert!(start.elapsed() < PATIENCE, "{what} did not come within {PATIENCE:?}");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+/// The end of a program that runs; one that does not come is killed.
+pub fn waited_for(child: &mut Child) -> (Option<i32>, String, Duration) {
     let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait().unwrap() {
@@ -246,11 +264,11 @@ pub fn waited_for(child: &mut Child, limit: Duration) -> (Option<i32>, String, D
             }
             return (status.code(), said, start.elapsed());
         }
-        if start.elapsed() > limit {
+        if start.elapsed() > PATIENCE {
             let arguments = text(&fs::read(format!("/proc/{}/cmdline", child.id())).unwrap());
             child.kill().unwrap();
             child.wait().unwrap();
-            panic!("no end within {limit:?}: {}", arguments.replace('\0', " "));
+            panic!("no end within {PATIENCE:?}: {}", arguments.replace('\0', " "));
         }
         sleep(Duration::from_millis(10));
     }

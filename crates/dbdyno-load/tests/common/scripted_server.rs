@@ -2,7 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use dbdyno_load::protocol::packet::{self, HEADER_SIZE, decode_header};
 
@@ -21,6 +23,20 @@ pub fn server(script: impl FnOnce(Peer) + Send + 'static) -> (u16, JoinHandle<()
     (port, thread)
 }
 
+/// The port where `script` has every connection, each in a thread of its own that ends with it.
+pub fn server_of_all(script: impl Fn(&mut Peer) + Send + Sync + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let script = Arc::new(script);
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (script, mut peer) = (Arc::clone(&script), Peer(stream.unwrap()));
+            thread::spawn(move || script(&mut peer));
+        }
+    });
+    port
+}
+
 /// The client of a script.
 pub struct Peer(pub TcpStream);
 
@@ -31,6 +47,16 @@ impl Peer {
         packet::encode(sequence, payload, &mut out);
         // It may have left.
         let _ = self.0.write_all(&out);
+    }
+
+    /// Sends a byte every 100 ms, over and over, until the client leaves.
+    pub fn drip(&mut self, bytes: &[u8]) {
+        for byte in bytes.iter().cycle() {
+            thread::sleep(Duration::from_millis(100));
+            if self.0.write_all(&[*byte]).is_err() {
+                return;
+            }
+        }
     }
 
     /// The payload of its next packet; `None` when it has left.

@@ -29,12 +29,18 @@ pub struct Instance {
 pub struct Lost(pub u64);
 
 impl Instance {
-    /// Makes an instance for a device, with nothing traced yet. `buffer_bytes` is per processor.
-    pub fn new(name: &str, device: &Device, buffer_bytes: Option<u64>) -> Result<Self, ProbeError> {
+    /// Makes an instance for a device, with nothing traced yet, in the tracefs at `root` or else at one of its usual
+    /// places. `buffer_bytes` is per processor.
+    pub fn new(
+        root: Option<&Path>,
+        name: &str,
+        device: &Device,
+        buffer_bytes: Option<u64>,
+    ) -> Result<Self, ProbeError> {
         if cfg!(target_endian = "big") {
             return Err(ProbeError::NoTrace("this processor is big-endian, whose ring buffer is not read".into()));
         }
-        let root = root()?;
+        let root = root.map_or_else(mounted, |given| Ok(given.to_owned()))?;
         let layout = PageLayout::parse(&read(&root.join("events/header_page"))?);
         let layout = layout.map_err(|reason| odd("its pages", &reason))?;
         let path = root.join("instances").join(name);
@@ -122,7 +128,7 @@ fn lost_of(stats: &str) -> u64 {
         .sum()
 }
 
-fn root() -> Result<PathBuf, ProbeError> {
+fn mounted() -> Result<PathBuf, ProbeError> {
     let found = PLACES.iter().map(Path::new).find(|place| place.join("instances").is_dir());
     if let Some(found) = found {
         return Ok(found.to_owned());

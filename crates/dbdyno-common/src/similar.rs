@@ -1,0 +1,45 @@
+//! Hints for names that were misspelled.
+
+/// The candidate that differs least from `text`, if it is near at all.
+pub fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .map(|candidate| (strsim::levenshtein(text, candidate), candidate))
+        .filter(|(distance, _)| *distance <= (text.len() / 3).max(2).min(text.len() / 2))
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// `: did you mean NAME?` with the nearest candidate; empty without one.
+pub fn did_you_mean<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> String {
+    nearest(text, candidates).map_or_else(String::new, |near| format!(": did you mean {near}?"))
+}
+
+/// Sorts `names`, those first that differ least from `text`.
+pub fn sort_nearest_first(text: &str, names: &mut [String]) {
+    names.sort_by_cached_key(|name| strsim::levenshtein(text, name));
+}
+
+/// Whether `given` is `word` with one letter wrong, missing or too many, or two neighbours swapped.
+pub fn is_slip(given: &str, word: &str) -> bool {
+    strsim::osa_distance(given, word) == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_is_near_or_missing() {
+        let names = || ["read_only", "write_only"].into_iter();
+        assert_eq!(did_you_mean("read_olny", names()), ": did you mean read_only?");
+        assert_eq!(did_you_mean("bulk", names()), "");
+    }
+
+    #[test]
+    fn a_slip_is_one_letter_or_two_swapped() {
+        for given in ["nmae", "nme", "namee", "nane"] {
+            assert!(is_slip(given, "name"), "{given}");
+        }
+        assert!(!is_slip("name", "name") && !is_slip("note", "name"));
+    }
+}

@@ -1,0 +1,319 @@
+//! A server account for statements that are a user's own: with rights on one schema alone, so that the server itself
+//! refuses whatever they would change elsewhere, however they are put.
+//!
+//! The login that was given makes it, hands its random password to nobody, and drops it at the end. Its name is always
+//! the same for a schema, as routines, views and triggers act for the account that made them: those of `prepare` must
+//! find it again in `run`. A lock of that name keeps a second process out; what a killed one left is made anew.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::endpoint::{Endpoint, Password};
+use crate::error::{Error, Slow};
+use crate::names;
+use crate::output;
+use crate::protocol::session::Session;
+use crate::security::Security;
+use crate::stop::Stop;
+
+/// How the names of all such accounts begin.
+const PREFIX: &str = "dbdyno_";
+
+/// How long the lock may be held by a process before that has just ended, in seconds.
+const LOCK_SECONDS: u32 = 10;
+
+/// Random characters of a password, about 190 bits.
+const PASSWORD_RANDOM: usize = 32;
+
+/// Has what every server's rules on passwords ask for: small and capital letters, a digit and a mark.
+const PASSWORD_START: &str = "aZ9-";
+
+/// ER_DBACCESS_DENIED, ER_ACCESS_DENIED (for files of the server), ER_KILL_DENIED, ER_TABLEACCESS_DENIED,
+/// ER_COLUMNACCESS_DENIED, ER_SPECIFIC_ACCESS_DENIED, ER_PROCACCESS_DENIED.
+const DENIED: [u16; 7] = [1044, 1045, 1095, 1142, 1143, 1227, 1370];
+
+/// Schemas that an old installation opens to every account, and the error that says it did not.
+const OPEN_TO_ALL: [&str; 2] = ["test", "test_dbdyno"];
+const SCHEMA_DENIED: u16 = 1044;
+
+/// What statements are confined to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confined {
+    /// The schema that they may change.
+    pub schema: String,
+    /// User and host of the account, where the caller has chosen them: it takes care of what a kill leaves then.
+    pub account: Option<(String, String)>,
+}
+
+impl Confined {
+    /// Reads `USER@HOST`, if it is given.
+    ///
+    /// # Errors
+    /// It is not that.
+    pub fn new(schema: &str, account: Option<&str>) -> Result<Self, Error> {
+        let pair = |given: &str| {
+            let (user, host) = given.split_once('@').filter(|(user, host)| is_plain(user) && is_plain(host))?;
+            user.starts_with(PREFIX).then(|| (user.to_owned(), host.to_owned()))
+        };
+        let wrong = |given| Error::Usage(format!("--account={given}: give {PREFIX}NAME@HOST"));
+        let account = account.map(|given| pair(given).ok_or_else(|| wrong(given))).transpose()?;
+        Ok(Self { schema: schema.into(), account })
+    }
+
+    /// What to add to the server's error `code`; empty where it is no question of rights.
+    pub fn remedy(&self, code: u16) -> String {
+        if !DENIED.contains(&code) {
+            return String::new();
+        }
+        let schema = &self.schema;
+        format!(
+            ": the script's account may change its own schema {schema} alone: leave the statement out, or {}",
+            self.otherwise()
+        )
+    }
+
+    /// How the whole server is given to the statements.
+    fn otherwise(&self) -> &'static str {
+        if self.account.is_some() {
+            "say in the study that the whole server may be changed: [server] whole_server_may_change = true"
+        } else {
+            "say that the whole server may be changed: --whole-server"
+        }
+    }
+}
+
+/// An account, there until it is dropped.
+pub struct Account {
+    admin: Endpoint,
+    /// Holds the lock.
+    session: Session,
+    endpoint: Endpoint,
+    /// As SQL quotes it.
+    name: String,
+}
+
+impl Account {
+    /// Makes the account on the server of `given`, a login, and sees as it that it reaches nothing but the schema.
+    ///
+    /// # Errors
+    /// The login lacks a right, which is named, or the server gives every account rights elsewhere.
+    pub fn make(given: &Endpoint, confined: &Confined, stop: &Stop) -> Result<Self, Error> {
+        // The initial command is as much the user's own as the rest.
+        let admin = Endpoint { init_command: None, ..given.clone() };
+        let mut session = Session::connect(&admin, None, stop)?;
+        session.execute("SET SESSION wait_timeout = 31536000, SESSION sql_mode = ''")?;
+        let (user, host) = match &confined.account {
+            Some((user, host)) => (user.clone(), host.clone()),
+            None => (name_for(&confined.schema), host_seen(&mut session)?),
+        };
+        take(&mut session, &user, confined)?;
+        let password = format!("{PASSWORD_START}{}", random(PASSWORD_RANDOM)?);
+        let name = format!("'{user}'@'{host}'");
+        // It is there only where a process was killed.
+        let _ = session.execute(&format!("DROP USER {name}"));
+        let created = session.execute(&format!("CREATE USER {name} IDENTIFIED BY '{password}'"));
+        created.map_err(|error| {
+            let remedy = format!("GRANT CREATE USER ON *.* TO '{}'@...", admin.user);
+            lacking("an account of its own", &remedy, confined, error)
+        })?;
+        let endpoint = Endpoint {
+            user,
+            password: Password::new(password),
+            // A password for these minutes alone, which opens one schema, may go by a key that nobody vouches for.
+            security: Security { may_ask_for_key: true, ..admin.security.clone() },
+            ..given.clone()
+        };
+        let mut account = Self { admin, session, endpoint, name };
+        match account.confine(confined, stop) {
+            Ok(()) => Ok(account),
+            Err(error) => {
+                if let Err(left) = account.remove() {
+                    output::note(&left.to_string());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives it the schema, and sees that it has nothing else.
+    fn confine(&mut self, confined: &Confined, stop: &Stop) -> Result<(), Error> {
+        let rights = format!("GRANT ALL PRIVILEGES ON {}.* TO ", pattern(&confined.schema));
+        self.session.execute(&format!("{rights}{}", self.name)).map_err(|error| {
+            let remedy = format!("{rights}'{}'@... WITH GRANT OPTION", self.admin.user);
+            lacking(&format!("the schema {}", confined.schema), &remedy, confined, error)
+        })?;
+        self.reaches_nothing_else(confined, &rights, stop)
+    }
+
+    /// How to log in by it.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Drops it; a request to stop does not interrupt that.
+    ///
+    /// # Errors
+    /// The server refuses or is away; says what is left.
+    pub fn remove(self) -> Result<(), Error> {
+        let sql = format!("DROP USER {}", self.name);
+        let by_it = self.session.for_cleaning_up(&self.admin).and_then(|mut session| session.execute(&sql));
+        let done = match by_it {
+            // The server was started again, or has ended the session.
+            Err(Error::Lost(..) | Error::Tls(..) | Error::Protocol(_)) => {
+                Session::connect(&self.admin, None, &Stop::default()).and_then(|mut session| session.execute(&sql))
+            }
+            done => done,
+        };
+        done.map_err(|error| Error::Failed(format!("the account {} is left behind: {error}: {sql}", self.name)))
+    }
+
+    /// Looks, as the account, whether the server gives it more than it was granted.
+    fn reaches_nothing_else(&self, confined: &Confined, rights: &str, stop: &Stop) -> Result<(), Error> {
+        let mut session = Session::connect(&self.endpoint, None, stop)?;
+        let refused = |what: String| {
+            Err(Error::Usage(format!(
+                "the script's account would reach more than its schema {}, as this server gives every account {what}: \
+                 take that away, or {}",
+                confined.schema,
+                confined.otherwise()
+            )))
+        };
+        // Otherwise names could be quoted in another way.
+        session.execute("SET SESSION sql_mode = ''")?;
+        for grant in session.query("SHOW GRANTS")?.into_iter().flatten().flatten() {
+            if !grant.starts_with("GRANT USAGE ON *.* TO ") && !grant.starts_with(rights) {
+                return refused(grant);
+            }
+        }
+        for name in OPEN_TO_ALL.into_iter().filter(|name| !name.eq_ignore_ascii_case(&confined.schema)) {
+            match session.execute(&format!("USE {name}")) {
+                Err(Error::Statement { error, .. }) if error.code == SCHEMA_DENIED => {}
+                Err(error @ (Error::Interrupted | Error::Lost(..))) => return Err(error),
+                _ => return refused(format!("rights on schemas called {name}, by rows of mysql.db without a user")),
+            }
+        }
+        let allowed = ["information_schema", "performance_schema", "sys", &confined.schema];
+        let schemas = session.query("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")?;
+        let mut others = schemas.into_iter().flatten().flatten();
+        match others.find(|name| !allowed.iter().any(|allowed| name.eq_ignore_ascii_case(allowed))) {
+            Some(name) => refused(format!("rights on the schema {name}")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a refusal to make the account comes to, and which statement would give the right that is missing.
+fn lacking(what: &str, remedy: &str, confined: &Confined, error: Error) -> Error {
+    let error = match error {
+        Error::Statement { error, .. } => error,
+        // The statement may hold the password.
+        Error::Slow(slow) => return Error::Slow(Slow { sql: None, ..slow }),
+        other => return other,
+    };
+    let remedy = if DENIED.contains(&error.code) { remedy } else { "fix that" };
+    let otherwise = confined.otherwise();
+    Error::Usage(format!("the script can't be given {what}: error {error}: {remedy}, or {otherwise}"))
+}
+
+/// Takes the lock of the account.
+fn take(session: &mut Session, user: &str, confined: &Confined) -> Result<(), Error> {
+    let rows = session.query(&format!("SELECT GET_LOCK('dbdyno account {user}', {LOCK_SECONDS})"))?;
+    if rows.into_iter().flatten().flatten().next().as_deref() == Some("1") {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "another dbdyno script works on the schema {}: wait for it, or {}",
+        confined.schema,
+        confined.otherwise()
+    )))
+}
+
+/// The user of the account for a schema (FNV-1a): MySQL 5.6 takes names of 16 characters.
+fn name_for(schema: &str) -> String {
+    let mixed = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = schema.bytes().fold(0xcbf2_9ce4_8422_2325, mixed);
+    format!("{PREFIX}{:09x}", hash >> 28)
+}
+
+/// The schema's name as GRANT takes it, where `_` and `%` alone would stand for others too.
+fn pattern(schema: &str) -> String {
+    names::quoted(&schema.replace('\\', "\\\\").replace('_', "\\_").replace('%', "\\%"))
+}
+
+/// The host from which the server sees us come.
+fn host_seen(session: &mut Session) -> Result<String, Error> {
+    let rows = session.query("SELECT USER()")?;
+    let seen = rows.into_iter().flatten().flatten().next().unwrap_or_default();
+    let host = seen.rsplit_once('@').map_or("", |(_, host)| host);
+    if host.is_empty() {
+        return Ok("%".into());
+    }
+    is_plain(host).then(|| host.to_owned()).ok_or_else(|| Error::Failed(format!("the server sees us come from {seen}")))
+}
+
+/// Whether a part of an account's name needs no escapes.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-:%".contains(c))
+}
+
+/// So many random letters and digits, fit for a password.
+fn random(length: usize) -> Result<String, Error> {
+    const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    const SOURCE: &str = "/dev/urandom";
+    let failed = |error| Error::File(Path::new(SOURCE).into(), error);
+    let mut source = File::open(SOURCE).map_err(failed)?;
+    let mut text = String::new();
+    while text.len() < length {
+        let mut byte = [0];
+        source.read_exact(&mut byte).map_err(failed)?;
+        // Bytes beyond the last whole multiple would favour some characters.
+        if usize::from(byte[0]) < 256 / ALPHABET.len() * ALPHABET.len() {
+            text.push(char::from(ALPHABET[usize::from(byte[0]) % ALPHABET.len()]));
+        }
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_means_one_schema() {
+        assert_eq!(pattern("dbdyno_script"), "`dbdyno\\_script`");
+        assert_eq!(pattern("a`%\\"), "`a``\\%\\\\`");
+    }
+
+    #[test]
+    fn a_schema_has_one_account() {
+        assert_eq!(name_for("dbdyno_script").len(), 16);
+        assert_eq!(name_for("shop"), name_for("shop"));
+        assert_ne!(name_for("shop"), name_for("shops"));
+    }
+
+    #[test]
+    fn accounts_are_named_in_whole() {
+        let read = |given| Confined::new("s", Some(given)).map(|confined| confined.account);
+        assert_eq!(read("dbdyno_1@10.0.0.1").unwrap(), Some(("dbdyno_1".into(), "10.0.0.1".into())));
+        assert_eq!(read("dbdyno_1@::1").unwrap(), Some(("dbdyno_1".into(), "::1".into())));
+        for wrong in ["root@localhost", "dbdyno_1", "dbdyno_1@", "dbdyno_'@x", "dbdyno_1@a'b"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_what_rights_forbid_has_their_remedy() {
+        let confined = Confined::new("s", None).unwrap();
+        assert!(confined.remedy(1142).contains("schema s alone") && confined.remedy(1142).contains("--whole-server"));
+        assert_eq!(confined.remedy(1064), "");
+        let of_a_study = Confined::new("s", Some("dbdyno_1@h")).unwrap();
+        assert!(of_a_study.remedy(1044).contains("whole_server_may_change"));
+    }
+
+    #[test]
+    fn passwords_are_long_and_never_the_same() {
+        let (one, other) = (random(PASSWORD_RANDOM).unwrap(), random(PASSWORD_RANDOM).unwrap());
+        assert!(one.len() == PASSWORD_RANDOM && one != other && one.chars().all(|c| c.is_ascii_alphanumeric()));
+    }
+}

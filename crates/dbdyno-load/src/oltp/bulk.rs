@@ -1,0 +1,258 @@
+//! `bulk`: sysbench's `prepare` as a load of its own: tables made, filled by multi-row INSERTs, and indexed.
+//!
+//! A table belongs to one client; a client makes, fills and indexes one after the other, as in sysbench. So phases of
+//! different clients overlap, and clients beyond the number of tables have nothing to do. An INSERT is an event; CREATE TABLE
+//! and CREATE INDEX are none, but are timed too. What the server refuses is sent again, with the same rows.
+//!
+//! Cannot: more than one run (the tables are there after the first), warm up, share a table among clients. Rows whose reply
+//! a lost connection took away may be there twice. A CREATE INDEX that the server takes longer over than `--stall-timeout`
+//! ends the run.
+
+use crate::distribution::Distribution;
+use crate::error::Error;
+use crate::flags::{Flag, Takes};
+use crate::protocol::encoder::RequestEncoder;
+use crate::protocol::session::Session;
+use crate::run_options::RunOptions;
+use crate::statements::{After, Kind, Next, Part, Statement, Statements};
+use crate::values::Values;
+use crate::verb::Verb;
+use crate::workload::{Found, Portion, Stepwise, Workload};
+
+use super::flags::{SYSBENCH, TABLES, joined, refuse_unsupported};
+use super::options::schema;
+use super::rows::{BATCH_BYTES, BATCH_BYTES_MIN, Filler};
+use super::stage::Stage;
+use super::tables::Tables;
+
+const ABOUT: &str = "\
+sysbench's prepare as a load: makes the tables sbtest1, sbtest2, ..., fills them by multi-row INSERTs and indexes them.
+--clients=N works on N tables at once. Raise --stall-timeout if an index may take longer.
+
+";
+
+/// The verb.
+pub static VERB: Verb = Verb {
+    name: "bulk",
+    about: ABOUT,
+    flags: FLAGS,
+    loads: &["load"],
+    word: None,
+    has_phase_flag: false,
+    workload: |values, _| Ok(Box::new(Bulk::new(values)?)),
+};
+
+const OWN: &[Flag] = &[
+    Flag::value("batch-bytes", "greatest length of an INSERT, in bytes"),
+    Flag::ignored("db-ps-mode", Takes::Value, "nothing is prepared in a bulk load"),
+];
+
+const FLAGS: &[Flag] = &joined::<{ OWN.len() + TABLES.len() + SYSBENCH.len() }>(&[OWN, TABLES, SYSBENCH]);
+
+const CREATE: Statement = Statement { kind: 0, part: Part::Apart, rows: 0, phase: 0 };
+const INSERT: Statement = Statement { kind: 1, part: Part::Last, rows: 0, phase: 1 };
+const INDEX: Statement = Statement { kind: 2, part: Part::Apart, rows: 0, phase: 2 };
+
+/// A load of tables.
+#[derive(Debug)]
+pub struct Bulk {
+    schema: String,
+    tables: Tables,
+    distribution: Distribution,
+    seed: u64,
+    batch_bytes: usize,
+}
+
+impl Bulk {
+    /// The load that the flags ask for.
+    ///
+    /// # Errors
+    /// A flag that is wrong or cannot be honoured.
+    pub fn new(values: &Values<'_>) -> Result<Self, Error> {
+        refuse_unsupported(values)?;
+        let run = RunOptions::read(values)?;
+        if run.clients.len() > 1 || run.loops.len() > 1 {
+            return Err(Error::Usage("--clients, --rate: one number; after one run the tables are there".into()));
+        }
+        if !run.warmup.is_zero() {
+            return Err(Error::Usage("--warmup: a bulk load has none; leave it out".into()));
+        }
+        let batch_bytes = values.number("batch-bytes", BATCH_BYTES)?;
+        if batch_bytes < BATCH_BYTES_MIN {
+            return Err(Error::Usage(format!("--batch-bytes={batch_bytes}: at least {BATCH_BYTES_MIN}")));
+        }
+        Ok(Self {
+            schema: schema(values)?,
+            tables: Tables::read(values)?,
+            distribution: Distribution::parse(values, Distribution::SPECIAL)?,
+            seed: run.seed,
+            batch_bytes,
+        })
+    }
+
+    fn stage(&self) -> Stage<'_> {
+        Stage { schema: &self.schema, tables: &self.tables }
+    }
+
+    /// Sees that the server takes statements this long.
+    fn check_packet(&self, session: &mut Session) -> Result<(), Error> {
+        let limits = session.query("SELECT @@GLOBAL.max_allowed_packet")?;
+        let limit: Option<usize> = limits.into_iter().flatten().flatten().find_map(|limit| limit.parse().ok());
+        // The command's code is part of the packet.
+        match limit {
+            Some(limit) if self.batch_bytes >= limit => Err(Error::Usage(format!(
+                "--batch-bytes={}: the server's max_allowed_packet is {limit}; lower the one or raise the other",
+                self.batch_bytes
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Workload for Bulk {
+    fn verb(&self) -> &'static str {
+        VERB.name
+    }
+
+    fn load(&self) -> &'static str {
+        VERB.loads[0]
+    }
+
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        vec![Kind::apart("create_table"), Kind::query("insert"), Kind::apart("create_index")]
+    }
+
+    fn phases(&self) -> &'static [&'static str] {
+        &["create", "load", "index"]
+    }
+
+    fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
+        if portion.warmup {
+            return Err(Error::Usage("--warmup: a bulk load has none; leave it out".into()));
+        }
+        let first =
+            |client: usize| Cursor { table: (portion.first + client + 1) as u64, step: Step::Create, again: None };
+        Ok(Box::new(Loaders {
+            bulk: self,
+            of: portion.of as u64,
+            statement: Vec::new(),
+            cursors: (0..portion.clients).map(first).collect(),
+        }))
+    }
+}
+
+impl Stepwise for Bulk {
+    fn is_bounded(&self) -> bool {
+        true
+    }
+
+    /// Makes the schema; it is the load that makes the tables.
+    fn prepare(&self, session: &mut Session, _begun: &mut bool) -> Result<(), Error> {
+        self.stage().enter_or_make(session)?;
+        self.stage().check_absent(session)
+    }
+
+    fn check(&self, session: &mut Session) -> Result<Found, Error> {
+        self.stage().enter(session)?;
+        self.stage().check_absent(session)?;
+        self.check_packet(session)?;
+        Ok(Found { engine: Some(self.stage().offered_engine(session)?) })
+    }
+
+    fn cleanup(&self, session: &mut Session) -> Result<(), Error> {
+        self.stage().clear(session)
+    }
+}
+
+/// The clients of one thread.
+struct Loaders<'a> {
+    bulk: &'a Bulk,
+    /// Clients of all threads.
+    of: u64,
+    /// The INSERT being written.
+    statement: Vec<u8>,
+    cursors: Vec<Cursor>,
+}
+
+/// Where a client is.
+struct Cursor {
+    /// Number of its table, from 1.
+    table: u64,
+    /// What it says next.
+    step: Step,
+    /// What it sent last.
+    again: Option<Step>,
+}
+
+/// What is to be done with a table.
+#[derive(Clone)]
+enum Step {
+    Create,
+    Fill(Box<Filler>),
+    Index,
+    Over,
+}
+
+impl Statements for Loaders<'_> {
+    fn next(&mut self, client: usize, encoder: &mut RequestEncoder<'_>) -> Next {
+        let Self { bulk, of, statement, cursors } = self;
+        let cursor = &mut cursors[client];
+        loop {
+            if cursor.table > u64::from(bulk.tables.count) {
+                return Next::Done;
+            }
+            let number = cursor.table as u32;
+            let before = cursor.step.clone();
+            let sent = match &mut cursor.step {
+                Step::Create => {
+                    encoder.query(&[bulk.tables.create(number).as_bytes()]);
+                    let filler = Filler::new(&bulk.tables, number, bulk.distribution, bulk.seed, bulk.batch_bytes);
+                    cursor.step = Step::Fill(filler.into());
+                    CREATE
+                }
+                Step::Fill(filler) => {
+                    let rows = filler.write(statement);
+                    if rows == 0 {
+                        cursor.step = Step::Index;
+                        continue;
+                    }
+                    encoder.query(&[statement]);
+                    Statement { rows, ..INSERT }
+                }
+                Step::Index => {
+                    cursor.step = Step::Over;
+                    let Some(index) = bulk.tables.create_index(number) else { continue };
+                    encoder.query(&[index.as_bytes()]);
+                    INDEX
+                }
+                Step::Over => {
+                    cursor.table += *of;
+                    cursor.step = Step::Create;
+                    continue;
+                }
+            };
+            cursor.again = Some(before);
+            return Next::Send(sent);
+        }
+    }
+
+    fn refused(&mut self, client: usize, _code: u16) -> After {
+        self.reconnected(client)
+    }
+
+    fn reconnected(&mut self, client: usize) -> After {
+        let cursor = &mut self.cursors[client];
+        let Some(again) = cursor.again.take() else { return After::GoOn };
+        let in_event = matches!(again, Step::Fill(_));
+        cursor.step = again;
+        if in_event { After::StartOver } else { After::GoOn }
+    }
+}
+
+#[cfg(test)]
+#[path = "bulk_tests.rs"]
+mod tests;

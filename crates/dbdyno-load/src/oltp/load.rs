@@ -1,0 +1,109 @@
+//! The loads, and how often each statement is in an event of theirs.
+
+use crate::error::Error;
+use crate::values::Values;
+
+use super::tables::switch;
+
+/// Statements of one kind in an event, at most.
+const COUNT_MAX: u32 = 100_000;
+
+/// sysbench's name of a load is one of ours after this.
+const PREFIX: &str = "oltp_";
+
+/// Which of sysbench's scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "their names say it")]
+pub enum Load {
+    ReadOnly,
+    ReadWrite,
+    WriteOnly,
+    PointSelect,
+    UpdateIndex,
+    UpdateNonIndex,
+    Insert,
+    Delete,
+}
+
+impl Load {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::ReadOnly,
+        Self::ReadWrite,
+        Self::WriteOnly,
+        Self::PointSelect,
+        Self::UpdateIndex,
+        Self::UpdateNonIndex,
+        Self::Insert,
+        Self::Delete,
+    ];
+
+    /// Their names, in the same order.
+    pub const NAMES: [&'static str; 8] = [
+        "read_only",
+        "read_write",
+        "write_only",
+        "point_select",
+        "update_index",
+        "update_non_index",
+        "insert",
+        "delete",
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// The load of that name, with or without sysbench's prefix.
+    pub fn named(name: &str) -> Option<Self> {
+        let name = name.strip_prefix(PREFIX).unwrap_or(name);
+        Self::ALL.into_iter().find(|load| load.name() == name)
+    }
+
+    /// Whether its events are transactions.
+    pub fn has_transactions(self) -> bool {
+        matches!(self, Self::ReadOnly | Self::ReadWrite | Self::WriteOnly)
+    }
+}
+
+/// How often each statement is in an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "named as the flags")]
+pub struct Counts {
+    pub point_selects: u32,
+    pub simple_ranges: u32,
+    pub sum_ranges: u32,
+    pub order_ranges: u32,
+    pub distinct_ranges: u32,
+    pub range_selects: bool,
+    pub index_updates: u32,
+    pub non_index_updates: u32,
+    pub delete_inserts: u32,
+    pub skip_trx: bool,
+}
+
+impl Counts {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// A value that is none or too great.
+    pub fn read(values: &Values<'_>) -> Result<Self, Error> {
+        let count = |name: &str, default| match values.number(name, default)? {
+            count @ 0..=COUNT_MAX => Ok(count),
+            count => Err(Error::Usage(format!("--{name}={count}: 0 to {COUNT_MAX}"))),
+        };
+        Ok(Self {
+            point_selects: count("point-selects", 10)?,
+            simple_ranges: count("simple-ranges", 1)?,
+            sum_ranges: count("sum-ranges", 1)?,
+            order_ranges: count("order-ranges", 1)?,
+            distinct_ranges: count("distinct-ranges", 1)?,
+            range_selects: switch(values, "range-selects", true)?,
+            index_updates: count("index-updates", 1)?,
+            non_index_updates: count("non-index-updates", 1)?,
+            delete_inserts: count("delete-inserts", 1)?,
+            skip_trx: switch(values, "skip-trx", false)?,
+        })
+    }
+}

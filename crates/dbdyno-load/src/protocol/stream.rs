@@ -1,0 +1,256 @@
+//! Whole payloads over a blocking socket, plain or through TLS.
+
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use super::packet::{self, HEADER_SIZE, PAYLOAD_MAX, decode_header};
+use super::patience::Patience;
+use super::reply::{ERROR, HEAD_MAX, ProtocolError};
+use super::tls::Tls;
+use crate::clock::now_ns;
+use crate::endpoint::Endpoint;
+use crate::error::{Error, Slow};
+use crate::stop::Stop;
+
+/// Longest payload a session takes, in bytes: what it asks for is short.
+const PAYLOAD_LIMIT: usize = 64 << 20;
+
+/// Longest payload within a login, when the server may be anyone's.
+const LOGIN_PAYLOAD_LIMIT: usize = 64 << 10;
+
+/// What the server sent in one piece.
+#[derive(Debug)]
+pub struct Payload {
+    /// Its beginning, or all of it.
+    pub head: Vec<u8>,
+    /// Length of all of it, in bytes.
+    pub length: usize,
+}
+
+/// A blocking connection that can be interrupted.
+#[derive(Debug)]
+pub struct PacketStream {
+    socket: OwnedFd,
+    tls: Option<Box<Tls>>,
+    /// Number of the next packet, either way.
+    pub sequence: u8,
+    /// How long the server may take.
+    pub patience: Patience,
+    /// Looked at while waiting.
+    pub stop: Option<Stop>,
+    received: Vec<u8>,
+    taken: usize,
+    place: String,
+}
+
+impl PacketStream {
+    /// Connects.
+    ///
+    /// # Errors
+    /// The place cannot be reached.
+    pub fn dial(endpoint: &Endpoint, stop: &Stop) -> Result<Self, Error> {
+        let patience = Patience::new(endpoint.time_limits(), now_ns());
+        Ok(Self {
+            socket: endpoint.dial()?,
+            tls: None,
+            sequence: 0,
+            patience,
+            stop: Some(stop.clone()),
+            received: Vec::new(),
+            taken: 0,
+            place: endpoint.place(),
+        })
+    }
+
+    /// Speaks TLS from now on, by `tls`, whose handshake is still to come.
+    pub fn start_tls(&mut self, mut tls: Box<Tls>) -> Result<(), Error> {
+        if self.received.len() > self.taken {
+            // They would count as if they had come through TLS.
+            return Err(ProtocolError("bytes in front of TLS").into());
+        }
+        let mut buffer = [0; 16 << 10];
+        loop {
+            self.flush(&mut tls)?;
+            if !tls.is_handshaking() {
+                self.tls = Some(tls);
+                return Ok(());
+            }
+            let got = self.read_raw(&mut buffer)?;
+            if let Err(error) = tls.open(&buffer[..got], &mut self.received) {
+                // An alert lets the server's log say why.
+                let _ = self.flush(&mut tls);
+                return Err(Error::Tls(self.place.clone(), error));
+            }
+        }
+    }
+
+    fn flush(&mut self, tls: &mut Tls) -> Result<(), Error> {
+        let mut out = Vec::new();
+        tls.pending(&mut out).map_err(|error| Error::Tls(self.place.clone(), error))?;
+        self.write_raw(&out)
+    }
+
+    /// The socket and what seals it.
+    pub fn into_parts(self) -> (OwnedFd, Option<Box<Tls>>) {
+        (self.socket, self.tls)
+    }
+
+    /// Sends the packet that ends a session, if it can be sent.
+    pub fn quit(mut self) {
+        let mut bytes = packet::quit();
+        if let Some(tls) = &mut self.tls
+            && tls.seal(&mut bytes).is_err()
+        {
+            return;
+        }
+        let _ = send(&self.socket, &bytes, SendFlags::NOSIGNAL);
+    }
+
+    /// Whether a request to stop came.
+    pub fn asked_to_stop(&self) -> bool {
+        self.stop.as_ref().is_some_and(Stop::asked)
+    }
+
+    /// Sends the packets of a request and makes ready for its reply.
+    pub fn write_request(&mut self, request: Vec<u8>) -> Result<(), Error> {
+        self.sequence = packet::reply_sequence(&request);
+        self.patience.asked(now_ns());
+        self.write(request)
+    }
+
+    /// Sends one payload within a dialogue.
+    pub fn write_payload(&mut self, payload: &[u8]) -> Result<(), Error> {
+        let mut out = Vec::new();
+        packet::encode(self.sequence, payload, &mut out);
+        self.sequence = self.sequence.wrapping_add(1);
+        self.write(out)
+    }
+
+    fn write(&mut self, mut bytes: Vec<u8>) -> Result<(), Error> {
+        if let Some(tls) = &mut self.tls {
+            tls.seal(&mut bytes).map_err(|error| Error::Tls(self.place.clone(), error))?;
+        }
+        self.write_raw(&bytes)
+    }
+
+    fn write_raw(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+        while !bytes.is_empty() {
+            match send(&self.socket, bytes, SendFlags::NOSIGNAL) {
+                Ok(sent) => {
+                    bytes = &bytes[sent..];
+                    self.patience.sent(now_ns());
+                }
+                // What the server sent before it closed says more, and is read next.
+                Err(Errno::PIPE) => return Ok(()),
+                Err(errno) => self.wait_on(errno)?,
+            }
+            self.look_up()?;
+        }
+        Ok(())
+    }
+
+    /// One payload, put together from its packets. Of an error only the head is kept, once logged in.
+    pub fn read_payload(&mut self) -> Result<Payload, Error> {
+        let mut payload = Payload { head: Vec::new(), length: 0 };
+        loop {
+            self.fill(HEADER_SIZE)?;
+            let header = &self.received[self.taken..self.taken + HEADER_SIZE];
+            let header = <[u8; HEADER_SIZE]>::try_from(header).map_err(|_| ProtocolError("a header cut short"))?;
+            let (length, sequence) = decode_header(header);
+            self.taken += HEADER_SIZE;
+            let logging_in = self.patience.is_logging_in();
+            if payload.length + length > if logging_in { LOGIN_PAYLOAD_LIMIT } else { PAYLOAD_LIMIT } {
+                return Err(ProtocolError("a packet that is too long").into());
+            }
+            self.fill(length.min(HEAD_MAX))?;
+            let starts_an_error = length > 0 && self.received[self.taken] == ERROR;
+            let is_error = payload.head.first().map_or(starts_an_error, |first| *first == ERROR);
+            let kept = if is_error && !logging_in { HEAD_MAX.saturating_sub(payload.head.len()) } else { length };
+            self.take(kept.min(length), &mut payload.head)?;
+            self.skip(length.saturating_sub(kept))?;
+            payload.length += length;
+            self.sequence = sequence.wrapping_add(1);
+            if length < PAYLOAD_MAX {
+                return Ok(payload);
+            }
+        }
+    }
+
+    /// Appends the next `wanted` bytes to `out`.
+    fn take(&mut self, wanted: usize, out: &mut Vec<u8>) -> Result<(), Error> {
+        self.fill(wanted)?;
+        out.extend_from_slice(&self.received[self.taken..self.taken + wanted]);
+        self.taken += wanted;
+        Ok(())
+    }
+
+    /// Reads the next `left` bytes and keeps none.
+    fn skip(&mut self, mut left: usize) -> Result<(), Error> {
+        while left > 0 {
+            self.fill(1)?;
+            let there = left.min(self.received.len() - self.taken);
+            self.taken += there;
+            left -= there;
+        }
+        Ok(())
+    }
+
+    /// Reads until `wanted` bytes are there that were not taken.
+    fn fill(&mut self, wanted: usize) -> Result<(), Error> {
+        let mut buffer = [0; 16 << 10];
+        if self.received.len() - self.taken < wanted {
+            self.received.drain(..self.taken);
+            self.taken = 0;
+        }
+        while self.received.len() - self.taken < wanted {
+            let got = self.read_raw(&mut buffer)?;
+            match &mut self.tls {
+                None => self.received.extend_from_slice(&buffer[..got]),
+                Some(tls) => {
+                    tls.open(&buffer[..got], &mut self.received)
+                        .map_err(|error| Error::Tls(self.place.clone(), error))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// At least one byte as it comes from the socket.
+    fn read_raw(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
+        loop {
+            match recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
+                Ok((0, _)) => return Err(Error::Lost(self.place.clone(), Errno::CONNRESET)),
+                Ok((got, _)) => {
+                    self.patience.received(now_ns());
+                    // Much may come without a pause.
+                    return self.look_up().map(|()| got);
+                }
+                Err(errno) => {
+                    self.wait_on(errno)?;
+                    self.look_up()?;
+                }
+            }
+        }
+    }
+
+    /// The socket gives up after [`crate::endpoint::POLL`], so that stop and patience are looked at that often.
+    fn wait_on(&self, errno: Errno) -> Result<(), Error> {
+        match errno {
+            Errno::AGAIN | Errno::INTR => Ok(()),
+            errno => Err(Error::Lost(self.place.clone(), errno)),
+        }
+    }
+
+    /// Whether to go on.
+    fn look_up(&self) -> Result<(), Error> {
+        if self.asked_to_stop() {
+            return Err(Error::Interrupted);
+        }
+        match self.patience.passed(now_ns()) {
+            None => Ok(()),
+            Some((passed, limit)) => Err(Error::Slow(Slow { place: self.place.clone(), passed, limit, sql: None })),
+        }
+    }
+}

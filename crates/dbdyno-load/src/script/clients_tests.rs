@@ -1,0 +1,199 @@
+use super::*;
+use crate::protocol::encoder::Prepared;
+use crate::script::lexer::SourceFile;
+use crate::script::model::{Script, Template};
+use crate::script::parse;
+use crate::script::plan::kinds;
+
+const SHOP: &str = "\
+:id = uniform(1, 1000)
+:note = one_of('it''s \\\\', NULL)
+-- name: buy  weight: 3
+BEGIN;
+UPDATE items SET note = :note WHERE id = :id;
+SELECT :id, :id;
+COMMIT;
+DO :id;
+-- name: look  weight: 7
+SELECT stock FROM items WHERE id = :id;
+";
+
+fn script(text: &str) -> Script {
+    parse::script(&SourceFile { name: "shop.sql".into(), text: text.into() }, &[]).unwrap()
+}
+
+fn portion(first: usize, clients: usize) -> Portion {
+    Portion { first, clients, of: 10, seed: 1, warmup: false }
+}
+
+/// A statement as bytes behind the packet's header, and what it is.
+fn say(talk: &mut ScriptClients<'_>, client: usize) -> (Vec<u8>, Statement) {
+    let mut out = Vec::new();
+    let parameters = [2, 2, 1, 1];
+    let mut prepared: Vec<Prepared> =
+        parameters.into_iter().map(|parameters| Prepared { id: 9, parameters, bound: true }).collect();
+    let Next::Send(said) = talk.next(client, &mut RequestEncoder::new(&mut out, &mut prepared)) else { panic!() };
+    (out.split_off(4), said)
+}
+
+fn text(talk: &mut ScriptClients<'_>, client: usize) -> String {
+    let (bytes, _) = say(talk, client);
+    assert_eq!(bytes[0], 3, "no query");
+    String::from_utf8(bytes[1..].to_vec()).unwrap()
+}
+
+/// A talk whose first client is at the start of the block `buy`.
+fn at_buy(plan: &Plan) -> ScriptClients<'_> {
+    let mut talk = ScriptClients::new(plan, portion(0, 1));
+    while say(&mut talk, 0).1.kind != 0 {}
+    talk
+}
+
+fn number_in(sql: &str, before: &str) -> i64 {
+    let rest = &sql[sql.find(before).unwrap() + before.len()..];
+    rest.split([',', ' ']).next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn an_event_is_a_block_whose_parameters_stay() {
+    let script = script(SHOP);
+    let plan = Plan::new(&script, |_| false);
+    let mut talk = at_buy(&plan);
+    let (update, part) = say(&mut talk, 0);
+    assert_eq!((part.kind, part.part), (1, Part::Inner));
+    let update = String::from_utf8(update[1..].to_vec()).unwrap();
+    assert!(
+        update.starts_with("UPDATE items SET note = NULL WHERE") || update.contains(r"= 'it''s \\' WHERE"),
+        "{update}"
+    );
+    let id = number_in(&update, "id = ");
+    assert!((1..=1000).contains(&id));
+    assert_eq!(text(&mut talk, 0), format!("SELECT {id}, {id}"));
+    assert_eq!(text(&mut talk, 0), "COMMIT");
+    let (bytes, said) = say(&mut talk, 0);
+    assert_eq!(bytes, format!("\x03DO {id}").as_bytes());
+    assert_eq!((said.kind, said.part), (4, Part::Last));
+}
+
+#[test]
+fn prepared_statements_have_their_values() {
+    let script = script(SHOP);
+    let plan = Plan::new(&script, |_| true);
+    let marks =
+        ["UPDATE items SET note = ? WHERE id = ?", "SELECT ?, ?", "DO ?", "SELECT stock FROM items WHERE id = ?"];
+    assert_eq!(plan.prepared, marks);
+    let mut talk = at_buy(&plan);
+    let (update, _) = say(&mut talk, 0);
+    let (select, _) = say(&mut talk, 0);
+    // COM_STMT_EXECUTE of statement 9; types are known.
+    assert_eq!(select[..12], [0x17, 9, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0]);
+    let id = &select[12..20];
+    assert_eq!(id, &select[20..28]);
+    assert_eq!(id, &update[update.len() - 8..]);
+    assert!(update.ends_with(&[b"\x06it's \\".as_slice(), id].concat()) || update[10] == 1, "{update:?}");
+    assert_eq!(text(&mut talk, 0), "COMMIT");
+}
+
+#[test]
+fn blocks_come_by_weight_and_by_seed() {
+    let script = script(SHOP);
+    let plan = Plan::new(&script, |_| false);
+    let bought = |talk: &mut ScriptClients<'_>, client| {
+        let events = (0..1000).map(|_| {
+            let first = say(talk, client).1;
+            (first.kind..4).for_each(|_| drop(say(talk, client)));
+            first.kind == 0
+        });
+        events.collect::<Vec<bool>>()
+    };
+    let (mut all, mut last) = (ScriptClients::new(&plan, portion(0, 4)), ScriptClients::new(&plan, portion(3, 1)));
+    let first = bought(&mut all, 0);
+    assert!((250..350).contains(&first.iter().filter(|bought| **bought).count()));
+    assert_ne!(first, bought(&mut all, 1));
+    assert_eq!(bought(&mut all, 3), bought(&mut last, 0));
+}
+
+#[test]
+fn neighbours_by_seed_or_number_have_nothing_in_common() {
+    let script = script(":u = uuid()\nDO :u;");
+    let plan = Plan::new(&script, |_| false);
+    let mut seen = std::collections::BTreeSet::new();
+    for seed in 1..4 {
+        let mut talk = ScriptClients::new(&plan, Portion { seed, ..portion(0, 3) });
+        for client in [0, 1, 2, 0, 1, 2] {
+            assert!(seen.insert(text(&mut talk, client)));
+        }
+    }
+}
+
+#[test]
+fn a_transaction_given_up_is_said_again_with_the_same_values() {
+    let script = script(SHOP);
+    let plan = Plan::new(&script, |_| false);
+    let mut talk = at_buy(&plan);
+    let update = text(&mut talk, 0);
+    assert_eq!(talk.refused(0, 1213), After::StartOver);
+    let (bytes, said) = say(&mut talk, 0);
+    assert_eq!((bytes.as_slice(), said.part), (b"\x03ROLLBACK".as_slice(), Part::Apart));
+    assert_eq!(kinds(&script)[usize::from(said.kind)].name, "rollback");
+    assert_eq!(text(&mut talk, 0), "BEGIN");
+    assert_eq!(text(&mut talk, 0), update);
+    // Also the last but one, and also twice.
+    text(&mut talk, 0);
+    assert_eq!(text(&mut talk, 0), "COMMIT");
+    assert_eq!(talk.refused(0, 1205), After::StartOver);
+    assert_eq!(text(&mut talk, 0), "ROLLBACK");
+    assert_eq!(talk.refused(0, 1205), After::GoOn);
+    assert_eq!(text(&mut talk, 0), "BEGIN");
+    assert_eq!(text(&mut talk, 0), update);
+}
+
+#[test]
+fn a_statement_on_its_own_is_said_again_alone() {
+    let script = script(SHOP);
+    let plan = Plan::new(&script, |_| false);
+    let mut talk = at_buy(&plan);
+    (0..3).for_each(|_| drop(text(&mut talk, 0)));
+    let last = text(&mut talk, 0);
+    assert!(last.starts_with("DO "));
+    assert_eq!(talk.refused(0, 1205), After::StartOver);
+    assert_eq!(text(&mut talk, 0), last);
+}
+
+#[test]
+fn another_error_is_passed_over() {
+    let script = script(SHOP);
+    let plan = Plan::new(&script, |_| false);
+    let mut talk = at_buy(&plan);
+    text(&mut talk, 0);
+    assert_eq!(talk.refused(0, 1062), After::GoOn);
+    assert!(text(&mut talk, 0).starts_with("SELECT "));
+}
+
+#[test]
+fn a_lost_transaction_is_said_again_and_a_lost_statement_is_not() {
+    let script = script(SHOP);
+    let plan = Plan::new(&script, |_| false);
+    let mut talk = at_buy(&plan);
+    let update = text(&mut talk, 0);
+    assert_eq!(talk.reconnected(0), After::StartOver);
+    assert_eq!(text(&mut talk, 0), "BEGIN");
+    assert_eq!(text(&mut talk, 0), update);
+    (0..2).for_each(|_| drop(text(&mut talk, 0)));
+    assert!(text(&mut talk, 0).starts_with("DO "));
+    assert_eq!(talk.reconnected(0), After::GoOn);
+}
+
+#[test]
+fn a_sequence_is_disjoint_among_clients() {
+    let script = script(":n = sequence(5)\nDO :n;");
+    let plan = Plan::new(&script, |_: &Template| false);
+    let mut threads = [ScriptClients::new(&plan, portion(0, 2)), ScriptClients::new(&plan, portion(2, 1))];
+    let mut seen = Vec::new();
+    for client in [0, 1, 1, 0] {
+        seen.push(text(&mut threads[0], client));
+        seen.push(text(&mut threads[1], 0));
+    }
+    seen.sort_by_key(String::len);
+    assert_eq!(seen, (5..13).map(|n| format!("DO {n}")).collect::<Vec<_>>());
+}

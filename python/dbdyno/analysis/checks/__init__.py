@@ -1,0 +1,1 @@
+"""What happened to a trial that changes how its figures are to be read."""

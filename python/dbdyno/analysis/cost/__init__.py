@@ -1,0 +1,1 @@
+"""What a study's devices come to in money."""

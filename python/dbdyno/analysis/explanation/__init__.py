@@ -1,0 +1,1 @@
+"""Why a verdict came out as it did: where the time went, and what limited it."""

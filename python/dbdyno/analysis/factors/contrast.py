@@ -1,0 +1,45 @@
+"""Contrasts: weighted sums of treatments' ln(metric) inside one block, the weights adding up to 0."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dbdyno.analysis.statistics.effect import logarithms
+from dbdyno.model.treatment import Treatment
+
+Contrast = dict[str, float]  # treatment id -> weight
+NOWHERE: Mapping[str, str] = {}
+
+
+def effect_of(
+    treatments: Sequence[Treatment], factor: str, level: str, baseline: str, at: Mapping[str, str] = NOWHERE
+) -> Contrast:
+    """Return the mean over treatments at ``level`` less the mean over those at ``baseline``.
+
+    Only treatments that have the levels ``at`` count: none given, it is a main effect; some given, a simple effect.
+    """
+    there = [treatment for treatment in treatments if at.items() <= treatment.levels.items()]
+    above = [treatment.id for treatment in there if treatment.levels[factor] == level]
+    below = [treatment.id for treatment in there if treatment.levels[factor] == baseline]
+    return {id_: 1 / len(above) for id_ in above} | {id_: -1 / len(below) for id_ in below}
+
+
+def difference(one: Contrast, other: Contrast) -> Contrast:
+    """Return ``one - other``: of two simple effects of one factor, its interaction with the other."""
+    return {id_: one.get(id_, 0.0) - other.get(id_, 0.0) for id_ in one | other}
+
+
+def by_block(contrast: Contrast, values: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
+    """Return block -> the contrast, for the blocks in which all treatments it needs have a positive metric.
+
+    ``values`` maps treatment -> block -> metric.
+    """
+    logs = {id_: logarithms(values[id_]) for id_ in contrast}
+    blocks = set[int].intersection(*(set(each) for each in logs.values())) if logs else set()
+    return {block: sum(weight * logs[id_][block] for id_, weight in contrast.items()) for block in sorted(blocks)}
+
+
+def weights(contrast: Contrast, treatments: Sequence[Treatment]) -> npt.NDArray[np.float64]:
+    """Return the weights in the order of ``treatments``: logs of shape (..., treatments) @ weights is the contrast."""
+    return np.array([contrast.get(treatment.id, 0.0) for treatment in treatments])

@@ -1,0 +1,230 @@
+"""Factorial studies: what each factor does over the others, and whether its effect depends on them.
+
+Every combination of levels is a treatment, so each block holds them all and gives one value of every contrast. These
+values are judged over blocks exactly as the differences of two treatments are: n is the number of blocks, never of
+trials. In a split-plot design that is the right error term for the factors that are hard to change too: what the trials
+of a whole plot have in common varies from block to block, and with it the contrast.
+
+Three families, each corrected by Holm on its own: main effects, interactions, and the simple effects that put an
+interaction into words.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+from dbdyno.analysis.blocks import UsableBlocks
+from dbdyno.analysis.factors.contrast import Contrast, by_block, difference, effect_of
+from dbdyno.analysis.verdict.evidence import Rule
+from dbdyno.analysis.verdict.pairs import obstacle
+from dbdyno.analysis.verdict.reasons import first
+from dbdyno.analysis.verdict.resolution import FINE_ENOUGH, Resolution, combined, resolutions
+from dbdyno.analysis.verdict.verdict import Paired, Verdict, judge
+from dbdyno.model.design import Design, Factor
+from dbdyno.model.metrics import Metric
+
+InteractionWord = Literal["differs", "does not differ", "undecided", "not comparable"]
+
+
+@dataclass(frozen=True)
+class MainEffect:
+    """A level of a factor against the factor's baseline level, averaged over all combinations of the other factors."""
+
+    factor: str
+    level: str
+    baseline: str
+    averaged_over: tuple[str, ...]  # factors
+    depends_on: tuple[str, ...]  # those of them of which it is known that the effect differs with them
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class SimpleEffect:
+    """A level of a factor against its baseline level where another factor has the level ``at``."""
+
+    factor: str
+    level: str
+    baseline: str
+    other: str
+    at: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """Two simple effects of one factor, at a level of another and at that other's baseline level."""
+
+    here: SimpleEffect  # at the other factor's baseline level
+    there: SimpleEffect
+    verdict: Verdict  # its effect is the ratio of ``there`` to ``here``, less 1
+
+    @property
+    def word(self) -> InteractionWord:
+        """Whether the two differ."""
+        match self.verdict.verdict:
+            case "faster" | "slower":
+                return "differs"
+            case "equivalent":
+                return "does not differ"
+            case "undecided" | "not comparable" as word:
+                return word
+
+
+@dataclass(frozen=True)
+class Factorial:
+    """What the factors of a study do; nothing where fewer than two of them vary."""
+
+    main_effects: list[MainEffect]
+    simple_effects: list[SimpleEffect]
+    interactions: list[Interaction]
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return (factor, other) of each interaction, the clearest first."""
+        ranked = sorted(self.interactions, key=_clearness)
+        return list(dict.fromkeys((one.here.factor, one.here.other) for one in ranked))
+
+
+def _clearness(one: Interaction) -> tuple[bool, bool, float, float]:
+    verdict = one.verdict
+    if not verdict.effect.known:
+        return (True, True, 1.0, 0.0)
+    return (False, one.word != "differs", verdict.p_adjusted, -abs(math.log1p(verdict.effect.value)))
+
+
+@dataclass(frozen=True)
+class _Study:
+    design: Design
+    blocks: UsableBlocks
+    metric: Metric
+    rule: Callable[[int], Rule]
+    resolutions: dict[str, Resolution]  # by treatment
+
+    def judged(self, contrasts: dict[str, Contrast]) -> dict[str, Verdict]:
+        """Return a verdict for each contrast; all of them are one family."""
+        found = judge([self._paired(*item) for item in contrasts.items()], self.metric, self.design.margin, self.rule)
+        return {verdict.level_id: verdict for verdict in found}
+
+    def _paired(self, name: str, contrast: Contrast) -> Paired:
+        values = {id_: self.blocks.values(id_, self.metric.name) for id_ in contrast}
+        needed = [one for one in self.design.treatments if one.id in contrast]
+        metric = self.metric.name
+        obstacles = (obstacle(one.id, one.label, self.blocks, metric, of_contrast=True) for one in needed)
+        in_the_way = first(obstacles)
+        coarse = combined((weight, self.resolutions.get(id_, FINE_ENOUGH)) for id_, weight in contrast.items())
+        ratios = by_block(contrast, values)
+        return Paired("", "", baseline_id="", level_id=name, log_ratios=ratios, obstacle=in_the_way, resolution=coarse)
+
+    def baseline(self, factor: Factor) -> str:
+        levels = next(treatment.levels for treatment in self.design.treatments if treatment.id == self.design.baseline)
+        return levels[factor.name]
+
+    def others(self, factor: Factor) -> list[str]:
+        """Return the levels of a factor without its baseline level."""
+        return [level for level in factor.levels if level != self.baseline(factor)]
+
+
+def factorial(design: Design, blocks: UsableBlocks, metric: Metric, rule: Callable[[int], Rule]) -> Factorial:
+    """Return main effects and two-way interactions of a study of two or more factors.
+
+    ``rule`` says, of a number of usable blocks, how often the data were looked at.
+    """
+    factors = [factor for factor in design.factors if len(factor.levels) > 1]
+    if len(factors) < 2:  # noqa: PLR2004
+        return Factorial([], [], [])
+    study = _Study(design, blocks, metric, rule, resolutions(blocks, metric.name, metric.unit))
+    pairs = [_effect_and_other(*pair) for pair in combinations(factors, 2)]
+    simple = _simple_effects(study, pairs)
+    interactions = _interactions(study, pairs, simple)
+    return Factorial(_main_effects(study, factors, interactions), list(simple.values()), interactions)
+
+
+def _effect_and_other(one: Factor, two: Factor) -> tuple[Factor, Factor]:
+    """Return whose effect an interaction is put as, and under which other factor.
+
+    The load is a circumstance rather than a remedy; so is what is hard to change; so is what a study names first.
+    """
+    rank = (two.section == "workload", two.hard_to_change) > (one.section == "workload", one.hard_to_change)
+    return (one, two) if rank else (two, one)
+
+
+def _main_effects(study: _Study, factors: list[Factor], interactions: list[Interaction]) -> list[MainEffect]:
+    keys = {f"{factor.name}={level}": (factor, level) for factor in factors for level in study.others(factor)}
+    treatments = study.design.treatments
+    found = study.judged(
+        {key: effect_of(treatments, f.name, level, study.baseline(f)) for key, (f, level) in keys.items()}
+    )
+    names = [factor.name for factor in factors]
+    return [
+        MainEffect(
+            factor=factor.name,
+            level=level,
+            baseline=study.baseline(factor),
+            averaged_over=tuple(name for name in names if name != factor.name),
+            depends_on=tuple(name for name in names if _depends(interactions, factor.name, level, name)),
+            verdict=found[key],
+        )
+        for key, (factor, level) in keys.items()
+    ]
+
+
+def _depends(interactions: list[Interaction], factor: str, level: str, on: str) -> bool:
+    """Return whether the effect of a level is known to differ with another factor, whichever way it was put."""
+    differing = (
+        {(one.there.factor, one.there.level, one.there.other), (one.there.other, one.there.at, one.there.factor)}
+        for one in interactions
+        if one.word == "differs"
+    )
+    return any((factor, level, on) in each for each in differing)
+
+
+_Place = tuple[str, str, str, str]  # factor, level, other, its level
+
+
+def _simple_effects(study: _Study, pairs: list[tuple[Factor, Factor]]) -> dict[_Place, SimpleEffect]:
+    places = [
+        (factor, level, other, at)
+        for factor, other in pairs
+        for level in study.others(factor)
+        for at in (study.baseline(other), *study.others(other))
+    ]
+    found = study.judged({_key(*place): _simple(study, *place) for place in places})
+    return {
+        (factor.name, level, other.name, at): SimpleEffect(
+            factor.name, level, study.baseline(factor), other.name, at, found[_key(factor, level, other, at)]
+        )
+        for factor, level, other, at in places
+    }
+
+
+def _simple(study: _Study, factor: Factor, level: str, other: Factor, at: str) -> Contrast:
+    return effect_of(study.design.treatments, factor.name, level, study.baseline(factor), {other.name: at})
+
+
+def _key(factor: Factor, level: str, other: Factor, at: str) -> str:
+    return f"{factor.name}={level} at {other.name}={at}"
+
+
+def _interactions(
+    study: _Study, pairs: list[tuple[Factor, Factor]], simple: dict[_Place, SimpleEffect]
+) -> list[Interaction]:
+    places = [
+        (factor, level, other, at)
+        for factor, other in pairs
+        for level in study.others(factor)
+        for at in study.others(other)
+    ]
+    contrasts = {
+        _key(*place): difference(_simple(study, *place), _simple(study, *place[:3], study.baseline(place[2])))
+        for place in places
+    }
+    found = study.judged(contrasts)
+    return [
+        Interaction(
+            here=simple[factor.name, level, other.name, study.baseline(other)],
+            there=simple[factor.name, level, other.name, at],
+            verdict=found[_key(factor, level, other, at)],
+        )
+        for factor, level, other, at in places
+    ]

@@ -1,0 +1,198 @@
+"""Looking several times: what a p is worth at the k-th planned look.
+
+Whoever looks at the data several times and stops when they please has several chances to be fooled. So each look gets a
+part of the 5 %, spent by Lan and DeMets' function of Pocock's type: ``spent(t) = alpha ln(1 + (e - 1) t)`` at the
+fraction t of the planned blocks. From what is spent up to each look follow the *nominal levels*: what the p of that
+look must not exceed. They are computed for a Brownian motion, by the recursion over its density at each look
+(Armitage, McPherson, Rowe 1969; Jennison and Turnbull, "Group Sequential Methods", chapter 19), whose clock runs as the
+sizes of the differences seen say (``growth``), and are applied to the exact p of each look (the same, section 3.3).
+That is close, not exact: a signed-rank statistic is no Brownian motion. With a single look the nominal level is alpha.
+
+The *sequential p* is the smallest alpha at which this look would have rejected. It is at most alpha with probability at
+most alpha however many of the looks were taken, so Holm's correction may be applied to it as to any other p.
+"""
+
+import functools
+import math
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from dbdyno.analysis.looks.growth import STEADY, growth
+from dbdyno.analysis.looks.planned import FIRST_DECIDING, LOOKS, planned_looks
+
+__all__ = ["FIRST_DECIDING", "LOOKS", "Looks", "nominal_level", "planned_looks", "sequential_p"]
+
+Floats = npt.NDArray[np.float64]
+
+Sides = Literal[1, 2]
+
+_NODES = 48  # of the quadrature at each look; more change nothing in the tenth digit
+_FAR = 9.0  # standard deviations: nothing lies beyond
+_NEWTON_STEPS, _NEWTON_CLOSE = 60, 1e-13
+_KNOTS = 97  # of the table from alpha to nominal level
+_SMALLEST_ALPHA = 1e-12
+
+
+@dataclass(frozen=True)
+class Looks:
+    """The looks so far: numbers of blocks in ascending order, the last being now.
+
+    ``planned`` is the number of blocks at the end of the plan, which decides what share of alpha has been spent. The
+    last look may spend all that is left where measuring ends with it for a reason that has not seen the data, such as
+    the time allowed (``final``).
+    """
+
+    taken: tuple[int, ...]
+    planned: int
+    final: bool = False
+    growth: float = STEADY  # of the differences seen
+
+    @classmethod
+    def single(cls, blocks: int) -> "Looks":
+        """Return the one look at the end of a design whose number of blocks was fixed beforehand."""
+        return cls((blocks,), blocks)
+
+    @property
+    def alone(self) -> bool:
+        """Whether the last look is the only one that can decide and has all of alpha."""
+        return self.deciding[-1].spending == 1 and len(self.deciding) == 1
+
+    @property
+    def pilot(self) -> bool:
+        """Whether the last look only gives the spread: later ones have all of alpha, so this one has none."""
+        return self.taken[-1] < FIRST_DECIDING and self.taken[-1] < self.planned and not self.final
+
+    @property
+    def deciding(self) -> "tuple[_Look, ...]":
+        """The looks that can decide."""
+        now = self.taken[-1]
+        looks = [look for look in self.taken[:-1] if FIRST_DECIDING <= look < now]
+        earlier = [_Look(self._time(look), look / self.planned) for look in looks]
+        spending = 1.0 if self.final else min(1.0, now / self.planned)
+        return (*earlier, _Look(self._time(now), spending))
+
+    def _time(self, blocks: int) -> float:
+        return float((blocks / self.planned) ** self.growth)
+
+    def of(self, d: Floats) -> "tuple[tuple[Looks, npt.NDArray[np.bool_]], ...]":
+        """Return the looks as the sizes seen of each comparison make them, and which of (...) of ``d`` have these."""
+        if self.pilot or self.alone:
+            return ((self, np.ones(d.shape[:-1], dtype=np.bool_)),)
+        now = d.shape[-1]
+        looks = (*(look for look in self.taken[:-1] if FIRST_DECIDING <= look < now), now)
+        found = growth(d, looks)
+        return tuple((replace(self, growth=float(one)), np.asarray(found == one)) for one in np.unique(found))
+
+
+@dataclass(frozen=True)
+class _Look:
+    time: float  # on the clock of the Brownian motion: blocks, in any unit
+    spending: float  # fraction at which the spending function is taken
+
+
+def nominal_level(looks: Looks, alpha: float, sides: Sides = 2) -> float:
+    """Return what the p of the last look must not exceed for an error of ``alpha`` over all looks."""
+    if looks.pilot:
+        return 0.0
+    return alpha if looks.alone else _level(looks.deciding, alpha, sides)
+
+
+def sequential_p(p: Floats, looks: Looks, sides: Sides = 2) -> Floats:
+    """Return the smallest alpha at which a p of the last look rejects, for each p: p itself if that look is alone."""
+    if looks.pilot:
+        return np.ones(p.shape)
+    if looks.alone:
+        return p
+    alphas, levels = _table(looks.deciding, sides)
+    logs = np.log(np.maximum(p, levels[0]))
+    found = np.exp(np.interp(logs, np.log(levels), np.log(alphas)))
+    return np.where(p > levels[-1], 1.0, np.maximum(found, p))
+
+
+@functools.cache
+def _table(looks: tuple[_Look, ...], sides: Sides) -> tuple[Floats, Floats]:
+    """Return alphas and their nominal levels at the last look, both ascending; .05 and its shares by Holm are knots."""
+    alphas = np.geomspace(_SMALLEST_ALPHA, 1 - 1e-9, _KNOTS)
+    shares = 0.05 / np.arange(1, 33)
+    # Where alpha is large the level bends most; no one decides there, but the p shown should be right.
+    alphas = np.unique(np.concatenate((alphas, shares, 2 * shares, np.linspace(0.05, 1 - 1e-9, 58))))
+    levels = _levels(looks, alphas, sides)
+    return alphas, np.maximum.accumulate(np.maximum(levels, 1e-300))
+
+
+def _spent(fraction: float, alpha: Floats) -> Floats:
+    return alpha * math.log1p((math.e - 1) * fraction)
+
+
+@functools.lru_cache(maxsize=4096)
+def _level(looks: tuple[_Look, ...], alpha: float, sides: Sides) -> float:
+    return float(_levels(looks, np.array([alpha]), sides)[0])
+
+
+def _levels(looks: tuple[_Look, ...], alpha: Floats, sides: Sides) -> Floats:
+    """Return the nominal level of the last look for each alpha, all of them at once.
+
+    ``density`` is that of the paths which have crossed no bound so far, on the nodes of a Gauss-Legendre quadrature;
+    both have shape (alphas, nodes).
+    """
+    first = looks[0]
+    spent = _spent(first.spending, alpha)
+    level, z = spent, -special.ndtri(spent / sides)
+    nodes, weights = _quadrature(z, first.time, sides)
+    density = weights * _normal(nodes, first.time)
+    for before, now in pairwise(looks):
+        step, target = now.time - before.time, _spent(now.spending, alpha) - spent
+        bound = _bound(z * math.sqrt(now.time), nodes, density, math.sqrt(step), target, sides)
+        z = bound / math.sqrt(now.time)
+        level = sides * special.ndtr(-z)
+        spent = spent + target
+        following, weights = _quadrature(z, now.time, sides)
+        kernel = _normal(following[:, :, None] - nodes[:, None, :], step)
+        density = weights * (kernel @ density[:, :, None])[..., 0]
+        nodes = following
+    return np.asarray(level)
+
+
+def _bound(start: Floats, nodes: Floats, density: Floats, scale: float, target: Floats, sides: Sides) -> Floats:  # noqa: PLR0913, PLR0917
+    """Return the bound that ``target`` of the paths cross at this look, by Newton's method on the logarithm.
+
+    What crosses falls with the bound, and its logarithm is nearly a parabola.
+    """
+    bound = start
+    for _ in range(_NEWTON_STEPS):
+        above = (nodes - bound[:, None]) / scale
+        crossing = np.einsum("ij,ij->i", special.ndtr(above), density)
+        slope = np.einsum("ij,ij->i", _normal(above, 1.0), density) / scale
+        if sides == 2:  # noqa: PLR2004
+            below = (-nodes - bound[:, None]) / scale
+            crossing = crossing + np.einsum("ij,ij->i", special.ndtr(below), density)
+            slope = slope + np.einsum("ij,ij->i", _normal(below, 1.0), density) / scale
+        move = np.log(crossing / target) * crossing / slope
+        bound = bound + np.clip(move, -scale, scale)
+        if np.all(np.abs(move) < _NEWTON_CLOSE):
+            break
+    return bound
+
+
+def _quadrature(z: Floats, time: float, sides: Sides) -> tuple[Floats, Floats]:
+    """Return nodes and weights over the paths that go on: those within ``z`` standard deviations."""
+    scale, high = math.sqrt(time), np.minimum(z, _FAR)[:, None]
+    low = -high if sides == 2 else np.full_like(high, -_FAR)  # noqa: PLR2004
+    nodes, weights = _legendre()
+    half = (high - low) / 2
+    return scale * (low + half * (nodes + 1)), scale * half * weights
+
+
+@functools.cache
+def _legendre() -> tuple[Floats, Floats]:
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    return np.asarray(nodes), np.asarray(weights)
+
+
+def _normal(value: Floats, variance: float) -> Floats:
+    return np.asarray(np.exp(-(value**2) / (2 * variance)) / math.sqrt(2 * math.pi * variance))

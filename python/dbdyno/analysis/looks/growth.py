@@ -1,0 +1,35 @@
+"""How fast the differences grow from block to block: then a later look has less in common with those before it.
+
+Whether the looks together err in 5 % depends on how alike they are. Given the sizes of the differences only their signs
+are left to chance, each by itself, so the correlation of the signed-rank statistics of two looks is known: that of the
+ranks that the sizes of the first have at either look. Of n blocks of which all are alike it is as that of a Brownian
+motion at the times n; where sizes grow, as at the times ``n ** growth``. Between 1 (alike) and 3 (each larger than all
+before it); shrinking sizes, which make looks more alike, are taken as 1.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+STEADY, STEEPEST, STEP = 1.0, 3.0, 0.5
+
+
+def growth(d: Floats, looks: tuple[int, ...]) -> Floats:
+    """Return the growth of log ratios of shape (..., n), shape (...), over looks after ``looks`` of them, rounded."""
+    if len(looks) < 2:  # noqa: PLR2004
+        return np.full(d.shape[:-1], STEADY)
+    sizes, apart = np.abs(d), np.zeros(d.shape[:-1])
+    ranks = [_ranks(sizes[..., :look]) for look in looks]
+    for before, now in pairwise(ranks):
+        common = np.sum(before * now[..., : before.shape[-1]], axis=-1)
+        apart -= np.log(common**2 / (np.sum(before**2, axis=-1) * np.sum(now**2, axis=-1)))
+    found = apart / np.log(looks[-1] / looks[0])
+    return np.asarray(np.clip(np.round(found / STEP) * STEP, STEADY, STEEPEST))
+
+
+def _ranks(sizes: Floats) -> Floats:
+    order = np.argsort(sizes, axis=-1, kind="stable")
+    return np.asarray(np.argsort(order, axis=-1) + 1, dtype=np.float64)

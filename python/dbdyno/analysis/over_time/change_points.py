@@ -1,0 +1,96 @@
+"""Where a series changes its level for good: change points that are more than the noise neighbours share.
+
+The usual penalties for change points (BIC and the like) suppose independent samples and see shifts everywhere in data
+taken per second. Here a number of shifts is believed only if each stands apart from its neighbours by the long-run
+variance of what is left, matters, and if levels explain the series better than a smooth curve.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from dbdyno.analysis.statistics.noise import MATTERS, STANDARD_ERRORS, curve, long_run_variance, robust_sd, stands_apart
+
+Floats = npt.NDArray[np.float64]
+
+SHIFTS_MAX = 4
+SPIKE = 5.0  # standard deviations
+PIECES = 120  # the search is among so many places; then each is moved to the very sample
+SHORTEST = 6  # pieces, a twentieth of a long series; what lasts shorter is no regime
+
+
+def shifts(values: Floats) -> list[int]:
+    """Return the first sample of every new level, ascending; nothing where the level is one. Shape (n,), n >= 50."""
+    size = max(1, len(values) // PIECES)
+    values = _without_spikes(values)
+    smooth = float(np.sum((values - curve(values)) ** 2))
+    found: list[int] = []
+    for pieces in _partitions(values[: len(values) // size * size].reshape(-1, size).mean(axis=1)):
+        edges = _refined(values, [piece * size for piece in pieces], size)
+        if _believed(values, edges, smooth, SHORTEST * size):
+            found = edges
+    return found
+
+
+def _without_spikes(values: Floats) -> Floats:
+    """Clip what is more than 5 standard deviations (by the median absolute deviation) off: a stall is no new level."""
+    median, spread = float(np.median(values)), SPIKE * robust_sd(values)
+    return np.clip(values, median - spread, median + spread) if spread > 0 else values
+
+
+def _partitions(means: Floats) -> list[list[int]]:
+    """Return the partitions into 2, 3, ... levels with the least squares: the first place of each level but the first.
+
+    Exact, by dynamic programming over all places (Bellman 1961); levels are at least ``SHORTEST`` long.
+    """
+    n = len(means)
+    centred = means - means.mean()
+    sums, squares = (np.concatenate(([0.0], np.cumsum(each))) for each in (centred, centred**2))
+    start, end = np.meshgrid(np.arange(n + 1), np.arange(n + 1), indexing="ij")
+    length = end - start
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cost = squares[None, :] - squares[:, None] - (sums[None, :] - sums[:, None]) ** 2 / length
+    cost = np.where(length >= SHORTEST, cost, np.inf)
+    best, begun = cost[0], []
+    found = []
+    for _ in range(SHIFTS_MAX):
+        totals = best[:, None] + cost  # (start of the last level, end)
+        begun.append(np.argmin(totals, axis=0))
+        best = np.min(totals, axis=0)
+        if not np.isfinite(best[n]):
+            break
+        places = [n]
+        for level in reversed(begun):
+            places.append(int(level[places[-1]]))
+        found.append(sorted(places[1:]))
+    return found
+
+
+def _refined(values: Floats, edges: list[int], reach: int) -> list[int]:
+    """Move each edge, within ``reach`` samples, to where the levels on both sides fit best."""
+    moved = [0, *edges, len(values)]
+    for i in range(1, len(moved) - 1):
+        near = range(max(moved[i - 1] + 1, moved[i] - reach), min(moved[i + 1] - 1, moved[i] + reach) + 1)
+        part = values[moved[i - 1] : moved[i + 1]] - values[moved[i - 1] : moved[i + 1]].mean()
+        left = np.asarray(near) - moved[i - 1]
+        before = np.cumsum(part)[left - 1]  # the parts sum to 0, so the other side's sum is the opposite
+        moved[i] = int(near[int(np.argmax(before**2 / left + before**2 / (len(part) - left)))])
+    return moved[1:-1]
+
+
+def _believed(values: Floats, edges: list[int], smooth: float, shortest: int) -> bool:
+    parts = np.split(values, edges)
+    if min(map(len, parts)) < shortest:
+        return False  # found only because the search is by pieces
+    residuals = np.concatenate([part - part.mean() for part in parts])
+    # A free place of one more level soaks up noise, as the steepest step in it would.
+    free = (len(edges) - 1) * STANDARD_ERRORS**2 * long_run_variance(residuals, len(parts))
+    if float(residuals @ residuals) + free >= smooth:
+        return False
+    matters = MATTERS * float(np.median(values))
+    return all(
+        abs(float(np.median(one) - np.median(other))) >= matters
+        and stands_apart(one, other, residuals, unknowns=len(parts))
+        for one, other in pairwise(parts)
+    )

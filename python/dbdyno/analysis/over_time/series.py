@@ -1,0 +1,55 @@
+"""Samples over time as they come from a run folder, made ready to be judged or drawn."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Columns = Mapping[str, npt.NDArray[np.generic]]  # column -> samples, "t_s" being the end of each interval in seconds
+
+SAMPLES_MAX = 600
+COUNTED_MIN = 100  # mean events in a sample: chance makes fewer look ragged
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Rates in intervals of about equal length, shape (n,) each: the end of each in seconds, and the rate in it."""
+
+    end_s: Floats
+    rate: Floats
+
+
+def floats(column: npt.NDArray[np.generic]) -> Floats:
+    """Return a column as float64, NaN for what a database handed over as masked (DuckDB's way to say null)."""
+    values: Floats = np.asarray(np.ma.getdata(column), dtype=np.float64)
+    return np.where(np.ma.getmaskarray(column), np.nan, values)
+
+
+def at_middles(ends: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """Return samples at the middle of their intervals, in order of time, without a short remainder as the last.
+
+    An interval starts where the one before ends, the first at 0. What was counted in a fraction of an interval is too
+    noisy to stand beside whole ones: a last one shorter than half of the median is left out.
+    """
+    order = np.argsort(ends, kind="stable")
+    ends, values = ends[order], values[order]
+    lengths = np.diff(ends, prepend=0.0)
+    middles = ends - lengths / 2
+    if len(ends) and lengths[-1] < np.median(lengths) / 2:
+        return middles[:-1], values[:-1]
+    return middles, values
+
+
+def gathered(ends: Floats, lengths: Floats, rates: Floats) -> Rates:
+    """Put neighbouring intervals together until they are few enough and each counts enough; all have shape (n,)."""
+    counts = rates * lengths
+    if not counts.sum() > 0:
+        return Rates(np.empty(0), np.empty(0))
+    each = max(len(rates) / SAMPLES_MAX, COUNTED_MIN * len(rates) / float(counts.sum()))
+    each = min(len(rates), max(1, math.ceil(each - 0.01)))  # a little short is not worth twice the length
+    whole = len(rates) // each
+    count, seconds = (values[: whole * each].reshape(whole, each).sum(axis=1) for values in (counts, lengths))
+    return Rates(ends[each - 1 : whole * each : each], count / seconds)

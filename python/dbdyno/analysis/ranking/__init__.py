@@ -1,0 +1,1 @@
+"""Who is best over several tests, and who is tied."""

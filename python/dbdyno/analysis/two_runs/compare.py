@@ -1,0 +1,283 @@
+"""Two runs against each other: what each treatment did before and after something changed.
+
+The trials of two runs share no blocks, so nothing takes out what changed on the host between the runs. The figures are
+those of two independent groups (``unpaired``), and cover only the noise inside the runs. A treatment that the change
+can't have touched, a *control*, shows what the host did: what a treatment gained against its control inside the blocks
+of each run is compared instead, and a change of the host that touches both alike is out of it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
+from dbdyno.analysis.over_time.drift import drift_of
+from dbdyno.analysis.statistics import mean
+from dbdyno.analysis.statistics.effect import log_margin, log_ratios, relative
+from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics.multiplicity import holm
+from dbdyno.analysis.two_runs.matching import control_among, matched_treatments
+from dbdyno.analysis.two_runs.unpaired import differences, smallest_p, unpaired_evidence
+from dbdyno.analysis.verdict.evidence import Evidence, Finding, findings, relative_estimate
+from dbdyno.analysis.verdict.reasons import (
+    Dropped,
+    Obstacle,
+    Reason,
+    TooFew,
+    WhichRun,
+    Word,
+    ZeroFigures,
+    code_of,
+    excludes_zero,
+    first,
+    word_of,
+)
+from dbdyno.analysis.verdict.resolution import FINE_ENOUGH, Resolution, combined, resolutions
+from dbdyno.analysis.verdict.totals import far_off
+from dbdyno.errors import UserError
+from dbdyno.model.design import ALPHA
+from dbdyno.model.metrics import Metric, metric_of
+from dbdyno.model.treatment import Treatment
+from dbdyno.store.records import Run
+
+Floats = npt.NDArray[np.float64]
+
+MIN_TRIALS = 2  # of either run
+
+
+@dataclass(frozen=True)
+class Change:
+    """What became of one treatment; differences are relative, after against before: .03 for +3 %."""
+
+    before: str  # label
+    after: str
+    effect: Estimate
+    trials: tuple[int, int]
+    means: tuple[float, float]  # of the metric; NaN where it is of a ratio to the control
+    p: float
+    p_adjusted: float  # Holm over the treatments
+    p_equivalence: float  # the same
+    verdict: Word
+    reason: Reason | Obstacle
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Everything that is said of two runs, but what they differ in."""
+
+    metric: Metric
+    margin: float
+    changes: list[Change]  # of every matched treatment but the control
+    control: Change | None
+    against_control: list[Change]  # of the same treatments as ``changes``, each as a ratio to the control
+    matched: list[tuple[Treatment, Treatment]]
+    only_before: list[str]  # labels
+    only_after: list[str]
+    drifts: tuple[Estimate, Estimate]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The values of one treatment or ratio in both runs, as logarithms; ``obstacle`` says why they can't be judged."""
+
+    before: str
+    after: str
+    x: Floats
+    y: Floats
+    means: tuple[float, float]
+    obstacle: Obstacle | None = None
+    resolution: Resolution = FINE_ENOUGH
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One of the two runs, with what counts of it."""
+
+    run: Run
+    blocks: UsableBlocks
+    name: WhichRun
+    resolutions: dict[str, Resolution]  # by treatment
+
+    @classmethod
+    def of(cls, run: Run, name: WhichRun) -> "_Side":
+        blocks, about = usable_blocks(run), metric_of(run.design)
+        return cls(run, blocks, name, resolutions(blocks, about.name, about.unit))
+
+    def values(self, treatment: Treatment) -> Floats:
+        found = self.blocks.values(treatment.id, self.run.design.metric).values()
+        return np.asarray([value for value in found if math.isfinite(value) and value > 0])
+
+    def ratios(self, treatment: Treatment, control: Treatment) -> Floats:
+        """Log ratios to the control, one for each block."""
+        level, against = (self.blocks.values(one.id, self.run.design.metric) for one in (treatment, control))
+        return np.asarray(list(log_ratios(level, against).values()))
+
+    def obstacle(self, treatment: Treatment, usable: int) -> Obstacle | None:
+        if treatment.id in self.blocks.dropped:
+            return Dropped(treatment.label, self.name)
+        if zeros := self.blocks.without_ratio(treatment.id, self.run.design.metric):
+            return ZeroFigures(treatment.label, self.run.design.metric, zeros, self.name)
+        return TooFew(usable, MIN_TRIALS, "trial", self.name) if usable < MIN_TRIALS else None
+
+
+def compare(
+    before: Run, after: Run, *, margin: float | None = None, names: Sequence[str] = (), control: str | None = None
+) -> Compared:
+    """Return what changed from one run to the other.
+
+    ``names`` are ``"old label=new label"`` for treatments that are called differently; ``control`` is the label of one
+    that should not have changed. Without a ``margin`` both runs must have the same.
+
+    Raises:
+        UserError: The runs can't be compared, or a label is unknown.
+
+    """
+    _see_that_they_compare(before, after)
+    width = _margin(before, after, margin)
+    matched = matched_treatments(before, after, names)
+    chosen = control_among(matched, control)
+    sides = _Side.of(before, "before"), _Side.of(after, "after")
+    judged = [pair for pair in matched if pair != chosen]
+    primary = metric_of(after.design)
+    return Compared(
+        metric=primary,
+        margin=width,
+        changes=_changes([_group(sides, pair) for pair in judged], primary, width),
+        control=_changes([_group(sides, chosen)], primary, width)[0] if chosen else None,
+        against_control=_changes([_ratio(sides, pair, chosen) for pair in judged], primary, width) if chosen else [],
+        matched=matched,
+        only_before=[one.label for one in before.design.treatments if one not in [old for old, _ in matched]],
+        only_after=[one.label for one in after.design.treatments if one not in [new for _, new in matched]],
+        drifts=(drift_of(before, sides[0].blocks), drift_of(after, sides[1].blocks)),
+    )
+
+
+def _see_that_they_compare(before: Run, after: Run) -> None:
+    metrics = before.design.metric, after.design.metric
+    if metrics[0] != metrics[1]:
+        raise UserError(
+            f"the runs are judged by different metrics, {metrics[0]} and {metrics[1]}, so there is no change"
+        )
+    for name in ("kind", "load"):
+        loads = [run.study.get("workload", {}).get(name) for run in (before, after)]
+        if loads[0] != loads[1] and all(isinstance(load, str) for load in loads):
+            raise UserError(
+                f"the runs are of different loads, {name} {loads[0]} and {name} {loads[1]}; compare like with like"
+            )
+
+
+def _margin(before: Run, after: Run, given: float | None) -> float:
+    margins = before.design.margin, after.design.margin
+    if given is None and margins[0] != margins[1]:
+        both = " and ".join(f"{100 * margin:.4g} %" for margin in margins)
+        raise UserError(f"the runs have different margins, {both}; say which one to judge by: --margin 3%")
+    return margins[0] if given is None else given
+
+
+def _group(sides: tuple[_Side, _Side], pair: tuple[Treatment, Treatment]) -> _Group:
+    values = [side.values(one) for side, one in zip(sides, pair, strict=True)]
+    obstacles = [side.obstacle(one, len(y)) for side, one, y in zip(sides, pair, values, strict=True)]
+    means = [float(np.mean(one)) if len(one) else math.nan for one in values]
+    x, y = (np.log(one) for one in values)
+    coarse = _resolution(sides, pair)
+    return _Group(pair[0].label, pair[1].label, x, y, (means[0], means[1]), first(obstacles), coarse)
+
+
+def _resolution(sides: tuple[_Side, _Side], *pairs: tuple[Treatment, Treatment]) -> Resolution:
+    both = ((side, one) for pair in pairs for side, one in zip(sides, pair, strict=True))
+    return combined((1.0, side.resolutions.get(one.id, FINE_ENOUGH)) for side, one in both)
+
+
+def _ratio(
+    sides: tuple[_Side, _Side], pair: tuple[Treatment, Treatment], control: tuple[Treatment, Treatment]
+) -> _Group:
+    x, y = (side.ratios(one, against) for side, one, against in zip(sides, pair, control, strict=True))
+    each = [(pair, x, y), (control, x, y)]
+    obstacles = [side.obstacle(two[i], len((a, b)[i])) for two, a, b in each for i, side in enumerate(sides)]
+    nothing = (math.nan, math.nan)
+    coarse = _resolution(sides, pair, control)
+    return _Group(pair[0].label, pair[1].label, x, y, nothing, first(obstacles), coarse)
+
+
+def _changes(groups: Sequence[_Group], primary: Metric, margin: float) -> list[Change]:
+    """Judge groups that are one family."""
+    tested = [group for group in groups if not group.obstacle]
+    each = [unpaired_evidence(group.x, group.y, margin, unit=group.resolution.log_width) for group in tested]
+    judged: dict[int, _Judged] = {}
+    if tested:
+        family = Evidence(*(np.array([getattr(one, name) for one in each]) for name in Evidence.__dataclass_fields__))
+        words, p, p_equivalence = findings(family, margin), holm(family.p), holm(family.p_equivalence)
+        for i, group in enumerate(tested):
+            ends = float(each[i].value), float(each[i].low), float(each[i].high)
+            effect = relative_estimate(*ends, len(group.x) + len(group.y))
+            figures = float(each[i].p), float(p[i]), float(p_equivalence[i])
+            judged[id(group)] = _Judged(group, effect, *figures, Finding(words[i]), margin, len(tested))
+    return [_change(group, judged.get(id(group)), primary) for group in groups]
+
+
+@dataclass(frozen=True)
+class _Judged:
+    group: _Group
+    effect: Estimate
+    p: float
+    p_adjusted: float
+    p_equivalence: float
+    finding: Finding
+    margin: float
+    treatments: int
+
+    @property
+    def p_best(self) -> float:
+        return min(1.0, smallest_p(len(self.group.x), len(self.group.y)) * self.treatments)
+
+    @property
+    def resolution(self) -> Resolution:
+        return self.group.resolution
+
+    @property
+    def spread(self) -> bool:
+        return bool(np.ptp(differences(self.group.x, self.group.y)) > 0)
+
+    @property
+    def mean_is_out(self) -> bool:
+        return float(mean.p_beyond_of_two(self.group.x, self.group.y, log_margin(self.margin))) > ALPHA
+
+
+def _change(group: _Group, judged: _Judged | None, primary: Metric) -> Change:
+    reason = _reason(judged, primary) if judged else group.obstacle
+    assert reason is not None  # noqa: S101  (what was not judged has an obstacle)
+    return Change(
+        before=group.before,
+        after=group.after,
+        effect=judged.effect if judged else Estimate.unknown(),
+        trials=(len(group.x), len(group.y)),
+        means=group.means,
+        p=judged.p if judged else math.nan,
+        p_adjusted=judged.p_adjusted if judged else math.nan,
+        p_equivalence=judged.p_equivalence if judged else math.nan,
+        verdict=reason.word if isinstance(reason, Reason) else "not comparable",
+        reason=reason,
+    )
+
+
+def _reason(judged: _Judged, primary: Metric) -> Reason:
+    x, y = judged.group.x, judged.group.y
+    found = differences(x, y)
+    return Reason(
+        code=code_of(judged),
+        word=word_of(judged.finding, more_is_better=primary.more_is_better),
+        margin=judged.margin,
+        sizes=(len(x), len(y)),
+        family=judged.treatments,
+        p_adjusted=judged.p_adjusted,
+        p_equivalence=judged.p_equivalence,
+        p_best=judged.p_best,
+        agreeing=(int((np.sign(found) == np.sign(judged.effect.value)).sum()), len(found)),
+        far_off=int(far_off(x).sum() + far_off(y).sum()),
+        mean=relative(float(np.mean(found))),
+        excludes_zero=excludes_zero(judged.effect),
+        resolution=judged.resolution,
+    )

@@ -1,0 +1,147 @@
+"""What a comparison's differences say, however often they were looked at: estimate, interval, p, equivalence, word.
+
+Everything works on arrays: ``d`` has shape (..., n), log ratios with one value per block on the last axis; results have
+shape (...). Where several comparisons belong to one study they stand on the last axis of the results.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from dbdyno.analysis.looks import always_valid
+from dbdyno.analysis.looks.alpha_spending import Looks, nominal_level, sequential_p
+from dbdyno.analysis.looks.min_blocks import smallest_p
+from dbdyno.analysis.statistics import mean, signed_rank
+from dbdyno.analysis.statistics.effect import log_margin, relative
+from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics.multiplicity import holm
+from dbdyno.analysis.verdict.resolution import MARGIN_SHARE
+from dbdyno.model.design import ALPHA
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class AlwaysValid:
+    """Looked at after any block, for as long as anyone likes: the always-valid t sequence."""
+
+
+Rule = Looks | AlwaysValid
+
+
+class Finding(IntEnum):
+    """What can be said of a comparison."""
+
+    UNDECIDED = 0
+    HIGHER = 1
+    LOWER = 2
+    EQUIVALENT = 3
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Figures of one or many comparisons. ``value``, ``low`` and ``high`` are log ratios; infinite ends are unknown."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+    p: Floats  # of no difference, allowing for the looks
+    p_now: Floats  # of no difference, as if this look were the only one
+    p_equivalence: Floats  # of a difference as large as the margin or larger, allowing for the looks
+
+
+def evidence(d: Floats, rule: Rule, margin: float, alpha: float = ALPHA, *, unit: npt.ArrayLike = 0.0) -> Evidence:
+    """Return what ``d`` says. The interval has coverage ``1 - alpha`` over all looks together.
+
+    Planned looks: Hodges-Lehmann estimate, signed-rank p and interval at the nominal level of the look; equivalence
+    asks the mean as well. Always valid: mean and t sequence. Where figures are coarse, ``unit`` is the step between
+    them as a log ratio, shape (...): the interval is wider by it at either end and the margin narrower.
+    """
+    step = np.asarray(unit, dtype=np.float64)
+    bound = np.broadcast_to(log_margin(margin) - step, d.shape[:-1])
+    found = _always_valid(d, bound, alpha) if isinstance(rule, AlwaysValid) else _at_looks(d, rule, bound, alpha)
+    too_coarse = step > MARGIN_SHARE * log_margin(margin)
+    return replace(
+        found,
+        low=found.low - step,
+        high=found.high + step,
+        p_equivalence=np.where(too_coarse, 1.0, found.p_equivalence),
+    )
+
+
+def _always_valid(d: Floats, bound: Floats, alpha: float) -> Evidence:
+    value = np.asarray(np.mean(d, axis=-1))
+    low, high = always_valid.interval(d, alpha)
+    p = always_valid.p_two_sided(d)
+    # Half of the two-sided p is that of one side: the sequence is symmetric.
+    above, below = (always_valid.p_two_sided(d, side) / 2 for side in (-bound, bound))
+    return Evidence(value, low, high, p, p, np.where(np.abs(value) < bound, np.maximum(above, below), 1.0))
+
+
+def _at_looks(d: Floats, rule: Looks, bound: Floats, alpha: float) -> Evidence:
+    n = d.shape[-1]
+    averages = signed_rank.walsh_averages(d)
+    p_now = signed_rank.p_two_sided(averages, n)
+    sides = signed_rank.p_above(averages, -bound, n), signed_rank.p_below(averages, bound, n)
+    p_beyond = np.maximum(np.maximum(*sides), mean.p_beyond(d, bound))
+    low, high, p, p_equivalence = (np.empty(d.shape[:-1]) for _ in range(4))
+    for looks, those in rule.of(d):
+        low[those], high[those] = signed_rank.interval(averages[those], n, nominal_level(looks, alpha))
+        p[those] = sequential_p(p_now[those], looks, 2)
+        p_equivalence[those] = sequential_p(p_beyond[those], looks, 1)
+    return Evidence(np.asarray(np.median(averages, axis=-1)), low, high, p, p_now, p_equivalence)
+
+
+def evidence_of_each(
+    each: Sequence[Floats], rule: Callable[[int], Rule], margin: float, units: Sequence[float] = ()
+) -> Evidence:
+    """Return the figures of many comparisons, shape (comparisons,), that need not have equally many blocks.
+
+    Those that have are computed at once. ``rule`` says of a number of blocks how often the data were looked at;
+    ``units`` are the steps of coarse figures, see ``evidence``.
+    """
+    figures = {name: np.empty(len(each)) for name in Evidence.__dataclass_fields__}
+    steps = np.asarray(units, dtype=np.float64) if units else np.zeros(len(each))
+    for n in {len(d) for d in each}:
+        places = [place for place, d in enumerate(each) if len(d) == n]
+        found = evidence(np.stack([each[place] for place in places]), rule(n), margin, unit=steps[places])
+        for name, column in figures.items():
+            column[places] = getattr(found, name)
+    return Evidence(**figures)
+
+
+def best_p(n: int, rule: Rule) -> float:
+    """Return the smallest p that ``n`` blocks can show under a rule."""
+    return 0.0 if isinstance(rule, AlwaysValid) else float(sequential_p(np.array(smallest_p(n)), rule))
+
+
+def relative_effect(d: Floats, rule: Rule, unit: float = 0.0) -> Estimate:
+    """Return the relative difference that log ratios of shape (n,) come to, with its interval; unknown of no blocks."""
+    if not len(d):
+        return Estimate.unknown()
+    found = evidence(d, rule, margin=1.0, unit=unit)
+    return relative_estimate(float(found.value), float(found.low), float(found.high), len(d))
+
+
+def relative_estimate(value: float, low: float, high: float, n: int) -> Estimate:
+    """Return an estimate of a log ratio as one of a relative difference."""
+    return Estimate(relative(value), relative(low) if np.isfinite(low) else low, relative(high), n)
+
+
+def findings(found: Evidence, margin: float) -> npt.NDArray[np.int64]:
+    """Return a ``Finding`` for each comparison; those of one study stand on the last axis and share 5 % by Holm.
+
+    A difference needs both its p and its interval. One whose whole interval lies inside the margin is equivalent: real,
+    but smaller than anyone cares for. Equivalence needs a bounded interval, or it would stand beside an unknown one.
+    """
+    bound = log_margin(margin)
+    bounded = np.isfinite(found.low) & np.isfinite(found.high)
+    different = (holm(found.p) <= ALPHA) & ((found.low > 0) | (found.high < 0))
+    equivalent = (holm(found.p_equivalence) <= ALPHA) & bounded
+    inside = (found.low > -bound) & (found.high < bound)
+    word = np.where(found.value > 0, Finding.HIGHER, Finding.LOWER)
+    word = np.where(different & ~(equivalent & inside), word, Finding.UNDECIDED)
+    return np.where(equivalent & (~different | inside), Finding.EQUIVALENT, word)

@@ -1,0 +1,221 @@
+"""Why a word was chosen, as codes and figures; ``report/reasons.py`` has a sentence for each."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, Protocol
+
+from dbdyno.analysis.statistics.effect import log_margin, relative
+from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.verdict.evidence import Finding
+from dbdyno.analysis.verdict.exaggeration import NO_EXAGGERATION, Exaggeration
+from dbdyno.analysis.verdict.resolution import Resolution
+from dbdyno.model.design import ALPHA
+
+Word = Literal["faster", "slower", "equivalent", "undecided", "not comparable"]
+WhichRun = Literal["", "before", "after"]  # of two runs; empty where there is one
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A treatment failed again and again."""
+
+    label: str
+    run: WhichRun = ""
+    of_contrast: bool = False  # whether it is one of several that the figure is made from
+
+
+@dataclass(frozen=True)
+class ZeroFigures:
+    """A treatment's metric is 0 in so many blocks, and there is no ratio to 0."""
+
+    label: str
+    metric: str
+    blocks: int
+    run: WhichRun = ""
+    of_contrast: bool = False
+
+
+@dataclass(frozen=True)
+class TooFew:
+    """There is too little that can be used."""
+
+    usable: int
+    needed: int
+    unit: Literal["block", "trial"] = "block"
+    run: WhichRun = ""
+
+
+Obstacle = Dropped | ZeroFigures | TooFew
+
+
+def first(obstacles: Iterable[Obstacle | None]) -> Obstacle | None:
+    """Return the first that there is."""
+    return next((one for one in obstacles if one is not None), None)
+
+
+@dataclass(frozen=True)
+class CarryOver:
+    """What a level leaves for the next trial, beside what the baseline leaves: a relative difference."""
+
+    difference: Estimate
+    p: float  # that there is none: Holm over the comparisons
+    shift: float  # about what it adds to the comparison as measured, relative
+    taken_out: bool = False  # of effect, interval and word
+
+    @property
+    def seen(self) -> bool:
+        """Whether it is worth a remark beside the verdict."""
+        return self.p <= ALPHA
+
+
+@dataclass(frozen=True)
+class UnequalFailures:
+    """One treatment spoiled more attempts at a block than the other."""
+
+    label: str
+    attempts: int
+    other: str  # label
+    other_attempts: int
+
+
+Cause = CarryOver | UnequalFailures
+
+
+class Code(StrEnum):
+    """Why a comparison that could be judged got its word."""
+
+    DIFFERENT = "different"
+    REAL_BUT_SMALL = "real but smaller than the margin"
+    MARGIN_RULED_OUT = "a difference as large as the margin is ruled out"
+    TOO_COARSE = "figures too coarse"
+    P_OUT_OF_REACH = "too few for any p"
+    NO_SPREAD = "no spread"
+    NO_INTERVAL = "too few for an interval"
+    INTERVAL_INCLUDES_0 = "the interval includes 0"
+    P_TOO_LARGE = "p too large"
+    MEAN_NOT_INSIDE = "the mean is not surely inside the margin"
+    NOT_SURELY_INSIDE = "not surely inside the margin"
+    INTERVAL_TOO_WIDE = "the interval includes 0 and reaches beyond the margin"
+
+
+class Next(StrEnum):
+    """What it takes to decide."""
+
+    UNKNOWN = ""
+    END_INTERFERENCE = "end interference"
+    LESS_NOISE = "less noise"
+    MORE_BLOCKS = "more blocks"
+    TOO_CLOSE = "too close to call"
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a comparison got its word, with what the sentence for it needs."""
+
+    code: Code
+    word: Word  # before any doubt
+    margin: float
+    sizes: tuple[int, ...]  # blocks; of two runs, trials of either
+    family: int  # comparisons, or treatments of two runs, that share the error
+    p_adjusted: float
+    p_equivalence: float
+    p_best: float  # the smallest adjusted p that could have been reached
+    agreeing: tuple[int, int]  # blocks, or pairs of a trial before and one after, with the effect's sign; of how many
+    far_off: int  # blocks or trials
+    mean: float  # relative difference
+    excludes_zero: bool  # the interval
+    resolution: Resolution
+    exaggeration: Exaggeration = NO_EXAGGERATION
+    disturbed: int = 0  # blocks
+    needed: int = 0  # blocks, about, to resolve the margin; 0 where it can't be said
+    fewest: int = 0  # blocks with which a difference could be shown; 0 where these many can, or where it is far off
+    next: Next = Next.UNKNOWN
+    withheld_for: Cause | None = None  # what may have made the difference, so that the word is "undecided"
+
+    @property
+    def two_runs(self) -> bool:
+        """Whether two runs were compared, which share no blocks."""
+        return len(self.sizes) > 1
+
+
+class Judged(Protocol):
+    """What a code rests on."""
+
+    @property
+    def finding(self) -> Finding:
+        """What can be said of it."""
+
+    @property
+    def effect(self) -> Estimate:
+        """The relative difference."""
+
+    @property
+    def p_adjusted(self) -> float:
+        """Over the family."""
+
+    @property
+    def p_best(self) -> float:
+        """The smallest adjusted p that could have been reached."""
+
+    @property
+    def margin(self) -> float:
+        """0.03 for 3 %."""
+
+    @property
+    def resolution(self) -> Resolution:
+        """How coarse the figures are."""
+
+    @property
+    def spread(self) -> bool:
+        """Whether not all ratios are the same."""
+
+    @property
+    def mean_is_out(self) -> bool:
+        """Whether the mean is not surely inside the margin."""
+
+
+def excludes_zero(effect: Estimate) -> bool:
+    """Return whether an interval excludes 0."""
+    return effect.low > 0 or effect.high < 0
+
+
+def word_of(finding: Finding, *, more_is_better: bool) -> Word:
+    """Return the word for what was found of a metric."""
+    match finding:
+        case Finding.HIGHER | Finding.LOWER:
+            return "faster" if (finding == Finding.HIGHER) == more_is_better else "slower"
+        case Finding.EQUIVALENT:
+            return "equivalent"
+        case Finding.UNDECIDED:
+            return "undecided"
+
+
+def code_of(judged: Judged) -> Code:
+    """Return why a comparison got its word."""
+    match judged.finding:
+        case Finding.HIGHER | Finding.LOWER:
+            return Code.DIFFERENT
+        case Finding.EQUIVALENT if excludes_zero(judged.effect) and judged.p_adjusted <= ALPHA:
+            return Code.REAL_BUT_SMALL
+        case Finding.EQUIVALENT:
+            return Code.MARGIN_RULED_OUT
+        case Finding.UNDECIDED if judged.resolution.too_coarse(judged.margin) and judged.p_adjusted > ALPHA:
+            return Code.TOO_COARSE
+        case Finding.UNDECIDED:
+            return _code_undecided(judged)
+
+
+def _code_undecided(judged: Judged) -> Code:
+    bound = log_margin(judged.margin)
+    if judged.p_best > ALPHA:
+        return Code.P_OUT_OF_REACH
+    if not judged.effect.bounded:
+        return Code.NO_INTERVAL if judged.spread else Code.NO_SPREAD
+    if judged.p_adjusted <= ALPHA:
+        return Code.INTERVAL_INCLUDES_0
+    if excludes_zero(judged.effect):
+        return Code.P_TOO_LARGE
+    if relative(-bound) < judged.effect.low and judged.effect.high < relative(bound):
+        return Code.MEAN_NOT_INSIDE if judged.mean_is_out else Code.NOT_SURELY_INSIDE
+    return Code.INTERVAL_TOO_WIDE

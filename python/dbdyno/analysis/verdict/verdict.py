@@ -1,0 +1,330 @@
+"""From paired differences to one of five words, and the reason for it.
+
+How a word is chosen, in this order:
+
+1. *not comparable*: fewer than 2 usable blocks, or a treatment that failed again and again and was dropped.
+2. *faster* / *slower*: the exact signed-rank p, allowing for the looks and Holm-adjusted over the study's comparisons,
+   is <= .05 and the interval excludes 0; which of the two words follows from whether more of the metric is better.
+   Except that where the interval also lies wholly inside the margin and the equivalence test holds, the word is
+   *equivalent* and the reason says that the difference is real but smaller than the margin.
+3. *equivalent*: both one-sided tests against the margin hold at 5 %, for the usual block and for the mean, allowing
+   for the looks and Holm-adjusted, and the interval is known.
+4. *undecided*: anything else; also where the word would be another one without carry-over, or had attempts that one
+   treatment spoiled come out at their worst (see ``doubts``).
+
+Two families, each corrected by Holm on its own: the differences (guarding against a wrong *faster* or *slower* anywhere
+in the study) and the equivalences (guarding against a wrong *equivalent*). Either mistake happens in at most 5 % of
+studies. They are kept apart because they answer different questions: of any one comparison at most one of the two null
+hypotheses, "no difference" and "at least the margin", can be true.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dbdyno.analysis.looks.alpha_spending import Looks, nominal_level
+from dbdyno.analysis.looks.min_blocks import blocks_needed
+from dbdyno.analysis.statistics import mean
+from dbdyno.analysis.statistics.effect import log_margin, relative
+from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics.multiplicity import holm
+from dbdyno.analysis.statistics.sample_size import blocks_to_resolve
+from dbdyno.analysis.statistics.signed_rank import coverage
+from dbdyno.analysis.verdict.doubts import Doubt, cause_to_withhold
+from dbdyno.analysis.verdict.evidence import (
+    AlwaysValid,
+    Finding,
+    Rule,
+    best_p,
+    evidence_of_each,
+    findings,
+    relative_effect,
+    relative_estimate,
+)
+from dbdyno.analysis.verdict.exaggeration import NO_EXAGGERATION, Exaggeration, exaggeration
+from dbdyno.analysis.verdict.reasons import (
+    CarryOver,
+    Cause,
+    Next,
+    Obstacle,
+    Reason,
+    TooFew,
+    Word,
+    code_of,
+    excludes_zero,
+    word_of,
+)
+from dbdyno.analysis.verdict.resolution import FINE_ENOUGH, Resolution
+from dbdyno.analysis.verdict.totals import UNKNOWN, Totals, far_off, totals
+from dbdyno.model.design import ALPHA, MIN_BLOCKS
+from dbdyno.model.metrics import Metric
+
+MIN_USABLE_BLOCKS = 2
+MORE_BLOCKS_MAX = 40
+MANY_BLOCKS = 1000  # no study has more
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A comparison, what was estimated, and the word drawn from it. Differences are relative: .03 for +3 %."""
+
+    metric: str
+    baseline: str  # label
+    level: str  # label
+    baseline_id: str
+    level_id: str
+    effect: Estimate
+    p: float  # exact signed-rank, as if this were the only look and the only comparison
+    p_adjusted: float  # allowing for the looks, Holm over the study's differences
+    verdict: Word
+    blocks: int
+    reason: Reason | Obstacle
+    coverage: float  # of the interval at this look alone: .95 of a fixed design, more where there were looks before
+    p_equivalence: float  # two one-sided tests, allowing for the looks, Holm over the study's equivalences
+    by_block: tuple[tuple[int, float], ...]  # (block, relative difference)
+    blocks_needed: int | None  # in all, about, to resolve the margin; None where that can't be said
+    lost: bool = False  # no further block can change it: a treatment was dropped, or has a 0
+    exaggeration: Exaggeration = NO_EXAGGERATION  # of one that was called different
+    totals: Totals = UNKNOWN
+    resolution: Resolution = FINE_ENOUGH
+    carry_over: CarryOver | None = None  # None: it can't be estimated
+    as_measured: Estimate | None = None  # the effect with the carry-over in it, where that was taken out
+    disturbed: int = 0  # blocks in which others used the host too much beside a trial of it
+
+    @property
+    def withheld_for(self) -> Cause | None:
+        """Why a word that the ratios measured would give is not given."""
+        return self.reason.withheld_for if isinstance(self.reason, Reason) else None
+
+    @property
+    def mostly_disturbed(self) -> bool:
+        """Whether the spread seen is as much that of others as the treatments' own: in half of the blocks or more."""
+        return mostly(self.disturbed, self.blocks)
+
+
+def mostly(disturbed: int, blocks: int) -> bool:
+    """Return whether so many disturbed blocks are half of all or more: from their spread nothing can be planned."""
+    return 0 < blocks <= 2 * disturbed
+
+
+@dataclass(frozen=True)
+class Paired:
+    """A planned comparison and its log ratios by block; ``obstacle`` says why it cannot be judged, if so.
+
+    ``instead`` are the log ratios to judge by where those measured are known to mislead, by block in the same order;
+    ``doubts`` are those for which a word must hold as well.
+    """
+
+    baseline: str
+    level: str
+    baseline_id: str
+    level_id: str
+    log_ratios: dict[int, float]
+    obstacle: Obstacle | None = None
+    figures: dict[int, tuple[float, float]] = field(default_factory=dict)  # of level and baseline, where there are two
+    resolution: Resolution = FINE_ENOUGH
+    instead: np.ndarray[tuple[int], np.dtype[np.float64]] | None = None
+    doubts: tuple[Doubt, ...] = ()
+    carry_over: CarryOver | None = None
+    disturbed: int = 0  # blocks with a trial beside which others used the host too much
+
+    @property
+    def d(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """The log ratios to judge by, shape (blocks,)."""
+        return self.measured if self.instead is None else self.instead
+
+    @property
+    def measured(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """The log ratios measured, shape (blocks,)."""
+        return np.fromiter(self.log_ratios.values(), dtype=np.float64, count=len(self.log_ratios))
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What the word of one comparison rests on: its own figures and those adjusted over the family."""
+
+    d: np.ndarray[tuple[int], np.dtype[np.float64]]
+    effect: Estimate
+    p: float
+    p_adjusted: float
+    p_best: float  # the smallest adjusted p these blocks could have reached, the other comparisons as they are
+    p_equivalence: float
+    coverage: float
+    finding: Finding
+    needed: int | None
+    fewest: int | None  # blocks with which a difference could be shown under this run's looks; None: too many to seek
+    margin: float
+    comparisons: int
+    resolution: Resolution
+    withheld_for: Cause | None
+    as_measured: Estimate | None
+    exaggeration: Exaggeration
+    disturbed: int
+
+    @property
+    def spread(self) -> bool:
+        return bool(np.ptp(self.d) > 0)
+
+    @property
+    def mean_is_out(self) -> bool:
+        return float(mean.p_beyond(self.d, log_margin(self.margin))) > ALPHA
+
+
+def judge(
+    pairs: list[Paired], metric: Metric, margin: float, rule: Callable[[int], Rule] = Looks.single
+) -> list[Verdict]:
+    """Return one verdict per planned comparison, in the order given; all of them are one family.
+
+    ``rule`` says, of a number of usable blocks, how often the data were looked at; without it, once.
+    """
+    tested = [pair for pair in pairs if _obstacle(pair) is None]
+    judged = dict(zip(map(_key, tested), _judged(tested, margin, rule), strict=True))
+    return [_verdict(pair, metric, margin, judged.get(_key(pair))) for pair in pairs]
+
+
+def _key(pair: Paired) -> tuple[str, str]:
+    return pair.baseline_id, pair.level_id
+
+
+def _judged(pairs: list[Paired], margin: float, rule: Callable[[int], Rule]) -> list[_Judged]:
+    if not pairs:
+        return []
+    rules = [_as_seen(rule(len(pair.d)), pair) for pair in pairs]
+    family = evidence_of_each([pair.d for pair in pairs], rule, margin, [pair.resolution.log_width for pair in pairs])
+    best = [best_p(len(pair.d), one) for pair, one in zip(pairs, rules, strict=True)]
+    p_adjusted, p_equivalence = holm(family.p), holm(family.p_equivalence)
+    words = findings(family, margin)
+    return [
+        _Judged(
+            d=pair.d,
+            effect=relative_estimate(float(family.value[i]), float(family.low[i]), float(family.high[i]), len(pair.d)),
+            p=float(family.p_now[i]),
+            p_adjusted=float(p_adjusted[i]),
+            p_best=float(holm([*family.p[:i], best[i], *family.p[i + 1 :]])[i]),
+            p_equivalence=float(p_equivalence[i]),
+            coverage=_coverage(len(pair.d), rules[i]),
+            finding=Finding(words[i]),
+            # Fewer blocks say too little about the spread to plan from.
+            needed=_needed(pair, margin, len(pairs)),
+            fewest=_fewest(len(pair.d), len(pairs), rule) if best[i] * len(pairs) > ALPHA else None,
+            margin=margin,
+            comparisons=len(pairs),
+            resolution=pair.resolution,
+            withheld_for=cause_to_withhold(family, i, pair.doubts, rules[i], margin, pair.resolution.log_width),
+            as_measured=None
+            if pair.instead is None
+            else relative_effect(pair.measured, rules[i], pair.resolution.log_width),
+            exaggeration=exaggeration(pair.d, float(family.value[i]), rules[i], len(pairs))
+            if words[i] in {Finding.HIGHER, Finding.LOWER}
+            else NO_EXAGGERATION,
+            disturbed=pair.disturbed,
+        )
+        for i, pair in enumerate(pairs)
+    ]
+
+
+def _as_seen(rule: Rule, pair: Paired) -> Rule:
+    return rule.of(pair.d)[0][0] if isinstance(rule, Looks) else rule
+
+
+def _needed(pair: Paired, margin: float, comparisons: int) -> int | None:
+    """Return about how many blocks resolve the margin, where these suffice: enough of them, and most of them quiet."""
+    if len(pair.d) < MIN_BLOCKS or mostly(pair.disturbed, len(pair.d)):
+        return None
+    return blocks_to_resolve(pair.d, margin, comparisons)
+
+
+def _fewest(n: int, comparisons: int, rule: Callable[[int], Rule]) -> int | None:
+    """Return with how many blocks, ``n`` or more, the smallest p there can be passes Holm over the comparisons."""
+    start = max(n, blocks_needed(comparisons))
+    more = range(start, start + MORE_BLOCKS_MAX)
+    return next((blocks for blocks in more if best_p(blocks, rule(blocks)) * comparisons <= ALPHA), None)
+
+
+def _coverage(n: int, rule: Rule) -> float:
+    return 1 - ALPHA if isinstance(rule, AlwaysValid) else coverage(n, nominal_level(rule, ALPHA))
+
+
+def _obstacle(pair: Paired) -> Obstacle | None:
+    if pair.obstacle is None and len(pair.log_ratios) < MIN_USABLE_BLOCKS:
+        return TooFew(len(pair.log_ratios), MIN_USABLE_BLOCKS)
+    return pair.obstacle
+
+
+def _verdict(pair: Paired, metric: Metric, margin: float, judged: _Judged | None) -> Verdict:
+    reason = _reason(judged, metric) if judged else _obstacle(pair)
+    assert reason is not None  # noqa: S101  (what was not judged has an obstacle)
+    return Verdict(
+        metric=metric.name,
+        baseline=pair.baseline,
+        level=pair.level,
+        baseline_id=pair.baseline_id,
+        level_id=pair.level_id,
+        effect=judged.effect if judged else Estimate.unknown(len(pair.log_ratios)),
+        p=judged.p if judged else math.nan,
+        p_adjusted=judged.p_adjusted if judged else math.nan,
+        verdict=_word(reason),
+        blocks=len(pair.log_ratios),
+        reason=reason,
+        coverage=judged.coverage if judged else math.nan,
+        p_equivalence=judged.p_equivalence if judged else math.nan,
+        by_block=tuple((block, relative(d)) for block, d in sorted(pair.log_ratios.items())),
+        blocks_needed=judged.needed if judged else None,
+        lost=pair.obstacle is not None,
+        exaggeration=judged.exaggeration if judged else NO_EXAGGERATION,
+        totals=_totals(pair, metric, margin, judged),
+        resolution=pair.resolution,
+        carry_over=pair.carry_over,
+        as_measured=judged.as_measured if judged else None,
+        disturbed=pair.disturbed,
+    )
+
+
+def _totals(pair: Paired, metric: Metric, margin: float, judged: _Judged | None) -> Totals:
+    if judged is None:
+        return UNKNOWN
+    usual = math.log1p(judged.effect.value)
+    return totals(pair.figures, usual, margin, more_is_better=metric.more_is_better)
+
+
+def _word(reason: Reason | Obstacle) -> Word:
+    if not isinstance(reason, Reason):
+        return "not comparable"
+    return "undecided" if reason.withheld_for else reason.word
+
+
+def _reason(judged: _Judged, metric: Metric) -> Reason:
+    d, sign = judged.d, np.sign(judged.effect.value)
+    return Reason(
+        code=code_of(judged),
+        word=word_of(judged.finding, more_is_better=metric.more_is_better),
+        margin=judged.margin,
+        sizes=(len(d),),
+        family=judged.comparisons,
+        p_adjusted=judged.p_adjusted,
+        p_equivalence=judged.p_equivalence,
+        p_best=judged.p_best,
+        agreeing=(int((np.sign(d) == sign).sum()), len(d)),
+        far_off=int(far_off(d).sum()),
+        mean=relative(float(np.mean(d))),
+        excludes_zero=excludes_zero(judged.effect),
+        resolution=judged.resolution,
+        exaggeration=judged.exaggeration,
+        disturbed=judged.disturbed,
+        needed=judged.needed or 0,
+        fewest=judged.fewest or 0,
+        next=_next(judged),
+        withheld_for=judged.withheld_for,
+    )
+
+
+def _next(judged: _Judged) -> Next:
+    """Return what it would take to decide: a quiet host, more blocks, or nothing that can be planned."""
+    n, needed = len(judged.d), judged.needed or 0
+    if mostly(judged.disturbed, n):
+        return Next.END_INTERFERENCE
+    if needed - n > MANY_BLOCKS:
+        return Next.LESS_NOISE
+    return Next.MORE_BLOCKS if needed > n else Next.TOO_CLOSE

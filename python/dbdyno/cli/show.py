@@ -1,0 +1,80 @@
+"""How every verb prints a report: the document in the format that was asked for, and its page."""
+
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from dbdyno.cli.formats import Format
+from dbdyno.cli.page_file import write_page
+
+if TYPE_CHECKING:
+    from dbdyno.report.document import Document
+
+
+def print_document(document: "Document", format_: Format, *, brief: bool = False) -> None:
+    """Print a report to standard output, to a terminal in colour and as wide as that is; ``brief`` is for text."""
+    from dbdyno.report.render import json, markdown, text
+
+    if format_ is Format.TEXT and sys.stdout.isatty():
+        from rich.console import Console
+
+        Console().print(text.Printed(document, brief=brief))
+        return
+    if format_ is Format.TEXT:
+        printed = text.render(document, brief=brief)
+    else:
+        printed = {Format.MARKDOWN: markdown.render, Format.JSON: json.render}[format_](document)
+    sys.stdout.write(printed.rstrip("\n") + "\n")
+
+
+def say_where_the_rest_is(command: str, *, html: bool) -> None:
+    """Say how to see what a report in brief leaves out, aside, for a report is the same wherever its folder is."""
+    typer.echo(f"More: {command} --details{'' if html else '; as a page: --html FILE'}", err=True)
+
+
+def show(
+    folder: Path,
+    format_: Format = Format.TEXT,
+    html: Path | None = None,
+    *,
+    every_pair: bool = False,
+    prices: Path | None = None,
+    details: bool = False,
+) -> None:
+    """Print the result of a run folder, with ``details`` all of its report; with ``html`` write its page there too."""
+    from dbdyno.analysis.analyse import analyse
+    from dbdyno.analysis.verdict.pairs import plans_every_pair
+    from dbdyno.report.contents import document
+    from dbdyno.store.run_folder import read_run
+    from dbdyno.store.series import read_analysed
+
+    run = read_run(folder)
+    if prices is not None:
+        from dbdyno.plan.prices import prices_for
+        from dbdyno.study.load import load_study
+
+        run = replace(run, prices=prices_for(load_study(prices), run))
+    if every_pair and plans_every_pair(run.design):
+        typer.echo("the study plans every pair: its verdicts are those of all of them", err=True)
+    analysis = analyse(run, each_pair=every_pair, **read_analysed(folder, run))
+    brief = format_ is Format.TEXT and not (details or every_pair or prices)
+    print_document(document(run, analysis), format_, brief=brief)
+    if brief:
+        typer.echo()
+    if html is not None:
+        from dbdyno.report.charts.panels import columns_drawn
+        from dbdyno.report.render import html as page
+        from dbdyno.store.series import read_matching
+
+        ids = [trial.id for trial in run.trials]
+        write_page(
+            html,
+            lambda: page.render(document(run, analysis, read_matching(folder, ids, columns_drawn()))),
+            aside=format_ is not Format.TEXT,
+        )
+    if brief:
+        say_where_the_rest_is(shlex.join(["dbdyno", "report", str(folder)]), html=html is not None)

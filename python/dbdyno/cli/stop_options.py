@@ -1,0 +1,33 @@
+"""The options of ``plan`` and ``run`` that overrule the study: how large a run is, when it stops, and its seed."""
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from dbdyno.cli.values import seconds_of, seed_of
+
+if TYPE_CHECKING:
+    from dbdyno.plan.stop_rule import StopOptions
+
+BLOCKS = typer.Option(None, min=1, max=1000, help="Run so many blocks, neither more nor fewer.")
+MAX_BLOCKS = typer.Option(None, min=6, max=1000, help="Stop after so many blocks at the latest.")
+UNTIL_DECIDED = typer.Option(
+    False,
+    "--until-decided",
+    help="Look after every block, stop when all is decided; with --resume, beyond any plan.",
+)
+SEED = typer.Option(None, parser=seed_of, metavar="<int>", help="For the same order again; else the study's, or drawn.")
+BUDGET = typer.Option(None, metavar="TIME", help='Begin no block that would end after it, such as "2h".')
+SCALE = typer.Option("", metavar="NAME", help="Run the study at one of its scales: the sections [scale.NAME.*] of it.")
+
+
+def stop_options(
+    blocks: int | None, max_blocks: int | None, budget: str | None, *, until_decided: bool
+) -> "StopOptions":
+    """What the options ask for. Raises ``UserError`` where they contradict each other."""
+    from dbdyno.plan.stop_rule import StopOptions
+
+    seconds = None if budget is None else seconds_of("--budget", budget)
+    asked = StopOptions(blocks, max_blocks, seconds, until_decided)
+    asked.check()
+    return asked

@@ -1,0 +1,14 @@
+"""A table for the terminal."""
+
+
+def table(head: tuple[str, ...], rows: list[list[str]], right: int) -> str:
+    """Columns as wide as their longest word; from the ``right``-th on they are numbers."""
+    widths = [max(len(cell) for cell in column) for column in zip(head, *rows, strict=True)]
+    lines = (
+        "  ".join(
+            f"{cell:{'>' if at >= right else '<'}{width}}"
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in (list(head), *rows)
+    )
+    return "\n".join(line.rstrip() for line in lines)

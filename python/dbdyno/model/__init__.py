@@ -1,0 +1,1 @@
+"""What everything speaks of, and that speaks of nothing else."""

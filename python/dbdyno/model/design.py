@@ -1,0 +1,73 @@
+"""How a run is laid out and how its verdicts are drawn: what study, plan, run folder, analysis and report share."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dbdyno.model.treatment import Treatment
+
+ALPHA = 0.05  # error allowed to each family of comparisons
+MIN_BLOCKS = 6  # with 5 the exact tests reach p = .0625 at best
+
+Until = Literal["blocks", "decided", "precise", "open"]
+Disturbed = Literal["repeat", "note"]  # what is done about a disturbed trial: its block anew, or no more than a note
+Settle = float | Literal["trial"]  # a rest of so many seconds before each trial's load, or an unmeasured trial
+StopReason = Literal["", "blocks", "decided", "precise", "budget"]  # "": measuring goes on, or was cut off
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A planned comparison: ``level`` against ``baseline``, both treatment ids."""
+
+    baseline: str
+    level: str
+
+
+@dataclass(frozen=True)
+class Factor:
+    """What varies between treatments, e.g. ``device`` of the study's section ``stack``."""
+
+    name: str  # a key of ``Treatment.levels``
+    section: str  # "stack", "queue", "filesystem", "server.settings", "workload"
+    levels: list[str]  # in the order of the study file
+    hard_to_change: bool = False  # varied between whole plots, not between trials
+
+
+@dataclass(frozen=True)
+class SameTreatment:
+    """What an A/A run ran under both of its labels."""
+
+    treatment: str  # its label in its own study
+    comparisons: int  # of that study, which share its 5 %; 1 where it has none
+
+
+@dataclass(frozen=True)
+class Design:
+    """How the run was laid out and how its verdicts are to be drawn.
+
+    ``until`` says when measuring stops: after ``blocks``; when every comparison is ``decided`` or its interval
+    ``precise``, at the planned looks and after ``blocks`` at the latest; or ``open``: looked at after every block, with
+    intervals that allow it.
+    """
+
+    treatments: list[Treatment]
+    baseline: str  # treatment id
+    comparisons: list[Comparison]
+    blocks: int  # at most, where ``until`` is another than "blocks"
+    margin: float  # 0.03 for 3 %
+    metric: str  # primary metric, a key of Trial.metrics
+    seed: int
+    until: Until = "blocks"
+    half_width: float | None = None  # that makes an interval precise: 0.02 for 2 %
+    budget_seconds: float | None = None  # no block is begun that would end after it
+    disturbed: Disturbed = "note"
+    screened: list[str] = field(default_factory=list)  # further metrics to judge, as screening only
+    steadiness: bool = False  # whether verdicts on steadiness are asked for
+    factors: list[Factor] = field(default_factory=list)
+    aa: SameTreatment | None = None  # of an A/A run: its treatments differ in nothing but their labels
+    settle: Settle = 0.0  # what comes between two trials, so that the one leaves less for the other
+    unit: str = ""  # what the figure of a program of the user's own is called
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Treatment id -> label."""
+        return {treatment.id: treatment.label for treatment in self.treatments}

@@ -1,0 +1,103 @@
+"""The metrics of a trial: name, unit, direction, and what they are called in text. Names end in their unit."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from dbdyno.model.design import Design
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric: ``words`` go into a sentence ("+3 % queries per second"), ``heading`` over a column."""
+
+    name: str
+    words: str
+    heading: str
+    unit: str
+    more_is_better: bool
+
+
+def _more(name: str, words: str, heading: str, unit: str) -> Metric:
+    return Metric(name, words, heading, unit, more_is_better=True)
+
+
+def _less(name: str, words: str, heading: str, unit: str) -> Metric:
+    return Metric(name, words, heading, unit, more_is_better=False)
+
+
+def _by_name(*metrics: Metric) -> dict[str, Metric]:
+    return {one.name: one for one in metrics}
+
+
+# What a trial may carry.
+METRICS: dict[str, Metric] = _by_name(
+    _more("queries_per_second", "queries per second", "queries/s", "1/s"),
+    _more("events_per_second", "events per second", "events/s", "1/s"),
+    _more("rows_per_second", "rows per second", "rows/s", "1/s"),
+    _more("megabytes_per_second", "MB per second", "MB/s", "MB/s"),
+    _more("iops", "I/O operations per second", "IOPS", "1/s"),
+    _more("seeks_per_second", "seeks per second", "seeks/s", "1/s"),
+    _more("write_megabytes_per_second", "MB per second written by blocks", "write MB/s", "MB/s"),
+    _more("rewrite_megabytes_per_second", "MB per second rewritten", "rewrite MB/s", "MB/s"),
+    _more("read_megabytes_per_second", "MB per second read by blocks", "read MB/s", "MB/s"),
+    _more("file_creates_per_second", "files created per second", "creates/s", "1/s"),
+    _more("file_stats_per_second", "files looked at per second", "stats/s", "1/s"),
+    _more("file_deletes_per_second", "files deleted per second", "deletes/s", "1/s"),
+    _more("figure_more", "of the program's figure", "figure", "1"),
+    _less("figure_less", "of the program's figure", "figure", "1"),
+    _more("achieved_ratio", "of the offered rate", "achieved/offered", "1"),
+    _less("seconds_real", "seconds", "seconds", "s"),
+    _less("seconds_user", "client user seconds", "user s", "s"),
+    _less("seconds_sys", "client system seconds", "sys s", "s"),
+    _less("latency_ms_mean", "mean latency", "mean ms", "ms"),
+    _less("latency_ms_p50", "median latency", "p50 ms", "ms"),
+    _less("latency_ms_p95", "95th percentile latency", "p95 ms", "ms"),
+    _less("latency_ms_p99", "99th percentile latency", "p99 ms", "ms"),
+    _less("latency_ms_p999", "99.9th percentile latency", "p99.9 ms", "ms"),
+    _less("latency_ms_max", "largest latency", "max ms", "ms"),
+    _less("client_cpu_us_per_query", "client CPU per query", "client us/query", "us"),
+    _less("server_cpu_us_per_query", "server CPU per query", "server us/query", "us"),
+    _less("written_bytes_per_query", "bytes written per query", "written B/query", "B"),
+    _less("read_bytes_per_query", "bytes read per query", "read B/query", "B"),
+    _less("errors", "errors", "errors", "1"),
+    _less("reconnects", "reconnects", "reconnects", "1"),
+    # Of the block trace, reads and writes together.
+    _less("queue_ms_mean", "mean time in the block queue", "queue ms", "ms"),
+    _less("queue_ms_p99", "99th percentile time in the block queue", "queue p99 ms", "ms"),
+    _less("device_ms_mean", "mean time in the device", "device ms", "ms"),
+    _less("device_ms_p99", "99th percentile time in the device", "device p99 ms", "ms"),
+    _less("flush_ms_mean", "mean time of a flush in the device", "flush ms", "ms"),
+    _less("seek_bytes_mean", "mean distance between requests", "seek B", "B"),
+    _more("sorted_run_requests_mean", "requests in a sorted run", "sorted run", "1"),
+    _more("device_depth_mean", "requests in the device at a time", "depth", "1"),
+)
+
+# What is judged beside the primary metric unless the study names others.
+SECONDARY = (
+    "queries_per_second",
+    "latency_ms_p99",
+    "client_cpu_us_per_query",
+    "server_cpu_us_per_query",
+    "written_bytes_per_query",
+)
+
+SECONDS_PER_1000 = "seconds_per_1000_queries"
+# What tables are published in: a trial's metrics and what follows from them.
+REPORTED_METRICS: dict[str, Metric] = METRICS | _by_name(
+    _less(SECONDS_PER_1000, "seconds per 1,000 queries", "s/1,000", "s"),
+)
+
+
+def metric_of(design: Design) -> Metric:
+    """Return what the verdicts of a design are about; a program's own figure goes by the study's unit."""
+    found = METRICS[design.metric]
+    if not design.unit or not design.metric.startswith("figure_"):
+        return found
+    return replace(found, words=design.unit, heading=design.unit, unit=design.unit)
+
+
+def value_of(metrics: Mapping[str, float], name: str) -> float:
+    """Return the value, or NaN where a trial doesn't carry it or carries nonsense."""
+    value = metrics.get(name)
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else math.nan

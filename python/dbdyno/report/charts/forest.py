@@ -1,0 +1,185 @@
+"""The effect chart: per comparison the Hodges-Lehmann estimate, its interval, a dot per block, and the margin band."""
+
+import math
+from collections.abc import Iterator
+
+from markupsafe import Markup
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.statistics.effect import log_margin
+from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.report.charts.palette import LIGHT, VERDICTS
+from dbdyno.report.charts.svg import (
+    CHARACTER,
+    Scale,
+    axis_below,
+    band,
+    clipped,
+    dots,
+    drawing,
+    element,
+    rim,
+    rule,
+    words,
+)
+from dbdyno.report.document import Chart
+from dbdyno.report.sentences import effect_text
+from dbdyno.report.versus import Versus, by_interest
+
+LABEL = "Effect of each comparison with its interval, a dot per block and the margin"
+WIDTH, ROW_HEIGHT = 560, 46
+NARROW_WIDTH, NARROW_ROW_HEIGHT = 316, 92
+CLOSE_UP_FROM = 8  # margins: where the chart is wider than this to either side, a second one shows the middle
+CLOSE_UP = 4
+_PERCENT_TICKS = (
+    *(0.1, 0.2, 0.5, 1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 400, 600, 900, 1900, 4900),
+    *(9_900, 19_900, 49_900, 99_900),  # 100x, 200x, ...
+)
+_TICKS = 11
+LN_TWICE = 0.69  # just below: from twice as much on a tick is a ratio
+_LABEL_MAX = 48
+_LABEL_GAP = 8  # pixels
+_BELOW = 44  # pixels of the axis with its title
+Domain = tuple[float, float]  # log ratios
+
+
+def charts(analysis: Analysis) -> tuple[Chart, ...]:
+    """Return the whole range, and a close-up of the margin where the whole range hides it; none of unknown effects."""
+    shown = [one for one in by_interest(analysis.verdicts, analysis) if one.verdict.effect.known]
+    if not shown:
+        return ()
+    domain = _extent([one.verdict for one in shown], analysis)
+    whole = _chart("", shown, analysis, domain)
+    bound = log_margin(analysis.margin)
+    near = [one for one in shown if _near(one.verdict, CLOSE_UP * bound)]
+    if not near or bound <= 0 or max(-domain[0], domain[1]) <= CLOSE_UP_FROM * bound:
+        return (whole,)
+    return (whole, _chart("Close to the margin", near, analysis, (-CLOSE_UP * bound, CLOSE_UP * bound)))
+
+
+def _chart(caption: str, shown: list[Versus], analysis: Analysis, domain: Domain) -> Chart:
+    return Chart(caption, _wide(shown, analysis, domain), _narrow(shown, analysis, domain))
+
+
+def _names(one: Versus) -> tuple[str, str]:
+    """Return what is compared, and where; where that is everywhere, the two a line each."""
+    if one.place or not one.factors:
+        return clipped(one.pair, _LABEL_MAX), clipped(one.place, _LABEL_MAX)
+    return clipped(one.level, _LABEL_MAX), f"vs {clipped(one.baseline, _LABEL_MAX)}"
+
+
+def _extent(verdicts: list[Verdict], analysis: Analysis) -> tuple[float, float]:
+    """Return the range of log ratios to show, the margin on both sides always in it."""
+    bound = 1.5 * max(log_margin(analysis.margin), 1e-3)
+    values = [-bound, bound]
+    for verdict in verdicts:
+        values += [_log(value) for _, value in verdict.by_block]
+        values += [_log(end) for end in (verdict.effect.low, verdict.effect.high) if math.isfinite(end)]
+    reach = 0.04 * (max(values) - min(values))
+    return min(values) - reach, max(values) + reach
+
+
+def _log(relative: float) -> float:
+    return math.log1p(relative)
+
+
+def _near(verdict: Verdict, reach: float) -> bool:
+    low = _log(verdict.effect.low if math.isfinite(verdict.effect.low) else verdict.effect.value)
+    high = _log(verdict.effect.high if math.isfinite(verdict.effect.high) else verdict.effect.value)
+    return low < reach and high > -reach
+
+
+def ticks(low: float, high: float, width: int = WIDTH) -> list[float]:
+    """Return log ratios of round percentages, outwards from 0, far enough apart to be labelled in so many pixels."""
+    apart, pixel = (high - low) / _TICKS, (high - low) / width
+    upwards = [math.log1p(points / 100) for points in _PERCENT_TICKS]
+    downwards = [math.log1p(-points / 100) for points in (*_PERCENT_TICKS[:13], 90, 95, 99, 99.9) if points < 100]  # noqa: PLR2004
+    chosen = [0.0]
+    for side in (upwards, downwards):
+        last = 0.0
+        for value in side:
+            labels = (tick_width(last) + tick_width(value)) / 2 + _LABEL_GAP
+            if low <= value <= high and abs(value - last) >= max(apart, labels * pixel):
+                chosen.append(value)
+                last = value
+    return sorted(chosen)
+
+
+def tick_text(value: float) -> str:
+    """Return the label of the tick at this log ratio."""
+    if value > LN_TWICE:
+        return f"{round(math.exp(value), 1):,g}x"
+    points = round(100 * math.expm1(value), 1)
+    return f"{points:+,g} %" if points else "0 %"
+
+
+def tick_width(value: float) -> float:
+    """Return how many pixels the label of the tick at this log ratio takes, about."""
+    return CHARACTER * len(tick_text(value))
+
+
+def _wide(shown: list[Versus], analysis: Analysis, domain: Domain) -> Markup:
+    """Draw a row for each comparison: what is compared to the left of its bar, its effect in figures to the right."""
+    names = [_names(one) for one in shown]
+    effects = [effect_text(one.verdict.effect) for one in shown]
+    left = CHARACTER * max(len(line) for name in names for line in name) + 10
+    x, bottom = Scale(*domain, left, left + WIDTH), ROW_HEIGHT * len(shown)
+    marks = _below(x, analysis, bottom, WIDTH)
+    for row, (one, (pair, place), effect) in enumerate(zip(shown, names, effects, strict=True)):
+        y = ROW_HEIGHT * (row + 0.5)
+        marks += [
+            words(left - 8, y - 7.5, pair, text_anchor="end"),
+            words(left - 8, y + 7.5, place, text_anchor="end"),
+        ]
+        marks += [*_bar(one.verdict, x, y), words(left + WIDTH + 18, y, effect)]
+    right = left + WIDTH + 18 + CHARACTER * max(map(len, effects))
+    return drawing(right, bottom + _BELOW, LABEL, marks)
+
+
+def _narrow(shown: list[Versus], analysis: Analysis, domain: Domain) -> Markup:
+    """Draw a row for each comparison for a phone: all words above the bar, on a rim that hides the grid."""
+    x, bottom = Scale(*domain, 5, 5 + NARROW_WIDTH), NARROW_ROW_HEIGHT * len(shown)
+    marks = _below(x, analysis, bottom, NARROW_WIDTH)
+    for row, one in enumerate(shown):
+        y = NARROW_ROW_HEIGHT * (row + 0.5)
+        effect = effect_text(one.verdict.effect)
+        pair, place = _names(one)
+        marks += [
+            words(5, y - 36, pair, font_weight="bold", **rim(LIGHT)),
+            words(5, y - 21, place, **rim(LIGHT)),
+            words(5, y - 6, effect, **rim(LIGHT)),
+            *_bar(one.verdict, x, y + 16),
+        ]
+    return drawing(NARROW_WIDTH + 17, bottom + _BELOW, LABEL, marks)
+
+
+def _below(x: Scale, analysis: Analysis, bottom: float, width: int) -> list[Markup]:
+    """Draw what bars stand on: the margin, the axis, and the upright of no difference."""
+    bound = log_margin(analysis.margin)
+    ticked = [(value, tick_text(value)) for value in ticks(x.low, x.high, width)]
+    return [
+        band((x(max(-bound, x.low)), x(min(bound, x.high))), (0, bottom)),
+        *axis_below(x, ticked, 0, bottom, f"difference in {analysis.metric.words}"),
+        rule((x(0), x(0)), (0, bottom), stroke_opacity="0.6"),
+    ]
+
+
+def _bar(verdict: Verdict, x: Scale, y: float) -> Iterator[Markup]:
+    """Draw a comparison: blocks, interval, estimate; an arrow says that the interval goes on."""
+    colour, effect, value = VERDICTS[verdict.verdict], verdict.effect, _log(verdict.effect.value)
+    blocks = [(x(at), y + 13) for _, ratio in verdict.by_block if x.low <= (at := _log(ratio)) <= x.high]
+    if blocks:
+        yield dots(blocks, 2.4, opacity="0.5")
+    if effect.bounded:
+        low, high = _log(effect.low), _log(effect.high)
+        yield rule((x(max(low, x.low)), x(min(high, x.high))), (y, y), stroke=colour, stroke_width=4)
+        if low < x.low:
+            yield _arrow(x.start, y, -8, colour)
+        if high > x.high:
+            yield _arrow(x.end, y, 8, colour)
+    if x.low <= value <= x.high:
+        yield dots([(x(value), y)], 6.4, colour)
+
+
+def _arrow(x: float, y: float, length: float, colour: str) -> Markup:
+    return element("path", d=f"M{x:.1f},{y - 5:.1f}v10l{length:g},-5z", fill=colour)

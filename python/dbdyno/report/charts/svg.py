@@ -1,0 +1,149 @@
+"""Drawings from a few marks, as SVG that follows the page between light and dark; texts are escaped here.
+
+Coordinates are pixels from the top left; a tenth of one is enough.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from dbdyno.model.printable import one_line
+
+INK = "currentColor"
+CHARACTER = 7.4  # pixels of a wide font: which one the reader has is unknown
+LABEL_MAX = 28  # characters of a name
+FAINT = "0.1"  # opacity of a grid and of the margin's band
+DASHES = "3 3"
+TEXT_BASE = 4  # pixels from the middle of a line of text down to where it stands
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Values from ``low`` to ``high`` as pixels from ``start`` to ``end``."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        """Return where the value stands."""
+        low, high, at = (math.log(one) if self.log else one for one in (self.low, self.high, value))
+        return self.start + (at - low) / ((high - low) or 1.0) * (self.end - self.start)
+
+
+def clipped(text: str, most: int = LABEL_MAX) -> str:
+    """Return a name that is at most so many characters long."""
+    short = one_line(text)
+    return short if len(short) <= most else f"{short[: most - 1]}…"
+
+
+def drawing(width: float, height: float, label: str, marks: Iterable[Markup]) -> Markup:
+    """Return a whole drawing, with ``label`` for those who cannot see it."""
+    return element(
+        "svg",
+        Markup("").join(marks),
+        xmlns="http://www.w3.org/2000/svg",
+        role="img",
+        aria_label=label,
+        width=math.ceil(width),
+        height=math.ceil(height),
+        viewBox=f"0 0 {math.ceil(width)} {math.ceil(height)}",
+        font_family="system-ui, sans-serif",
+        font_size=12,
+        fill=INK,
+    )
+
+
+def element(name: str, content: str = "", /, **look: str | float | None) -> Markup:
+    """Return an element; an attribute that is None is left out, one's ``_`` is SVG's ``-``."""
+    given = Markup("").join(
+        Markup(' {}="{}"').format(key.replace("_", "-"), _short(value))
+        for key, value in look.items()
+        if value is not None
+    )
+    ending = Markup(">{}</{}>").format(content, name) if content else Markup("/>")
+    return Markup("<{}{}{}").format(name, given, ending)
+
+
+def _short(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:.1f}".removesuffix(".0")
+
+
+def rule(x: tuple[float, float], y: tuple[float, float], **look: str | float) -> Markup:
+    """Return a straight line."""
+    return element("line", x1=x[0], x2=x[1], y1=y[0], y2=y[1], **{"stroke": INK, **look})
+
+
+def band(x: tuple[float, float], y: tuple[float, float]) -> Markup:
+    """Return the margin's grey band."""
+    (left, right), (top, bottom) = sorted(x), sorted(y)
+    return element("rect", x=left, y=top, width=right - left, height=bottom - top, fill_opacity=FAINT)
+
+
+def dots(places: Sequence[tuple[float, float]], radius: float, colour: str = INK, opacity: str | None = None) -> Markup:
+    """Return filled dots of one look as one path, a round pen set down at each: a sixth of the bytes of circles."""
+    path = "".join(f"M{_short(x)},{_short(y)}h0" for x, y in places)
+    return element("path", d=path, stroke=colour, stroke_width=2 * radius, stroke_linecap="round",
+                   stroke_opacity=opacity)  # fmt: skip
+
+
+def ring(x: float, y: float, radius: float, colour: str) -> Markup:
+    """Return a hollow dot."""
+    return element("circle", cx=x, cy=y, r=radius, fill="none", stroke=colour, stroke_width=1.5)
+
+
+def curve(places: Sequence[tuple[float, float]], colour: str, dash: Sequence[int] = ()) -> Markup:
+    """Return a line through points."""
+    points = " ".join(f"{_short(x)},{_short(y)}" for x, y in places)
+    return element("polyline", points=points, fill="none", stroke=colour, stroke_width=2,
+                   stroke_dasharray=" ".join(map(str, dash)) or None)  # fmt: skip
+
+
+def words(x: float, y: float, text: str, **look: str | float) -> Markup:
+    """Return a line of text whose middle is at ``y``."""
+    return element("text", text, x=x, y=y + TEXT_BASE, **look)
+
+
+def rim(colour: str) -> dict[str, str | float]:
+    """Return the look of text with so coloured a rim, which hides the lines that run below it."""
+    return {"stroke": colour, "stroke_width": 4, "stroke_linejoin": "round", "paint_order": "stroke"}
+
+
+def axis_below(scale: Scale, ticks: Iterable[tuple[float, str]], top: float, bottom: float, title: str) -> list[Markup]:
+    """Return a grid, labels below it and a title below them, centred."""
+    marks = []
+    for value, label in ticks:
+        x = scale(value)
+        marks += [rule((x, x), (top, bottom), stroke_opacity=FAINT), words(x, bottom + 12, label, text_anchor="middle")]
+    marks.append(rule((scale.start, scale.end), (bottom, bottom), stroke_opacity="0.35"))
+    return [*marks, words((scale.start + scale.end) / 2, bottom + 30, title, text_anchor="middle")] if title else marks
+
+
+def axis_beside(
+    scale: Scale, ticks: Iterable[tuple[float, str]], left: float, right: float, title: str
+) -> list[Markup]:
+    """Return a grid, labels to its left and a title turned at their left."""
+    marks = []
+    for value, label in ticks:
+        y = scale(value)
+        marks += [rule((left, right), (y, y), stroke_opacity=FAINT), words(left - 6, y, label, text_anchor="end")]
+    middle = (scale.start + scale.end) / 2
+    return [*marks, words(8, middle, title, text_anchor="middle", transform=f"rotate(-90 8 {middle:.0f})")]
+
+
+def round_ticks(low: float, high: float, most: int, *, log: bool = False) -> list[float]:
+    """Return at most so many round values inside the range; on a logarithmic axis 1, 2 and 5 times powers of ten."""
+    if log:
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        for steps in ((1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
+            found = [step * 10.0**power for power in powers for step in steps if low <= step * 10.0**power <= high]
+            if len(found) <= most:
+                return found
+        return found
+    power = 10.0 ** math.floor(math.log10((high - low) / most))
+    step = next(step * power for step in (1, 2, 5, 10, 20) if (high - low) / (step * power) <= most)
+    return [place * step for place in range(math.ceil(low / step), math.floor(high / step) + 1)]

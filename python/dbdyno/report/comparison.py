@@ -1,0 +1,246 @@
+"""The report of two runs against each other."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dbdyno.analysis.over_time.drift import is_clear
+from dbdyno.analysis.two_runs.compare import Change, Compared
+from dbdyno.model.design import ALPHA
+from dbdyno.model.wording import count, listed, margin_text, number, p_value, percent, percent_range
+from dbdyno.report.differences import Difference, run_differences
+from dbdyno.report.document import Document, Paragraph, Section, bullets
+from dbdyno.report.reasons import as_sentence, reason_text
+from dbdyno.report.sentences import how_different, with_interval
+from dbdyno.report.values import effect_values, fields, p_values
+from dbdyno.report.versus import LISTED_MAX
+from dbdyno.store.records import Run
+
+WARNING = (
+    "The two runs were not interleaved. Whatever changed on the host between them, such as its neighbours, its"
+    " temperature or how full its disk is, is in the difference, and no interval allows for it: the intervals cover the"
+    " noise inside the runs. To judge the change itself, make it a factor of one study."
+)
+NO_CONTROL = (
+    "A treatment that should not have changed would show a change of the host: name it by --control, and the others are"
+    " compared by their ratio to it as well."
+)
+
+
+_ORDER = ("different", "equivalent", "undecided", "not comparable")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs, what became of their treatments, and what they differ in."""
+
+    before: Run
+    after: Run
+    compared: Compared
+
+    @property
+    def title(self) -> str:
+        """The one title, or both."""
+        titles = dict.fromkeys((self.before.title, self.after.title))
+        return " / ".join(titles)
+
+    @property
+    def differences(self) -> list[Difference]:
+        """What the runs differ in, as far as it is known."""
+        return run_differences(self.before, self.after, self.compared.matched)
+
+
+def document(comparison: Comparison) -> Document:
+    """Return the whole report. Differences are fractions (.03 for +3 %); an unknown figure is not finite."""
+    compared, control = comparison.compared, comparison.compared.control
+    differences, notes = comparison.differences, _notes(comparison)
+    against = [_change_text(change, compared) for change in compared.against_control]
+    beware = [WARNING, *_hints(comparison)]
+    headline = changes_sentence(compared)
+    sections = (
+        Section("headline", "", (Paragraph(headline, "headline"),), data={"headline": headline}, opening=True),
+        Section("verdicts", "Verdicts", bullets([_change_text(change, compared) for change in compared.changes])),
+        Section("control", "Control", bullets([_control_text(control, compared)] if control else [])),
+        Section("against-control", f"Against the control {control.after}" if control else "", bullets(against)),
+        Section("beware", "Beware", bullets(beware), data={"warning": " ".join(beware)}),
+        Section(
+            "differences",
+            "What differs between the runs",
+            bullets([difference_text(one) for one in differences]),
+            data={"differences": [asdict(one) for one in differences]},
+        ),
+        Section("notes", "Notes", bullets(notes), data={"notes": notes}),
+    )
+    return Document(f"{comparison.title}: before and after", (), sections, _values(comparison))
+
+
+def _change_text(change: Change, compared: Compared) -> str:
+    sentence = change_sentence(change, compared)
+    if change.verdict == "not comparable":
+        return sentence
+    return f"{sentence} {_means(change, compared)}{as_sentence(change.reason)}"
+
+
+def change_sentence(change: Change, compared: Compared) -> str:
+    """Return the sentence a reader may quote."""
+    name = change.after if change.before == change.after else f"{change.after} (before: {change.before})"
+    effect = change.effect
+    figures = (
+        f"{percent(effect.value)} {compared.metric.words} (95 % interval {percent_range(effect.low, effect.high)},"
+        f" {change.trials[0]} and {change.trials[1]} trials, {p_value(change.p_adjusted)})"
+    )
+    match change.verdict:
+        case "faster" | "slower":
+            return f"{name} is {change.verdict} after than before: {figures}."
+        case "equivalent":
+            return f"{name} is equivalent before and after within {margin_text(compared.margin)}: {figures}."
+        case "undecided":
+            return f"Whether {name} changed is undecided: {figures}."
+        case "not comparable":
+            return f"{name} is not comparable before and after: {reason_text(change.reason)}."
+
+
+def changes_sentence(compared: Compared) -> str:
+    """Return what changed and what did not, what differs first; against the control where there is one."""
+    changes = compared.against_control or compared.changes
+    if not changes:
+        return "The two runs have no treatment in common."
+    by_word: dict[str, list[Change]] = {word: [] for word in _ORDER}
+    for change in changes:
+        different = change.verdict in {"faster", "slower"}
+        by_word["different" if different else change.verdict].append(change)
+    clauses = [_clause(word, found, compared) for word, found in by_word.items() if found]
+    against = f"Against the control {compared.control.after}, " if compared.control and compared.against_control else ""
+    text = f"{against}{'; '.join(clauses)}."
+    return f"W{text[1:]}" if text.startswith("whether ") else text
+
+
+def _clause(word: str, found: Sequence[Change], compared: Compared) -> str:
+    names, one = listed([change.after for change in found], LISTED_MAX), len(found) == 1
+    match word:
+        case "different":
+            ordered = sorted(found, key=lambda change: -abs(change.effect.value))
+            return listed([_different(change, compared) for change in ordered], LISTED_MAX)
+        case "equivalent":
+            return f"{names} {'is' if one else 'are'} as before within {margin_text(compared.margin)}"
+        case "undecided":
+            return f"whether {names} changed is still open"
+        case _:
+            return f"{names} can't be compared"
+
+
+def _different(change: Change, compared: Compared) -> str:
+    return f"{change.after} is {how_different(change.verdict, [change.effect.value], compared.metric, 'before')}"
+
+
+def _means(change: Change, compared: Compared) -> str:
+    if not all(mean > 0 for mean in change.means):
+        return ""
+    before, after = map(number, change.means)
+    return f"Mean {compared.metric.heading}: {before} before, {after} after. "
+
+
+def _control_text(control: Change, compared: Compared) -> str:
+    text = _change_text(control, compared)
+    match control.verdict:
+        case "faster" | "slower":
+            return (
+                f"{text} It should not have changed, so the host did, and the verdicts above are of host and change"
+                " together; those against the control below are what is left of the change."
+            )
+        case "equivalent" if control.p_adjusted <= ALPHA:
+            return f"{text} It should not have changed, so the host did, by less than the margin."
+        case "equivalent":
+            return f"{text} It should not have changed, and no change is seen: nothing speaks for a change of the host."
+        case _:
+            return f"{text} So whether the host changed is not known."
+
+
+def _other_load(comparison: Comparison) -> list[str]:
+    """Whether the treatments that are compared were under different loads; a factor of both runs is in their labels."""
+    factors = [{one.name for one in run.design.factors} for run in (comparison.before, comparison.after)]
+    in_labels = {f"workload.{name.rpartition('.')[2]}" for name in factors[0] & factors[1]}
+    names = [
+        one.name.removeprefix("workload.")
+        for one in comparison.differences
+        if one.what == "study" and one.name.startswith("workload.") and one.name not in in_labels
+    ]
+    if not names:
+        return []
+    return [f"The load was not the same ({', '.join(names)}): what differs is the load's doing as well as the host's."]
+
+
+def _hints(comparison: Comparison) -> list[str]:
+    lines = _other_load(comparison)
+    named = (("before", comparison.before), ("after", comparison.after))
+    for (name, _), drift in zip(named, comparison.compared.drifts, strict=True):
+        if is_clear(drift):
+            lines.append(
+                f"Already inside the run {name} the host drifted by {with_interval(drift)} from the first trial to"
+                " the last; the trials of a treatment are not as independent as the interval takes them to be."
+            )
+    wanting = len(comparison.compared.matched) > 1 and comparison.compared.control is None
+    return [*lines, NO_CONTROL] if wanting else lines
+
+
+def difference_text(difference: Difference) -> str:
+    """Return ``"version mariadb: 10.11.14 before, 11.8.2 after"``."""
+    of = f" ({', '.join(difference.of)})" if difference.of else ""
+    return f"{difference.what} {difference.name}{of}: {difference.before} before, {difference.after} after"
+
+
+def _notes(comparison: Comparison) -> list[str]:
+    notes = []
+    for name, run in (("before", comparison.before), ("after", comparison.after)):
+        if run.trials:
+            first, last = run.trials[0].started_at, run.trials[-1].started_at
+            notes.append(f"The trials {name} began from {first} to {last}.")
+        if run.ended != "done":
+            notes.append(f"The run {name} is not whole: {run.ended}.")
+        if run.stopped in {"decided", "precise"}:
+            notes.append(
+                f"The run {name} ended when its own answer was clear enough, which these figures don't allow for."
+            )
+        if run.failures:
+            failed = count(len(run.failures), "failed trial")
+            notes.append(
+                f"The run {name} had {failed}; whatever was measured in the same attempt at a block is left out."
+            )
+    for name, labels in (("before", comparison.compared.only_before), ("after", comparison.compared.only_after)):
+        if labels:
+            notes.append(f"Only in the run {name}, and so not compared: {', '.join(labels)}.")
+    return notes
+
+
+def _values(comparison: Comparison) -> dict[str, Any]:
+    compared = comparison.compared
+    return {
+        "before": _run(comparison.before),
+        "after": _run(comparison.after),
+        "metric": compared.metric.name,
+        "more_is_better": compared.metric.more_is_better,
+        "margin": compared.margin,
+        "changes": [_change(one) for one in compared.changes],
+        "control": _change(compared.control) if compared.control else None,
+        "against_control": [_change(one) for one in compared.against_control],
+        "only_before": compared.only_before,
+        "only_after": compared.only_after,
+    }
+
+
+def _run(run: Run) -> dict[str, Any]:
+    return {"study": run.title, "seed": run.design.seed, "ended": run.ended}
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        **fields(change, "before after"),
+        **effect_values(change.effect),
+        **p_values(change),
+        "verdict": change.verdict,
+        "trials_before": change.trials[0],
+        "trials_after": change.trials[1],
+        "mean_before": change.means[0],
+        "mean_after": change.means[1],
+        "reason": reason_text(change.reason),
+    }

@@ -1,0 +1,214 @@
+"""A report as a tree of plain values: what is said and in which order, and nothing of how it is drawn.
+
+A section (``sections/``, a file each) gives its part of the tree; a renderer (``render/``, one a format) draws the
+whole tree and knows no section. Texts are untrusted: each renderer escapes them, in one place.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Strong:
+    """Words that stand out in a text; a verdict's word has its colour by ``tone``: "faster", "not comparable"."""
+
+    text: str
+    tone: str = ""
+
+
+Text = str | tuple[str | Strong, ...]
+
+
+def pieces(text: Text) -> tuple[str | Strong, ...]:
+    """Return a text as its pieces."""
+    return (text,) if isinstance(text, str) else text
+
+
+def plain(text: Text) -> str:
+    """Return a text without emphasis."""
+    return "".join(piece if isinstance(piece, str) else piece.text for piece in pieces(text))
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A paragraph: what is said, the answer to it all, a warning, what may be skipped (``soft``), or the question."""
+
+    text: Text
+    style: Literal["", "headline", "warning", "soft", "question"] = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A few short facts on one line."""
+
+    facts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Item:
+    """An item of a list, and below it what explains it, what must be known beside it, and longer reasons."""
+
+    text: Text
+    reasons: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class List:
+    """A list of items: plain ones, or verdicts, each of which stands out."""
+
+    items: tuple[Item, ...]
+    style: Literal["plain", "verdicts"] = "plain"
+    heading: str = ""  # where a page has more lists than one below a heading
+
+
+def bullets(lines: list[str]) -> tuple[List, ...]:
+    """Return a list of plain lines; nothing where there is none."""
+    return (List(tuple(map(Item, lines))),) if lines else ()
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure of a table with what stands below it, such as its interval."""
+
+    text: str
+    below: str = ""
+    strong: bool = False
+    tone: str = ""  # of a verdict's word: "faster", "not comparable"
+
+
+Look = Literal["", "wide", "results", "settings", "figures"]  # of a table
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table. The first cell of a row names it; without ``headings`` rows are names and values."""
+
+    caption: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str | Cell, ...], ...]
+    look: Look = ""
+    words: tuple[int, ...] = ()  # columns, from 0, that hold so many words that a terminal wraps them
+    marks: tuple[int, ...] = ()  # a row's place among the treatments, whose colour it has
+    parts: tuple[str, ...] = ()  # the last columns are parts of a whole, drawn as a bar: what each one's colour is
+    shares: tuple[tuple[float, ...], ...] = ()  # of each row: a part's length in percent of the longest bar
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A treatment in a legend: its name and its place among the treatments, from which its colour and dash follow."""
+
+    label: str
+    place: int
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawing as SVG, for a wide window and for a phone: text in an SVG shrinks with it."""
+
+    caption: str
+    wide: str
+    narrow: str
+    legend: tuple[Mark, ...] = ()
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A chart over time, whose data is the one at its place in ``TimeCharts.data["panels"]``."""
+
+    title: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class TimeCharts:
+    """Charts over time in groups, drawn by the page's script from ``data``, with one cursor and one stretch of time."""
+
+    legend: tuple[Mark, ...]
+    groups: tuple[tuple[str, tuple[Panel, ...]], ...]
+    folded: tuple[str, ...]  # groups
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Code:
+    """A text to be copied as it is: a command, a file."""
+
+    id: str
+    caption: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Words and what they mean."""
+
+    terms: tuple[tuple[Text, str], ...]
+
+
+@dataclass(frozen=True)
+class Details:
+    """What a page shows when it is asked for; other formats show it as it is."""
+
+    summary: str
+    blocks: "tuple[Block, ...]"
+    count: int | None = None
+    open: bool = False
+
+
+@dataclass(frozen=True)
+class Abridged:
+    """The same at several lengths: a page shows ``full``, a terminal and a wiki ``short``; in brief it is ``brief``."""
+
+    full: "tuple[Block, ...]"
+    short: "tuple[Block, ...]" = ()
+    brief: "tuple[Block, ...] | None" = None  # None: as short
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report. ``data`` are its keys and plain values for programs; an unknown figure is not finite.
+
+    A format in which a section would be empty leaves it out; one without a heading follows what stands before it.
+    """
+
+    id: str
+    heading: str
+    blocks: "tuple[Block, ...]" = ()
+    summary: Text = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    opening: bool = False  # whether a report in brief shows it too
+
+
+Block = Paragraph | Facts | List | Table | Chart | TimeCharts | Code | Terms | Details | Abridged | Section
+
+
+@dataclass(frozen=True)
+class Document:
+    """A whole report: its title, what stands below it, and its sections in order."""
+
+    title: str
+    head: tuple[Block, ...]
+    sections: tuple[Section, ...]
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def values(self) -> dict[str, Any]:
+        """Return what programs read of it: its own data and that of its sections."""
+        found = dict(self.data)
+        for section in self.sections:
+            found |= section.data
+        return found
+
+    def time_charts(self) -> Mapping[str, Any] | None:
+        """Return the data of the charts over time; a document has one such block at most."""
+        blocks = (block for section in self.sections for block in _inside(section))
+        return next((block.data for block in blocks if isinstance(block, TimeCharts)), None)
+
+
+def _inside(block: Block) -> Iterator[Block]:
+    yield block
+    inner = block.full if isinstance(block, Abridged) else getattr(block, "blocks", ())
+    for each in inner:
+        yield from _inside(each)

@@ -1,0 +1,1 @@
+"""The sentences of the section of notes: a file for each thing that they are about."""

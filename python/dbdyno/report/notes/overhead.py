@@ -1,0 +1,54 @@
+"""What the tool itself took from the host: CPU of the probes, and how late the emulated disk answered."""
+
+import math
+from collections.abc import Mapping
+
+from dbdyno.model.wording import count, number
+from dbdyno.report.recorded import figure
+from dbdyno.store.records import Run
+
+
+def overhead_lines(run: Run) -> list[str]:
+    """Return a sentence each about what the run folder has of it, over all finished trials."""
+    return [*_probe_lines(run), *_disk_lines(run)]
+
+
+def _probe_lines(run: Run) -> list[str]:
+    lines = []
+    own, outside = _shares(run, "cpu_percent"), _shares(run, "outside_cpu_percent")
+    if own:
+        line = f"The probes took {number(math.fsum(own.values()))} % of one core on average ({_each(own)})"
+        asked = f", and what they asked {number(math.fsum(outside.values()))} % to answer ({_each(outside)})"
+        lines.append(f"{line}{asked if outside else ''}.")
+    missed = math.fsum(figure(probe, "missed") or 0 for trial in run.trials for probe in trial.probes.values())
+    if missed:
+        lines.append(f"The probes could not take {count(round(missed), 'sample')}.")
+    return lines
+
+
+def _shares(run: Run, asked: str) -> dict[str, float]:
+    """Probe to its share of one core in percent, mean over the trials that have it."""
+    found: dict[str, list[float]] = {}
+    for trial in run.trials:
+        for name, probe in trial.probes.items():
+            share = figure(probe, asked)
+            if share is not None:
+                found.setdefault(name, []).append(share)
+    return {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
+
+
+def _each(shares: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {number(share)} %" for name, share in shares.items())
+
+
+def _disk_lines(run: Run) -> list[str]:
+    late = [trial.device.get("lateness_ns") for trial in run.trials]
+    p99 = [value / 1e3 for each in late if (value := figure(each, "p99")) is not None]
+    largest = [value / 1e3 for each in late if (value := figure(each, "max")) is not None]
+    if not p99:
+        return []
+    line = (
+        f"The emulated disk answered 99 % of its requests at most {number(math.fsum(p99) / len(p99))} us after the"
+        f" model's time (mean over trials; {number(max(p99))} us in the worst trial"
+    )
+    return [f"{line}; {number(max(largest))} us the latest single answer)." if largest else f"{line})."]

@@ -1,0 +1,231 @@
+"""The sentence for each reason of a verdict."""
+
+from collections.abc import Callable
+
+from dbdyno.analysis.verdict.exaggeration import Exaggeration
+from dbdyno.analysis.verdict.reasons import (
+    CarryOver,
+    Cause,
+    Code,
+    Dropped,
+    Next,
+    Obstacle,
+    Reason,
+    TooFew,
+    UnequalFailures,
+    ZeroFigures,
+)
+from dbdyno.analysis.verdict.resolution import Resolution
+from dbdyno.analysis.verdict.totals import Totals, excluded_share
+from dbdyno.analysis.verdict.verdict import MANY_BLOCKS
+from dbdyno.model.design import ALPHA
+from dbdyno.model.wording import count, margin_text, p_value, percent, percent_range
+
+
+def reason_text(reason: Reason | Obstacle) -> str:
+    """Return why a word was chosen, without a capital letter or a full stop."""
+    if not isinstance(reason, Reason):
+        return _obstacle_text(reason)
+    if reason.withheld_for is not None:
+        return f"the blocks as such say {reason.word}, but {_cause_text(reason.withheld_for)}"
+    coarse = "" if reason.code is Code.TOO_COARSE else resolution_text(reason.resolution, reason.margin)
+    text = _TEXTS[reason.code](reason)
+    return f"{text}; {coarse}" if coarse else text
+
+
+def as_sentence(reason: Reason | Obstacle) -> str:
+    """Return the same as a sentence of its own."""
+    text = reason_text(reason)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def exaggeration_text(found: Exaggeration) -> str:
+    """Return how often such runs find the effect, and how large it then looks; empty where that matters little."""
+    if not found.notable:
+        return ""
+    share = percent(found.power, sign=False)
+    return f"such runs would find an effect of this size in {share}, and then show {found.factor:.1f} times as much"
+
+
+def resolution_text(found: Resolution, margin: float) -> str:
+    """Return how coarse the figures are; empty where that is little beside the margin."""
+    if not found.notable(margin):
+        return ""
+    size = f"{found.step:g}" if found.unit in {"", "1"} else f"{found.step:g} {found.unit}"
+    steps = f"the figures come in steps of {size}, {percent(found.log_width, sign=False)} of them"
+    if found.too_coarse(margin):
+        more = f"more than half the margin of {margin_text(margin)}"
+        return f"{steps}: {more}, so nothing can be called equivalent, however many the blocks"
+    return f"{steps}, by which the interval is wider at either end"
+
+
+def totals_text(totals: Totals, blocks: int) -> str:
+    """Return the sentence that stands beside the verdict; empty where the totals say the same."""
+    if not totals.apart:
+        return ""
+    value, interval = totals.effect.value, percent_range(totals.effect.low, totals.effect.high)
+    more = value > 0
+    what = "the same work takes" if totals.of_time else "the sum over all blocks is"
+    word = ("longer" if more else "less time") if totals.of_time else ("higher" if more else "lower")
+    because = f": {totals.far_off} of {count(blocks, 'block')} {_are(totals.far_off)} far off" if totals.far_off else ""
+    return (
+        f"In total {what} {percent(abs(value), sign=False)} {word} (95 % interval {interval}), unlike in the usual"
+        f" block{because}."
+    )
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _obstacle_text(found: Obstacle) -> str:
+    run = f" {found.run}" if found.run else ""
+    match found:
+        case TooFew():
+            return f"{count(found.usable, f'usable {found.unit}')}{run}, at least {found.needed} are needed"
+        case Dropped():
+            return f"{_named(found)} failed again and again{run} and was dropped"
+        case ZeroFigures():
+            no_ratio = f"{';' if run else ', and'} there is no ratio to 0"
+            return f"{found.metric} of {_named(found)} is 0 in {count(found.blocks, 'block')}{run}{no_ratio}"
+
+
+def _named(found: Dropped | ZeroFigures) -> str:
+    return f"{found.label}, which it needs," if found.of_contrast else found.label
+
+
+def _cause_text(cause: Cause) -> str:
+    match cause:
+        case CarryOver(difference=size):
+            return (
+                "what one trial leaves for the next may account for it: without this carry-over as estimated"
+                f" ({percent(size.value)}, {percent_range(size.low, size.high)}) the same can't be said"
+            )
+        case UnequalFailures():
+            return (
+                f"{cause.label} failed or met interference in {count(cause.attempts, 'attempt')} at a block,"
+                f" {cause.other} in {cause.other_attempts:,}, and results that are missing or spoiled on one side only"
+                " may have made the difference"
+            )
+
+
+def _over(reason: Reason) -> str:
+    return f"over {count(reason.family, 'treatment' if reason.two_runs else 'comparison')}"
+
+
+def _p(reason: Reason) -> str:
+    return f"{p_value(reason.p_adjusted)} {_over(reason)}"
+
+
+def _different(reason: Reason) -> str:
+    same, of = reason.agreeing
+    if reason.two_runs:
+        where = f"{same:,} of the {of:,} pairs of a trial before and one after"
+    else:
+        where = f"all {of} blocks" if same == of else f"{same} of {of} blocks"
+    text = f"{reason.word} in {where} ({_p(reason)}), and the interval excludes 0"
+    exaggerated = exaggeration_text(reason.exaggeration)
+    return f"{text}; {exaggerated}" if exaggerated else text
+
+
+def _real_but_small(reason: Reason) -> str:
+    p, margin = p_value(reason.p_adjusted), margin_text(reason.margin)
+    if reason.two_runs:
+        return f"there is a difference ({p}), smaller than the margin of {margin}; {_stalls(reason)}"
+    return f"the difference is real ({p}) but smaller than the margin of {margin}; {_stalls(reason)}"
+
+
+def _margin_ruled_out(reason: Reason) -> str:
+    p = f"{p_value(reason.p_equivalence)} {_over(reason)}"
+    return f"a difference as large as the margin of {margin_text(reason.margin)} is ruled out ({p}); {_stalls(reason)}"
+
+
+def _stalls(reason: Reason) -> str:
+    """Return what so many blocks, of which some may be far off, exclude of stalls."""
+    n, unit = min(reason.sizes), "trial" if reason.two_runs else "block"
+    if reason.far_off:
+        return f"{count(reason.far_off, unit)} {_are(reason.far_off)} far off"
+    share = percent(excluded_share(n), sign=False)
+    return f"{count(n, unit)} without a stall exclude, with 95 %, only stalls in more than {share} of {unit}s"
+
+
+def _too_coarse(reason: Reason) -> str:
+    return resolution_text(reason.resolution, reason.margin)
+
+
+def _p_out_of_reach(reason: Reason) -> str:
+    best, n = f"can at best reach p = {reason.p_best:.3f} {_over(reason)}", reason.sizes[0]
+    if reason.two_runs:
+        return f"{n} and {reason.sizes[1]} trials {best}"
+    best = f"{count(n, 'block')} {best}"
+    fewest, to_resolve = reason.fewest or n, ""
+    if reason.needed > fewest and not reason.excludes_zero:
+        to_resolve = f", and about {reason.needed:,} to resolve {margin_text(reason.margin)}"
+    return f"{best}; {fewest} blocks are needed{to_resolve}" if fewest > n else f"{best}{to_resolve}"
+
+
+def _no_spread(reason: Reason) -> str:
+    return f"all {reason.sizes[0]} blocks have the same ratio, so there is no spread to judge by"
+
+
+def _no_interval(reason: Reason) -> str:
+    return f"{count(reason.sizes[0], 'block')} are too few for an interval"
+
+
+def _interval_includes_0(reason: Reason) -> str:
+    return _then(reason, f"{_p(reason)}, but the interval includes 0")
+
+
+def _p_too_large(reason: Reason) -> str:
+    return _then(reason, f"the interval excludes 0, but {_p(reason)} is more than {ALPHA:g}")
+
+
+def _not_surely_inside(reason: Reason) -> str:
+    margin = margin_text(reason.margin)
+    return _then(reason, f"the interval lies inside the margin of {margin}, but not surely enough {_over(reason)}")
+
+
+def _interval_too_wide(reason: Reason) -> str:
+    return _then(reason, f"the interval includes 0 and reaches beyond the margin of {margin_text(reason.margin)}")
+
+
+def _mean_not_inside(reason: Reason) -> str:
+    margin, far = margin_text(reason.margin), reason.far_off
+    if reason.two_runs:
+        out = f"the usual trial lies inside the margin of {margin}, but the mean does not surely"
+        return f"{out}: {count(far, 'trial')} far off"
+    out = f"the usual block lies inside the margin of {margin}, but the mean, {percent(reason.mean)}, does not surely"
+    return f"{out}: {far} of {count(reason.sizes[0], 'block')} {_are(far)} far off" if far else out
+
+
+def _then(reason: Reason, text: str) -> str:
+    """Return a text with what it would take to decide; of two runs that is not known."""
+    n, margin = reason.sizes[0], margin_text(reason.margin)
+    match reason.next:
+        case Next.UNKNOWN:
+            return text
+        case Next.END_INTERFERENCE:
+            which = f"all {n} blocks" if reason.disturbed == n else f"{reason.disturbed} of {n} blocks"
+            return f"{text}; interference in {which}: end what else runs on the host, rather than run more blocks"
+        case Next.LESS_NOISE:
+            return f"{text}; resolving {margin} would take more than {MANY_BLOCKS:,} further blocks, or less noise"
+        case Next.MORE_BLOCKS:
+            return f"{text}; about {count(reason.needed - n, 'more block')} to resolve {margin}"
+        case Next.TOO_CLOSE:
+            return f"{text}; so many blocks usually resolve {margin}, and this effect is too close to call"
+
+
+_TEXTS: dict[Code, Callable[[Reason], str]] = {
+    Code.DIFFERENT: _different,
+    Code.REAL_BUT_SMALL: _real_but_small,
+    Code.MARGIN_RULED_OUT: _margin_ruled_out,
+    Code.TOO_COARSE: _too_coarse,
+    Code.P_OUT_OF_REACH: _p_out_of_reach,
+    Code.NO_SPREAD: _no_spread,
+    Code.NO_INTERVAL: _no_interval,
+    Code.INTERVAL_INCLUDES_0: _interval_includes_0,
+    Code.P_TOO_LARGE: _p_too_large,
+    Code.MEAN_NOT_INSIDE: _mean_not_inside,
+    Code.NOT_SURELY_INSIDE: _not_surely_inside,
+    Code.INTERVAL_TOO_WIDE: _interval_too_wide,
+}

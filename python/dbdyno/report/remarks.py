@@ -1,0 +1,77 @@
+"""What must be known beside a verdict: carry-over, other totals, overload, a fast cache that ran out, regimes."""
+
+import math
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.checks.fast_cache import CacheRanOut
+from dbdyno.analysis.summary import TreatmentSummary
+from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.model.wording import UNKNOWN, count, drive_bytes, percent
+from dbdyno.report.reasons import totals_text
+from dbdyno.report.sections.stability import rate_text, regime_remarks, seconds
+from dbdyno.report.sentences import with_interval
+
+REMEDY = (
+    'In [design], settle = "30s" or longer rests before each load; by settle = "trial" all trials come after the same.'
+)
+
+
+def remarks(verdict: Verdict, analysis: Analysis) -> list[str]:
+    """Return what must be known beside a verdict.
+
+    That trials depend on the trial before, other totals, a treatment behind its rate, with a fast cache that ran out,
+    or of changing regime.
+    """
+    compared = (verdict.level_id, verdict.baseline_id)
+    behind = [text for row in analysis.treatments if row.id in compared and (text := overload_text(row))]
+    apart = [text] if (text := totals_text(verdict.totals, verdict.blocks)) else []
+    carried = _carry_over(verdict, analysis.metric.words)
+    caches = [text for row in analysis.treatments if row.id in compared and (text := cache_text(row))]
+    return [*carried, *apart, *behind, *caches, *regime_remarks(analysis, compared)]
+
+
+def overload_text(row: TreatmentSummary) -> str:
+    """Return that a treatment fell behind an open loop's rate, and what its latencies are then; else nothing."""
+    found = row.overload
+    if found is None:
+        return ""
+    where = "" if found.trials == found.of else f" in {found.trials} of {count(found.of, 'trial')}"
+    offered, achieved = rate_text(found.offered_per_second), rate_text(found.achieved_per_second)
+    return (
+        f"{row.label} was offered {offered}/s, achieved {achieved}/s{where}: the queue grew to {found.backlog_max:,};"
+        " latencies are those of an overloaded server."
+    )
+
+
+def _carry_over(verdict: Verdict, words: str) -> list[str]:
+    """Return that trials depend on which trial ran before, where they do, and what became of that; else nothing."""
+    found = verdict.carry_over
+    if found is None or not found.seen:
+        return []
+    size = with_interval(found.difference)
+    seen = f"Carry-over: trials after {verdict.level} differ from trials after {verdict.baseline} by {size} {words}."
+    if not found.taken_out:
+        rest = "a word is given only where it holds without it, too"
+        return [f"{seen} As measured, about {percent(found.shift)} of the difference is that; {rest}. {REMEDY}"]
+    measured = with_interval(verdict.as_measured) if verdict.as_measured else UNKNOWN
+    return [f"{seen} It is taken out of effect, interval and word; as measured the effect is {measured}. {REMEDY}"]
+
+
+def cache_text(row: TreatmentSummary) -> str:
+    """Return that the drive's fast cache ran out, how large it was, and when; else nothing."""
+    found = row.cache_ran_out
+    if found is None:
+        return ""
+    trials = count(found.of, "trial")
+    where = f" ({trials})" if found.trials == found.of else f" ({found.trials} of {trials})"
+    if found.after_s <= 0:
+        what = "before measuring began", "its figure is the rate of a drive without one"
+    else:
+        after = f"{seconds(found.after_s)} after measuring began"
+        what = after, "its figure is a mean of the rate before and after, and depends on how long the run was"
+    return f"The fast cache of {row.label}, {_size(found)}, ran out {what[0]}{where}: {what[1]}."
+
+
+def _size(found: CacheRanOut) -> str:
+    part = math.isfinite(found.drive_bytes) and found.bytes < found.drive_bytes
+    return drive_bytes(found.bytes) + (f" where the drive has {drive_bytes(found.drive_bytes)}" if part else "")

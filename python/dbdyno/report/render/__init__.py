@@ -1,0 +1,1 @@
+"""How a report is drawn: a renderer a format, none of which knows a section."""

@@ -1,0 +1,109 @@
+"""A report as one HTML file that needs no network: charts are inline SVG, time series are drawn by uPlot."""
+
+import base64
+import functools
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from dbdyno.model.printable import glued
+from dbdyno.report import document as doc
+from dbdyno.report.charts import palette
+from dbdyno.report.render.markdown import spaced
+
+ASSETS = Path(__file__).parent.parent / "assets"
+CONTENTS_FROM = 4  # sections with a heading; a shorter page needs no list of them
+_SCRIPTS = ("guard.js", "uplot/uPlot.iife.min.js", "report.js")
+_STYLES = ("uplot/uPlot.min.css", "report.css")
+_FIGURE = re.compile(r"[-+\d]|unknown$")  # how a cell begins that holds one
+_NO_CHARTS: dict[str, Any] = {"treatments": [], "panels": [], "phases": []}
+
+
+def render(document: doc.Document) -> str:
+    """Return the whole page. Every text is untrusted and escaped; nothing is loaded from anywhere.
+
+    What a section draws itself, the SVG of a chart, it has escaped itself.
+    """
+    script = _joined(_SCRIPTS)
+    page = _environment().get_template("page.html.j2")
+    charts = document.time_charts()
+    return page.render(
+        document=document,
+        contents=_contents(document.sections),
+        charts=_NO_CHARTS if charts is None else charts,
+        style=Markup(f"{palette.style()}\n{_joined(_STYLES)}"),  # noqa: S704 - our own files
+        script=Markup(script),  # noqa: S704 - our own files
+        script_hash=_csp_hash(script),
+    )
+
+
+def _contents(sections: Iterable[doc.Section]) -> list[doc.Section]:
+    headed = [section for section in sections if section.heading and (section.blocks or section.summary)]
+    return headed if len(headed) >= CONTENTS_FROM else []
+
+
+@functools.cache
+def _environment() -> Environment:
+    """Return the templates; every text that is put into one is escaped."""
+    found = Environment(
+        loader=FileSystemLoader(ASSETS),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters |= {"inline": inline, "glued": _glued, "tone": _tone, "drawing": Markup, "of_words": _of_words}
+    found.globals |= {"draw": _draw, "swatch": palette.treatment_swatch}
+    return found
+
+
+def _draw(blocks: Iterable[doc.Block], level: int = 2) -> Markup:
+    """Return blocks drawn by the macros of their names; a heading is of this level."""
+    macros = _environment().get_template("blocks.html.j2").module
+    return Markup("").join(getattr(macros, type(block).__name__.lower())(block, level) for block in blocks)
+
+
+def inline(text: doc.Text, *, coloured: bool = False) -> Markup:
+    """Return a text with its words in bold, in colours of their own or in that of what they stand in."""
+    return Markup("").join(_piece(piece, coloured=coloured) for piece in doc.pieces(text))
+
+
+def _piece(piece: str | doc.Strong, *, coloured: bool) -> Markup:
+    if isinstance(piece, str):
+        return escape(spaced(piece, _glued(piece)))
+    if coloured:
+        return Markup('<span class="word {}">{}</span>').format(_tone((piece,)), piece.text)
+    return Markup("<strong>{}</strong>").format(piece.text)
+
+
+def _of_words(table: doc.Table) -> list[int]:
+    """Return the columns beside the first that hold words and no figures."""
+    rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in table.rows]
+    columns = {place: [row[place] for row in rows if row[place]] for place in range(1, len(table.headings))}
+    found = {place for place, cells in columns.items() if cells and not any(map(_FIGURE.match, cells))}
+    return sorted(found | set(table.words))
+
+
+def _glued(text: str) -> str:
+    return glued(text, labels=False)  # a page is narrow: labels may break
+
+
+def _tone(text: doc.Text) -> str:
+    """Return the class that has the colour of the first word in bold: of a verdict, its word."""
+    tones = [piece.tone for piece in doc.pieces(text) if isinstance(piece, doc.Strong)]
+    return tones[0].replace(" ", "-") if tones else ""
+
+
+@functools.cache
+def _joined(names: Sequence[str]) -> str:
+    return "\n".join((ASSETS / name).read_text(encoding="utf-8").strip() for name in names) + "\n"
+
+
+def _csp_hash(script: str) -> str:
+    """Return what lets a browser run this script and no other: the policy's hash of its text."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode('ascii')}"

@@ -1,0 +1,27 @@
+"""A report for programs: the same bytes for the same run folder, wherever and whenever it is read."""
+
+import json
+import math
+from typing import Any
+
+from dbdyno.report.document import Document
+
+SCHEMA = 1  # raised when a key moves or means something else
+DIGITS = 6  # significant; more would only show the last bits of a sum
+
+
+def render(document: Document) -> str:
+    """Return the report as JSON. Differences are fractions (.03 for +3 %); what is unknown is null."""
+    values = rounded({"schema": SCHEMA, **document.values()})
+    return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def rounded(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
+    """Return a document with its figures rounded; one that is no number is null."""
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return value

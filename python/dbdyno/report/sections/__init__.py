@@ -1,0 +1,1 @@
+"""What a report says: a file a section, each of which builds its part of the document."""

@@ -1,0 +1,169 @@
+"""What is said of the block layer: how long requests waited and took, and in which order they went to the device."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.explanation.block_layer import BlockLayer
+from dbdyno.model.printable import NO_BREAK
+from dbdyno.model.wording import UNKNOWN, count, number
+from dbdyno.report.document import Abridged, Block, Paragraph, Section, Strong, Table, Text, bullets
+from dbdyno.report.findings import Findings
+from dbdyno.store.block_trace import FIGURES
+
+HEADINGS = (
+    "level",
+    "requests",
+    "queue ms (p99)",
+    "device ms (p99)",
+    "flush ms (p99)",
+    "apart",
+    "sorted run",
+    "in the device (most)",
+)
+NOTE: Text = (
+    "From the kernel's block trace, means over trials; requests are reads and writes of one trial. ",
+    Strong("queue"),
+    ": from when a request was handed to the block layer until it was issued. ",
+    Strong("device"),
+    ": from there until it was done; of an emulated disk the way through the loop device is in it. ",
+    Strong("apart"),
+    ": from the end of a request to the start of the next one issued. ",
+    Strong("sorted run"),
+    ": requests issued one after another at ascending addresses; random order has runs of 2. ",
+    Strong("in the device"),
+    ": at a time, and at most.",
+)
+BY_CHANCE = 2.0  # mean length of the ascending runs of random addresses
+SORTED_ABOVE = 2.5  # from here on it is an order rather than a chance
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def section(findings: Findings) -> Section:
+    """Return a table of figures on a page, sentences elsewhere."""
+    analysis = findings.analysis
+    rows = tuple(block_layer_rows(analysis))
+    full: list[Block] = [Paragraph(NOTE, "soft"), Table("What the block layer did", HEADINGS, rows)] if rows else []
+    full += map(Paragraph, _shortcomings(analysis.block_layer))
+    shown = (Abridged(tuple(full), bullets(block_layer_lines(analysis))),) if analysis.block_layer else ()
+    return Section("block-layer", "In the block layer", shown, data={"block_layer": block_layer_json(analysis)})
+
+
+def block_layer_lines(analysis: Analysis) -> list[str]:
+    """Return a sentence or two for each treatment with a trace, and why there is none where one was asked for."""
+    lines = [" ".join(_sentences(one)) for one in analysis.block_layer if one.trials]
+    return [*lines, *_shortcomings(analysis.block_layer)]
+
+
+def block_layer_rows(analysis: Analysis) -> list[tuple[str, ...]]:
+    """Return the table, one row of texts per treatment with a trace, as ``HEADINGS``."""
+    return [_row(one) for one in analysis.block_layer if one.trials]
+
+
+def block_layer_json(analysis: Analysis) -> list[dict[str, Any]]:
+    """Return the figures of each treatment; null where they are unknown."""
+    return [
+        {"treatment_id": one.id, "treatment": one.label, "trials": one.trials, "scheduler": one.scheduler or None}
+        | {name: one.figures.get(name) for name in FIGURES}
+        | {
+            "why_not_kernel": one.own or None,
+            "lost": one.lost,
+            "none": [{"why": why, "trials": trials} for why, trials in one.none.items()],
+        }
+        for one in analysis.block_layer
+    ]
+
+
+def _sentences(one: BlockLayer) -> Iterator[str]:
+    given = one.figures
+    moved = given.get("reads", 0.0) + given.get("writes", 0.0)
+    if not moved or "device_ms_mean" not in given:
+        yield f"{one.label}: no data went to or from the device."
+        return
+    waited = f"waited {_ms(given['queue_ms_mean'])} in the queue and " if "queue_ms_mean" in given else ""
+    p99 = f" (99 % of them at most {_ms(given['device_ms_p99'])})" if "device_ms_p99" in given else ""
+    yield f"{one.label}: a request {waited}took {_ms(given['device_ms_mean'])} in the device{p99}."
+    if order := _order(one, moved):
+        yield order
+    if given.get("flushes", 0.0) and "flush_ms_mean" in given:
+        yield f"{_count(given['flushes'])} flushes took {_ms(given['flush_ms_mean'])} each."
+
+
+def _order(one: BlockLayer, moved: float) -> str:
+    """Return in which order the requests of a trial went to the device."""
+    run, apart = one.figures.get("sorted_run_requests_mean"), one.figures.get("seek_bytes_mean")
+    if run is None or apart is None:
+        return ""
+    waiting, depth = one.figures.get("waiting_bios_mean", 0.0), one.figures.get("device_depth_mean")
+    lay = f"they lay {size(apart)} apart on average" + (f", {number(depth)} in the device at a time" if depth else "")
+    if run < SORTED_ABOVE:
+        return f"{_count(moved)} requests went there in no order to speak of (runs of {number(run)}); {lay}."
+    sorted_ = f"in sorted runs of {number(run)} (random order has runs of {BY_CHANCE:g})"
+    if waiting >= 1 and one.scheduler not in {"", "none"}:
+        return f"{one.scheduler} sent {_count(moved)} on {sorted_}, with {number(waiting)} to choose from; {lay}."
+    return f"{_count(moved)} requests went there {sorted_}; {lay}."
+
+
+def _shortcomings(found: list[BlockLayer]) -> Iterator[str]:
+    reasons: dict[str, list[str]] = {}
+    for one in found:
+        for why, trials in one.none.items():
+            where = f" in {count(trials, 'trial')}" if one.trials else ""
+            reasons.setdefault(why, []).append(f"{one.label}{where}")
+    for why, where_not in reasons.items():
+        yield f"No block trace of {'; '.join(where_not)}: {why.rstrip('.')}."
+    standing_in: dict[str, list[str]] = {}
+    for one in found:
+        if one.own:
+            standing_in.setdefault(one.own, []).append(one.label)
+    for why, labels in standing_in.items():
+        yield (
+            f"Of {'; '.join(labels)} these are figures of the emulated disk's own trace, which knows no times in the"
+            f" queue; no block trace of the kernel: {why.rstrip('.')}."
+        )
+    for one in found:
+        if one.lost:
+            yield (
+                f"{one.label}: {count(one.lost, 'event')} of the block trace were lost, the kernel's buffer being full;"
+                " these figures are of the rest."
+            )
+
+
+def _row(one: BlockLayer) -> tuple[str, ...]:
+    given = one.figures
+    requests = given.get("reads", 0.0) + given.get("writes", 0.0)
+    most = f" ({_count(given['device_depth_max'])})" if "device_depth_max" in given else ""
+    return (
+        one.label,
+        _count(requests),
+        _both(one, "queue_ms"),
+        _both(one, "device_ms"),
+        _both(one, "flush_ms"),
+        size(given["seek_bytes_mean"]).replace(" ", NO_BREAK) if "seek_bytes_mean" in given else UNKNOWN,
+        number(given["sorted_run_requests_mean"]) if "sorted_run_requests_mean" in given else UNKNOWN,
+        f"{number(given['device_depth_mean'])}{most}" if "device_depth_mean" in given else UNKNOWN,
+    )
+
+
+def _both(one: BlockLayer, name: str) -> str:
+    mean, p99 = one.figures.get(f"{name}_mean"), one.figures.get(f"{name}_p99")
+    if mean is None:
+        return "-"
+    return number(mean) if p99 is None else f"{number(mean)} ({number(p99)})"
+
+
+def _ms(value: float) -> str:
+    return f"{number(value)} ms" if value >= 1 else f"{number(value * 1000)} us"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def size(value: float) -> str:
+    """Return bytes with a unit: ``"10.1 MiB"``."""
+    for unit in UNITS[:-1]:
+        if value < 1024:  # noqa: PLR2004 - of bytes
+            return f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:,.3g} {UNITS[-1]}"

@@ -1,0 +1,187 @@
+"""What the devices come to in money, in words and as a table."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.cost.cost import Cost, CostComparison, TreatmentCost
+from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.model.wording import TWICE, UNKNOWN, count, number, percent, percent_range
+from dbdyno.report.document import Section, Table, bullets
+from dbdyno.report.findings import Findings
+from dbdyno.report.named import Named, named
+from dbdyno.report.sentences import estimate_text
+
+SECONDS_PER_DAY = 86_400
+YEARS_SHOWN_MOST = 100.0  # no drive is kept for longer
+
+
+def section(findings: Findings) -> Section:
+    """Return the table and its sentences; for programs alone where the study gives no prices."""
+    found, data = findings.analysis.cost, {"cost": cost_json(findings.analysis)}
+    if found is None or not found.treatments:
+        return Section("cost", "Cost", data=data)
+    money = found.prices.currency
+    figures = (f"{money} to buy", f"queries/s per {money}", f"{money} per million queries", "years until worn")
+    headings = ("treatment", "drives", *figures)
+    table = Table("Cost of each treatment", headings, tuple(map(_row, found.treatments)))
+    return Section("cost", "Cost", (table, *bullets(cost_lines(findings.analysis))), data=data)
+
+
+def _row(one: TreatmentCost) -> tuple[str, ...]:
+    return (
+        one.label,
+        str(one.device.drives * one.device.copies),
+        _amount(one.purchase),
+        estimate_text(one.per_second_per_money),
+        estimate_text(one.per_million),
+        _years(one.wear_years),
+    )
+
+
+def cost_lines(analysis: Analysis) -> list[str]:
+    """Return a sentence for each comparison and each demand, and what the figures rest on."""
+    if analysis.cost is None or not analysis.cost.treatments:
+        return []
+    found = analysis.cost
+    lines = [_compared(one, found) for one in found.comparisons]
+    offered = _offered(found, analysis.treatments)
+    return [*lines, *offered, *_demands(found, analysis.treatments), *_footing(found, analysis.treatments)]
+
+
+def _compared(one: CostComparison, cost: Cost) -> str:
+    effect = one.per_million
+    if not effect.known:
+        priced = all(math.isfinite(of.purchase) for of in cost.treatments if of.id in {one.level_id, one.baseline_id})
+        why = "what they can do at most was not measured" if priced else "a price is missing"
+        return f"{one.level} against {one.baseline}: cost per query {UNKNOWN}, because {why}."
+    interval = f" (95 % interval {percent_range(effect.low, effect.high)})" if effect.bounded else ""
+    size = percent(effect.value if effect.value >= TWICE else abs(effect.value), sign=effect.value >= TWICE)
+    by = f"{size} as much" if effect.value >= TWICE else f"{size} {'more' if effect.value > 0 else 'less'}"
+    than = "as" if effect.value >= TWICE else "than"
+    sentence = f"A query costs {by} with {one.level} {than} with {one.baseline}{interval}, both used to the full."
+    return " ".join([sentence, *_break_even(one), *_pays_back(one, cost)])
+
+
+def _offered(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
+    """Yield of which treatments nothing is said that needs the most they can do, and what would measure it."""
+    kept_up = [one for one in cost.treatments if not one.capacity_known]
+    if kept_up:
+        yield (
+            f"The load asks {_labels(kept_up, treatments)} for a rate of its own, by rate or pauses, so what they can"
+            f" do at most is {UNKNOWN}: and with it the cost of a query, sets for a demand and the break-even. Measure"
+            " it in a closed loop without pauses, or at a rate that no treatment keeps up with."
+        )
+
+
+def _break_even(one: CostComparison) -> Iterator[str]:
+    if one.break_even is None:
+        return
+    found, estimate = one.break_even, one.break_even_per_second
+    if found.for_good is None:
+        some = f", though {one.dearer} is in between, first at {_rate(found.first)}" if found.first is not None else ""
+        yield f"{one.cheaper} is the cheaper one at up to {_rate(found.searched)} and on{some}."
+    elif found.for_good == 0:
+        yield f"{one.dearer} is the cheaper one over the years at any load, though it costs more to buy."
+    else:
+        low, high = estimate.low, estimate.high
+        interval = f"; 95 % interval {number(low)} to {number(high)}/s" if estimate.bounded else ""
+        a_day = f"{_many(found.for_good * SECONDS_PER_DAY)} a day"
+        yield f"{one.dearer} is the cheaper one from {_rate(found.for_good)} on ({a_day}{interval})."
+
+
+def _pays_back(one: CostComparison, cost: Cost) -> Iterator[str]:
+    if math.isfinite(one.pays_back_years):
+        demand = _rate(cost.prices.demand_per_second or 0.0)
+        yield (
+            f"Serving {demand}, what it costs more to buy is saved in power after {number(one.pays_back_years)} years."
+        )
+
+
+def _demands(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
+    prices = cost.prices
+    asked = [_rate(prices.demand_per_second)] if prices.demand_per_second is not None else []
+    asked += [f"{prices.data_bytes / 1e9:,.4g} GB"] if prices.data_bytes is not None else []
+    unknown = [one for one in cost.treatments if one.demand is None and one.capacity_known]
+    if asked and unknown:
+        yield f"{' and '.join(asked)} with {_labels(unknown, treatments)}: {UNKNOWN}, because no capacity is given."
+    alike: dict[tuple[str, int, str], list[TreatmentCost]] = {}
+    for one in cost.treatments:
+        if one.demand is not None:
+            alike.setdefault((one.device.name, one.demand.sets, one.demand.bound), []).append(one)
+    why = {"one": "one does it", "speed": "because of the speed", "capacity": "because of the capacity"}
+    for (_, sets, bound), found in alike.items():
+        drives = sets * found[0].device.drives * found[0].device.copies
+        totals = sorted(one.demand.total for one in found if one.demand is not None)
+        total = " to ".join(dict.fromkeys((_amount(totals[0]), _amount(totals[-1]))))
+        what = f"{count(sets, 'set')} of {_labels(found, treatments, ' or ')}, {count(drives, 'drive')} ({why[bound]})"
+        yield f"{' and '.join(asked)} take {what}: {total} {prices.currency} over {prices.life_years:g} years."
+
+
+def _footing(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
+    """Yield what the figures take for granted."""
+    prices = cost.prices
+    yield (
+        f"Over {prices.life_years:g} years, {100 * prices.used:g} % of them under this load; prices are the study's and"
+        " taken as exact, intervals are those of what was measured. More sets are taken to serve as many times as much."
+    )
+    if prices.price_per_kwh is None:
+        yield "Power is not in it: the study gives no price_per_kwh."
+    missing = [one for one in cost.treatments if prices.price_per_kwh is not None and one.device.watts is None]
+    if missing:
+        yield f"Without power, as no watts are given: {_labels(missing, treatments)}."
+    guessed = [one for one in cost.treatments if one.device.endurance_bytes is not None and not one.amplification_known]
+    if guessed:
+        yield (
+            f"How much more than it is sent a drive writes is unknown of {_labels(guessed, treatments)} and taken as 1:"
+            " the years until worn are at most that many."
+        )
+    counted = [one for one in cost.treatments if one.device.endurance_bytes is not None and one.amplification_known]
+    if counted:
+        each = "; ".join(f"{one.label} {number(one.offered.write_amplification)} times" for one in counted)
+        yield f"What drives write for each byte they are sent, by their own counters: {each}."
+    sources = "; ".join(f"{device.name}: {device.source}" for device in prices.devices)
+    yield f"Prices and data: {sources}."
+
+
+def _labels(found: Sequence[TreatmentCost], treatments: Sequence[Named], between: str = ", ") -> str:
+    return named([one.id for one in found], treatments, between)
+
+
+def _amount(value: float) -> str:
+    if not math.isfinite(value):
+        return UNKNOWN
+    return f"{value:,.2f}" if value < 1000 else f"{value:,.0f}"  # noqa: PLR2004 - cents of thousands are noise
+
+
+def _years(estimate: Estimate) -> str:
+    if estimate.value > YEARS_SHOWN_MOST:
+        return f"more than {YEARS_SHOWN_MOST:g}"
+    return estimate_text(estimate)
+
+
+def _rate(per_second: float | None) -> str:
+    return UNKNOWN if per_second is None else f"{number(per_second)} queries per second"
+
+
+def _many(value: float) -> str:
+    """Return a large count in words: ``"26.4 million"``."""
+    for size, name in ((1e12, " trillion"), (1e9, " billion"), (1e6, " million"), (1.0, "")):
+        if value >= size:
+            return f"{value / size:,.3g}{name}" if name else f"{value:,.0f}"
+    return number(value)
+
+
+def cost_json(analysis: Analysis) -> dict[str, Any] | None:
+    """Return all figures; ``None`` where the study gives no prices."""
+    found = analysis.cost
+    if found is None:
+        return None
+    return {
+        "prices": asdict(found.prices),
+        "treatments": [{**asdict(one), "device": one.device.name} for one in found.treatments],
+        "comparisons": [asdict(one) for one in found.comparisons],
+        "lines": cost_lines(analysis),
+    }

@@ -1,0 +1,24 @@
+"""The effect of each comparison, drawn with its interval, single blocks and the margin."""
+
+from dbdyno.model.wording import margin_text
+from dbdyno.report.charts import forest
+from dbdyno.report.document import Abridged, Details, Paragraph, Section
+from dbdyno.report.findings import Findings
+from dbdyno.report.sections.stopped import interval_words
+
+
+def section(findings: Findings) -> Section | None:
+    """Return the chart; folded a close-up of the margin where the whole range hides it; none of unknown effects."""
+    analysis = findings.analysis
+    charts = forest.charts(analysis)
+    if not charts:
+        return None
+    words = interval_words(analysis)
+    note = (
+        f"The large dot is the estimate ({words.estimate}) and the bar its {words.name}; small dots are single blocks;"
+        f" the grey band is the margin of {margin_text(analysis.margin)}. The axis is logarithmic: twice as fast and"
+        " half as fast are equally far from 0."
+    )
+    close_up = (Details("Close to the margin", charts[1:]),) if charts[1:] else ()
+    how = Details("How to read this chart", (Paragraph(note, "soft"),))
+    return Section("effect", "", (Abridged((charts[0], *close_up, how)),))

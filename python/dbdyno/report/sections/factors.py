@@ -1,0 +1,164 @@
+"""What a factorial study's factors do, in words: one sentence for each main effect and each interaction."""
+
+from typing import Any
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.factors.factorial import Interaction, MainEffect, SimpleEffect
+from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.model.design import Design
+from dbdyno.model.treatment import level_label
+from dbdyno.model.wording import UNKNOWN, count, listed, margin_text, p_value, percent
+from dbdyno.report.charts import interaction
+from dbdyno.report.document import Abridged, Block, Item, List, Paragraph, Section
+from dbdyno.report.findings import Findings
+from dbdyno.report.reasons import reason_text
+from dbdyno.report.sentences import Sentence, certainty, evidence, figures_text, sentence_of
+from dbdyno.report.values import effect_values, fields, p_values
+
+Explained = tuple[Sentence, list[str]]  # a sentence, and what explains it
+_EACH = (
+    "Each factor is judged inside blocks, averaged over all combinations of the others. p takes the number of main"
+    " effects, or of interactions, into account; the intervals do not."
+)
+
+
+def section(findings: Findings) -> Section:
+    """Return main effects and interactions, and the plots of the clearest; none where fewer than two factors vary."""
+    design, analysis = findings.run.design, findings.analysis
+    effects = main_effects(analysis)
+    data = {"factors": factors_json(design, analysis)}
+    if not effects:
+        return Section("factors", "Factors", data=data)
+    line = whole_plots_line(design)
+    shown: list[Block] = [Paragraph(line)] if line else []
+    for heading, explained in (("What each does", effects), ("Whether it depends on another", interactions(analysis))):
+        items = tuple(Item(sentence.text(), tuple(filter(None, reasons))) for sentence, reasons in explained)
+        shown += [List(items, "verdicts", heading)] if items else []
+    return Section("factors", "Factors", (*shown, Abridged(_charts(analysis))), data=data)
+
+
+def _charts(analysis: Analysis) -> tuple[Block, ...]:
+    charts = interaction.charts(analysis)
+    lines = (
+        "Lines that run together: the effect does not depend on the other factor; lines that part: it does. Bars are"
+        f" 95 % intervals, small dots single blocks, the grey band the margin of {margin_text(analysis.margin)}. "
+    )
+    return (*charts, Paragraph(f"{lines if charts else ''}{_EACH}", "soft"))
+
+
+def whole_plots_line(design: Design) -> str:
+    """Return that the design is a split-plot one and what follows from it; nothing where it is not."""
+    hard = [factor.name for factor in design.factors if factor.hard_to_change]
+    if not hard:
+        return ""
+    which = listed(hard)
+    return (
+        f"Split-plot: inside each block the trials of one {which} followed each other, as a whole plot. What all trials"
+        f" of a whole plot have in common counts as noise of {which}: more blocks make that smaller, more trials don't."
+    )
+
+
+def main_effects(analysis: Analysis) -> list[Explained]:
+    """Return a sentence for each main effect."""
+    return [_main_effect(one, analysis) for one in analysis.factors.main_effects]
+
+
+def interactions(analysis: Analysis) -> list[Explained]:
+    """Return a sentence for each interaction, those of the clearest pair of factors first."""
+    places = {pair: place for place, pair in enumerate(analysis.factors.pairs())}
+    ordered = sorted(analysis.factors.interactions, key=lambda one: places[one.here.factor, one.here.other])
+    return [_interaction(one, analysis) for one in ordered]
+
+
+def _main_effect(one: MainEffect, analysis: Analysis) -> Explained:
+    subject, verdict = f"{one.factor} {one.level}", one.verdict
+    baseline = level_label(one.factor, one.baseline)
+    figures = f", averaged over {listed(one.averaged_over)}: {figures_text(verdict, analysis.metric.words)}"
+    reasons = [evidence(verdict)]
+    if one.depends_on:
+        reasons.append(f"Its effect differs with {listed(one.depends_on)}, see below: the average hides that.")
+    sentence = sentence_of(verdict, (subject, baseline), analysis.margin, figures)
+    return sentence, [] if verdict.verdict == "not comparable" else reasons
+
+
+def _interaction(one: Interaction, analysis: Analysis) -> Explained:
+    here, there, verdict = one.here, one.there, one.verdict
+    effect = f"effect of {here.factor} {here.level} against {here.baseline}"
+    places = f"between {here.other} {_at(here, analysis.metric.words)} and {_at(there)}"
+    figures = f": the ratio of the two is {_ratio(verdict.effect.value)} ({certainty(verdict, _ratio_range(verdict))})."
+    reasons = [evidence(verdict).replace("cludes 0", "cludes 1")]  # a ratio of 1 is a difference of 0
+    match one.word:
+        case "differs":
+            return Sentence(f"The {effect}", " ", one.word, f" {places}{figures}"), [_same_side(one, analysis)]
+        case "does not differ":
+            within = f" within {margin_text(analysis.margin)} {places}{figures}"
+            return Sentence(f"The {effect}", " ", one.word, within), reasons
+        case "undecided":
+            return Sentence(f"Whether the {effect} differs {places}", " is ", one.word, figures), reasons
+        case "not comparable":
+            places = f" between {here.other} {here.at} and {level_label(there.other, there.at)}"
+            rest = f"{places}: {reason_text(verdict.reason)}."
+            return Sentence(f"The {effect}", " is ", one.word, rest), []
+
+
+def _at(one: SimpleEffect, words: str = "") -> str:
+    """Return ``"ssd-sata (+12 % queries per second, faster)"``."""
+    size = percent(one.verdict.effect.value)
+    return f"{one.at} ({size}{' ' if words else ''}{words}, {one.verdict.verdict})"
+
+
+def _ratio(difference: float) -> str:
+    return f"{1 + difference:.3g}" if abs(difference) >= 1 else f"{1 + difference:.3f}"  # three digits that count
+
+
+def _ratio_range(verdict: Verdict) -> str:
+    effect = verdict.effect
+    return f"{_ratio(effect.low)} to {_ratio(effect.high)}" if effect.bounded else UNKNOWN
+
+
+def _same_side(one: Interaction, analysis: Analysis) -> str:
+    """Return why an interaction is believed."""
+    above = one.verdict.effect.value > 0
+    same = sum((value > 0) == above for _, value in one.verdict.by_block)
+    blocks = f"all {same} blocks" if same == one.verdict.blocks else f"{same} of {one.verdict.blocks} blocks"
+    judged = sum(other.word != "not comparable" for other in analysis.factors.interactions)
+    side = "above" if above else "below"
+    over = f"{p_value(one.verdict.p_adjusted)} over {count(judged, 'interaction')}"
+    return f"The ratio lies {side} 1 in {blocks} ({over}), and the interval excludes 1."
+
+
+def factors_json(design: Design, analysis: Analysis) -> dict[str, Any]:
+    """Return all of it for programs; differences are fractions, interactions ratios of two simple effects."""
+    factors = analysis.factors
+    return {
+        "hard_to_change": [factor.name for factor in design.factors if factor.hard_to_change],
+        "main_effects": [
+            {
+                **fields(one, "factor level baseline"),
+                "averaged_over": list(one.averaged_over),
+                "depends_on": list(one.depends_on),
+                **_difference(one.verdict),
+                "reason": reason_text(one.verdict.reason),
+            }
+            for one in factors.main_effects
+        ],
+        "interactions": [_interaction_as_dict(one) for one in factors.interactions],
+    }
+
+
+def _interaction_as_dict(one: Interaction) -> dict[str, Any]:
+    effect = one.verdict.effect
+    return {
+        **fields(one.here, "factor level baseline other"),
+        "simple_effects": [{"at": simple.at, **_difference(simple.verdict)} for simple in (one.here, one.there)],
+        "ratio": 1 + effect.value,
+        **p_values(one.verdict),
+        "blocks": one.verdict.blocks,
+        "low": 1 + effect.low,
+        "high": 1 + effect.high,
+        "verdict": one.word,
+    }
+
+
+def _difference(verdict: Verdict) -> dict[str, Any]:
+    return {**effect_values(verdict.effect), **p_values(verdict), "blocks": verdict.blocks, "verdict": verdict.verdict}

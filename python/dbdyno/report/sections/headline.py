@@ -1,0 +1,164 @@
+"""The result in a few sentences: the answer to the study's question over all comparisons."""
+
+from collections.abc import Sequence
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.verdict.reasons import Word
+from dbdyno.model.wording import count, listed, margin_text, number
+from dbdyno.report.document import Paragraph, Section
+from dbdyno.report.findings import Findings
+from dbdyno.report.sections.short_reason import blocks_lacking, what_is_lacking, why_not_comparable
+from dbdyno.report.sections.summaries import beside_comparisons, counted, leading, the_best_of_all
+from dbdyno.report.sentences import how_different
+from dbdyno.report.versus import LISTED_MAX, Versus, by_interest
+from dbdyno.store.records import Run
+
+SENTENCES_MAX = 3  # about comparisons; what is left is counted
+PLACES_MAX = 2
+_NO_BLOCK = "There is no answer yet: no block is complete."
+_NOUNS = {"device", "scheduler", "filesystem", "server", "engine", "size", "memory", "load", "transaction"}
+
+
+def section(findings: Findings) -> Section:
+    """Return the sentences as one paragraph."""
+    text = " ".join(headline(findings.run, findings.analysis))
+    return Section("headline", "", (Paragraph(text, "headline"),), data={"headline": text}, opening=True)
+
+
+def headline(run: Run, analysis: Analysis) -> list[str]:
+    """Return the sentences; the first answers what the most interesting comparison asks."""
+    sentences = [*leading(analysis), *_of_comparisons(analysis)] or [_without_comparison(analysis)]
+    sentences += beside_comparisons(analysis)
+    return ["So far:", *sentences] if run.ended != "done" and analysis.blocks.trials else sentences
+
+
+def _without_comparison(analysis: Analysis) -> str:
+    known = [row for row in analysis.treatments if row.n]
+    if not known:
+        return _NO_BLOCK
+    each = listed([f"{number(row.metric_mean)} with {row.label}" for row in known], LISTED_MAX)
+    if len(known) == 1:
+        each = f"{number(known[0].metric_mean)} {analysis.metric.words}, mean of {count(known[0].n, 'trial')}"
+        return f"{each}; nothing was compared."
+    return f"Measured in {analysis.metric.words}: {each}; nothing was compared."
+
+
+def _of_comparisons(analysis: Analysis) -> list[str]:
+    """Return a sentence for each group of comparisons that have their factors and baseline levels in common."""
+    if analysis.noise_floor or not analysis.verdicts:
+        return []
+    if not analysis.blocks.trials:
+        return [_NO_BLOCK]
+    ordered = by_interest(analysis.verdicts, analysis)
+    if answer := _nothing_known(ordered, analysis) or the_best_of_all(ordered, analysis):
+        return [answer]
+    groups: dict[tuple[tuple[str, ...], str], list[Versus]] = {}
+    for one in ordered:
+        groups.setdefault((one.factors, one.baseline), []).append(one)
+    found = list(groups.values())
+    shown = found if len(found) <= SENTENCES_MAX else found[: SENTENCES_MAX - 1]
+    left = [one.verdict.verdict for group in found[len(shown) :] for one in group]
+    rest = [f"Of the {count(len(left), 'other comparison')}, {counted(left)}."] if left else []
+    return [*(_Group(group, analysis).sentence() for group in shown), *rest]
+
+
+def _nothing_known(ordered: Sequence[Versus], analysis: Analysis) -> str:
+    """Return one sentence where several comparisons are all undecided, or none of them can be judged."""
+    words = {one.verdict.verdict for one in ordered}
+    if len(ordered) == 1 or words - {"undecided", "not comparable"}:
+        return ""
+    hardest = ordered[0].verdict
+    if "undecided" not in words:
+        return f"Nothing can be compared: {why_not_comparable(hardest)}."
+    lacking = {what_is_lacking(one.verdict, analysis) for one in ordered if one.verdict.verdict == "undecided"}
+    why = next(iter(lacking)) if len(lacking) == 1 else "below is what each comparison lacks"
+    return f"Nothing is decided yet: {why}."
+
+
+class _Group:
+    """Comparisons of the same factors with the same baseline levels, the most interesting first."""
+
+    def __init__(self, group: Sequence[Versus], analysis: Analysis) -> None:
+        self.group, self.analysis = group, analysis
+        self.baseline = group[0].baseline
+        self.several = len({one.level for one in group}) > 1
+
+    def sentence(self) -> str:
+        """Return one clause for each word that there is."""
+        words = dict.fromkeys(one.verdict.verdict for one in self.group)
+        clauses: list[str] = []
+        for word in words:
+            clauses += self._clauses(word, later=bool(clauses))
+        text = "; ".join(clauses)
+        start = f"Against {self.baseline}, " if self.several else ""
+        ours = text.startswith(("whether ", "the ")) and not start  # a label keeps its letters
+        return f"{text[0].upper()}{text[1:]}." if ours else f"{start}{text}."
+
+    def _clauses(self, word: Word, *, later: bool) -> list[str]:
+        by_level: dict[str, list[Versus]] = {}
+        for one in self.group:
+            if one.verdict.verdict == word:
+                by_level.setdefault(one.level, []).append(one)
+        if word in {"faster", "slower"}:
+            return [listed([self._different(each) for each in by_level.values()], LISTED_MAX)]
+        each = [f"{level}{self._where(found)}" if self.several else "" for level, found in by_level.items()]
+        names, found = listed(each, LISTED_MAX), [one for level in by_level.values() for one in level]
+        match word:
+            case "equivalent":
+                return [self._no_difference(names, found)]
+            case "undecided":
+                return [self._open(names, found, later=later)]
+            case _:
+                why = why_not_comparable(found[0].verdict)
+                where = "" if self.several else self._where(found)
+                return [f"{names or found[0].level} can't be compared with {self.baseline}{where}: {why}"]
+
+    def _different(self, found: Sequence[Versus]) -> str:
+        """Return ``"ssd-sata is 5.9 times as fast as hdd-7200"``, over all places where it is so."""
+        effects = [one.verdict.effect.value for one in found]
+        baseline = "" if self.several else self.baseline
+        different = how_different(found[0].verdict.verdict, effects, self.analysis.metric, baseline, self._where(found))
+        return f"{found[0].level} is {different}"
+
+    def _no_difference(self, names: str, found: Sequence[Versus]) -> str:
+        beyond = f"no difference beyond {margin_text(self.analysis.margin)}"
+        if self.several:
+            return f"{names} {'make' if len({one.level for one in found}) > 1 else 'makes'} {beyond}"
+        if noun := self._noun():
+            return f"{noun} makes {beyond}{self._where(found)}"
+        return f"{found[0].level} and {self.baseline} show {beyond}{self._where(found)}"
+
+    def _open(self, names: str, found: Sequence[Versus], *, later: bool) -> str:
+        hardest = max(found, key=lambda one: blocks_lacking(one.verdict, self.analysis))
+        lacking = what_is_lacking(hardest.verdict, self.analysis)
+        if self.several:
+            return f"{names} {'are' if len({one.level for one in found}) > 1 else 'is'} still open: {lacking}"
+        where = self._where(found).strip()
+        if later:
+            return f"{where}{' ' if where else ''}that is still open: {lacking}"
+        what = f"{noun} matters" if (noun := self._noun()) else f"{found[0].level} differs from {self.baseline}"
+        return f"whether {what}{f' {where}' if where else ''} is still open: {lacking}"
+
+    def _noun(self) -> str:
+        """Return what varies, where that can be said in a word: one factor of two levels."""
+        factors = self.group[0].factors
+        levels = {row.levels.get(name, "") for row in self.analysis.treatments for name in factors}
+        if len(factors) != 1 or len(levels) != 2:  # noqa: PLR2004
+            return ""
+        return f"the {factors[0]}" if factors[0] in _NOUNS else factors[0]
+
+    def _where(self, found: Sequence[Versus]) -> str:
+        """Return where it is so; nothing where it is so everywhere."""
+        of_level = [one for one in self.group if one.level == found[0].level]
+        if len(found) == len(of_level) == found[0].places:
+            return ""
+        places = [one.place for one in found if one.place]
+        return f" {_places(places)}" if places else ""
+
+
+def _places(places: Sequence[str]) -> str:
+    """Return ``"on hdd-7200 and ssd-sata"``; of many how many there are."""
+    if len(places) > PLACES_MAX:
+        return f"in {len(places)} combinations"
+    preposition = places[0].partition(" ")[0]
+    return " and ".join([places[0], *(place.removeprefix(f"{preposition} ") for place in places[1:])])

@@ -1,0 +1,44 @@
+"""How to read a verdict: what each word, the interval and p mean."""
+
+from dbdyno.model.wording import margin_text
+from dbdyno.report.document import Abridged, Block, Paragraph, Section, Strong, Terms
+from dbdyno.report.findings import Findings
+from dbdyno.report.sections.stopped import interval_words
+
+BLOCKS = (
+    "Every block runs each treatment once, in random order, on fresh data and a freshly started server. Treatments are"
+    " compared inside blocks, so what changes slowly on the host cannot favour one of them."
+)
+
+
+def section(findings: Findings) -> Section:
+    """Return the explanation, which a page alone has the room for."""
+    words, margin = interval_words(findings.analysis), margin_text(findings.analysis.margin)
+    different = (
+        "The difference is too consistent over the blocks to be chance"
+        f" ({words.test}, p at most 0.05 after Holm's correction for the number of comparisons), and the 95 % interval"
+        " excludes 0."
+    )
+    equivalent = (
+        f"If there is a difference, it is smaller than the margin of {margin}: this was shown, not merely refuted."
+    )
+    terms = Terms(
+        (
+            ((Strong("faster", "faster"), " or ", Strong("slower", "slower")), different),
+            ((Strong("equivalent", "equivalent"),), equivalent),
+            (
+                (Strong("undecided", "undecided"),),
+                "These blocks show neither. The reason says how many more it would take.",
+            ),
+            (
+                (Strong("not comparable", "not comparable"),),
+                "Too few usable blocks, or a treatment that kept failing.",
+            ),
+        )
+    )
+    closing = (
+        "The interval is the range of differences that these blocks are compatible with. p is the chance of a"
+        f" difference at least this large if the two were the same. {words.looks}"
+    )
+    shown: tuple[Block, ...] = (Paragraph(BLOCKS), terms, Paragraph(closing))
+    return Section("reading", "How to read a verdict", (Abridged(shown),))

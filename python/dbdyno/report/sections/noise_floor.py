@@ -1,0 +1,159 @@
+"""What an A/A run says of its host."""
+
+from typing import Any
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.noise_floor import NAIVE_DIFFERENCE, NoiseFloor, Ordered
+from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.model.wording import count, margin_text, p_value, percent
+from dbdyno.report.document import Block, Paragraph, Section, Table, bullets
+from dbdyno.report.findings import Findings
+from dbdyno.report.sentences import with_interval
+from dbdyno.report.values import fields
+
+REACH_HEADINGS = ("blocks", "smallest difference", "smallest margin")
+_ORDERS = {
+    "halves": "All of A first, then all of B",
+    "turns": "A and B in turn",
+    "random": "In the random order of the blocks",
+}
+_NEVER = "none"
+_ESTIMATE = "value low high n"
+
+
+def section(findings: Findings) -> Section:
+    """Return spread, drift, what a study can show, and what fixed orders would have shown; empty but for A/A runs."""
+    floor = findings.analysis.noise_floor
+    shown = _shown(findings.analysis, floor) if floor else ()
+    return Section("noise-floor", "Noise floor of this host", shown, data={"aa": noise_floor_json(floor)})
+
+
+def _shown(analysis: Analysis, floor: NoiseFloor) -> tuple[Block, ...]:
+    rows, orders = reach_rows(floor), order_lines(floor)
+    shown: list[Block] = [*bullets(summary_lines(analysis, floor)), Paragraph(reach_text(analysis, floor))]
+    if rows:
+        shown.append(Table("What a study can show on this host", REACH_HEADINGS, tuple(rows), "wide"))
+    if orders:
+        shown += [Paragraph(orders[0]), *bullets(orders[1:])]
+    return tuple(shown)
+
+
+def summary_lines(analysis: Analysis, floor: NoiseFloor) -> list[str]:
+    """Return what was run, whether its verdict is right, the spread, where it is from, and the drift."""
+    lines = [
+        f"A and B are the same treatment ({floor.treatment}). Whatever differs between them is the doing of this host."
+    ]
+    lines += [_wrong(verdict.verdict) for verdict in analysis.verdicts if verdict.verdict in {"faster", "slower"}]
+    if floor.spread.known:
+        lines.append(
+            f"Spread: the ratio of two trials of a block has a standard deviation of {_size(floor.spread.value)}"
+            f" (95 % interval {_sizes(floor.spread)}, {count(floor.spread.n, 'block')})."
+        )
+    if floor.between_starts.known:
+        lines.append(_starts(floor.between_starts))
+    if floor.drift.known:
+        lines.append(f"Drift from the first trial to the last: {with_interval(floor.drift)}.")
+    return lines
+
+
+def _wrong(word: str) -> str:
+    return (
+        f'"{word.capitalize()}" is wrong here. By chance alone this happens in at most 5 of 100 A/A runs; if another'
+        " one ends like this, something on this host goes with the trials, and no verdict from it is to be trusted."
+    )
+
+
+def _starts(share: Estimate) -> str:
+    if share.value == 0:
+        return (
+            "What fluctuates inside a trial is enough to explain the variance between trials: no part of it is seen to"
+            f" come with the start of the server (95 % interval up to {_share(share.high)}). Longer trials would help"
+            " about as much as more blocks."
+        )
+    text = (
+        f"{_share(share.value)} of the variance between trials (95 % interval {_share(share.low)} to"
+        f" {_share(share.high)}) is not from what fluctuates inside a trial: it comes with the start of the server, or"
+        " with moments of the host longer than a trial"
+    )
+    if share.low > 1 / 2:
+        return f"{text}. Longer trials would hardly help; more blocks do."
+    if share.high < 1 / 2:
+        return f"{text}. Longer trials would help about as much as more blocks."
+    return f"{text}."
+
+
+def reach_text(analysis: Analysis, floor: NoiseFloor) -> str:
+    """Return what the table of reach is about."""
+    if not floor.reach:
+        return "What a study can show on this host can't be known from so few blocks; run at least 6."
+    compared, margin = count(floor.comparisons, "comparison"), analysis.margin
+    within = any(one.difference is not None and one.difference < margin for one in floor.reach)
+    inside = f" One inside the margin of {margin_text(margin)} is called equivalent, though real." if within else ""
+    return (
+        f"What a study of {compared} can show on this host with a fixed number of blocks, in 80 of 100 runs: the"
+        " smallest difference that is called one, and the smallest margin within which no difference is called"
+        f" equivalent.{inside}"
+    )
+
+
+def reach_rows(floor: NoiseFloor) -> list[tuple[str, str, str]]:
+    """Return the table of reach, as ``REACH_HEADINGS``."""
+    return [(str(one.blocks), _reach(one.difference), _reach(one.margin)) for one in floor.reach]
+
+
+def _reach(value: float | None) -> str:
+    return _NEVER if value is None else _size(value)
+
+
+def order_lines(floor: NoiseFloor) -> list[str]:
+    """Return what fixed orders would have shown, had A and B been run in them."""
+    if not floor.orders:
+        return []
+    fixed = [one for one in floor.orders if one.order != "random"]
+    fooled = any(one.means_differ or one.welch_differs for one in fixed)
+    verdict = "would have lied" if fooled else "would not have lied this time"
+    return [f"A fixed order {verdict}:", *(_order(one) for one in floor.orders)]
+
+
+def _order(one: Ordered) -> str:
+    rule = f'"means differ by more than {margin_text(NAIVE_DIFFERENCE)}"'
+    difference = f"{percent(one.difference)} between the means, Welch's {p_value(one.p_welch)}"
+    match one.means_differ, one.welch_differs:
+        case True, True:
+            said = f"{rule} and Welch's test both find a difference that is not there"
+        case True, False:
+            said = f"{rule} finds a difference that is not there, Welch's test does not"
+        case False, True:
+            said = f"Welch's test finds a difference that is not there, {rule} does not"
+        case _:
+            said = f"neither {rule} nor Welch's test finds a difference"
+    return f"{_ORDERS[one.order]}: {difference}; {said}."
+
+
+def noise_floor_json(floor: NoiseFloor | None) -> dict[str, Any] | None:
+    """Return the noise floor for programs, fractions (.03 for 3 %); null where the run was no A/A run."""
+    if floor is None:
+        return None
+    return {
+        "treatment": floor.treatment,
+        "comparisons": floor.comparisons,
+        "spread": fields(floor.spread, _ESTIMATE),
+        "between_starts": fields(floor.between_starts, _ESTIMATE),
+        "drift": fields(floor.drift, _ESTIMATE),
+        "reach": [fields(one, "blocks difference margin") for one in floor.reach],
+        "orders": [fields(one, "order difference p_welch means_differ welch_differs") for one in floor.orders],
+    }
+
+
+def _size(fraction: float) -> str:
+    if fraction < 0.01:  # noqa: PLR2004 - two digits
+        return f"{100 * fraction:.2g} %"
+    return percent(fraction, sign=False)
+
+
+def _sizes(found: Estimate) -> str:
+    return f"{_size(found.low).removesuffix(' %')} to {_size(found.high)}"
+
+
+def _share(fraction: float) -> str:
+    return f"{100 * fraction:.0f} %"

@@ -1,0 +1,37 @@
+"""Notes: deviations from the plan, what the data say about themselves, and what watching them cost."""
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.report.document import Section, bullets
+from dbdyno.report.findings import Findings
+from dbdyno.report.notes.external_server import external_server_lines
+from dbdyno.report.notes.families import families_line
+from dbdyno.report.notes.filesystems import filesystem_lines
+from dbdyno.report.notes.overhead import overhead_lines
+from dbdyno.report.notes.settle import settle_lines
+from dbdyno.report.notes.smart import smart_lines
+from dbdyno.report.notes.whole_run import run_notes
+from dbdyno.report.remarks import cache_text, overload_text
+from dbdyno.report.sections.interference import others_lines
+from dbdyno.store.records import Run
+
+
+def section(findings: Findings) -> Section:
+    """Return a line for each note."""
+    lines = note_lines(findings.run, findings.analysis)
+    return Section("notes", "Notes", bullets(lines), data={"notes": lines})
+
+
+def note_lines(run: Run, analysis: Analysis) -> list[str]:
+    """Return deviations, what the data say about themselves, and what watching them cost."""
+    compared = {id_ for verdict in analysis.verdicts for id_ in (verdict.level_id, verdict.baseline_id)}
+    alone = [row for row in analysis.treatments if row.id not in compared]
+    behind = [text for row in alone for text in (overload_text(row), cache_text(row)) if text]
+    of_the_host = [
+        *external_server_lines(run),
+        *filesystem_lines(run),
+        *others_lines(run, analysis),
+        *smart_lines(run),
+        *overhead_lines(run),
+    ]
+    families = [line] if (line := families_line(analysis)) else []
+    return [*run.notes, *settle_lines(run.design), *behind, *run_notes(run, analysis), *families, *of_the_host]

@@ -1,0 +1,212 @@
+"""What others published beside what was measured here: a table, what agrees in words, and the study's own reasons."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.reported import (
+    Agreement,
+    Beside,
+    Checked,
+    Figure,
+    HeldAgainst,
+    times_as_fast,
+    times_as_fast_estimated,
+)
+from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.model.wording import UNKNOWN, count, number, percent
+from dbdyno.report.document import Block, Item, List, Paragraph, Section, Table
+from dbdyno.report.findings import Findings
+from dbdyno.report.sentences import effect_text
+from dbdyno.report.values import effect_values
+from dbdyno.store.reported import STEADY, ReportedRow
+
+NOT_HERE = "not in this run"
+
+_OF_FIGURES: dict[Agreement, str] = {
+    "agrees": "agrees",
+    "other size": "same direction, other size",
+    "contradicts": "contradicts: the other direction",
+    "equivalent here": "they show a difference; here it is equivalent",
+    "different here": "they show none; here there is a difference",
+    "undecided here": "undecided here",
+    "not comparable here": "can't be compared here",
+    "not measured here": NOT_HERE,
+}
+_OF_CLAIMS: dict[Agreement, str] = {
+    **_OF_FIGURES,
+    "other size": "another size here",
+    "equivalent here": "they named a winner; here it is equivalent",
+    "different here": "they saw no difference; here there is one",
+}
+_IN_SHORT: dict[Agreement, str] = {
+    "agrees": "as here",
+    "other size": "in the same direction, of another size",
+    "contradicts": "in the other direction",
+    "equivalent here": "equivalent here",
+    "different here": "none there, one here",
+    "undecided here": "undecided here",
+    "not comparable here": "not comparable here",
+}
+
+
+def section(findings: Findings) -> Section:
+    """Return each published table beside what was measured, its claims, and why they may differ."""
+    analysis = findings.analysis
+    shown = tuple(block for each in analysis.beside for block in _shown(each))
+    return Section("reported", "Reported and measured here", shown, data={"reported": reported_json(analysis)})
+
+
+def _shown(each: Beside) -> Iterator[Block]:
+    for line in filter(None, (f"Reported by {each.table.source}.", each.table.setup)):
+        yield Paragraph(line, "soft")
+    if rows := table_rows(each):
+        yield Table("Reported and measured here", table_headings(each), tuple(rows))
+        if line := summary_line(each):
+            yield Paragraph(line)
+    if each.claims:
+        claims = tuple(Item(claim_line(claim, each)) for claim in each.claims)
+        yield List(claims, heading="What was concluded there")
+    if each.table.differs_because and not each.all_agree:
+        yield Paragraph(each.table.differs_because)
+
+
+def table_headings(beside: Beside) -> tuple[str, ...]:
+    """Return the headings of a table's figures."""
+    unit = f" {beside.table.unit}" if beside.table.unit else ""
+    here = f"here, {beside.metric.heading} (min to max)"
+    compared = ("against", "reported", "here (95 % interval)", "in words") if _any_compared(beside) else ()
+    return ("treatment", "called there", f"reported{unit}", here, *compared)
+
+
+def _any_compared(beside: Beside) -> bool:
+    return any(figure.against for figure in beside.figures)
+
+
+def table_rows(beside: Beside) -> list[tuple[str, ...]]:
+    """Return a row of texts for each figure, or for each comparison that it is in."""
+    rows: list[tuple[str, ...]] = []
+    baselines = [one.baseline for figure in beside.figures for one in figure.against]
+    for figure in beside.figures:
+        start = (figure.row.label, figure.row.called, _published(figure.row), _measured(figure))
+        alone = ("baseline" if figure.row in baselines else "", "", "", "") if baselines else ()
+        rows += [(*start, *_compared(figure.row, one)) for one in figure.against] or [(*start, *alone)]
+    return rows
+
+
+def _published(row: ReportedRow) -> str:
+    between = f" ({number(row.min)} to {number(row.max)})" if row.min is not None and row.max is not None else ""
+    return f"{number(row.value)}{between}"
+
+
+def _measured(figure: Figure) -> str:
+    if not figure.row.treatment:
+        return NOT_HERE
+    found = figure.measured
+    if not found.known:
+        return UNKNOWN
+    between = f" ({number(found.low)} to {number(found.high)})" if found.n > 1 else ""
+    return f"{number(found.value)}{between}"
+
+
+def _compared(row: ReportedRow, one: HeldAgainst) -> tuple[str, str, str, str]:
+    words = _OF_FIGURES[one.agreement]
+    if one.agreement == "undecided here" and _inside(one.published, one.verdict.effect):
+        words += "; theirs is inside our interval"
+    return (_apart(row, one.baseline), percent(one.published), effect_text(one.verdict.effect), words)
+
+
+def _inside(value: float, effect: Estimate) -> bool:
+    return effect.bounded and effect.low <= value <= effect.high
+
+
+def _apart(row: ReportedRow, baseline: ReportedRow) -> str:
+    """Return what the baseline has otherwise: "hdd-7200", not the whole label once more."""
+    own = row.label.split(" / ")
+    return " / ".join(part for part in baseline.label.split(" / ") if part not in own)
+
+
+def claim_line(claim: Checked, beside: Beside) -> str:
+    """Return a claim and what became of it: in how many comparisons it holds, and where it does not."""
+    quoted = f'"{claim.claim.text}"'
+    if not claim.claim.checked:
+        return f"{quoted} Not checked."
+    if not claim.outcomes:
+        return f"{quoted} This run does not have what it is about."
+    counts, of = claim.counts, len(claim.outcomes)
+    if len(counts) == 1:
+        (agreement,) = counts
+        where = "" if of == 1 else f" in all {of} comparisons"
+        return f"{quoted} {_capital(_OF_CLAIMS[agreement])}{where}{_figures(claim, beside)}."
+    outcomes = [f"{_OF_CLAIMS[agreement]} in {number_} of {of}" for agreement, number_ in counts.most_common()]
+    others = [verdict.level for verdict, agreement in claim.outcomes if agreement != "agrees"]
+    named = f" Not so: {', '.join(others)}." if "agrees" in counts else ""
+    return f"{quoted} {_capital('; '.join(outcomes))}{_figures(claim, beside)}.{named}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _figures(claim: Checked, beside: Beside) -> str:
+    """Return how many times as fast the level is here: of one comparison its interval, of several their estimates."""
+    known = [verdict for verdict, _ in claim.outcomes if verdict.effect.bounded]
+    if not known or claim.claim.direction in STEADY:
+        return ""
+    if len(claim.outcomes) == 1:
+        (low, high), verdict = times_as_fast(known[0].effect, beside.metric), known[0]
+        return f": {verdict.level} is {number(low)} to {number(high)} times as fast as {verdict.baseline}"
+    times = sorted(times_as_fast_estimated(verdict.effect, beside.metric) for verdict in known)
+    return f": {number(times[0])} to {number(times[-1])} times as fast"
+
+
+def summary_line(beside: Beside) -> str:
+    """Return how many of the table's comparisons came out how; empty where there is none."""
+    met = [one.agreement for figure in beside.figures for one in figure.against]
+    if not met:
+        return ""
+    counts = [f"{met.count(one)} {words}" for one, words in _IN_SHORT.items() if one in met]
+    return f"{count(len(met), 'reported difference')}: {', '.join(counts)}."
+
+
+def reported_json(analysis: Analysis) -> list[dict[str, Any]]:
+    """Return all of it, as the JSON report has it."""
+    return [
+        {
+            **asdict(each.table),
+            "rows": [
+                {
+                    **asdict(figure.row),
+                    "treatment": figure.row.treatment or None,
+                    "here": figure.measured.value,
+                    "here_min": figure.measured.low,
+                    "here_max": figure.measured.high,
+                    "against": [_held(one) for one in figure.against],
+                }
+                for figure in each.figures
+            ],
+            "claims": [
+                {
+                    **asdict(claim.claim),
+                    "outcomes": [
+                        {"level_id": verdict.level_id, "baseline_id": verdict.baseline_id, "agreement": agreement}
+                        for verdict, agreement in claim.outcomes
+                    ],
+                    "sentence": claim_line(claim, each),
+                }
+                for claim in each.claims
+            ],
+        }
+        for each in analysis.beside
+    ]
+
+
+def _held(one: HeldAgainst) -> dict[str, Any]:
+    return {
+        "baseline_id": one.verdict.baseline_id,
+        "reported": one.published,
+        **effect_values(one.verdict.effect),
+        "verdict": one.verdict.verdict,
+        "agreement": one.agreement,
+    }

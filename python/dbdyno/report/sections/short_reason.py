@@ -1,0 +1,101 @@
+"""The most important reason of a verdict, in about five words."""
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.explanation.bottleneck import Kind
+from dbdyno.analysis.explanation.explain import Changed
+from dbdyno.analysis.explanation.time_parts import PARTS
+from dbdyno.analysis.looks.min_blocks import blocks_needed
+from dbdyno.analysis.verdict.reasons import CarryOver, Dropped, ZeroFigures, excludes_zero
+from dbdyno.analysis.verdict.verdict import MANY_BLOCKS, Verdict
+from dbdyno.model.wording import count, margin_text
+from dbdyno.report.why import PART_NAMES, WORTH_SAYING, duration
+
+_LIMITS: dict[Kind, str] = {
+    "client": "load generator limits both",
+    "processor": "CPUs limit both",
+    "flushes": "flushes limit both",
+    "device": "busy device limits both",
+    "rate": "both keep the rate",
+}
+
+
+def short_reason(verdict: Verdict, analysis: Analysis) -> str:
+    """Return where the difference comes from, what limits both, or what a decision lacks."""
+    match verdict.verdict:
+        case "faster" | "slower":
+            return _moved(_changed(verdict, analysis)) or _same_side(verdict)
+        case "equivalent":
+            return _limited(_changed(verdict, analysis)) or f"{margin_text(analysis.margin)} or more ruled out"
+        case "undecided":
+            return what_is_lacking(verdict, analysis)
+        case "not comparable":
+            return why_not_comparable(verdict)
+
+
+def what_is_lacking(verdict: Verdict, analysis: Analysis) -> str:
+    """Return what it takes to decide: a quiet host, more blocks, or another study."""
+    if verdict.withheld_for is not None:
+        carried = isinstance(verdict.withheld_for, CarryOver)
+        return "carry-over may explain it" if carried else "one side failed more often"
+    if verdict.mostly_disturbed:
+        return f"interference in {verdict.disturbed} of {count(verdict.blocks, 'block')}"
+    if verdict.resolution.too_coarse(analysis.margin):
+        return "figures are too coarse"
+    more = blocks_lacking(verdict, analysis)
+    if more > MANY_BLOCKS:
+        return "too much noise"
+    return f"about {count(more, 'more block')}" if more > 0 else "too close to the margin"
+
+
+def blocks_lacking(verdict: Verdict, analysis: Analysis) -> int:
+    """Return about how many more blocks can decide anything at all, or resolve the margin; 0 or less where none do."""
+    fewest = blocks_needed(len(analysis.verdicts)) - verdict.blocks
+    return (
+        fewest
+        if fewest > 0 and excludes_zero(verdict.effect)
+        else max(fewest, (verdict.blocks_needed or 0) - verdict.blocks)
+    )
+
+
+def why_not_comparable(verdict: Verdict) -> str:
+    """Return what was in the way."""
+    match verdict.reason:
+        case Dropped():
+            return "failed again and again"
+        case ZeroFigures():
+            return "a figure is 0"
+        case _:
+            return f"only {count(verdict.blocks, 'usable block')}" if verdict.blocks else "no usable block"
+
+
+def _changed(verdict: Verdict, analysis: Analysis) -> Changed | None:
+    found = analysis.why.changes.get((verdict.baseline_id, verdict.level_id))
+    return found if found and "latency_ms" in found.differences else None
+
+
+def _moved(changed: Changed | None) -> str:
+    """Return the part of an event's time that changed most with the whole: ``"26.9 ms less in flushes"``."""
+    if changed is None:
+        return ""
+    whole = _delta(changed, "latency_ms")
+    most = max((name for name in PARTS if name in changed.differences), key=lambda name: _delta(changed, name) * whole)
+    delta = _delta(changed, most)
+    if delta * whole < WORTH_SAYING * whole * whole or not whole:
+        return ""
+    return f"{duration(abs(delta))} {'more' if delta > 0 else 'less'} in {PART_NAMES[most]}"
+
+
+def _delta(changed: Changed, name: str) -> float:
+    return changed.level.figures.get(name, 0.0) - changed.baseline.figures.get(name, 0.0)
+
+
+def _limited(changed: Changed | None) -> str:
+    if changed is None or changed.level.limit.kind != changed.baseline.limit.kind:
+        return ""
+    return _LIMITS.get(changed.level.limit.kind, "")
+
+
+def _same_side(verdict: Verdict) -> str:
+    above = verdict.effect.value > 0
+    same = sum((value > 0) == above for _, value in verdict.by_block)
+    return f"in all {count(same, 'block')}" if same == verdict.blocks else f"in {same} of {verdict.blocks} blocks"

@@ -1,0 +1,104 @@
+"""Steadiness: which of two treatments is steadier, and by how much each one's rate varies."""
+
+from typing import Any
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.over_time.steadiness import MARGIN, SECONDS_MIN
+from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.model.wording import margin_text, number, percent
+from dbdyno.report.document import Item, List, Paragraph, Section, Table
+from dbdyno.report.findings import Findings
+from dbdyno.report.reasons import reason_text
+from dbdyno.report.sentences import Sentence, figures_text
+from dbdyno.report.values import effect_values, fields
+
+HEADINGS = ("treatment", "variation, mean (min to max)", "median second", "slowest 5 % of seconds", "slowest / median")
+NOTE = (
+    "Variation is the standard deviation of the rate from second to second as a part of its mean: 5 % is steady, 50 %"
+    " is jagged. It says nothing about speed."
+)
+_WORDS = {"faster": "steadier", "slower": "less steady", "equivalent": "as steady"}
+
+
+def section(findings: Findings) -> Section:
+    """Return which treatments are steadier than which, and each one's variation."""
+    analysis = findings.analysis
+    found, data = analysis.steadiness, {"steadiness": steadiness_json(analysis)}
+    if found is None:
+        return Section("steadiness", "Steadiness", data=data)
+    items = tuple(Item(_sentence(verdict).text(verdict.verdict)) for verdict in found.verdicts)
+    table = Table("Steadiness", HEADINGS, tuple(steadiness_rows(analysis)))
+    return Section("steadiness", "Steadiness", (List(items, "verdicts"), table, Paragraph(NOTE, "soft")), data=data)
+
+
+def steadiness_sentences(analysis: Analysis) -> list[Sentence]:
+    """Return a sentence for each planned comparison."""
+    return [_sentence(verdict) for verdict in analysis.steadiness.verdicts] if analysis.steadiness else []
+
+
+def _sentence(verdict: Verdict) -> Sentence:
+    figures = f": {figures_text(verdict, 'variation of the rate')}."
+    match verdict.verdict:
+        case "faster" | "slower":
+            return Sentence(verdict.level, " is ", _WORDS[verdict.verdict], f" than {verdict.baseline}{figures}")
+        case "equivalent":
+            rest = f" as {verdict.baseline} within {margin_text(MARGIN)}{figures}"
+            return Sentence(verdict.level, " is ", _WORDS[verdict.verdict], rest)
+        case "undecided":
+            subject = f"Whether {verdict.level} is steadier than {verdict.baseline}"
+            return Sentence(subject, " is ", verdict.verdict, figures)
+        case "not comparable":
+            counting = f", counting trials of {SECONDS_MIN} s or more: {reason_text(verdict.reason)}."
+            return Sentence(verdict.level, " is ", verdict.verdict, f" with {verdict.baseline}{counting}")
+
+
+def steadiness_rows(analysis: Analysis) -> list[tuple[str, ...]]:
+    """Return a row for each treatment that has series, the steadiest first."""
+    found = analysis.steadiness.treatments if analysis.steadiness else []
+    return [
+        (
+            each.label,
+            f"{_part(each.variation.value)} ({_part(each.variation.low)} to {_part(each.variation.high)})",
+            f"{number(each.median)} {each.unit}",
+            f"{number(each.slow)} {each.unit}",
+            _part(each.slow / each.median) if each.median > 0 else "-",
+        )
+        for each in sorted(found, key=lambda each: each.variation.value)
+    ]
+
+
+def _part(value: float) -> str:
+    return percent(value, sign=False)
+
+
+def steadiness_json(analysis: Analysis) -> dict[str, Any] | None:
+    """Return all of it, as the JSON report has it."""
+    found = analysis.steadiness
+    if found is None:
+        return None
+    return {
+        "margin": MARGIN,
+        "treatments": [
+            {
+                "treatment_id": each.treatment,
+                "treatment": each.label,
+                "unit": each.unit,
+                "variation": each.variation.value,
+                "variation_min": each.variation.low,
+                "variation_max": each.variation.high,
+                "median": each.median,
+                "slow": each.slow,
+            }
+            for each in found.treatments
+        ],
+        "verdicts": [
+            {
+                **fields(verdict, "baseline_id level_id"),
+                **effect_values(verdict.effect),
+                "p": verdict.p_adjusted,
+                "verdict": _WORDS.get(verdict.verdict, verdict.verdict),
+                "sentence": str(_sentence(verdict)),
+            }
+            for verdict in found.verdicts
+        ],
+    }

@@ -1,0 +1,141 @@
+"""What sums up a run beside its comparisons, a sentence each: noise floor, ranking, published figures, cost."""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.noise_floor import NoiseFloor
+from dbdyno.analysis.ranking.ranking import Ranking
+from dbdyno.analysis.reported import Beside
+from dbdyno.analysis.verdict.reasons import Word
+from dbdyno.model.wording import TWICE, count, listed, margin_text, percent, percent_range
+from dbdyno.report.versus import LISTED_MAX, Versus, by_interest
+
+USUAL_BLOCKS = 10
+MANY = 3  # treatments, from which one may be ahead of the others
+
+
+def leading(analysis: Analysis) -> list[str]:
+    """Return what answers the question before any single comparison does."""
+    return [
+        *([noise_floor_sentence(analysis, analysis.noise_floor)] if analysis.noise_floor else []),
+        *([ranking_sentence(analysis.ranking)] if analysis.ranking else []),
+    ]
+
+
+def beside_comparisons(analysis: Analysis) -> list[str]:
+    """Return what is worth knowing beside them."""
+    return [*_steadiness(analysis), *_cost(analysis), *filter(None, map(_published, analysis.beside))]
+
+
+def noise_floor_sentence(analysis: Analysis, floor: NoiseFloor) -> str:
+    """Return whether an A/A run found what is not there, and what its host can show."""
+    word = analysis.verdicts[0].verdict if analysis.verdicts else "not comparable"
+    match word:
+        case "faster" | "slower":
+            found = f"This host shows a difference where there is none (B is {word} than A, which is the same)"
+        case "equivalent":
+            found = f"This host shows no difference beyond {margin_text(analysis.margin)} where there is none"
+        case _:
+            found = "Whether this host shows a difference where there is none is still open"
+    reach = [one for one in floor.reach if one.difference is not None]
+    if not reach:
+        return f"{found}."
+    usual = min(reach, key=lambda one: abs(one.blocks - USUAL_BLOCKS))
+    smallest = percent(usual.difference or math.nan, sign=False)
+    return f"{found}; {count(usual.blocks, 'block')} would find differences from about {smallest} on."
+
+
+def ranking_sentence(ranking: Ranking) -> str:
+    """Return which stack leads, by how much, and who is not shown to be behind it."""
+    first, rest = ranking.scores[0], ranking.scores[1:]
+    tied = [one.stack for one in rest if set(one.letters) & set(first.letters)]
+    size = f" ({percent(first.score.value - 1)} {ranking.metric.words} against {ranking.baseline})"
+    size = "" if first.is_baseline else size
+    over = f"Over {count(len(ranking.tests), 'test')}"
+    if not first.letters or len(tied) == len(rest):
+        return f"{over} no stack is shown to be ahead; {first.stack} has the best score{size}."
+    but = f", but not shown to be ahead of {listed(tied, LISTED_MAX)}" if tied else ""
+    return f"{over} {first.stack} is ahead of {_those(len(rest) - len(tied), tied)}{size}{but}."
+
+
+def the_best_of_all(ordered: Sequence[Versus], analysis: Analysis) -> str:
+    """Return which treatment is ahead where every two were compared and one is; else nothing."""
+    rows = [row for row in analysis.treatments if analysis.ties.letters.get(row.id)]
+    pairs = {frozenset((one.verdict.level_id, one.verdict.baseline_id)) for one in ordered}
+    if len(rows) < MANY or not all({one.id, other.id} in pairs for one, other in combinations(analysis.treatments, 2)):
+        return ""
+    sign = 1 if analysis.metric.more_is_better else -1
+    best = max(rows, key=lambda row: sign * row.metric_mean)
+    theirs = [one for one in ordered if best.id in {one.verdict.level_id, one.verdict.baseline_id}]
+    letters = analysis.ties.letters
+    tied = [row.label for row in rows if row is not best and set(letters[row.id]) & set(letters[best.id])]
+    behind = [one.verdict for one in theirs if one.verdict.verdict in {"faster", "slower"}]
+    if not behind or len(theirs) > len(behind) + len(tied):
+        return ""
+    ahead = sorted(_ratio(one.effect.value, turned=one.baseline_id == best.id) for one in behind)
+    size = percent(ahead[0]) if len(ahead) == 1 else percent_range(ahead[0], ahead[-1])
+    but = f", but not shown to be ahead of {listed(tied, LISTED_MAX)}" if tied else ""
+    left = [one.verdict.verdict for one in ordered if one not in theirs]
+    others = f"; of the {count(len(left), 'comparison')} of the others, {counted(left)}" if left else ""
+    return f"{best.label} is ahead of {_those(len(behind), tied)} ({size} {analysis.metric.words}){but}{others}."
+
+
+def _those(behind: int, tied: Sequence[str]) -> str:
+    return f"{behind} of the others" if tied else "the other one" if behind == 1 else f"all {behind} others"
+
+
+def _ratio(effect: float, *, turned: bool) -> float:
+    return 1 / (1 + effect) - 1 if turned else effect
+
+
+def counted(words: Sequence[Word]) -> str:
+    """Return ``"2 differ, 1 is equivalent and 1 is undecided"``."""
+    differ = sum(word in {"faster", "slower"} for word in words)
+    parts = [f"{differ} {'differs' if differ == 1 else 'differ'}"] if differ else []
+    same: tuple[Word, ...] = ("equivalent", "undecided", "not comparable")
+    numbers = ((words.count(word), word) for word in same)
+    parts += [f"{number} {'is' if number == 1 else 'are'} {word}" for number, word in numbers if number]
+    return listed(parts)
+
+
+def _steadiness(analysis: Analysis) -> Iterator[str]:
+    found = by_interest(analysis.steadiness.verdicts, analysis) if analysis.steadiness else []
+    differing = [one for one in found if one.verdict.verdict in {"faster", "slower"}]
+    if differing:
+        first, more = differing[0], len(differing) - 1
+        word = "steadier" if first.verdict.verdict == "faster" else "less steady"
+        place = f" {first.place}" if first.place else ""
+        rest = f"; {count(more, 'more comparison')} {'differs' if more == 1 else 'differ'} in that" if more else ""
+        yield f"{first.level} is {word} than {first.baseline}{place}{rest}."
+
+
+def _cost(analysis: Analysis) -> Iterator[str]:
+    compared = analysis.cost.comparisons if analysis.cost else []
+    sure = [one for one in compared if one.per_million.bounded and not one.per_million.low <= 0 <= one.per_million.high]
+    if sure:
+        most = max(sure, key=lambda one: abs(math.log1p(one.per_million.value)))
+        value = most.per_million.value
+        if value >= TWICE:
+            yield f"A query costs {percent(value)} as much with {most.level} as with {most.baseline}."
+        else:
+            by = f"{percent(abs(value), sign=False)} {'more' if value > 0 else 'less'}"
+            yield f"A query costs {by} with {most.level} than with {most.baseline}."
+
+
+def _published(beside: Beside) -> str:
+    """Return how many published claims, or else differences, come out the same here."""
+    claims = [set(claim.counts) for claim in beside.claims if claim.outcomes]
+    what, found = ("published claim", claims)
+    if not claims:
+        what, found = "published difference", [{one.agreement} for figure in beside.figures for one in figure.against]
+    if not found:
+        return ""
+    agree = sum(one == {"agrees"} for one in found)
+    opened = sum(bool(one & {"undecided here", "not comparable here", "not measured here"}) for one in found)
+    against = len(found) - agree - opened
+    parts = [f"{agree} come out the same here"] if agree else []
+    parts += [f"{against} otherwise"] if against else []
+    parts += [f"{opened} can't be said"] if opened else []
+    return f"Of {count(len(found), what)}, {listed(parts)}."

@@ -1,0 +1,42 @@
+"""Where an event's time goes in each treatment, as bars with their figures."""
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.explanation.time_parts import PARTS
+from dbdyno.report.document import Abridged, Block, Paragraph, Section, Table
+from dbdyno.report.findings import Findings
+from dbdyno.report.why import PART_NAMES, duration, why_json
+
+SEEN = 1e-3  # of the longest bar: what is less in all treatments is left out
+NOTE = (
+    "Of a query (of an event, where that is several), means over trials; the parts add up to the mean latency. Server"
+    " CPU and reads are counted for each; flushes and other writes are the time during which one was in flight while"
+    " the query was, so they are at most what is waited for. The rest is what was not watched: other locks, waiting for"
+    " a processor, network, the client."
+)
+
+
+def section(findings: Findings) -> Section:
+    """Return a bar for each treatment whose time is known."""
+    analysis = findings.analysis
+    shown: tuple[Block, ...] = ()
+    if analysis.why.treatments:
+        shown = (time_table(analysis), Abridged((Paragraph(NOTE, "soft"),)))
+    return Section("time", "Where the time goes", shown, data={"why": why_json(analysis)})
+
+
+def time_table(analysis: Analysis) -> Table:
+    """Return one row per treatment whose time is known; a part that is next to nothing in all has no column."""
+    treatments = analysis.why.treatments
+    longest = max(one.figures["latency_ms"] for one in treatments)
+    parts = [name for name in PARTS if any(one.figures.get(name, 0.0) >= SEEN * longest for one in treatments)]
+    rows = []
+    for one in treatments:
+        known = (duration(one.figures[name]) if name in one.figures else "unknown" for name in parts)
+        rows.append((one.label, duration(one.figures["latency_ms"]), *known))
+    return Table(
+        "Where the time of a query goes",
+        ("treatment", "mean latency", *(PART_NAMES[name] for name in parts)),
+        tuple(rows),
+        parts=tuple(name.removesuffix("_ms") for name in parts),
+        shares=tuple(tuple(100 * one.figures.get(name, 0.0) / longest for name in parts) for one in treatments),
+    )

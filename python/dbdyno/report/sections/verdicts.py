@@ -1,0 +1,77 @@
+"""The verdicts of the planned comparisons, with what each rests on."""
+
+from typing import Any
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.verdict.totals import Totals
+from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.report.document import Block, Item, List, Paragraph, Section
+from dbdyno.report.findings import Findings
+from dbdyno.report.reasons import reason_text
+from dbdyno.report.remarks import remarks
+from dbdyno.report.sentences import NO_VERDICT, evidence, verdict_sentence
+from dbdyno.report.values import effect_values, fields, p_values
+from dbdyno.report.versus import by_interest
+from dbdyno.report.why import explanation
+
+
+def section(findings: Findings) -> Section:
+    """Return a sentence for each planned comparison, and why it came out so."""
+    analysis = findings.analysis
+    ordered = [one.verdict for one in by_interest(analysis.verdicts, analysis)]
+    items = tuple(verdict_item(verdict, analysis) for verdict in ordered)
+    shown: Block = List(items, "verdicts") if items else Paragraph(NO_VERDICT)
+    data = {"verdicts": [verdict_json(verdict, analysis) for verdict in analysis.verdicts]}
+    return Section("verdicts", "Verdicts", (shown,), data=data)
+
+
+def verdict_item(verdict: Verdict, analysis: Analysis) -> Item:
+    """Return a verdict with its evidence, its explanation and what must be known beside it."""
+    return Item(
+        verdict_sentence(verdict, analysis).text(),
+        tuple(filter(None, [evidence(verdict)])),
+        tuple(remarks(verdict, analysis)),
+        tuple(filter(None, [explanation(verdict, analysis)])),
+    )
+
+
+def verdict_json(verdict: Verdict, analysis: Analysis) -> dict[str, Any]:
+    """Return a verdict as values; those that are unknown are not finite yet."""
+    return {
+        **fields(verdict, "metric baseline level"),
+        **effect_values(verdict.effect),
+        **p_values(verdict),
+        "verdict": verdict.verdict,
+        "blocks": verdict.blocks,
+        "reason": reason_text(verdict.reason),
+        "baseline_id": verdict.baseline_id,
+        "level_id": verdict.level_id,
+        "totals": _totals(verdict.totals),
+        "exaggeration": verdict.exaggeration.factor,
+        "resolution": verdict.resolution.step or None,
+        "remarks": remarks(verdict, analysis),
+        "carry_over": carry_over_json(verdict),
+        "withheld": verdict.withheld_for is not None,
+    }
+
+
+def _totals(totals: Totals) -> dict[str, Any]:
+    return {
+        "of": "time for the same work" if totals.of_time else "sum of the metric",
+        **effect_values(totals.effect),
+        "apart": totals.apart,
+        "blocks_far_off": totals.far_off,
+    }
+
+
+def carry_over_json(verdict: Verdict) -> dict[str, Any] | None:
+    """Return the figures; ``None`` where carry-over can't be known."""
+    found = verdict.carry_over
+    if found is None:
+        return None
+    measured = verdict.as_measured
+    return {
+        **effect_values(found.difference, "difference"),
+        **fields(found, "p shift seen taken_out"),
+        "as_measured": effect_values(measured) if measured else None,
+    }

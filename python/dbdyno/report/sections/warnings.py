@@ -1,0 +1,75 @@
+"""What changes how far a result is to be trusted, a line each. All of it stands in full in other sections."""
+
+from collections.abc import Iterator, Sequence
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.checks.load import generator_lateness_ms
+from dbdyno.model.wording import count, number
+from dbdyno.report.document import Abridged, Paragraph, Section
+from dbdyno.report.findings import Findings
+from dbdyno.report.notes.whole_run import failures_met, how_it_ended
+from dbdyno.report.reasons import totals_text
+from dbdyno.report.remarks import cache_text, overload_text
+from dbdyno.report.sections.interference import interference_summary
+from dbdyno.report.sections.stability import regime_remarks
+from dbdyno.report.sections.stopped import why_it_stopped
+from dbdyno.report.versus import by_interest
+from dbdyno.store.records import Run
+
+LINES_MAX = 4  # where a reader has ten seconds
+
+
+def section(findings: Findings) -> Section:
+    """Return the lines; a report in brief has the first of many."""
+    lines = warning_lines(findings.run, findings.analysis)
+    left = len(lines) - LINES_MAX
+    short = [*lines[:LINES_MAX], *([f"{count(left, 'more warning')} with --details."] if left > 0 else [])]
+    return Section("warnings", "", (Abridged(_marked(lines), _marked(lines), _marked(short)),), opening=True)
+
+
+def _marked(lines: Sequence[str]) -> tuple[Paragraph, ...]:
+    return tuple(Paragraph(line, "warning") for line in lines)
+
+
+def warning_lines(run: Run, analysis: Analysis) -> list[str]:
+    """Return the lines, what concerns the whole run first; none where the result can be taken as it stands."""
+    return [*_of_the_run(run, analysis), *_of_treatments(run, analysis), *_of_comparisons(analysis)]
+
+
+def _of_the_run(run: Run, analysis: Analysis) -> Iterator[str]:
+    if run.ended != "done":
+        yield how_it_ended(run)
+    if run.scale:
+        yield f"Run at scale {run.scale}: smaller than the study."
+    if run.stopped == "budget":
+        yield why_it_stopped(run, analysis)
+    if run.extended_from is not None:
+        yield f"Extended from {count(run.extended_from, 'block')} after its results could be seen."
+    if run.failures:
+        what = "its attempt at a block does" if len(run.failures) == 1 else "their attempts at a block do"
+        yield f"{count(len(run.failures), 'trial')} failed; {what} not count."
+    if any(trial.disturbed for row in analysis.blocks.trials.values() for trial in row.values()):
+        yield interference_summary(run, analysis)
+
+
+def _of_treatments(run: Run, analysis: Analysis) -> Iterator[str]:
+    for row in analysis.treatments:
+        yield from filter(None, (overload_text(row), cache_text(row), *regime_remarks(analysis, (row.id,))))
+    for treatment in run.design.treatments:
+        trials = analysis.blocks.of(treatment.id)
+        yield from failures_met(treatment.label, trials)
+        if late := generator_lateness_ms(trials):
+            yield f"{treatment.label}: the load generator was late by up to {number(late)} ms, which is in its latency."
+
+
+def _of_comparisons(analysis: Analysis) -> Iterator[str]:
+    for one in by_interest(analysis.verdicts, analysis):
+        verdict = one.verdict
+        found = verdict.carry_over
+        if found is not None and found.seen:
+            what = "is taken out" if found.taken_out else "may be in the figures"
+            yield f"{one.name}: what one trial leaves for the next {what}."
+        if totals := totals_text(verdict.totals, verdict.blocks):
+            yield f"{one.name}: {totals[0].lower()}{totals[1:]}"
+        if verdict.exaggeration.notable:
+            yield f"{one.name}: so few blocks may show about {verdict.exaggeration.factor:.1f} times what is there."

@@ -1,0 +1,88 @@
+"""A comparison in as few words as it needs: the levels that differ, and where both stand."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.summary import TreatmentSummary
+from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.model.treatment import Treatment
+from dbdyno.model.wording import listed
+
+LISTED_MAX = 3  # names in a sentence
+_RANK = {"faster": 0, "slower": 0, "equivalent": 1, "undecided": 2, "not comparable": 3}
+_SAYS_NOTHING = {"none", "default", "off", "on"}
+_NOTHING_LEFT = -1 + 1e-9  # as a relative difference; a ratio of 0 has no logarithm
+
+
+@dataclass(frozen=True)
+class Versus:
+    """A verdict with what differs between its two treatments."""
+
+    verdict: Verdict
+    factors: tuple[str, ...]  # that differ
+    level: str
+    baseline: str
+    pair: str  # "none vs mq-deadline": where one level says nothing by itself the other one does
+    place: str  # what both have in common, "on hdd-7200 with ext4"; empty where nothing else varies
+    places: int  # in how many such places the study could compare the same levels
+
+    @property
+    def name(self) -> str:
+        """Return ``"none vs mq-deadline on hdd-7200"``."""
+        return f"{self.pair} {self.place}".strip()
+
+
+def by_interest(verdicts: Sequence[Verdict], analysis: Analysis) -> list[Versus]:
+    """Return the comparisons, those decided first, of these the different ones, of these what is surely large first."""
+    rows = {row.id: row for row in analysis.treatments}
+    return [_versus(verdict, rows) for verdict in sorted(verdicts, key=_interest)]
+
+
+def _interest(verdict: Verdict) -> tuple[int, float, float]:
+    """Rank a verdict; a difference counts by the end of its interval that is nearest to none."""
+    effect = verdict.effect
+    sure = max(_log(effect.low), -_log(effect.high), 0.0) if effect.bounded else 0.0
+    return _RANK[verdict.verdict], -sure, -abs(_log(effect.value)) if effect.known else 0.0
+
+
+def _log(relative: float) -> float:
+    return math.log1p(max(relative, _NOTHING_LEFT))
+
+
+def _versus(verdict: Verdict, rows: Mapping[str, TreatmentSummary]) -> Versus:
+    level, baseline = rows[verdict.level_id].levels, rows[verdict.baseline_id].levels
+    factors = [name for name in {**level, **baseline} if level.get(name) != baseline.get(name)]
+    back = {name: baseline.get(name, "") for name in factors}
+    common = {name: value for name, value in level.items() if name not in factors}
+    return Versus(
+        verdict=verdict,
+        factors=tuple(factors),
+        level=_label(level, factors),
+        baseline=_label(baseline, factors),
+        pair=f"{_label(level, factors, alone=False)} vs {_label(baseline, factors, alone=False)}",
+        place=_place(common),
+        places=_places(level, back, [row.levels for row in rows.values()]),
+    )
+
+
+def _places(level: Mapping[str, str], baseline: Mapping[str, str], present: Sequence[Mapping[str, str]]) -> int:
+    """Return how many treatments have these levels where another one differs from it by the baseline's alone."""
+    alike = [one for one in present if all(one.get(name) == level.get(name) for name in baseline)]
+    return sum({**one, **baseline} in present for one in alike)
+
+
+def _label(levels: Mapping[str, str], factors: Sequence[str], *, alone: bool = True) -> str:
+    """Return the levels as a treatment's label has them; one that says nothing when ``alone`` goes by its factor."""
+    found = {name: levels[name] for name in factors if name in levels}
+    if alone and len(found) == 1 and set(found.values()) <= _SAYS_NOTHING:
+        return " ".join(*found.items())
+    return Treatment("", found).label
+
+
+def _place(common: Mapping[str, str]) -> str:
+    """Return ``"on hdd-7200 with ext4 and clients 10"``."""
+    device = f"on {_label(common, ['device'])}" if "device" in common else ""
+    others = [_label(common, [name]) for name in common if name != "device"]
+    return " ".join(filter(None, (device, f"with {listed(others, LISTED_MAX)}" if others else "")))

@@ -1,0 +1,1 @@
+"""What happens on a host, in order: preflight, execute, trial, resume, stop."""

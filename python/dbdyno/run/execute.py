@@ -1,0 +1,302 @@
+"""All trials of a run: in order, block by block, and what happens when one fails."""
+
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from dbdyno.errors import HostError, TrialError
+from dbdyno.model.design import StopReason
+from dbdyno.plan.plan import Plan, Slot
+from dbdyno.report.sections.interference import beyond
+from dbdyno.run.images import Images
+from dbdyno.run.ports import HOST, Ports
+from dbdyno.run.resume import beginning, changed_versions, see_that_it_is_the_same
+from dbdyno.run.stop import Outlook, Stop, pace_of
+from dbdyno.run.trial import Measured, run_trial
+from dbdyno.stack.erase.guard import Erasing
+from dbdyno.stack.undo.log import Journal
+from dbdyno.store import run_folder
+from dbdyno.store.events import Dropped, Ended, Failed, Note, Started
+from dbdyno.store.records import Trial
+from dbdyno.store.replay import History, attempts_that_count
+from dbdyno.store.run_folder import RunFolder
+from dbdyno.store.trials import lost_trials
+from dbdyno.study.units import format_seconds
+from dbdyno.system.full_disk import GO_ON, first_full, is_full, why_not_written
+from dbdyno.system.interrupt import Interrupted, interruptible, shielded
+from dbdyno.system.state import state_folder
+
+ATTEMPTS = 3  # at one block, before it is given up
+FAILURES_TO_DROP = 2  # attempts at the same block in which a treatment failed, before it is left out
+PATIENCE = 2  # blocks that met interference at every attempt: from then on repeating is no remedy on this host
+
+
+class Progress(Protocol):
+    """Where a run says how far it is."""
+
+    def say(self, text: str) -> None:
+        """One line for the user."""
+
+    def trial(self, slot: Slot, label: str, done: int, outlook: Outlook) -> None:
+        """A trial begins; ``done`` are finished."""
+
+    def trial_done(self, seconds: float) -> None:
+        """It has ended, after so long."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    how: str  # "done", "interrupted", "failed"
+    failures: int
+
+
+def open_run(plan: Plan, into: Path, *, resume: bool, versions: dict[str, str], host: dict[str, Any]) -> RunFolder:
+    """A new run folder, or the one to go on with. Raises ``UserError`` where it is another study's."""
+    if not resume or not run_folder.is_begun(into):
+        return run_folder.create(into, plan.header(versions), host, plan.study.text)
+    notes = changed_versions(into, see_that_it_is_the_same(plan, into), versions)
+    folder = RunFolder(into)
+    for note in notes:
+        folder.append(note)
+    return folder
+
+
+def run_all(  # noqa: PLR0913  (what a run consists of)
+    plan: Plan,
+    folder: RunFolder,
+    progress: Progress,
+    erase: frozenset[str],
+    *,
+    fresh_images: bool = False,
+    ports: Ports = HOST,
+) -> Outcome:
+    """Run what is missing. Trials that fail are events; ``HostError`` ends the run after it became one."""
+    try:
+        return _run_all(plan, folder, progress, erase, fresh_images=fresh_images, ports=ports)
+    except OSError as error:
+        raise HostError(why_not_written(error, folder.path, GO_ON)) from None
+
+
+def _run_all(  # noqa: PLR0913  (as above)
+    plan: Plan, folder: RunFolder, progress: Progress, erase: frozenset[str], *, fresh_images: bool, ports: Ports
+) -> Outcome:
+    run_folder.preload()
+    for lost in lost_trials(folder.path):
+        folder.append(lost)
+        progress.say(lost.text)
+    for event in beginning(plan, run_folder.read_run(folder.path), folder.history):
+        folder.append(event)
+    stop = Stop(folder.path, plan.design, pace_of(folder.path, folder.history.timed, ports.monotonic), progress.say)
+    ended = Ended("failed")
+    with suppress(Interrupted), interruptible(progress.say):
+        journal = Journal(f"run {plan.study.path} into {folder.path}")
+        erasing = Erasing(erase)
+        try:
+            with Images(journal, erasing, progress.say, fresh=fresh_images, ports=ports) as images:
+                why = _Runner(plan, folder, images, journal, progress, erasing, stop, ports).run()
+            ended = Ended("done", why)
+        except Interrupted:
+            ended = Ended("interrupted")
+        except TrialError as error:
+            raise HostError(str(error)) from None
+        finally:
+            with shielded():  # a signal that comes now finds the run ended
+                journal.close()
+                _note_the_end(folder, ended)
+    return Outcome(ended.how, len(folder.history.failures))
+
+
+def _note_the_end(folder: RunFolder, ended: Ended) -> None:
+    """Where there is no room even for that, why the run has failed is about to be said already."""
+    try:
+        folder.append(ended)
+    except OSError:
+        if ended.how != "failed":
+            raise
+
+
+def _about(slot: Slot) -> tuple[str, int, int, str]:
+    """What every event of a trial says of it."""
+    return slot.id, slot.block, slot.attempt, slot.treatment
+
+
+@dataclass(frozen=True)
+class _Runner:
+    """What the trials of one run share."""
+
+    plan: Plan
+    folder: RunFolder
+    images: Images
+    journal: Journal
+    progress: Progress
+    erase: Erasing
+    stop: Stop
+    ports: Ports
+
+    @property
+    def history(self) -> History:
+        """What has happened, this process's own trials included."""
+        return self.folder.history
+
+    def run(self) -> StopReason:
+        """Block after block, and why there are no more.
+
+        One with a failed trial is repeated whole, up to ``ATTEMPTS`` times; so is one with a disturbed trial, which is
+        kept at the last attempt. After ``PATIENCE`` blocks that had to be kept so, no block is repeated for that.
+        """
+        for block in range(1, self.plan.design.blocks + 1):
+            if not self.history.has_begun(block) and (why := self.stop.before(block)):
+                return why
+            self._block(block)
+        return self.stop.look(self.plan.design.blocks) or "blocks"
+
+    def _block(self, block: int) -> None:
+        ran = len(self.history.finished)
+        self.stop.pace.begin()
+        for attempt in range(self.history.last_attempt(block), ATTEMPTS + self.history.attempts_lost(block) + 1):
+            self._attempt(block, attempt)
+            if self._complete(block, attempt):
+                break
+        else:
+            if block not in attempts_that_count(self.history.attempts, self._live()):
+                self._give_up(block)
+        if len(self.history.finished) > ran:
+            self.stop.pace.end()
+            if self._patient(block) and not self._patient(block + 1):
+                self.progress.say(
+                    f"{PATIENCE} blocks met interference at every attempt: from here on no block is repeated for that; "
+                    "end what else runs on this host, or measure when it is quiet"
+                )
+
+    def _give_up(self, block: int) -> None:
+        if block not in self.history.given_up:
+            text = f"block {block} was given up after {ATTEMPTS} attempts"
+            self.folder.append(Note(text, given_up=block))
+            self.progress.say(text)
+
+    def _attempt(self, block: int, attempt: int) -> None:
+        for slot in self.plan.slots(block, attempt):
+            so_far = self.history.attempt(block, attempt)
+            if so_far.is_void(self._live()) or self._too_disturbed(block, attempt):
+                return
+            if slot.treatment in self._live() - so_far.finished:
+                self._trial(slot)
+
+    def _trial(self, slot: Slot) -> None:
+        """Run and store one trial, or note why it failed; before it the one that it is to come after, if any."""
+        where = self.folder.trial_folder(slot.id)
+        self.folder.append(Started(*_about(slot)))
+        seconds = self._settled(slot, where) if self.plan.design.settle == "trial" else {}
+        if seconds is None:
+            return
+        self.progress.trial(slot, self._label(slot) + self._rest_words(), self.history.done(), self.stop.outlook)
+        if measured := self._measured(slot, where):
+            trial = replace(measured.trial, seconds={**seconds, **measured.trial.seconds})
+            with shielded():
+                self.folder.finish(trial, measured.series)
+            self._tell_disturbed(trial)
+            self.progress.trial_done(sum(trial.seconds.values()))
+
+    def _settled(self, slot: Slot, where: Path) -> dict[str, float] | None:
+        """Run the baseline unmeasured, and return what it took; None if it failed, which is the baseline's failure."""
+        before = replace(slot, treatment=self.plan.design.baseline)
+        label = f"{self._label(before)}, unmeasured, before {self._label(slot)}"
+        self.progress.trial(slot, label, self.history.done(), self.stop.outlook)
+        folder = where / "settle"
+        folder.mkdir()
+        measured = self._measured(before, folder, "in the unmeasured trial before another: ")
+        if measured is None:
+            return None
+        shutil.rmtree(folder)
+        return {"settle": sum(measured.trial.seconds.values())}
+
+    def _measured(self, slot: Slot, where: Path, circumstance: str = "") -> Measured | None:
+        """Run one trial; None if it failed, which then is an event."""
+        spec, seed, settle = self.plan.specs[slot.treatment], self.plan.trial_seed(slot.block), self.plan.design.settle
+        rest_seconds = 0.0 if settle == "trial" else settle
+        try:
+            self.plan.check_own_files()
+            image = self.images.of(spec)
+            return run_trial(
+                slot,
+                spec,
+                image,
+                ports=self.ports,
+                seed=seed,
+                folder=where,
+                journal=self.journal,
+                erase=self.erase,
+                rest_seconds=rest_seconds,
+            )
+        except OSError as error:
+            place = first_full([self.folder.path, state_folder()]) if is_full(error) else None
+            raise HostError(why_not_written(error, place or where, GO_ON)) from None
+        except (TrialError, HostError) as error:
+            if isinstance(error, TrialError):
+                self._see_that_there_is_room(error)
+            cause = f"{circumstance}{error}"
+            self.folder.append(Failed(*_about(slot), cause))
+            if isinstance(error, HostError):
+                raise
+            self._failed(slot, cause)
+            return None
+
+    def _see_that_there_is_room(self, error: TrialError) -> None:
+        """Raise ``HostError`` where a disk that dbdyno writes to is full: then no treatment is at fault."""
+        if full := first_full([self.folder.path, state_folder()]):
+            raise HostError(
+                f"{full}: its filesystem is full; make room on it{GO_ON}. What failed for it: {error}"
+            ) from None
+
+    def _rest_words(self) -> str:
+        settle = self.plan.design.settle
+        return f" (rests {format_seconds(settle)} before its load)" if settle and settle != "trial" else ""
+
+    def _failed(self, slot: Slot, cause: str) -> None:
+        """Say so; leave a treatment out for good once it has failed again and again."""
+        self.progress.say(f"{slot.id} ({self._label(slot)}) failed: {cause}")
+        if self.history.failures_of(slot.treatment, slot.block) < FAILURES_TO_DROP:
+            self.progress.say(f"block {slot.block} is repeated whole: a block counts only with all its trials")
+            return
+        text = f"{self._label(slot)} failed {FAILURES_TO_DROP} times in block {slot.block} and is left out: {cause}"
+        self.folder.append(Dropped(slot.treatment, text))
+        self.progress.say(text)
+        if self.plan.design.baseline in self.history.dropped or len(self._live()) < min(2, len(self.plan.specs)):
+            raise HostError(f"the run stops, nothing is left to compare: {text}")
+
+    def _label(self, slot: Slot) -> str:
+        return next(t.label for t in self.plan.design.treatments if t.id == slot.treatment)
+
+    def _live(self) -> set[str]:
+        return self.plan.specs.keys() - self.history.dropped
+
+    def _tell_disturbed(self, trial: Trial) -> None:
+        if trial.disturbed:
+            self.progress.say(f"{trial.id} met interference: {'; '.join(beyond(trial))}")
+            if self.plan.design.disturbed == "note":
+                return
+            again = self._too_disturbed(trial.block, trial.attempt)
+            self.progress.say(f"block {trial.block} is {'repeated whole' if again else 'kept all the same'}")
+
+    def _too_disturbed(self, block: int, attempt: int) -> bool:
+        """Whether an attempt holds a trial that others disturbed, and is to be repeated for it."""
+        repeated = self.plan.design.disturbed == "repeat" and attempt < ATTEMPTS
+        return repeated and self.history.attempt(block, attempt).disturbed and self._patient(block)
+
+    def _patient(self, block: int) -> bool:
+        """Whether repeating may still help: too few blocks before this one met interference at every attempt."""
+        kept = {
+            before
+            for (before, attempt), one in self.history.attempts.items()
+            if one.disturbed and attempt == ATTEMPTS and before < block
+        }
+        return len(kept) < PATIENCE
+
+    def _complete(self, block: int, attempt: int) -> bool:
+        """Whether no further attempt at the block is needed."""
+        whole = self.history.attempt(block, attempt).is_whole(self._live())
+        return whole and not self._too_disturbed(block, attempt)

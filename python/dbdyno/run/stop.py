@@ -1,0 +1,137 @@
+"""Between two blocks: whether the run goes on, and about how much is still to come."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from dbdyno.analysis.analyse import planned_verdicts
+from dbdyno.analysis.blocks import usable_blocks
+from dbdyno.analysis.stopping import is_look, more_blocks, reason_to_stop, settled
+from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.model.design import Design, StopReason
+from dbdyno.model.wording import count
+from dbdyno.store.run_folder import read_run
+from dbdyno.study.units import format_roughly
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """How many blocks there will be in all, as far as that is known."""
+
+    blocks: int | None
+    how: Literal["", "at most ", "about "] = ""
+
+    @classmethod
+    def at_first(cls, design: Design) -> "Outlook":
+        """What the design alone says."""
+        if design.until == "open":
+            return cls(None)
+        return cls(design.blocks, "" if design.until == "blocks" else "at most ")
+
+
+@dataclass
+class Pace:
+    """How long blocks take, by a clock that counts seconds. What a run took before it was resumed is ``before``."""
+
+    before_seconds: float = 0.0
+    lengths: list[float] = field(default_factory=list)  # of the blocks so far
+    first_here: float | None = None  # of the first block of this process, which prepares the data
+    clock: Callable[[], float] = time.monotonic
+    _began: float = field(init=False)
+    _block_began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._began = self._block_began = self.clock()
+
+    def begin(self) -> None:
+        """A block begins."""
+        self._block_began = self.clock()
+
+    def end(self) -> None:
+        """It has ended."""
+        length = self.clock() - self._block_began
+        if self.first_here is None:
+            self.first_here = length
+        else:
+            self.lengths.append(length)
+
+    @property
+    def seconds(self) -> float:
+        """What the run has taken so far."""
+        return self.before_seconds + self.clock() - self._began
+
+    @property
+    def block_seconds(self) -> float | None:
+        """The mean length of the blocks so far. The one that prepared the data counts only while there is no other."""
+        return sum(self.lengths) / len(self.lengths) if self.lengths else self.first_here
+
+
+def pace_of(folder: Path, timed: Collection[str], clock: Callable[[], float] = time.monotonic) -> Pace:
+    """How long the blocks of a run took that were run before, by what its trials took; ``timed`` are on the budget."""
+    before, lengths = 0.0, defaultdict[int, float](float)
+    for trial in read_run(folder).trials:
+        seconds = sum(trial.seconds.values())
+        before += seconds if trial.id in timed else 0.0
+        lengths[trial.block] += seconds
+    last = max(lengths, default=0)  # may be half a block
+    return Pace(before, [seconds for block, seconds in lengths.items() if block != last], clock=clock)
+
+
+@dataclass
+class Stop:
+    """Decides between two blocks of one run; what it needs to know of the results it reads from the run folder."""
+
+    folder: Path
+    design: Design
+    pace: Pace
+    say: Callable[[str], None]
+    outlook: Outlook = field(init=False)
+    _looked_at: int = 0  # usable blocks
+
+    def __post_init__(self) -> None:
+        self.outlook = Outlook.at_first(self.design)
+
+    def before(self, block: int) -> StopReason:
+        """Why ``block`` is not begun; nothing where it is."""
+        return self.look(block - 1) or self._out_of_time()
+
+    def look(self, blocks: int) -> StopReason:
+        """Look at the data where the design plans a look, ``blocks`` being over; say how much is still to come."""
+        if self.design.until == "blocks":
+            return ""
+        run = read_run(self.folder)
+        blocks_that_count = usable_blocks(run)
+        usable = len(blocks_that_count.trials)
+        if not is_look(run.design, usable):
+            return ""
+        verdicts = planned_verdicts(run, blocks_that_count)
+        why = reason_to_stop(run.design, usable, verdicts)
+        if not why and usable > self._looked_at:
+            self._expect(blocks, usable, more_blocks(run.design, usable, verdicts), verdicts)
+        self._looked_at = usable
+        return why if why != "blocks" else ""  # the runner counts those by itself
+
+    def _expect(self, blocks: int, usable: int, more: int | None, verdicts: Sequence[Verdict]) -> None:
+        done = sum(settled(verdict, self.design) for verdict in verdicts)
+        kind, state = ("interval", "precise") if self.design.until == "precise" else ("comparison", "decided")
+        text = f"after {count(usable, 'block')} {done} of {count(len(verdicts), kind)} {state}; "
+        if more is None:
+            disturbed = any(one.mostly_disturbed for one in verdicts if not settled(one, self.design))
+            why = ": interference in most blocks, so end what else runs on the host" if disturbed else ""
+            self.say(f"{text}how many more it takes can't be known{why}")
+            return
+        # What is expected to take longer than the plan allows takes as long as that.
+        self.outlook = Outlook(
+            min(blocks + more, self.design.blocks), "at most " if usable + more >= self.design.blocks else "about "
+        )
+        left = format_roughly(more * (self.pace.block_seconds or 0.0))
+        self.say(f"{text}{self.outlook.how}{count(more, 'more block')}, {left}")
+
+    def _out_of_time(self) -> StopReason:
+        budget, length = self.design.budget_seconds, self.pace.block_seconds
+        if budget is None or length is None:
+            return ""  # the first block always runs
+        return "budget" if self.pace.seconds + length > budget else ""

@@ -1,0 +1,184 @@
+"""One trial: raise the stack, offer the load, watch, lower the stack. The main path of dbdyno."""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.plan.plan import Slot
+from dbdyno.probe.sampler import Series
+from dbdyno.run.ports import Ports
+from dbdyno.stack.erase.guard import Erasing
+from dbdyno.stack.image import Image
+from dbdyno.stack.kinds.kind import Raising
+from dbdyno.stack.layer import raised
+from dbdyno.stack.space import after_load
+from dbdyno.stack.undo.log import Journal
+from dbdyno.store.records import Trial
+from dbdyno.study.schema import TrialSpec
+from dbdyno.workload.load import Columns
+from dbdyno.workload.workload import Outcome
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A trial and its series, ready to be stored."""
+
+    trial: Trial
+    series: dict[str, Columns]
+
+
+def run_trial(  # noqa: PLR0913  (what a trial consists of)
+    slot: Slot,
+    spec: TrialSpec,
+    image: Image,
+    *,
+    ports: Ports,
+    seed: int,
+    folder: Path,
+    journal: Journal,
+    erase: Erasing,
+    rest_seconds: float,
+) -> Measured:
+    """Run one trial; its raw files go to ``folder``. Raises ``TrialError`` or ``HostError``; the host is put back.
+
+    It rests when the stack is raised, so that what raising it leaves ends as well as what the trial before has left.
+    """
+    started_at, watch = ports.now().isoformat(timespec="seconds"), Stopwatch(ports.monotonic)
+    workload = ports.workload_of(spec)
+    raising = Raising(folder / "server.log", workload.prepare, seed, erase)
+    stack = ports.kinds[spec.stack.kind].stack(spec, image, raising)
+    with ExitStack() as lowering:
+        ground = lowering.enter_context(ports.scratch(journal))
+        watch.lap("raise scratch")
+        context = lowering.enter_context(raised(stack.layers, ground, watch.lap))
+        workload.check(context)
+        watch.lap("check")
+        if rest_seconds:
+            ports.sleep(rest_seconds)
+            watch.lap("settle")
+        disks = ports.disks_below(context)
+        health = {name: {"before": ports.smart_of(name)} for name in disks}
+        with (
+            stack.device.measuring(journal) as figures,
+            ports.tracing(context, wanted=spec.probes.trace, disk=stack.device.disk) as trace,
+            ports.watching(context, disks) as series,
+            ports.watching_others(context, disks) as others,
+            ports.pinned(spec.stack.client_cpus) as client,
+        ):
+            load = workload.run(context, seed, folder)
+            traced = trace.within(load.window_ns)
+        watch.lap("load")
+        for name, disk_health in health.items():
+            disk_health["after"] = ports.smart_of(name)
+        observed = {**context.observed, "tables": workload.check(context)}  # a load may make tables of its own
+        observed |= {"client": client} if client else {}
+        observed |= {"tool": workload.tool.observed()} if workload.tool else {}
+        room = after_load(context.directory) if context.directory else {}
+        watch.lap("check after")
+    watch.lap("lower scratch")
+    trial = Trial(
+        id=slot.id,
+        block=slot.block,
+        attempt=slot.attempt,
+        position=slot.position,
+        treatment=slot.treatment,
+        started_at=started_at,
+        metrics={**metrics(load, series), **traced.metrics()},
+        observed={layer: dict(values) for layer, values in observed.items()},
+        load={**load.result, "second_half_ratio": load.second_half_ratio()},
+        probes={name: probe_cost(one, load) for name, one in {**series, **others.known()}.items()} | traced.cost,
+        device=since_measuring(figures, load.window_ns[0]),
+        seconds=phases(watch.laps, load),
+        space=room,
+        disturbance=others.within(load.window_ns),
+        block_trace=traced.figures,
+        smart=health,
+    )
+    return Measured(
+        trial, series_columns(load, series) | {name: {**columns} for name, columns in traced.series.items()}
+    )
+
+
+def since_measuring(figures: Mapping[str, Any], start_ns: int) -> dict[str, Any]:
+    """A disk's figures, the moment at which its fast cache ran out in seconds since measuring began."""
+    found = dict(figures)
+    if isinstance(cache := found.get("fast_cache"), Mapping):
+        at_ns = cache["ran_out_ns"]
+        kept = {name: value for name, value in cache.items() if name != "ran_out_ns"}
+        found["fast_cache"] = {**kept, "ran_out_s": None if at_ns is None else (at_ns - start_ns) / 1e9}
+    if "disks" in found:
+        found["disks"] = [since_measuring(each, start_ns) for each in found["disks"]]
+    return found
+
+
+class Stopwatch:
+    """Wall clock per phase, in seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.laps: dict[str, float] = {}
+        self._clock = clock
+        self._last = clock()
+
+    def lap(self, phase: str) -> None:
+        """The phase that just ended."""
+        now = self._clock()
+        self.laps[phase], self._last = round(now - self._last, 3), now
+
+
+def phases(laps: Mapping[str, float], load: Outcome) -> dict[str, float]:
+    """The laps, that of the load split by what it was spent on; their sum stays the same."""
+    start, end = load.window_ns
+    spent = {**load.seconds_before, "measure": (end - start) / 1e9}
+    found: dict[str, float] = {}
+    for name, seconds in laps.items():
+        if name == "load":
+            found |= {part: round(value, 3) for part, value in spent.items()}
+            found["around load"] = round(max(0.0, seconds - sum(spent.values())), 3)
+        else:
+            found[name] = seconds
+    return found
+
+
+# Metric -> the probe and the cumulative column that it comes from, and what makes its unit of the column's.
+COUNTED = {
+    "server_cpu_us_per_query": ("server_process", "cpu_seconds", 1e6),
+    "written_bytes_per_query": ("block_device", "written_bytes", 1.0),
+    "read_bytes_per_query": ("block_device", "read_bytes", 1.0),
+}
+
+
+def metrics(load: Outcome, series: Mapping[str, Series]) -> dict[str, float]:
+    """The trial's scalars: the client's own, and what the probes counted from the window's start to its end."""
+    found = load.metrics()
+    for name, (probe, column, scale) in COUNTED.items():
+        if load.queries and probe in series and series[probe].t_ns:
+            start, end = (series[probe].at(column, t_ns) for t_ns in load.window_ns)
+            found[name] = (end - start) * scale / load.queries
+    return found
+
+
+def probe_cost(series: Series, load: Outcome) -> dict[str, Any]:
+    """What a probe burned, here and of others' CPU: seconds, and as a share of one core while it ran."""
+    start, end = load.window_ns
+    inside = sum(start <= t <= end for t in series.t_ns)
+    seconds = (series.t_ns[-1] - series.t_ns[0]) / 1e9 if len(series.t_ns) > 1 else 0.0
+    cost = {"cpu_seconds": series.cpu_seconds, "cpu_percent": None, "samples": inside, "missed": series.missed}
+    if seconds:
+        cost["cpu_percent"] = 100 * series.cpu_seconds / seconds
+    if series.outside_seconds and seconds:
+        cost["outside_cpu_percent"] = 100 * series.outside_seconds / seconds
+    return cost
+
+
+def series_columns(load: Outcome, series: Mapping[str, Series]) -> dict[str, Columns]:
+    """Every series on the trial's clock: ``t_s`` is 0 where measuring starts; what lies outside is left out."""
+    start, end = load.window_ns
+    found = {"load": load.columns()}
+    for name, one in series.items():
+        # An interval belongs to the measured run when it began in it; its last may end just after.
+        inside = [index for index, t_ns in enumerate(one.t_ns) if start < t_ns <= end + 100_000_000]
+        columns: Columns = {column: [values[index] for index in inside] for column, values in one.columns.items()}
+        found[name] = {"t_s": [(one.t_ns[index] - start) / 1e9 for index in inside], **columns}
+    return found

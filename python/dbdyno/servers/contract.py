@@ -1,0 +1,220 @@
+"""What the rest of dbdyno asks of a database server, whichever product it is; ``products.py`` tells which is which.
+
+Every method that asks a server raises ``ServerError``.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from dbdyno.errors import TrialError
+from dbdyno.model.printable import one_line
+from dbdyno.servers.address import Address
+from dbdyno.study.section import Setting
+
+if TYPE_CHECKING:
+    import subprocess
+
+Value = int | float | str | None  # of a variable, as JSON keeps it
+
+
+class ServerError(TrialError):
+    """What a server refused, or how it broke off; the text is one line and fit to print."""
+
+    def __init__(self, text: str, code: int = 0) -> None:
+        super().__init__(one_line(text))
+        self.code = code  # the product's own; 0 where it gave none
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a server says of itself."""
+
+    version: str
+    data_folder: Path
+    variables: Mapping[str, str]
+    worth_showing: frozenset[str]  # the variables that decide how a load fares, whether or not a study sets them
+    engines: Sequence[str]
+    tls: str  # of the connection that asked; "none" where it is not encrypted
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of a load."""
+
+    name: str
+    engine: str
+    row_format: str
+
+
+class Status(Protocol):
+    """A reader of one server's counters, over a connection of its own."""
+
+    counters: tuple[str, ...]  # that become rates per second
+    gauges: tuple[str, ...]  # that are shown as they stand
+
+    def text(self) -> str:
+        """All as they stand, by one question."""
+
+    def numbers(self, text: str) -> dict[str, float]:
+        """What ``text`` holds, by name. Raises ``ServerError`` where it is none."""
+
+    def thread(self) -> int | None:
+        """The number that the server's host knows the thread by that answers; ``None`` where it does not tell."""
+
+    def close(self) -> None:
+        """End the connection."""
+
+
+class Server(Protocol):
+    """A server that answers, whoever started it."""
+
+    def settings(self) -> Settings:
+        """Its version, variables and engines."""
+
+    def status(self) -> Status:
+        """A reader of its counters."""
+
+    def tables(self, schema: str) -> list[Table]:
+        """The tables of a schema, without dbdyno's own mark."""
+
+    def create_schema(self, schema: str) -> None:
+        """Make an empty schema."""
+
+    def cause(self, log: Path) -> str:
+        """Why it ended, in one sentence, from its error log."""
+
+
+class OwnServer(Protocol):
+    """A server of dbdyno's own: what it is started with, and how."""
+
+    @property
+    def settings(self) -> Mapping[str, Setting]:
+        """All that it is started with: the study's settings and what dbdyno adds."""
+
+    def mistakes(self) -> dict[str, str]:
+        """What is wrong with the study's settings, by their names. Raises ``UserError``."""
+
+    def refused(self) -> dict[str, str]:
+        """What the server itself says against them, by their names, "" for none of them; it is not started."""
+
+    def install(self, data: Path, environment: Mapping[str, str], log: Path) -> None:
+        """Make the system tables in an empty folder. Raises ``TrialError``."""
+
+    def command(self, data: Path, socket: Path, log: Path) -> list[str]:
+        """The command line that starts it."""
+
+    def await_ready(self, running: "subprocess.Popen[bytes]", socket: Path, log: Path) -> None:
+        """Wait until it answers. Raises ``TrialError`` with the cause where it does not."""
+
+    def stop(self, running: "subprocess.Popen[bytes]") -> None:
+        """End it: politely, then for good. Raises ``TrialError``."""
+
+    def at(self, address: Address) -> Server:
+        """It, once it answers."""
+
+
+@dataclass(frozen=True)
+class Thing:
+    """Something in a database."""
+
+    kind: str
+    name: str
+    comment: str
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """What a database holds."""
+
+    token: str | None  # of the mark, if it is there
+    ours: list[Thing]  # what dbdyno made, but for the mark
+    others: list[Thing]  # in a database without the mark, all of it
+
+
+class Database(Protocol):
+    """The database of an external server that a study may use."""
+
+    def exists(self) -> bool:
+        """Whether there is such a database, as far as this login may know."""
+
+    def holdings(self) -> Holdings:
+        """What it holds, and whose that is."""
+
+    def lock(self, patience_seconds: int = 3) -> None:
+        """Keep out other runs until the session ends. Raises ``HostError`` where one is at it."""
+
+    def mark(self, token: str) -> None:
+        """Mark it as this run's."""
+
+    def unmark(self) -> None:
+        """Take the mark away."""
+
+    def drop(self, things: Sequence[Thing]) -> None:
+        """Drop what dbdyno made."""
+
+
+class Session(Protocol):
+    """A login on an external server."""
+
+    def variable(self, name: str) -> Value:
+        """What a variable is."""
+
+    def as_set(self, value: Setting, now: Value) -> Value:
+        """A study's value the way ``set_variable`` takes it; ``now`` is what the variable is."""
+
+    def set_variable(self, name: str, value: Value) -> None:
+        """Set a variable for all users, and wait until that is done."""
+
+    def why_not_settable(self, name: str, value: Setting) -> str:
+        """What the server has against setting a variable while it runs; empty if nothing. Changes nothing."""
+
+    def settings(self) -> Settings:
+        """As ``Server`` has it."""
+
+    def connections(self) -> tuple[Value, Value]:
+        """How many connections the server allows, and how many are taken, as it says."""
+
+    def version(self) -> str:
+        """The version that it tells, with its build's comment."""
+
+    def database(self, name: str) -> Database:
+        """One of its databases."""
+
+    def account(self, token: str) -> tuple[str, str]:
+        """User and host of a run's account, confined to its database. Raises ``HostError`` where none can be made."""
+
+    def why_no_account(self, database: str) -> tuple[str, str] | None:
+        """Why no such account can be made, and what to do about it. Changes nothing but the session."""
+
+    def drop_account(self, user: str, host: str) -> bool:
+        """Drop an account and end its sessions; whether it was there."""
+
+    def keep_open(self) -> None:
+        """Keep the session through whole trials in which nothing is asked."""
+
+    def ping(self) -> None:
+        """Ask for a sign of life."""
+
+    def close(self) -> None:
+        """End it, and with it its locks."""
+
+
+class ExternalServer(Protocol):
+    """A server that dbdyno neither starts nor stops. Each member raises ``UserError`` for an option file of no use."""
+
+    @property
+    def address(self) -> Address:
+        """Where it listens and how one logs in."""
+
+    @property
+    def server(self) -> Server:
+        """What it can be asked."""
+
+    def connected(self) -> Session:
+        """Log in. Raises ``TrialError`` where the server is away, ``HostError`` where it lets nobody in."""
+
+    def session(self, patience_seconds: float = 0.0) -> AbstractContextManager[Session]:
+        """The same for as long as the context lasts; what is refused in it names the server."""

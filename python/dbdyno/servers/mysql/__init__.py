@@ -1,0 +1,1 @@
+"""MySQL, MariaDB and their kin: started, logged in to, asked and stopped."""

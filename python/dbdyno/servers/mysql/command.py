@@ -1,0 +1,76 @@
+"""The command line of a server of our own: private data, private socket, no TCP unless the study sets a port."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from dbdyno.model.printable import printable
+from dbdyno.servers.ask import answer
+from dbdyno.servers.mysql.variables import HELP_BYTES_MAX, HELP_SECONDS
+from dbdyno.servers.sources.installation import Installation
+from dbdyno.study.section import Setting
+
+_SETTING_REFUSED = re.compile(
+    r"(unknown (?:variable|option) '[^']*'|ambiguous option '[^']*'.*|Error while setting value .*)"
+)
+
+
+def options(  # noqa: PLR0913, PLR0917  (what a server is told)
+    installation: Installation, data: Path, socket: Path, log: Path, settings: Mapping[str, Setting], engine: str
+) -> list[str]:
+    """The server's command line."""
+    # Ours come last, where they win. A server that starts removes what it takes for its own old temporary tables, so
+    # none may share the folder; and temporary tables belong on the device that is measured.
+    ours = [f"--datadir={data}", f"--socket={socket}", f"--tmpdir={data}", f"--pid-file={data}/server.pid"]
+    ours += [f"--log-error={log}", "--skip-name-resolve", *_closed(installation)]
+    ours.append("--bind-address=127.0.0.1" if "port" in settings else "--skip-networking")
+    return installation.command(*_loading(installation, engine), *setting_options(settings), *ours)
+
+
+def setting_options(settings: Mapping[str, Setting]) -> list[str]:
+    """Settings as options."""
+    return [_option(name, value) for name, value in settings.items()]
+
+
+def _option(name: str, value: Setting) -> str:
+    if name == "log_bin" and isinstance(value, bool):  # as an option it takes a name, and OFF would be one
+        return "--log-bin=binlog" if value else "--skip-log-bin"
+    shown = ("ON" if value else "OFF") if isinstance(value, bool) else str(value)
+    return f"--{name.replace('_', '-')}={shown}"
+
+
+def _loading(installation: Installation, engine: str) -> list[str]:
+    """The module of an engine that is one; first, so that the server knows the module's settings."""
+    module = installation.module_of(engine)
+    return [f"--plugin-load-add={module}"] if module else []
+
+
+def _closed(installation: Installation) -> list[str]:
+    """Doors that only some servers have, shut: MySQL's second protocol, and files read or written for a client."""
+    if installation.product == "mysql" and installation.release >= (8,):
+        return ["--mysqlx=OFF", "--secure-file-priv=NULL"]
+    return []
+
+
+def refused_settings(installation: Installation, settings: Mapping[str, Setting], engine: str) -> dict[str, str]:
+    """What the server says against settings, by their names, "" for none of them, and without being started.
+
+    It reads them all before it prints its help. MySQL's help forgives what it does not know; it has an option of its
+    own for this.
+    """
+    validates = installation.product == "mysql" and installation.release >= (8, 0, 16)
+    asking = ["--validate-config"] if validates else ["--verbose", "--help"]
+    given = [*_loading(installation, engine), *setting_options(settings), *_closed(installation)]
+    argv = installation.command(*given, "--datadir=/nonexistent", *asking)
+    try:
+        said = answer(argv, "stderr", HELP_SECONDS, HELP_BYTES_MAX)
+    except OSError:
+        return {}  # whatever is wrong, it is not the settings
+    found: dict[str, str] = {}
+    for line in said.decode(errors="replace").splitlines():
+        if match := _SETTING_REFUSED.search(line):
+            words = printable(match[1])[:200].rstrip(".")
+            quoted = words.replace("-", "_")
+            name = next((name for name in settings if f"'{name}'" in quoted or f"'{name}=" in quoted), "")
+            found.setdefault(name, words)
+    return found

@@ -1,0 +1,236 @@
+"""The control connection: every connection of Python's to a server goes through ``connect``.
+
+A server may be anybody's, broken, or meant to do harm. So each login and each reply has a bound in bytes and in seconds
+over all of it, however the bytes come; the password goes only where nobody else can listen (``plugins.py``); no file of
+this host is sent; and whatever is wrong with what came is a ``ServerError``.
+"""
+
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pymysql
+from pymysql.constants import CLIENT, CR
+
+from dbdyno.model.printable import short
+from dbdyno.servers.address import Address, Tls
+from dbdyno.servers.contract import ServerError
+from dbdyno.servers.mysql.plugins import Plugin, plugin_of
+
+LOGIN_SECONDS, REPLY_SECONDS = 10.0, 60.0
+LOGIN_BYTES_MAX, REPLY_BYTES_MAX = 64 << 10, 16 << 20  # what is asked for is short
+_RECEIVE_BYTES = 64 << 10
+_PROTOCOL = 10
+_NEEDED = CLIENT.PROTOCOL_41 | CLIENT.SECURE_CONNECTION
+
+Cursor: TypeAlias = pymysql.cursors.Cursor
+Row: TypeAlias = tuple[Any, ...]
+
+if TYPE_CHECKING:
+    _OfPymysql = pymysql.connections.Connection[Cursor]
+else:
+    _OfPymysql = pymysql.connections.Connection
+
+
+def connect(where: Address | Path, login_seconds: float | None = None) -> "Connection":
+    """A control connection; over a private socket it is root's. Raises ``ServerError``."""
+    address = where if isinstance(where, Address) else Address("root", where)
+    return Connection(address, LOGIN_SECONDS if login_seconds is None else login_seconds)
+
+
+def rows(cursor: Cursor, columns: int) -> list[Row]:
+    """The rows of the last statement, of so many columns each. Raises ``ServerError`` where they are others."""
+    found = [tuple(row) for row in cursor.fetchall()]
+    if any(len(row) != columns for row in found):
+        raise _nonsense("rows with another number of columns than were asked for")
+    return found
+
+
+def row(cursor: Cursor, columns: int = 1) -> Row:
+    """The first row of the last statement. Raises ``ServerError`` where there is none."""
+    found = rows(cursor, columns)
+    if not found:
+        raise _nonsense("no row where there must be one")
+    return found[0]
+
+
+def _nonsense(what: str) -> ServerError:
+    return ServerError(f"the server broke the protocol: {what}", CR.CR_MALFORMED_PACKET)
+
+
+def _lost(what: str) -> ServerError:
+    return ServerError(what, CR.CR_SERVER_LOST)
+
+
+def _in_words(error: pymysql.Error) -> ServerError:
+    """An error of the client library, in the server's own words."""
+    code = next((part for part in error.args if isinstance(part, int)), 0)
+    text = " ".join(short(str(part)) for part in error.args if not isinstance(part, int))
+    return ServerError(text or type(error).__name__, code)
+
+
+def login_of(address: Address) -> dict[str, Any]:
+    """An address as pymysql takes it. Raises ``OSError`` where a certificate can't be used."""
+    where: dict[str, Any] = {"host": address.host, "port": address.port}
+    if address.socket:
+        where = {"unix_socket": str(address.socket)}
+    # Bytes, as pymysql would make Latin-1 of a text, which is not what the server keeps.
+    return {**where, "user": address.user, "password": address.password.encode(), **_encryption(address.tls)}
+
+
+def _encryption(tls: Tls) -> dict[str, Any]:
+    if tls.mode == "disabled":
+        return {"ssl_disabled": True}
+    if tls.mode == "preferred" and not (tls.ca or tls.cert):
+        return {}
+    context = ssl.create_default_context(cafile=tls.ca)
+    context.check_hostname = tls.mode == "verify_identity"
+    context.verify_mode = ssl.CERT_REQUIRED if tls.mode.startswith("verify") else ssl.CERT_NONE
+    if tls.cert:
+        context.load_cert_chain(tls.cert, tls.key)
+    return {"ssl": context}
+
+
+class Connection(_OfPymysql):
+    """One that takes from a server only what it asked for, in time."""
+
+    # pymysql's own, which its stubs leave out.
+    protocol_version: int
+    server_capabilities: int
+    _sock: Any
+    _secure: bool
+    _force_close: Callable[[], None]
+    _read_timeout: float
+    _write_timeout: float
+    _current_timeout: float
+
+    def __init__(self, address: Address, login_seconds: float) -> None:
+        self._login_seconds, self._logging_in = login_seconds, False
+        self._seconds, self._until, self._bytes_left = login_seconds, 0.0, 0
+        self._unread, self._unread_from = bytearray(), object()
+        self.is_private = address.is_private  # nobody but the server can listen, and it is the one that was meant
+        try:
+            login = login_of(address)
+        except OSError as error:  # a certificate
+            raise ServerError(f"TLS: {short(str(error))}") from None
+        super().__init__(autocommit=True, connect_timeout=login_seconds, **login)
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether nobody can listen but the other end, whoever that is: a unix socket, or TLS."""
+        return bool(self._secure)
+
+    def connect(self, sock: Any = None) -> None:  # noqa: ANN401  (pymysql's)
+        """Connect and log in."""
+        with self._clean():
+            self._allow(self._login_seconds, LOGIN_BYTES_MAX)
+            self._logging_in = True
+            super().connect(sock)
+            self._logging_in = False
+
+    def query(self, sql: str | bytes, unbuffered: bool = False) -> int:  # noqa: FBT001, FBT002  (pymysql's)
+        """Run a statement and take its reply."""
+        with self._clean():
+            return super().query(sql, unbuffered)
+
+    def next_result(self, unbuffered: bool = False) -> int:  # noqa: FBT001, FBT002  (pymysql's)
+        """Take the next result of a reply."""
+        with self._clean():
+            return super().next_result(unbuffered)
+
+    def ping(self, reconnect: Any = False) -> None:  # noqa: ANN401, FBT002  (pymysql's)
+        """Ask for a sign of life."""
+        with self._clean():
+            super().ping(reconnect)
+
+    def escape(self, obj: object, mapping: Any = None) -> str:  # noqa: ANN401  (pymysql's)
+        """A value as it stands in a statement."""
+        try:
+            return super().escape(obj, mapping)
+        except pymysql.Error as error:  # not every number is one of SQL
+            raise _in_words(error) from None
+
+    def asked(self, answer: bytes | None) -> Any:  # noqa: ANN401  (pymysql's packet)
+        """Within a login, send an answer, if there is one; the server's next packet."""
+        if answer is not None:
+            self.write_packet(answer)
+        next_packet: Any = self._read_packet
+        return next_packet()
+
+    def _allow(self, seconds: float, bytes_max: int) -> None:
+        """What the server may take for what is asked now."""
+        self._seconds, self._until, self._bytes_left = seconds, time.monotonic() + seconds, bytes_max
+        self._read_timeout = self._write_timeout = seconds
+
+    def _execute_command(self, command: int, sql: str | bytes) -> None:
+        if not self._logging_in:
+            self._allow(REPLY_SECONDS, REPLY_BYTES_MAX)
+        if self._unread:
+            raise _nonsense("bytes after the end of a reply")
+        super()._execute_command(command, sql)  # type: ignore[misc]
+
+    def _get_server_information(self) -> None:
+        super()._get_server_information()  # type: ignore[misc]
+        if self.protocol_version != _PROTOCOL or self.server_capabilities & _NEEDED != _NEEDED:
+            raise _nonsense("the greeting is not that of a MySQL or MariaDB server")
+
+    def _get_auth_plugin_handler(self, plugin_name: bytes) -> Plugin | None:
+        return plugin_of(plugin_name, self)
+
+    def _read_bytes(self, num_bytes: int) -> bytes:
+        """Exactly so many bytes. All that comes from the server passes here, but for TLS's own messages."""
+        try:
+            self._fill(num_bytes)
+        except BaseException:  # what follows would not be understood
+            self._force_close()
+            raise
+        self._bytes_left -= num_bytes
+        taken = bytes(self._unread[:num_bytes])
+        del self._unread[:num_bytes]
+        return taken
+
+    def _fill(self, wanted: int) -> None:
+        """Have so many bytes to take."""
+        if wanted > self._bytes_left:
+            raise _nonsense("a reply that is too long")
+        if self._unread and self._unread_from is not self._sock:
+            raise _nonsense("bytes in front of TLS")  # they would count as if they had come through it
+        while len(self._unread) < wanted:
+            try:
+                received = self._received(self._until - time.monotonic())
+            except TimeoutError:
+                raise _lost(f"no whole answer within {self._seconds:g} s") from None
+            except OSError as error:
+                raise _lost(f"the connection was lost: {error}") from None
+            if not received:
+                raise _lost("the server closed the connection")
+            self._unread += received
+
+    def _received(self, left_seconds: float) -> bytes:
+        if left_seconds <= 0:
+            raise TimeoutError
+        # Setting it costs a system call, which a reply that comes at once is spared.
+        if left_seconds < 0.9 * self._current_timeout:
+            self._sock.settimeout(left_seconds)
+            self._current_timeout = self._read_timeout = left_seconds
+        self._unread_from = self._sock
+        received: bytes = self._sock.recv(_RECEIVE_BYTES)
+        return received
+
+    @contextmanager
+    def _clean(self) -> Iterator[None]:
+        """Damaged packets make pymysql raise all sorts; all become a ``ServerError``."""
+        try:
+            yield
+        except ServerError:
+            raise
+        except pymysql.Error as error:
+            raise _in_words(error) from None
+        except Exception as error:
+            self._force_close()
+            if "LOAD_LOCAL" in str(error):
+                raise _nonsense("it asks for a local file") from None
+            raise _nonsense(f"{type(error).__name__}: {short(str(error))}") from error

@@ -1,0 +1,68 @@
+"""A server of dbdyno's own: what it is started with, and how."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dbdyno.servers.address import Address
+from dbdyno.servers.mysql import process
+from dbdyno.servers.mysql.bootstrap import install_data
+from dbdyno.servers.mysql.command import options, refused_settings
+from dbdyno.servers.mysql.server import MysqlServer
+from dbdyno.servers.mysql.settings import misset
+from dbdyno.servers.sources.installation import Installation
+from dbdyno.study.section import Setting
+
+if TYPE_CHECKING:
+    import subprocess
+
+PREPARED_MAX = 1_048_576  # as many as any server takes
+
+
+@dataclass(frozen=True)
+class OwnMysql:
+    """An installation with the engine, settings and clients of a treatment."""
+
+    installation: Installation
+    engine: str
+    asked: Mapping[str, Setting]
+    clients: int
+
+    @property
+    def settings(self) -> dict[str, Setting]:
+        """All that it is started with."""
+        return {
+            "default_storage_engine": self.engine,
+            "max_connections": max(151, self.clients + 20),
+            "max_prepared_stmt_count": PREPARED_MAX,  # every client prepares its own
+            **self.asked,
+        }
+
+    def mistakes(self) -> dict[str, str]:
+        """What is wrong with the study's settings, by their names. Raises ``UserError``."""
+        return misset(self.installation, self.engine, self.asked)
+
+    def refused(self) -> dict[str, str]:
+        """What the server itself says against them."""
+        return refused_settings(self.installation, self.asked, self.engine) if self.asked else {}
+
+    def install(self, data: Path, environment: Mapping[str, str], log: Path) -> None:
+        """Make the system tables. Raises ``TrialError``."""
+        install_data(self.installation, data, environment, log, self.settings)
+
+    def command(self, data: Path, socket: Path, log: Path) -> list[str]:
+        """The command line that starts it."""
+        return options(self.installation, data, socket, log, self.settings, self.engine)
+
+    def await_ready(self, running: "subprocess.Popen[bytes]", socket: Path, log: Path) -> None:
+        """Wait until it answers. Raises ``TrialError`` with the cause where it does not."""
+        process.await_ready(running, socket, log)
+
+    def stop(self, running: "subprocess.Popen[bytes]") -> None:
+        """End it. Raises ``TrialError``."""
+        process.stop(running)
+
+    def at(self, address: Address) -> MysqlServer:
+        """It, once it answers."""
+        return MysqlServer(address)

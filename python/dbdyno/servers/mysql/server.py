@@ -1,0 +1,77 @@
+"""What a server that answers is asked, whoever started it: its settings, counters and tables."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.model.printable import short
+from dbdyno.servers.address import Address
+from dbdyno.servers.contract import Settings, Table
+from dbdyno.servers.mysql.connection import Cursor, connect, rows
+from dbdyno.servers.mysql.external_database import MARK
+from dbdyno.servers.mysql.process import cause_in
+from dbdyno.servers.mysql.status import MysqlStatus
+
+WORTH_SHOWING = frozenset({
+    "version", "version_comment", "version_compile_machine", "version_source_revision", "innodb_version",
+    "innodb_buffer_pool_size", "innodb_flush_log_at_trx_commit", "innodb_flush_method", "innodb_log_file_size",
+    "innodb_doublewrite", "innodb_io_capacity", "sync_binlog", "log_bin", "key_buffer_size", "query_cache_type",
+    "default_storage_engine", "max_connections",
+})  # fmt: skip
+_NEW_NAMES = {"tx_isolation": "transaction_isolation", "tx_read_only": "transaction_read_only"}
+_TABLES = (  # a view has no engine, and the mark is nobody's data
+    "SELECT table_name, engine, row_format FROM information_schema.tables WHERE table_schema = %s "
+    "AND table_name <> %s AND table_type = 'BASE TABLE'"
+)
+
+
+@dataclass(frozen=True)
+class MysqlServer:
+    """One server, asked over a connection of its own each time. Each method raises ``ServerError``."""
+
+    address: Address
+
+    def settings(self) -> Settings:
+        """Its version, variables and engines."""
+        with connect(self.address) as connection, connection.cursor() as cursor:
+            return settings_of(cursor)
+
+    def status(self) -> MysqlStatus:
+        """A reader of its counters."""
+        return MysqlStatus(self.address)
+
+    def tables(self, schema: str) -> list[Table]:
+        """The tables of a schema, without dbdyno's own mark."""
+        with connect(self.address) as connection, connection.cursor() as cursor:
+            cursor.execute(_TABLES, (schema, MARK))
+            return [Table(*map(str, found)) for found in rows(cursor, 3)]
+
+    def create_schema(self, schema: str) -> None:
+        """Make an empty schema."""
+        with connect(self.address) as connection, connection.cursor() as cursor:
+            cursor.execute(f"CREATE SCHEMA `{schema}`")
+
+    def cause(self, log: Path) -> str:
+        """Why it ended, in one sentence, from its error log."""
+        return cause_in(log)
+
+
+def settings_of(cursor: Cursor) -> Settings:
+    """What the server says over one connection. Raises ``ServerError``."""
+    cursor.execute("SHOW GLOBAL VARIABLES")
+    variables = dict(with_new_names((str(name), str(value)) for name, value in rows(cursor, 2)))
+    cursor.execute("SHOW SESSION STATUS LIKE 'Ssl_version'")
+    tls = rows(cursor, 2)
+    cursor.execute("SHOW ENGINES")
+    engines = sorted(short(str(row[0])) for row in rows(cursor, 6) if str(row[1]) in {"YES", "DEFAULT"})
+    encrypted = (tls and short(str(tls[0][1] or ""))) or "none"
+    folder = Path(variables.get("datadir", ""))
+    return Settings(variables.get("version", "none"), folder, variables, WORTH_SHOWING, engines, encrypted)
+
+
+def with_new_names(shown: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Variables as SHOW has them; one that an older server shows by another name than its option's by both."""
+    for name, value in shown:
+        yield name, value
+        if name in _NEW_NAMES:
+            yield _NEW_NAMES[name], value

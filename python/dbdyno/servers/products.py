@@ -1,0 +1,29 @@
+"""Which adapter speaks to which product: the one place outside an adapter's folder that names it."""
+
+from collections.abc import Callable, Mapping
+
+from dbdyno.servers.contract import ExternalServer, OwnServer
+from dbdyno.servers.mysql.external import ExternalMysql
+from dbdyno.servers.mysql.own import OwnMysql
+from dbdyno.servers.sources.installation import Installation
+from dbdyno.study.section import Setting
+
+_OWN: Mapping[str, Callable[[Installation, str, Mapping[str, Setting], int], OwnServer]] = {
+    "mariadb": OwnMysql,
+    "mysql": OwnMysql,
+}
+_EXTERNAL: Mapping[str, Callable[[str, str | None], ExternalServer]] = {
+    "mariadb": ExternalMysql,
+    "mysql": ExternalMysql,
+}
+DAEMONS = ("mariadbd", "mysqld")  # processes of theirs
+
+
+def own_server(installation: Installation, engine: str, settings: Mapping[str, Setting], clients: int = 0) -> OwnServer:
+    """A server that dbdyno starts; ``clients`` will use it at once."""
+    return _OWN[installation.product](installation, engine, settings, clients)
+
+
+def external_server(url: str, option_file: str | None) -> ExternalServer:
+    """A server that runs already, as ``stack.server`` names it."""
+    return _EXTERNAL[url.partition("://")[0]](url, option_file)

@@ -1,0 +1,1 @@
+"""Where a server product comes from, and what is on this host."""

@@ -1,0 +1,162 @@
+"""Servers provisioned on this host: trees in the state folder, each whole or not there at all.
+
+``NAME`` is a finished tree, with ``server.json`` that says what it was made from. ``NAME.part`` is one in the making:
+its downloads survive a kill, what was unpacked does not.
+"""
+
+import fcntl
+import json
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import HostError, UserError
+from dbdyno.servers.sources.catalogue import PRODUCTS, Product
+from dbdyno.servers.sources.installation import find_in_tree
+from dbdyno.servers.sources.source import Progress, folder_bytes
+from dbdyno.system.state import make_traversable, state_folder
+
+RECORD = "server.json"
+_MACHINE = "x86_64"  # what all sources have been tried on
+_SPARE = 1.1  # a filesystem takes a little more than the sum of its files
+
+
+def servers_folder() -> Path:
+    """Where the trees lie."""
+    return state_folder() / "servers"
+
+
+def tree_of(name: str) -> Path:
+    """Where a product's tree lies when it is there."""
+    return servers_folder() / name
+
+
+def is_installed(name: str) -> bool:
+    """Whether a product has been provisioned."""
+    return (tree_of(name) / RECORD).is_file()
+
+
+def record_of(name: str) -> dict[str, Any]:
+    """What an installed tree was made from."""
+    found: dict[str, Any] = json.loads((tree_of(name) / RECORD).read_text(encoding="utf-8"))
+    return found
+
+
+def product_named(name: str) -> Product:
+    """A product of the catalogue. Raises ``UserError``."""
+    if name not in PRODUCTS:
+        raise UserError(f"{name!r} is no server that dbdyno can get; known are {', '.join(PRODUCTS)}")
+    return PRODUCTS[name]
+
+
+def add(name: str, progress: Progress) -> dict[str, Any]:
+    """Provision a product; returns its record. Nothing happens where it is there. Raises ``HostError``."""
+    product = product_named(name)
+    with _alone(name):
+        if is_installed(name):
+            return record_of(name)
+        if platform.machine() != _MACHINE:
+            raise HostError(f"{name}: there are builds for {_MACHINE} only, and this machine is {platform.machine()}")
+        part = servers_folder() / f"{name}.part"
+        downloads, tree = part / "downloads", part / "tree"
+        downloads.mkdir(parents=True, exist_ok=True)
+        _make_room(product, downloads)
+        files = product.source.fetch(downloads, progress)
+        progress.step("unpacking")
+        shutil.rmtree(tree, ignore_errors=True)
+        tree.mkdir()
+        product.source.unpack(downloads, files, tree)
+        _readable_by_all(tree)
+        make_traversable(part)  # the server's user tells its version, from where it is now
+        record = _proved(product, tree) | {"files": files}
+        (tree / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
+        os.sync()
+        tree.rename(tree_of(name))
+        shutil.rmtree(part)
+    find_in_tree.cache_clear()
+    return record
+
+
+def remove(name: str) -> bool:
+    """Remove a provisioned product and what an unfinished try left; whether there was any. Raises ``HostError``."""
+    product_named(name)
+    tree, part = tree_of(name), servers_folder() / f"{name}.part"
+    if not tree.exists() and not part.exists():
+        return False
+    with _alone(name):
+        users = _running(tree)
+        if users:
+            raise HostError(f"{name} is running (pid {', '.join(map(str, users))}); end that run first")
+        if tree.exists():
+            part.mkdir(exist_ok=True)
+            tree.rename(part / "removed")  # at once: what is half removed must not be taken for whole
+        shutil.rmtree(part)
+    find_in_tree.cache_clear()
+    return True
+
+
+def _proved(product: Product, tree: Path) -> dict[str, Any]:
+    """See that the tree holds the server that it should; what is known of it."""
+    try:
+        found = find_in_tree(product.name, tree)
+    except UserError as error:
+        raise HostError(f"{product.name}: what was unpacked is no such server: {error}") from None
+    if not found.version.startswith(product.release):
+        raise HostError(f"{product.name}: {product.source.kind} serves version {found.version} by now")
+    return {
+        "name": product.name,
+        "version": found.version,
+        "source": product.source.kind,
+        "coordinates": product.source.coordinates,
+        "bytes": folder_bytes(tree),
+    }
+
+
+def _make_room(product: Product, downloads: Path) -> None:
+    needed = int((product.download_mb + product.unpacked_mb) * 1e6 * _SPARE) - folder_bytes(downloads)
+    free = shutil.disk_usage(downloads).free
+    if free < needed:
+        raise HostError(
+            f"{product.name} needs {needed / 1e6:.0f} MB in {servers_folder()}, which has {free / 1e6:.0f} MB free; "
+            "make room, or set DBDYNO_STATE_DIR"
+        )
+
+
+def _readable_by_all(tree: Path) -> None:
+    """Servers run as another user, who may read and run the tree, and change nothing in it."""
+    for parent, _, names in os.walk(tree):
+        folder = Path(parent)
+        folder.chmod(0o755)
+        for path in (folder / name for name in names):
+            if not path.is_symlink():
+                runs = path.stat().st_mode & 0o100 or folder.name in {"bin", "sbin"}
+                path.chmod(0o755 if runs else 0o644)
+
+
+def _running(tree: Path) -> list[int]:
+    """Processes that run a program of a tree."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            program = (process / "exe").readlink()
+        except OSError:
+            continue
+        if tree in program.parents:
+            found.append(int(process.name))
+    return sorted(found)
+
+
+@contextmanager
+def _alone(name: str) -> Iterator[None]:
+    """One process at a time changes a product. The lock ends with its holder, however that ends."""
+    make_traversable(servers_folder())
+    with (servers_folder() / f"{name}.lock").open("w", encoding="ascii") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HostError(f"another dbdyno is adding or removing {name}; wait for it") from None
+        yield

@@ -1,0 +1,137 @@
+"""Packages of another Debian suite, with all that they need, unpacked without being installed.
+
+apt fetches and verifies them (signed lists, a hash for each package). Its configuration is the host's own, but for: a
+list of sources made from the mirrors that the host uses; an *empty* list of installed packages, so that the C library
+and all others come along and the tree runs on any host; folders of ours; no hooks.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.errors import HostError
+from dbdyno.servers.sources.source import Client, Progress, check_sum, run_client
+
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+_RELEASES = {"bullseye", "bookworm", "trixie", "forky", "sid", "unstable", "testing", "stable", "oldstable",
+             "oldoldstable"}  # fmt: skip
+_REMEDY = "is the package mirror reachable? apt-get update tells"
+_FILE_LISTED = re.compile(r"^'[^']*' (?P<name>\S+) \d+ SHA256:(?P<sha256>[0-9a-f]{64})$", re.MULTILINE)
+# No server needs these.
+_UNUSED = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/lintian")
+
+
+@dataclass(frozen=True)
+class Debian:
+    """Packages and the suites they come from; a suite that ends in -security comes from the security mirror."""
+
+    suites: tuple[str, ...]
+    packages: tuple[str, ...]
+    kind: str = "Debian"
+
+    @property
+    def coordinates(self) -> str:
+        """Packages and suite."""
+        return f"{' '.join(self.packages)} of {self.suites[0]}"
+
+    def fetch(self, downloads: Path, progress: Progress) -> dict[str, str]:
+        """Download the packages and all they need; apt goes on where an earlier try was ended."""
+        for name in ("lists/partial", "archives/partial", "none"):
+            (downloads / name).mkdir(parents=True, exist_ok=True)
+        (downloads / "status").write_bytes(b"")  # no package is installed
+        with _apt(downloads, self._sources()) as (env, fds):
+
+            def apt_get(*words: str) -> str:
+                argv = ["apt-get", "-q", "-y", *words]
+                return run_client(Client(argv, _REMEDY, "apt", env, pass_fds=fds), downloads, progress)
+
+            progress.step("reading the lists of packages")
+            apt_get("-o", "APT::Update::Error-Mode=any", "update")
+            listed = apt_get("-o", f"Dir::Cache::Archives={downloads}/none", "--print-uris", "install", *self.packages)
+            wanted = {found["name"]: found["sha256"] for found in _FILE_LISTED.finditer(listed)}
+            if not wanted:
+                raise HostError(f"apt-get names no file for {self.coordinates}")
+            progress.step(f"downloading {len(wanted)} packages")
+            apt_get("--download-only", "install", *self.packages)
+        for name, sha256 in wanted.items():
+            check_sum(downloads / "archives" / name, sha256)
+        return wanted
+
+    def unpack(self, downloads: Path, files: Mapping[str, str], tree: Path) -> None:
+        """Unpack every package into one tree."""
+        for name in files:
+            argv = ["dpkg-deb", "-x", str(downloads / "archives" / name), str(tree)]
+            run_client(Client(argv, "is there room on the disk?", "dpkg"), tree)
+        for unused in _UNUSED:
+            run_client(Client(["rm", "-rf", str(tree / unused)], "", "coreutils"), tree)
+
+    def _sources(self) -> str:
+        mirrors = _mirrors()
+        signed = f"[signed-by={KEYRING}] " if KEYRING.exists() else ""
+        lines = []
+        for suite in self.suites:
+            kind = "security" if suite.endswith("-security") else "main"
+            if kind not in mirrors:
+                what = "security mirror" if kind == "security" else "mirror"
+                raise HostError(
+                    f"apt's sources on this host name no Debian {what}, which {self.coordinates} comes from; "
+                    "use a host of Debian, or unpack a server yourself and name its folder in stack.server"
+                )
+            lines.append(f"deb {signed}{mirrors[kind]} {suite} main\n")
+        return "".join(lines)
+
+
+def _mirrors() -> dict[str, str]:
+    """The mirrors of Debian that this host's apt uses: ``main`` and ``security``."""
+    argv = ["apt-get", "indextargets", "--format", "$(RELEASE)\t$(REPO_URI)", "Created-By: Packages"]
+    listed = run_client(Client(argv, _REMEDY, "apt"), Path("/nonexistent"))
+    found: dict[str, str] = {}
+    for line in listed.splitlines():
+        release, _, address = line.partition("\t")
+        if release in _RELEASES:
+            found.setdefault("main", address)
+        elif release.removesuffix("-security") in _RELEASES:
+            found.setdefault("security", address)
+    return found
+
+
+@contextmanager
+def _apt(downloads: Path, sources: str) -> Iterator[tuple[dict[str, str], tuple[int, ...]]]:
+    """What makes apt-get work in a folder of ours: its environment, and the files to be handed over.
+
+    Configuration and sources may hold a password for the mirror, so they are files in memory.
+    """
+    dumped = run_client(Client(["apt-config", "dump"], _REMEDY, "apt"), Path("/nonexistent"))
+    kept = [line for line in dumped.splitlines() if "-Invoke" not in line and "::DEP-11" not in line]
+    with os.fdopen(os.memfd_create("sources"), "wb") as listing, os.fdopen(os.memfd_create("apt"), "wb") as config:
+        listing.write(sources.encode())
+        own = {
+            "Dir::Etc::Main": "/dev/null",
+            "Dir::Etc::Parts": "/dev/null",
+            "Dir::Etc::SourceList": f"/proc/self/fd/{listing.fileno()}",
+            "Dir::Etc::SourceParts": "/dev/null",
+            "Dir::Etc::Preferences": "/dev/null",
+            "Dir::Etc::PreferencesParts": "/dev/null",
+            "Dir::State::Lists": downloads / "lists",
+            "Dir::State::status": downloads / "status",
+            "Dir::State::extended_states": downloads / "extended_states",
+            "Dir::Cache": downloads,
+            "Dir::Cache::Archives": downloads / "archives",
+            "APT::Install-Recommends": 0,
+            "APT::Install-Suggests": 0,
+            "APT::Sandbox::User": "root",  # the folder is ours alone
+            "Acquire::ForceHash": "SHA256",
+            "Acquire::Languages": "none",
+            "Acquire::Retries": 1,
+            "Acquire::http::Timeout": 30,
+            "Acquire::https::Timeout": 30,
+            "Debug::NoLocking": 1,
+        }
+        config.write("\n".join([*kept, *(f'{name} "{value}";' for name, value in own.items()), ""]).encode())
+        listing.flush()
+        config.flush()
+        handles = (listing.fileno(), config.fileno())
+        yield {"APT_CONFIG": f"/proc/self/fd/{config.fileno()}", "DEBIAN_FRONTEND": "noninteractive"}, handles

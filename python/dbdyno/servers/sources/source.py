@@ -1,0 +1,172 @@
+"""Where a server product comes from: the contract of a source, and how a registry's own client is run."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Protocol
+
+from dbdyno.errors import HostError
+from dbdyno.model.printable import printable
+from dbdyno.system.child import child
+
+# A client that adds no byte for so long has no answer to wait for.
+STALL_SECONDS = 180.0
+SAID_MAX = 400  # characters of what a client said that an error repeats
+_LOOK_SECONDS = 0.25
+
+
+class Progress(Protocol):
+    """Who is told how far it is."""
+
+    def step(self, text: str) -> None:
+        """What begins now."""
+
+    def size(self, downloaded_bytes: int) -> None:
+        """How much has been downloaded."""
+
+
+class Source(Protocol):
+    """A registry, asked by its own client as this host has that configured."""
+
+    @property
+    def kind(self) -> str:
+        """What it is, in a word or two."""
+
+    @property
+    def coordinates(self) -> str:
+        """What the product is called there."""
+
+    def fetch(self, downloads: Path, progress: Progress) -> dict[str, str]:
+        """Download into a folder that may hold an earlier try; returns file name -> sha256 of what was verified.
+
+        Raises ``HostError``.
+        """
+
+    def unpack(self, downloads: Path, files: Mapping[str, str], tree: Path) -> None:
+        """Unpack what was fetched into a new folder ``tree``. Raises ``HostError``."""
+
+
+@dataclass(frozen=True)
+class Client:
+    """One call of a registry's client, or of an unpacker."""
+
+    argv: Sequence[str]
+    remedy: str  # what to do when it fails
+    package: str  # that brings the program, should it be lacking
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: Path = Path("/")
+    pass_fds: tuple[int, ...] = ()
+
+
+def run_client(client: Client, grows: Path, progress: Progress | None = None) -> str:
+    """Run it to its end while a folder grows; returns its standard output. Raises ``HostError``."""
+    path = shutil.which(client.argv[0])
+    if path is None:
+        raise HostError(f"{client.argv[0]} is not installed; install it: apt-get install {client.package}")
+    shown = " ".join(client.argv)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        given = child(
+            ["setpriv", "--pdeathsig", "KILL", path, *client.argv[1:]],
+            env={**os.environ, "LC_ALL": "C", **client.env},
+            stdout=out,
+            stderr=err,
+            cwd=client.cwd,
+            pass_fds=client.pass_fds,
+        )
+        with given as process:
+            stalled = _watch(process, grows, progress)
+        said, complaint = _text(out), _text(err)
+    if stalled:
+        raise HostError(f"{shown}: nothing came for {STALL_SECONDS:g} s; ended; {client.remedy}")
+    if process.returncode != 0:
+        raise HostError(f"{shown}: exit {process.returncode}: {_complaint(complaint, said)}; {client.remedy}")
+    return said
+
+
+def _watch(process: "subprocess.Popen[bytes]", grows: Path, progress: Progress | None) -> bool:
+    """Wait for its end; whether it had to be given up."""
+    size, grown_at = -1, time.monotonic()
+    while True:
+        try:
+            process.wait(_LOOK_SECONDS)
+        except subprocess.TimeoutExpired:
+            found = folder_bytes(grows)
+            if found != size:
+                size, grown_at = found, time.monotonic()
+                if progress:
+                    progress.size(found)
+            elif time.monotonic() - grown_at > STALL_SECONDS:
+                return True
+        else:
+            return False
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
+
+
+def _complaint(stderr: str, stdout: str) -> str:
+    """The lines that say what was wrong, on one line."""
+    lines = [line.strip() for line in (stderr + "\n" + stdout).splitlines() if line.strip()]
+    marked = [line for line in lines if line.lower().startswith(("e:", "err:", "npm error", "npm err!", "[error]"))]
+    said = " / ".join(dict.fromkeys(marked or lines[-5:])) or "it said nothing"
+    return printable(said)[:SAID_MAX]
+
+
+def folder_bytes(folder: Path) -> int:
+    """Bytes of all files below a folder; what disappears while it is counted is nothing."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(Path(parent) / name).st_size
+            except OSError:
+                continue
+    return total
+
+
+def sha256_of(path: Path) -> str:
+    """Checksum of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A file to be downloaded."""
+
+    name: str
+    sha256: str  # as it was seen
+    coordinates: str  # what it is called where it comes from
+
+
+def fetched(wanted: Wanted, downloads: Path, progress: Progress, get: Callable[[Path], Path]) -> dict[str, str]:
+    """Take the file of an earlier try, or what ``get`` puts into a folder of its own; returns name -> sha256, verified.
+
+    Raises ``HostError``.
+    """
+    if not (downloads / wanted.name).exists():
+        progress.step(f"downloading {wanted.coordinates}")
+        part = downloads / "part"
+        part.mkdir(exist_ok=True)
+        get(part).rename(downloads / wanted.name)
+    check_sum(downloads / wanted.name, wanted.sha256)
+    return {wanted.name: wanted.sha256}
+
+
+def check_sum(path: Path, sha256: str) -> None:
+    """See that a download is what was recorded. Raises ``HostError`` and removes it where it is not."""
+    found = sha256_of(path)
+    if found != sha256:
+        path.unlink()
+        raise HostError(
+            f"{path.name}: its sha256 is {found}, but {sha256} was expected; it was removed. "
+            "Try once more; if it comes again, another file is served than the one that was recorded"
+        )

@@ -1,0 +1,150 @@
+"""What can be asked of an emulated disk: one method an operation of its control socket.
+
+The other side is the enum ``ControlRequest`` of crates/dbdyno-disk/src/control.rs, which a test holds against this.
+"""
+
+import json
+import socket
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from dbdyno.errors import DbdynoError, TrialError
+
+MOVE_SECONDS = 600.0  # for an answer to what moves all of the content
+
+Mode = Literal["instant", "model"]
+TraceFormat = Literal["csv", "binary"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+TRACE_FORMATS: tuple[TraceFormat, ...] = get_args(TraceFormat)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong, and with which requests; fields as in crates/dbdyno-disk/src/faults.rs."""
+
+    harm: Literal["latency", "eio", "stuck"]
+    aim: Literal["read", "write", "all"] = "all"
+    extra_ns: int = 0  # of a latency
+    range_bytes: tuple[int, int] | None = None  # first byte, first byte after
+    every: int | None = None  # hits each nth request
+    probability: float | None = None
+    for_ns: int | None = None  # until it is cleared, if not given
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class PowerCut:
+    """What a loss of power took."""
+
+    in_flight_failed: int  # requests
+    write_cache: str
+    sector_bytes: int
+    unflushed_sectors: int
+    lost_sectors: int
+
+
+@dataclass(frozen=True)
+class TraceEnd:
+    """A trace that has ended."""
+
+    file: str
+    records: int
+    dropped: int  # requests that came too fast to be recorded
+
+
+@dataclass(frozen=True)
+class DiskClient:
+    """The control socket of one disk process. Every method raises ``TrialError`` if the disk refuses or is gone."""
+
+    control: Path
+    name: str = "emulated disk"  # in messages
+    answer_seconds: float = 60.0
+
+    def set_mode(self, mode: Mode) -> None:
+        """Answer at once, or when the model says so; the model then starts idle, with empty caches."""
+        self._ask("mode", mode=mode)
+
+    def set_model(self, name: str, seed: int) -> None:
+        """Behave like this drive from now on, idle and with empty caches."""
+        self._ask("model", name=name, seed=seed)
+
+    def snapshot(self, name: str) -> None:
+        """Keep the content under a name."""
+        self._ask("snapshot", name=name)
+
+    def restore(self, name: str) -> None:
+        """Put the content back to a snapshot."""
+        self._ask("restore", name=name)
+
+    def forget(self, name: str) -> None:
+        """Drop a snapshot."""
+        self._ask("forget", name=name)
+
+    def clear(self) -> None:
+        """Drop the content."""
+        self._ask("clear")
+
+    def save(self, file: Path) -> None:
+        """Write the content to a sparse file."""
+        self._ask("save", MOVE_SECONDS, file=str(file))
+
+    def load(self, file: Path) -> None:
+        """Replace the content by a saved one."""
+        self._ask("load", MOVE_SECONDS, file=str(file))
+
+    def stats(self, *, reset: bool = False) -> dict[str, Any]:
+        """All that the disk counts, as ``dbdyno disk stats --json`` has it; ``reset`` starts counting anew."""
+        return self._ask("stats", reset=reset)
+
+    def gauges(self) -> dict[str, float]:
+        """The inside of the model as it stands, by name."""
+        gauges: dict[str, float] = self._ask("gauges")["gauges"]
+        return gauges
+
+    def start_trace(self, file: Path, format_: TraceFormat) -> None:
+        """Write every request with its times to a file."""
+        self._ask("trace", file=str(file), format=format_)
+
+    def stop_trace(self) -> TraceEnd:
+        """End the trace."""
+        told = self._ask("trace-stop")
+        return TraceEnd(told["file"], told["records"], told["dropped"])
+
+    def cut_power(self, seed: int, sector_bytes: int) -> PowerCut:
+        """Lose a random part of what was not flushed; everything fails until the power is on again."""
+        return PowerCut(**self._ask("power-cut", seed=seed, sector_bytes=sector_bytes))
+
+    def power_on(self) -> None:
+        """Switch the power on again."""
+        self._ask("power-on")
+
+    def add_fault(self, spec: Fault) -> None:
+        """Put a fault into the disk."""
+        self._ask("fault", spec=asdict(spec))
+
+    def pull_out(self, seed: int) -> PowerCut:
+        """Take the drive away, and with it its power; ``clear_faults`` puts it back."""
+        return PowerCut(**self._ask("fault-gone", seed=seed))
+
+    def clear_faults(self) -> None:
+        """End all faults."""
+        self._ask("fault-clear")
+
+    def _ask(self, op: str, answer_seconds: float | None = None, **arguments: object) -> dict[str, Any]:
+        request = json.dumps({"op": op, **arguments}).encode() + b"\n"
+        try:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(answer_seconds or self.answer_seconds)
+                client.connect(str(self.control))
+                client.sendall(request)
+                with client.makefile("r", encoding="utf-8") as reply:
+                    answer: dict[str, Any] = json.loads(reply.readline() or "{}")
+        except (OSError, ValueError) as error:
+            raise self._refused(op, f"no answer: {error}") from None
+        if not answer.pop("ok", False):
+            raise self._refused(op, answer.get("error", "closed the connection"))
+        return answer
+
+    def _refused(self, op: str, why: str) -> DbdynoError:
+        return TrialError(f"{self.name}, {op}: {why}")

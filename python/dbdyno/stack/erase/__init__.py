@@ -1,0 +1,1 @@
+"""What is proved before a real disk is erased."""

@@ -1,0 +1,1 @@
+"""The kinds of stack, one file each."""

@@ -1,0 +1,83 @@
+"""On emulated disks: processes that answer as a drive model says."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+
+from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
+from dbdyno.plan.identity import image_key
+from dbdyno.stack import capabilities
+from dbdyno.stack.capabilities import Capability
+from dbdyno.stack.kinds.kind import Device, Raising
+from dbdyno.stack.kinds.own import OwnStack, block_needs, made_filesystem
+from dbdyno.stack.layer import Layer
+from dbdyno.stack.layers.data import Disks
+from dbdyno.stack.layers.device import Emulated
+from dbdyno.stack.layers.device_pair import EmulatedPair, seed_of
+from dbdyno.stack.layers.emulated_disk import is_rotational, running_disk
+from dbdyno.stack.layers.queue import Queue
+from dbdyno.stack.tools import tool_path
+from dbdyno.stack.undo.log import Journal
+from dbdyno.study.schema import TrialSpec
+from dbdyno.study.units import format_bytes
+
+
+class EmulatedStack(OwnStack[Disks]):
+    """The prepared data are the disks' own blocks, with the filesystem."""
+
+    def needs_of_ground(self, spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
+        """Also what serves a file as a disk."""
+        _ = erase
+        yield from block_needs(spec)
+        yield from (capabilities.fuse(), capabilities.loop())
+
+    def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
+        """The disks, one for each image."""
+        _ = proofs
+        disks = {
+            image_key(spec, spec.stack.server if spec.has_server else None): [spec.stack.size or 0] * spec.stack.devices
+            for spec in specs
+        }
+        sizes = sorted(size for each in disks.values() for size in each)
+        told = ", ".join(format_bytes(size) for size in sizes)
+        yield f"created: {len(sizes)} emulated disk{'s' * (len(sizes) > 1)} in memory ({told}); gone afterwards"
+        if any(spec.stack.filesystem == BY_FUSE for spec in specs):
+            yield "started: zfs-fuse in a mount namespace of its own, which knows no other pool; ended afterwards"
+
+    @contextmanager
+    def new_image(self, spec: TrialSpec, journal: Journal) -> Iterator[Disks]:
+        """Empty disks."""
+        stack = spec.stack
+        assert stack.size is not None  # noqa: S101  (a rule of the study format)
+        with ExitStack() as ending:
+            running = (
+                running_disk(journal, model=stack.device, size=stack.size, sharing=stack.devices)
+                for _ in range(stack.devices)
+            )
+            yield Disks(tuple(ending.enter_context(one) for one in running))
+
+    def image_programs(self, spec: TrialSpec) -> list[str]:
+        """What makes the filesystem."""
+        kind = KINDS.get(spec.stack.filesystem or "")
+        found = tool_path(kind.program) if kind else None
+        return [found] if found else []
+
+    def image_place(self, spec: TrialSpec) -> str:
+        """The filesystem, and how many disks it is on."""
+        stack = spec.stack
+        return f"{stack.filesystem} on {stack.devices} disks" if stack.devices > 1 else str(stack.filesystem)
+
+    def ground(self, spec: TrialSpec, image: Disks, raising: Raising) -> tuple[Device, list[Layer]]:
+        """The disks, their queues, and the filesystem that is on them."""
+        queue: list[Layer] = [] if raising.install else [Queue(spec.stack.scheduler, spec.queue)]
+        return emulated_device(spec, image, raising), [*queue, made_filesystem(spec, fresh=raising.install)]
+
+
+def emulated_device(spec: TrialSpec, image: Disks, raising: Raising) -> Emulated | EmulatedPair:
+    """The disks of an image as one layer; without content where the data are to be prepared."""
+    name = spec.stack.device
+    rotational = is_rotational(name)
+    each = [
+        Emulated(disk, name, rotational=rotational, seed=seed_of(raising.seed, number), restore=not raising.install)
+        for number, disk in enumerate(image.disks)
+    ]
+    return each[0] if len(each) == 1 else EmulatedPair(tuple(each))

@@ -1,0 +1,108 @@
+"""The contract of a kind of stack: what it needs, touches, and consists of. Its rules are in ``study.stack_rules``."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from dbdyno.stack.capabilities import Capability
+from dbdyno.stack.erase.guard import Erasing
+from dbdyno.stack.image import Image
+from dbdyno.stack.layer import Layer, StackContext
+from dbdyno.stack.layers.emulated_disk import EmulatedDisk
+from dbdyno.stack.undo.log import Journal
+from dbdyno.study.schema import TrialSpec
+
+ImageT = TypeVar("ImageT", bound=Image)
+
+
+class Device(Layer, Protocol):
+    """The lowest layer."""
+
+    @property
+    def disk(self) -> EmulatedDisk | None:
+        """The emulated disk that it is, whose own trace can stand in for the kernel's."""
+
+    def measuring(self, journal: Journal) -> AbstractContextManager[dict[str, Any]]:
+        """Behave as measured for as long as the context lasts; fills the yielded dict with the device's figures."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The layers of one treatment, from the device up."""
+
+    device: Device
+    above: tuple[Layer, ...]
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """All of them."""
+        return (self.device, *self.above)
+
+
+@dataclass(frozen=True)
+class Raising:
+    """How a stack is raised, whatever its kind."""
+
+    log: Path  # where the server's error log is kept
+    prepare: Callable[[StackContext], None]  # makes the workload's data
+    seed: int = 0
+    erase: Erasing = field(default_factory=Erasing)
+    install: bool = False  # to prepare the data: no queue setting, no memory limit
+
+
+class StackKind(ABC, Generic[ImageT]):
+    """One kind of stack."""
+
+    IS_RAISED: ClassVar[bool] = True  # by dbdyno, from the device up, and lowered again
+    HAS_DISK: ClassVar[bool] = True  # whose requests can be traced
+
+    @abstractmethod
+    def needs_of_server(self, spec: TrialSpec) -> Iterator[Capability]:
+        """What the server needs or lacks here, where there is one."""
+
+    @abstractmethod
+    def needs_of_ground(self, spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
+        """What device, queue and filesystem need here; ``erase`` are the serials that may be erased."""
+
+    @abstractmethod
+    def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
+        """What treatments of this kind change on the host, a line each; ``proofs`` say why a device may be erased."""
+
+    @abstractmethod
+    def server_version(self, spec: TrialSpec) -> str:
+        """Version of the server of a treatment that has one."""
+
+    def places(self, spec: TrialSpec) -> list[Path]:
+        """What the data stand on, where that is the host's own disk."""
+        _ = spec
+        return []
+
+    @abstractmethod
+    def image_key(self, spec: TrialSpec) -> str:
+        """Names the prepared data of a treatment."""
+
+    @abstractmethod
+    def new_image(self, spec: TrialSpec, journal: Journal) -> AbstractContextManager[ImageT]:
+        """Room for prepared data, for as long as the context lasts."""
+
+    def image_programs(self, spec: TrialSpec) -> list[str]:
+        """Programs on which the image depends beside the workload's and the server's."""
+        _ = spec
+        return []
+
+    def server_build(self, spec: TrialSpec) -> list[int]:
+        """Tells one build of the server from another of the same version, if there is one that made the data."""
+        _ = spec
+        return []
+
+    def image_place(self, spec: TrialSpec) -> str:
+        """What the prepared data are, in a word or two."""
+        _ = spec
+        return "files"
+
+    @abstractmethod
+    def stack(self, spec: TrialSpec, image: ImageT, raising: Raising) -> Stack:
+        """The layers of a treatment."""

@@ -1,0 +1,149 @@
+"""What the stacks have in common that dbdyno raises whole: from a device up to a server of its own."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+from dbdyno.filesystems.catalogue import BY_FUSE
+from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
+from dbdyno.plan.identity import image_key
+from dbdyno.servers.products import own_server
+from dbdyno.servers.sources.installation import find_server
+from dbdyno.stack import capabilities
+from dbdyno.stack.capabilities import Capability
+from dbdyno.stack.image import KeptImage
+from dbdyno.stack.kinds.kind import Device, Raising, Stack, StackKind
+from dbdyno.stack.layer import Layer
+from dbdyno.stack.layers.data import Tree
+from dbdyno.stack.layers.files import Files
+from dbdyno.stack.layers.filesystem import Filesystem
+from dbdyno.stack.layers.memory import Memory
+from dbdyno.stack.layers.page_cache import PageCache
+from dbdyno.stack.layers.placement import Placement
+from dbdyno.stack.layers.server import Server
+from dbdyno.stack.layers.zfs_pool import ZfsPool
+from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo.undos import RemoveTree
+from dbdyno.study.schema import TrialSpec
+from dbdyno.study.section import Setting
+from dbdyno.system.state import make_traversable, new_token, scratch_path
+
+KeptT = TypeVar("KeptT", bound=KeptImage)
+
+
+class OwnStack(StackKind[KeptT]):
+    """A stack of dbdyno's own; each kind says what the data and the server stand on."""
+
+    @abstractmethod
+    def ground(self, spec: TrialSpec, image: KeptT, raising: Raising) -> tuple[Device, list[Layer]]:
+        """The device, and what is between it and the data."""
+
+    def stack(self, spec: TrialSpec, image: KeptT, raising: Raising) -> Stack:
+        """Device, queue and filesystem, data, limits, server."""
+        device, above = self.ground(spec, image, raising)
+        above += image.layers(install=raising.install)
+        if spec.workload.FILES:
+            above.append(Files())
+        if not raising.install:
+            above.append(PageCache())
+        if spec.stack.memory and not raising.install:
+            above.append(Memory(spec.stack.memory))
+        if spec.has_server:
+            above.append(_server(spec, raising))
+        return Stack(device, tuple(above))
+
+    def needs_of_server(self, spec: TrialSpec) -> Iterator[Capability]:
+        """The server's program, its engine, and each variable that is set."""
+        if not spec.has_server:
+            return
+        server = capabilities.server(spec.stack.server)
+        if server.ok:
+            yield from (server, _engine(spec.stack.server, spec.stack.engine), *_settings(spec))
+        elif spec.server.settings:
+            names = ", ".join(spec.server.settings)
+            yield replace(server, detail=f"{server.detail}, so whether it has {names} can't be said here")
+        else:
+            yield server
+
+    def server_version(self, spec: TrialSpec) -> str:
+        """As its program says it."""
+        return find_server(spec.stack.server).version
+
+    def server_build(self, spec: TrialSpec) -> list[int]:
+        """By its program's size and time."""
+        if not spec.has_server:
+            return []
+        daemon = Path(find_server(spec.stack.server).daemon).stat()
+        return [daemon.st_size, daemon.st_mtime_ns]
+
+    def image_key(self, spec: TrialSpec) -> str:
+        """By server, engine, filesystem and data."""
+        return image_key(spec, find_server(spec.stack.server).identity if spec.has_server else None)
+
+
+class CopiedData(OwnStack[Tree]):
+    """A stack onto which the prepared data are copied for each trial."""
+
+    @contextmanager
+    def new_image(self, spec: TrialSpec, journal: Journal) -> Iterator[Tree]:
+        """A folder of its own."""
+        _ = spec
+        folder = scratch_path(new_token())
+        with journal.undoing(RemoveTree(str(folder))):
+            make_traversable(folder)
+            yield Tree(folder / "image")
+
+
+def made_filesystem(spec: TrialSpec, *, fresh: bool) -> Layer:
+    """The filesystem on a device: made anew, or as the device holds it."""
+    assert spec.stack.filesystem is not None  # noqa: S101  (a rule of the study format)
+    kind = FILESYSTEMS[spec.stack.filesystem]
+    return ZfsPool(spec.filesystem, fresh) if kind.name == BY_FUSE else Filesystem(kind, spec.filesystem, fresh)
+
+
+def block_needs(spec: TrialSpec) -> Iterator[Capability]:
+    """What a filesystem and a queue on a block device need."""
+    yield capabilities.root()
+    if spec.stack.filesystem:
+        yield capabilities.filesystem(spec.stack.filesystem)
+    if spec.stack.scheduler:
+        yield capabilities.scheduler(spec.stack.scheduler)
+
+
+def _server(spec: TrialSpec, raising: Raising) -> Server:
+    install = raising.install
+    return Server(
+        find_server(spec.stack.server),
+        spec.server.settings,
+        spec.stack.engine,
+        spec.workload.connections,
+        install=install,
+        log=raising.log,
+        placement=Placement() if install else Placement(spec.stack.server_cpus, spec.server.ionice),
+    )
+
+
+def _engine(server: str, engine: str) -> Capability:
+    said = find_server(server).lacks(engine)
+    return Capability(f"engine {engine} of {server}", ok=not said, detail=said, field=("stack", "engine"))
+
+
+def _settings(spec: TrialSpec) -> Iterator[Capability]:
+    """Whether the server has each variable and would take its value. Names first: with others it is not even asked."""
+    server, engine, settings = spec.stack.server, spec.stack.engine, spec.server.settings
+    mistakes = own_server(find_server(server), engine, settings).mistakes()
+    for name, said in mistakes.items():
+        yield Capability(f"{name} of {server}", ok=False, detail=said, field=("server", "settings", name))
+    if not mistakes:
+        for name, said in _refused(server, engine, tuple(settings.items())).items():
+            where = ("server", "settings", *filter(None, [name]))
+            yield Capability(f"server settings of {server}", ok=False, detail=f"{server} says: {said}", field=where)
+
+
+@cache
+def _refused(server: str, engine: str, settings: tuple[tuple[str, Setting], ...]) -> dict[str, str]:
+    return own_server(find_server(server), engine, dict(settings)).refused()

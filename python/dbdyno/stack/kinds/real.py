@@ -1,0 +1,55 @@
+"""On a real disk, all of which each trial erases."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from dbdyno.errors import HostError
+from dbdyno.stack.capabilities import Capability, device_need
+from dbdyno.stack.erase.guard import Erasing, check_erasable
+from dbdyno.stack.erase.in_use import sees_all_processes
+from dbdyno.stack.kinds.kind import Device, Raising
+from dbdyno.stack.kinds.own import CopiedData, block_needs, made_filesystem
+from dbdyno.stack.layer import Layer
+from dbdyno.stack.layers.data import Tree
+from dbdyno.stack.layers.queue import Queue
+from dbdyno.stack.layers.real_disk import Real
+from dbdyno.study.schema import TrialSpec
+
+
+class RealStack(CopiedData):
+    """The filesystem is made anew for each trial."""
+
+    def needs_of_ground(self, spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
+        """Also that the disk is the one named, and may be erased."""
+        yield from block_needs(spec)
+        yield _erasable(spec.stack.device, spec.stack.serial, erase)
+
+    def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
+        """The disks that are erased, and their queues."""
+        devices = dict.fromkeys(spec.stack.device for spec in specs)
+        for device in devices:
+            proof = proofs.get(device_need(device))
+            yield f"ERASED: {device}, all that is on it{f' ({proof})' if proof is not None else ''}"
+        for device in devices:
+            yield f"changed: queue settings of {device}, put back after each trial"
+
+    def places(self, spec: TrialSpec) -> list[Path]:
+        """The disk."""
+        return [Path(spec.stack.device)]
+
+    def ground(self, spec: TrialSpec, image: Tree, raising: Raising) -> tuple[Device, list[Layer]]:
+        """The disk, its queue, and a new filesystem."""
+        _ = image
+        queue: list[Layer] = [] if raising.install else [Queue(spec.stack.scheduler, spec.queue)]
+        device = Real(Path(spec.stack.device), spec.stack.serial, raising.erase)
+        return device, [*queue, made_filesystem(spec, fresh=True)]
+
+
+def _erasable(device: str, serial: str | None, erase: frozenset[str]) -> Capability:
+    try:
+        found, proof = check_erasable(Path(device), serial, Erasing(erase))
+    except HostError as error:
+        return Capability(device_need(device), ok=False, detail=str(error), remedy="or name another disk")
+    disk = f"{found.model} {found.serial}".strip()
+    unseen = "" if sees_all_processes() else "; processes outside this container, which may use it, can't be seen"
+    return Capability(device_need(device), ok=True, detail=f"{disk}; {proof.why}{unseen}")

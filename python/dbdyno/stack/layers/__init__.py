@@ -1,0 +1,1 @@
+"""One file a layer, and what each stands on."""

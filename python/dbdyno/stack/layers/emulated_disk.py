@@ -1,0 +1,162 @@
+"""An emulated disk: a process that serves a drive model through FUSE, and the loop device over its file."""
+
+import json
+import os
+import select
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from dbdyno._native import device_models
+from dbdyno.errors import HostError, TrialError
+from dbdyno.stack.disk_client import DiskClient
+from dbdyno.stack.loop import SECTOR_BYTES, attach_loop
+from dbdyno.stack.tools import own_binary
+from dbdyno.stack.undo.kind import Undo
+from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo.undos import TOKEN_VARIABLE, DetachLoops, EndProcesses, RemoveTree, Unmount
+from dbdyno.system.interrupt import shielded
+from dbdyno.system.state import make_traversable, new_token, scratch_path
+
+START_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class EmulatedDisk:
+    """A running disk process. Its content lives as long as the process does."""
+
+    control: Path
+    file: Path
+    process: "subprocess.Popen[bytes]"
+    observed: dict[str, Any]  # what the process said of itself: locked_memory, io_flusher, notes
+
+    @property
+    def pid(self) -> int:
+        """The process that serves it."""
+        return self.process.pid
+
+    @property
+    def client(self) -> DiskClient:
+        """What it is asked by."""
+        return DiskClient(self.control, f"emulated disk (pid {self.pid})")
+
+
+@dataclass(frozen=True)
+class DiskSpec:
+    """What a disk process is started with."""
+
+    model: str
+    size: int  # bytes
+    seed: int = 0
+    mode: str = "instant"
+    state: str = "fresh"
+    content: Path | None = None  # a sparse file; memory where not given
+    limit: int | None = None  # bytes the content may take; by what is free where not given
+    sharing: int = 1  # how many disks share what is free
+
+    def arguments(self) -> list[str]:
+        """The options of ``dbdyno-disk serve``."""
+        argv = ["--model", self.model, "--size", str(self.size), "--seed", str(self.seed), "--mode", self.mode]
+        argv += ["--state", self.state, "--content", str(self.content or "memory")]
+        return [*argv, "--max-content", str(self.limit or self._limit())]
+
+    def _limit(self) -> int:
+        """Its content twice, for the snapshot's sake, but in memory at most its part of half of what is free."""
+        free = psutil.virtual_memory().available
+        return 2 * self.size if self.content else min(2 * self.size, free // (2 * self.sharing))
+
+
+def is_rotational(model: str) -> bool:
+    """What the kernel should believe of an emulated drive. Raises ``ValueError`` where there is no such drive."""
+    return any(drive["rotational"] for drive in device_models(model))
+
+
+def disk_undos(token: str, scratch: Path) -> list[Undo]:
+    """What undoes a disk, in the order in which to announce it."""
+    return [
+        RemoveTree(str(scratch)),
+        Unmount(str(scratch / "disk")),
+        EndProcesses(token, "the emulated disk"),
+        DetachLoops(str(scratch / "disk" / "disk.img")),
+    ]
+
+
+def start_disk(token: str, scratch: Path, spec: DiskSpec, *, inherits: tuple[int, ...] = ()) -> EmulatedDisk:
+    """Start a disk process, which keeps open what it ``inherits``; its undos must have been announced.
+
+    Raises ``HostError``.
+    """
+    make_traversable(scratch)
+    mount, control, log = scratch / "disk", scratch / "disk.sock", scratch / "disk.log"
+    mount.mkdir()
+    argv = [own_binary("dbdyno-disk"), "serve", *spec.arguments(), "--mount", str(mount), "--control", str(control)]
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+            pass_fds=inherits,
+            env={**os.environ, TOKEN_VARIABLE: token},
+        )
+    assert process.stdout is not None  # noqa: S101  (it is a pipe)
+    with process.stdout as out:
+        ready, _, _ = select.select([out], [], [], START_SECONDS)
+        line = out.readline() if ready else b""
+    if not line:
+        process.kill()
+        process.wait()
+        said = log.read_text(encoding="utf-8", errors="replace").strip() or "it said nothing"
+        raise HostError(f"the emulated disk {spec.model} did not start: {said}")
+    said = json.loads(line)
+    # Its memory is locked: should the host run short, it is the disk that must go, not somebody's server.
+    Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000", encoding="ascii")
+    return EmulatedDisk(control, Path(said["file"]), process, said)
+
+
+@contextmanager
+def running_disk(journal: Journal, *, model: str, size: int, sharing: int = 1) -> Iterator[EmulatedDisk]:
+    """An empty disk in instant mode, for as long as the context lasts. ``size`` in bytes; see ``DiskSpec.sharing``."""
+    token = new_token()
+    scratch = scratch_path(token)
+    numbers = [journal.announce(undo) for undo in disk_undos(token, scratch)]
+    disk = None
+    try:
+        disk = start_disk(token, scratch, DiskSpec(model, size, sharing=sharing))
+        yield disk
+    finally:
+        with shielded():
+            for number in reversed(numbers):
+                journal.settle(number)
+            if disk:
+                disk.process.wait()
+
+
+def attached_device(disk: EmulatedDisk, *, rotational: bool, sector: int = SECTOR_BYTES) -> Path:
+    """Attach a disk as a fresh loop device, with what the kernel should believe of it; its undo must be announced."""
+    path = attach_loop(disk.file, sector)
+    queue = Path("/sys/block") / path.name / "queue"
+    (queue / "rotational").write_text("1" if rotational else "0", encoding="ascii")
+    # To a drive whose cache no power cut takes, the kernel need not send any FLUSH.
+    cache = "write back" if disk.client.stats()["write_cache"] == "volatile" else "write through"
+    (queue / "write_cache").write_text(cache, encoding="ascii")
+    taken = (queue / "write_cache").read_text(encoding="ascii").strip()
+    if taken != cache:
+        raise TrialError(f"{path}: queue/write_cache is {taken!r} although {cache!r} was set")
+    return path
+
+
+def wait_idle(disk: EmulatedDisk, seconds: float = 60.0) -> None:
+    """Wait until the disk has nothing in flight. Raises ``TrialError`` after ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while disk.client.stats()["in_flight"]:
+        if time.monotonic() > deadline:
+            raise TrialError(f"the emulated disk (pid {disk.pid}) still has requests in flight after {seconds:g} s")
+        time.sleep(0.01)

@@ -1,0 +1,126 @@
+"""A filesystem of the kernel on a device: made, mounted, and its options and barriers read back."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.errors import TrialError
+from dbdyno.filesystems.btrfs import BTRFS
+from dbdyno.filesystems.kind import Kind
+from dbdyno.stack.btrfs_profiles import check_profiles, observed_profiles
+from dbdyno.stack.layer import BlockDevice, StackContext
+from dbdyno.stack.layers.real_disk import make_on_real_disk
+from dbdyno.stack.tools import run_tool
+from dbdyno.stack.undo.undos import Unmount, unescaped
+from dbdyno.study.schema import FilesystemSection
+from dbdyno.study.units import size_bytes
+
+# Options that the kernel accepts but does not list, because they are everybody's defaults.
+UNLISTED = {"defaults", "rw", "async", "suid", "dev", "exec", "auto", "nouser"}
+# Options that the kernel shows by listing none of these others.
+BY_ABSENCE = {"strictatime": {"relatime", "noatime"}}
+FLUSHES_AT = 15  # the field of /sys/block/NAME/stat that counts flushes (Documentation/block/stat.rst)
+
+
+@dataclass(frozen=True)
+class Filesystem:
+    """A filesystem on the device below, or on several."""
+
+    kind: Kind
+    options: FilesystemSection
+    format: bool  # make it anew, rather than mount what the device holds
+    name: str = "filesystem"
+
+    @contextmanager
+    def raised(self, below: StackContext) -> Iterator[StackContext]:
+        """The filesystem mounted in the scratch folder."""
+        assert below.device is not None  # noqa: S101  (the plan puts no filesystem on ``here``)
+        devices, directory = [str(one.path) for one in below.devices], below.scratch / "mnt"
+        if self.format:
+            self._make(below, devices)
+        directory.mkdir(exist_ok=True)
+        with below.journal.undoing(Unmount(str(directory))):
+            mount(self.kind, self.options.mount, directory, *devices)
+            observed = {**observed_mount(directory), "flushes_on_fsync": flushes_on_fsync(directory, below.devices)}
+            check_mount(self.kind, self.options.mount, observed)
+            if self.kind is BTRFS:
+                profiles = observed_profiles(directory)
+                check_profiles(self.options.mkfs, profiles)
+                observed["profiles"] = profiles
+            yield below.raised(self.name, observed, directory=directory)
+
+    def _make(self, below: StackContext, devices: list[str]) -> None:
+        assert below.device is not None  # noqa: S101  (as above)
+        held, ours = below.device.held, below.device.uuid
+        if held and ours:  # the study format has no real disk beside another
+            make_on_real_disk(held, self.kind, self.options.mkfs, ours, below.journal)
+        else:
+            run_tool([*self.kind.making(self.options.mkfs, ours), *devices])
+
+
+def mount(kind: Kind, options: str, directory: Path, source: str, *others: str) -> None:
+    """Mount a filesystem of the kernel's; where it stands on several devices, the kernel is told of the others."""
+    asked = ",".join([*filter(None, [options]), *(f"device={other}" for other in others)])
+    run_tool(["mount", "-t", kind.name, *(["-o", asked] if asked else []), source, str(directory)])
+
+
+def check_mount(kind: Kind, asked: str, observed: dict[str, object]) -> None:
+    """Raises ``TrialError`` where another filesystem is mounted, or an option that was asked for did not take."""
+    if observed["kind"] != kind.name:
+        raise TrialError(f"asked for {kind.name}, mounted is {observed['kind']}")
+    listed = str(observed["mount_options"]).split(",")
+    for option in filter(None, asked.split(",")):
+        key = option.partition("=")[0]
+        default = option in UNLISTED | kind.unlisted and not any(other.startswith(f"{key}=") for other in listed)
+        default |= option in BY_ABSENCE and not BY_ABSENCE[option] & set(listed)
+        if not default and not any(_same_option(option, other) for other in listed):
+            raise TrialError(f"mount option {option!r} did not take; the kernel lists {','.join(listed)}")
+
+
+def _same_option(asked: str, listed: str) -> bool:
+    """Whether the kernel lists what was asked, in its own spelling: ``zstd`` as ``zstd:3``, ``64m`` as ``65536k``."""
+    if asked == listed or listed.startswith(f"{asked}:"):
+        return True
+    key, _, value = asked.partition("=")
+    listed_key, _, listed_value = listed.partition("=")
+    try:
+        return key == listed_key and size_bytes(value) == size_bytes(listed_value)
+    except ValueError:
+        return False
+
+
+def observed_mount(directory: Path) -> dict[str, object]:
+    """Type, options and barriers of the filesystem mounted at a folder, from /proc/self/mountinfo."""
+    lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+    for line in reversed(lines):  # of mounts upon each other the last is the one that is seen
+        fields, _, rest = line.partition(" - ")
+        if unescaped(fields.split()[4]) == str(directory):
+            kind, _, super_options = rest.split(" ", 2)
+            options = ",".join(dict.fromkeys([*fields.split()[5].split(","), *super_options.split(",")]))
+            barriers = not {"nobarrier", "barrier=0"} & set(options.split(","))
+            return {"kind": kind, "mount_options": options, "barriers": barriers}
+    raise TrialError(f"{directory} is not mounted although mount said nothing")
+
+
+def flushes_on_fsync(directory: Path, devices: Sequence[BlockDevice]) -> bool:
+    """Whether every device is told to empty its cache when a file is synced: what a barrier comes to.
+
+    The kernel sends no flush to a device whose cache no power cut takes, whatever the filesystem asks for.
+    """
+    before = [_flushes(device) for device in devices]
+    probe = directory / ".dbdyno-fsync"
+    handle = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(handle, b"\0" * 4096)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+        probe.unlink()
+    return all(_flushes(device) > count for device, count in zip(devices, before, strict=True))
+
+
+def _flushes(device: BlockDevice) -> int:
+    fields = (Path("/sys/class/block") / device.name / "stat").read_text(encoding="ascii").split()
+    return int(fields[FLUSHES_AT]) if len(fields) > FLUSHES_AT else 0

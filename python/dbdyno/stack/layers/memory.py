@@ -1,0 +1,76 @@
+"""The memory limit: a control group that bounds the server and the page cache it fills."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.errors import HostError, TrialError
+from dbdyno.stack.layer import StackContext
+from dbdyno.stack.undo.undos import RemoveCgroup
+
+ROOT = Path("/sys/fs/cgroup")
+
+
+def memory_hierarchy() -> tuple[int, Path] | None:
+    """Version (1 or 2) and root of the hierarchy whose memory controller can be used here, if there is one."""
+    if (ROOT / "memory/memory.limit_in_bytes").exists() or (ROOT / "memory/memory.usage_in_bytes").exists():
+        return 1, ROOT / "memory"
+    controllers = ROOT / "cgroup.controllers"
+    if controllers.exists() and "memory" in controllers.read_text(encoding="ascii").split():
+        return 2, ROOT
+    return None
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A limit for what stands above: the server joins the group, and its page cache is charged to it."""
+
+    limit: int  # bytes
+    name: str = "memory"
+
+    @contextmanager
+    def raised(self, below: StackContext) -> Iterator[StackContext]:
+        """A control group of this trial's own."""
+        found = memory_hierarchy()
+        if found is None:
+            raise HostError("stack.memory: this host has no usable memory control group; leave stack.memory out")
+        version, root = found
+        group = root / f"dbdyno-{below.scratch.name}"
+        limit_file = group / ("memory.limit_in_bytes" if version == 1 else "memory.max")
+        with below.journal.undoing(RemoveCgroup(str(group))):
+            try:
+                if version == 2:  # noqa: PLR2004
+                    with suppress(OSError):  # it is on already, or the read-back below says that it is not
+                        (root / "cgroup.subtree_control").write_text("+memory", encoding="ascii")
+                group.mkdir()
+                limit_file.write_text(str(self.limit), encoding="ascii")
+                took = int(limit_file.read_text(encoding="ascii"))
+            except (OSError, ValueError) as error:
+                raise HostError(f"stack.memory: {group}: {error}") from None
+            if abs(took - self.limit) >= 4096:  # noqa: PLR2004  (the kernel rounds down to pages)
+                raise TrialError(f"stack.memory: asked for {self.limit} bytes, the kernel took {took}")
+            swap_off = _swap_off(group, version)
+            yield below.raised(self.name, {"limit_bytes": took, "cgroup": version, "swap_off": swap_off}, cgroup=group)
+
+
+def killed_for_memory(group: Path) -> bool:
+    """Whether the kernel has killed a process of a group for its limit."""
+    for name in ("memory.events", "memory.oom_control"):
+        with suppress(OSError):
+            counts = dict(line.split() for line in (group / name).read_text(encoding="ascii").splitlines())
+            return int(counts.get("oom_kill", 0)) > 0
+    return False
+
+
+def _swap_off(group: Path, version: int) -> bool:
+    """Keep the group from swap where the kernel allows it: no room for memory and swap together but for memory."""
+    if version == 1:
+        name = "memory.memsw.limit_in_bytes"
+        value = (group / "memory.limit_in_bytes").read_text(encoding="ascii").strip()
+    else:
+        name, value = "memory.swap.max", "0"
+    with suppress(OSError):
+        (group / name).write_text(value, encoding="ascii")
+        return (group / name).read_text(encoding="ascii").strip() == value
+    return False

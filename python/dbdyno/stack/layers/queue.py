@@ -1,0 +1,109 @@
+"""The block queue: scheduler, its tunables and the queue's own knobs, every one read back."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import TrialError
+from dbdyno.stack.layer import BlockDevice, StackContext
+from dbdyno.stack.undo.undos import RestoreSysfs
+from dbdyno.study.schema import QueueSection
+
+# What the kernel gives a disk of each kind by itself (block/blk-wbt.c); a loop device always comes up as an SSD.
+WBT_LATENCY_US = {True: 75_000, False: 2_000}
+# In the order in which they are set: the scheduler first, since choosing one resets the others; read-ahead last, since
+# each change of the queue's limits resets it.
+KNOBS = ("scheduler", "rotational", "write_cache", "max_sectors_kb", "discard_max_bytes", "stable_writes", "add_random",
+         "iostats", "nomerges", "rq_affinity", "io_timeout", "io_poll", "io_poll_delay", "nr_requests", "wbt_lat_usec",
+         "read_ahead_kb")  # fmt: skip
+SHOWN = (*KNOBS, "logical_block_size")
+TUNABLES = "iosched"  # the folder of the scheduler's own, which it bounds by nr_requests
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Sets the queue of each device below."""
+
+    scheduler: str | None
+    settings: QueueSection
+    name: str = "queue"
+
+    def _wanted(self, *, rotational: bool, disposable: bool) -> dict[str, str]:
+        """What to write, by its path below the queue's folder, in order."""
+        given = self.settings.model_dump(exclude_none=True)
+        tunables = given.pop(TUNABLES)
+        wanted = {"scheduler": self.scheduler} if self.scheduler else {}
+        if disposable:  # a loop device must first be told what drive it stands for
+            given = {"rotational": rotational, **given}
+            if self.scheduler != "bfq":  # which throttles writeback itself, and reads back 0
+                given.setdefault("wbt_lat_usec", WBT_LATENCY_US[bool(given["rotational"])])
+        wanted |= {knob: _as_written(value) for knob, value in given.items()}
+        ordered = {knob: wanted[knob] for knob in KNOBS if knob in wanted}
+        return ordered | {f"{TUNABLES}/{name}": _as_written(value) for name, value in tunables.items()}
+
+    @contextmanager
+    def raised(self, below: StackContext) -> Iterator[StackContext]:
+        """Every queue set alike; a real device's own settings come back on exit."""
+        with ExitStack() as undoing:
+            observed = [self._set(device, below, undoing) for device in below.devices]
+            if any(other != observed[0] for other in observed):
+                raise TrialError(f"two alike devices came up with queues that differ: {observed}")
+            yield below.raised(self.name, observed[0])
+
+    def _set(self, device: BlockDevice, below: StackContext, undoing: ExitStack) -> dict[str, Any]:
+        """One device's queue set; returns what was read back."""
+        folder = Path("/sys/block") / device.name / "queue"
+        wanted = self._wanted(rotational=device.rotational, disposable=device.disposable)
+        if not device.disposable:
+            # Undone in reverse: so the scheduler, which resets the rest, is set back first.
+            knobs = [folder / knob for knob in KNOBS if (folder / knob).exists()]
+            for path in reversed([*knobs, *sorted((folder / TUNABLES).glob("*"))]):
+                undoing.enter_context(below.journal.undoing(RestoreSysfs(str(path), read_knob(path))))
+        for knob, value in wanted.items():
+            write_knob(folder / knob, value)
+        _check(folder, wanted)
+        return _observed(folder)
+
+
+def _as_written(value: str | int) -> str:
+    return value if isinstance(value, str) else str(int(value))
+
+
+def _check(folder: Path, wanted: Mapping[str, str]) -> None:
+    """Raises ``TrialError`` with every setting that the kernel ignored, clamped or rounded.
+
+    When all are set, since one may change another.
+    """
+    took = {knob: read_knob(folder / knob) for knob in wanted}
+    wrong = [f"{folder / knob}: asked for {value}, the kernel took {took[knob]}" for knob, value in wanted.items()
+             if took[knob] != value]  # fmt: skip
+    if wrong:
+        raise TrialError("; ".join(wrong))
+
+
+def _observed(folder: Path) -> dict[str, Any]:
+    observed: dict[str, Any] = {knob: read_knob(folder / knob) for knob in SHOWN if (folder / knob).exists()}
+    tunables = {path.name: read_knob(path) for path in sorted((folder / TUNABLES).glob("*"))}
+    return observed | ({TUNABLES: tunables} if tunables else {})
+
+
+def read_knob(path: Path) -> str:
+    """A queue setting as it is; of a list like ``none [kyber]`` the chosen one. Raises ``TrialError``."""
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise TrialError(f"{path}: {error.strerror}") from None
+    return text.partition("[")[2].partition("]")[0] or text
+
+
+def write_knob(path: Path, value: str) -> None:
+    """Set a queue setting. Raises ``TrialError`` that names what the kernel offers."""
+    if not path.exists():
+        raise TrialError(f"write {value!r} to {path}: this kernel's queue has no such setting")
+    try:
+        path.write_text(value, encoding="ascii")
+    except OSError as error:
+        offers = f"; it offers {path.read_text(encoding='ascii').strip()}" if path.name == "scheduler" else ""
+        raise TrialError(f"write {value!r} to {path}: {error.strerror}{offers}") from None

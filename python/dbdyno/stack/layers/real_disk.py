@@ -1,0 +1,58 @@
+"""The device layer where it is a real block device, all of which is erased."""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.filesystems.kind import Kind
+from dbdyno.stack.erase.guard import Erasing, HeldDisk
+from dbdyno.stack.layer import BlockDevice, StackContext
+from dbdyno.stack.layers.device import AlwaysItself, queue_number
+from dbdyno.stack.tools import run_tool
+from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo.real_disk import MarkHalfMade, WipeOurs
+
+
+@dataclass(frozen=True)
+class Real(AlwaysItself):
+    """A real block device; every trial makes its filesystem anew, so all it holds is erased."""
+
+    path: Path
+    serial: str | None
+    erasing: Erasing
+    name: str = "device"
+
+    @contextmanager
+    def raised(self, below: StackContext) -> Iterator[StackContext]:
+        """The device, once it has proved to be the one named and not to be in use."""
+        with self.erasing.holding(self.path, self.serial) as held:
+            identity = held.identity
+            path = identity.path
+            rotational = queue_number(path.name, "rotational") == 1
+            observed = {
+                "kind": "real",
+                "model": identity.model,
+                "serial": identity.serial,
+                "size_bytes": identity.size_bytes,
+                "sector_bytes": queue_number(path.name, "logical_block_size"),
+            }
+            ours = str(uuid.uuid4())
+            with below.journal.undoing(WipeOurs(str(path), ours)):
+                device = BlockDevice(path, rotational=rotational, disposable=False, uuid=ours, held=held)
+                yield below.raised(self.name, observed, device=device)
+
+
+def make_on_real_disk(held: HeldDisk, kind: Kind, options: str, ours: str, journal: Journal) -> None:
+    """Make a filesystem that is known by the UUID ``ours``, on a disk that is proved to be free once more.
+
+    wipefs and mkfs inherit the very descriptor that was proved. Raises ``HostError`` where the disk is not free.
+    """
+    proof = held.prove()
+    half_made = MarkHalfMade(str(held.identity.path), ours, held.identity.attachment, proof.seed, proof.each)
+    with journal.undoing(half_made):
+        held.begin()
+        # What lies there is nothing, dbdyno's own, or given up: no old signature must be taken for the new one's.
+        run_tool(["wipefs", "--all", "--quiet", held.path], pass_fds=(held.handle,))
+        run_tool([*kind.making(options, ours), held.path], pass_fds=(held.handle,))

@@ -1,0 +1,145 @@
+"""The server: started on the data below, its version and settings read back, its error log kept."""
+
+import os
+import subprocess
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import HostError, TrialError
+from dbdyno.model.printable import short
+from dbdyno.servers.address import Address
+from dbdyno.servers.contract import OwnServer, Settings
+from dbdyno.servers.products import own_server
+from dbdyno.servers.sources.installation import Installation
+from dbdyno.servers.user import own_folder, read_log, unprivileged
+from dbdyno.stack.layer import Endpoint, StackContext
+from dbdyno.stack.layers.memory import killed_for_memory
+from dbdyno.stack.layers.placement import Placement
+from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses
+from dbdyno.study.section import Setting
+from dbdyno.study.units import size_bytes
+from dbdyno.system.child import exit_words
+from dbdyno.system.state import new_token
+
+DATA = "mysql"  # its folder, on whatever is below
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server of our own on the folder below."""
+
+    installation: Installation
+    settings: Mapping[str, Setting]
+    engine: str
+    clients: int
+    install: bool  # create the system tables first
+    log: Path  # kept with the trial
+    placement: Placement = field(default_factory=Placement)
+    name: str = "server"
+
+    @contextmanager
+    def raised(self, below: StackContext) -> Iterator[StackContext]:
+        """The server, answering on its socket."""
+        assert below.directory is not None  # noqa: S101  (a filesystem or ``here`` is always below)
+        own = own_server(self.installation, self.engine, self.settings, self.clients)
+        for name, said in own.mistakes().items():
+            raise HostError(f"server.settings.{name}: {said}")
+        token, data = new_token(), below.directory / DATA
+        home = below.scratch / "server"
+        environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", TOKEN_VARIABLE: token}
+        with below.journal.undoing(EndProcesses(token, "the database server")):
+            own_folder(home)
+            error_log = home / "error.log"
+            if self.install:
+                own.install(data, environment, below.scratch / "install.log")
+            address = Address("root", home / "server.sock")
+            running = self._start(own.command(data, home / "server.sock", error_log), below, environment)
+            endpoint = Endpoint(own.at(address), address, running, error_log, below.cgroup)
+            try:
+                observed = self._observed(own, endpoint, data) | self.placement.observed(running.pid)
+                yield below.raised(self.name, observed, endpoint=endpoint)
+            finally:
+                own.stop(running)
+                self._keep_log(error_log)
+
+    def _start(self, argv: list[str], below: StackContext, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            self.placement.around(unprivileged(argv, below.cgroup)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=dict(environment),
+            cwd="/",
+            start_new_session=True,
+        )
+
+    def _observed(self, own: OwnServer, endpoint: Endpoint, data: Path) -> dict[str, Any]:
+        running, error_log = endpoint.process, endpoint.error_log
+        assert running is not None and error_log is not None  # noqa: S101, PT018  (this layer started it)
+        try:
+            own.await_ready(running, endpoint.socket, error_log)
+            found = endpoint.control.settings()
+        except TrialError as error:
+            raise TrialError(how_it_ended(endpoint) or f"the server does not tell its settings: {error}") from None
+        if found.data_folder != data:
+            raise TrialError(f"the server works on other data than {data}")
+        if not found.version.startswith(self.installation.version.partition("-")[0]):
+            told = short(found.version)
+            raise TrialError(f"the server tells version {told}, its program {self.installation.version}")
+        if self.engine.lower() not in map(str.lower, found.engines):
+            there = ", ".join(found.engines)
+            raise TrialError(f"stack.engine: the server has no engine {self.engine}; it has {there}")
+        check_settings(own.settings, found.variables)
+        return shown_settings(found, own.settings)
+
+    def _keep_log(self, error_log: Path) -> None:
+        content = read_log(error_log)
+        if content is not None and self.log.parent.is_dir():
+            self.log.write_bytes(content)
+
+
+def shown_settings(found: Settings, asked: Collection[str]) -> dict[str, str]:
+    """What a trial keeps of a server's settings: what was asked for, and what is worth showing anyway."""
+    names = sorted((found.worth_showing | set(asked)) & found.variables.keys())
+    return {name: short(found.variables[name]) for name in names} | {"engines": ", ".join(found.engines)}
+
+
+def check_settings(asked: Mapping[str, Setting], variables: Mapping[str, str]) -> None:
+    """Raises ``TrialError`` where a setting does not read back from the server's variables as it was asked for."""
+    for name, value in asked.items():
+        if name not in variables:
+            raise TrialError(f"server.settings.{name}: the server shows no such variable, so it can't be read back")
+        if not same_setting(value, variables[name]):
+            raise TrialError(f"server.settings.{name}: asked for {value}, the server took {short(variables[name])}")
+
+
+def how_it_ended(endpoint: Endpoint) -> str:
+    """Why a server of dbdyno's own is gone, in one sentence; empty while it runs."""
+    code = endpoint.process.poll() if endpoint.process else None
+    if code is None or endpoint.error_log is None:
+        return ""
+    if endpoint.cgroup and killed_for_memory(endpoint.cgroup):
+        return "the kernel killed the server for going beyond stack.memory; give it more, or smaller caches"
+    return f"the server ended ({exit_words(code)}): {endpoint.control.cause(endpoint.error_log)}"
+
+
+def same_setting(asked: Setting, observed: str) -> bool:
+    """Whether a variable reads back as what was asked, over its spellings (``256M`` = 268435456, ``true`` = ON = 1)."""
+
+    def plain(value: Setting) -> str | float:
+        text = ("on" if value else "off") if isinstance(value, bool) else str(value).strip().lower()
+        try:
+            return float(text)
+        except ValueError:
+            pass
+        try:
+            return float(size_bytes(text))
+        except ValueError:
+            return {"1": "on", "0": "off", "true": "on", "false": "off", "yes": "on", "no": "off"}.get(text, text)
+
+    left, right = plain(asked), plain(observed)
+    switch: dict[str | float, str] = {1.0: "on", 0.0: "off"}
+    return left == right or switch.get(left, left) == switch.get(right, right)

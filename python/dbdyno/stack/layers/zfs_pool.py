@@ -1,0 +1,174 @@
+"""A ZFS pool on a device, served by a zfs-fuse of its own.
+
+zfs-fuse finds its socket, its lock and the host's pools at fixed places. So ours runs in a mount namespace in which
+these places are empty: it can't meet another zfs-fuse, nor reach a pool of the host's. Its mount comes out of the
+namespace through one shared folder.
+"""
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.errors import HostError, TrialError
+from dbdyno.filesystems.zfs import ZFS
+from dbdyno.stack.layer import StackContext
+from dbdyno.stack.layers.filesystem import flushes_on_fsync, observed_mount
+from dbdyno.stack.layers.server import same_setting
+from dbdyno.stack.tools import run_tool, tool_path
+from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses, Unmount
+from dbdyno.study.schema import FilesystemSection
+from dbdyno.system.state import new_token
+
+START_SECONDS = 20.0
+SHOWN = ("compression", "recordsize", "atime", "logbias", "primarycache", "checksum", "copies")
+# As the distribution's configuration has them, which is out of sight; the cache (MB) is beyond any memory limit.
+DAEMON_OPTIONS = ("--no-daemon", "--no-kstat-mount", "--max-arc-size", "100", "--vdev-cache-size", "10",
+                  "--zfs-prefetch-disable", "--fuse-attr-timeout", "3600", "--fuse-entry-timeout", "3600",
+                  "--fuse-mount-options", "default_permissions")  # fmt: skip
+# What is covered must first be private, or it would be covered for all.
+PRIVATE = """\
+set -e
+cover() { mount --make-private "$(stat -c %m "$1")"; mount -t tmpfs dbdyno "$1"; }
+cover "$(readlink -f /var/run)"
+lock=$(readlink -f /var/lock)
+if [ -d "$lock" ]; then cover "$lock"; else mkdir -p "$lock"; fi
+for place in /var/lib/zfs /etc/zfs; do
+    if [ -d "$place" ]; then cover "$place"; fi
+done
+exec "$@"
+"""
+
+
+@dataclass(frozen=True)
+class ZfsPool:
+    """A pool on the device below, and its one filesystem."""
+
+    options: FilesystemSection
+    format: bool  # make it anew, rather than import what the device holds
+    name: str = "filesystem"
+
+    @contextmanager
+    def raised(self, below: StackContext) -> Iterator[StackContext]:
+        """The pool imported and mounted; exported, so that all of it is on the device, on the way down."""
+        assert below.device is not None  # noqa: S101  (the plan puts no filesystem on ``here``)
+        shared, token = below.scratch / "mnt", new_token()
+        directory = shared / "pool"
+        shared.mkdir(exist_ok=True)
+        with below.journal.undoing(Unmount(str(shared))):
+            _share(shared)
+            with (
+                below.journal.undoing(
+                    EndProcesses(token, ZFS.program, grace_seconds=1.0)
+                ),  # it takes ten to end by itself
+                _serving(token, below.scratch / "zfs-fuse.log") as pid,
+                below.journal.undoing(Unmount(str(directory))),
+                self._mounted(pid, below, shared) as pool,
+            ):
+                mounted = {**observed_mount(directory), "kind": ZFS.name}
+                flushes = flushes_on_fsync(directory, below.devices)
+                observed = {**mounted, "flushes_on_fsync": flushes, **self._properties(pid, pool)}
+                yield below.raised(self.name, observed, directory=directory)
+
+    @contextmanager
+    def _mounted(self, pid: int, below: StackContext, root: Path) -> Iterator[str]:
+        """The pool, by its name, mounted below ``root`` for as long as the context lasts."""
+        # A name of its own: other dbdyno's pools are among the mounts that this zfs-fuse sees.
+        pool = f"dbdyno-{below.scratch.name}"
+        self._raise_pool(pid, below, root, pool)
+        try:
+            yield pool
+        finally:
+            _within(pid, "zpool", "export", pool)
+
+    def _raise_pool(self, pid: int, below: StackContext, root: Path, pool: str) -> None:
+        assert below.device is not None  # noqa: S101  (see above)
+        if self.format:
+            made = ZFS.making(self.options.mkfs, below.device.uuid)
+            _within(pid, *made, "-R", str(root), "-m", "/pool", pool, str(below.device.path))
+            return
+        # Only in this folder is a pool looked for.
+        devices = below.scratch / "devices"
+        devices.mkdir()
+        (devices / below.device.name).symlink_to(below.device.path)
+        told = _within(pid, "zpool", "import", "-d", str(devices))
+        found = re.findall(r"^\s*pool: (\S+)$", told, re.MULTILINE)
+        if len(found) != 1:
+            raise TrialError(
+                f"one pool was to be on {below.device.path}; zpool import lists {', '.join(found) or 'none'}"
+            )
+        _within(pid, "zpool", "import", "-f", "-R", str(root), "-d", str(devices), found[0], pool)
+
+    def _properties(self, pid: int, pool: str) -> dict[str, str]:
+        """Those of the filesystem, and of the pool where the study asks for one. Raises ``TrialError``."""
+        asked = dict(ZFS.properties(self.options.mkfs))
+        said = _within(pid, "zfs", "get", "-H", "-o", "property,value", ",".join(SHOWN), pool)
+        found = dict(line.split("\t") for line in said.splitlines())
+        if "ashift" in asked:
+            found["ashift"] = _within(pid, "zpool", "get", "ashift", pool).splitlines()[-1].split()[2]
+        for name, value in asked.items():
+            if not same_setting(value, found[name]):
+                raise TrialError(f"zfs property {name}: asked for {value}, it is {found[name]}")
+        return found
+
+
+def _share(folder: Path) -> None:
+    """Make a folder whose mounts are seen in the namespaces made from now on, and the other way round."""
+    run_tool(["mount", "--bind", str(folder), str(folder)])
+    run_tool(["mount", "--make-private", str(folder)])  # else it shares with the mount it lies on
+    run_tool(["mount", "--make-shared", str(folder)])
+
+
+@contextmanager
+def _serving(token: str, log: Path) -> Iterator[int]:
+    """A zfs-fuse that answers and knows no pool, by its number; its undo must be announced. Raises ``HostError``."""
+    program = tool_path(ZFS.program)
+    if program is None:
+        raise HostError(f"{ZFS.program} is not installed; install it: apt-get install {ZFS.package}")
+    argv = ["unshare", "--mount", "--propagation", "unchanged", "--", "/bin/sh", "-c", PRIVATE, "sh", program]
+    with log.open("wb") as out:
+        daemon = subprocess.Popen(
+            [*argv, *DAEMON_OPTIONS],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            cwd="/",
+            env={**os.environ, TOKEN_VARIABLE: token},
+        )
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while not _answers(daemon.pid):
+            if daemon.poll() is not None or time.monotonic() > deadline:
+                said = log.read_text(encoding="utf-8", errors="replace").strip() or "it said nothing"
+                raise HostError(f"zfs-fuse did not start: {said}")
+            time.sleep(0.02)
+        yield daemon.pid
+    finally:
+        daemon.kill()  # an exported pool leaves it nothing to do, and its own way out takes seconds
+        daemon.wait()
+
+
+def _answers(pid: int) -> bool:
+    """Whether it is the daemon by now, so that its places are its own, and it answers."""
+    try:
+        if Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() != ZFS.program:
+            return False
+        known = _within(pid, "zpool", "list", "-H")
+    except (OSError, TrialError):
+        return False
+    if known.strip() not in {"", "no pools available"}:
+        raise HostError("a fresh zfs-fuse knows a pool already; it is left alone")
+    return True
+
+
+def _within(pid: int, *argv: str) -> str:
+    """Run a tool where our zfs-fuse runs. Raises ``TrialError``."""
+    path = tool_path(argv[0])
+    if path is None:
+        raise HostError(f"{argv[0]} is not installed; install it: apt-get install {ZFS.package}")
+    return run_tool(["nsenter", "--mount", "--target", str(pid), "--", path, *argv[1:]])

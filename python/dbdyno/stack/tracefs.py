@@ -1,0 +1,48 @@
+"""Where the kernel's trace is read from: tracefs as the host has it mounted, or a mount of dbdyno's own."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dbdyno.errors import HostError, TrialError
+from dbdyno.stack.tools import run_tool
+from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo.undos import TRACEFS, RemoveTree, Unmount
+from dbdyno.system.state import make_state_folder, new_token, scratch_path
+
+
+def mounted_tracefs() -> Path | None:
+    """Where tracefs is mounted, if this user may read it there."""
+    return next((place for place in TRACEFS if (place / "events/block").is_dir()), None)
+
+
+def why_not_mountable() -> str:
+    """Why dbdyno can't mount tracefs itself; empty where it can."""
+    if "tracefs" not in Path("/proc/filesystems").read_text(encoding="ascii").split():
+        return "this kernel has no tracefs; use one with CONFIG_FTRACE"
+    return "" if os.geteuid() == 0 else "tracefs can't be read by this user; run it with sudo"
+
+
+@contextmanager
+def tracefs(journal: Journal) -> Iterator[Path]:
+    """The folder of tracefs; where it is not mounted, a mount of dbdyno's own that goes away on exit.
+
+    Raises ``HostError`` where there is none to be had.
+    """
+    if place := mounted_tracefs():
+        yield place
+        return
+    if why := why_not_mountable():
+        raise HostError(why)
+    folder = scratch_path(new_token())
+    with journal.undoing(RemoveTree(str(folder))):
+        make_state_folder()
+        place = folder / "tracing"
+        place.mkdir(parents=True)
+        with journal.undoing(Unmount(str(place))):
+            try:
+                run_tool(["mount", "-t", "tracefs", "-o", "nosuid,nodev,noexec", "tracefs", str(place)])
+            except TrialError as error:
+                raise HostError(f"tracefs is not mounted, and can't be: {error}") from None
+            yield place

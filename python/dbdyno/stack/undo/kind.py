@@ -1,0 +1,23 @@
+"""What every undo is."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Undo(ABC):
+    """Undoes one change."""
+
+    @abstractmethod
+    def apply(self) -> bool:
+        """Undo it if it is there. Returns whether anything had to be done. Raises ``HostError``."""
+
+    @abstractmethod
+    def said(self) -> str:
+        """What ``apply`` does, as ``restore`` says it."""
+
+
+def boot_id() -> str:
+    """Which boot this is: what a reboot has undone must not be undone to another device of the same name."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

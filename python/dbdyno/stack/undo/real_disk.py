@@ -1,0 +1,190 @@
+"""What leaves a real disk as it may be used again: wiped of what a trial made, and marked as dbdyno's own.
+
+A disk is left as it is where anything says that others have used it since.
+"""
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dbdyno.errors import HostError
+from dbdyno.stack.erase.content import Content, Sums
+from dbdyno.stack.erase.identity import identify, opened
+from dbdyno.stack.erase.mark import at_the_end, begin_mark, leave_mark, mark_of
+from dbdyno.stack.erase.places import SAMPLES
+from dbdyno.stack.undo.kind import Undo, boot_id
+
+# What a killed mkfs may have written, of all places: some blocks of each group.
+_MADE_SHARE_MAX = 0.05
+
+
+@dataclass(frozen=True)
+class WipeOurs(Undo):
+    """Leave a real device marked as dbdyno's: wipe the filesystem that a trial made, and no other."""
+
+    device: str
+    uuid: str  # chosen for that filesystem beforehand
+    patience_seconds: float = 10.0
+
+    def apply(self) -> bool:
+        """Wipe and mark it if the device holds a filesystem with that very UUID, or an earlier try went half-way."""
+        with _looking_at(self.device) as disk:
+            if disk is None or not self._left(disk):
+                return False
+        with _alone_with(self.device, self.patience_seconds) as disk:
+            if not self._left(disk):
+                return False
+            begin_mark(disk.handle, disk.content, self.uuid)
+            _wipe(disk.handle, self.device)
+            leave_mark(disk.handle, disk.content, disk.serial, self.uuid)
+        return True
+
+    def _left(self, disk: "_Disk") -> bool:
+        """Whether the trial's filesystem is still there, or what is left of it where wiping it was cut short."""
+        if _uuid_on(disk.handle) == self.uuid:
+            return True
+        end = at_the_end(disk.content)
+        begun = end is not None and end["uuid"] == self.uuid and not mark_of(disk.content, disk.serial)
+        return begun and not signatures_on(disk.handle)
+
+    def said(self) -> str:
+        """Name the device."""
+        return f"wipe the filesystem that a trial made on {self.device}"
+
+
+@dataclass(frozen=True)
+class MarkHalfMade(Undo):
+    """Mark a real device as dbdyno's where mkfs failed or was killed before its filesystem could be known by a UUID.
+
+    Open only while mkfs runs. Nothing on the disk proves then who wrote what lies there, so it counts as ours only in
+    the same boot and attachment, if nobody holds it, it has no signature, and all but a few of the places that were
+    looked at before hold what they held, or nothing.
+    """
+
+    device: str
+    uuid: str
+    attachment: str  # the kernel's number of it
+    seed: str  # of the places that were looked at before
+    each: str  # their sums
+    boot: str = field(default_factory=boot_id)
+    patience_seconds: float = 10.0
+
+    def apply(self) -> bool:
+        """Mark it, unless there is a filesystem, the earlier mark, or anything else than mkfs can have left."""
+        if self.boot != boot_id():
+            return False
+        with _looking_at(self.device) as disk:
+            if disk is None or not self._left(disk):
+                return False
+        with _alone_with(self.device, self.patience_seconds) as disk:
+            if not self._left(disk):
+                return False
+            leave_mark(disk.handle, disk.content, disk.serial, self.uuid)
+        return True
+
+    def _left(self, disk: "_Disk") -> bool:
+        if disk.attachment != self.attachment or mark_of(disk.content, disk.serial) or signatures_on(disk.handle):
+            return False
+        sums = Sums(disk.content, bytes.fromhex(self.seed))
+        written = [place for place in sums.differing(self.each) if disk.content.first_data([place]) is not None]
+        return len(written) <= _MADE_SHARE_MAX * SAMPLES
+
+    def said(self) -> str:
+        """Name the device."""
+        return f"mark {self.device}, on which mkfs did not end, as holding nothing but that"
+
+
+def signatures_on(handle: int) -> list[str]:
+    """Each signature that wipefs finds on an open device, in words. Raises ``HostError`` where it can't look."""
+    done = _run(["wipefs", "--json", "--no-act"], handle)
+    if done.returncode:
+        raise HostError(f"it can't be looked at (wipefs: {done.stderr.strip()})")
+    found = []
+    for signature in json.loads(done.stdout or "{}").get("signatures", []):
+        label = f" labelled {signature['label']!r}" if signature.get("label") else ""
+        found.append(f"a {signature['type']} signature{label} at offset {signature['offset']}")
+    return found
+
+
+def _uuid_on(handle: int) -> str:
+    return _run(["blkid", "--probe", "--match-tag", "UUID", "--output", "value"], handle).stdout.strip()
+
+
+def _wipe(handle: int, device: str) -> None:
+    done = _run(["wipefs", "--all", "--force"], handle)  # --force: the claim that it would run into is ours
+    if done.returncode:
+        raise HostError(f"wipefs --all {device}: {done.stderr.strip()}")
+
+
+def _run(argv: list[str], handle: int) -> "subprocess.CompletedProcess[str]":
+    command = [*argv, f"/dev/fd/{handle}"]
+    environment = {**os.environ, "LC_ALL": "C"}
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            pass_fds=[handle],
+            env=environment,
+        )
+    except FileNotFoundError:
+        raise HostError(f"{argv[0]} is not installed; install it: apt-get install util-linux") from None
+
+
+@dataclass(frozen=True)
+class _Disk:
+    """A disk that is looked at, or written to."""
+
+    handle: int
+    content: Content
+    serial: str
+    attachment: str
+
+
+@contextmanager
+def _looking_at(device: str) -> Iterator[_Disk | None]:
+    """A device as it is; ``None`` where there is no disk of that path any more."""
+    try:
+        found = identify(Path(device))
+        handle = opened(found)
+    except HostError:
+        yield None
+        return
+    try:
+        with Content(handle) as content:
+            yield _Disk(handle, content, found.serial, found.attachment)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _alone_with(device: str, patience_seconds: float) -> Iterator[_Disk]:
+    """A device that nobody else uses, to be written to. Raises ``HostError``."""
+    claimed = _claimed(device, patience_seconds)
+    try:
+        os.fsync(claimed)
+        with _looking_at(device) as disk:
+            if disk is None or os.fstat(disk.handle).st_rdev != os.fstat(claimed).st_rdev:
+                raise HostError(f"{device} became another disk this moment; it is left alone")
+            yield replace(disk, handle=claimed)
+    finally:
+        os.close(claimed)
+
+
+def _claimed(device: str, patience_seconds: float) -> int:
+    """A filesystem that is out of the tree is held until the last process that used it is wholly gone."""
+    deadline = time.monotonic() + patience_seconds
+    while True:
+        try:
+            return os.open(device, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC)
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise HostError(f"{device}: {error.strerror}; end what uses it, then: dbdyno restore") from None
+        time.sleep(0.05)

@@ -1,0 +1,357 @@
+"""What undoes each kind of change. Every undo is found by what it changed, not by what came of it.
+
+That is why it can be written down beforehand, and applied at any moment, any number of times.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from dbdyno.errors import HostError, TrialError
+from dbdyno.stack.btrfs_known import forget_device
+from dbdyno.stack.disk_client import DiskClient
+from dbdyno.stack.loop_ioctl import LOOP_CTL_REMOVE, LOOP_GET_STATUS64, LOOP_INFO64_BYTES, LOOP_NAME_AT, LOOP_NAME_BYTES
+from dbdyno.stack.undo.external_server import DropAccount, DropExternalTables, SetGlobal
+from dbdyno.stack.undo.kind import Undo, boot_id
+from dbdyno.stack.undo.real_disk import MarkHalfMade, WipeOurs
+from dbdyno.system.state import state_folder
+
+TOKEN_VARIABLE = "DBDYNO_TOKEN"  # noqa: S105  (not a password: it marks our processes)
+TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))  # where it may be mounted
+_REMOVAL_TRIES = 20
+LET_GO_SECONDS = 30.0  # a busy host takes its time to close what a device was used by
+
+
+@dataclass(frozen=True)
+class EndProcesses(Undo):
+    """End every process that carries a token in its environment."""
+
+    token: str
+    what: str
+    grace_seconds: float = 10.0
+
+    def _found(self) -> list[psutil.Process]:
+        marker = f"{TOKEN_VARIABLE}={self.token}".encode()
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(OSError):
+                if marker in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0"):
+                    found.append(process)
+        return found
+
+    def apply(self) -> bool:
+        """SIGTERM, and SIGKILL after the grace."""
+        found = alive = self._found()
+        for stop in ("terminate", "kill", "kill"):
+            for process in alive:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    getattr(process, stop)()
+            # One may have started another meanwhile.
+            alive = self._awaited(alive) or [process for process in self._found() if not _is_dead(process)]
+            if not alive:
+                return bool(found)
+        raise HostError(f"{self.what} (pid {', '.join(str(p.pid) for p in alive)}) does not end, even killed")
+
+    def _awaited(self, processes: list[psutil.Process]) -> list[psutil.Process]:
+        """Those that have not ended after the grace."""
+        deadline = time.monotonic() + self.grace_seconds
+        while True:
+            _, alive = psutil.wait_procs(processes, timeout=0)
+            alive = [process for process in alive if not _is_dead(process)]
+            if not alive or time.monotonic() > deadline:
+                return alive
+            time.sleep(0.01)
+
+    def said(self) -> str:
+        """Name what is ended."""
+        return f"end {self.what}"
+
+
+@dataclass(frozen=True)
+class SetInstantMode(Undo):
+    """Let an emulated disk answer at once again: what it still has to write would take a drive's time otherwise."""
+
+    control: str  # the disk's control socket
+
+    def apply(self) -> bool:
+        """Ask it; a disk that is gone needs no asking."""
+        try:
+            DiskClient(Path(self.control), answer_seconds=10.0).set_mode("instant")
+        except TrialError:
+            return False
+        return True
+
+    def said(self) -> str:
+        """Name the disk."""
+        return f"let the emulated disk at {self.control} finish at once"
+
+
+@dataclass(frozen=True)
+class Unmount(Undo):
+    """Unmount a folder."""
+
+    path: str
+    patience_seconds: float = 10.0
+
+    def apply(self) -> bool:
+        """Unmount; where the mount stays busy or its FUSE daemon is dead, take it out of the tree."""
+        if not is_mounted(self.path):
+            return False
+        deadline = time.monotonic() + self.patience_seconds
+        while True:
+            done = subprocess.run(
+                ["umount", self.path], capture_output=True, encoding="utf-8", errors="replace", check=False
+            )
+            if not is_mounted(self.path):
+                return True
+            if "busy" not in done.stderr or time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        subprocess.run(["umount", "--lazy", self.path], capture_output=True, check=False)
+        if is_mounted(self.path):
+            raise HostError(f"umount {self.path}: {done.stderr.strip()}; end what uses it, then: dbdyno restore")
+        return True
+
+    def said(self) -> str:
+        """Name the mount."""
+        return f"unmount {self.path}"
+
+
+@dataclass(frozen=True)
+class DetachLoops(Undo):
+    """Detach every loop device over a file, and remove it, so that no setting of its queue survives."""
+
+    backing_file: str
+
+    def apply(self) -> bool:
+        """Detach and wait until the kernel has let go."""
+        found = loops_over(self.backing_file)
+        for name in found:
+            forget_device(Path("/dev") / name)  # while it has a name yet
+            done = subprocess.run(
+                ["losetup", "--detach", f"/dev/{name}"],
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                check=False,
+            )
+            deadline = time.monotonic() + LET_GO_SECONDS
+            while name in loops_over(self.backing_file):
+                if time.monotonic() > deadline:
+                    raise HostError(f"losetup --detach /dev/{name}: {done.stderr.strip() or 'still in use'}")
+                time.sleep(0.02)
+            remove_loop(int(name.removeprefix("loop")))
+        return bool(found)
+
+    def said(self) -> str:
+        """Name the backing file."""
+        return f"detach the loop device over {self.backing_file}"
+
+
+@dataclass(frozen=True)
+class RemoveTree(Undo):
+    """Remove a scratch folder of ours."""
+
+    path: str
+
+    def apply(self) -> bool:
+        """Remove it, but never through a mount and never outside the state folder."""
+        path = Path(self.path)
+        if not path.is_dir():
+            return False
+        if state_folder() not in path.resolve().parents:
+            raise HostError(f"{path} is not under {state_folder()}; it is left alone")
+        if path.is_symlink():
+            raise HostError(f"{path} is a link, which dbdyno does not make; it is left alone")
+        if any(is_mounted(str(folder)) for folder in (path, *(f for f in path.iterdir() if f.is_dir()))):
+            raise HostError(f"{path} still holds a mount; it is left alone")
+        for _ in range(_REMOVAL_TRIES):
+            try:
+                shutil.rmtree(path)  # which follows no link inside
+            except FileNotFoundError:  # a program that ends removes its own files meanwhile
+                continue
+            except OSError as error:
+                raise HostError(f"{error.filename or path}: {error.strerror}") from None
+            return True
+        return not path.exists()
+
+    def said(self) -> str:
+        """Name the folder."""
+        return f"remove {self.path}"
+
+
+@dataclass(frozen=True)
+class RemoveCgroup(Undo):
+    """Remove a control group of ours."""
+
+    path: str
+
+    def apply(self) -> bool:
+        """Remove it; the kernel needs a moment after its last process is gone."""
+        deadline = time.monotonic() + 5
+        while True:
+            try:
+                Path(self.path).rmdir()
+            except FileNotFoundError:
+                return False
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise HostError(f"rmdir {self.path}: {error.strerror}") from None
+                time.sleep(0.05)
+            else:
+                return True
+
+    def said(self) -> str:
+        """Name the group."""
+        return f"remove the control group {self.path}"
+
+
+@dataclass(frozen=True)
+class RemoveTraceInstance(Undo):
+    """Remove a trace instance of ours from tracefs, and what it traces with it."""
+
+    name: str
+    tracefs: str = ""  # where that is mounted, if not at one of its usual places
+
+    def apply(self) -> bool:
+        """Remove it; the kernel needs a moment after its last reader is gone. Nothing goes that is not called ours."""
+        if not re.fullmatch(r"dbdyno-[0-9a-f]+", self.name):
+            raise HostError(f"{self.name} is no trace instance of dbdyno's; it is left alone")
+        places = (Path(self.tracefs),) if self.tracefs else TRACEFS
+        return any(_remove_instance(place / "instances" / self.name) for place in places)
+
+    def said(self) -> str:
+        """Name the instance."""
+        return f"remove the trace instance {self.name}"
+
+
+def _remove_instance(path: Path) -> bool:
+    deadline = time.monotonic() + 5
+    while True:
+        try:
+            path.rmdir()  # which ends its events too
+        except (FileNotFoundError, NotADirectoryError, PermissionError):  # who may not go there has made nothing there
+            return False
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise HostError(f"rmdir {path}: {error.strerror}; end what reads it, then: dbdyno restore") from None
+            time.sleep(0.05)
+        else:
+            return True
+
+
+@dataclass(frozen=True)
+class RestoreSysfs(Undo):
+    """Write a kernel setting back to what it was."""
+
+    path: str
+    value: str
+    boot: str = field(default_factory=boot_id)
+
+    def apply(self) -> bool:
+        """Write it if it differs."""
+        setting = Path(self.path)
+        if self.boot != boot_id():
+            return False
+        try:
+            if _selected(setting.read_text(encoding="ascii")) == self.value:
+                return False
+            setting.write_text(self.value, encoding="ascii")
+        except FileNotFoundError:
+            return False  # the device is gone
+        except OSError as error:
+            raise HostError(f"write {self.value!r} to {self.path}: {error.strerror}") from None
+        return True
+
+    def said(self) -> str:
+        """Name the setting and its value."""
+        return f"set {self.path} back to {self.value}"
+
+
+_KINDS: tuple[type[Undo], ...] = (
+    EndProcesses, SetInstantMode, Unmount, DetachLoops, RemoveTree, RemoveCgroup, RemoveTraceInstance, RestoreSysfs,
+    WipeOurs, MarkHalfMade, SetGlobal, DropExternalTables, DropAccount,
+)  # fmt: skip
+# By the names that undo logs have; the former ones are those of logs that an earlier version left.
+UNDOS = {kind.__name__: kind for kind in _KINDS} | {
+    "HurryDisk": SetInstantMode, "WriteBack": RestoreSysfs, "DropLent": DropExternalTables,
+}  # fmt: skip
+
+
+def marked(tokens: set[str]) -> set[int]:
+    """Numbers of the processes that carry one of the tokens in their environment, as far as we may look."""
+    wanted = {f"{TOKEN_VARIABLE}={token}".encode() for token in tokens}
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if wanted & set((folder / "environ").read_bytes().split(b"\0")):
+                found.add(int(folder.name))
+    return found
+
+
+def _is_dead(process: psutil.Process) -> bool:
+    """Whether nothing of a process runs any more; in a container its parent may never ask how it ended."""
+    try:
+        threads = len(list(Path(f"/proc/{process.pid}/task").iterdir()))
+        return process.status() == psutil.STATUS_ZOMBIE and threads == 1
+    except (OSError, psutil.NoSuchProcess):
+        return True
+
+
+def _selected(text: str) -> str:
+    """The chosen one of ``none [mq-deadline] kyber``, or the text itself."""
+    return text.partition("[")[2].partition("]")[0] or text.strip()
+
+
+def is_mounted(path: str) -> bool:
+    """Whether a folder is a mount point of this process's view."""
+    with Path("/proc/self/mounts").open(encoding="utf-8") as mounts:
+        return any(unescaped(line.split()[1]) == path for line in mounts)
+
+
+def unescaped(path: str) -> str:
+    """A path as /proc shows it, with its blanks back: the kernel writes them as octal numbers."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), path)
+
+
+def loops_over(backing_file: str) -> list[str]:
+    """Names (``loop3``) of the loop devices over a file."""
+    found = []
+    for entry in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):
+            shown = entry.read_text(encoding="utf-8").strip().removesuffix(" (deleted)")
+            if backing_file in {shown, _attached_as(entry.parts[3])}:
+                found.append(entry.parts[3])
+    return found
+
+
+def _attached_as(name: str) -> str:
+    """The path by which a loop device was attached, as the kernel keeps it; empty where it does not fit.
+
+    Where its file can't be seen any more, its mount being detached lazily, sysfs shows another.
+    """
+    handle = os.open(f"/dev/{name}", os.O_RDONLY)
+    try:
+        status = fcntl.ioctl(handle, LOOP_GET_STATUS64, bytes(LOOP_INFO64_BYTES))
+    finally:
+        os.close(handle)
+    path = status[LOOP_NAME_AT : LOOP_NAME_AT + LOOP_NAME_BYTES].split(b"\0")[0]
+    return os.fsdecode(path) if len(path) < LOOP_NAME_BYTES - 1 else ""
+
+
+def remove_loop(number: int) -> None:
+    """Remove a detached loop device; its queue settings would survive otherwise. Silent where another took it."""
+    control = os.open("/dev/loop-control", os.O_RDWR)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
+    finally:
+        os.close(control)

@@ -1,0 +1,213 @@
+"""The event log: what happened in a run, one sealed JSON object a line. One type a kind, written and read."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from pathlib import Path
+
+from dbdyno.model.design import StopReason, Until
+from dbdyno.store.documents import value_of
+from dbdyno.store.parts import EVENTS_LIMIT_BYTES, DamageError, opened_to_write, read_part
+from dbdyno.store.synced import write_all
+from dbdyno.system.sealed_line import is_sealed, sealed
+
+EVENTS = "journal.jsonl"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")  # of a trial: its folder's, and no way out of it
+
+
+@dataclass(frozen=True)
+class Event:
+    """What every event is."""
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` where a number of blocks, a block or an attempt is none."""
+        for name in ("blocks", "block", "attempt"):
+            if getattr(self, name, 1) < 1:
+                raise ValueError(f"{name} is less than 1")
+
+
+@dataclass(frozen=True)
+class TrialEvent(Event):
+    """What is said of one trial."""
+
+    trial: str
+    block: int
+    attempt: int
+    treatment: str
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` where the trial's name is none of a folder."""
+        super().__post_init__()
+        if not _NAME.fullmatch(self.trial):
+            raise ValueError(f"{self.trial!r} is no trial's name")
+
+
+@dataclass(frozen=True)
+class Started(TrialEvent):
+    """It is about to touch the host."""
+
+
+@dataclass(frozen=True)
+class Finished(TrialEvent):
+    """All its files are on disk; only now it can count."""
+
+    disturbed: bool = False
+    sha256: dict[str, str] = field(default_factory=dict)  # of its files
+
+
+@dataclass(frozen=True)
+class Failed(TrialEvent):
+    """It failed."""
+
+    cause: str
+
+
+@dataclass(frozen=True)
+class Lost(TrialEvent):
+    """It had finished, but its files can't be read any more."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Dropped(Event):
+    """A treatment failed again and again and is left out from now on."""
+
+    treatment: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Note(Event):
+    """Anything else that the report should say."""
+
+    text: str
+    given_up: int | None = None  # the block, if one was
+
+
+@dataclass(frozen=True)
+class Planned(Event):
+    """The run begins; with ``until``, ``until`` and ``budget_seconds`` take the place of the header's."""
+
+    blocks: int
+    until: Until | None = None
+    budget_seconds: float | None = None
+    sha256: dict[str, str] = field(default_factory=dict)  # of the run's own files
+
+
+@dataclass(frozen=True)
+class Resumed(Event):
+    """It is gone on with, as ``Planned`` says."""
+
+    blocks: int
+    until: Until | None = None
+    budget_seconds: float | None = None
+    extended_from: int | None = None  # usable blocks there were when a finished run was
+
+
+@dataclass(frozen=True)
+class Ended(Event):
+    """The process ended by itself."""
+
+    how: str  # "done", "interrupted", "failed"
+    why: StopReason | None = None
+
+    @property
+    def stopped(self) -> StopReason:
+        """Why measuring stopped; logs once did not say it, because there was but one reason."""
+        return self.why if self.why is not None else "blocks" if self.how == "done" else ""
+
+
+_KINDS = {kind.__name__.lower(): kind for kind in (
+    Started, Finished, Failed, Lost, Dropped, Note, Planned, Resumed, Ended,
+)}  # fmt: skip
+
+
+def line_of(event: Event) -> bytes:
+    """The event as its line, with the line's end. What has its default is left out."""
+    defaults = {
+        one.name: one.default if one.default_factory is MISSING else one.default_factory() for one in fields(event)
+    }
+    said = {name: value for name, value in asdict(event).items() if value != defaults[name]}
+    return sealed({"event": type(event).__name__.lower(), **said})
+
+
+def event_in(line: bytes, *, sealed_before: bool = False) -> Event:
+    """The event of a line without its end; from the first sealed line on all must be.
+
+    Raises:
+        ValueError: It is none, or is not as it was written.
+
+    """
+    found = json.loads(line)
+    if not isinstance(found, dict) or (kind := _KINDS.get(found.get("event", ""))) is None:
+        raise ValueError("it is no event")
+    if (sealed_before or "sum" in found) and not is_sealed(line):
+        raise ValueError("it is not as it was written")
+    return value_of(kind, {one.name: found[one.name] for one in fields(kind) if one.name in found})
+
+
+def read_events(path: Path) -> Iterator[Event]:
+    """The events of a run folder, oldest first. Raises ``UserError`` at a line that is none, but for a torn last."""
+    try:
+        content = read_part(path, EVENTS, EVENTS_LIMIT_BYTES)
+    except FileNotFoundError:
+        content = b""
+    except OSError as error:
+        raise DamageError(f"{path / EVENTS}: can't be read: {error.strerror}") from None
+    if not content and has_trials(path):
+        raise DamageError(
+            f"{path / EVENTS}: is empty or missing, though there are trials, none of which counts without it; "
+            "put it back from a copy, or use a new folder"
+        )
+    *lines, _torn = content.split(b"\n")
+    seals = False  # logs of an older dbdyno have none
+    for number, line in enumerate(lines, 1):
+        try:
+            yield event_in(line, sealed_before=seals)
+        except (ValueError, TypeError, RecursionError):
+            raise DamageError(
+                f"{path / EVENTS}:{number}: not a line of the event log; the run folder is damaged. Put the file back "
+                "from a copy, or cut it before this line: --resume measures again what it no longer has"
+            ) from None
+        seals = seals or is_sealed(line)
+
+
+def append_event(path: Path, event: Event) -> None:
+    """Write an event, on disk when this returns. Raises ``OSError``."""
+    handle = opened_to_write(path / EVENTS, os.O_CREAT | os.O_APPEND)
+    try:
+        before = os.fstat(handle).st_size
+        try:
+            write_all(handle, line_of(event))
+            os.fsync(handle)
+        except OSError as error:  # a full disk: the next line must not be glued to half of this one
+            with suppress(OSError):
+                os.ftruncate(handle, before)
+            raise OSError(error.errno, error.strerror, str(path / EVENTS)) from None
+    finally:
+        os.close(handle)
+
+
+def cut_torn_line(path: Path) -> None:
+    """Remove what a kill left of a last line, or the next line would be glued to it. Raises ``OSError``."""
+    if os.path.lexists(path / EVENTS):
+        content = read_part(path, EVENTS, EVENTS_LIMIT_BYTES)
+        whole = content[: content.rfind(b"\n") + 1]
+        if whole != content:
+            handle = opened_to_write(path / EVENTS)
+            try:
+                os.ftruncate(handle, len(whole))
+            finally:
+                os.close(handle)
+
+
+def has_trials(path: Path) -> bool:
+    """Whether a trial has been begun in a run folder."""
+    try:
+        return any((path / "trials").iterdir())
+    except OSError:
+        return False

@@ -1,0 +1,123 @@
+"""What a run begins with, ``run.toml``: one type, written when a run is begun and read ever after."""
+
+import hashlib
+import tomllib
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import UserError
+from dbdyno.model.design import Design
+from dbdyno.store.documents import document_of, value_of
+from dbdyno.store.parts import damaged, why_wrong
+from dbdyno.store.prices import Prices
+from dbdyno.store.reported import ReportedTable
+
+RUN = "run.toml"
+FORMAT = 1
+_IN_RUN = ("title", "question", "expect", "result", "scale", "study_file", "study_sha256")
+# Parts of the design that are tables of their own; the others stand in ``[run]``.
+_TABLES = {"treatments": "treatment", "comparisons": "comparison", "factors": "factor", "aa": "aa"}
+
+
+@dataclass(frozen=True)
+class Header:
+    """What was planned. ``study`` has the study's sections as it gave them; the user's own files are path -> text."""
+
+    title: str
+    question: str
+    design: Design
+    study: dict[str, dict[str, Any]]
+    versions: dict[str, str] = field(default_factory=dict)
+    study_sha256: str = ""  # the identity of what is measured
+    study_file: str = "study.toml"  # its name
+    expect: str = ""
+    result: str = ""
+    scale: str = ""
+    reported: list[ReportedTable] = field(default_factory=list)
+    cost: Prices | None = None
+    drive_files: dict[str, str] = field(default_factory=dict)
+    scripts: dict[str, str] = field(default_factory=dict)
+
+    def to_toml(self) -> bytes:
+        """The content of ``run.toml``."""
+        import tomli_w
+
+        rest = document_of(self)
+        design = rest.pop("design")
+        tables = {table: design.pop(name) for name, table in _TABLES.items() if name in design}
+        run = {name: rest.pop(name) for name in _IN_RUN} | design
+        return tomli_w.dumps({"format": FORMAT, "run": run, **tables, **rest}).encode()
+
+    def study_without_paths(self) -> dict[str, Any]:
+        """The study, the user's own files by name and, as ``files``, by the SHA-256 of their content."""
+        own = {**self.drive_files, **self.scripts}
+
+        def named(value: Any) -> Any:  # noqa: ANN401  (whatever TOML can hold)
+            if isinstance(value, dict):
+                return {name: named(item) for name, item in value.items()}
+            if isinstance(value, list):
+                return [named(item) for item in value]
+            for path in own if isinstance(value, str) else ():
+                value = value.replace(path, Path(path).name)
+            return value
+
+        files = {Path(path).name: hashlib.sha256(text.encode()).hexdigest() for path, text in own.items()}
+        return {**named(self.study), **({"files": files} if files else {})}
+
+    def setup(self) -> str:
+        """What all treatments have in common, in the study's own words."""
+        factors = {name for treatment in self.design.treatments for name in treatment.levels}
+        parts = []
+        for section in ("workload", "stack", "queue", "filesystem"):
+            given = dict(self.study.get(section, {}))
+            parts += list(_with_one_value(given | _table(given.pop("iosched", {})), factors))
+        server = dict(self.study.get("server", {}))
+        server.pop("option_file", None)  # where it lies is private
+        return ", ".join([*parts, *_with_one_value(_table(server.pop("settings", {})) | server, set())])
+
+
+def _table(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _with_one_value(given: Mapping[str, Any], factors: Container[str]) -> Iterator[str]:
+    """Fields that don't vary as the study has them: true, not True."""
+    for name, value in given.items():
+        if name not in factors and not isinstance(value, list):
+            # A script is known by its name; where it lay is private.
+            shown = Path(str(value)).name if name in {"file", "job"} else value
+            yield f"{name} {str(shown).lower() if isinstance(shown, bool) else shown}"
+
+
+def header_in(path: Path, content: bytes) -> Header:
+    """The header of the run folder ``path``. Raises ``UserError`` where it is of another format or damaged."""
+    file = path / RUN
+    if not content.strip():
+        raise damaged(file, "it is empty")
+    try:
+        document = tomllib.loads(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise damaged(file, "it is no UTF-8 text") from None
+    except (ValueError, RecursionError) as error:
+        why = "it is nested too deep" if isinstance(error, RecursionError) else f"it is not valid TOML: {error}"
+        raise damaged(file, why) from None
+    if document.get("format") != FORMAT:
+        raise UserError(f"{path}: run format {document.get('format')!r}; this dbdyno reads format {FORMAT}")
+    try:
+        return _header_of(document)
+    except ValueError as error:
+        raise damaged(file, why_wrong(error)) from None
+
+
+def _header_of(document: Mapping[str, Any]) -> Header:
+    run = document.get("run")
+    if not isinstance(run, dict):
+        raise ValueError("run is no table" if "run" in document else "run is missing")  # noqa: TRY004
+    design = {one.name: run[one.name] for one in fields(Design) if one.name in run}
+    design |= {name: document[table] for name, table in _TABLES.items() if table in document}
+    design.setdefault("comparisons", [])
+    about = {name: run[name] for name in _IN_RUN if name in run}
+    rest = {one.name: document[one.name] for one in fields(Header) if one.name in document}
+    return value_of(Header, {**about, **rest, "design": value_of(Design, design, "run")})

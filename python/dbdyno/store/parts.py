@@ -1,0 +1,116 @@
+"""Files of a run folder, which others may have changed: no link is followed, and only regular files are read."""
+
+import errno
+import hashlib
+import os
+from pathlib import Path, PurePosixPath
+
+from dbdyno.errors import UserError
+from dbdyno.system.regular_file import content_of, link_error, see_that_it_is_regular
+
+MIB = 1024**2
+LIMIT_BYTES = 16 * MIB  # of a part that is JSON or TOML; a trial's has some ten thousand
+EVENTS_LIMIT_BYTES = 256 * MIB
+_NO_FAULT_OF_THE_FILE = {errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR}
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW
+
+
+class DamageError(UserError):
+    """A file of a run folder is not as it was written."""
+
+
+def damaged(path: Path, why: str, remedy: str = "put it back from a copy of the folder") -> DamageError:
+    """What is said of a damaged file."""
+    return DamageError(f"{path}: is damaged: {why}; {remedy}")
+
+
+def why_wrong(error: Exception) -> str:
+    """Why a file could not be read, in plain words."""
+    return getattr(error, "strerror", None) or str(error)
+
+
+def unread(path: Path, error: Exception, remedy: str) -> UserError:
+    """What is said of a file that could not be read: that it is damaged, unless only its reader lacks something."""
+    if isinstance(error, OSError) and error.errno in _NO_FAULT_OF_THE_FILE:
+        return UserError(f"{path}: can't be read: {error.strerror}")
+    return damaged(path, why_wrong(error), remedy)
+
+
+def opened(root: Path, part: str) -> int:
+    """Open a regular file below a run folder for reading. Raises ``OSError`` where a step of ``part`` is a link."""
+    *folders, name = PurePosixPath(part).parts
+    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    path = root
+    for step in folders:
+        path /= step
+        handle = _step(handle, step, path, _READ | os.O_DIRECTORY)
+    path /= name
+    return _regular(_step(handle, name, path, _READ), path)
+
+
+def _regular(handle: int, path: Path) -> int:
+    """The handle, or ``OSError`` where it is that of no regular file; then it is closed."""
+    try:
+        see_that_it_is_regular(handle, path)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _step(folder: int, name: str, path: Path, flags: int) -> int:
+    """Open ``name`` in an open folder, which is closed."""
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    except OSError as error:
+        if path.is_symlink():
+            raise link_error(path) from None
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
+        os.close(folder)
+
+
+def opened_to_write(path: Path, flags: int = 0) -> int:
+    """Open a regular file of a run folder for writing; a link is not followed. Raises ``OSError``."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | flags, 0o644)
+    except OSError as error:
+        if path.is_symlink():
+            raise link_error(path) from None
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.EINVAL, "it is no regular file", str(path)) from None
+        raise
+    return _regular(handle, path)
+
+
+def read_part(root: Path, part: str, limit_bytes: int = LIMIT_BYTES) -> bytes:
+    """All of a file below a run folder. Raises ``OSError``."""
+    return content_of(opened(root, part), root / part, limit_bytes)
+
+
+def sum_of(handle: int) -> str:
+    """The SHA-256 of an open file, in hexadecimal digits; its place is that of its beginning afterwards."""
+    digest = hashlib.sha256()
+    os.lseek(handle, 0, os.SEEK_SET)
+    while piece := os.read(handle, MIB):
+        digest.update(piece)
+    os.lseek(handle, 0, os.SEEK_SET)
+    return digest.hexdigest()
+
+
+def see_that_it_is_as_written(found: str, recorded: object) -> None:
+    """Raise ``ValueError`` where a SHA-256 is another than the one that was recorded, if one was."""
+    if recorded not in {None, found}:
+        raise ValueError("it has been changed since it was written: its SHA-256 is another than the event log's")
+
+
+def sums_of(root: Path, parts: list[str]) -> dict[str, str]:
+    """Name -> SHA-256 of files below a run folder. Raises ``OSError``."""
+    found = {}
+    for part in parts:
+        handle = opened(root, part)
+        try:
+            found[PurePosixPath(part).name] = sum_of(handle)
+        finally:
+            os.close(handle)
+    return found

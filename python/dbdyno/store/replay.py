@@ -1,0 +1,150 @@
+"""What has happened in a run: one fold over its events, for running, resuming, stopping and analysis alike.
+
+Here alone is decided which attempt at a block counts.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dbdyno.model.design import Design
+from dbdyno.store.events import (
+    Dropped,
+    Ended,
+    Event,
+    Failed,
+    Finished,
+    Lost,
+    Note,
+    Planned,
+    Resumed,
+    TrialEvent,
+)
+
+Place = tuple[int, int]  # block, attempt
+
+
+@dataclass
+class Attempt:
+    """How far one attempt at a block came, by treatment."""
+
+    finished: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)  # finished, but can't be read any more
+    disturbed: bool = False
+
+    def is_void(self, live: Collection[str]) -> bool:
+        """Whether it can count no more: one of the treatments that were not left out failed, or was lost.
+
+        It is void for every treatment in it, for the host was in an unknown state.
+        """
+        return not (self.failed | self.lost).isdisjoint(live)
+
+    def is_whole(self, live: Collection[str]) -> bool:
+        """Whether every treatment that was not left out finished in it, and none failed."""
+        return self.finished.issuperset(live) and not self.is_void(live)
+
+
+def attempts_that_count(attempts: Mapping[Place, Attempt], live: Collection[str]) -> dict[int, int]:
+    """Block -> the latest whole attempt at it; ``live`` are the treatments that were not left out."""
+    return {block: attempt for block, attempt in sorted(attempts) if live and attempts[block, attempt].is_whole(live)}
+
+
+@dataclass
+class History:
+    """What the events say so far; ``add`` is called for each, oldest first."""
+
+    attempts: dict[Place, Attempt] = field(default_factory=dict)  # begun
+    finished: dict[str, Finished] = field(default_factory=dict)  # trial -> its event in run order, but for those lost
+    failures: list[Failed] = field(default_factory=list)
+    dropped: set[str] = field(default_factory=set)  # treatments left out
+    given_up: set[int] = field(default_factory=set)  # blocks
+    timed: set[str] = field(default_factory=set)  # trials whose time counts against the budget
+    notes: list[str] = field(default_factory=list)
+    own_sums: dict[str, str] = field(default_factory=dict)  # SHA-256 of the run's own files
+    extended_from: int | None = None
+    ended: Ended | None = None  # and not gone on with since
+    begun: bool = False
+    _changes: dict[str, Any] = field(default_factory=dict)  # of the design that the header holds
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> "History":
+        """What these events say."""
+        history = cls()
+        for event in events:
+            history.add(event)
+        return history
+
+    def add(self, event: Event) -> None:
+        """One more event."""
+        self.begun = True
+        match event:
+            case TrialEvent():
+                self._add_of_trial(event)
+            case Planned() | Resumed():
+                self._add_beginning(event)
+            case Dropped():
+                self.dropped.add(event.treatment)
+            case Note(given_up=int(block)):
+                self.given_up.add(block)
+            case Ended():
+                self.ended = event
+        if isinstance(event, Note | Dropped | Lost):
+            self.notes.append(event.text)
+
+    def _add_of_trial(self, event: TrialEvent) -> None:
+        attempt = self.attempts.setdefault((event.block, event.attempt), Attempt())
+        match event:
+            case Finished():
+                attempt.finished.add(event.treatment)
+                attempt.disturbed |= event.disturbed
+                self.finished[event.trial] = event
+                self.timed.add(event.trial)
+            case Failed():
+                attempt.failed.add(event.treatment)
+                self.failures.append(event)
+            case Lost():
+                attempt.finished.discard(event.treatment)
+                attempt.lost.add(event.treatment)
+                self.finished.pop(event.trial, None)
+
+    def _add_beginning(self, event: Planned | Resumed) -> None:
+        self.ended = None
+        self._changes["blocks"] = event.blocks
+        if event.until is not None:
+            self._changes |= {"until": event.until, "budget_seconds": event.budget_seconds}
+            self.timed.clear()
+        if isinstance(event, Planned):
+            self.own_sums = event.sha256
+        elif event.extended_from is not None:
+            self.extended_from = event.extended_from
+
+    def changed(self, design: Design) -> Design:
+        """The header's design, measuring stopping when it was last asked to."""
+        return replace(design, **self._changes)
+
+    def attempt(self, block: int, attempt: int) -> Attempt:
+        """How far an attempt came, if it was begun."""
+        return self.attempts.get((block, attempt), Attempt())
+
+    def last_attempt(self, block: int) -> int:
+        """The latest attempt at a block that was begun; 1 where none was."""
+        return max((attempt for one, attempt in self.attempts if one == block), default=1)
+
+    def failures_of(self, treatment: str, block: int) -> int:
+        """In how many attempts at a block a treatment failed."""
+        return sum(treatment in one.failed for (place, _), one in self.attempts.items() if place == block)
+
+    def attempts_lost(self, block: int) -> int:
+        """How many attempts at a block have to be made again because files of theirs were damaged."""
+        return sum(bool(one.lost) and not one.failed for (place, _), one in self.attempts.items() if place == block)
+
+    def has_begun(self, block: int) -> bool:
+        """Whether a trial of the block has ended, well or not."""
+        return any(
+            one.finished or one.failed or one.lost for (place, _), one in self.attempts.items() if place == block
+        )
+
+    def done(self) -> int:
+        """Trials finished so far, repetitions of a block not counted."""
+        return len({(block, treatment) for (block, _), one in self.attempts.items() for treatment in one.finished})

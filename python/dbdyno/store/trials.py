@@ -1,0 +1,78 @@
+"""A finished trial's own file, ``trial.json``: read, and held against what the event log says of it."""
+
+import hashlib
+import os
+from pathlib import Path
+
+from dbdyno.store.documents import json_object, value_of
+from dbdyno.store.events import Finished, Lost, read_events
+from dbdyno.store.parts import DamageError, opened, read_part, see_that_it_is_as_written, sum_of, unread
+from dbdyno.store.records import Trial
+from dbdyno.store.replay import History
+from dbdyno.store.series_files import read_files
+
+TRIAL = "trial.json"
+
+
+def part_of(trial_id: str, name: str) -> str:
+    """Where a trial's file lies below the run folder."""
+    return f"trials/{trial_id}/{name}"
+
+
+def read_trial(path: Path, event: Finished) -> Trial:
+    """The trial that an event is about. Raises ``DamageError``."""
+    part = part_of(event.trial, TRIAL)
+    try:
+        content = read_part(path, part)
+        found = json_object(content)
+        see_that_it_is_as_written(hashlib.sha256(content).hexdigest(), event.sha256.get(TRIAL))
+        return _about(event, value_of(Trial, found))
+    except (ValueError, OSError) as error:
+        raise unread(path / part, error, remedy(path, event)) from None
+
+
+def _about(event: Finished, trial: Trial) -> Trial:
+    said = event.trial, event.block, event.attempt, event.treatment
+    if (trial.id, trial.block, trial.attempt, trial.treatment) != said:
+        raise ValueError("it is about another trial")
+    return trial
+
+
+def remedy(path: Path, event: Finished) -> str:
+    """What can be done about a trial whose files are damaged."""
+    return (
+        f"put it back from a copy, or go on with the run by --into {path} --resume, "
+        f"which measures block {event.block} again (trial {event.trial} was in it)"
+    )
+
+
+def lost_trials(path: Path) -> list[Lost]:
+    """The finished trials whose files can't be read, of a run that is to be gone on with, and why.
+
+    Raises ``UserError`` where the event log itself can't be read.
+    """
+    lost = []
+    for event in History.of(read_events(path)).finished.values():
+        try:
+            read_trial(path, event)
+            _check_all_series(path, event)
+        except DamageError as error:
+            why = str(error).partition("; ")[0].removeprefix(f"{path}/")
+            text = f"trial {event.trial} can't be read any more and is left out: {why}"
+            lost.append(Lost(event.trial, event.block, event.attempt, event.treatment, text))
+    return lost
+
+
+def _check_all_series(path: Path, event: Finished) -> None:
+    """Raise ``DamageError`` where a series of the trial is not as it was written, or can't be read."""
+    for file in sorted((path / "trials" / event.trial).glob("*.parquet")):
+        try:
+            handle = opened(path, part_of(event.trial, file.name))
+            try:
+                see_that_it_is_as_written(sum_of(handle), event.sha256.get(file.name))
+            finally:
+                os.close(handle)
+        except (OSError, ValueError) as error:
+            raise unread(file, error, remedy(path, event)) from None
+        if file.name not in event.sha256:
+            read_files(path, [event.trial], file.stem, ".*", {})  # it has no sum

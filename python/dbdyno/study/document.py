@@ -1,0 +1,63 @@
+"""A study file as TOML: read within bounds, before anything in it is looked at."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from dbdyno._native import toml_lines
+from dbdyno.errors import UserError
+from dbdyno.system.regular_file import read_text
+
+MAX_DEPTH = 16  # of tables and lists in each other; a study needs 6
+MAX_ENTRIES = 1000  # of one table or list
+_DIGITS = re.compile(r"[0-9][0-9_]{99,}")
+
+
+def read_document(path: Path) -> tuple[str, dict[str, Any], dict[str, int]]:
+    """The text of a study file, what it says, and the line of every key. Raises ``UserError``."""
+    try:
+        text = read_text(path)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UserError(f"{path}: can't be read: {reason}") from None
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path}: not valid TOML: {error}") from None
+    except RecursionError:
+        raise UserError(f"{path}: not valid TOML: it is nested too deep") from None
+    except ValueError:  # of Python itself: a whole number of more digits than it takes
+        found = _DIGITS.search(text)
+        line = text.count("\n", 0, found.start()) + 1 if found else 1
+        raise UserError(f"{path}:{line}: a number of {len(found[0]) if found else 'too many'} digits") from None
+    for name, value in raw.items():
+        if depth_of(value) >= MAX_DEPTH:
+            raise UserError(f"{path}: {name[:60]!r} is nested too deep; at most {MAX_DEPTH} levels are read")
+    try:
+        lines = toml_lines(text)
+    except ValueError as error:  # what tomllib lets pass, such as a number that TOML has no room for
+        place, *_, reason = str(error).strip().splitlines()
+        raise UserError(f"{path}: not valid TOML: {reason} ({place})") from None
+    for where, entries in _collections(raw, ()):
+        if len(entries) > MAX_ENTRIES:
+            line = next((lines[key] for n in range(len(where), 0, -1) if (key := ".".join(where[:n])) in lines), 1)
+            field = ".".join(where) or "the file"
+            raise UserError(f"{path}:{line}: {field[:60]}: has {len(entries)} entries; at most {MAX_ENTRIES} are read")
+    return text, raw, lines
+
+
+def depth_of(value: object) -> int:
+    """How deep tables and lists stand in each other; counted without recursion, and no further than need be."""
+    depth, level = 0, [value]
+    while depth < MAX_DEPTH and (level := [one for one in level if isinstance(one, dict | list)]):
+        level = [item for one in level for item in (one.values() if isinstance(one, dict) else one)]
+        depth += 1
+    return depth
+
+
+def _collections(value: object, where: tuple[str, ...]) -> "list[tuple[tuple[str, ...], dict[str, Any] | list[Any]]]":
+    if not isinstance(value, dict | list):
+        return []
+    items = value.items() if isinstance(value, dict) else ((str(place), item) for place, item in enumerate(value))
+    return [(where, value), *(found for name, item in items for found in _collections(item, (*where, name)))]

@@ -1,0 +1,166 @@
+"""What can't be combined, by the kind of stack: rules over one whole treatment that need no look at the host."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from dbdyno._native import device_models
+from dbdyno.filesystems.catalogue import BY_FUSE, IN_MEMORY, KINDS
+from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, drive_files, is_base_name, is_emulated, is_real, resolved_drive
+from dbdyno.study.external_rules import broken_external_rules
+from dbdyno.study.mistakes import Mistake, did_you_mean, shown, unknown_drive
+from dbdyno.study.products import DISTRIBUTION, NO_SERVER, PROVISIONED
+from dbdyno.study.schema import TrialSpec
+from dbdyno.study.tool_rules import broken_server_rules
+from dbdyno.study.units import format_bytes
+from dbdyno.system.regular_file import read_text
+
+
+def broken_stack_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
+    """Every rule of its kind of stack that this treatment breaks; ``folder`` is where relative files are looked for."""
+    if spec.stack.kind not in _DEVICES:
+        yield from broken_external_rules(spec)
+        return
+    yield from _DEVICES[spec.stack.kind](spec, folder)
+    yield from _devices(spec)
+    yield from _server(spec)
+    yield from broken_server_rules(spec)
+
+
+def _missing(_: TrialSpec, __: Path) -> Iterator[Mistake]:
+    yield Mistake(("stack", "device"), "is missing; give it unless stack.server is an external one")
+
+
+def _here(spec: TrialSpec, _: Path) -> Iterator[Mistake]:
+    why = f'can\'t be set with device = "{HERE}", a directory of the host as it is'
+    yield from _unsettable(spec, ("size", "scheduler", "filesystem", "serial"), ("queue", "filesystem"), why)
+
+
+def _memory(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
+    """Also of a tmpfs whose study names a device, for other treatments."""
+    device, filesystem = spec.stack.device, spec.stack.filesystem
+    if is_emulated(device):
+        yield from _emulated(spec, folder)
+    elif is_real(device):
+        yield from _real(spec, folder)
+        text = f'is {shown(filesystem)}, which stands on no disk; use device = "{MEMORY}"'
+        yield Mistake(("stack", "filesystem"), text)
+    else:
+        yield from _filesystem(spec)
+        why = f'can\'t be set with device = "{MEMORY}", which is no device'
+        yield from _unsettable(spec, ("scheduler", "serial"), ("queue",), why)
+        if filesystem not in {None, IN_MEMORY}:
+            text = f'is {shown(filesystem)}; with device = "{MEMORY}" it is "{IN_MEMORY}"'
+            yield Mistake(("stack", "filesystem"), text)
+        yield from _size(spec)
+
+
+def _filesystem(spec: TrialSpec) -> Iterator[Mistake]:
+    if spec.stack.filesystem is None:
+        yield Mistake(("stack", "filesystem"), f"is missing; allowed are {', '.join(KINDS)}")
+
+
+def _unsettable(spec: TrialSpec, fields: tuple[str, ...], sections: tuple[str, ...], why: str) -> Iterator[Mistake]:
+    """What a study sets although its device has no such thing."""
+    for name in fields:
+        if getattr(spec.stack, name) is not None:
+            yield Mistake(("stack", name), why)
+    for section in sections:
+        for name in sorted(getattr(spec, section).model_fields_set):
+            yield Mistake((section, name), why)
+
+
+def _real(spec: TrialSpec, _: Path) -> Iterator[Mistake]:
+    device, stack = spec.stack.device, spec.stack
+    yield from _filesystem(spec)
+    if not device.startswith("/"):
+        yield Mistake(("stack", "device"), f"is {shown(device)}; name a disk by its whole path, from / on")
+    elif stack.size is not None:
+        yield Mistake(("stack", "size"), "is for emulated disks; a real device is used whole")
+    elif not device.startswith("/dev/disk/by-id/") and stack.serial is None:
+        text = f"is {shown(device)}, a name that may be another disk tomorrow: name it by /dev/disk/by-id/..., "
+        yield Mistake(("stack", "device"), text + "or give its serial in stack.serial")
+    if stack.filesystem == BY_FUSE:
+        text = "is for emulated disks: on a real one, what a killed trial left looks like any other pool"
+        yield Mistake(("stack", "filesystem"), text)
+
+
+def _size(spec: TrialSpec) -> Iterator[Mistake]:
+    size, kind = spec.stack.size, spec.stack.filesystem
+    if size is None:
+        what = "a tmpfs" if spec.stack.device == MEMORY else "an emulated disk"
+        yield Mistake(("stack", "size"), f'is missing; {what} needs one, such as "4GiB"')
+    elif size % 4096:
+        yield Mistake(("stack", "size"), "must be a multiple of 4096 bytes")
+    elif kind and size < KINDS[kind].size_min:
+        least = format_bytes(KINDS[kind].size_min)
+        yield Mistake(("stack", "size"), f"is {format_bytes(size)}; {kind} needs at least {least}")
+
+
+def _emulated(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
+    device = spec.stack.device
+    yield from _filesystem(spec)
+    if not is_base_name(device):
+        try:
+            for file in drive_files(resolved_drive(device, folder)):
+                read_text(Path(file))
+            device_models(resolved_drive(device, folder), spec.stack.size)
+        except OSError as error:
+            text = f"is {shown(device)}: cannot read the drive file {error.filename}: {error.strerror}"
+            yield Mistake(("stack", "device"), text)
+        except ValueError as error:
+            yield Mistake(("stack", "device"), f"is {shown(device)}: {error}")
+    elif unknown := unknown_drive(device, HERE, MEMORY, "/dev/disk/by-id/..."):
+        yield Mistake(("stack", "device"), f"is {shown(device)}; {unknown}")
+    else:
+        try:
+            device_models(device, spec.stack.size)
+        except ValueError as error:
+            yield Mistake(("stack", "size"), f"is too much: {error}")
+    if spec.stack.serial is not None:
+        yield Mistake(("stack", "serial"), "is for real devices; an emulated disk has none")
+    yield from _size(spec)
+
+
+def _devices(spec: TrialSpec) -> Iterator[Mistake]:
+    """How many disks there are below one filesystem, and how many it needs."""
+    stack, place = spec.stack, ("stack", "devices")
+    kind = KINDS.get(stack.filesystem or "")
+    if stack.devices > 1 and not is_emulated(stack.device):
+        yield Mistake(
+            place, f"is {stack.devices}, which is for emulated disks. Leave it out, or name an emulated drive"
+        )
+    elif kind and stack.devices > kind.devices_max:
+        able = ", ".join(name for name, one in KINDS.items() if one.devices_max > 1)
+        text = (
+            f"is {stack.devices}, but {kind.name} stands on one device. Leave it out, or give stack.filesystem: {able}"
+        )
+        yield Mistake(place, text)
+    if stack.devices > 1 and spec.probes.trace:
+        text = f"follows one device, not {stack.devices}. Leave it out, or give stack.devices = 1"
+        yield Mistake(("probes", "trace"), text)
+    if kind and (needed := kind.devices_min(spec.filesystem.mkfs)) > stack.devices:
+        remedy = f"give stack.devices = {needed}" if needed <= kind.devices_max else "name another profile"
+        text = f"asks for a profile that needs {needed} devices; there is {stack.devices}. {remedy.capitalize()}"
+        yield Mistake(("filesystem", "mkfs"), text)
+
+
+def _server(spec: TrialSpec) -> Iterator[Mistake]:
+    name = spec.stack.server
+    if spec.server.option_file is not None:
+        yield Mistake(("server", "option_file"), "is for an external server; dbdyno's own has no password")
+    if spec.server.whole_server_may_change:
+        text = "is for an external server; dbdyno's own is thrown away. Leave it out"
+        yield Mistake(("server", "whole_server_may_change"), text)
+    known = (DISTRIBUTION, *PROVISIONED, NO_SERVER)
+    if name not in known and not name.startswith("/"):
+        text = f"is {shown(name)}; known are {', '.join(known)} and the absolute path of an unpacked MariaDB or MySQL"
+        yield Mistake(("stack", "server"), text + did_you_mean(name, known))
+
+
+_DEVICES: dict[str, Callable[[TrialSpec, Path], Iterator[Mistake]]] = {
+    NOT_GIVEN: _missing,
+    HERE: _here,
+    MEMORY: _memory,
+    "emulated": _emulated,
+    "real": _real,
+}

@@ -1,0 +1,102 @@
+"""A study as it was read, every mistake in it found: factors, treatments, and the sections of one treatment."""
+
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from dbdyno.study.cost import Cost
+from dbdyno.study.drives import resolved_drive
+from dbdyno.study.labels import level_label
+from dbdyno.study.reported import ReportedSection
+from dbdyno.study.schema import DesignSection, StudySection, TrialSpec
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A field that the study gives as a list."""
+
+    name: str  # the field's name; with its section where two sections vary the same field
+    path: tuple[str, ...]  # where it stands: ("stack", "device")
+    levels: tuple[Any, ...]
+
+    def labels(self) -> list[str]:
+        """Levels as they are shown and as a baseline names them."""
+        return [level_label(level) for level in self.levels]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study file, checked: nothing in it can still be wrong but for what this host can do."""
+
+    path: Path
+    text: str
+    raw: dict[str, Any]
+    about: StudySection
+    design: DesignSection
+    factors: tuple[Factor, ...]
+    scale: str = ""  # of the file's scales; empty: as the file stands
+    reported: tuple[ReportedSection, ...] = ()
+    cost: Cost | None = None
+    notes: tuple[str, ...] = ()  # on how the file is written; it means the same without them
+
+    def combinations(self) -> Iterator[tuple[dict[str, str], TrialSpec]]:
+        """Each treatment's levels (factor -> label) with its whole specification, in the order of the file."""
+        for levels in product(*(factor.levels for factor in self.factors)):
+            labels = {factor.name: level_label(level) for factor, level in zip(self.factors, levels, strict=True)}
+            body = resolved_body(with_levels(self.raw, self.factors, levels), self.path.parent)
+            yield labels, TrialSpec.model_validate(body)
+
+    def at(self, labels: dict[str, str]) -> "Study":
+        """The study of one treatment alone: every factor fixed at the level of that label."""
+        levels = tuple(f.levels[f.labels().index(labels[f.name])] for f in self.factors)
+        body = resolved_body(with_levels(self.raw, self.factors, levels), self.path.parent)
+        design = self.design.model_copy(update={"baseline": {}, "hard_to_change": []})
+        return replace(self, raw=body, factors=(), design=design)
+
+
+def with_levels(body: dict[str, Any], factors: tuple[Factor, ...], levels: tuple[Any, ...]) -> dict[str, Any]:
+    """The body with each factor's list replaced by one of its levels."""
+    spec = {name: dict(section) for name, section in body.items()}
+    for outer, inner in (("server", "settings"), ("queue", "iosched")):
+        if isinstance(spec.get(outer, {}).get(inner), dict):
+            spec[outer][inner] = dict(spec[outer][inner])
+    for factor, level in zip(factors, levels, strict=True):
+        table: Any = spec
+        for part in factor.path[:-1]:
+            table = table[part]
+        table[factor.path[-1]] = level
+    return spec
+
+
+def resolved_body(body: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The body with the user's own files as absolute paths: they are relative to the study file."""
+
+    def script(path: str) -> str:
+        return str((folder / path).resolve())
+
+    def command(words: str) -> str:
+        program, *rest = shlex.split(words)
+        return shlex.join([script(program), *rest]) if "/" in program else words
+
+    def drive(name: str) -> str:
+        return resolved_drive(name, folder)
+
+    def resolved(given: object, resolve: Callable[[str], str]) -> object:
+        if isinstance(given, list):
+            return [resolved(level, resolve) for level in given]
+        return resolve(given) if isinstance(given, str) else given
+
+    found = dict(body)
+    for section, name, resolve in (
+        ("stack", "device", drive),
+        ("workload", "file", script),
+        ("workload", "job", script),
+        ("workload", "command", command),
+        ("server", "option_file", script),
+    ):
+        if name in found.get(section, {}):
+            found[section] = {**found[section], name: resolved(found[section][name], resolve)}
+    return found

@@ -1,0 +1,1 @@
+"""The operating system underneath: child processes, signals, clocks, locks, the state folder, files."""

@@ -1,0 +1,51 @@
+"""Reading files that somebody else may have made: regular files only, and no more than a limit."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+MIB = 1024**2
+TEXT_LIMIT_BYTES = MIB  # of a file that a person writes
+SCRIPT_LIMIT_BYTES = 16 * MIB  # of SQL, which a program may have written
+
+
+def read_regular(path: Path, limit_bytes: int, *, follow: bool = True) -> bytes:
+    """All of a file. Raises ``OSError`` where it is none, is larger, or is a link that is not to be followed."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | (0 if follow else os.O_NOFOLLOW)
+    try:
+        handle = os.open(path, flags)
+    except OSError as error:
+        if error.errno == errno.ELOOP and not follow:
+            raise link_error(path) from None
+        raise
+    return content_of(handle, path, limit_bytes)
+
+
+def content_of(handle: int, path: Path, limit_bytes: int) -> bytes:
+    """All of an open file, which is closed; ``path`` is what errors call it. Raises ``OSError`` as above."""
+    with os.fdopen(handle, "rb") as file:
+        see_that_it_is_regular(handle, path)
+        content = file.read(limit_bytes + 1)
+    if len(content) > limit_bytes:
+        raise OSError(errno.EFBIG, f"it is larger than {limit_bytes // MIB} MiB", str(path))
+    return content
+
+
+def link_error(path: Path) -> OSError:
+    """What is raised where a link is not to be followed."""
+    return OSError(errno.ELOOP, "it is a link, and links are not followed here", str(path))
+
+
+def see_that_it_is_regular(handle: int, path: Path) -> None:
+    """Raise ``OSError`` where an open file is a folder, a device, a pipe or a socket."""
+    found = os.fstat(handle)
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+
+
+def read_text(path: Path, limit_bytes: int = TEXT_LIMIT_BYTES) -> str:
+    """A text file of a person's own, without a byte order mark. Raises ``OSError`` or ``UnicodeDecodeError``."""
+    return read_regular(path, limit_bytes).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")

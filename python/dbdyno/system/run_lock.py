@@ -1,0 +1,114 @@
+"""One run at a time: two on one host would measure each other."""
+
+import errno
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dbdyno.errors import HostError, UserError
+from dbdyno.model.printable import one_line
+from dbdyno.system.full_disk import why_not_written
+from dbdyno.system.listener import listener_pid
+from dbdyno.system.state import make_state_folder, state_folder_is_given
+
+HOST_NAME = (
+    "\0dbdyno-run"  # in the abstract namespace of unix(7): no file, so all users share it, and it ends with its process
+)
+_ASK_AGAIN_SECONDS = 0.5
+
+
+@contextmanager
+def only_one(what: str, *, wait: bool, say: Callable[[str], None]) -> Iterator[None]:
+    """Hold the lock of this state folder; ``what`` tells others who holds it.
+
+    The kernel holds it for the open file, so it ends with the process, however that ends: a stale one can't be. Raises
+    ``UserError`` where another run holds it, unless told to wait.
+    """
+    path = make_state_folder() / "run.lock"
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        if not _taken(handle):
+            other = _holder(path)
+            _refuse_or_say(other, wait=wait, say=say)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, json.dumps({"pid": os.getpid(), "what": what}).encode(), 0)
+        except OSError as error:
+            then = ", or set DBDYNO_STATE_DIR to a folder on another one"
+            raise HostError(why_not_written(error, path, then)) from None
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def alone_on_host(*, wait: bool, say: Callable[[str], None]) -> Iterator[None]:
+    """Be the one run of this host, whichever user started it.
+
+    Who gave a state folder of its own (``DBDYNO_STATE_DIR``) keeps its runs apart by itself. Raises ``UserError`` where
+    another run holds the host, unless told to wait.
+    """
+    if state_folder_is_given():
+        yield
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as name:
+        told = False
+        while not _bound(name):
+            if not told:
+                _refuse_or_say(_listener(), wait=wait, say=say)
+                told = True
+            time.sleep(_ASK_AGAIN_SECONDS)
+        name.listen()  # so that others can ask who it is
+        yield
+
+
+def _refuse_or_say(other: str, *, wait: bool, say: Callable[[str], None]) -> None:
+    if not wait:
+        raise UserError(
+            f"another run is going on here: {other}. Two at once would measure each other; "
+            "wait for it with --wait, or end it"
+        )
+    say(f"waiting for another run to end: {other}")
+
+
+def _bound(name: socket.socket) -> bool:
+    try:
+        name.bind(HOST_NAME)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return False
+        raise
+    return True
+
+
+def _listener() -> str:
+    """The process that holds the host, and its command line."""
+    try:
+        pid = listener_pid(HOST_NAME)
+        words = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace").split("\0")
+    except OSError:
+        return "it has only just begun, or ended"
+    return f"{one_line(' '.join(words).strip())} (pid {pid})"
+
+
+def _taken(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder(path: Path) -> str:
+    """Who holds the lock, as far as it has said so yet."""
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        return f"{said['what']} (pid {said['pid']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "it has only just begun"

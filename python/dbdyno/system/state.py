@@ -1,0 +1,91 @@
+"""Where dbdyno keeps what must outlive a process: undo journals, and scratch folders for mounts and sockets."""
+
+import os
+import secrets
+from pathlib import Path
+
+from dbdyno.errors import HostError
+
+# An AF_UNIX address holds 108 bytes with its final NUL (unix(7)); "/server.sock" is the longest name used below.
+_SOCKET_PATH_MAX = 107
+_LONGEST_NAME = "/xxxxxxxxxxxx/server/server.sock"
+
+
+def state_folder() -> Path:
+    """``$DBDYNO_STATE_DIR``, else ``/var/lib/dbdyno`` for root, else the user's XDG state folder."""
+    given = os.environ.get("DBDYNO_STATE_DIR")
+    if given:
+        return Path(given).resolve()
+    if os.geteuid() == 0:
+        return Path("/var/lib/dbdyno").resolve()
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
+    return (Path(base) / "dbdyno").resolve()
+
+
+def existing(folder: Path) -> Path:
+    """The folder, or the nearest above it that is there already."""
+    return next(path for path in (folder, *folder.parents) if path.exists())
+
+
+def state_folder_is_given() -> bool:
+    """Whether the environment names the state folder."""
+    return bool(os.environ.get("DBDYNO_STATE_DIR"))
+
+
+def journal_folder() -> Path:
+    """Where undo journals lie, one per process that changes the host."""
+    return state_folder() / "journals"
+
+
+def new_token() -> str:
+    """A name for one raised thing, unique on this host."""
+    return secrets.token_hex(6)
+
+
+def scratch_path(token: str) -> Path:
+    """The scratch folder of a token, not yet made. Raises ``HostError`` where a socket in it could have no address."""
+    path = state_folder() / "scratch" / token
+    if len(os.fsencode(path.parent)) + len(_LONGEST_NAME) > _SOCKET_PATH_MAX:
+        raise HostError(
+            f"the state folder {state_folder()} has too long a name for a Unix socket in it; "
+            "set DBDYNO_STATE_DIR to a shorter path"
+        )
+    return path
+
+
+def check_state_folder(folder: Path) -> None:
+    """Raise ``HostError`` where others could write to the state folder: its undo logs are obeyed with our rights."""
+    found = folder.stat()
+    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise HostError(
+            f"the state folder {folder} must be yours and writable by nobody else: it says what is done to this host; "
+            "set DBDYNO_STATE_DIR to a folder of its own"
+        )
+
+
+def make_state_folder() -> Path:
+    """The state folder, made if need be. Raises ``HostError`` where others could write to it."""
+    folder = state_folder()
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        folder.chmod(0o711)
+    check_state_folder(folder)
+    return folder
+
+
+def make_traversable(folder: Path) -> None:
+    """Make a folder below the state folder that other users can pass through: servers run as another user.
+
+    Raises ``HostError`` where a folder that is not ours to change keeps them out.
+    """
+    state = make_state_folder()
+    for part in (*(path for path in reversed(folder.parents) if state in path.parents), folder):
+        if not part.exists():
+            part.mkdir()
+            part.chmod(0o711)
+    for above in (state, *state.parents) if os.geteuid() == 0 else ():
+        if not above.stat().st_mode & 0o001:
+            raise HostError(
+                f"the server runs as an ordinary user, whom {above} does not let through to {state}; "
+                "set DBDYNO_STATE_DIR to a folder that all may pass, such as /var/lib/dbdyno"
+            )

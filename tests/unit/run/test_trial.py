@@ -1,0 +1,60 @@
+"""What a trial's scalars take from the probes: what was counted inside the measured window."""
+
+import pytest
+
+from dbdyno.probe.sampler import Series
+from dbdyno.run.trial import metrics
+from dbdyno.workload.load import Load
+
+SECOND = 1_000_000_000
+
+
+def a_load(*, start=10 * SECOND, end=12 * SECOND, queries=400):
+    result = {
+        "queries": queries,
+        "events": queries,
+        "rows": 0,
+        "seconds_real": (end - start) / 1e9,
+        "seconds_user": 0.1,
+        "seconds_sys": 0.1,
+        "errors": [],
+        "reconnects": 0,
+        "offered_per_second": None,
+        "latency_ns": dict.fromkeys(("mean", "p50", "p95", "p99", "p999", "max"), 1e6),
+        "clock": {"measure_start_ns": start, "measure_end_ns": end},
+    }
+    return Load(result, {}, [])
+
+
+def counted(column, *samples):
+    """Return a series of (second, value)."""
+    series = Series()
+    for second, value in samples:
+        series.add(round(second * SECOND), {column: float(value)})
+    return series
+
+
+def test_what_the_disk_wrote_before_and_after_the_window_is_not_of_the_load():
+    disk = counted("written_bytes", (9, 1_000_000), (10, 2_000_000), (11, 5_000_000), (12, 6_000_000), (13, 9_000_000))
+    for t in range(len(disk.t_ns)):
+        disk.columns.setdefault("read_bytes", []).append(100.0 * t)
+    found = metrics(a_load(), {"block_device": disk})
+    assert found["written_bytes_per_query"] == 4_000_000 / 400
+    assert found["read_bytes_per_query"] == 200 / 400
+    assert "server_cpu_us_per_query" not in found
+
+
+def test_a_window_that_ends_between_samples_takes_its_share():
+    server = counted("cpu_seconds", (9.9, 1.0), (10.1, 2.0), (11.9, 4.0), (12.1, 5.0))
+    assert metrics(a_load(), {"server_process": server})["server_cpu_us_per_query"] == pytest.approx(3.0 * 1e6 / 400)
+
+
+def test_a_folder_of_this_machine_has_no_bytes_of_a_disk():
+    assert "written_bytes_per_query" not in metrics(a_load(), {})
+
+
+def test_a_window_that_begins_with_the_first_interval_loses_nothing_of_it():
+    server = counted("cpu_seconds", (10.1, 1.5), (12.1, 4.0))
+    server.began = (10 * SECOND, {"cpu_seconds": 1.0})
+    found = metrics(a_load(end=round(12.1 * SECOND)), {"server_process": server})
+    assert found["server_cpu_us_per_query"] == pytest.approx(3.0 * 1e6 / 400)

@@ -1,0 +1,210 @@
+"""Names and values of settings beside the variables that a server says it has, before it is started."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from dbdyno.errors import HostError, UserError
+from dbdyno.servers.ask import answer
+from dbdyno.servers.mysql import settings, variables
+from dbdyno.servers.mysql.settings import misset
+from dbdyno.servers.mysql.variables import Variable, in_help, variables_of
+from dbdyno.servers.sources.installation import find_server
+from dbdyno.stack.layer import StackContext
+from dbdyno.stack.layers.server import Server
+from dbdyno.study.server_settings import TEXTS, setting_mistake
+
+KEPT = Path(__file__).parent / "kept_help"
+# As --verbose --help of these builds printed it, without the values; MyRocks's module was loaded where there is one.
+PRODUCTS = ("mariadb-11.8", "mysql-5.5", "mysql-9")
+
+SHORTENED = [
+    "plugin_load_ad", "base", "sock", "bind_addres", "innodb_log_group_home_di", "innodb_data_file_pat", "datadi",
+    "general_log_fil", "secure_file_pri", "init_connec", "init_fil", "tmpdi", "pid_fil", "innodb_buffer_pool_siz",
+]  # fmt: skip
+PREFIXED = [
+    "skip_networkin", "skip_grant_table", "skip_innodb_doublewrite", "enable_local_infile", "disable_log_bin",
+    "disable_secure_file_priv", "maximum_max_connections", "loose_innodb_data_home_dir", "loose_plugin_load",
+]  # fmt: skip
+FREE_TEXT = [
+    "init_connect", "report_host", "report_user", "replicate_do_db", "general_log_file", "innodb_data_home_dir",
+    "lc_messages", "log_error", "master_info_file", "plugin_dir", "relay_log", "ssl_ca", "slow_query_log_file",
+    "innodb_data_file_path", "innodb_undo_directory",
+]  # fmt: skip
+DANGEROUS = [
+    "skip_grant_tables", "skip_networking", "bootstrap", "core_file", "local_infile", "allow_suspicious_udfs",
+    "symbolic_links", "help", "version", "verbose", "console",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["mariadb", *PRODUCTS])
+def known(request):
+    """What a server has: the distribution's as it is here, others as they said."""
+    if request.param == "mariadb":
+        return variables_of(find_server("mariadb"), "innodb")
+    return kept(request.param)
+
+
+def kept(product):
+    return in_help(gzip.decompress((KEPT / f"{product}.txt.gz").read_bytes()).decode())
+
+
+@pytest.fixture
+def said(known, monkeypatch):
+    """What is said against a setting of that server."""
+    monkeypatch.setattr(settings, "variables_of", lambda *_: known)
+    return lambda name, value: misset(find_server("mariadb"), "innodb", {name: value}).get(name)
+
+
+@pytest.mark.parametrize("name", SHORTENED)
+def test_the_beginning_of_a_name_is_no_name(said, name):
+    assert "is no variable that" in said(name, "x")
+
+
+@pytest.mark.parametrize("name", PREFIXED)
+def test_nor_is_one_with_a_prefix_that_the_option_parser_takes(said, name):
+    assert said(name, 1) is not None
+
+
+@pytest.mark.parametrize("name", FREE_TEXT)
+def test_what_takes_free_text_is_refused_unless_it_is_known_to_be_harmless(said, name):
+    assert said(name, "x") is not None
+    assert said(name, 1) is not None, "a file may be called 1"
+
+
+@pytest.mark.parametrize("name", DANGEROUS)
+def test_switches_that_open_a_door_or_leave_something_behind_are_refused(said, name):
+    assert said(name, value=True) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("innodb_buffer_pool_size", "256M"), ("innodb_buffer_pool_size", 268435456), ("innodb_io_capacity", 200),
+        ("innodb_flush_log_at_trx_commit", 2), ("sync_binlog", 0), ("log_bin", False), ("log_bin", True),
+        ("innodb_flush_method", "O_DIRECT"), ("sql_mode", "ANSI,TRADITIONAL"), ("sql_mode", ""),
+        ("character_set_server", "utf8mb4"), ("transaction_isolation", "READ-COMMITTED"), ("port", 3307),
+        ("innodb_file_per_table", True), ("general_log", "ON"), ("long_query_time", 0.5), ("key_buffer_size", "16M"),
+        ("optimizer_switch", "index_merge=off,engine_condition_pushdown=on"), ("max_connections", 500),
+        ("default_storage_engine", "myisam"), ("binlog_format", "ROW"), ("innodb_thread_sleep_delay", 1),
+    ],
+)  # fmt: skip
+def test_what_changes_how_the_server_works_may_be_said(said, known, name, value):
+    assert name not in known or said(name, value) is None
+
+
+def test_every_number_and_switch_but_a_few_may_be_set(said, known):
+    plain = {name: one.kind for name, one in known.items() if one.kind in {"number", "switch"} and name.islower()}
+    refused = {name for name in plain if said(name, 1)}
+    assert len(plain) > 200
+    others = ("wsrep_", "ndb", "mysqlx", "feedback", "admin_", "keyring_")
+    assert {name for name in refused if not name.startswith(others)} <= {
+        "allow_suspicious_udfs", "bootstrap", "console", "core_file", "create_admin_listener_thread", "daemonize",
+        "debug_gdb", "extra_port", "flashback", "gdb", "getopt_prefix_matching", "help", "initialize",
+        "initialize_insecure", "local_infile", "skip_grant_tables", "skip_networking",
+        "symbolic_links", "validate_config", "verbose", "version",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("innodb_buffer_pool_size", "256MB", 'is "256MB"; give a number, or a size such as "256M"'),
+        ("innodb_buffer_pool_size", "..", 'is ".."; give a number'),
+        ("innodb_io_capacity", True, "is true; give a number"),
+        ("innodb_file_per_table", "maybe", 'is "maybe"; give true or false'),
+        ("log_bin", "elsewhere", "may be true or false"),
+        ("character_set_server", "a\\b", "holds a character"),
+        ("innodb_buffer_pol_size", 1, 'Did you mean "innodb_buffer_pool_size"?'),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_by_name(said, name, value, words):
+    assert words in said(name, value)
+
+
+def test_mariadb_tells_the_words_of_an_enumeration_and_of_a_set():
+    known = kept("mariadb-11.8")
+    assert known["innodb_flush_method"] == Variable(
+        "choice", ("fsync", "O_DSYNC", "littlesync", "nosync", "O_DIRECT", "O_DIRECT_NO_FSYNC")
+    )
+    assert known["log_output"] == Variable("set", ("NONE", "FILE", "TABLE", "ALL"))
+    assert known["feedback"].kind == known["archive" if "archive" in known else "innodb_trx"].kind == "plugin"
+    assert all(" " not in word for one in known.values() for word in one.choices)
+
+
+def test_a_word_that_is_none_of_an_enumeration_s_is_refused_with_the_nearest():
+    found = find_server("mariadb")
+    said = misset(found, "innodb", {"innodb_flush_method": "O_DIRCT", "sql_mode": "ANSI,TRADITONAL"})
+    assert said["innodb_flush_method"].endswith('O_DIRECT, O_DIRECT_NO_FSYNC. Did you mean "O_DIRECT"?')
+    assert said["sql_mode"].endswith('Did you mean "TRADITIONAL"?')
+
+
+def test_a_plugin_is_not_the_study_s_to_switch_on():
+    found = find_server("mariadb")
+    for name in ("feedback", "unix_socket", "innodb_trx"):
+        assert "is set by dbdyno" in misset(found, "innodb", {name: "ON"})[name]
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [
+        ("write_buffer_size=16m;block_based_table_factory={block_size=4k;filter_policy=bloomfilter:10:false}", None),
+        ("compression=kLZ4Compression;compression_opts=-14:4:0", None),
+        ("wal_dir=x", "'wal_dir'"),
+        ("block_based_table_factory={persistent_cache={path=x}}", "'persistent_cache'"),
+        ("comparator=x", "'comparator'"),
+    ],
+)
+def test_of_rocksdb_s_own_options_those_that_name_nothing_may_be_given(monkeypatch, value, word):
+    monkeypatch.setattr(settings, "variables_of", lambda *_: kept("mariadb-11.8"))
+    said = misset(find_server("mariadb"), "rocksdb", {"rocksdb_default_cf_options": value})
+    assert word in said["rocksdb_default_cf_options"] if word else not said
+
+
+def test_no_harmless_text_is_refused_for_its_name():
+    assert {name for name in TEXTS if setting_mistake(name, "x")} == set()
+
+
+def test_a_server_of_our_own_is_not_even_started_with_another(tmp_path):
+    layer = Server(find_server("mariadb"), {"plugin_load_ad": "x"}, "innodb", 1, install=True, log=tmp_path / "log")
+    below = StackContext(scratch=tmp_path, journal=None, directory=tmp_path)
+    with pytest.raises(HostError, match=r"server.settings.plugin_load_ad: is no variable"), layer.raised(below):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_server_said_is_kept_in_a_state_folder_that_there_is(state, monkeypatch):
+    found = find_server("mariadb")
+    variables._variables.cache_clear()
+    variables_of(found, "innodb")
+    assert not state.exists(), "looking makes none"
+    state.mkdir(mode=0o700)
+    variables._variables.cache_clear()
+    told = variables_of(found, "innodb")
+    (file,) = (state / "variables").iterdir()
+    monkeypatch.setattr(variables, "answer", lambda *_: pytest.fail("it was asked again"))
+    variables._variables.cache_clear()
+    assert variables_of(found, "innodb") == told
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({**content, "base": ["number", []]}))
+    state.chmod(0o777)
+    variables._variables.cache_clear()
+    with pytest.raises(pytest.fail.Exception):
+        variables_of(found, "innodb")
+    variables._variables.cache_clear()
+
+
+def test_a_server_that_tells_nothing_is_no_server_for_settings(state, monkeypatch):
+    assert not state.exists()
+    variables._variables.cache_clear()
+    monkeypatch.setattr(variables, "answer", lambda *_: b"--verbose --help\n")
+    with pytest.raises(UserError, match="does not tell its variables"):
+        misset(find_server("mariadb"), "innodb", {"max_connections": 5})
+
+
+def test_a_program_asked_is_bounded_in_size_and_time():
+    assert 100_000 <= len(answer(["yes"], "stdout", 20, 100_000)) <= 200_000
+    assert answer(["sleep", "1000"], "both", 0.2, 100) == b""
+    assert answer(["sh", "-c", "echo in; echo err >&2"], "stderr", 20, 100) == b"err\n"

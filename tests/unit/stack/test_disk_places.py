@@ -1,0 +1,72 @@
+"""Where a disk is looked at: all of a small one, and of a large one enough that little is missed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbdyno.stack.erase.places import END_BYTES, MIB, PAGE, SAMPLES, WHOLE_BYTES_MAX, known_places, places
+
+GIB, TIB = 1024**3, 1024**4
+
+
+def test_so_many_samples_miss_a_hundredth_with_a_chance_of_1_in_10_000():
+    assert 0.99**SAMPLES <= 1e-4 < 0.99 ** (SAMPLES - 1)
+
+
+@given(st.integers(min_value=2 * PAGE // 512, max_value=WHOLE_BYTES_MAX // 512))
+def test_a_small_disk_is_covered_without_gap_or_overlap(sectors):
+    size, at = sectors * 512, PAGE
+    for offset, length in places(size, b""):
+        assert (offset, length % 512) == (at, 0)
+        at += length
+    assert at == size - PAGE
+    assert known_places(size) == []
+
+
+@given(st.integers(min_value=WHOLE_BYTES_MAX // 512 + 1, max_value=64 * TIB // 512), st.binary(min_size=1, max_size=16))
+def test_a_large_disk_is_sampled_once_in_each_part_and_never_at_its_mark(sectors, seed):
+    size = sectors * 512
+    found = places(size, seed)
+    part = (size - 2 * PAGE) / SAMPLES
+    assert len(found) == SAMPLES
+    for number, (offset, length) in enumerate(found):
+        assert (offset % PAGE, length) == (0, PAGE)
+        assert part * number - PAGE <= offset - PAGE < part * (number + 1)
+    for offset, length in [*found, *known_places(size)]:
+        assert PAGE <= offset < offset + length <= size - PAGE
+
+
+def test_the_same_seed_gives_the_same_places_on_any_machine():
+    assert places(100 * GIB, b"seed") == places(100 * GIB, b"seed") != places(100 * GIB, b"other")
+    assert [offset // PAGE for offset, _ in places(100 * GIB, b"seed")[:3]] == [19901, 34524, 62093]
+
+
+@pytest.mark.parametrize(
+    ("offset", "what"),
+    [
+        (PAGE, "what follows the first page"),
+        (END_BYTES - PAGE, "LUKS"),
+        (32768 * 4096, "ext4 with blocks of 4 KiB, group 1"),
+        (49 * 32768 * 4096, "the same, group 49"),
+        (MIB + 27 * 32768 * 4096, "the same, group 27, in a partition at 1 MiB"),
+        (3 * 8192 * 1024, "ext4 with blocks of 1 KiB, group 3"),
+        (64 * MIB, "btrfs, first mirror"),
+        (256 * GIB, "btrfs, second mirror"),
+        (512 * GIB, "xfs, third allocation group of 2 TiB"),
+        (2 * TIB - 8 * 1024, "RAID, format 1.0"),
+        (2 * TIB - 64 * 1024, "RAID, format 0.90"),
+        (2 * TIB - 33 * 512, "the copy of a GUID partition table"),
+        (2 * TIB - 512 * 1024, "ZFS, third label"),
+    ],
+)
+def test_places_of_superblocks_and_copies_are_known(offset, what):
+    assert any(start <= offset < start + length for start, length in known_places(2 * TIB)), what
+
+
+def test_no_known_place_is_read_twice():
+    for size in (WHOLE_BYTES_MAX + 512, 8 * GIB, 2 * TIB, 20 * TIB + 512):
+        at = 0
+        for start, length in known_places(size):
+            assert start >= at
+            at = start + length
+        assert at == size - PAGE

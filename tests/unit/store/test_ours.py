@@ -1,0 +1,87 @@
+"""Whose a run folder is: one that others could lead elsewhere is read, but never written."""
+
+import os
+
+import pytest
+
+from dbdyno.errors import UserError
+from dbdyno.store.run_folder import RunFolder, create, read_run
+from tests.unit.store.conftest import HEADER, HOST, SERIES, run_one, trial
+
+
+def foreign(path):
+    os.chown(path, 12345, -1)
+
+
+def open_to_all(path):
+    path.chmod(0o757)
+
+
+def replaceable(path):
+    path.parent.chmod(0o777)
+
+
+def linked_trial(path):
+    (path / "trials" / "b0001a1p001-t1").symlink_to(path.parent)
+
+
+def linked_file(path):
+    (path / "trials" / "b0001a1p001-t1").mkdir()
+    (path / "trials" / "b0001a1p001-t1" / "server.log").symlink_to("/etc/passwd")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (foreign, "{path} belongs to another user (uid 12345), who could change it; name a folder of your own"),
+        (lambda path: foreign(path / "journal.jsonl"), "{path}/journal.jsonl belongs to another user (uid 12345)"),
+        (open_to_all, "{path} can be written by everybody; chmod o-w it, or "),
+        (replaceable, "{path.parent} can be written by everybody, so {path} can be replaced; chmod o-w it, or "),
+        (linked_trial, "{path}/trials/b0001a1p001-t1 is a link; dbdyno writes to no run folder that holds one"),
+        (linked_file, "{path}/trials/b0001a1p001-t1/server.log is a link; "),
+    ],
+)
+def test_a_folder_that_others_could_lead_elsewhere_is_read_but_not_written(tmp_path, change, message):
+    path = tmp_path / "above" / "run"
+    folder = create(path, HEADER, HOST)
+    run_one(folder, trial(1, "t1"), SERIES)
+    folder.close()
+    before = read_run(path)
+    change(path)
+    with pytest.raises(UserError) as refused:
+        RunFolder(path)
+    assert str(refused.value).startswith(message.format(path=path))
+    assert read_run(path) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_folder_given_through_another_user_s_link_is_refused(tmp_path):
+    create(tmp_path / "run", HEADER, HOST).close()
+    link = tmp_path / "link"
+    link.symlink_to("run")
+    RunFolder(link).close()
+    os.lchown(link, 12345, -1)
+    with pytest.raises(UserError, match="belongs to another user"):
+        RunFolder(link)
+
+
+def test_a_new_folder_can_be_written_by_no_others(tmp_path):
+    held = os.umask(0)
+    try:
+        create(tmp_path / "a" / "run", HEADER, HOST).close()
+    finally:
+        os.umask(held)
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("a", "a/run")] == [0o755, 0o755]
+
+
+def test_a_file_in_a_new_folder_is_not_reached_through_a_link(tmp_path):
+    kept = tmp_path / "mine"
+    kept.write_text("keep")
+    (tmp_path / "run").mkdir()
+    for name in ("lock", "host.json.part", "run.toml.part"):
+        (tmp_path / "run" / name).symlink_to(kept)
+        with pytest.raises(UserError, match="is a link"):
+            create(tmp_path / "run", HEADER, HOST)
+        (tmp_path / "run" / name).unlink()
+    assert kept.read_text() == "keep"

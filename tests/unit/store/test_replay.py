@@ -1,0 +1,78 @@
+"""What events say has happened, and which attempt at a block counts."""
+
+import pytest
+
+from dbdyno.store.events import Dropped, Ended, Failed, Finished, Lost, Note, Planned, Resumed, Started
+from dbdyno.store.replay import History, attempts_that_count
+from tests.unit.store.conftest import DESIGN
+
+LIVE = {"t1", "t2"}
+
+
+def about(block, attempt, treatment):
+    return f"b{block}a{attempt}-{treatment}", block, attempt, treatment
+
+
+def finished(*place, **fields):
+    return Finished(*about(*place), **fields)
+
+
+def failed(*place):
+    return Failed(*about(*place), "died")
+
+
+def counting(*events, live=LIVE):
+    history = History.of(events)
+    return attempts_that_count(history.attempts, live - history.dropped)
+
+
+WHOLE = [finished(1, 1, "t1"), finished(1, 1, "t2")]
+COUNTS = {
+    "a whole attempt": (WHOLE, {1: 1}),
+    "none that is half done": ([finished(1, 1, "t1"), Started(*about(1, 1, "t2"))], {}),
+    "none in which one failed": ([*WHOLE, failed(1, 1, "t2")], {}),
+    "the latest that is whole": ([*WHOLE, finished(1, 2, "t1"), finished(1, 2, "t2"), finished(1, 3, "t1")], {1: 2}),
+    "none that lost a trial": ([*WHOLE, Lost(*about(1, 1, "t1"), "gone")], {}),
+    "a failure of what was left out": ([*WHOLE, failed(1, 1, "t3"), Dropped("t3", "left out")], {1: 1}),
+    "without what was left out": ([finished(1, 1, "t1"), failed(1, 1, "t2"), Dropped("t2", "left out")], {1: 1}),
+    "nothing of what was all left out": ([*WHOLE, Dropped("t1", ""), Dropped("t2", "")], {}),
+}
+
+
+@pytest.mark.parametrize(("events", "attempts"), COUNTS.values(), ids=COUNTS.keys())
+def test_what_counts(events, attempts):
+    assert counting(*events) == attempts
+
+
+def test_a_failure_again_and_again_leaves_nothing_out_by_itself():
+    history = History.of([failed(1, 1, "t2"), failed(1, 2, "t2"), failed(2, 1, "t2")])
+    assert (history.dropped, history.failures_of("t2", 1), len(history.failures)) == (set(), 2, 3)
+
+
+def test_a_lost_trial_is_finished_no_more_and_costs_no_attempt():
+    history = History.of([*WHOLE, Lost(*about(1, 1, "t1"), "gone")])
+    assert list(history.finished) == ["b1a1-t2"]
+    assert (history.attempts_lost(1), history.attempts_lost(2), history.has_begun(1)) == (1, 0, True)
+    assert (history.done(), history.notes) == (1, ["gone"])
+
+
+def test_what_is_begun_is_told_from_what_has_ended():
+    history = History.of([Planned(8), Started(*about(1, 1, "t1"))])
+    assert (history.begun, history.has_begun(1), history.last_attempt(1)) == (True, False, 1)
+    assert not History().begun
+    assert history.last_attempt(5) == 1
+
+
+def test_when_measuring_stops_is_what_was_last_asked_for():
+    history = History.of([Planned(8), *WHOLE, Ended("done", "blocks")])
+    assert (history.changed(DESIGN).blocks, history.ended, len(history.timed)) == (8, Ended("done", "blocks"), 2)
+    history.add(Resumed(12))
+    assert (history.changed(DESIGN).until, history.ended, len(history.timed)) == ("blocks", None, 2)
+    history.add(Resumed(20, "open", 90.0, extended_from=1))
+    found = history.changed(DESIGN)
+    assert (found.blocks, found.until, found.budget_seconds, history.extended_from) == (20, "open", 90.0, 1)
+    assert history.timed == set(), "its time counts anew"
+
+
+def test_a_block_is_given_up_by_a_note():
+    assert History.of([Note("x"), Note("block 3 was given up", given_up=3)]).given_up == {3}
