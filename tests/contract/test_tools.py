@@ -95,7 +95,8 @@ def test_a_profile_of_fio(bare, tmp_path, way):
     before = now_ns()
     done = load.run(bare, 1, tmp_path)
     metrics = told(done, before)
-    assert metrics["seconds_real"] == pytest.approx(0.6, abs=0.1)
+    # fio ends a job late where processors are busy, never early.
+    assert 0.55 < metrics["seconds_real"] < (now_ns() - before) / 1e9
     assert metrics["megabytes_per_second"] == pytest.approx(metrics["iops"] * 4096 / 1e6)
     assert set(done.result["directions"]) == ({"read", "write"} if way == "mix" else {way})
     assert metrics["latency_ms_p50"] <= metrics["latency_ms_p999"] <= metrics["latency_ms_max"]
