@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno._native import device_models
 from dbdyno.errors import HostError, TrialError
 from dbdyno.filesystems.catalogue import KINDS
 from dbdyno.servers.sources.installation import find_server
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.host
 
 SIZE = 512 * 1024**2
 SCHEDULERS = ["none", "mq-deadline", "kyber", "bfq"]
-DRIVES = ["hdd-7200", "hdd-15k", "ssd-sata", "nvme", "ebs-gp2", "raid1(hdd-15k,2)", "ideal"]
+DRIVES = [*(drive["name"] for drive in device_models()), "raid1(hdd-15k,2)"]
 
 
 @pytest.fixture

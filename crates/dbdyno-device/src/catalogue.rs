@@ -1,88 +1,40 @@
-//! The drives that are known by name, and how a name becomes a model.
+//! The drives that come with dbdyno: one name and one drive file each.
 
-use std::path::Path;
+use dbdyno_common::similar::sort_nearest_first;
 
-use crate::contract::DeviceModel;
-use crate::drive::Drive;
-use crate::files::DRIVES;
-use crate::info::{DriveInfo, ModelError, ModelOptions};
+use crate::info::ModelError;
 
-/// Every drive that comes with dbdyno.
-#[must_use]
-pub fn catalogue() -> Vec<DriveInfo> {
-    // One that does not load would be missing here; the tests of this crate rule that out.
-    DRIVES.iter().filter_map(|(name, _)| Drive::load(name, Path::new("")).ok()).map(|drive| drive.info(None)).collect()
+/// The drives that come with this crate: name and drive file.
+pub(crate) const DRIVES: &[(&str, &str)] = &[
+    ("hdd-7200", include_str!("../drives/hdd-7200.toml")),
+    ("hdd-15k", include_str!("../drives/hdd-15k.toml")),
+    ("hdd-10k", include_str!("../drives/hdd-10k.toml")),
+    ("ssd-sata", include_str!("../drives/ssd-sata.toml")),
+    ("ssd-x25e", include_str!("../drives/ssd-x25e.toml")),
+    ("ssd-s510", include_str!("../drives/ssd-s510.toml")),
+    ("ssd-860pro", include_str!("../drives/ssd-860pro.toml")),
+    ("nvme", include_str!("../drives/nvme.toml")),
+    ("nvme-760p", include_str!("../drives/nvme-760p.toml")),
+    ("nvme-980pro", include_str!("../drives/nvme-980pro.toml")),
+    ("ebs-gp2", include_str!("../drives/ebs-gp2.toml")),
+    ("ebs-gp3", include_str!("../drives/ebs-gp3.toml")),
+    ("ebs-io1", include_str!("../drives/ebs-io1.toml")),
+    ("ebs-io2", include_str!("../drives/ebs-io2.toml")),
+    ("nvme-local", include_str!("../drives/nvme-local.toml")),
+    ("raid1-hdd-15k", include_str!("../drives/raid1-hdd-15k.toml")),
+    ("raid0-s510", include_str!("../drives/raid0-s510.toml")),
+    ("ideal", include_str!("../drives/ideal.toml")),
+];
+
+/// The drive file of a name.
+pub(crate) fn text(name: &str) -> Result<&'static str, ModelError> {
+    let found = DRIVES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
+    found.ok_or_else(|| ModelError::Unknown { given: name.to_owned(), known: nearest_first(name) })
 }
 
-/// What a drive is, by any name that [`model`] takes, if a disk of `size_bytes` fits it.
-///
-/// # Errors
-/// As [`model`].
-pub fn drive(name: &str, size_bytes: u64) -> Result<DriveInfo, ModelError> {
-    let drive = Drive::load(name, Path::new(""))?;
-    drive.check_size(size_bytes)?;
-    Ok(drive.info(Some(size_bytes)))
-}
-
-/// The model of a drive as a disk of `size_bytes`, idle and with empty caches. `seed` decides what a real drive leaves
-/// to chance, such as the angle of the platters at time 0.
-///
-/// The name is one of the [`catalogue`], or the path of a drive file (ending in `.toml`). Numbers of the drive file can be
-/// replaced, as in `ebs-io1(iops=20000)`, and drives combined, as in `raid1(hdd-15k, 2)`; a solid-state drive can start
-/// `(state=steady)`.
-///
-/// # Errors
-/// [`ModelError`] names what was given and what is possible.
-pub fn model(name: &str, size_bytes: u64, seed: u64) -> Result<Box<dyn DeviceModel + Send>, ModelError> {
-    model_with(name, size_bytes, seed, &ModelOptions::default())
-}
-
-/// As [`model`], with options. What the name itself says goes first.
-///
-/// # Errors
-/// As [`model`].
-pub fn model_with(
-    name: &str,
-    size_bytes: u64,
-    seed: u64,
-    options: &ModelOptions,
-) -> Result<Box<dyn DeviceModel + Send>, ModelError> {
-    let drive = Drive::load(name, Path::new(""))?;
-    drive.check_size(size_bytes)?;
-    Ok(drive.model(size_bytes, seed, options))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_drive_file_parses_and_is_listed() {
-        let listed = catalogue();
-        assert_eq!(listed.len(), DRIVES.len());
-        for drive in listed {
-            model(&drive.name, 1 << 30, 1).map(|_| ()).unwrap();
-        }
-    }
-
-    #[test]
-    fn an_unknown_name_lists_the_nearest_first() {
-        let message = model("hdd-7300", 1 << 30, 1).err().unwrap().to_string();
-        assert!(message.contains("\"hdd-7300\"; known are hdd-7200, "), "{message}");
-    }
-
-    #[test]
-    fn a_disk_larger_than_the_drive_is_refused() {
-        let message = model("hdd-15k", 1 << 50, 1).err().unwrap().to_string();
-        assert!(message.contains("larger than the drive hdd-15k"), "{message}");
-    }
-
-    #[test]
-    fn a_malformed_drive_file_names_the_field() {
-        let path = std::env::temp_dir().join(format!("dbdyno-drive-{}.toml", std::process::id()));
-        std::fs::write(&path, "title = 'x'\n[ideal]\nlatency_us = -1.0\n").unwrap();
-        let message = model(path.to_str().unwrap(), 1 << 30, 1).err().unwrap().to_string();
-        std::fs::remove_file(&path).unwrap();
-        assert!(message.contains("latency_us = -1"), "{message}");
-    }
+/// The names of the drives, those that differ least from `given` first.
+fn nearest_first(given: &str) -> Vec<String> {
+    let mut names: Vec<String> = DRIVES.iter().map(|(name, _)| (*name).to_owned()).collect();
+    sort_nearest_first(given, &mut names);
+    names
 }

@@ -8,9 +8,9 @@ use toml::{Table, Value};
 
 use crate::contract::DeviceModel;
 
+use crate::catalogue;
 use crate::cloud::{Cloud, CloudSpec};
 use crate::drive_name::{DriveName, is_path};
-use crate::files;
 use crate::hdd::{Hdd, HddSpec};
 use crate::ideal::{Ideal, IdealSpec};
 use crate::info::{DriveInfo, DriveState, FastCacheSize, ModelError, ModelOptions, Published};
@@ -71,7 +71,7 @@ impl Drive {
             return Self::of(name, file, None, (folder, depth), |reason| misnamed(format!("cannot be: {reason}")));
         }
         let path = folder.join(parsed.base);
-        let text = if is_path(parsed.base) { read(&path)? } else { files::text(parsed.base)?.to_owned() };
+        let text = if is_path(parsed.base) { read(&path)? } else { catalogue::text(parsed.base)?.to_owned() };
         let own_folder = path.parent().unwrap_or(folder);
         if !parsed.plain.is_empty() {
             return Err(misnamed(format!("has {:?} where key=value must stand", parsed.plain[0])));

@@ -25,6 +25,7 @@
 //! be: on a hard disk that is its fast outer edge, and seeks inside it are short. Both are how a real drive behaves; a
 //! figure for the whole drive needs a disk of the whole drive's size, or one stretched over it: `hdd-15k(span=whole)`.
 
+mod by_name;
 mod catalogue;
 mod cloud;
 mod contract;
@@ -32,13 +33,12 @@ mod dirty;
 mod drive;
 mod drive_name;
 mod due;
-mod files;
 mod hdd;
 mod ideal;
 mod info;
 mod raid;
 mod ssd;
 
-pub use catalogue::{catalogue, drive, model, model_with};
+pub use by_name::{catalogue, drive, model, model_with};
 pub use contract::{Command, Completion, DeviceModel, FastCache, Kind, WriteCache};
 pub use info::{DriveInfo, DriveState, FastCacheSize, ModelError, ModelOptions, Published};
