@@ -16,6 +16,7 @@ SECTIONS = (  # each a file of ``sections/``
     "verdicts",
     "stopped",
     "results",
+    "latencies",
     "cells",
     "tool_figures",
     "time_parts",
