@@ -18,9 +18,9 @@ from pathlib import Path
 from benches.iostat import COLUMNS, compared, mixed_load
 from dbdyno.filesystems.ext import EXT4
 from dbdyno.probe import sampler
-from dbdyno.probe.foreign import ForeignSource
+from dbdyno.probe.background_load import BackgroundLoadSource
+from dbdyno.probe.catalogue import sources_of
 from dbdyno.probe.sampler import Sampler
-from dbdyno.probe.watching import sources_of
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.device import Emulated
@@ -42,8 +42,9 @@ def watched(stand, load, way):
     sampler.TOGETHER = together
     sources = sources_of(stand)
     samplers = [Sampler(sources)] if one_thread else [Sampler([source]) for source in sources]
-    foreign = ForeignSource({stand.endpoint.pid, *stand.journal.processes()}, [])  # on its own beat, as in trials
-    samplers.append(Sampler([foreign], foreign.interval_ns))
+    ours = {stand.endpoint.pid, *stand.journal.processes()}
+    background = BackgroundLoadSource(ours, [])  # on its own beat, as in trials
+    samplers.append(Sampler([background], background.interval_ns))
     with ExitStack() as stopping:
         for each in samplers:
             stopping.callback(each.stop)

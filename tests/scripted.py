@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
-from dbdyno.plan.plan import Slot
+from dbdyno.plan.order import Slot
 from dbdyno.probe.block_trace import NoTrace
 from dbdyno.probe.sampler import Series
 from dbdyno.run.execute import open_run, run_all
@@ -46,7 +46,7 @@ class Script:
             smart_of=lambda _: self.step("smart") or self.smart,
             tracing=lambda _, wanted, disk: nullcontext(NoTrace("scripted" if wanted or disk else "")),
             watching=self.watching,
-            watching_others=lambda *_: nullcontext(SimpleNamespace(known=dict, within=self.disturbance)),
+            background=lambda *_: nullcontext(SimpleNamespace(known=dict, within=self.disturbance)),
             pinned=lambda cpus: nullcontext({"cpus": cpus} if cpus else {}),
         )
 

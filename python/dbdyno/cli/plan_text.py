@@ -7,7 +7,8 @@ from dbdyno.cli.plan_touches import touched
 from dbdyno.cli.stop_rule_text import looks_of, stop_rule_text, time_text
 from dbdyno.model.printable import printable
 from dbdyno.plan.fast_caches import fast_cache_lines, fast_caches
-from dbdyno.plan.plan import Plan, whole_plots
+from dbdyno.plan.order import whole_plots
+from dbdyno.plan.plan import Plan
 from dbdyno.stack.capabilities import Capability
 
 BLOCKS_SHOWN = 12

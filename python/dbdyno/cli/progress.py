@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from dbdyno.model.wording import count
-from dbdyno.plan.plan import Slot
+from dbdyno.plan.order import Slot
 from dbdyno.run.stop import Outlook
 from dbdyno.study.units import format_roughly, format_seconds
 

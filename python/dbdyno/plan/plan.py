@@ -16,6 +16,7 @@ from dbdyno.errors import HostError
 from dbdyno.model.design import Comparison, Design, Factor
 from dbdyno.model.treatment import Treatment
 from dbdyno.plan.metric_fit import cost_warning, page_cache_warning, why_metric_is_useless
+from dbdyno.plan.order import Slot, drawn, slots_of
 from dbdyno.plan.prices import prices_in
 from dbdyno.plan.reported import reported_tables
 from dbdyno.plan.stop_rule import StopRule
@@ -37,21 +38,6 @@ OVERHEAD_SECONDS, GUESSED_LOAD_SECONDS = 1.5, 4.0
 
 
 @dataclass(frozen=True)
-class Slot:
-    """One trial to be run."""
-
-    block: int  # from 1
-    attempt: int  # from 1
-    position: int  # from 1, in the run order of its block
-    treatment: str
-
-    @property
-    def id(self) -> str:
-        """Sorts in run order, as files do: ``b0003a1p002-t4``."""
-        return f"b{self.block:04d}a{self.attempt}p{self.position:03d}-{self.treatment}"
-
-
-@dataclass(frozen=True)
 class Plan:
     """Everything that is decided before the host is touched."""
 
@@ -64,24 +50,12 @@ class Plan:
     seed_is_drawn: bool = False  # none was given: the next plan of the study has another order
 
     def slots(self, block: int, attempt: int) -> list[Slot]:
-        """The trials of one attempt at a block, in the random order that the seed gives: the same on every machine.
-
-        Whole plots stand in random order, and the trials inside each; without them a block is a single one.
-        """
-        plots = whole_plots(self.design)
-
-        def drawn(id_: str) -> tuple[bytes, bytes]:
-            return self._draw("plot", block, attempt, plots[id_]), self._draw("order", block, attempt, id_)
-
-        order = sorted(plots, key=drawn)
-        return [Slot(block, attempt, position, id_) for position, id_ in enumerate(order, 1)]
+        """The trials of one attempt at a block, in random order."""
+        return slots_of(self.design, block, attempt)
 
     def trial_seed(self, block: int) -> int:
         """The seed of load and device: common to a block, so that its treatments meet the same chances."""
-        return int.from_bytes(self._draw("trial", block)[:6])
-
-    def _draw(self, *what: object) -> bytes:
-        return hashlib.sha256("/".join(map(str, (self.design.seed, *what))).encode()).digest()
+        return int.from_bytes(drawn(self.design.seed, "trial", block)[:6])
 
     def study_sha256(self) -> str:
         """Identity of what is measured: equal for two studies whose trials are alike."""
@@ -211,13 +185,6 @@ def _secondary(study: Study, load: WorkloadSection, primary: str) -> list[str]:
     """The metrics beside that of the verdicts: the study's or its load's usual ones, each once."""
     named = load.SECONDARY if study.design.secondary_metrics is None else study.design.secondary_metrics
     return [name for name in dict.fromkeys(named) if name != primary]
-
-
-def whole_plots(design: Design) -> dict[str, str]:
-    """Treatment -> the first treatment with the same levels of all factors that are hard to change: its whole plot."""
-    hard = [factor.name for factor in design.factors if factor.hard_to_change]
-    first: dict[tuple[str, ...], str] = {}
-    return {t.id: first.setdefault(tuple(t.levels[name] for name in hard), t.id) for t in design.treatments}
 
 
 def _own_files(specs: list[TrialSpec]) -> dict[str, dict[str, str]]:

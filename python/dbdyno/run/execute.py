@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.model.design import StopReason
-from dbdyno.plan.plan import Plan, Slot
+from dbdyno.plan.order import Slot
+from dbdyno.plan.plan import Plan
 from dbdyno.report.sections.interference import beyond
 from dbdyno.run.images import Images
 from dbdyno.run.ports import HOST, Ports

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from dbdyno.host.smart import smart_of
+from dbdyno.probe.background_load import BackgroundLoad, disks_below, watching_background
 from dbdyno.probe.block_trace import Trace, tracing
-from dbdyno.probe.others import Others, disks_below, watching_others
+from dbdyno.probe.catalogue import watching
 from dbdyno.probe.sampler import Series
-from dbdyno.probe.watching import watching
 from dbdyno.stack.kinds.catalogue import KINDS, Kinds
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk
@@ -46,7 +46,7 @@ class Ports:
     smart_of: Callable[[str], dict[str, Any] | str] = smart_of
     tracing: Tracing = tracing
     watching: Callable[[StackContext, Sequence[str]], AbstractContextManager[Mapping[str, Series]]] = watching
-    watching_others: Callable[[StackContext, list[str]], AbstractContextManager[Others]] = watching_others
+    background: Callable[[StackContext, list[str]], AbstractContextManager[BackgroundLoad]] = watching_background
     pinned: Callable[[str | None], AbstractContextManager[Mapping[str, str]]] = pinned
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.plan.plan import Slot
+from dbdyno.plan.order import Slot
 from dbdyno.probe.sampler import Series
 from dbdyno.run.ports import Ports
 from dbdyno.stack.erase.guard import Erasing
@@ -64,7 +64,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
             stack.device.measuring(journal) as figures,
             ports.tracing(context, wanted=spec.probes.trace, disk=stack.device.disk) as trace,
             ports.watching(context, disks) as series,
-            ports.watching_others(context, disks) as others,
+            ports.background(context, disks) as background,
             ports.pinned(spec.stack.client_cpus) as client,
         ):
             load = workload.run(context, seed, folder)
@@ -88,11 +88,11 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         metrics={**metrics(load, series), **traced.metrics()},
         observed={layer: dict(values) for layer, values in observed.items()},
         load={**load.result, "second_half_ratio": load.second_half_ratio()},
-        probes={name: probe_cost(one, load) for name, one in {**series, **others.known()}.items()} | traced.cost,
+        probes={name: probe_cost(one, load) for name, one in {**series, **background.known()}.items()} | traced.cost,
         device=since_measuring(figures, load.window_ns[0]),
         seconds=phases(watch.laps, load),
         space=room,
-        disturbance=others.within(load.window_ns),
+        disturbance=background.within(load.window_ns),
         block_trace=traced.figures,
         smart=health,
     )

@@ -4,7 +4,7 @@ import pytest
 
 from dbdyno.cli import progress
 from dbdyno.cli.progress import TerminalProgress
-from dbdyno.plan.plan import Slot
+from dbdyno.plan.order import Slot
 from dbdyno.run.stop import Outlook
 
 SLOT = Slot(block=7, attempt=1, position=1, treatment="t1")

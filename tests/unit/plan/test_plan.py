@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dbdyno.model.metrics import SECONDARY
-from dbdyno.plan.plan import OVERHEAD_SECONDS, Slot, erased_devices
+from dbdyno.plan.order import Slot
+from dbdyno.plan.plan import OVERHEAD_SECONDS, erased_devices
 from dbdyno.plan.stop_rule import StopRule
 
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

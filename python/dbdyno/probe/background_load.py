@@ -8,12 +8,17 @@ import math
 import os
 import time
 from collections import defaultdict
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from dbdyno.host.storage import disks_under
+from dbdyno.probe.interference import interference
 from dbdyno.probe.pressure import PressureSource
-from dbdyno.probe.sampler import Source
+from dbdyno.probe.sampler import Sampler, Series, Source
+from dbdyno.stack.layer import StackContext
 from dbdyno.system.clock import now_ns
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -87,7 +92,7 @@ def family(everyone: list[Process], roots: set[int]) -> set[int]:
     return found
 
 
-class ForeignSource(Source):
+class BackgroundLoadSource(Source):
     """All processes of the host; ``ours`` are roots of ours beside this process itself, ``disks`` those below the data.
 
     CPU time moves from a child to the parent that waits for it, so the sum over all foreign processes never loses what
@@ -203,3 +208,49 @@ def _io_bytes(pid: int) -> int | None:
         return int(fields[fields.index(b"read_bytes:") + 1]) + int(fields[fields.index(b"write_bytes:") + 1])
     except (OSError, ValueError, IndexError):
         return None
+
+
+def disks_below(context: StackContext) -> list[str]:
+    """Kernel names of the disks that the data stand on; none below an emulated disk or in memory."""
+    if context.device:
+        return [] if context.device.disposable else disks_under(context.device.path)
+    return disks_under(context.directory) if context.directory else []
+
+
+class BackgroundLoad:
+    """What others did beside the load: known once they are no longer watched."""
+
+    def __init__(self, source: BackgroundLoadSource) -> None:
+        self._source, self.sampler = source, Sampler([source], source.interval_ns)
+
+    @property
+    def series(self) -> Series:
+        """What was counted, and what the counting cost."""
+        return self.sampler.series[self._source.name]
+
+    def known(self) -> dict[str, Series]:
+        """The series by its name; nothing where others could not be told from the server."""
+        return {self._source.name: self.series} if self.series.t_ns else {}
+
+    def within(self, window_ns: tuple[int, int]) -> dict[str, Any]:
+        """How much that disturbed the measured window."""
+        return interference(self.series, window_ns, cores=self._source.cores, others=self._source.shares())
+
+
+@contextmanager
+def watching_background(context: StackContext, disks: list[str]) -> Iterator[BackgroundLoad]:
+    """Watch all that is none of ours for as long as the context lasts.
+
+    Nothing is watched where a server's process is not known: on this host it would count as somebody else's.
+    """
+    server = context.endpoint.pid if context.endpoint else None
+    ours = {pid for pid in (server, *context.journal.processes()) if pid}
+    load = BackgroundLoad(BackgroundLoadSource(ours, disks))
+    if context.endpoint and context.endpoint.pid is None:
+        yield load
+        return
+    load.sampler.start()
+    try:
+        yield load
+    finally:
+        load.sampler.stop()

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.probe import disturbance as limits
-from dbdyno.probe import foreign
-from dbdyno.probe.disturbance import disturbance
-from dbdyno.probe.foreign import ForeignSource, Process, family, parse_stat, processes
+from dbdyno.probe import background_load
+from dbdyno.probe import interference as limits
+from dbdyno.probe.background_load import BackgroundLoadSource, Process, family, parse_stat, processes
+from dbdyno.probe.interference import interference
 from dbdyno.probe.sampler import Sampler, Series
 from dbdyno.system.clock import now_ns
 
@@ -44,7 +44,7 @@ def test_kernel_threads_are_told_by_their_flag():
 
 
 def test_kernel_threads_are_read_once():
-    source = ForeignSource(set(), [])
+    source = BackgroundLoadSource(set(), [])
     assert not {one.pid for one in processes(source.kernel_threads)} & source.kernel_threads
     assert 2 in source.kernel_threads  # kthreadd
     source.close()
@@ -56,7 +56,7 @@ def watched(source, seconds):
     sampler.start()
     time.sleep(seconds)
     ended = now_ns()
-    return disturbance(sampler.stop()["foreign"], (began, ended), cores=source.cores, others=source.shares())
+    return interference(sampler.stop()["foreign"], (began, ended), cores=source.cores, others=source.shares())
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_burner_that_is_none_of_ours_is_found_and_named(orphan):
     pid = orphan(20)
     time.sleep(0.2)
     before = time.process_time()
-    found = watched(ForeignSource(set(), []), 2.5)
+    found = watched(BackgroundLoadSource(set(), []), 2.5)
     assert time.process_time() - before < 0.5
     assert "foreign_cpu" in found["beyond"]
     assert found["foreign_cpu"] * found["cores"] > 0.1  # a core, as far as this host had one to give
@@ -102,14 +102,14 @@ def played(monkeypatch):
     """Play one list of processes after another to a source; returns it and what it sampled."""
 
     def play(*moments, roots):
-        monkeypatch.setattr(foreign, "processes", lambda _without=frozenset(): moments[0])
-        source = ForeignSource(roots, [])
+        monkeypatch.setattr(background_load, "processes", lambda _without=frozenset(): moments[0])
+        source = BackgroundLoadSource(roots, [])
         found = []
         for at_ns, moment in enumerate(moments):
             seen = {frozenset(): moment}
             seen[source.kernel_threads] = [one for one in moment if one.pid not in source.kernel_threads]
-            monkeypatch.setattr(foreign, "processes", lambda without=frozenset(), seen=seen: seen[without])
-            monkeypatch.setattr(foreign, "now_ns", lambda at_ns=at_ns: at_ns * SECOND)
+            monkeypatch.setattr(background_load, "processes", lambda without=frozenset(), seen=seen: seen[without])
+            monkeypatch.setattr(background_load, "now_ns", lambda at_ns=at_ns: at_ns * SECOND)
             found.append(source.sample())
         source.close()
         return source, found
@@ -168,7 +168,7 @@ def counted(columns, seconds=10):
 
 def judged(seconds=10, cores=2, **columns):
     columns = {"foreign_cpu_seconds": 0.0, "stolen_seconds": 0.0, **columns}
-    return disturbance(counted(columns, seconds), (0, seconds * SECOND), cores=cores, others={})
+    return interference(counted(columns, seconds), (0, seconds * SECOND), cores=cores, others={})
 
 
 def test_a_quiet_host_is_within_every_limit():
@@ -205,8 +205,8 @@ def test_limits_are_shares_of_the_hosts_time_with_room_for_a_few_ticks(seconds, 
 
 
 def test_limits_know_nothing_of_the_trials_result():
-    assert set(inspect.signature(disturbance).parameters) == {"series", "window_ns", "cores", "others"}
+    assert set(inspect.signature(interference).parameters) == {"series", "window_ns", "cores", "others"}
 
 
 def test_without_a_sample_nothing_is_claimed():
-    assert disturbance(Series(), (0, SECOND), cores=2, others={}) == {}
+    assert interference(Series(), (0, SECOND), cores=2, others={}) == {}

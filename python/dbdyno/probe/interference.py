@@ -15,7 +15,7 @@ SHOWN, SHOWN_CORES_MIN = 5, 0.01  # busiest processes by name
 _PRESSURE, _SECONDS = "pressure_", "_seconds"
 
 
-def disturbance(
+def interference(
     series: Series, window_ns: tuple[float, float], *, cores: int, others: dict[str, float]
 ) -> dict[str, Any]:
     """Figures of the measured window, and in ``beyond`` which of them are beyond their limit; empty without samples.

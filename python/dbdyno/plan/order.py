@@ -1,0 +1,46 @@
+"""The random order of a run's trials, and their seeds: the same on every machine."""
+
+import hashlib
+from dataclasses import dataclass
+
+from dbdyno.model.design import Design
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One trial to be run."""
+
+    block: int  # from 1
+    attempt: int  # from 1
+    position: int  # from 1, in the run order of its block
+    treatment: str
+
+    @property
+    def id(self) -> str:
+        """Sorts in run order, as files do: ``b0003a1p002-t4``."""
+        return f"b{self.block:04d}a{self.attempt}p{self.position:03d}-{self.treatment}"
+
+
+def slots_of(design: Design, block: int, attempt: int) -> list[Slot]:
+    """The trials of one attempt at a block, in the random order that the seed gives.
+
+    Whole plots stand in random order, and the trials inside each; without them a block is a single one.
+    """
+    plots = whole_plots(design)
+
+    def place(id_: str) -> tuple[bytes, bytes]:
+        return drawn(design.seed, "plot", block, attempt, plots[id_]), drawn(design.seed, "order", block, attempt, id_)
+
+    return [Slot(block, attempt, position, id_) for position, id_ in enumerate(sorted(plots, key=place), 1)]
+
+
+def whole_plots(design: Design) -> dict[str, str]:
+    """Treatment -> the first treatment with the same levels of all factors that are hard to change: its whole plot."""
+    hard = [factor.name for factor in design.factors if factor.hard_to_change]
+    first: dict[tuple[str, ...], str] = {}
+    return {t.id: first.setdefault(tuple(t.levels[name] for name in hard), t.id) for t in design.treatments}
+
+
+def drawn(seed: int, *what: object) -> bytes:
+    """A random number that the seed gives to this alone."""
+    return hashlib.sha256("/".join(map(str, (seed, *what))).encode()).digest()
