@@ -7,6 +7,8 @@ import tarfile
 import zlib
 from pathlib import Path
 
+from tests.loops import loop_over
+
 MIB = 1024**2
 
 
@@ -70,14 +72,8 @@ def text_at_10_mib(device, _size):
 
 
 def second_half_a_filesystem(device, size):
-    image = subprocess.run(
-        ["losetup", "--find", "--show", "--offset", str(size // 2), str(device)],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
-    subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
-    subprocess.run(["losetup", "--detach", image], check=True)
+    with loop_over(device, "--offset", str(size // 2)) as half:
+        subprocess.run(["mkfs.ext4", "-q", "-F", half], check=True)
 
 
 CONTENTS = {

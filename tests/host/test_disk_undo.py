@@ -17,7 +17,7 @@ from dbdyno.stack.erase.mark import begin_mark
 from dbdyno.stack.erase.places import MIB
 from dbdyno.stack.undo.real_disk import MarkHalfMade, WipeOurs
 from tests.contents import CONTENTS, write
-from tests.contract.test_layers import lent_loop
+from tests.loops import lent_loop
 
 pytestmark = pytest.mark.host
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.test_layers import lent_loop
 from tests.disks import attached, direct
+from tests.loops import lent_loop
 from tests.support import dbdyno, start_dbdyno, study_text, wait_for, what_is_left
 
 pytestmark = pytest.mark.host

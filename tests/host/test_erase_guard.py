@@ -14,7 +14,7 @@ from dbdyno.stack.erase.guard import Erasing, check_erasable
 from dbdyno.stack.erase.mark import leave_mark
 from dbdyno.stack.erase.places import MIB, PAGE, WHOLE_BYTES_MAX, known_places
 from tests.contents import CONTENTS, write
-from tests.contract.test_layers import lent_loop
+from tests.loops import lent_loop
 from tests.support import dbdyno, study_text
 
 pytestmark = pytest.mark.host

@@ -17,7 +17,7 @@ import pytest
 from dbdyno.stack.erase.guard import Erasing, check_erasable
 from dbdyno.stack.erase.identity import identify
 from dbdyno.stack.undo.undos import is_mounted, loops_over, marked
-from tests.contract.test_layers import lent_loop
+from tests.loops import lent_loop
 from tests.sampled import KILLS, drawn
 from tests.support import dbdyno, start_dbdyno, study_text, what_is_left
 

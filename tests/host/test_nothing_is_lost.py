@@ -7,14 +7,14 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 import dbdyno
 from tests.contents import CONTENTS
-from tests.contract.test_layers import lent_loop
+from tests.loops import attach, detach, lent_loop, loop_over
 from tests.signatures import SIGNATURES, SIZE
 from tests.support import DBDYNO, study_text, wait_for
 
@@ -27,6 +27,12 @@ PARTITION_START = 2048 * 512
 
 def tool(*argv):
     return subprocess.run([str(word) for word in argv], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def remove_if_empty(folder):
+    """Remove a folder that others may have come to use meanwhile."""
+    with suppress(OSError):
+        folder.rmdir()
 
 
 class Disk:
@@ -45,14 +51,10 @@ class Disk:
 
     def another_loop(self, *options):
         """A second loop device over the same file."""
-        device = Path(tool("losetup", "--find", "--show", *options, self.file))
-        self.undoing.callback(tool, "losetup", "--detach", device)
-        return device
+        return self.undoing.enter_context(loop_over(self.file, *options))
 
     def loop_over(self, device):
-        above = Path(tool("losetup", "--find", "--show", device))
-        self.undoing.callback(tool, "losetup", "--detach", above)
-        return above
+        return self.undoing.enter_context(loop_over(device))
 
     def empty_disk(self):
         return self._lent(self.folder / "empty")
@@ -76,8 +78,8 @@ class Disk:
 
     def partitioned(self):
         """Its first partition; the kernel is told of it, since not every one can read a table."""
-        tool("losetup", "--detach", self.device)
-        tool("losetup", "--partscan", self.device, self.file)
+        detach(self.device)
+        attach(self.device, self.file, "--partscan")
         part = Path(f"{self.device}p1")
         if not part.exists():
             tool("addpart", self.device, "1", "2048", "65536")
@@ -123,7 +125,7 @@ class Disk:
         made = [folder for folder in Path(link).parents if not folder.exists()]
         Path(link).parent.mkdir(parents=True, exist_ok=True)
         for folder in reversed(made):  # undone the other way round
-            self.undoing.callback(folder.rmdir)
+            self.undoing.callback(remove_if_empty, folder)
         if not Path(link).is_symlink():
             Path(link).symlink_to(target or self.device)
             self.undoing.callback(Path(link).unlink)
@@ -229,7 +231,7 @@ HELD = {
     "a symlink to a symlink": lambda disk: disk.holding("ext4").linked(
         disk.folder / "two", disk.linked(disk.folder / "one").named
     ),
-    "by-id": lambda disk: disk.holding("ext4").linked("/dev/disk/by-id/dbdyno-test-disk"),
+    "by-id": lambda disk: disk.holding("ext4").linked(f"/dev/disk/by-id/dbdyno-test-{disk.device.name}"),
     "by number": lambda disk: disk.holding("ext4").linked(f"/dev/block/{disk.number()}"),
     "doubled slashes": lambda disk: disk.holding("ext4").called(f"//dev//{disk.device.name}"),
     "up and down again": lambda disk: disk.holding("ext4").called(f"/dev/../dev/./{disk.device.name}"),

@@ -21,7 +21,7 @@ from dbdyno.stack.layers.real_disk import Real
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.study.schema import FilesystemSection
 from tests.contents import write
-from tests.contract.test_layers import lent_loop
+from tests.loops import attach, detach, lent_loop
 from tests.sampled import KILLS, drawn
 from tests.support import dbdyno
 
@@ -51,8 +51,8 @@ def why(device, file):
 
 
 def reattached(device, file):
-    subprocess.run(["losetup", "--detach", device], check=True)
-    subprocess.run(["losetup", device, file], check=True)
+    detach(device)
+    attach(device, file)
 
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs"])
@@ -87,15 +87,13 @@ def test_a_disk_that_was_exchanged_between_trials_is_refused(exchange, file, jou
 
 
 def test_during_a_trial_its_number_does_not_pass_to_another(file):
-    with lent_loop(file, SIZE) as device:
-        with Erasing().holding(device, str(file)) as held:
-            subprocess.run(["losetup", "--detach", device], check=True)
-            other = file.with_name("other")
-            other.write_bytes(b"somebody's" * MIB)
-            done = subprocess.run(["losetup", device, other], capture_output=True, check=False)
-            assert done.returncode, "it is still attached, as long as it is open"
-            held.prove()
-        subprocess.run(["losetup", device, file], check=True)
+    with lent_loop(file, SIZE) as device, Erasing().holding(device, str(file)) as held:
+        subprocess.run(["losetup", "--detach", device], check=True)
+        other = file.with_name("other")
+        other.write_bytes(b"somebody's" * MIB)
+        done = subprocess.run(["losetup", device, other], capture_output=True, check=False)
+        assert done.returncode, "it is still attached, as long as it is open"
+        held.prove()
 
 
 def test_what_is_written_to_it_between_raising_and_mkfs_is_found(file, journal):

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import time
 from pathlib import Path
 
 from dbdyno.errors import HostError, TrialError
@@ -9,7 +10,7 @@ from dbdyno.stack.loop_ioctl import LOOP_CTL_ADD, LOOP_CTL_GET_FREE, LOOP_CTL_RE
 from dbdyno.stack.tools import run_tool
 
 SECTOR_BYTES = 4096
-ATTEMPTS = 10
+ATTEMPTS, AGAIN_SECONDS = 20, 0.1
 
 
 def attach_loop(file: Path, sector: int = SECTOR_BYTES) -> Path:
@@ -19,11 +20,12 @@ def attach_loop(file: Path, sector: int = SECTOR_BYTES) -> Path:
     """
     failure = ""
     for _ in range(ATTEMPTS):
-        device = Path(f"/dev/loop{_pristine_number()}")
         try:
+            device = Path(f"/dev/loop{_pristine_number()}")
             run_tool(["losetup", "--direct-io=on", "--sector-size", str(sector), str(device), str(file)])
         except TrialError as error:
-            failure = str(error)  # another process took the number in between: try the next
+            failure = str(error)  # another process took the number in between, or is about to
+            time.sleep(AGAIN_SECONDS)
             continue
         queue = Path("/sys/block") / device.name / "loop/dio"
         if queue.read_text(encoding="ascii").strip() != "1":
