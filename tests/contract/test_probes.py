@@ -12,10 +12,8 @@ import pytest
 from benches.iostat import compared, mixed_load
 from dbdyno.filesystems.ext import EXT4
 from dbdyno.probe.block_device import BlockDeviceSource
-from dbdyno.probe.client_process import ClientProcessSource
+from dbdyno.probe.catalogue import host_sources
 from dbdyno.probe.drive import DriveSource
-from dbdyno.probe.host_cpu import HostCpuSource
-from dbdyno.probe.pressure import PressureSource
 from dbdyno.probe.sampler import INTERVAL_NS, Sampler
 from dbdyno.probe.server_process import ServerProcessSource
 from dbdyno.probe.server_status import ServerStatusSource
@@ -35,9 +33,7 @@ HAPPENING = ("r/s", "w/s", "d/s", "f/s", "wrqm/s", "%wrqm", "f_await", "aqu-sz")
 
 SOURCES = {
     "block_device": lambda stand: BlockDeviceSource(stand.device.name),
-    "client_process": lambda _: ClientProcessSource(),
-    "host_cpu": lambda _: HostCpuSource(),
-    "pressure": lambda _: PressureSource(),
+    **{of_host.name: lambda _, of_host=of_host: of_host() for of_host in host_sources()},
     "server_process": lambda stand: ServerProcessSource(stand.endpoint.pid),
     "server_status": lambda stand: ServerStatusSource(stand.endpoint.control, stand.endpoint.pid),
 }

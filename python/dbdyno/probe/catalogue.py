@@ -1,15 +1,16 @@
 """Which sources a stack allows, and all of them watched while the load runs."""
 
+import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
 
 from dbdyno.errors import TrialError
 from dbdyno.probe.block_device import BlockDeviceSource
-from dbdyno.probe.client_process import ClientProcessSource
 from dbdyno.probe.drive import INTERVAL_NS as DRIVE_INTERVAL_NS
 from dbdyno.probe.drive import DriveSource
-from dbdyno.probe.host_cpu import HostCpuSource
-from dbdyno.probe.pressure import PressureSource
 from dbdyno.probe.sampler import Sampler, Series, Source
 from dbdyno.probe.server_process import ServerProcessSource
 from dbdyno.probe.server_status import ServerStatusSource
@@ -58,10 +59,18 @@ def _server(endpoint: Endpoint | None) -> Iterator[Source]:
 
 
 def _host() -> Iterator[Source]:
-    yield HostCpuSource()
-    for optional in (ClientProcessSource, PressureSource):
-        with suppress(OSError):  # not every kernel tells
-            yield optional()
+    for of_host in host_sources():
+        with suppress(OSError):  # not every kernel has it
+            yield of_host()
+
+
+@cache
+def host_sources() -> tuple[type[Source], ...]:
+    """Every source that watches the host as a whole: those of this folder's files that say so by ``of_host``."""
+    modules = (import_module(f"{__package__}.{path.stem}") for path in sorted(Path(__file__).parent.glob("[a-z]*.py")))
+    classes = (one for module in modules for _, one in inspect.getmembers(module, inspect.isclass))
+    found = (one for one in classes if issubclass(one, Source) and one.of_host and not inspect.isabstract(one))
+    return tuple(dict.fromkeys(found))
 
 
 def _device(context: StackContext) -> Iterator[Source]:

@@ -18,6 +18,7 @@ class ClientProcessSource(Source):
     """
 
     name = "client_process"
+    of_host = True
 
     def __init__(self) -> None:
         self._children = f"/proc/{os.getpid()}/task/{threading.get_native_id()}/children"

@@ -11,6 +11,7 @@ class HostCpuSource(Source):
     """CPU time of the whole host."""
 
     name = "host_cpu"
+    of_host = True
 
     def __init__(self) -> None:
         self._file = os.open("/proc/stat", os.O_RDONLY)

@@ -13,6 +13,7 @@ class PressureSource(Source):
     """Pressure stall information of the whole host. Raises ``OSError`` where the kernel does not tell it."""
 
     name = "pressure"
+    of_host = True
 
     def __init__(self) -> None:
         self._files: dict[str, int] = {}

@@ -5,7 +5,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from dbdyno.system.clock import now_ns
 
@@ -47,6 +47,7 @@ class Source(ABC):
     """What a probe watches: one file per source in this folder."""
 
     name: str
+    of_host: ClassVar[bool] = False  # made without arguments, and watched in every trial: ``catalogue`` finds it
 
     @abstractmethod
     def read(self) -> Any:  # noqa: ANN401  (the source's own, as the kernel or the server gave it)
