@@ -13,6 +13,7 @@ pub(crate) const DRIVES: &[(&str, &str)] = &[
     ("ssd-x25e", include_str!("../drives/ssd-x25e.toml")),
     ("ssd-s510", include_str!("../drives/ssd-s510.toml")),
     ("ssd-860pro", include_str!("../drives/ssd-860pro.toml")),
+    ("ssd-s4600", include_str!("../drives/ssd-s4600.toml")),
     ("nvme", include_str!("../drives/nvme.toml")),
     ("nvme-760p", include_str!("../drives/nvme-760p.toml")),
     ("nvme-980pro", include_str!("../drives/nvme-980pro.toml")),
