@@ -82,6 +82,12 @@ _HOST = (
     _host("Time in which tasks waited for I/O (pressure)", "%", "pressure", "%io_some"),
     _host("Time in which tasks waited for the CPU (pressure)", "%", "pressure", "%cpu_some"),
     _host("Time in which tasks waited for memory (pressure)", "%", "pressure", "%memory_some"),
+    Panel(
+        "Page cache not yet written", "MB", "writeback", ("nr_dirty_MB", "nr_writeback_MB"), THE_HOST, if_it_moves=True
+    ),
+    _host("Page cache written", "MB/s", "writeback", "nr_written_MB/s"),
+    _host("Major page faults", "1/s", "writeback", "pgmajfault/s"),
+    _host("Stalls for a free page", "1/s", "writeback", "allocstall/s"),
 )
 
 
