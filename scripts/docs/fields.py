@@ -16,17 +16,21 @@ from dbdyno.study import schema, section, workloads
 from dbdyno.study.section import Section
 from dbdyno.study.units import duration_seconds, format_bytes, fraction, size_bytes
 
+
+def _check_of(annotated: object) -> Callable[..., Any]:
+    """The function that checks a type's text."""
+    return next(note.func for note in get_args(annotated) if isinstance(note, AfterValidator))
+
+
 # What a type that checks its text takes, in words; the function that checks it -> words.
 CHECKED: dict[Callable[..., Any], str] = {
     section._one_line: "one line of text",  # noqa: SLF001  (its words stand here, its rule there)
-    section._identifier: "name of letters, digits, `_`",  # noqa: SLF001
+    _check_of(section.Identifier): "name of letters, digits, `_`",
     schema._cpu_list: 'processors as taskset writes them: `"0"`, `"0-3,8"`',  # noqa: SLF001
-    schema._io_class: '`"none"`, `"idle"`, `"best-effort:0"` to `":7"`, `"realtime:0"` to `":7"`',  # noqa: SLF001
-    schema._options: "text",  # noqa: SLF001
+    _check_of(schema.IoClass): '`"none"`, `"idle"`, `"best-effort:0"` to `":7"`, `"realtime:0"` to `":7"`',
     schema._settle: 'time, `"trial"`',  # noqa: SLF001
     schema._blk_mq_depth: f"{schema.NR_REQUESTS_MIN} to {schema.NR_REQUESTS_MAX}",  # noqa: SLF001
     workloads._error_codes: "text",  # noqa: SLF001
-    workloads._pairs: "text",  # noqa: SLF001
 }
 BOUNDS = ("ge", "gt", "le", "lt")
 

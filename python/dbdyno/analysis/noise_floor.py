@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import optimize, special
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.over_time.drift import drift_over_run
+from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import log_ratios, relative
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.sample_size import POWER
@@ -23,8 +23,6 @@ from dbdyno.analysis.statistics.welch import welch_p
 from dbdyno.model.design import ALPHA, MIN_BLOCKS
 from dbdyno.model.metrics import value_of
 from dbdyno.store.records import Run
-
-Floats = npt.NDArray[np.float64]
 
 BLOCKS_ASKED = (6, 10, 15, 20, 40)
 NAIVE_DIFFERENCE = 0.02  # between means: what blog posts take for a result

@@ -9,11 +9,9 @@ def cpu_numbers(text: str) -> frozenset[int]:
     for part in text.split(","):
         first, _, last = part.partition("-")
         if not re.fullmatch(r"[0-9]{1,5}(-[0-9]{1,5})?", part):
-            msg = "is no list of processors"
-            raise ValueError(msg)
+            raise ValueError("is no list of processors")
         if int(last or first) < int(first):
-            msg = f"holds the range {part}, which ends before it begins"
-            raise ValueError(msg)
+            raise ValueError(f"holds the range {part}, which ends before it begins")
         found |= set(range(int(first), int(last or first) + 1))
     return frozenset(found)
 

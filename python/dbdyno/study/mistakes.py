@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from dbdyno._native import device_models
 from dbdyno.model.printable import printable
 from dbdyno.study.units import duration_seconds, format_bytes, fraction, size_bytes
+from dbdyno.study.workload_section import WorkloadSection
 from dbdyno.study.workloads import KINDS
 
 # What the fields that are tables or lists look like.
@@ -130,12 +131,7 @@ def _sections_in(model: type[BaseModel], field: str | int) -> dict[str, type[Bas
     annotation = model.model_fields[str(field)].annotation if str(field) in model.model_fields else None
     members = get_args(annotation) or (annotation,)
     sections = [one for one in members if isinstance(one, type) and issubclass(one, BaseModel)]
-    return {_kind_of(one): one for one in sections}
-
-
-def _kind_of(section: type[BaseModel]) -> str:
-    field = section.model_fields.get("kind")
-    return str(get_args(field.annotation)[0]) if field else ""
+    return {one.named() if issubclass(one, WorkloadSection) else "": one for one in sections}
 
 
 def _is_pydantics(part: str | int) -> bool:

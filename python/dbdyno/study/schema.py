@@ -1,6 +1,5 @@
 """What a study file may say: one class per section. A list in a study is a factor; here every field is one level."""
 
-import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt
@@ -11,7 +10,7 @@ from dbdyno.model.metrics import METRICS
 from dbdyno.study.cpus import cpu_numbers
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_kind
 from dbdyno.study.products import NO_SERVER
-from dbdyno.study.section import Identifier, Line, Section, Setting
+from dbdyno.study.section import Identifier, Line, Section, Setting, matching
 from dbdyno.study.server_url import is_url, server_url
 from dbdyno.study.units import Duration, Fraction, Size, duration_seconds
 from dbdyno.study.workloads import Workload
@@ -22,33 +21,11 @@ MAX_BLOCKS = 1000
 NR_REQUESTS_MIN, NR_REQUESTS_MAX, NR_REQUESTS_NONE_MAX = 4, 2048, 128
 
 
-def _setting_name(name: str) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        msg = "is not a server variable; names are lower case with underscores, such as innodb_buffer_pool_size"
-        raise ValueError(msg)
-    return name
-
-
-def _tunable_name(name: str) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        msg = "is not a tunable; names are those of /sys/block/DISK/queue/iosched"
-        raise ValueError(msg)
-    return name
-
-
-def _io_class(text: str) -> str:
-    if not re.fullmatch(r"none|idle|(best-effort|realtime):[0-7]", text):
-        msg = 'is none of "none", "idle", "best-effort:0" to "best-effort:7", "realtime:0" to "realtime:7"'
-        raise ValueError(msg)
-    return text
-
-
 def _cpu_list(text: str) -> str:
     try:
         cpu_numbers(text)
     except ValueError as error:
-        msg = f'{error}; give numbers and ranges, such as "0" or "0-3,8"'
-        raise ValueError(msg) from None
+        raise ValueError(f'{error}; give numbers and ranges, such as "0" or "0-3,8"') from None
     return text
 
 
@@ -58,36 +35,46 @@ def _settle(value: object) -> Settle:
     try:
         seconds = duration_seconds(value)
     except ValueError as error:
-        msg = f'{error}; or "trial"'
-        raise ValueError(msg) from None
+        raise ValueError(f'{error}; or "trial"') from None
     if not seconds:
-        msg = 'is no rest; leave it out, or give a time such as "30s", or "trial"'
-        raise ValueError(msg)
+        raise ValueError('is no rest; leave it out, or give a time such as "30s", or "trial"')
     return seconds
 
 
 def _no_newline(value: Setting) -> Setting:
     if isinstance(value, str) and any(ord(char) < ord(" ") for char in value):
-        msg = "must not hold control characters"
-        raise ValueError(msg)
+        raise ValueError("must not hold control characters")
     return value
 
 
 def _blk_mq_depth(number: int) -> int:
     if not NR_REQUESTS_MIN <= number <= NR_REQUESTS_MAX:
-        msg = f"no blk-mq kernel allows; give {NR_REQUESTS_MIN} to {NR_REQUESTS_MAX}"
-        raise ValueError(msg)
+        raise ValueError(f"no blk-mq kernel allows; give {NR_REQUESTS_MIN} to {NR_REQUESTS_MAX}")
     return number
 
 
-def _options(text: str) -> str:
-    if not re.fullmatch(r"[\w\-+=,.:/^ ]*", text):
-        msg = "holds a character that no mkfs or mount option needs"
-        raise ValueError(msg)
-    return text.strip()
-
-
-Options = Annotated[str, AfterValidator(_options)]
+Options = Annotated[
+    str,
+    matching(r"[\w\-+=,.:/^ ]*", "holds a character that no mkfs or mount option needs"),
+    AfterValidator(str.strip),
+]
+Variable = Annotated[
+    str,
+    matching(
+        r"[a-z][a-z0-9_]*",
+        "is not a server variable; names are lower case with underscores, such as innodb_buffer_pool_size",
+    ),
+]
+Tunable = Annotated[
+    str, matching(r"[a-z][a-z0-9_]*", "is not a tunable; names are those of /sys/block/DISK/queue/iosched")
+]
+IoClass = Annotated[
+    str,
+    matching(
+        r"none|idle|(best-effort|realtime):[0-7]",
+        'is none of "none", "idle", "best-effort:0" to "best-effort:7", "realtime:0" to "realtime:7"',
+    ),
+]
 
 
 class StudySection(Section):
@@ -202,7 +189,7 @@ class QueueSection(Section):
     """Accounting. Off, the charts of the device and `written_bytes_per_query` are empty."""
     stable_writes: StrictBool | None = None
     """Whether pages are kept still under I/O."""
-    iosched: dict[Annotated[str, AfterValidator(_tunable_name)], StrictInt] = Field(default_factory=dict)
+    iosched: dict[Tunable, StrictInt] = Field(default_factory=dict)
     """Tunables of the chosen scheduler, each a possible factor; `scheduler` must be given."""
 
 
@@ -228,13 +215,11 @@ class ServerSection(Section):
     """Of an external server, with the load `script`: whether its SQL may do on the whole server whatever the
     login may. Otherwise it runs as an [account of its own](servers.md#an-external-server).
     """
-    ionice: Annotated[str, AfterValidator(_io_class)] | None = None
+    ionice: IoClass | None = None
     """I/O class and level of the server, read back from every thread; as dbdyno's own if not given. `realtime` needs
     root.
     """
-    settings: dict[Annotated[str, AfterValidator(_setting_name)], Annotated[Setting, AfterValidator(_no_newline)]] = (
-        Field(default_factory=dict)
-    )
+    settings: dict[Variable, Annotated[Setting, AfterValidator(_no_newline)]] = Field(default_factory=dict)
     """Variables of the server by their whole names, each a possible factor; read back by `SHOW GLOBAL VARIABLES`."""
 
 

@@ -16,17 +16,22 @@ class Section(BaseModel):
 
 def _one_line(text: str) -> str:
     if not text.strip() or any(ord(char) < ord(" ") for char in text):
-        msg = "must be one line of text"
-        raise ValueError(msg)
+        raise ValueError("must be one line of text")
     return text.strip()
 
 
-def _identifier(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
-        msg = "must be a plain name of letters, digits and underscores"
-        raise ValueError(msg)
-    return name
+def matching(pattern: str, otherwise: str) -> AfterValidator:
+    """Return what refuses a text that is not of a pattern, for the reason given."""
+
+    def checked(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(otherwise)
+        return text
+
+    return AfterValidator(checked)
 
 
 Line = Annotated[str, AfterValidator(_one_line)]
-Identifier = Annotated[str, AfterValidator(_identifier)]
+Identifier = Annotated[
+    str, matching(r"[A-Za-z][A-Za-z0-9_]*", "must be a plain name of letters, digits and underscores")
+]

@@ -45,52 +45,41 @@ def server_url(text: str) -> ServerUrl:
     try:
         parts = urlsplit(text)
     except ValueError:  # its message may hold all of it
-        msg = f"is no URL; write {EXAMPLE}"
-        raise ValueError(msg) from None
+        raise ValueError(f"is no URL; write {EXAMPLE}") from None
     if parts.scheme not in SCHEMES:
-        msg = f"begins with {parts.scheme}://; an external server is named as {EXAMPLE}"
-        raise ValueError(msg)
+        raise ValueError(f"begins with {parts.scheme}://; an external server is named as {EXAMPLE}")
     login, at, _ = text.partition("://")[2].partition("@")
     if at and ":" in login:  # by hand, as it may hold what ends a URL's login, and no other message may show it
-        msg = (
+        raise ValueError(
             "holds a password, which would be stored with the run: take it out, and give it in the environment "
             f"variable {PASSWORD_VARIABLE} or in a file named by server.option_file"
         )
-        raise ValueError(msg)
     given = _parameters(parts.query)
     user, database = unquote(parts.username or ""), unquote(parts.path.removeprefix("/"))
     if not user:
-        msg = f"names no user; write {EXAMPLE}"
-        raise ValueError(msg)
+        raise ValueError(f"names no user; write {EXAMPLE}")
     if parts.fragment or not re.fullmatch(r"[^/\x00-\x1f`'\"\\]{1,64}", database):
-        msg = f"names no database, in which dbdyno makes its tables; write {EXAMPLE}"
-        raise ValueError(msg)
+        raise ValueError(f"names no database, in which dbdyno makes its tables; write {EXAMPLE}")
     if database.lower() in SYSTEM:
-        msg = f"names the database {database}, which is the server's own; make an empty one for dbdyno"
-        raise ValueError(msg)
+        raise ValueError(f"names the database {database}, which is the server's own; make an empty one for dbdyno")
     return _whole(user, database, parts.hostname, _port(parts.netloc), given)
 
 
 def _whole(user: str, database: str, host: str | None, port: int | None, given: dict[str, str]) -> ServerUrl:
     socket = given.pop("socket", None)
     if socket and (host or port):
-        msg = "names a host and a socket; give one of them"
-        raise ValueError(msg)
+        raise ValueError("names a host and a socket; give one of them")
     if not socket and not host:
-        msg = f"names no host; write {EXAMPLE}, or mysql://user@/database?socket=/run/mysqld/mysqld.sock"
-        raise ValueError(msg)
+        raise ValueError(f"names no host; write {EXAMPLE}, or mysql://user@/database?socket=/run/mysqld/mysqld.sock")
     for name in ("socket", *TLS_FILES):
         value = socket if name == "socket" else given.get(name)
         if value is not None and not Path(value).is_absolute():
-            msg = f"gives {name} the path {value!r}; give a whole one, from / on"
-            raise ValueError(msg)
+            raise ValueError(f"gives {name} the path {value!r}; give a whole one, from / on")
     mode = given.get("ssl-mode")
     if mode is not None and mode not in TLS_MODES:
-        msg = f"has ssl-mode={mode}; allowed are {', '.join(TLS_MODES)}"
-        raise ValueError(msg)
+        raise ValueError(f"has ssl-mode={mode}; allowed are {', '.join(TLS_MODES)}")
     if (mode or "").startswith("verify") and "ssl-ca" not in given:
-        msg = f"has ssl-mode={mode} without ssl-ca, the file of the authority's certificate; give it too"
-        raise ValueError(msg)
+        raise ValueError(f"has ssl-mode={mode} without ssl-ca, the file of the authority's certificate; give it too")
     files = {name.replace("-", "_"): given.get(name) for name in TLS_FILES}
     return ServerUrl(user, database, host or "localhost", port or PORT, socket, ssl_mode=mode, **files)
 
@@ -101,8 +90,7 @@ def _port(netloc: str) -> int | None:
     if not text:
         return None
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= PORT_MAX:
-        msg = f"has the port {text!r}; give a number from 1 to {PORT_MAX}"
-        raise ValueError(msg)
+        raise ValueError(f"has the port {text!r}; give a number from 1 to {PORT_MAX}")
     return int(text)
 
 
@@ -111,11 +99,11 @@ def _parameters(query: str) -> dict[str, str]:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError:
-        msg = f"ends in ?{query}, which is not name=value&name=value"
-        raise ValueError(msg) from None
+        raise ValueError(f"ends in ?{query}, which is not name=value&name=value") from None
     for name, value in pairs:
         if name not in PARAMETERS or name in found or not value or not value.isprintable():
-            msg = f"has the parameter {name!r}, unknown, empty or given twice; known are {', '.join(PARAMETERS)}"
-            raise ValueError(msg)
+            raise ValueError(
+                f"has the parameter {name!r}, unknown, empty or given twice; known are {', '.join(PARAMETERS)}"
+            )
         found[name] = value
     return found

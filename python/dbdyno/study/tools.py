@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, StrictBool, StrictInt
 
-from dbdyno.study.section import Line
+from dbdyno.study.section import Line, matching
 from dbdyno.study.sql_sections import OltpEvents, SlapTable
 from dbdyno.study.units import Duration, Size
 from dbdyno.study.workload_section import Count, WorkloadSection
@@ -19,20 +19,19 @@ LATENCIES = tuple(f"latency_ms_{name}" for name in ("mean", "p50", "p95", "p99",
 BONNIE = ("seeks_per_second", "write_megabytes_per_second", "rewrite_megabytes_per_second", "read_megabytes_per_second",
           "file_creates_per_second", "file_stats_per_second", "file_deletes_per_second")  # fmt: skip
 
-_PROFILE = re.compile(r"(SEQ|RND)([1-9][0-9]{0,3})([KM]) Q([1-9][0-9]{0,3})T([1-9][0-9]{0,2})")
-
-
-def _profile(text: str) -> str:
-    if not _PROFILE.fullmatch(text):
-        msg = 'is no profile in KDiskMark\'s words, such as "SEQ1M Q8T1" or "RND4K Q32T16"'
-        raise ValueError(msg)
-    return text
+_PROFILE = r"(SEQ|RND)([1-9][0-9]{0,3})([KM]) Q([1-9][0-9]{0,3})T([1-9][0-9]{0,2})"
+Profile = Annotated[
+    str, matching(_PROFILE, 'is no profile in KDiskMark\'s words, such as "SEQ1M Q8T1" or "RND4K Q32T16"')
+]
+Unit = Annotated[
+    str,
+    matching(r"[\w /%.-]{1,24}", 'is no unit of at most 24 letters, digits, blanks or / % . -, such as "requests/s"'),
+]
 
 
 def _whole_seconds(seconds: float) -> float:
     if seconds != round(seconds):
-        msg = "sysbench can't keep; give whole seconds"
-        raise ValueError(msg)
+        raise ValueError("sysbench can't keep; give whole seconds")
     return seconds
 
 
@@ -40,18 +39,9 @@ def _words(text: str) -> str:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        msg = f"can't be split into words: {str(error).lower()}"
-        raise ValueError(msg) from None
+        raise ValueError(f"can't be split into words: {str(error).lower()}") from None
     if not words:
-        msg = "names no program"
-        raise ValueError(msg)
-    return text
-
-
-def _unit(text: str) -> str:
-    if not re.fullmatch(r"[\w /%.-]{1,24}", text):
-        msg = 'is no unit of at most 24 letters, digits, blanks or / % . -, such as "requests/s"'
-        raise ValueError(msg)
+        raise ValueError("names no program")
     return text
 
 
@@ -59,16 +49,13 @@ def _figure(text: str) -> str:
     if text.startswith("$."):
         if re.fullmatch(r"\$(\.[A-Za-z_][\w-]*|\[[0-9]+\])+", text):
             return text
-        msg = 'is no path in JSON, such as "$.runs[0].rate"'
-        raise ValueError(msg)
+        raise ValueError('is no path in JSON, such as "$.runs[0].rate"')
     try:
         groups = re.compile(text).groups
     except re.error as error:
-        msg = f"is no regular expression: {error}"
-        raise ValueError(msg) from None
+        raise ValueError(f"is no regular expression: {error}") from None
     if groups != 1:
-        msg = f"has {groups} groups; give one, around the number"
-        raise ValueError(msg)
+        raise ValueError(f"has {groups} groups; give one, around the number")
     return text
 
 
@@ -83,7 +70,7 @@ class FioSection(WorkloadSection):
 
     kind: Literal["fio"]
     """fio itself on files of the measured filesystem, without a server: [tools.md](tools.md)."""
-    profile: Annotated[str, AfterValidator(_profile)] | None = None
+    profile: Profile | None = None
     """In KDiskMark's words, such as `"SEQ1M Q8T1"` or `"RND4K Q32T16"`: sequential or random, block size, queue depth,
     threads with a queue each. Required without `job`.
     """
@@ -118,7 +105,7 @@ class FioSection(WorkloadSection):
     @property
     def shape(self) -> tuple[bool, int, int, int]:
         """Of a profile: whether random, block size in bytes, queue depth, and threads that have one each."""
-        match = _PROFILE.fullmatch(self.profile or "")
+        match = re.fullmatch(_PROFILE, self.profile or "")
         assert match is not None  # noqa: S101  (a rule of the study format)
         order, number, unit, depth, threads = match.groups()
         return order == "RND", int(number) * {"K": 1024, "M": 1024**2}[unit], int(depth), int(threads)
@@ -135,11 +122,6 @@ class FioSection(WorkloadSection):
     def seconds_bound(self) -> float | None:
         """Measured seconds of a profile; a job file has its own bounds."""
         return None if self.job else self.measured_seconds
-
-    @property
-    def seconds_before(self) -> float:
-        """Seconds of the same load before measuring."""
-        return self.warmup
 
 
 class BonnieSection(WorkloadSection):
@@ -191,11 +173,6 @@ class SysbenchSection(OltpEvents):
     prepared: StrictBool = True
     """Prepared statements, or text."""
 
-    @property
-    def seconds_bound(self) -> float | None:
-        """Measured seconds, where time bounds a run."""
-        return self.duration
-
 
 class MysqlslapSection(SlapTable):
     """``mysqlslap``: mysqlslap's own run of the SQL that it generates."""
@@ -231,7 +208,7 @@ class CommandSection(WorkloadSection):
     """Where its figure stands in what it prints: a regular expression with one group (its last match counts), or a path
     in JSON such as `"$.rate"`. If not given, the figure is its seconds.
     """
-    unit: Annotated[str, AfterValidator(_unit)] = "figure"
+    unit: Unit = "figure"
     """What the figure is called in reports, such as `"requests/s"`."""
     better: Literal["more", "less"] = "more"
     """Which figure is better."""

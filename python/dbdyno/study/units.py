@@ -24,8 +24,7 @@ _NUMBER_AND_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\s*")
 def _split(text: object, what: str, example: str) -> tuple[float, str]:
     match = _NUMBER_AND_UNIT.fullmatch(text) if isinstance(text, str) else None
     if match is None or not match[2]:
-        msg = f"is not a {what}; write a number with its unit in quotes, such as {example}"
-        raise ValueError(msg)
+        raise ValueError(f"is not a {what}; write a number with its unit in quotes, such as {example}")
     return float(match[1]) if len(match[1]) <= _DIGITS_MAX else math.inf, match[2]
 
 
@@ -34,11 +33,9 @@ def size_bytes(text: object) -> int:
     number, unit = _split(text, "size", '"4GiB"')
     factor = _SIZE_UNITS.get(unit.upper(), 0)
     if not factor:
-        msg = f"has the unknown unit {unit!r}; known are B, K, M, G, T, KiB .. TiB and KB .. TB"
-        raise ValueError(msg)
+        raise ValueError(f"has the unknown unit {unit!r}; known are B, K, M, G, T, KiB .. TiB and KB .. TB")
     if number * factor >= SIZE_LIMIT_BYTES:
-        msg = "is too large; sizes are below 8 EiB"
-        raise ValueError(msg)
+        raise ValueError("is too large; sizes are below 8 EiB")
     return round(number * factor)
 
 
@@ -47,11 +44,9 @@ def duration_seconds(text: object) -> float:
     number, unit = _split(text, "time", '"10s"')
     if unit not in _SECONDS:
         minutes = "; minutes are min" if unit.lower() in {"m", "mins", "minute", "minutes"} else ""
-        msg = f"has the unknown unit {unit!r}; known are {', '.join(_SECONDS)}{minutes}"
-        raise ValueError(msg)
+        raise ValueError(f"has the unknown unit {unit!r}; known are {', '.join(_SECONDS)}{minutes}")
     if number * _SECONDS[unit] > DURATION_LIMIT_SECONDS:
-        msg = "is too long; times are at most 1000000h"
-        raise ValueError(msg)
+        raise ValueError("is too long; times are at most 1000000h")
     return number * _SECONDS[unit]
 
 
@@ -59,11 +54,9 @@ def fraction(text: object) -> float:
     """The fraction of a percentage such as ``"3%"`` (0.03). Raises ``ValueError``."""
     number, unit = _split(text, "percentage", '"3%"')
     if unit != "%":
-        msg = f'has the unit {unit!r}; a percentage ends in %, such as "3%"'
-        raise ValueError(msg)
+        raise ValueError(f'has the unit {unit!r}; a percentage ends in %, such as "3%"')
     if not math.isfinite(number):
-        msg = "has too many digits"
-        raise ValueError(msg)
+        raise ValueError("has too many digits")
     return number / 100
 
 

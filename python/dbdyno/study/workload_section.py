@@ -1,6 +1,6 @@
 """What every kind of load says of itself in ``[workload]``."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, StrictInt
 
@@ -20,10 +20,16 @@ class WorkloadSection(Section):
     SECONDARY: ClassVar[tuple[str, ...]] = SECONDARY  # what is looked at beside it unless the study says
     REPORTS: ClassVar[frozenset[str] | None] = None  # all metrics that there can be of it; None: those of dbdyno-load
     SERVER: ClassVar[Literal["needed", "either", "none"]] = "needed"
+    ONLY_READ: ClassVar[tuple[str, ...]] = ()  # the values of ``load`` that leave the data as they were
     FILES: ClassVar[bool] = False  # whether it works on files of its own, in a folder on the measured filesystem
 
     kind: str
     """Which load; see [workloads.md](workloads.md). It can't be a factor."""
+
+    @classmethod
+    def named(cls) -> str:
+        """What a study calls the kind."""
+        return str(get_args(cls.model_fields["kind"].annotation)[0])
 
     @property
     def metric(self) -> str:
@@ -51,14 +57,14 @@ class WorkloadSection(Section):
     @property
     def only_reads(self) -> bool:
         """Whether a run leaves the data as it was."""
-        return False
+        return getattr(self, "load", None) in self.ONLY_READ
 
     @property
     def seconds_bound(self) -> float | None:
         """Measured seconds, where time bounds a run."""
-        return None
+        return getattr(self, "duration", None)
 
     @property
     def seconds_before(self) -> float:
         """Seconds of the same load before measuring."""
-        return 0.0
+        return float(getattr(self, "warmup", 0.0))

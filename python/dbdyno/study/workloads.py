@@ -4,11 +4,11 @@ Kinds that run other people's programs are in ``tools``.
 """
 
 import re
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt
 
-from dbdyno.study.section import Line
+from dbdyno.study.section import Line, matching
 from dbdyno.study.sql_sections import OltpEvents, SbtestTables, SlapTable
 from dbdyno.study.tools import BonnieSection, CommandSection, FioSection, MysqlslapSection, SysbenchSection
 from dbdyno.study.units import Duration, Size
@@ -27,19 +27,14 @@ def _error_codes(text: object) -> str:
             return codes
         if re.fullmatch(r"[0-9]+(,[0-9]+)*", codes) and all(int(code) <= _ERROR_CODE_MAX for code in codes.split(",")):
             return codes
-    msg = 'must be error codes as one text, such as "1213,1205", or "all" or "none"'
-    raise ValueError(msg)
-
-
-def _pairs(text: str) -> str:
-    """``"name=value"``, several between commas."""
-    if text and not re.fullmatch(r"\s*:?\w+\s*=[^,]*(,\s*:?\w+\s*=[^,]*)*", text):
-        msg = 'must be names with values, such as "buy=3,look=7"'
-        raise ValueError(msg)
-    return text
+    raise ValueError('must be error codes as one text, such as "1213,1205", or "all" or "none"')
 
 
 ErrorCodes = Annotated[str, BeforeValidator(_error_codes)]
+# Several between commas, or none.
+Pairs = Annotated[
+    str, matching(r"(\s*:?\w+\s*=[^,]*(,\s*:?\w+\s*=[^,]*)*)?", 'must be names with values, such as "buy=3,look=7"')
+]
 
 
 class GeneratedSection(WorkloadSection):
@@ -70,16 +65,6 @@ class LoopSection(GeneratedSection):
     warmup: Annotated[Duration, Field(ge=0)] = 0.5
     """The same load before measuring, not counted. Its writes stay."""
 
-    @property
-    def seconds_bound(self) -> float | None:
-        """Measured seconds, where time bounds a run."""
-        return self.duration
-
-    @property
-    def seconds_before(self) -> float:
-        """Seconds of the same load before measuring."""
-        return self.warmup
-
 
 class SlapSection(SlapTable, LoopSection):
     """``slap``: mysqlslap's auto-generated SQL; names and defaults are mysqlslap's."""
@@ -88,16 +73,12 @@ class SlapSection(SlapTable, LoopSection):
     DATA: ClassVar[frozenset[str]] = frozenset(
         {"int_cols", "char_cols", "autoincrement", "guid_primary", "secondary_indexes", "initial_rows"}
     )
+    ONLY_READ: ClassVar[tuple[str, ...]] = ("read", "key")
 
     kind: Literal["slap"]
     """mysqlslap's generated SQL."""
     queries: Count | None = None
     """The amount. What does not divide evenly is left out."""
-
-    @property
-    def only_reads(self) -> bool:
-        """Whether a run leaves the data as it was."""
-        return self.load in {"read", "key"}
 
 
 class KeysSection(LoopSection):
@@ -131,6 +112,7 @@ class SmackSection(KeysSection):
     """``smack``: Super-Smack's statements by random primary key, over rows of a given size."""
 
     DATA: ClassVar[frozenset[str]] = frozenset({"rows", "row_size", "key", "compressible"})
+    ONLY_READ: ClassVar[tuple[str, ...]] = ("select",)
 
     kind: Literal["smack"]
     """Super-Smack's INSERT, SELECT, UPDATE, DELETE by random primary key over rows of a given size."""
@@ -152,17 +134,13 @@ class SmackSection(KeysSection):
         """The rows alone."""
         return self.rows * self.row_size
 
-    @property
-    def only_reads(self) -> bool:
-        """Whether a run leaves the data as it was."""
-        return self.load == "select"
-
 
 class OltpSection(OltpEvents, KeysSection):
     """``oltp``: sysbench's OLTP loads, under sysbench's names."""
 
     # sysbench draws the values of the column k by the same distribution, so keys shape data and load.
     DATA: ClassVar[frozenset[str]] = OltpEvents.SBTEST | {"rand_type", *KeysSection.DISTRIBUTION}
+    ONLY_READ: ClassVar[tuple[str, ...]] = ("read_only", "point_select")
 
     kind: Literal["oltp"]
     """sysbench's OLTP loads: its tables, statements and distributions."""
@@ -172,11 +150,6 @@ class OltpSection(OltpEvents, KeysSection):
     """Which ids are hot, in the load and, as in sysbench, in the column `k`."""
     reconnect_every: Some = 0
     """A client takes a new connection after so many events; 0: never."""
-
-    @property
-    def only_reads(self) -> bool:
-        """Whether a run leaves the data as it was."""
-        return self.load in {"read_only", "point_select"}
 
     def data(self) -> dict[str, Any]:
         """What the prepared data depends on: a load that makes up the ids of its rows starts from empty tables."""
@@ -239,9 +212,9 @@ class ScriptSection(LoopSection):
     """Relative to the study. Its text is part of the run's identity and kept in the run folder."""
     events: Count | None = None
     """The amount."""
-    weights: Annotated[str, AfterValidator(_pairs)] = ""
+    weights: Pairs = ""
     """Of its blocks: `"buy=3,look=7"`. The file's if not given."""
-    set: Annotated[str, AfterValidator(_pairs)] = ""
+    set: Pairs = ""
     """Its constants: `"items=5000"`. The file's if not given."""
     prepared: StrictBool = True
     """Prepared statements, or text."""
@@ -264,16 +237,4 @@ Workload = (
     | MysqlslapSection
     | CommandSection
 )
-KINDS: dict[str, type[WorkloadSection]] = {
-    "slap": SlapSection,
-    "smack": SmackSection,
-    "oltp": OltpSection,
-    "ingest": IngestSection,
-    "bulk": BulkSection,
-    "script": ScriptSection,
-    "fio": FioSection,
-    "bonnie": BonnieSection,
-    "sysbench": SysbenchSection,
-    "mysqlslap": MysqlslapSection,
-    "command": CommandSection,
-}
+KINDS: dict[str, type[WorkloadSection]] = {one.named(): one for one in get_args(Workload)}

@@ -15,7 +15,7 @@ from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.checks.load import BEHIND
 from dbdyno.analysis.explanation.bottleneck import Limit, Place, limit
 from dbdyno.analysis.explanation.time_parts import PARTS, Figures, Watched, figures
-from dbdyno.analysis.over_time.series import Floats
+from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.verdict.evidence import Rule, evidence
 from dbdyno.analysis.verdict.verdict import Verdict

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import logarithms
 from dbdyno.model.treatment import Treatment
 
@@ -40,6 +40,6 @@ def by_block(contrast: Contrast, values: Mapping[str, Mapping[int, float]]) -> d
     return {block: sum(weight * logs[id_][block] for id_, weight in contrast.items()) for block in sorted(blocks)}
 
 
-def weights(contrast: Contrast, treatments: Sequence[Treatment]) -> npt.NDArray[np.float64]:
+def weights(contrast: Contrast, treatments: Sequence[Treatment]) -> Floats:
     """Return the weights in the order of ``treatments``: logs of shape (..., treatments) @ weights is the contrast."""
     return np.array([contrast.get(treatment.id, 0.0) for treatment in treatments])

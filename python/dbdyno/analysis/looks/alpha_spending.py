@@ -19,15 +19,14 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from dbdyno.analysis.looks.growth import STEADY, growth
 from dbdyno.analysis.looks.planned import FIRST_DECIDING, LOOKS, planned_looks
+from dbdyno.analysis.statistics.arrays import Bools, Floats
 
 __all__ = ["FIRST_DECIDING", "LOOKS", "Looks", "nominal_level", "planned_looks", "sequential_p"]
 
-Floats = npt.NDArray[np.float64]
 
 Sides = Literal[1, 2]
 
@@ -79,7 +78,7 @@ class Looks:
     def _time(self, blocks: int) -> float:
         return float((blocks / self.planned) ** self.growth)
 
-    def of(self, d: Floats) -> "tuple[tuple[Looks, npt.NDArray[np.bool_]], ...]":
+    def of(self, d: Floats) -> "tuple[tuple[Looks, Bools], ...]":
         """Return the looks as the sizes seen of each comparison make them, and which of (...) of ``d`` have these."""
         if self.pilot or self.alone:
             return ((self, np.ones(d.shape[:-1], dtype=np.bool_)),)

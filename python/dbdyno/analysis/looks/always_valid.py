@@ -9,9 +9,8 @@ All functions take ``d`` of shape (..., n) and work on all leading axes at once.
 """
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from dbdyno.analysis.statistics.arrays import Floats
 
 G = 1.0  # the width of the mixture, in standard deviations
 

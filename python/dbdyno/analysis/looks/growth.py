@@ -10,9 +10,8 @@ before it); shrinking sizes, which make looks more alike, are taken as 1.
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from dbdyno.analysis.statistics.arrays import Floats
 
 STEADY, STEEPEST, STEP = 1.0, 3.0, 0.5
 

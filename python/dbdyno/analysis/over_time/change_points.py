@@ -8,11 +8,9 @@ variance of what is left, matters, and if levels explain the series better than 
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.noise import MATTERS, STANDARD_ERRORS, curve, long_run_variance, robust_sd, stands_apart
-
-Floats = npt.NDArray[np.float64]
 
 SHIFTS_MAX = 4
 SPIKE = 5.0  # standard deviations

@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from dbdyno.analysis.over_time.change_points import PIECES, shifts
 from dbdyno.analysis.over_time.warm_up import WARM_UP_MAX, warm_up
+from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.noise import BATCH, MATTERS, curve
 from dbdyno.analysis.statistics.trend import trend
 
-Floats = npt.NDArray[np.float64]
 Kind = Literal["steady", "drift", "regime change", "sawtooth", "jagged", "bimodal", "unsettled", "too short"]
 
 SAMPLES_MIN = 60

@@ -10,18 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.over_time.treatment_stability import LoadSeries, raw_rates
+from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import log_ratios
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.verdict import Paired, Verdict, judge
 from dbdyno.model.metrics import Metric
 from dbdyno.store.records import Run
-
-Floats = npt.NDArray[np.float64]
 
 SECONDS_MIN = 10  # fewer say too little of a spread
 SLOW_SHARE = 0.05  # of the seconds

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.over_time.series import Floats, Rates, at_middles, floats, gathered
+from dbdyno.analysis.over_time.series import Rates, at_middles, floats, gathered
 from dbdyno.analysis.over_time.stability import NEVER_SETTLES, Kind, Stability, classify
+from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.model.design import Design
 
 LoadSeries = Mapping[str, Mapping[str, npt.NDArray[np.generic]]]  # trial id -> column -> samples

@@ -8,11 +8,9 @@ only if it stands apart from the rest.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.noise import BATCH, MATTERS, stands_apart
-
-Floats = npt.NDArray[np.float64]
 
 WARM_UP_MAX = 0.2  # of the series; what changes later than that is no warm-up
 

@@ -11,10 +11,10 @@ from itertools import combinations
 from string import ascii_lowercase
 
 import numpy as np
-import numpy.typing as npt
 
 from dbdyno.analysis.looks.alpha_spending import nominal_level
 from dbdyno.analysis.looks.min_blocks import smallest_p
+from dbdyno.analysis.statistics.arrays import Bools
 from dbdyno.analysis.statistics.effect import log_ratios
 from dbdyno.analysis.statistics.multiplicity import holm
 from dbdyno.analysis.verdict.evidence import AlwaysValid, Rule, evidence_of_each
@@ -76,7 +76,7 @@ def _positive(value: float) -> bool:
     return math.isfinite(value) and value > 0
 
 
-def compact_letters(different: npt.NDArray[np.bool_]) -> list[str]:
+def compact_letters(different: Bools) -> list[str]:
     """Return the letters of each, given which differ, shape (k, k), symmetric; "a" goes to the first.
 
     Two share a letter exactly where they do not differ, and no letter can be taken from anybody without breaking that.
@@ -93,7 +93,7 @@ def _letter(number: int) -> str:
     return f"{ascii_lowercase[place]}{turn or ''}"
 
 
-def _inserted(different: npt.NDArray[np.bool_]) -> Columns:
+def _inserted(different: Bools) -> Columns:
     """Insert and absorb: begin with one letter for all; each difference splits the letters that both carry."""
     everybody = frozenset(range(len(different)))
     columns = [everybody] if everybody else []

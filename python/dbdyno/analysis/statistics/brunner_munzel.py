@@ -9,13 +9,11 @@ Arguments ``each`` are the differences ``y_j - x_i``, shape (..., m, n).
 """
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from dbdyno.analysis.statistics.arrays import Floats, Ints
 from dbdyno.analysis.statistics.signed_rank import TIE
 from dbdyno.analysis.statistics.welch import freedom
-
-Floats = npt.NDArray[np.float64]
 
 
 def p_above(each: Floats, shift: float | Floats) -> Floats:
@@ -40,7 +38,7 @@ def p_two_sided(each: Floats) -> Floats:
     return np.asarray(np.minimum(1.0, 2 * np.minimum(above, below)))
 
 
-def rejected(each: Floats, found: Floats, alpha: float) -> npt.NDArray[np.int64]:
+def rejected(each: Floats, found: Floats, alpha: float) -> Ints:
     """Return how many of the smallest differences lie outside the interval of ``1 - alpha``, shape (...).
 
     ``found`` are the same differences in ascending order, shape (..., m n). The test is asked between one difference

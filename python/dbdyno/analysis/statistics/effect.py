@@ -6,11 +6,6 @@ Inside block b, ``d_b = ln(y_level / y_baseline)``: twice as fast and half as fa
 import math
 from collections.abc import Mapping
 
-import numpy as np
-import numpy.typing as npt
-
-Floats = npt.NDArray[np.float64]
-
 _LARGEST = 709.0  # e to the power of more overflows
 
 

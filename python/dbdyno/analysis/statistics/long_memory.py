@@ -6,10 +6,8 @@ fractional walks (Mandelbrot and Van Ness 1968; H = d - 1/2), and walks beside n
 """
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from dbdyno.analysis.statistics.arrays import Floats, Ints
 
 FRACTIONAL = (0.1, 0.2, 0.3, 0.4, 0.47)  # d
 WALKS = (0.1, 0.25, 0.4, 0.5, 0.65)  # H

@@ -6,12 +6,10 @@ nine, and its user waits all the same. So *equivalent* asks the mean of the log 
 """
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.welch import freedom
-
-Floats = npt.NDArray[np.float64]
 
 
 def p_beyond(d: Floats, bound: float | Floats) -> Floats:

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from dbdyno.analysis.statistics.arrays import Floats, Ints
 
 
 def holm(p: npt.ArrayLike) -> Floats:
@@ -31,7 +31,7 @@ def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
     return _back(np.minimum(lowered, 1.0), order)
 
 
-def _back(adjusted: Floats, order: npt.NDArray[np.int64]) -> Floats:
+def _back(adjusted: Floats, order: Ints) -> Floats:
     placed = np.empty_like(adjusted)
     np.put_along_axis(placed, order, adjusted, axis=-1)
     return placed

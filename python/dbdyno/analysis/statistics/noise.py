@@ -1,9 +1,8 @@
 """The noise of a series whose neighbours are alike, and whether two parts of it differ by more than that noise."""
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from dbdyno.analysis.statistics.arrays import Floats
 
 MATTERS = 0.03  # of the level; a smaller shift does not matter
 STANDARD_ERRORS = 4.0  # of the steepest step in noise, so that few steady series show one; by simulation

@@ -4,16 +4,16 @@ import math
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.model.design import ALPHA
 
 POWER = 0.80
 SIGMA_CONFIDENCE = 0.80
 
 
-def sigma_upper_bound(d: npt.NDArray[np.float64], confidence: float = SIGMA_CONFIDENCE) -> float:
+def sigma_upper_bound(d: Floats, confidence: float = SIGMA_CONFIDENCE) -> float:
     """Return the one-sided upper bound of the standard deviation of ``d``: s sqrt((n-1) / chi2_{1-confidence, n-1}).
 
     Planning from s itself falls short half the time (Browne 1995). Infinite below 2 blocks.
@@ -25,7 +25,7 @@ def sigma_upper_bound(d: npt.NDArray[np.float64], confidence: float = SIGMA_CONF
     return float(np.std(d, ddof=1)) * math.sqrt(freedom / quantile)
 
 
-def blocks_to_resolve(d: npt.NDArray[np.float64], difference: float, comparisons: int = 1) -> int | None:
+def blocks_to_resolve(d: Floats, difference: float, comparisons: int = 1) -> int | None:
     """Return about how many blocks detect ``difference`` (.03 for 3 %) with 80 % power, or None if nothing can be said.
 
     n = ((z_{1-alpha/2} + z_{power}) sigma / ln(1 + difference))^2, alpha shared out among the comparisons.
@@ -38,7 +38,7 @@ def blocks_to_resolve(d: npt.NDArray[np.float64], difference: float, comparisons
     return math.ceil((reach * sigma / math.log1p(difference)) ** 2)
 
 
-def blocks_to_reach(d: npt.NDArray[np.float64], half_width: float) -> int | None:
+def blocks_to_reach(d: Floats, half_width: float) -> int | None:
     """Return about how many blocks give an interval of ``half_width`` (.02 for 2 %), or None if nothing can be said.
 
     n = (z_{1-alpha/2} sigma / ln(1 + half_width))^2.

@@ -12,7 +12,7 @@ import functools
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from dbdyno.analysis.statistics.arrays import Floats, Ints
 
 TIE = 1e-12  # log ratios closer than this are equal, whatever rounding did to their last bits
 
@@ -53,7 +53,7 @@ def p_below(averages: Floats, value: npt.ArrayLike, n: int) -> Floats:
     return _tail(np.sum(averages < np.asarray(value)[..., None] - TIE, axis=-1), n)
 
 
-def _tail(on_the_side: npt.NDArray[np.int64], n: int) -> Floats:
+def _tail(on_the_side: Ints, n: int) -> Floats:
     cdf = signed_rank_cdf(n)
     return np.asarray(cdf[len(cdf) - 1 - on_the_side])
 

@@ -9,14 +9,11 @@ weighed by how well it explains the values. The three families have the same wei
 """
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtr
 
+from dbdyno.analysis.statistics.arrays import Floats, Ints
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.long_memory import covariances
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 SPARE_MIN = 8  # values beyond one per unknown; of fewer the interval says nothing
 _RHO = np.linspace(-0.9, 0.95, 38)

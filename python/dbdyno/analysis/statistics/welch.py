@@ -3,10 +3,9 @@
 import math
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-Floats = npt.NDArray[np.float64]
+from dbdyno.analysis.statistics.arrays import Floats
 
 
 def freedom(a: Floats, b: Floats, n: int, m: int) -> Floats:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
 from dbdyno.analysis.over_time.drift import drift_of
 from dbdyno.analysis.statistics import mean
+from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import log_margin, log_ratios, relative
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.multiplicity import holm
@@ -42,8 +42,6 @@ from dbdyno.model.design import ALPHA
 from dbdyno.model.metrics import Metric, metric_of
 from dbdyno.model.treatment import Treatment
 from dbdyno.store.records import Run
-
-Floats = npt.NDArray[np.float64]
 
 MIN_TRIALS = 2  # of either run
 

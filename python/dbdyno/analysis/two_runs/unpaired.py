@@ -12,17 +12,15 @@ import functools
 import math
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from dbdyno.analysis.statistics import brunner_munzel, mean
+from dbdyno.analysis.statistics.arrays import Floats, Ints
 from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.statistics.signed_rank import TIE
 from dbdyno.analysis.verdict.evidence import Evidence
 from dbdyno.analysis.verdict.resolution import MARGIN_SHARE
 from dbdyno.model.design import ALPHA
-
-Floats = npt.NDArray[np.float64]
 
 EXACT_PAIRS = 10_000  # m x n; the exact distribution of more takes seconds, and the normal one is as good
 
@@ -78,7 +76,7 @@ def p_below(found: Floats, value: float | Floats, m: int, n: int) -> Floats:
     return _tail(np.sum(found < np.asarray(value)[..., None] - TIE, axis=-1), m, n)
 
 
-def _tail(on_the_side: npt.NDArray[np.int64], m: int, n: int) -> Floats:
+def _tail(on_the_side: Ints, m: int, n: int) -> Floats:
     return np.asarray(rank_sum_cdf(m, n)[m * n - on_the_side])
 
 

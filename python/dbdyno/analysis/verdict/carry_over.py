@@ -20,15 +20,12 @@ trials", Statistics in Medicine 8 (1989).
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from dbdyno.analysis.statistics.arrays import Bools, Floats, Ints
 from dbdyno.analysis.statistics.noise import NORMAL_MAD
 from dbdyno.analysis.statistics.signed_rank import walsh_averages
 from dbdyno.model.design import ALPHA
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 CLEAR = 0.01  # p of a carry-over that is taken out; at .05 doing so would itself make wrong words
 UNKNOWN = -1  # no trial before, or one that failed
@@ -43,8 +40,8 @@ class Ran:
     """Trials in the order they ran, shape (..., blocks, positions); NaN and ``UNKNOWN`` fill up shorter blocks."""
 
     logs: Floats  # ln(metric)
-    treatment: Integers  # 0, 1, ...
-    before: Integers  # the treatment of the trial before
+    treatment: Ints  # 0, 1, ...
+    before: Ints  # the treatment of the trial before
     treatments: int
 
 
@@ -82,9 +79,7 @@ def fit(ran: Ran) -> Fit:
     return Fit(left, inverse, known, variance, freedom)
 
 
-def _robust(
-    x: Floats, y: Floats, solve: Floats, usable: npt.NDArray[np.bool_], freedom: Floats
-) -> tuple[Floats, Floats]:
+def _robust(x: Floats, y: Floats, solve: Floats, usable: Bools, freedom: Floats) -> tuple[Floats, Floats]:
     """Return the coefficients, and the variance of a trial: Huber's M-estimate, by least squares of clipped residuals.
 
     A trial that stalled must not pass for carry-over. Huber and Ronchetti, "Robust Statistics", chapter 7.
@@ -100,7 +95,7 @@ def _robust(
     return found, np.sum(clipped**2, axis=(-2, -1)) / freedom / np.maximum(inside, 0.5) ** 2
 
 
-def _median(values: Floats, usable: npt.NDArray[np.bool_]) -> Floats:
+def _median(values: Floats, usable: Bools) -> Floats:
     """Return the upper median of those that are usable, on the last axis but one."""
     ordered = np.sort(np.where(usable, values, np.inf), axis=-2)
     middle = np.minimum(usable.sum(axis=-2, keepdims=True) // 2, values.shape[-2] - 1)
@@ -115,7 +110,7 @@ class Taken:
     low: Floats
     high: Floats
     p: Floats  # 1 where it can't be estimated
-    known: npt.NDArray[np.bool_]
+    known: Bools
     corrected: Floats  # (..., blocks): log ratios, the carry-over taken out as estimated
     widened: Floats  # (..., blocks): the same, spread by as much as the correction is uncertain
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from dbdyno.analysis.blocks import UsableBlocks
+from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import relative
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.multiplicity import holm
@@ -16,8 +16,6 @@ from dbdyno.analysis.verdict.doubts import Doubt
 from dbdyno.analysis.verdict.reasons import CarryOver
 from dbdyno.model.metrics import value_of
 from dbdyno.store.records import Run, Trial
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

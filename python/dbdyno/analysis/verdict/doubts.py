@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.verdict.evidence import Evidence, Finding, Rule, evidence, findings
 from dbdyno.analysis.verdict.reasons import Cause
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

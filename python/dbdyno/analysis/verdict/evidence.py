@@ -15,13 +15,12 @@ from dbdyno.analysis.looks import always_valid
 from dbdyno.analysis.looks.alpha_spending import Looks, nominal_level, sequential_p
 from dbdyno.analysis.looks.min_blocks import smallest_p
 from dbdyno.analysis.statistics import mean, signed_rank
+from dbdyno.analysis.statistics.arrays import Floats, Ints
 from dbdyno.analysis.statistics.effect import log_margin, relative
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.multiplicity import holm
 from dbdyno.analysis.verdict.resolution import MARGIN_SHARE
 from dbdyno.model.design import ALPHA
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ def relative_estimate(value: float, low: float, high: float, n: int) -> Estimate
     return Estimate(relative(value), relative(low) if np.isfinite(low) else low, relative(high), n)
 
 
-def findings(found: Evidence, margin: float) -> npt.NDArray[np.int64]:
+def findings(found: Evidence, margin: float) -> Ints:
     """Return a ``Finding`` for each comparison; those of one study stand on the last axis and share 5 % by Holm.
 
     A difference needs both its p and its interval. One whose whole interval lies inside the margin is equivalent: real,

@@ -9,15 +9,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from dbdyno.analysis.looks import always_valid
 from dbdyno.analysis.looks.alpha_spending import nominal_level
+from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.verdict.evidence import AlwaysValid, Rule
 from dbdyno.model.design import ALPHA
-
-Floats = npt.NDArray[np.float64]
 
 NOTABLE = 1.1
 

@@ -10,15 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from dbdyno.analysis.statistics.arrays import Bools, Floats
 from dbdyno.analysis.statistics.effect import log_margin, relative
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.noise import robust_sd
 from dbdyno.model.design import ALPHA, MIN_BLOCKS
-
-Floats = npt.NDArray[np.float64]
 
 FAR = 4.0  # standard deviations, as the middle half of the blocks gives them: farther off is no noise
 
@@ -61,7 +59,7 @@ def totals(figures: Mapping[int, tuple[float, float]], usual: float, margin: flo
     )
 
 
-def far_off(d: Floats) -> npt.NDArray[np.bool_]:
+def far_off(d: Floats) -> Bools:
     """Return which log ratios, shape (n,), are so far from the middle one as no noise like that of the others is."""
     return np.asarray(np.abs(d - np.median(d)) > np.maximum(FAR * robust_sd(d), 1e-9))
 

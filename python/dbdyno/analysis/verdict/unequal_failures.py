@@ -15,14 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from dbdyno.analysis.blocks import UsableBlocks
+from dbdyno.analysis.statistics.arrays import Bools, Floats
 from dbdyno.analysis.verdict.doubts import Doubt
 from dbdyno.analysis.verdict.reasons import UnequalFailures
 from dbdyno.store.records import Run, Trial
-
-Floats = npt.NDArray[np.float64]
 
 TRACE = 0.01  # of the scatter that was measured
 SUSPECT = 0.2  # p of the exact test; at .05, 4 to 0 or 5 to 0 pass, which pick enough to matter
@@ -108,7 +106,7 @@ def doubts_about(
     return tuple(Doubt(bound, cause) for bound in _bounds(d, np.isin(at, more.kept), excess))
 
 
-def _bounds(d: Floats, kept: npt.NDArray[np.bool_], excess: int) -> tuple[Floats, Floats]:
+def _bounds(d: Floats, kept: Bools, excess: int) -> tuple[Floats, Floats]:
     """Return ``d`` with so many values at the low extreme, and at the high one: blocks that were kept, or new ones.
 
     Blocks that were kept keep a trace of their scatter: if all were in one place, the always-valid sequence could judge

@@ -27,6 +27,7 @@ import numpy as np
 from dbdyno.analysis.looks.alpha_spending import Looks, nominal_level
 from dbdyno.analysis.looks.min_blocks import blocks_needed
 from dbdyno.analysis.statistics import mean
+from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import log_margin, relative
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.multiplicity import holm
@@ -125,18 +126,18 @@ class Paired:
     obstacle: Obstacle | None = None
     figures: dict[int, tuple[float, float]] = field(default_factory=dict)  # of level and baseline, where there are two
     resolution: Resolution = FINE_ENOUGH
-    instead: np.ndarray[tuple[int], np.dtype[np.float64]] | None = None
+    instead: Floats | None = None
     doubts: tuple[Doubt, ...] = ()
     carry_over: CarryOver | None = None
     disturbed: int = 0  # blocks with a trial beside which others used the host too much
 
     @property
-    def d(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def d(self) -> Floats:
         """The log ratios to judge by, shape (blocks,)."""
         return self.measured if self.instead is None else self.instead
 
     @property
-    def measured(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def measured(self) -> Floats:
         """The log ratios measured, shape (blocks,)."""
         return np.fromiter(self.log_ratios.values(), dtype=np.float64, count=len(self.log_ratios))
 
@@ -145,7 +146,7 @@ class Paired:
 class _Judged:
     """What the word of one comparison rests on: its own figures and those adjusted over the family."""
 
-    d: np.ndarray[tuple[int], np.dtype[np.float64]]
+    d: Floats
     effect: Estimate
     p: float
     p_adjusted: float
