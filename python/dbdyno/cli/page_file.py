@@ -1,8 +1,8 @@
 """Writing an HTML page without harm to any other file."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -12,17 +12,22 @@ from dbdyno.system.full_disk import is_full, why_not_written
 from dbdyno.system.regular_file import see_that_it_is_regular
 from dbdyno.system.state import new_token
 
+if TYPE_CHECKING:
+    from dbdyno.report.document import Document
 
-def write_page(path: Path, rendered: Callable[[], str], *, aside: bool) -> None:
-    """Write the page whole, or leave what is there, and say where, ``aside`` on standard error.
+
+def write_page(path: Path, document: "Document", *, aside: bool) -> None:
+    """Write a report's page whole, or leave what is there, and say where, ``aside`` on standard error.
 
     Raises:
         UserError: It can't be written.
         HostError: The disk is full.
 
     """
+    from dbdyno.report.render import html
+
     _refuse_to_overwrite(path)
-    content = rendered().encode("utf-8", "replace")
+    content = html.render(document).encode("utf-8", "replace")
     try:
         with whole_or_not_at_all(path, f".{new_token()}") as handle:
             write_all(handle, content)

@@ -48,9 +48,10 @@ def show(
     """Print the result of a run folder, with ``details`` all of its report; with ``html`` write its page there too."""
     from dbdyno.analysis.analyse import analyse
     from dbdyno.analysis.verdict.pairs import plans_every_pair
+    from dbdyno.report.charts.panels import columns_drawn
     from dbdyno.report.contents import document
     from dbdyno.store.run_folder import read_run
-    from dbdyno.store.series import read_analysed
+    from dbdyno.store.series import read_analysed, read_matching
 
     run = read_run(folder)
     if prices is not None:
@@ -62,19 +63,12 @@ def show(
         typer.echo("the study plans every pair: its verdicts are those of all of them", err=True)
     analysis = analyse(run, each_pair=every_pair, **read_analysed(folder, run))
     brief = format_ is Format.TEXT and not (details or every_pair or prices)
-    print_document(document(run, analysis), format_, brief=brief)
+    series = None if html is None else read_matching(folder, [trial.id for trial in run.trials], columns_drawn())
+    found = document(run, analysis, series)
+    print_document(found, format_, brief=brief)
     if brief:
         typer.echo()
     if html is not None:
-        from dbdyno.report.charts.panels import columns_drawn
-        from dbdyno.report.render import html as page
-        from dbdyno.store.series import read_matching
-
-        ids = [trial.id for trial in run.trials]
-        write_page(
-            html,
-            lambda: page.render(document(run, analysis, read_matching(folder, ids, columns_drawn()))),
-            aside=format_ is not Format.TEXT,
-        )
+        write_page(html, found, aside=format_ is not Format.TEXT)
     if brief:
         say_where_the_rest_is(shlex.join(["dbdyno", "report", str(folder)]), html=html is not None)

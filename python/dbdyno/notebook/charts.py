@@ -28,12 +28,12 @@ def charts_of(run: Run, analysis: Analysis) -> dict[str, Chart]:
     """Return those this run has of ``effect``, ``close_up``, ``interaction``, ``interaction_2``, ... and ``order``."""
     names = ("effect", "close_up")
     found = {
-        name: Chart(chart.caption or "Effects and their 95 % intervals", str(chart.wide))
+        name: Chart(chart.caption or "Effects and their 95 % intervals", str(chart.drawn("wide")))
         for name, chart in zip(names, forest.charts(analysis), strict=False)
     }
     for place, chart in enumerate(interaction.charts(analysis), 1):
-        found["interaction" if place == 1 else f"interaction_{place}"] = Chart(chart.caption, str(chart.wide))
+        found["interaction" if place == 1 else f"interaction_{place}"] = Chart(chart.caption, str(chart.drawn("wide")))
     order = strip.chart(run, analysis)
     if order is not None:
-        found["order"] = Chart("Every trial in the order it ran", str(order.wide))
+        found["order"] = Chart("Every trial in the order it ran", str(order.drawn("wide")))
     return found

@@ -10,7 +10,7 @@ from dbdyno.model.design import ALPHA
 from dbdyno.model.wording import count, listed, margin_text, number, p_value, percent, percent_range
 from dbdyno.report.differences import Difference, run_differences
 from dbdyno.report.document import Document, Paragraph, Section, bullets
-from dbdyno.report.reasons import as_sentence, reason_text
+from dbdyno.report.reasons import as_sentence, reason_code, reason_text
 from dbdyno.report.sentences import how_different, with_interval
 from dbdyno.report.values import effect_values, fields, p_values
 from dbdyno.report.versus import LISTED_MAX
@@ -243,4 +243,5 @@ def _change(change: Change) -> dict[str, Any]:
         "mean_before": change.means[0],
         "mean_after": change.means[1],
         "reason": reason_text(change.reason),
+        "reason_code": reason_code(change.reason),
     }

@@ -4,7 +4,8 @@ A section (``sections/``, a file each) gives its part of the tree; a renderer (`
 whole tree and knows no section. Texts are untrusted: each renderer escapes them, in one place.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -79,6 +80,7 @@ class Cell:
     tone: str = ""  # of a verdict's word: "faster", "not comparable"
 
 
+_FIGURE = re.compile(r"[-+\d]|unknown$")  # how a cell begins that holds one
 Look = Literal["", "wide", "results", "settings", "figures"]  # of a table
 
 
@@ -95,6 +97,14 @@ class Table:
     parts: tuple[str, ...] = ()  # the last columns are parts of a whole, drawn as a bar: what each one's colour is
     shares: tuple[tuple[float, ...], ...] = ()  # of each row: a part's length in percent of the longest bar
 
+    def word_columns(self) -> set[int]:
+        """Return the columns beside the first that hold words and no figures."""
+        rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in self.rows]
+        columns = {place: [row[place] for row in rows if row[place]] for place in range(1, len(self.headings))}
+        return {place for place, cells in columns.items() if cells and not any(map(_FIGURE.match, cells))} | {
+            *self.words
+        }
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -104,18 +114,20 @@ class Mark:
     place: int
 
 
+Width = Literal["wide", "narrow"]  # of a window, or of a phone's: text in an SVG shrinks with it
+
+
 @dataclass(frozen=True)
 class Chart:
-    """A drawing as SVG, for a wide window and for a phone: text in an SVG shrinks with it."""
+    """A drawing as SVG, drawn when a renderer asks for it."""
 
     caption: str
-    wide: str
-    narrow: str
+    drawn: Callable[[Width], str]
     legend: tuple[Mark, ...] = ()
 
 
 @dataclass(frozen=True)
-class Panel:
+class TimeChart:
     """A chart over time, whose data is the one at its place in ``TimeCharts.data["panels"]``."""
 
     title: str
@@ -127,7 +139,7 @@ class TimeCharts:
     """Charts over time in groups, drawn by the page's script from ``data``, with one cursor and one stretch of time."""
 
     legend: tuple[Mark, ...]
-    groups: tuple[tuple[str, tuple[Panel, ...]], ...]
+    groups: tuple[tuple[str, tuple[TimeChart, ...]], ...]
     folded: tuple[str, ...]  # groups
     data: Mapping[str, Any]
 

@@ -1,5 +1,6 @@
 """The sentence for each reason of a verdict."""
 
+import re
 from collections.abc import Callable
 
 from dbdyno.analysis.verdict.exaggeration import Exaggeration
@@ -31,6 +32,12 @@ def reason_text(reason: Reason | Obstacle) -> str:
     coarse = "" if reason.code is Code.TOO_COARSE else resolution_text(reason.resolution, reason.margin)
     text = _TEXTS[reason.code](reason)
     return f"{text}; {coarse}" if coarse else text
+
+
+def reason_code(reason: Reason | Obstacle) -> str:
+    """Return the same for programs, in a word that stays: ``"DIFFERENT"``, ``"CARRY_OVER"``, ``"TOO_FEW"``."""
+    given = reason.withheld_for or reason.code if isinstance(reason, Reason) else reason
+    return given.name if isinstance(given, Code) else re.sub(r"(?<!^)(?=[A-Z])", "_", type(given).__name__).upper()
 
 
 def as_sentence(reason: Reason | Obstacle) -> str:

@@ -12,7 +12,7 @@ from dbdyno.report.findings import Findings
 from dbdyno.report.sections import effects, failures, how_to_read, interference, notes, results, stopped, verdicts
 from dbdyno.report.sections.headline import headline
 from dbdyno.report.sections.ranking import ranking_section
-from dbdyno.report.sections.summaries import ranking_sentence
+from dbdyno.report.summaries import ranking_sentence
 
 NOT_INTERLEAVED = (
     "These runs were not interleaved with each other: each had its own blocks, at its own time. Inside a run treatments"

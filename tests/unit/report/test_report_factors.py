@@ -132,7 +132,7 @@ def test_charts_are_of_the_clearest_pairs(build):
     found = interaction.charts(analyse(three_factors(build)))
     assert found[0].caption == "Queries per second by scheduler, a line for each device"
     assert len(found) == 3
-    assert all(name in found[0].wide for name in ("hdd", "ssd", "nvme", "bfq"))
+    assert all(name in found[0].drawn("wide") for name in ("hdd", "ssd", "nvme", "bfq"))
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 5, 45])

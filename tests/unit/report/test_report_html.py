@@ -197,7 +197,7 @@ def test_a_queue_that_grew_stands_below_its_verdict(run):
 
 def test_no_dot_is_lost_where_many_are_drawn_as_one_path(run):
     dots = len(run.trials)
-    drawn = strip.chart(run, analyse(run)).wide
+    drawn = strip.chart(run, analyse(run)).drawn("wide")
     hollow = sum(trial.block == 3 and trial.attempt == 1 for trial in run.trials)
     assert drawn.count("h0") == 2 * (dots - hollow)
     assert drawn.count("<circle") == 2 * hollow

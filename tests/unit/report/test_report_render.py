@@ -12,7 +12,7 @@ from dbdyno.report.render import json as as_json
 
 RENDER = Path(html.__file__).parent
 HOSTILE = "a|b <script>alert(1)</script> *x* `y` [l](u) {{ 7 * 7 }} \x1b[31m\n# z"
-SVG = '<svg role="img" aria-label="a chart"></svg>'
+SVG = dict.fromkeys(("wide", "narrow"), '<svg role="img" aria-label="a chart"></svg>')
 
 
 def document(say="told", **fields):
@@ -23,11 +23,11 @@ def document(say="told", **fields):
         doc.Facts((say, say)),
         doc.List((item,), "verdicts", say),
         *doc.bullets([say]),
-        doc.Table(say, ("level", say), ((say, doc.Cell(say, say, strong=True)),), words=(1,)),
+        doc.Table(say, ("treatment", say), ((say, doc.Cell(say, say, strong=True)),), words=(1,)),
         doc.Table(say, (), ((say, say),)),
         doc.Table(
             say,
-            ("level", "rate", "a", "b"),
+            ("treatment", "rate", "a", "b"),
             ((say, "3", "1", "2"),),
             "results",
             (),
@@ -35,10 +35,10 @@ def document(say="told", **fields):
             ("cpu", "read"),
             ((1.0, 2.0),),
         ),
-        doc.Chart(say, SVG, SVG, (doc.Mark(say, 0),)),
+        doc.Chart(say, SVG.__getitem__, (doc.Mark(say, 0),)),
         doc.TimeCharts(
             (doc.Mark(say, 0),),
-            ((say, (doc.Panel(say, say),)),),
+            ((say, (doc.TimeChart(say, say),)),),
             (say,),
             {"treatments": [], "panels": [], "phases": []},
         ),
@@ -75,7 +75,9 @@ def test_hostile_text_stays_text():
 
 @pytest.mark.parametrize("render", [text.render, markdown.render])
 def test_a_section_with_nothing_to_show_in_a_format_is_left_out_of_it(render):
-    charts = doc.Section("charts", "Only charts", (doc.Chart("", SVG, SVG), doc.Abridged(full=(doc.Paragraph("x"),))))
+    charts = doc.Section(
+        "charts", "Only charts", (doc.Chart("", SVG.__getitem__), doc.Abridged(full=(doc.Paragraph("x"),)))
+    )
     told = doc.Document("title", (), (charts,))
     assert "Only charts" not in render(told)
     assert "Only charts" in html.render(told)

@@ -58,7 +58,7 @@ def charts(analysis: Analysis) -> tuple[Chart, ...]:
 
 
 def _chart(caption: str, shown: list[Versus], analysis: Analysis, domain: Domain) -> Chart:
-    return Chart(caption, _wide(shown, analysis, domain), _narrow(shown, analysis, domain))
+    return Chart(caption, lambda width: (_wide if width == "wide" else _narrow)(shown, analysis, domain))
 
 
 def _names(one: Versus) -> tuple[str, str]:

@@ -7,6 +7,7 @@ SSD, share one scale.
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from markupsafe import Markup
@@ -19,7 +20,7 @@ from dbdyno.model.printable import one_line
 from dbdyno.report.charts.forest import tick_text, ticks
 from dbdyno.report.charts.palette import DASHES, treatment_colour
 from dbdyno.report.charts.svg import CHARACTER, Scale, axis_beside, band, clipped, curve, dots, drawing, rule, words
-from dbdyno.report.document import Chart
+from dbdyno.report.document import Chart, Width
 
 MOST = 3  # pairs of factors to draw
 LEFT, TOP, WIDTH, HEIGHT = 84, 8, 480, 260
@@ -36,15 +37,15 @@ def charts(analysis: Analysis) -> tuple[Chart, ...]:
         simple = [one for one in analysis.factors.simple_effects if (one.factor, one.other) == (factor, other)]
         if all(one.verdict.effect.known for one in simple):
             caption = f"{analysis.metric.words} by {one_line(factor)}, a line for each {one_line(other)}"
-            wide, narrow = (_drawn(simple, analysis, narrow=narrow) for narrow in (False, True))
-            found.append(Chart(caption[0].upper() + caption[1:], wide, narrow))
+            found.append(Chart(caption[0].upper() + caption[1:], partial(_drawn, simple, analysis)))
     return tuple(found)
 
 
-def _drawn(simple: list[SimpleEffect], analysis: Analysis, *, narrow: bool) -> Markup:
+def _drawn(simple: list[SimpleEffect], analysis: Analysis, window: Width) -> Markup:
     """Draw a pair of factors; on a phone the lines' names stand below."""
     levels = in_order([simple[0].baseline, *dict.fromkeys(one.level for one in simple)])
     lines = list(dict.fromkeys(one.at for one in simple))
+    narrow = window == "narrow"
     width = NARROW_WIDTH if narrow else WIDTH
     across = Scale(-0.3, len(levels) - 0.7, LEFT, LEFT + width)
     y = Scale(*_extent(simple, analysis), TOP + HEIGHT, TOP)

@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from markupsafe import Markup
 
@@ -11,7 +12,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.model.metrics import value_of
 from dbdyno.report.charts.palette import treatment_colour
 from dbdyno.report.charts.svg import DASHES, Scale, axis_below, axis_beside, dots, drawing, ring, round_ticks, rule
-from dbdyno.report.document import Chart, Mark
+from dbdyno.report.document import Chart, Mark, Width
 from dbdyno.store.records import Run, Trial
 
 LEFT, TOP, WIDTH, HEIGHT = 76, 8, 860, 110
@@ -50,19 +51,18 @@ def chart(run: Run, analysis: Analysis) -> Chart | None:
     ]
     starts = [place for place in range(2, len(usable) + 1) if _starts_block(usable, place)]
     legend = tuple(Mark(treatment.label, place) for place, treatment in enumerate(run.design.treatments))
-    wide, narrow = (_drawn(shown, starts, analysis, narrow=narrow) for narrow in (False, True))
-    return Chart("", wide, narrow, legend)
+    return Chart("", partial(_drawn, shown, starts, analysis), legend)
 
 
-def _drawn(shown: list[_Dot], starts: list[int], analysis: Analysis, *, narrow: bool) -> Markup:
-    width = NARROW_WIDTH if narrow else WIDTH
+def _drawn(shown: list[_Dot], starts: list[int], analysis: Analysis, window: Width) -> Markup:
+    width, labels = (WIDTH, LABELS) if window == "wide" else (NARROW_WIDTH, NARROW_LABELS)
     x = Scale(0.5, len(shown) + 0.5, LEFT, LEFT + width)
     values = [one.value for one in shown]
     log = max(values) / min(values) > LOG_FROM
     upper = _scale(values, TOP, log=log)
     lower = _scale([0.0, *(one.off for one in shown)], TOP + HEIGHT + BETWEEN)
     bottom = TOP + 2 * HEIGHT + BETWEEN
-    step = 1 + len(shown) // (NARROW_LABELS if narrow else LABELS)
+    step = 1 + len(shown) // labels
     places = [(place, str(place)) for place in range(1, len(shown) + 1, step)]
     title = f"{analysis.metric.heading}{' (log)' if log else ''}"
     marks = [

@@ -186,7 +186,7 @@ def figures(panels: Sequence[Drawn], labels: Mapping[str, str]) -> Table:
         for line in one.lines
     )
     caption = "What each treatment did over time, in figures"
-    return Table(caption, ("series", "level", "least", "median", "greatest"), rows, "figures")
+    return Table(caption, ("series", "treatment", "least", "median", "greatest"), rows, "figures")
 
 
 def payload(drawn: Drawn, places: Mapping[str, int]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import base64
 import functools
 import hashlib
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ ASSETS = Path(__file__).parent.parent / "assets"
 CONTENTS_FROM = 4  # sections with a heading; a shorter page needs no list of them
 _SCRIPTS = ("guard.js", "uplot/uPlot.iife.min.js", "report.js")
 _STYLES = ("uplot/uPlot.min.css", "report.css")
-_FIGURE = re.compile(r"[-+\d]|unknown$")  # how a cell begins that holds one
 _NO_CHARTS: dict[str, Any] = {"treatments": [], "panels": [], "phases": []}
 
 
@@ -57,7 +55,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"inline": inline, "glued": _glued, "tone": _tone, "drawing": Markup, "of_words": _of_words}
+    found.filters |= {"inline": inline, "glued": _glued, "tone": _tone, "drawing": Markup}
     found.globals |= {"draw": _draw, "swatch": palette.treatment_swatch}
     return found
 
@@ -79,14 +77,6 @@ def _piece(piece: str | doc.Strong, *, coloured: bool) -> Markup:
     if coloured:
         return Markup('<span class="word {}">{}</span>').format(_tone((piece,)), piece.text)
     return Markup("<strong>{}</strong>").format(piece.text)
-
-
-def _of_words(table: doc.Table) -> list[int]:
-    """Return the columns beside the first that hold words and no figures."""
-    rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in table.rows]
-    columns = {place: [row[place] for row in rows if row[place]] for place in range(1, len(table.headings))}
-    found = {place for place, cells in columns.items() if cells and not any(map(_FIGURE.match, cells))}
-    return sorted(found | set(table.words))
 
 
 def _glued(text: str) -> str:

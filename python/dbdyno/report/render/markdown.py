@@ -75,7 +75,8 @@ def _item(item: doc.Item) -> Iterator[str]:
 def _table(table: doc.Table) -> Iterator[str]:
     headings = table.headings or ("", "")
     yield _line(map(escape, headings))
-    yield _line(["---", *["---:"] * (len(headings) - 1)])
+    words = {0, *table.word_columns()} if table.headings else {0, 1}
+    yield _line("---" if place in words else "---:" for place in range(len(headings)))
     yield from (_line(map(_cell, row)) for row in table.rows)
 
 

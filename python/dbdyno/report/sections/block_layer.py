@@ -12,7 +12,7 @@ from dbdyno.report.findings import Findings
 from dbdyno.store.block_trace import FIGURES
 
 HEADINGS = (
-    "level",
+    "treatment",
     "requests",
     "queue ms (p99)",
     "device ms (p99)",

@@ -6,8 +6,8 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.model.wording import count, p_value
 from dbdyno.report.document import Abridged, Cell, Paragraph, Section, Table
 from dbdyno.report.findings import Findings
-from dbdyno.report.sections.short_reason import short_reason
 from dbdyno.report.sentences import effect_text
+from dbdyno.report.short_reason import short_reason
 from dbdyno.report.versus import Versus, by_interest
 
 ROWS_MAX = 8  # where a reader has ten seconds

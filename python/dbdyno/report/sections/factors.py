@@ -11,7 +11,7 @@ from dbdyno.model.wording import UNKNOWN, count, listed, margin_text, p_value, p
 from dbdyno.report.charts import interaction
 from dbdyno.report.document import Abridged, Block, Item, List, Paragraph, Section
 from dbdyno.report.findings import Findings
-from dbdyno.report.reasons import reason_text
+from dbdyno.report.reasons import reason_code, reason_text
 from dbdyno.report.sentences import Sentence, certainty, evidence, figures_text, sentence_of
 from dbdyno.report.values import effect_values, fields, p_values
 
@@ -139,6 +139,7 @@ def factors_json(design: Design, analysis: Analysis) -> dict[str, Any]:
                 "depends_on": list(one.depends_on),
                 **_difference(one.verdict),
                 "reason": reason_text(one.verdict.reason),
+                "reason_code": reason_code(one.verdict.reason),
             }
             for one in factors.main_effects
         ],

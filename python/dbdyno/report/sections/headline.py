@@ -7,9 +7,9 @@ from dbdyno.analysis.verdict.reasons import Word
 from dbdyno.model.wording import count, listed, margin_text, number
 from dbdyno.report.document import Paragraph, Section
 from dbdyno.report.findings import Findings
-from dbdyno.report.sections.short_reason import blocks_lacking, what_is_lacking, why_not_comparable
-from dbdyno.report.sections.summaries import beside_comparisons, counted, leading, the_best_of_all
 from dbdyno.report.sentences import how_different
+from dbdyno.report.short_reason import blocks_lacking, what_is_lacking, why_not_comparable
+from dbdyno.report.summaries import beside_comparisons, counted, leading, the_best_of_all
 from dbdyno.report.versus import LISTED_MAX, Versus, by_interest
 from dbdyno.store.records import Run
 

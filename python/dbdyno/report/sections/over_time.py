@@ -5,7 +5,7 @@ from itertools import groupby
 from dbdyno.report.charts.palette import treatment_class, treatment_dash, treatment_swatch
 from dbdyno.report.charts.panels import FOLDED
 from dbdyno.report.charts.timeseries import Drawn, drawn_panels, figures, payload, phase_starts
-from dbdyno.report.document import Abridged, Details, Mark, Panel, Paragraph, Section, TimeCharts
+from dbdyno.report.document import Abridged, Details, Mark, Paragraph, Section, TimeChart, TimeCharts
 from dbdyno.report.findings import Findings
 
 
@@ -39,7 +39,7 @@ def _charts(findings: Findings, drawn: list[Drawn]) -> TimeCharts:
     return TimeCharts(
         tuple(Mark(treatment.label, place) for place, treatment in enumerate(treatments)),
         tuple(
-            (group, tuple(Panel(one.panel.title, one.panel.unit) for one in panels))
+            (group, tuple(TimeChart(one.panel.title, one.panel.unit) for one in panels))
             for group, panels in groupby(drawn, key=lambda one: one.panel.group)
         ),
         FOLDED,

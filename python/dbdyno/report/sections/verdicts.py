@@ -7,7 +7,7 @@ from dbdyno.analysis.verdict.totals import Totals
 from dbdyno.analysis.verdict.verdict import Verdict
 from dbdyno.report.document import Block, Item, List, Paragraph, Section
 from dbdyno.report.findings import Findings
-from dbdyno.report.reasons import reason_text
+from dbdyno.report.reasons import reason_code, reason_text
 from dbdyno.report.remarks import remarks
 from dbdyno.report.sentences import NO_VERDICT, evidence, verdict_sentence
 from dbdyno.report.values import effect_values, fields, p_values
@@ -44,6 +44,7 @@ def verdict_json(verdict: Verdict, analysis: Analysis) -> dict[str, Any]:
         "verdict": verdict.verdict,
         "blocks": verdict.blocks,
         "reason": reason_text(verdict.reason),
+        "reason_code": reason_code(verdict.reason),
         "baseline_id": verdict.baseline_id,
         "level_id": verdict.level_id,
         "totals": _totals(verdict.totals),
