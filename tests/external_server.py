@@ -1,11 +1,12 @@
 """A MariaDB that a test runs by itself, as if it were somebody's own: with a password, over a socket and TCP."""
 
 import os
+import random
 import shutil
 import socket
 import subprocess
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dbdyno.servers.mysql.bootstrap import install_data
@@ -18,6 +19,14 @@ PASSWORD = "tell-nobody#7"
 USER, DATABASE = "bench", "lent"
 
 
+def free_port():
+    """A port that nothing listens at; not one of those that the kernel gives to whoever asks for any."""
+    while True:
+        with socket.socket() as tried, suppress(OSError):
+            tried.bind(("127.0.0.1", random.SystemRandom().randrange(10_000, 32_000)))
+            return tried.getsockname()[1]
+
+
 class ExternalServer:
     """One server with its data; it may be killed and started again."""
 
@@ -27,9 +36,7 @@ class ExternalServer:
         environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
         own_folder(folder)
         install_data(self.installation, folder / "data", environment, folder / "install.log", {})
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.start()
         self.ask(f"CREATE DATABASE {DATABASE}")
         self.ask(f"CREATE USER {USER} IDENTIFIED BY '{PASSWORD}'")

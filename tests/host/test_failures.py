@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import dbdyno, start_dbdyno, study_text, wait_for, what_is_left
+from tests.support import dbdyno, start_dbdyno, study_text, under_load, wait_for, what_is_left
 
 pytestmark = pytest.mark.host
 
@@ -41,19 +41,10 @@ def assert_one_message(done, *words):
 
 def test_server_dies_in_mid_trial(state, study_file, tmp_path):
     run = tmp_path / "run"
-    study = study_file(study_text(amount='duration = "2s"', blocks=1))
+    study = study_file(study_text(amount='duration = "3s"', blocks=1))
     process = start_dbdyno("run", study, "--into", run, state=state)
-
-    def server_under_load():
-        left = what_is_left(state)
-        if not any("dbdyno-load" in line and "phase=run" in line for line in left):
-            return None
-        return next(
-            (line.split()[1].rstrip(":") for line in left if "mariadbd" in line and "bootstrap" not in line), None
-        )
-
-    os.kill(int(wait_for(server_under_load)), signal.SIGKILL)
-    output = process.communicate(timeout=120)[0]
+    os.kill(wait_for(lambda: under_load(state, "mariadbd")), signal.SIGKILL)
+    output = process.communicate(timeout=240)[0]
     assert process.returncode == 1, output
     assert len(causes(run)) == 1
     assert "server" in causes(run)[0]
@@ -170,17 +161,10 @@ def test_a_server_killed_for_its_memory_says_so(state, study_file, tmp_path):
 
 def test_a_disk_that_ends_by_itself_costs_a_block_not_the_treatment(state, study_file, tmp_path):
     run = tmp_path / "run"
-    study = study_file(study_text(amount='duration = "1s"', blocks=1))
+    study = study_file(study_text(amount='duration = "3s"', blocks=1))
     process = start_dbdyno("run", study, "--into", run, state=state)
-
-    def disk_under_load():
-        left = what_is_left(state)
-        if not any("phase=run" in line for line in left):
-            return None
-        return next((line.split()[1].rstrip(":") for line in left if "dbdyno-disk serve" in line), None)
-
-    os.kill(int(wait_for(disk_under_load)), signal.SIGKILL)
-    output = process.communicate(timeout=120)[0]
+    os.kill(wait_for(lambda: under_load(state, "dbdyno-disk serve")), signal.SIGKILL)
+    output = process.communicate(timeout=240)[0]
     assert "an emulated disk has ended by itself" in output
     assert process.returncode == 1, output
     assert events(run, "dropped") == []

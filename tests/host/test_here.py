@@ -59,7 +59,7 @@ def test_an_ordinary_user_runs_a_study_here():
         return subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
 
     try:
-        done = run("run", study, "--into", home / "run", "--details")
+        done = run("run", study, "--into", home / "run", "--details", "--wait")  # for a run on this host
         assert done.returncode == 0, done.stdout + done.stderr
         assert "clients 8" in done.stdout
         refused = run("disk", "attach", "ssd-sata", "--size", "1G")

@@ -11,7 +11,7 @@ import pytest
 from dbdyno.stack.capabilities import filesystem
 from tests.disks import LONG
 from tests.sampled import drawn, stride
-from tests.support import dbdyno, journal_lines, start_dbdyno, study_text, wait_for, what_is_left
+from tests.support import dbdyno, journal_lines, start_dbdyno, study_text, under_load, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(900)]
 
@@ -40,7 +40,7 @@ def test_killed_at_any_step_then_restored_and_resumed(state, study_file, tmp_pat
         resume = ["--resume"] if (run / "run.toml").exists() else []
         process = start_dbdyno("run", study, "--into", run, "--fresh-images", *resume, state=state)
         # The undo journal grows by a line before each change and after each undoing: a step each.
-        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.0005)
+        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.001)
         if process.poll() is not None:
             break
         kill(process)
@@ -66,7 +66,7 @@ def test_killed_at_any_step_a_filesystem_of_its_own_sort_is_put_back(kind, state
         steps += stride(rng, 7)
         run = tmp_path / f"run{steps}"
         process = start_dbdyno("run", study, "--into", run, "--fresh-images", state=state)
-        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.0005)
+        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.001)
         if process.poll() is not None:
             break
         kill(process)
@@ -81,7 +81,7 @@ def test_killed_at_any_step_a_filesystem_of_its_own_sort_is_put_back(kind, state
 def test_killed_while_the_load_runs(state, study_file, tmp_path):
     study, run = study_file(study_text(amount='duration = "20s"', blocks=1)), tmp_path / "run"
     process = start_dbdyno("run", study, "--into", run, state=state)
-    wait_for(lambda: _load_runs(state))
+    wait_for(lambda: under_load(state, "mariadbd"))
     kill(process)
     assert what_is_left(state)
     assert dbdyno("restore", state=state).returncode == 0
@@ -89,15 +89,11 @@ def test_killed_while_the_load_runs(state, study_file, tmp_path):
     assert dbdyno("restore", state=state).stdout == "nothing to restore\n"
 
 
-def _load_runs(state):
-    return any("dbdyno-load" in line and "phase=run" in line for line in what_is_left(state))
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_cleanly_and_resumed(state, study_file, tmp_path, number):
-    study, run = study_file(study_text(amount='duration = "1s"', blocks=1)), tmp_path / "run"
+    study, run = study_file(study_text(amount='duration = "2s"', blocks=1)), tmp_path / "run"
     process = start_dbdyno("run", study, "--into", run, state=state)
-    wait_for(lambda: sum(finished(run).values()) == 1 and _load_runs(state))
+    wait_for(lambda: sum(finished(run).values()) == 1 and under_load(state, "mariadbd"))
     os.kill(process.pid, number)
     output = process.communicate(timeout=180)[0]
     assert process.returncode == 130, output
@@ -112,7 +108,7 @@ def test_interrupted_cleanly_and_resumed(state, study_file, tmp_path, number):
 def test_restore_leaves_a_running_dbdyno_alone(state, study_file, tmp_path):
     study, run = study_file(study_text(amount='duration = "2s"', blocks=1)), tmp_path / "run"
     process = start_dbdyno("run", study, "--into", run, state=state)
-    wait_for(lambda: _load_runs(state))
+    wait_for(lambda: under_load(state, "mariadbd"))
     restored = dbdyno("restore", state=state)
     assert "left alone: run " in restored.stdout
     output = process.communicate(timeout=180)[0]
@@ -123,7 +119,7 @@ def test_restore_leaves_a_running_dbdyno_alone(state, study_file, tmp_path):
 def test_interrupted_at_any_step_the_host_is_put_back(state, study_file, tmp_path, number, steps):
     study, run = study_file(study_text(blocks=1)), tmp_path / "run"
     process = start_dbdyno("run", study, "--into", run, state=state)
-    wait_for(lambda: process.poll() is not None or journal_lines(state) >= steps, every=0.0005)
+    wait_for(lambda: process.poll() is not None or journal_lines(state) >= steps, every=0.001)
     if process.poll() is None:
         os.kill(process.pid, number)
     output = process.communicate(timeout=180)[0]

@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.timeout(900)]
 SMALLEST = ("mariadb-10.5", "mysql-5.6")
 ASKED = os.environ.get("DBDYNO_TEST_SERVERS", "")
 WANTED = tuple(PRODUCTS) if ASKED == "all" else tuple(filter(None, ASKED.split(","))) or SMALLEST
-KEPT = Path(os.environ.get("DBDYNO_TEST_SERVERS_DIR", "/var/tmp/dbdyno-test-servers"))
+KEPT = Path(os.environ.get("DBDYNO_TEST_SERVERS_DIR", f"/var/tmp/dbdyno-test-servers-{os.getpid()}"))
 
 # What a host lacks that can't have a server; any other failure to provision it is dbdyno's own.
 LACKING = (debian._REMEDY, maven._REMEDY, npm._REMEDY, "is not installed", "there are builds for", "name no Debian")

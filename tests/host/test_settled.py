@@ -30,7 +30,7 @@ def test_a_rest_is_taken_while_the_stack_stands_and_nothing_is_offered(state, st
 def test_before_each_trial_the_baseline_runs_and_leaves_no_figure(state, study_file, tmp_path):
     done, run = settled(state, study_file, tmp_path / "run", '"trial"')
     assert len(run.trials) == 4
-    assert all(trial.seconds["settle"] >= trial.seconds["measure"] for trial in run.trials if trial.treatment == "t1")
+    assert all(trial.seconds["settle"] > trial.seconds["measure"] / 4 for trial in run.trials)
     assert "none ran once, unmeasured: whatever a trial leaves" in " ".join(done.stdout.split())
     assert done.stderr.count(", unmeasured, before ") == 4
     folders = sorted(path.name for path in (tmp_path / "run" / "trials").iterdir())

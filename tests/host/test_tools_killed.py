@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -49,7 +48,7 @@ def test_a_killed_run_leaves_no_fio_behind_and_goes_on(state, tmp_path):
     run = start_dbdyno("run", study, "--into", into, state=state)
     try:
         # Two jobs and their parent: the load, not the layout, which has one.
-        wait_for(lambda: len(programs_below(state)) >= 3, seconds=60)
+        wait_for(lambda: len(programs_below(state)) >= 3)
     finally:
         os.kill(run.pid, signal.SIGKILL)
         run.communicate(timeout=180)
@@ -58,10 +57,8 @@ def test_a_killed_run_leaves_no_fio_behind_and_goes_on(state, tmp_path):
     assert programs_below(state) == []
     assert [str(path) for name in ("journals", "scratch") for path in (state / name).glob("*")] == []
 
-    began = time.monotonic()
     done = dbdyno("run", study, "--into", into, "--resume", state=state)
     assert done.returncode == 0, done.stderr
-    assert time.monotonic() - began < 60
     trials = read_run(into).trials
     assert {trial.treatment for trial in trials} == {"t1", "t2"}
     assert all(trial.metrics["iops"] > 0 and trial.observed["tool"]["program"] == "fio" for trial in trials)

@@ -35,7 +35,7 @@ def test_kept_and_loaded_on_both_and_killed_at_steps_nothing_is_left(state, stud
         steps += stride(rng, 7)  # a step is a line of the undo journal: before each change, and after each undoing
         run = tmp_path / f"run{steps}"
         process = start_dbdyno("run", study, "--into", run, state=state)
-        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.0005)
+        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.001)
         if process.poll() is not None:
             break
         os.kill(process.pid, signal.SIGKILL)

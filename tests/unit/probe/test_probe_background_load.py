@@ -84,7 +84,7 @@ def test_a_burner_that_is_none_of_ours_is_found_and_named(orphan):
     time.sleep(0.2)
     before = time.process_time()
     found = watched(BackgroundLoadSource(set(), []), 2.5)
-    assert time.process_time() - before < 0.5
+    assert time.process_time() - before < 1
     assert "foreign_cpu" in found["beyond"]
     assert found["foreign_cpu"] * found["cores"] > 0.1  # a core, as far as this host had one to give
     comm = next(one.name for one in processes() if one.pid == pid)

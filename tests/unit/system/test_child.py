@@ -52,7 +52,7 @@ def test_what_the_program_started_goes_with_it():
     with suppress(Interrupted), child(argv, env={}) as process:
         grandchild = psutil.Process(int(process.stdout.readline()))
         raise Interrupted
-    grandchild.wait(10)
+    grandchild.wait(120)
     assert process.returncode == -signal.SIGKILL
 
 

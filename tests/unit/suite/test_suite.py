@@ -1,0 +1,93 @@
+"""What failed beside others is run once more, alone: that decides, but it is said, and only so often."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scripts.suite import FORGIVEN_MAX, run_beside
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """Play a pytest that notes these tests as failed and ends so; returns what came of it and what was run."""
+
+    def run(failed, *codes):
+        noted = tmp_path / "v/cache/lastfailed"
+        noted.parent.mkdir(parents=True)
+        noted.write_text(json.dumps(dict.fromkeys(failed, True)))
+        coming, asked = iter(codes), []
+
+        def played(arguments):
+            asked.append(arguments)
+            return next(coming)
+
+        code, words = run_beside(played, tmp_path, "4")
+        return code, words, asked
+
+    return run
+
+
+def test_where_all_pass_nothing_is_run_again(suite):
+    code, words, asked = suite([], 0)
+    assert (code, asked) == (0, [["-n", "4", "-m", "not alone"]])
+    assert words.startswith("0 tests failed beside others")
+
+
+def test_what_passes_alone_is_forgiven_and_named(suite):
+    code, words, asked = suite(["t.py::b", "t.py::a"], 1, 0)
+    assert (code, asked[1]) == (0, ["--last-failed", "-m", "not alone"])
+    assert words == "2 tests failed beside others and passed alone:\n  t.py::a\n  t.py::b"
+
+
+def test_what_fails_alone_too_is_a_failure(suite):
+    code, words, _ = suite(["t.py::a"], 1, 1)
+    assert code == 1
+    assert "not all of them passed alone" in words
+
+
+def test_many_are_no_accident(suite):
+    code, words, asked = suite([f"t.py::{n}" for n in range(FORGIVEN_MAX + 1)], 1)
+    assert (code, len(asked)) == (1, 1)
+    assert "6 tests failed; more than 5 are not run again" in words
+
+
+@pytest.mark.parametrize("code", [2, 3, 4, 5, 10])
+def test_nothing_makes_up_for_tests_that_could_not_be_run(code, suite):
+    assert suite(["t.py::a"], code)[0] == code
+
+
+TESTS = """
+import pathlib
+import pytest
+
+def test_sound():
+    pass
+
+def test_busy():
+    seen = pathlib.Path(__file__).with_name("seen")
+    first = not seen.exists()
+    seen.touch()
+    assert not first
+
+@pytest.mark.alone
+def test_by_itself():
+    raise ValueError
+"""
+
+
+def test_with_pytest_itself(tmp_path):
+    (tmp_path / "test_some.py").write_text(TESTS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    alone\n")
+    command = [sys.executable, "-m", "scripts.suite", "1"]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, "for the one that runs by itself"
+    ends = re.findall(r"\d (?:passed|failed).*(?= in )", done.stdout)
+    assert ends == ["1 failed, 1 passed", "1 passed", "1 failed, 2 deselected"], done.stdout
+    assert done.stdout.endswith("1 tests failed beside others and passed alone:\n  test_some.py::test_busy\n")
