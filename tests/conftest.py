@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from xdist import is_xdist_worker
 
 from dbdyno.stack.capabilities import Capability, look_around
 from dbdyno.stack.undo.log import Journal
+from dbdyno.system.interrupt import SIGNALS
 from dbdyno.system.state import state_folder
 from tests import sampled
 from tests.support import NO_REGISTRY, dbdyno, what_is_left
@@ -29,6 +31,9 @@ _skipped_though_able: list[str] = []
 
 
 def pytest_configure():
+    for number in SIGNALS:  # of a job in the background they are ignored, and so by all that is started here
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     os.environ["DBDYNO_TEST_SEED"] = str(sampled.seed())  # the same for all workers
 
 

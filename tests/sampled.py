@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.disks import LONG
 
-KILLS = int(os.environ.get("DBDYNO_KILLS", "40" if LONG else "6"))
+KILLS = int(os.environ.get("DBDYNO_KILLS", "40" if LONG else "4"))
 
 
 @cache
@@ -29,6 +29,13 @@ def seed():
 def drawn(what):
     """Return a generator for one test."""
     return random.Random(f"{seed()} {what}")
+
+
+def some(what, cases, part):
+    """Return a drawn part of the cases, in their order; one at least."""
+    cases = list(cases)
+    kept = len(cases) if LONG else max(1, round(part * len(cases)))
+    return [cases[place] for place in sorted(drawn(what).sample(range(len(cases)), kept))]
 
 
 def stride(rng, mean):

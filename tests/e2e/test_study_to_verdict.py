@@ -59,8 +59,8 @@ def test_a_copied_folder_gives_the_same_bytes_twice(finished, tmp_path):
     copy = tmp_path / "elsewhere"
     shutil.copytree(run, copy)
     for form in ("json", "text", "markdown"):
-        told = [dbdyno("report", place, "--format", form, state=state).stdout for place in (run, copy, copy)]
-        assert told[0] == told[1] == told[2] != ""
+        told = [dbdyno("report", place, "--format", form, state=state).stdout for place in (run, copy)]
+        assert told[0] == told[1] != ""
 
 
 def test_every_trial_shows_what_was_observed(finished):

@@ -6,11 +6,13 @@ import subprocess
 import pytest
 
 from tests.documents import ROOT, TOOLS, blocks, shrunk
+from tests.sampled import some
 from tests.support import dbdyno
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
 
 TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
+PAGES = [*some("tutorials", TUTORIALS, 0.5), ROOT / "docs/disk.md"]
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def do(words, state, device):
     return done.stdout.strip() if words[1:3] == ["disk", "attach"] else device
 
 
-@pytest.mark.parametrize("page", [*TUTORIALS, ROOT / "docs/disk.md"], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_step_works(page, desk, state):
     names, device = {}, None
     ranked = ["dbdyno", "rank"] in [words[:2] for words in typed(page)]

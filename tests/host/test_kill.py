@@ -16,7 +16,7 @@ from tests.support import dbdyno, journal_lines, start_dbdyno, study_text, under
 pytestmark = [pytest.mark.host, pytest.mark.timeout(900)]
 
 SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
-INTERRUPTED = range(2, 44) if LONG else sorted(drawn("interrupted").sample(range(2, 44), 6))
+INTERRUPTED = range(2, 44) if LONG else sorted(drawn("interrupted").sample(range(2, 44), 3))
 
 
 def finished(run):
@@ -33,10 +33,11 @@ def kill(process):
 
 @pytest.mark.long
 def test_killed_at_any_step_then_restored_and_resumed(state, study_file, tmp_path):
-    study, run = study_file(study_text(blocks=3) + "[probes]\ntrace = true\n"), tmp_path / "run"
+    blocks = 3 if LONG else 2
+    study, run = study_file(study_text(blocks=blocks) + "[probes]\ntrace = true\n"), tmp_path / "run"
     rng, steps, kept = drawn("a run that is resumed"), 0, Counter()
     while True:
-        steps += stride(rng, 5)
+        steps += stride(rng, 9)
         resume = ["--resume"] if (run / "run.toml").exists() else []
         process = start_dbdyno("run", study, "--into", run, "--fresh-images", *resume, state=state)
         # The undo journal grows by a line before each change and after each undoing: a step each.
@@ -52,7 +53,7 @@ def test_killed_at_any_step_then_restored_and_resumed(state, study_file, tmp_pat
     output = process.communicate(timeout=180)[0]
     assert process.returncode == 0, output
     assert steps > 25, "too few steps: the journal no longer shows them"
-    assert finished(run) == {(block, treatment): 1 for block in (1, 2, 3) for treatment in ("t1", "t2")}
+    assert finished(run) == {(block + 1, treatment): 1 for block in range(blocks) for treatment in ("t1", "t2")}
 
 
 @pytest.mark.long
@@ -63,7 +64,7 @@ def test_killed_at_any_step_a_filesystem_of_its_own_sort_is_put_back(kind, state
     study = study_file(study_text(filesystem=f'"{kind}"', mount="defaults", blocks=1))
     rng, steps = drawn(kind), 0
     while True:
-        steps += stride(rng, 7)
+        steps += stride(rng, 11)
         run = tmp_path / f"run{steps}"
         process = start_dbdyno("run", study, "--into", run, "--fresh-images", state=state)
         wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.001)

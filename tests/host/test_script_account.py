@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.external_server import DATABASE, PASSWORD, USER, running_server
+from tests.sampled import some
 from tests.support import dbdyno, start_dbdyno, wait_for
 
 pytestmark = pytest.mark.host
@@ -102,7 +103,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", some("ways", WAYS, 0.4))
 def test_nothing_but_its_database_is_changed(way, server, study, state, tmp_path):
     before = state_of(server)
     done = dbdyno("run", study(WAYS[way]), "--into", tmp_path / "run", state=state)

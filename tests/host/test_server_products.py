@@ -29,7 +29,7 @@ from dbdyno.stack.layers.server import Server
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.workloads import SlapSection
 from dbdyno.workload.slap import Slap
-from tests.sampled import LONG, drawn
+from tests.sampled import some
 from tests.support import DBDYNO, NO_REGISTRY, dbdyno, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.timeout(900)]
@@ -190,12 +190,11 @@ def test_a_setting_that_the_server_does_not_know_or_did_not_take(name, provision
         pass
 
 
-FILESYSTEMS = ["ext4", "xfs", "btrfs"]
 CROSSED = {
     "server": ["mariadb", *SMALLEST],
     "engine": ["innodb", "myisam"],
-    "filesystem": FILESYSTEMS if LONG else [drawn("crossed").choice(FILESYSTEMS)],
-    "scheduler": ["none", "mq-deadline"],
+    "filesystem": some("crossed", ["ext4", "xfs", "btrfs"], 1 / 3),
+    "scheduler": some("crossed with", ["none", "mq-deadline"], 0.5),
 }
 
 

@@ -32,7 +32,7 @@ def test_kept_and_loaded_on_both_and_killed_at_steps_nothing_is_left(state, stud
 
     rng, steps = drawn("two disks"), 0
     while True:
-        steps += stride(rng, 7)  # a step is a line of the undo journal: before each change, and after each undoing
+        steps += stride(rng, 11)  # a step is a line of the undo journal: before each change, and after each undoing
         run = tmp_path / f"run{steps}"
         process = start_dbdyno("run", study, "--into", run, state=state)
         wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.001)

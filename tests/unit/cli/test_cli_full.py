@@ -13,6 +13,7 @@ from dbdyno.store.events import Dropped, Failed, read_events
 from dbdyno.store.run_folder import read_run
 from dbdyno.system.run_lock import only_one
 from tests.run_folders import kept_run
+from tests.sampled import some
 from tests.scripted import perform
 from tests.unit.report.conftest import build, series_of
 
@@ -48,7 +49,8 @@ def fill(place, pages_left):
 def test_standard_output_that_is_full_is_one_sentence(folder, state, unbuffered):
     told = b"dbdyno: standard output: No space left on device; make room on its filesystem\n"
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered, "DBDYNO_STATE_DIR": str(state)}
-    for argv in (["report"], ["report", "--format", "json"], ["report", "--format", "parquet"], ["rank"]):
+    verbs = (["report"], ["report", "--format", "json"], ["report", "--format", "parquet"], ["rank"])
+    for argv in some(f"full {unbuffered}", verbs, 0.5):
         with FULL.open("wb") as full:
             command = [sys.executable, "-m", "dbdyno.cli.main", *argv, str(folder)]
             done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment, check=False)

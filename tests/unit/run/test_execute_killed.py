@@ -6,14 +6,15 @@ import pytest
 
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.store.run_folder import read_run
+from tests.sampled import some
 from tests.scripted import perform
 from tests.unit.run.conftest import died, disturbed_first, finished, kinds
 
 
-def cut_at_every_line(into, tmp_path):
-    """Yield (lines kept, a copy of the run folder as a kill after that line leaves it)."""
+def cut_at_lines(into, tmp_path):
+    """Yield (lines kept, a copy of the run folder as a kill after that line leaves it) for a third of the lines."""
     lines = (into / "journal.jsonl").read_bytes().splitlines(keepends=True)
-    for kept in range(len(lines) + 1):
+    for kept in some(f"cut {len(lines)}", range(len(lines) + 1), 1 / 3):
         copy = tmp_path / f"cut{kept}"
         shutil.copytree(into, copy)
         if not kept:  # the first trial begins after the first line
@@ -35,7 +36,7 @@ def test_killed_anywhere_a_run_goes_on_as_if_it_had_not_been(script, four, into,
     script.fails = fails
     whole = perform(script, four, into)
     expected = finished(into)
-    for kept, copy in cut_at_every_line(into, tmp_path):
+    for kept, copy in cut_at_lines(into, tmp_path):
         script.ran = []
         before = finished(copy)
         outcome = perform(script, four, copy, resume=True)
@@ -59,7 +60,7 @@ DROPS = {
 def test_killed_anywhere_a_run_with_a_drop_still_has_each_trial_once(script, four, into, tmp_path, fails):
     script.fails = fails
     perform(script, four, into)
-    for kept, copy in cut_at_every_line(into, tmp_path):
+    for kept, copy in cut_at_lines(into, tmp_path):
         before = finished(copy)
         script.ran = []
         assert perform(script, four, copy, resume=True).how == "done", kept
@@ -80,7 +81,7 @@ def test_killed_anywhere_a_run_with_a_drop_runs_no_trial_more(script, four, into
     expected = finished(into)
     # Between a treatment's second failure and the line that drops it, a kill gives it one chance more.
     second_failure = kinds(into).index("dropped")
-    for kept, copy in cut_at_every_line(into, tmp_path):
+    for kept, copy in cut_at_lines(into, tmp_path):
         if kept == second_failure:
             continue
         perform(script, four, copy, resume=True)
@@ -115,6 +116,6 @@ def test_killed_anywhere_a_disturbed_run_goes_on_as_if_it_had_not_been(script, f
     script.disturbed = disturbed_first(four, *places)
     perform(script, four, into)
     expected = finished(into)
-    for kept, copy in cut_at_every_line(into, tmp_path):
+    for kept, copy in cut_at_lines(into, tmp_path):
         perform(script, four, copy, resume=True)
         assert finished(copy) == expected, kept

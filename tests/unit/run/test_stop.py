@@ -25,6 +25,7 @@ from dbdyno.report.sections.stopped import stopped_lines
 from dbdyno.run.stop import Outlook, Pace
 from dbdyno.store.events import Ended, read_events
 from dbdyno.store.run_folder import read_run
+from tests.sampled import some
 from tests.scripted import perform
 from tests.unit.run.conftest import TWO_BY_TWO
 
@@ -136,7 +137,7 @@ def test_killed_anywhere_a_run_comes_to_the_same_decisions(script, plan, tmp_pat
     perform(script, made, into)
     report = [(v.verdict, v.effect, v.p_adjusted) for v in analyse(read_run(into)).verdicts]
     lines = (into / "journal.jsonl").read_bytes().splitlines(keepends=True)
-    for kept in range(1, len(lines), 3):
+    for kept in some(f"{rate(1, 't1')}", range(1, len(lines)), 1 / 9):
         copy = tmp_path / f"cut{kept}"
         shutil.copytree(into, copy)
         (copy / "journal.jsonl").write_bytes(b"".join(lines[:kept]))
