@@ -15,9 +15,11 @@ SELFTEST = Path(__file__).parents[2] / "studies/selftest"
 DISK_MS, LONGER_MS = 8.0, 0.8  # latency of the first disk of ten-percent.toml, and how much longer the second takes
 
 
-def test_a_treatment_is_not_different_from_itself(state):
+def test_a_treatment_is_not_different_from_itself(state, study_file):
     into = state / "aa"
-    study = SELFTEST / "nothing-differs.toml"
+    text = (SELFTEST / "nothing-differs.toml").read_text(encoding="utf-8")
+    assert '"2s"' in text
+    study = study_file(text.replace('"2s"', '"500ms"'))
     done = dbdyno("aa", study, "--into", into, "--blocks", 6, "--json", "--html", state=state, timeout=300)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)

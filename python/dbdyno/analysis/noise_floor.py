@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.over_time.drift import drift_over_run
@@ -142,6 +142,8 @@ def multiple(blocks: int, level: float, freedom: int, sides: int) -> float | Non
             side = special.ndtr(root * c * here - t * there)
             power = side if sides == 1 else np.maximum(0.0, 2 * side - 1)
         return float(np.mean(power)) - POWER
+
+    from scipy import optimize
 
     return float(optimize.brentq(lacking, 0.0, 1000.0))
 

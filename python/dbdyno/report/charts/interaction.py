@@ -11,7 +11,6 @@ from functools import partial
 
 import numpy as np
 from markupsafe import Markup
-from scipy import optimize
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.factors.factorial import SimpleEffect
@@ -130,6 +129,8 @@ def _at_the_end(simple: list[SimpleEffect], lines: list[str], last: str, y: Scal
 
 def spread(heights: dict[str, float], apart: float) -> dict[str, float]:
     """Return the heights in the same order, each two at least ``apart``, as near to where they were as can be."""
+    from scipy import optimize
+
     names = sorted(heights, key=heights.__getitem__)
     steps = apart * np.arange(len(names))
     placed = optimize.isotonic_regression(np.array([heights[name] for name in names]) - steps).x + steps
