@@ -9,7 +9,7 @@ import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
-from dbdyno.stack.undo.undos import remove_loop
+from dbdyno.stack.loop import remove_loop
 from tests.support import wait_for
 
 NUMBERS = range(10_000, 1_000_000)  # a minor number has 20 bits

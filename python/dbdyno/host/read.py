@@ -5,12 +5,15 @@ from pathlib import Path
 UNKNOWN = "unknown"
 
 
-def text_of(path: Path) -> str:
-    """What a file says, or ``"unknown"`` where it is not there, not readable, or empty."""
+def text_of(path: Path, lacking: str = UNKNOWN) -> str:
+    """What a file says without the blanks around it, or ``lacking`` where it is not there, not readable, or empty."""
     try:
-        return path.read_bytes().decode(errors="replace").strip(" \t\n\0") or UNKNOWN
+        content = path.read_bytes()
     except OSError:
-        return UNKNOWN
+        return lacking
+    if path.name == "vpd_pg80":
+        content = content[4:]  # the header of a SCSI page (SPC-4, 7.8.15)
+    return content.decode(errors="replace").strip(" \t\n\0") or lacking
 
 
 def number_of(path: Path) -> int | str:
@@ -21,8 +24,12 @@ def number_of(path: Path) -> int | str:
 
 def chosen_of(path: Path) -> str:
     """The chosen one of ``always [madvise] never``, or all of the text where none is marked."""
-    text = text_of(path)
-    return text.partition("[")[2].partition("]")[0] or text
+    return chosen_in(text_of(path))
+
+
+def chosen_in(text: str) -> str:
+    """The same of a text."""
+    return text.partition("[")[2].partition("]")[0] or text.strip()
 
 
 def distinct(texts: list[str]) -> str:

@@ -1,12 +1,11 @@
 """The disks under a folder or a device: which they are, and what they say of themselves."""
 
 import os
-import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dbdyno.host.mounts import mounted_at
 from dbdyno.host.read import UNKNOWN, chosen_of, number_of, text_of
 
 BY_NUMBER, BLOCK = Path("/sys/dev/block"), Path("/sys/class/block")
@@ -51,32 +50,6 @@ def _with_a_disk(number: int, path: Path) -> int:
     return Path(source).stat().st_rdev if source.startswith("/dev/") else number
 
 
-@dataclass(frozen=True)
-class Mount:
-    """A line of mountinfo."""
-
-    place: str
-    kind: str
-    source: str
-    options: str  # of the filesystem itself
-
-
-def mounted_at(path: Path) -> Mount:
-    """What a path lies on; of kind "unknown" in a chroot whose root is no mount point."""
-    best = Mount("", UNKNOWN, UNKNOWN, "")
-    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
-        fields, _, rest = line.partition(" - ")
-        place = _unescaped(fields.split()[4])
-        inside = place == "/" or str(path) == place or str(path).startswith(f"{place}/")
-        if inside and len(place) >= len(best.place):  # of mounts upon each other the last is the one that is seen
-            best = Mount(place, *map(_unescaped, (*rest.split(" "), "", "")[:3]))
-    return best
-
-
-def _unescaped(text: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
-
-
 def _leaves(folder: Path) -> list[str]:
     """Whole disks below a block device, through partitions, device mapper and md."""
     if (folder / "partition").exists():
@@ -88,12 +61,4 @@ def _leaves(folder: Path) -> list[str]:
 
 
 def _first(*places: Path) -> str:
-    texts = (_page(place) if place.name == "vpd_pg80" else text_of(place) for place in places)
-    return next((text for text in texts if text != UNKNOWN), UNKNOWN)
-
-
-def _page(path: Path) -> str:
-    try:
-        return path.read_bytes()[4:].decode(errors="replace").strip(" \t\n\0") or UNKNOWN  # header: SPC-4, 7.8.15
-    except OSError:
-        return UNKNOWN
+    return next((text for place in places if (text := text_of(place)) != UNKNOWN), UNKNOWN)

@@ -20,10 +20,10 @@ from dbdyno.stack.layers.emulated_disk import (
     start_disk,
 )
 from dbdyno.stack.layers.queue import WBT_LATENCY_US, write_knob
-from dbdyno.stack.loop import SECTOR_BYTES
+from dbdyno.stack.loop import SECTOR_BYTES, loops_over
 from dbdyno.stack.undo.leftovers import Leftover, leftovers, replay, taken
 from dbdyno.stack.undo.log import Journal, Process
-from dbdyno.stack.undo.undos import RemoveTree, loops_over
+from dbdyno.stack.undo.undos import RemoveTree
 from dbdyno.study.drives import is_base_name
 from dbdyno.study.mistakes import unknown_drive
 from dbdyno.system.state import new_token, scratch_path

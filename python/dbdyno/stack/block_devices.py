@@ -1,6 +1,5 @@
 """Which block devices there are, by number rather than by name, and which of them share their storage."""
 
-import fcntl
 import os
 import stat
 import struct
@@ -8,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dbdyno.errors import HostError
-from dbdyno.stack.loop_ioctl import LOOP_GET_STATUS64, LOOP_INFO64_BYTES
+from dbdyno.stack.loop import loop_files, loop_status
 
 CLASS = Path("/sys/class/block")
 _LOOP_INFO64 = struct.Struct("=QQQ")  # lo_device, lo_inode, lo_rdevice: the first three of struct loop_info64
@@ -85,17 +84,7 @@ def partitions(name: str) -> list[str]:
 
 def _loops() -> Iterator[tuple[str, int | tuple[int, int]]]:
     """Each attached loop device, and what it lies over: the number of a device, or file system and inode of a file."""
-    for entry in Path("/sys/block").glob("loop*/loop/backing_file"):
-        name = entry.parts[3]
-        try:
-            handle = os.open(f"/dev/{name}", os.O_RDONLY)
-        except OSError as error:
-            raise HostError(f"/dev/{name} can't be looked at: {error.strerror}") from None
-        try:
-            status = fcntl.ioctl(handle, LOOP_GET_STATUS64, bytes(LOOP_INFO64_BYTES))
-        except OSError:  # detached this moment
-            continue
-        finally:
-            os.close(handle)
-        place, inode, below = _LOOP_INFO64.unpack(status[: _LOOP_INFO64.size])
-        yield name, below or (place, inode)
+    for name, _ in loop_files():
+        if status := loop_status(name):
+            place, inode, below = _LOOP_INFO64.unpack(status[: _LOOP_INFO64.size])
+            yield name, below or (place, inode)

@@ -3,14 +3,18 @@
 import fcntl
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dbdyno.errors import HostError, TrialError
-from dbdyno.stack.loop_ioctl import LOOP_CTL_ADD, LOOP_CTL_GET_FREE, LOOP_CTL_REMOVE
 from dbdyno.stack.tools import run_tool
 
 SECTOR_BYTES = 4096
 ATTEMPTS, AGAIN_SECONDS = 20, 0.1
+# linux/loop.h
+_GET_STATUS64, _CTL_ADD, _CTL_REMOVE, _CTL_GET_FREE = 0x4C05, 0x4C80, 0x4C81, 0x4C82
+_INFO64_BYTES, _NAME_AT, _NAME_BYTES = 232, 56, 64  # struct loop_info64
 
 
 def attach_loop(file: Path, sector: int = SECTOR_BYTES) -> Path:
@@ -35,16 +39,66 @@ def attach_loop(file: Path, sector: int = SECTOR_BYTES) -> Path:
 
 
 def _pristine_number() -> int:
-    try:
-        control = os.open("/dev/loop-control", os.O_RDWR)
-    except OSError as error:
-        raise HostError(f"/dev/loop-control: {error.strerror}; loop devices need root and the loop driver") from None
-    try:
-        number: int = fcntl.ioctl(control, LOOP_CTL_GET_FREE)
-        fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
-        fcntl.ioctl(control, LOOP_CTL_ADD, number)
-    except OSError as error:
-        raise TrialError(f"/dev/loop-control: {error.strerror}") from None
-    finally:
-        os.close(control)
+    with _opened("/dev/loop-control", os.O_RDWR) as control:
+        try:
+            number: int = fcntl.ioctl(control, _CTL_GET_FREE)
+            fcntl.ioctl(control, _CTL_REMOVE, number)
+            fcntl.ioctl(control, _CTL_ADD, number)
+        except OSError as error:
+            raise TrialError(f"/dev/loop-control: {error.strerror}") from None
     return number
+
+
+def remove_loop(number: int) -> None:
+    """Remove a detached loop device; its queue settings would survive otherwise. Silent where another took it."""
+    with _opened("/dev/loop-control", os.O_RDWR) as control, suppress(OSError):
+        fcntl.ioctl(control, _CTL_REMOVE, number)
+
+
+@contextmanager
+def _opened(place: str, flags: int = os.O_RDONLY) -> Iterator[int]:
+    try:
+        handle = os.open(place, flags)
+    except OSError as error:
+        raise HostError(f"{place}: {error.strerror}; loop devices need root and the loop driver") from None
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def loop_files() -> list[tuple[str, str]]:
+    """Name (``loop3``) of each attached loop device, and the path that sysfs shows of its file."""
+    found = []
+    for entry in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with suppress(OSError):  # detached this moment
+            found.append((entry.parts[3], entry.read_text(encoding="utf-8").strip().removesuffix(" (deleted)")))
+    return found
+
+
+def loop_status(name: str) -> bytes | None:
+    """The kernel's ``struct loop_info64`` of a loop device; ``None`` where it was detached. Raises ``HostError``."""
+    with _opened(f"/dev/{name}") as handle:
+        try:
+            return fcntl.ioctl(handle, _GET_STATUS64, bytes(_INFO64_BYTES))
+        except OSError:
+            return None
+
+
+def loops_over(backing_file: str) -> list[str]:
+    """Names of the loop devices over a file.
+
+    Where the file can't be seen any more, its mount being detached lazily, sysfs shows another path than the one that
+    the kernel keeps: by which the device was attached.
+    """
+    return [name for name, shown in loop_files() if backing_file in {shown, _attached_as(name)}]
+
+
+def _attached_as(name: str) -> str:
+    """The path by which a loop device was attached, as the kernel keeps it; empty where it does not fit."""
+    try:
+        status = loop_status(name) or b""
+    except HostError:
+        return ""
+    path = status[_NAME_AT : _NAME_AT + _NAME_BYTES].split(b"\0")[0]
+    return os.fsdecode(path) if len(path) < _NAME_BYTES - 1 else ""

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import HostError
+from dbdyno.host.read import text_of
+from dbdyno.host.storage import SECTOR_BYTES
 from dbdyno.stack.block_devices import CLASS, kernel_path, sysfs_name
 
 SERIAL_CHARS_MIN = 4  # a shorter one could be part of any name
-SECTOR_BYTES = 512  # the unit of /sys/block/NAME/size, whatever the disk's own
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,12 @@ def identify(device: Path) -> Identity:
     sysfs = CLASS / sysfs_name(path)
     if (sysfs / "partition").exists():
         raise HostError(f"{device} is a partition; name a whole disk, or its queue could not be set")
-    serial = next((text for place in _serials(sysfs, path) if (text := sysfs_text(place))), "")
-    wwn = sysfs_text(sysfs / "device/wwid").removeprefix("naa.").removeprefix("eui.")
+    serial = next((text for place in _serials(sysfs, path) if (text := text_of(place, ""))), "")
+    wwn = text_of(sysfs / "device/wwid", "").removeprefix("naa.").removeprefix("eui.")
     if not serial:
         raise HostError(f"{device} shows no serial, so it can't be told from another disk; it is not touched")
-    size_bytes = int(sysfs_text(sysfs / "size") or 0) * SECTOR_BYTES
-    return Identity(path, sysfs_text(sysfs / "device/model"), serial, wwn, size_bytes, sysfs_text(sysfs / "diskseq"))
+    size_bytes = int(text_of(sysfs / "size", "") or 0) * SECTOR_BYTES
+    return Identity(path, text_of(sysfs / "device/model", ""), serial, wwn, size_bytes, text_of(sysfs / "diskseq", ""))
 
 
 def identified(device: Path, serial: str | None) -> Identity:
@@ -72,17 +73,6 @@ def opened(found: Identity) -> int:
         return handle
     os.close(handle)
     raise HostError(f"{found.path} became another disk this moment; it is not touched")
-
-
-def sysfs_text(path: Path) -> str:
-    """What a file of /sys says, without the blanks around it; empty where there is none."""
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return ""
-    if path.name == "vpd_pg80":
-        content = content[4:]  # page header (SPC-4, 7.8.15)
-    return content.decode(errors="replace").strip(" \t\n\0")
 
 
 def _serials(sysfs: Path, path: Path) -> Iterator[Path]:

@@ -11,9 +11,9 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from dbdyno.host.mounts import mounts_in, unescaped
+from dbdyno.host.read import text_of
 from dbdyno.stack.block_devices import CLASS, number_of, sharing, sysfs_name
-from dbdyno.stack.erase.identity import sysfs_text
-from dbdyno.stack.undo.undos import unescaped
 
 CLAIM_SECONDS = 2.0  # as long as udev may take
 PROC = Path("/proc")
@@ -84,12 +84,10 @@ def _mounted_at(name: str, mounts: dict[int, tuple[str, str]]) -> Iterator[str]:
     """Where a device is mounted: by its number, and by its path, as a filesystem of several devices shows one."""
     major, minor = number_of(name)
     for where, text in mounts.values():
-        for line in text.splitlines():
-            fields, _, rest = line.partition(" - ")
-            source = unescaped(rest.split(" ")[1])
-            by_path = source.startswith("/dev/") and _is_device(source, os.makedev(major, minor))
-            if fields.split()[2] == f"{major}:{minor}" or by_path:
-                yield unescaped(fields.split()[4]) + where
+        for one in mounts_in(text):
+            by_path = one.source.startswith("/dev/") and _touches(one.source, {os.makedev(major, minor)}, set())
+            if one.device == f"{major}:{minor}" or by_path:
+                yield one.place + where
 
 
 def _swaps(names: list[str]) -> Iterator[str]:
@@ -155,13 +153,9 @@ def _files(names: list[str]) -> set[File]:
         place = CLASS / name / "loop/backing_file"
         if place.exists():
             with suppress(OSError):
-                _, _, file = _looked_at(sysfs_text(place))
+                _, _, file = _looked_at(text_of(place, ""))
                 found.add(file)
     return found
-
-
-def _is_device(path: str, number: int) -> bool:
-    return _touches(path, {number}, set())
 
 
 def _touches(path: str, numbers: set[int], files: set[File]) -> bool:

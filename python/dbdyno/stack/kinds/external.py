@@ -8,7 +8,7 @@ from dbdyno.servers.products import external_server
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.external_needs import external_needs
 from dbdyno.stack.kinds.kind import Raising, Stack, StackKind
-from dbdyno.stack.layers.device import Elsewhere
+from dbdyno.stack.layers.device import NoDevice
 from dbdyno.stack.layers.external_data import ExternalData, ExternalDatabase
 from dbdyno.stack.layers.external_server import ExternalServer
 from dbdyno.stack.undo.log import Journal
@@ -57,7 +57,7 @@ class ExternalStack(StackKind[ExternalDatabase]):
         key = image_key(spec, stack.server)
         data = ExternalData(image, key, raising.prepare, only_read=spec.workload.only_reads, confined=spec.is_confined)
         found = ExternalServer(stack.server, server.option_file, server.settings, stack.engine)
-        return Stack(Elsewhere(), (found, data))
+        return Stack(NoDevice("unknown"), (found, data))
 
 
 def _touched(url: str, specs: Sequence[TrialSpec]) -> Iterator[str]:

@@ -1,16 +1,15 @@
 """The device layer: an emulated disk, ``here``, or none; a real disk is in ``real_disk.py``."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
-from dbdyno.errors import TrialError
+from dbdyno.host.mounts import mounted_at
+from dbdyno.host.read import UNKNOWN
+from dbdyno.host.storage import disk_facts
 from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk, attached_device, wait_idle
-from dbdyno.stack.tools import run_tool
 from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.undos import DetachLoops, RemoveTree, SetInstantMode
 
@@ -39,11 +38,12 @@ class Emulated:
         disk.restore(PREPARED) if self.restore else disk.clear()
         with below.journal.undoing(undo):
             path = attached_device(self.disk, rotational=self.rotational)
+            facts = disk_facts(path.name)
             observed = {
                 "kind": "emulated",
                 "model": self.model,
-                "size_bytes": size_bytes(path.name),
-                "sector_bytes": queue_number(path.name, "logical_block_size"),
+                "size_bytes": facts["bytes"],
+                "sector_bytes": facts["logical_block_bytes"],
                 "locked_memory": self.disk.observed.get("locked_memory"),
                 "io_flusher": self.disk.observed.get("io_flusher"),
                 "realtime": self.disk.observed.get("realtime"),
@@ -89,47 +89,20 @@ class Here(AlwaysItself):
         directory = below.scratch / "data"
         with below.journal.undoing(RemoveTree(str(directory))):
             directory.mkdir()
-            yield below.raised(self.name, {"kind": "here", **_mount_of(directory)}, directory=directory)
+            found = mounted_at(directory)
+            named = {"source": found.source, "filesystem": found.kind, "mount_options": found.options}
+            mount = dict.fromkeys(named) if found.kind == UNKNOWN else named  # in a chroot that is no mount point
+            yield below.raised(self.name, {"kind": "here", **mount}, directory=directory)
 
 
 @dataclass(frozen=True)
 class NoDevice(AlwaysItself):
-    """Nothing: what stands above stands in memory."""
+    """Nothing of dbdyno's: what stands above stands in memory, or on what an external server has."""
 
+    kind: str = "memory"
     name: str = "device"
 
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """The context as it is."""
-        yield below.raised(self.name, {"kind": "memory"})
-
-
-@dataclass(frozen=True)
-class Elsewhere(AlwaysItself):
-    """Whatever an external server stands on: nobody tells us, and nothing of it is touched."""
-
-    name: str = "device"
-
-    @contextmanager
-    def raised(self, below: StackContext) -> Iterator[StackContext]:
-        """The context as it is."""
-        yield below.raised(self.name, {"kind": "unknown"})
-
-
-def _mount_of(directory: Path) -> dict[str, Any]:
-    """What a folder lies on; unknown in a chroot whose root is no mount point."""
-    try:
-        found = json.loads(run_tool(["findmnt", "--json", "--target", str(directory)]))["filesystems"][0]
-    except TrialError:
-        return {"source": None, "filesystem": None, "mount_options": None}
-    return {"source": found["source"], "filesystem": found["fstype"], "mount_options": found["options"]}
-
-
-def size_bytes(name: str) -> int:
-    """Of a whole device, by its name in /sys."""
-    return int((Path("/sys/class/block") / name / "size").read_text(encoding="ascii")) * 512
-
-
-def queue_number(name: str, setting: str) -> int:
-    """A setting of a device's queue that is a number."""
-    return int((Path("/sys/block") / name / "queue" / setting).read_text(encoding="ascii"))
+        yield below.raised(self.name, {"kind": self.kind})

@@ -9,11 +9,12 @@ from pathlib import Path
 from dbdyno.errors import TrialError
 from dbdyno.filesystems.btrfs import BTRFS
 from dbdyno.filesystems.kind import Kind
+from dbdyno.host.mounts import mounted_at
 from dbdyno.stack.btrfs_profiles import check_profiles, observed_profiles
 from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.layers.real_disk import make_on_real_disk
 from dbdyno.stack.tools import run_tool
-from dbdyno.stack.undo.undos import Unmount, unescaped
+from dbdyno.stack.undo.undos import Unmount
 from dbdyno.study.schema import FilesystemSection
 from dbdyno.study.units import size_bytes
 
@@ -92,16 +93,12 @@ def _same_option(asked: str, listed: str) -> bool:
 
 
 def observed_mount(directory: Path) -> dict[str, object]:
-    """Type, options and barriers of the filesystem mounted at a folder, from /proc/self/mountinfo."""
-    lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
-    for line in reversed(lines):  # of mounts upon each other the last is the one that is seen
-        fields, _, rest = line.partition(" - ")
-        if unescaped(fields.split()[4]) == str(directory):
-            kind, _, super_options = rest.split(" ", 2)
-            options = ",".join(dict.fromkeys([*fields.split()[5].split(","), *super_options.split(",")]))
-            barriers = not {"nobarrier", "barrier=0"} & set(options.split(","))
-            return {"kind": kind, "mount_options": options, "barriers": barriers}
-    raise TrialError(f"{directory} is not mounted although mount said nothing")
+    """Type, options and barriers of the filesystem mounted at a folder, as the kernel lists it."""
+    found = mounted_at(directory)
+    if found.place != str(directory):
+        raise TrialError(f"{directory} is not mounted although mount said nothing")
+    barriers = not {"nobarrier", "barrier=0"} & set(found.options.split(","))
+    return {"kind": found.kind, "mount_options": found.options, "barriers": barriers}
 
 
 def flushes_on_fsync(directory: Path, devices: Sequence[BlockDevice]) -> bool:

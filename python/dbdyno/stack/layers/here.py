@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.host.storage import Mount, mounted_at
+from dbdyno.host.mounts import Mount, mounted_at
 from dbdyno.stack.space import space
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.section import Setting

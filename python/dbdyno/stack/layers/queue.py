@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import TrialError
+from dbdyno.host.read import chosen_in
 from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.undo.undos import RestoreSysfs
 from dbdyno.study.schema import QueueSection
@@ -92,10 +93,9 @@ def _observed(folder: Path) -> dict[str, Any]:
 def read_knob(path: Path) -> str:
     """A queue setting as it is; of a list like ``none [kyber]`` the chosen one. Raises ``TrialError``."""
     try:
-        text = path.read_text(encoding="ascii").strip()
+        return chosen_in(path.read_text(encoding="ascii"))
     except OSError as error:
         raise TrialError(f"{path}: {error.strerror}") from None
-    return text.partition("[")[2].partition("]")[0] or text
 
 
 def write_knob(path: Path, value: str) -> None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.filesystems.kind import Kind
+from dbdyno.host.storage import disk_facts
 from dbdyno.stack.erase.guard import Erasing, HeldDisk
 from dbdyno.stack.layer import BlockDevice, StackContext
-from dbdyno.stack.layers.device import AlwaysItself, queue_number
+from dbdyno.stack.layers.device import AlwaysItself
 from dbdyno.stack.tools import run_tool
 from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.real_disk import MarkHalfMade, WipeOurs
@@ -30,13 +31,14 @@ class Real(AlwaysItself):
         with self.erasing.holding(self.path, self.serial) as held:
             identity = held.identity
             path = identity.path
-            rotational = queue_number(path.name, "rotational") == 1
+            facts = disk_facts(path.name)
+            rotational = facts["rotational"] == "yes"
             observed = {
                 "kind": "real",
                 "model": identity.model,
                 "serial": identity.serial,
                 "size_bytes": identity.size_bytes,
-                "sector_bytes": queue_number(path.name, "logical_block_size"),
+                "sector_bytes": facts["logical_block_bytes"],
             }
             ours = str(uuid.uuid4())
             with below.journal.undoing(WipeOurs(str(path), ours)):

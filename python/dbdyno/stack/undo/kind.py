@@ -3,19 +3,22 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
 class Undo(ABC):
     """Undoes one change."""
 
+    WHAT: ClassVar[str]  # what ``apply`` does, by the fields of ``self``
+
     @abstractmethod
     def apply(self) -> bool:
         """Undo it if it is there. Returns whether anything had to be done. Raises ``HostError``."""
 
-    @abstractmethod
     def said(self) -> str:
         """What ``apply`` does, as ``restore`` says it."""
+        return self.WHAT.format(self=self)
 
 
 def boot_id() -> str:

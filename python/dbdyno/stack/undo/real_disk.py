@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import time
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -24,25 +25,38 @@ _MADE_SHARE_MAX = 0.05
 
 
 @dataclass(frozen=True)
-class WipeOurs(Undo):
-    """Leave a real device marked as dbdyno's: wipe the filesystem that a trial made, and no other."""
+class _OfDisk(Undo):
+    """What is done to a disk that still is as a trial left it, once nothing else uses it."""
 
     device: str
-    uuid: str  # chosen for that filesystem beforehand
-    patience_seconds: float = 10.0
+    uuid: str  # chosen for the trial's filesystem beforehand
+    patience_seconds: float = field(default=10.0, kw_only=True)
 
     def apply(self) -> bool:
-        """Wipe and mark it if the device holds a filesystem with that very UUID, or an earlier try went half-way."""
+        """Look first, and again when the disk is held alone."""
         with _looking_at(self.device) as disk:
             if disk is None or not self._left(disk):
                 return False
         with _alone_with(self.device, self.patience_seconds) as disk:
             if not self._left(disk):
                 return False
-            begin_mark(disk.handle, disk.content, self.uuid)
-            _wipe(disk.handle, self.device)
+            self._wipe(disk)
             leave_mark(disk.handle, disk.content, disk.serial, self.uuid)
         return True
+
+    @abstractmethod
+    def _left(self, disk: "_Disk") -> bool:
+        """Whether all that lies there is what a trial left."""
+
+    def _wipe(self, disk: "_Disk") -> None:
+        """What is to be done before the disk is marked as dbdyno's."""
+
+
+@dataclass(frozen=True)
+class WipeOurs(_OfDisk):
+    """Leave a real device marked as dbdyno's: wipe the filesystem that a trial made, and no other."""
+
+    WHAT = "wipe the filesystem that a trial made on {self.device}"
 
     def _left(self, disk: "_Disk") -> bool:
         """Whether the trial's filesystem is still there, or what is left of it where wiping it was cut short."""
@@ -52,51 +66,36 @@ class WipeOurs(Undo):
         begun = end is not None and end["uuid"] == self.uuid and not mark_of(disk.content, disk.serial)
         return begun and not signatures_on(disk.handle)
 
-    def said(self) -> str:
-        """Name the device."""
-        return f"wipe the filesystem that a trial made on {self.device}"
+    def _wipe(self, disk: "_Disk") -> None:
+        begin_mark(disk.handle, disk.content, self.uuid)
+        _wipefs(disk.handle, self.device)
 
 
 @dataclass(frozen=True)
-class MarkHalfMade(Undo):
+class MarkHalfMade(_OfDisk):
     """Mark a real device as dbdyno's where mkfs failed or was killed before its filesystem could be known by a UUID.
 
     Open only while mkfs runs. Nothing on the disk proves then who wrote what lies there, so it counts as ours only in
-    the same boot and attachment, if nobody holds it, it has no signature, and all but a few of the places that were
+    the same boot and attachment, if nothing holds it, it has no signature, and all but a few of the places that were
     looked at before hold what they held, or nothing.
     """
 
-    device: str
-    uuid: str
+    WHAT = "mark {self.device}, on which mkfs did not end, as holding nothing but that"
+
     attachment: str  # the kernel's number of it
     seed: str  # of the places that were looked at before
     each: str  # their sums
     boot: str = field(default_factory=boot_id)
-    patience_seconds: float = 10.0
-
-    def apply(self) -> bool:
-        """Mark it, unless there is a filesystem, the earlier mark, or anything else than mkfs can have left."""
-        if self.boot != boot_id():
-            return False
-        with _looking_at(self.device) as disk:
-            if disk is None or not self._left(disk):
-                return False
-        with _alone_with(self.device, self.patience_seconds) as disk:
-            if not self._left(disk):
-                return False
-            leave_mark(disk.handle, disk.content, disk.serial, self.uuid)
-        return True
 
     def _left(self, disk: "_Disk") -> bool:
-        if disk.attachment != self.attachment or mark_of(disk.content, disk.serial) or signatures_on(disk.handle):
+        """Whether there is no filesystem, not the earlier mark, nor anything else than mkfs can have left."""
+        if self.boot != boot_id() or disk.attachment != self.attachment:
+            return False
+        if mark_of(disk.content, disk.serial) or signatures_on(disk.handle):
             return False
         sums = Sums(disk.content, bytes.fromhex(self.seed))
         written = [place for place in sums.differing(self.each) if disk.content.first_data([place]) is not None]
         return len(written) <= _MADE_SHARE_MAX * SAMPLES
-
-    def said(self) -> str:
-        """Name the device."""
-        return f"mark {self.device}, on which mkfs did not end, as holding nothing but that"
 
 
 def signatures_on(handle: int) -> list[str]:
@@ -115,25 +114,19 @@ def _uuid_on(handle: int) -> str:
     return _run(["blkid", "--probe", "--match-tag", "UUID", "--output", "value"], handle).stdout.strip()
 
 
-def _wipe(handle: int, device: str) -> None:
+def _wipefs(handle: int, device: str) -> None:
     done = _run(["wipefs", "--all", "--force"], handle)  # --force: the claim that it would run into is ours
     if done.returncode:
         raise HostError(f"wipefs --all {device}: {done.stderr.strip()}")
 
 
 def _run(argv: list[str], handle: int) -> "subprocess.CompletedProcess[str]":
-    command = [*argv, f"/dev/fd/{handle}"]
-    environment = {**os.environ, "LC_ALL": "C"}
+    command, environment = [*argv, f"/dev/fd/{handle}"], {**os.environ, "LC_ALL": "C"}
     try:
         return subprocess.run(
-            command,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            check=False,
-            pass_fds=[handle],
+            command, capture_output=True, encoding="utf-8", errors="replace", check=False, pass_fds=[handle],
             env=environment,
-        )
+        )  # fmt: skip
     except FileNotFoundError:
         raise HostError(f"{argv[0]} is not installed; install it: apt-get install util-linux") from None
 

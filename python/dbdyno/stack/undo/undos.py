@@ -4,8 +4,6 @@ That is why it can be written down beforehand, and applied at any moment, any nu
 """
 
 import contextlib
-import fcntl
-import os
 import re
 import shutil
 import subprocess
@@ -16,9 +14,11 @@ from pathlib import Path
 import psutil
 
 from dbdyno.errors import HostError, TrialError
+from dbdyno.host.mounts import is_mounted
+from dbdyno.host.read import chosen_in
 from dbdyno.stack.btrfs_known import forget_device
 from dbdyno.stack.disk_client import DiskClient
-from dbdyno.stack.loop_ioctl import LOOP_CTL_REMOVE, LOOP_GET_STATUS64, LOOP_INFO64_BYTES, LOOP_NAME_AT, LOOP_NAME_BYTES
+from dbdyno.stack.loop import loops_over, remove_loop
 from dbdyno.stack.undo.external_server import DropAccount, DropExternalTables, SetGlobal
 from dbdyno.stack.undo.kind import Undo, boot_id
 from dbdyno.stack.undo.real_disk import MarkHalfMade, WipeOurs
@@ -34,17 +34,17 @@ LET_GO_SECONDS = 30.0  # a busy host takes its time to close what a device was u
 class EndProcesses(Undo):
     """End every process that carries a token in its environment."""
 
+    WHAT = "end {self.what}"
+
     token: str
     what: str
     grace_seconds: float = 10.0
 
     def _found(self) -> list[psutil.Process]:
-        marker = f"{TOKEN_VARIABLE}={self.token}".encode()
         found = []
-        for process in psutil.process_iter():
-            with contextlib.suppress(OSError):
-                if marker in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0"):
-                    found.append(process)
+        for pid in marked({self.token}):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found.append(psutil.Process(pid))
         return found
 
     def apply(self) -> bool:
@@ -70,14 +70,12 @@ class EndProcesses(Undo):
                 return alive
             time.sleep(0.01)
 
-    def said(self) -> str:
-        """Name what is ended."""
-        return f"end {self.what}"
-
 
 @dataclass(frozen=True)
 class SetInstantMode(Undo):
     """Let an emulated disk answer at once again: what it still has to write would take a drive's time otherwise."""
+
+    WHAT = "let the emulated disk at {self.control} finish at once"
 
     control: str  # the disk's control socket
 
@@ -89,14 +87,12 @@ class SetInstantMode(Undo):
             return False
         return True
 
-    def said(self) -> str:
-        """Name the disk."""
-        return f"let the emulated disk at {self.control} finish at once"
-
 
 @dataclass(frozen=True)
 class Unmount(Undo):
     """Unmount a folder."""
+
+    WHAT = "unmount {self.path}"
 
     path: str
     patience_seconds: float = 10.0
@@ -107,27 +103,23 @@ class Unmount(Undo):
             return False
         deadline = time.monotonic() + self.patience_seconds
         while True:
-            done = subprocess.run(
-                ["umount", self.path], capture_output=True, encoding="utf-8", errors="replace", check=False
-            )
+            said = _complaint("umount", self.path)
             if not is_mounted(self.path):
                 return True
-            if "busy" not in done.stderr or time.monotonic() > deadline:
+            if "busy" not in said or time.monotonic() > deadline:
                 break
             time.sleep(0.05)
-        subprocess.run(["umount", "--lazy", self.path], capture_output=True, check=False)
+        _complaint("umount", "--lazy", self.path)
         if is_mounted(self.path):
-            raise HostError(f"umount {self.path}: {done.stderr.strip()}; end what uses it, then: dbdyno restore")
+            raise HostError(f"umount {self.path}: {said}; end what uses it, then: dbdyno restore")
         return True
-
-    def said(self) -> str:
-        """Name the mount."""
-        return f"unmount {self.path}"
 
 
 @dataclass(frozen=True)
 class DetachLoops(Undo):
     """Detach every loop device over a file, and remove it, so that no setting of its queue survives."""
+
+    WHAT = "detach the loop device over {self.backing_file}"
 
     backing_file: str
 
@@ -136,29 +128,21 @@ class DetachLoops(Undo):
         found = loops_over(self.backing_file)
         for name in found:
             forget_device(Path("/dev") / name)  # while it has a name yet
-            done = subprocess.run(
-                ["losetup", "--detach", f"/dev/{name}"],
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                check=False,
-            )
+            said = _complaint("losetup", "--detach", f"/dev/{name}")
             deadline = time.monotonic() + LET_GO_SECONDS
             while name in loops_over(self.backing_file):
                 if time.monotonic() > deadline:
-                    raise HostError(f"losetup --detach /dev/{name}: {done.stderr.strip() or 'still in use'}")
+                    raise HostError(f"losetup --detach /dev/{name}: {said or 'still in use'}")
                 time.sleep(0.02)
             remove_loop(int(name.removeprefix("loop")))
         return bool(found)
-
-    def said(self) -> str:
-        """Name the backing file."""
-        return f"detach the loop device over {self.backing_file}"
 
 
 @dataclass(frozen=True)
 class RemoveTree(Undo):
     """Remove a scratch folder of ours."""
+
+    WHAT = "remove {self.path}"
 
     path: str
 
@@ -183,40 +167,25 @@ class RemoveTree(Undo):
             return True
         return not path.exists()
 
-    def said(self) -> str:
-        """Name the folder."""
-        return f"remove {self.path}"
-
 
 @dataclass(frozen=True)
 class RemoveCgroup(Undo):
     """Remove a control group of ours."""
 
+    WHAT = "remove the control group {self.path}"
+
     path: str
 
     def apply(self) -> bool:
         """Remove it; the kernel needs a moment after its last process is gone."""
-        deadline = time.monotonic() + 5
-        while True:
-            try:
-                Path(self.path).rmdir()
-            except FileNotFoundError:
-                return False
-            except OSError as error:
-                if time.monotonic() > deadline:
-                    raise HostError(f"rmdir {self.path}: {error.strerror}") from None
-                time.sleep(0.05)
-            else:
-                return True
-
-    def said(self) -> str:
-        """Name the group."""
-        return f"remove the control group {self.path}"
+        return _rmdir(Path(self.path), FileNotFoundError)
 
 
 @dataclass(frozen=True)
 class RemoveTraceInstance(Undo):
     """Remove a trace instance of ours from tracefs, and what it traces with it."""
+
+    WHAT = "remove the trace instance {self.name}"
 
     name: str
     tracefs: str = ""  # where that is mounted, if not at one of its usual places
@@ -226,23 +195,22 @@ class RemoveTraceInstance(Undo):
         if not re.fullmatch(r"dbdyno-[0-9a-f]+", self.name):
             raise HostError(f"{self.name} is no trace instance of dbdyno's; it is left alone")
         places = (Path(self.tracefs),) if self.tracefs else TRACEFS
-        return any(_remove_instance(place / "instances" / self.name) for place in places)
-
-    def said(self) -> str:
-        """Name the instance."""
-        return f"remove the trace instance {self.name}"
+        # Who may not go there has made nothing there; removing it ends its events too.
+        lacking = (FileNotFoundError, NotADirectoryError, PermissionError)
+        return any(_rmdir(place / "instances" / self.name, *lacking) for place in places)
 
 
-def _remove_instance(path: Path) -> bool:
+def _rmdir(path: Path, *lacking: type[OSError]) -> bool:
+    """Remove a folder of the kernel's; whether it was there, which an error of the kinds ``lacking`` denies."""
     deadline = time.monotonic() + 5
     while True:
         try:
-            path.rmdir()  # which ends its events too
-        except (FileNotFoundError, NotADirectoryError, PermissionError):  # who may not go there has made nothing there
+            path.rmdir()
+        except lacking:
             return False
         except OSError as error:
             if time.monotonic() > deadline:
-                raise HostError(f"rmdir {path}: {error.strerror}; end what reads it, then: dbdyno restore") from None
+                raise HostError(f"rmdir {path}: {error.strerror}; end what uses it, then: dbdyno restore") from None
             time.sleep(0.05)
         else:
             return True
@@ -251,6 +219,8 @@ def _remove_instance(path: Path) -> bool:
 @dataclass(frozen=True)
 class RestoreSysfs(Undo):
     """Write a kernel setting back to what it was."""
+
+    WHAT = "set {self.path} back to {self.value}"
 
     path: str
     value: str
@@ -262,7 +232,7 @@ class RestoreSysfs(Undo):
         if self.boot != boot_id():
             return False
         try:
-            if _selected(setting.read_text(encoding="ascii")) == self.value:
+            if chosen_in(setting.read_text(encoding="ascii")) == self.value:
                 return False
             setting.write_text(self.value, encoding="ascii")
         except FileNotFoundError:
@@ -270,10 +240,6 @@ class RestoreSysfs(Undo):
         except OSError as error:
             raise HostError(f"write {self.value!r} to {self.path}: {error.strerror}") from None
         return True
-
-    def said(self) -> str:
-        """Name the setting and its value."""
-        return f"set {self.path} back to {self.value}"
 
 
 _KINDS: tuple[type[Undo], ...] = (
@@ -284,6 +250,12 @@ _KINDS: tuple[type[Undo], ...] = (
 UNDOS = {kind.__name__: kind for kind in _KINDS} | {
     "HurryDisk": SetInstantMode, "WriteBack": RestoreSysfs, "DropLent": DropExternalTables,
 }  # fmt: skip
+
+
+def _complaint(*argv: str) -> str:
+    """Run a tool whose effect is looked at, not its exit code; returns what it has to say against it."""
+    done = subprocess.run(argv, capture_output=True, encoding="utf-8", errors="replace", check=False)
+    return done.stderr.strip()
 
 
 def marked(tokens: set[str]) -> set[int]:
@@ -304,54 +276,3 @@ def _is_dead(process: psutil.Process) -> bool:
         return process.status() == psutil.STATUS_ZOMBIE and threads == 1
     except (OSError, psutil.NoSuchProcess):
         return True
-
-
-def _selected(text: str) -> str:
-    """The chosen one of ``none [mq-deadline] kyber``, or the text itself."""
-    return text.partition("[")[2].partition("]")[0] or text.strip()
-
-
-def is_mounted(path: str) -> bool:
-    """Whether a folder is a mount point of this process's view."""
-    with Path("/proc/self/mounts").open(encoding="utf-8") as mounts:
-        return any(unescaped(line.split()[1]) == path for line in mounts)
-
-
-def unescaped(path: str) -> str:
-    """A path as /proc shows it, with its blanks back: the kernel writes them as octal numbers."""
-    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), path)
-
-
-def loops_over(backing_file: str) -> list[str]:
-    """Names (``loop3``) of the loop devices over a file."""
-    found = []
-    for entry in Path("/sys/block").glob("loop*/loop/backing_file"):
-        with contextlib.suppress(OSError):
-            shown = entry.read_text(encoding="utf-8").strip().removesuffix(" (deleted)")
-            if backing_file in {shown, _attached_as(entry.parts[3])}:
-                found.append(entry.parts[3])
-    return found
-
-
-def _attached_as(name: str) -> str:
-    """The path by which a loop device was attached, as the kernel keeps it; empty where it does not fit.
-
-    Where its file can't be seen any more, its mount being detached lazily, sysfs shows another.
-    """
-    handle = os.open(f"/dev/{name}", os.O_RDONLY)
-    try:
-        status = fcntl.ioctl(handle, LOOP_GET_STATUS64, bytes(LOOP_INFO64_BYTES))
-    finally:
-        os.close(handle)
-    path = status[LOOP_NAME_AT : LOOP_NAME_AT + LOOP_NAME_BYTES].split(b"\0")[0]
-    return os.fsdecode(path) if len(path) < LOOP_NAME_BYTES - 1 else ""
-
-
-def remove_loop(number: int) -> None:
-    """Remove a detached loop device; its queue settings would survive otherwise. Silent where another took it."""
-    control = os.open("/dev/loop-control", os.O_RDWR)
-    try:
-        with contextlib.suppress(OSError):
-            fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
-    finally:
-        os.close(control)
