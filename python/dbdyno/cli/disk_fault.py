@@ -81,12 +81,12 @@ def clear(disk: str = DISK) -> None:
     print(f"{found.name}: no faults")
 
 
-def _spec(harm: str, range_: str | None, read: bool, write: bool, for_: str | None) -> dict[str, Any]:
+def _spec(kind: str, range_: str | None, read: bool, write: bool, for_: str | None) -> dict[str, Any]:
     if read and write:
         raise UserError("--read and --write exclude each other; without either all requests are hit")
-    aim = "read" if read else "write" if write else "all"
-    wanted = range_of("--range", range_) if range_ else None
-    return {"harm": harm, "aim": aim, "range_bytes": wanted, "for_ns": nanoseconds_of("--for", for_) if for_ else None}
+    target = "read" if read else "write" if write else "all"
+    found = {"range_bytes": range_of("--range", range_) if range_ else None}
+    return {**found, "kind": kind, "target": target, "for_ns": nanoseconds_of("--for", for_) if for_ else None}
 
 
 def _add(disk: str, spec: dict[str, Any], what: str) -> None:

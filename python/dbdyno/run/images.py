@@ -20,6 +20,7 @@ from dbdyno.stack.erase.guard import Erasing
 from dbdyno.stack.image import Image, KeptImage
 from dbdyno.stack.kinds.kind import Raising, StackKind
 from dbdyno.stack.layer import raised
+from dbdyno.stack.layers.server import DATA
 from dbdyno.stack.undo.log import Journal
 from dbdyno.study.schema import TrialSpec
 
@@ -113,7 +114,7 @@ class Images:
 def kept_key(kind: StackKind[Any], spec: TrialSpec, program: Path, key: str) -> str:
     """What an image is kept by: also what must not change between two runs, though it can't within one."""
     hashes = [file_sha256(path) for path in (program, *map(Path, kind.image_programs(spec)))]
-    what = [key, __version__, platform.release(), hashes, *kind.server_build(spec)]
+    what = [key, DATA, __version__, platform.release(), hashes, *kind.server_build(spec)]
     return hashlib.sha256(json.dumps(what).encode()).hexdigest()
 
 

@@ -12,13 +12,13 @@ from dbdyno.run.ports import Ports
 from dbdyno.stack.erase.guard import Erasing
 from dbdyno.stack.image import Image
 from dbdyno.stack.kinds.kind import Raising
-from dbdyno.stack.layer import raised
+from dbdyno.stack.layer import StackContext, raised
 from dbdyno.stack.space import after_load
 from dbdyno.stack.undo.log import Journal
 from dbdyno.store.records import Trial
 from dbdyno.study.schema import TrialSpec
 from dbdyno.workload.load import Columns
-from dbdyno.workload.workload import Outcome
+from dbdyno.workload.workload import Outcome, Workload
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
             ports.sleep(rest_seconds)
             watch.lap("settle")
         disks = ports.disks_below(context)
-        health = {name: {"before": ports.smart_of(name)} for name in disks}
+        before = {name: ports.smart_of(name) for name in disks}
         with (
             stack.device.measuring(journal) as figures,
             ports.tracing(context, wanted=spec.probes.trace, disk=stack.device.disk) as trace,
@@ -70,23 +70,15 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
             load = workload.run(context, seed, folder)
             traced = trace.within(load.window_ns)
         watch.lap("load")
-        for name, disk_health in health.items():
-            disk_health["after"] = ports.smart_of(name)
-        observed = {**context.observed, "tables": workload.check(context)}  # a load may make tables of its own
-        observed |= {"client": client} if client else {}
-        observed |= {"tool": workload.tool.observed()} if workload.tool else {}
+        smart = {name: {"before": before[name], "after": ports.smart_of(name)} for name in disks}
+        observed = observed_of(context, workload, client)
         room = after_load(context.directory) if context.directory else {}
         watch.lap("check after")
     watch.lap("lower scratch")
     trial = Trial(
-        id=slot.id,
-        block=slot.block,
-        attempt=slot.attempt,
-        position=slot.position,
-        treatment=slot.treatment,
-        started_at=started_at,
+        *(slot.id, slot.block, slot.attempt, slot.position, slot.treatment, started_at),
         metrics={**metrics(load, series), **traced.metrics()},
-        observed={layer: dict(values) for layer, values in observed.items()},
+        observed=observed,
         load={**load.result, "second_half_ratio": load.second_half_ratio()},
         probes={name: probe_cost(one, load) for name, one in {**series, **background.known()}.items()} | traced.cost,
         device=since_measuring(figures, load.window_ns[0]),
@@ -94,11 +86,18 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         space=room,
         disturbance=background.within(load.window_ns),
         block_trace=traced.figures,
-        smart=health,
+        smart=smart,
     )
     return Measured(
         trial, series_columns(load, series) | {name: {**columns} for name, columns in traced.series.items()}
     )
+
+
+def observed_of(context: StackContext, workload: Workload, client: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """What was read back: of each layer, of the tables, which the load may have made, of the load's own program."""
+    found = {layer: dict(values) for layer, values in context.observed.items()} | {"tables": workload.check(context)}
+    found |= {"client": dict(client)} if client else {}
+    return found | ({"tool": dict(workload.tool.observed())} if workload.tool else {})
 
 
 def since_measuring(figures: Mapping[str, Any], start_ns: int) -> dict[str, Any]:

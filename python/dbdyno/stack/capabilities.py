@@ -67,24 +67,23 @@ def root() -> Capability:
 
 def fuse() -> Capability:
     """Whether a file can be served by a process."""
-    if not Path("/dev/fuse").exists():
-        return Capability(
-            "FUSE", ok=False, detail="no /dev/fuse", remedy="modprobe fuse, or give the container /dev/fuse"
-        )
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        return Capability("FUSE", ok=False, detail="/dev/fuse can't be opened", remedy="run it with sudo")
-    if tool_path("fusermount3") is None:
-        return Capability("FUSE", ok=False, detail="no fusermount3", remedy="apt-get install fuse3")
-    return Capability("FUSE", ok=True, detail="/dev/fuse and fusermount3")
+    found = _device_file("FUSE", "/dev/fuse", "modprobe fuse, or give the container /dev/fuse")
+    if found.ok and tool_path("fusermount3") is None:
+        return replace(found, ok=False, detail="no fusermount3", remedy="apt-get install fuse3")
+    return replace(found, detail=f"{found.detail} and fusermount3") if found.ok else found
 
 
 def loop() -> Capability:
     """Whether loop devices can be made."""
-    if not Path("/dev/loop-control").exists():
-        return Capability("loop", ok=False, detail="no /dev/loop-control", remedy="modprobe loop")
-    if not os.access("/dev/loop-control", os.R_OK | os.W_OK):
-        return Capability("loop", ok=False, detail="/dev/loop-control can't be opened", remedy="run it with sudo")
-    return Capability("loop", ok=True, detail="/dev/loop-control")
+    return _device_file("loop", "/dev/loop-control", "modprobe loop")
+
+
+def _device_file(name: str, path: str, where_absent: str) -> Capability:
+    if not Path(path).exists():
+        return Capability(name, ok=False, detail=f"no {path}", remedy=where_absent)
+    if not os.access(path, os.R_OK | os.W_OK):
+        return Capability(name, ok=False, detail=f"{path} can't be opened", remedy="run it with sudo")
+    return Capability(name, ok=True, detail=path)
 
 
 def filesystem(kind: str) -> Capability:
@@ -201,7 +200,7 @@ def tracefs() -> Capability:
 
 
 def tool(names: tuple[str, ...], package: str) -> Capability:
-    """Whether a program of somebody else's is there, under one of its names."""
+    """Whether a program of others is there, under one of its names."""
     path = next((path for name in names if (path := tool_path(name))), None)
     install = f"apt-get install {package}" if package else "name a program that there is in workload.command"
     remedy = "" if path else install
@@ -213,6 +212,6 @@ def nothing_left_over() -> Capability:
     try:
         orphans = [one for one in leftovers() if one.orphaned()]
     except HostError as error:
-        return Capability("nothing left over", ok=False, detail=str(error), remedy="mend that", needed=False)
+        return Capability("nothing left over", ok=False, detail=str(error), remedy="fix that", needed=False)
     detail = "; ".join(f"{one.what} ({one.by}) was killed" for one in orphans) or "yes"
     return Capability("nothing left over", ok=not orphans, detail=detail, remedy="dbdyno restore", needed=False)

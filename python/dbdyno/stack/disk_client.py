@@ -21,16 +21,21 @@ TRACE_FORMATS: tuple[TraceFormat, ...] = get_args(TraceFormat)
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong, and with which requests; fields as in crates/dbdyno-disk/src/faults.rs."""
+    """What goes wrong, and with which requests; as ``FaultSpec`` of crates/dbdyno-disk/src/faults.rs."""
 
-    harm: Literal["latency", "eio", "stuck"]
-    aim: Literal["read", "write", "all"] = "all"
+    kind: Literal["latency", "eio", "stuck"]
+    target: Literal["read", "write", "all"] = "all"
     extra_ns: int = 0  # of a latency
     range_bytes: tuple[int, int] | None = None  # first byte, first byte after
     every: int | None = None  # hits each nth request
     probability: float | None = None
     for_ns: int | None = None  # until it is cleared, if not given
     seed: int = 0
+
+    def on_socket(self) -> dict[str, Any]:
+        """As the control socket calls its fields."""
+        fields = asdict(self)
+        return {"harm": fields.pop("kind"), "aim": fields.pop("target"), **fields}
 
 
 @dataclass(frozen=True)
@@ -108,8 +113,8 @@ class DiskClient:
 
     def stop_trace(self) -> TraceEnd:
         """End the trace."""
-        told = self._ask("trace-stop")
-        return TraceEnd(told["file"], told["records"], told["dropped"])
+        ended = self._ask("trace-stop")
+        return TraceEnd(ended["file"], ended["records"], ended["dropped"])
 
     def cut_power(self, seed: int, sector_bytes: int) -> PowerCut:
         """Lose a random part of what was not flushed; everything fails until the power is on again."""
@@ -121,7 +126,7 @@ class DiskClient:
 
     def add_fault(self, spec: Fault) -> None:
         """Put a fault into the disk."""
-        self._ask("fault", spec=asdict(spec))
+        self._ask("fault", spec=spec.on_socket())
 
     def pull_out(self, seed: int) -> PowerCut:
         """Take the drive away, and with it its power; ``clear_faults`` puts it back."""

@@ -2,10 +2,10 @@
 
 import fcntl
 import os
+import shutil
 import stat
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +15,6 @@ FS_IOC_FIEMAP = 0xC020660B
 FIEMAP_FLAG_SYNC = 1  # what is not yet written has no place yet
 _BLOCK_BYTES = 512  # the unit of st_blocks
 SMALL_BYTES = 1024**2  # a smaller file is seldom in more than one piece, and tells nothing
-
-
-@dataclass(frozen=True)
-class Space:
-    """A filesystem's room."""
-
-    size_bytes: int
-    free_bytes: int  # for an ordinary user
-
-
-def space(directory: Path) -> Space:
-    """The room of the filesystem at a folder."""
-    found = os.statvfs(directory)
-    return Space(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
 
 def bytes_on_disk(folder: Path) -> int:
@@ -73,5 +59,5 @@ def _data_files(directory: Path) -> Iterator[int]:
 
 def after_load(directory: Path) -> dict[str, Any]:
     """What a trial keeps of the filesystem below its data."""
-    found = space(directory)
-    return {"size_bytes": found.size_bytes, "free_bytes": found.free_bytes, **fragmentation(directory)}
+    found = shutil.disk_usage(directory)
+    return {"size_bytes": found.total, "free_bytes": found.free, **fragmentation(directory)}

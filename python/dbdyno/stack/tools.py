@@ -28,6 +28,20 @@ def tool_path(name: str) -> str | None:
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")
 
 
+def needed(name: str, package: str = "") -> str:
+    """Where a tool is, that comes in a package. Raises ``HostError``."""
+    path = tool_path(name)
+    if path is None:
+        raise not_installed(name, package or PACKAGES.get(name, ""))
+    return path
+
+
+def not_installed(name: str, package: str) -> HostError:
+    """What is said of a program that is not there."""
+    remedy = f"install it: apt-get install {package}" if package else "name a program that there is"
+    return HostError(f"{name} is not installed; {remedy}")
+
+
 def own_binary(name: str) -> str:
     """Path of one of dbdyno's own programs, which stand beside its Python. Raises ``HostError``."""
     beside = Path(sys.executable).parent / name
@@ -42,11 +56,7 @@ def run_tool(argv: Sequence[str], *, timeout_seconds: float = 120, pass_fds: tup
 
     Raises ``HostError`` where the tool is not installed (no trial can go without it), ``TrialError`` where it fails.
     """
-    path = tool_path(argv[0])
-    if path is None:
-        package = PACKAGES.get(argv[0])
-        remedy = f"; install it: apt-get install {package}" if package else ""
-        raise HostError(f"{argv[0]} is not installed{remedy}")
+    path = needed(argv[0])
     command = " ".join(argv)
     # Should dbdyno be killed, its tools go with it: none must change the host after ``restore`` has looked.
     bound = ["setpriv", "--pdeathsig", "KILL", path, *argv[1:]]

@@ -1,8 +1,9 @@
 """Full disks: how they are known, and the one sentence that is said of them."""
 
 import errno
-import os
+import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -25,10 +26,7 @@ def why_not_written(error: OSError, place: object = "", then: str = "") -> str:
 def first_full(folders: Iterable[Path]) -> Path | None:
     """The first of these folders whose filesystem has no room left for this process."""
     for folder in folders:
-        try:
-            found = os.statvfs(folder)
-        except OSError:
-            continue
-        if found.f_bavail * found.f_frsize < LEFT_BYTES_MIN:
-            return folder
+        with suppress(OSError):
+            if shutil.disk_usage(folder).free < LEFT_BYTES_MIN:
+                return folder
     return None

@@ -24,10 +24,7 @@ RATES = {"seeks_per_second": 10, "file_creates_per_second": 17, "file_stats_per_
 class Bonnie(ByTool[BonnieSection]):
     """The Bonnie++ load of one treatment."""
 
-    @property
-    def tool(self) -> Program:
-        """The program."""
-        return BONNIE
+    tool = BONNIE
 
     def run(self, context: StackContext, seed: int, folder: Path) -> ToolLoad:
         """Run it once. Raises ``TrialError`` with its own words."""
@@ -37,8 +34,8 @@ class Bonnie(ByTool[BonnieSection]):
         # Its own idea of the host's memory is not asked: that the file is larger than memory is a rule of the study.
         argv = ["bonnie++", "-d", str(context.files), "-s", str(mib), "-r", str(mib // 2), "-n", str(section.files)]
         argv += ["-x", "1", "-m", "dbdyno", "-z", str(seed % 2**31), *([] if section.per_char else ["-f"])]
-        with home_of_program(context) as home:
-            ended = run_program(context, "bonnie++", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
+        home = home_of_program(context)
+        ended = run_program(context, "bonnie++", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
         fields = csv_fields(ended.stdout)
         window = (ended.start_ns, ended.end_ns)
         seconds = (window[1] - window[0]) / 1e9

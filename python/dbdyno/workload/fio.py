@@ -29,33 +29,30 @@ LAYOUT_BLOCK = "1M"
 class Fio(ByTool[FioSection]):
     """The fio load of one treatment."""
 
-    @property
-    def tool(self) -> Program:
-        """The program."""
-        return FIO
+    tool = FIO
 
     def prepare(self, context: StackContext) -> None:
         """Lay out the files: a trial reads, or writes over, what is there already."""
         assert context.files is not None  # noqa: S101  (a fio load has them)
-        with home_of_program(context) as home:
-            if self.section.job:
-                argv = ["fio", "--create_only=1", str(self._job(home, context.files))]
-            else:
-                size = f"--size={self.section.size_bytes}"
-                argv = ["fio", "--name=layout", f"--directory={context.files}", f"--filename={FILE}", size]
-                argv += ["--rw=write", f"--bs={LAYOUT_BLOCK}", "--ioengine=psync", "--refill_buffers", "--end_fsync=1"]
-            run_program(context, "fio", argv, folder=context.scratch, limit_seconds=DAY_SECONDS, cwd=home)
+        home = home_of_program(context)
+        if self.section.job:
+            argv = ["fio", "--create_only=1", str(self._job(home, context.files))]
+        else:
+            size = f"--size={self.section.size_bytes}"
+            argv = ["fio", "--name=layout", f"--directory={context.files}", f"--filename={FILE}", size]
+            argv += ["--rw=write", f"--bs={LAYOUT_BLOCK}", "--ioengine=psync", "--refill_buffers", "--end_fsync=1"]
+        run_program(context, "fio", argv, folder=context.scratch, limit_seconds=DAY_SECONDS, cwd=home)
 
     def run(self, context: StackContext, seed: int, folder: Path) -> ToolLoad:
         """Run the profile or the job. Raises ``TrialError`` with fio's own words."""
         assert context.files is not None  # noqa: S101  (a fio load has them)
-        with home_of_program(context) as home:
-            argv = ["fio", "--output-format=json+", "--group_reporting", "--lat_percentiles=1", *_logging(home)]
-            argv += [str(self._job(home, context.files))] if self.section.job else self._profile(context.files, seed)
-            # fio's logs tell the time of day; what runs beside it tells the monotonic clock.
-            ahead_ns = time.time_ns() - now_ns()
-            ended = run_program(context, "fio", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
-            return read_fio(ended, home, folder, ahead_ns)
+        home = home_of_program(context)
+        argv = ["fio", "--output-format=json+", "--group_reporting", "--lat_percentiles=1", *_logging(home)]
+        argv += [str(self._job(home, context.files))] if self.section.job else self._profile(context.files, seed)
+        # fio's logs tell the time of day; what runs beside it tells the monotonic clock.
+        ahead_ns = time.time_ns() - now_ns()
+        ended = run_program(context, "fio", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
+        return read_fio(ended, home, folder, ahead_ns)
 
     def _profile(self, files: Path, seed: int) -> list[str]:
         section = self.section

@@ -7,6 +7,7 @@ from dbdyno.errors import TrialError
 from dbdyno.stack.layer import StackContext
 from dbdyno.study.tools import MysqlslapSection
 from dbdyno.workload.program import Program, home_of_program, run_program, said_by
+from dbdyno.workload.slap import generated_sql
 from dbdyno.workload.tables import tables_of
 from dbdyno.workload.tool import ByTool
 from dbdyno.workload.tool_load import ToolLoad, client_cpu, positive
@@ -20,10 +21,7 @@ FIELDS = 7  # engine, load type, average, least, greatest seconds, clients, quer
 class Mysqlslap(ByTool[MysqlslapSection]):
     """The mysqlslap load of one treatment; it makes its tables itself, as part of its run."""
 
-    @property
-    def tool(self) -> Program:
-        """The program."""
-        return MYSQLSLAP
+    tool = MYSQLSLAP
 
     def check(self, context: StackContext) -> dict[str, str]:
         """Engine and row format of the table, read back; nothing before the run, and after several iterations."""
@@ -36,10 +34,12 @@ class Mysqlslap(ByTool[MysqlslapSection]):
         argv = [str(self.program()), "--no-defaults", f"--socket={address.socket}", f"--user={address.user}"]
         argv += [f"--create-schema={SCHEMA}", f"--engine={self.engine}"]
         # It makes the schema anew for each iteration, which fails if the one before is still there.
-        argv += ["--csv", *self._flags(), *(["--no-drop"] if self.section.iterations == 1 else [])]
-        with home_of_program(context) as home:
-            limit, name = self.limit_seconds, "mysqlslap"
-            ended = run_program(context, name, argv, folder=folder, limit_seconds=limit, cwd=home)
+        argv += [f"--concurrency={self.section.clients}", f"--number-of-queries={self.section.queries}"]
+        argv += ["--csv", f"--iterations={self.section.iterations}", *generated_sql(self.section)]
+        argv += [*(["--no-drop"] if self.section.iterations == 1 else [])]
+        home = home_of_program(context)
+        limit, name = self.limit_seconds, "mysqlslap"
+        ended = run_program(context, name, argv, folder=folder, limit_seconds=limit, cwd=home)
         try:
             told = slap_line(ended.stdout)
         except TrialError as error:  # it ends as if all was well when a query fails
@@ -54,22 +54,6 @@ class Mysqlslap(ByTool[MysqlslapSection]):
         window = (ended.start_ns, ended.end_ns)
         result = {"kind": "mysqlslap", "iterations": self.section.iterations, **told}
         return ToolLoad(told=result, window_ns=window, figures=figures, queries=queries * self.section.iterations)
-
-    def _flags(self) -> list[str]:
-        section = self.section
-        flags = ["--auto-generate-sql", f"--auto-generate-sql-load-type={section.load}"]
-        flags += [f"--concurrency={section.clients}", f"--number-of-queries={section.queries}"]
-        flags += [f"--iterations={section.iterations}", f"--commit={section.commit_every}"]
-        flags += [f"--number-int-cols={section.int_cols}", f"--number-char-cols={section.char_cols}"]
-        flags += [f"--auto-generate-sql-secondary-indexes={section.secondary_indexes}"]
-        flags += [f"--auto-generate-sql-write-number={section.initial_rows}"]
-        flags += [f"--auto-generate-sql-unique-query-number={section.unique_queries}"]
-        flags += [f"--auto-generate-sql-unique-write-number={section.unique_writes}"]
-        if section.autoincrement:
-            flags.append("--auto-generate-sql-add-autoincrement")
-        if section.guid_primary:
-            flags.append("--auto-generate-sql-guid-primary")
-        return flags
 
 
 def slap_line(text: str) -> dict[str, float]:

@@ -5,20 +5,20 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
-from dbdyno.errors import HostError, TrialError
+from dbdyno.errors import TrialError
 from dbdyno.model.printable import one_line, printable
 from dbdyno.servers.user import own_folder, unprivileged
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.memory import killed_for_memory
 from dbdyno.stack.layers.server import how_it_ended
-from dbdyno.stack.tools import tool_path
+from dbdyno.stack.tools import not_installed, tool_path
 from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses
 from dbdyno.system.child import exit_words
 from dbdyno.system.clock import now_ns
@@ -51,8 +51,7 @@ class Program:
         """Where it is. Raises ``HostError`` with the remedy where it is not."""
         found = self.found()
         if found is None:
-            remedy = f"install it: apt-get install {self.package}" if self.package else "name a program that there is"
-            raise HostError(f"{self.name} is not installed; {remedy}")
+            raise not_installed(self.name, self.package)
         return Path(found)
 
     def version(self) -> str:
@@ -119,12 +118,11 @@ def _text(pieces: list[tuple[int, bytes]]) -> str:
     return b"".join(piece for _, piece in pieces).decode(errors="replace")
 
 
-@contextmanager
-def home_of_program(context: StackContext) -> Iterator[Path]:
-    """A folder that the program may write to; its output files lie there until they have been read."""
+def home_of_program(context: StackContext) -> Path:
+    """A folder that the program may write to; it goes with the trial's scratch folder."""
     home = context.scratch / "tool"
     own_folder(home)
-    yield home
+    return home
 
 
 def run_program(  # noqa: PLR0913  (what a program is run with)

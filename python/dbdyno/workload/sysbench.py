@@ -26,10 +26,7 @@ EVENT = ("skip_trx", "point_selects", "range_selects", "range_size", "simple_ran
 class Sysbench(ByTool[SysbenchSection]):
     """The sysbench load of one treatment."""
 
-    @property
-    def tool(self) -> Program:
-        """The program."""
-        return SYSBENCH
+    tool = SYSBENCH
 
     def prepare(self, context: StackContext) -> None:
         """Make the tables with sysbench itself. Raises ``TrialError``."""
@@ -37,9 +34,9 @@ class Sysbench(ByTool[SysbenchSection]):
             context.server.control.create_schema(SCHEMA)
         except ServerError as error:
             raise TrialError(f"the schema {SCHEMA} can't be made: {error}") from None
-        with home_of_program(context) as home:
-            argv = [*self._argv(context), "--rand-seed=1", "prepare"]
-            run_program(context, "sysbench", argv, folder=context.scratch, limit_seconds=DAY_SECONDS, cwd=home)
+        home = home_of_program(context)
+        argv = [*self._argv(context), "--rand-seed=1", "prepare"]
+        run_program(context, "sysbench", argv, folder=context.scratch, limit_seconds=DAY_SECONDS, cwd=home)
         if not self.check(context):
             raise TrialError(f"the schema {SCHEMA} holds no table after it was prepared")
 
@@ -50,12 +47,12 @@ class Sysbench(ByTool[SysbenchSection]):
     def run(self, context: StackContext, seed: int, folder: Path) -> ToolLoad:
         """Run the script. Raises ``TrialError`` with sysbench's own words."""
         section = self.section
-        with home_of_program(context) as home:
-            argv = [*self._argv(context), f"--threads={section.clients}", f"--rate={section.rate}"]
-            argv += [f"--events={section.events or 0}", f"--time={round(section.duration or 0)}"]
-            argv += ["--report-interval=1", "--histogram=on", f"--percentile={PERCENTILE}"]
-            argv += [f"--rand-seed={seed % 2**31 or 1}", "run"]
-            ended = run_program(context, "sysbench", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
+        home = home_of_program(context)
+        argv = [*self._argv(context), f"--threads={section.clients}", f"--rate={section.rate}"]
+        argv += [f"--events={section.events or 0}", f"--time={round(section.duration or 0)}"]
+        argv += ["--report-interval=1", "--histogram=on", f"--percentile={PERCENTILE}"]
+        argv += [f"--rand-seed={seed % 2**31 or 1}", "run"]
+        ended = run_program(context, "sysbench", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
         load = read_sysbench(ended)
         if section.rate:
             load = replace(load, told={**load.told, "loop": {"kind": "open", "rate": float(section.rate)}})

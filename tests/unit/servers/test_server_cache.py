@@ -17,7 +17,7 @@ from dbdyno.servers.sources.installation import ENGINES, find_server
 from dbdyno.servers.sources.listing import known_servers
 from dbdyno.servers.sources.maven import Maven
 from dbdyno.servers.sources.npm import Npm
-from dbdyno.servers.sources.source import Client, check_sum, run_client, sha256_of
+from dbdyno.servers.sources.source import check_sum, run_client, sha256_of
 from dbdyno.study.products import DISTRIBUTION, PROVISIONED
 from tests.support import wait_for
 
@@ -302,7 +302,7 @@ def test_checksums(tmp_path):
 def test_what_a_client_says_reaches_no_terminal_as_a_command(program, tmp_path):
     program("npm", r"printf '\033]0;evil\007' >&2; exit 3")
     with pytest.raises(HostError) as failed:
-        run_client(Client(["npm"], "look", "npm"), tmp_path)
+        run_client(["npm"], tmp_path, remedy="look", package="npm")
     assert str(failed.value) == "npm: exit 3: ?]0;evil?; look"
 
 

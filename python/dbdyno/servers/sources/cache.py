@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from dbdyno.errors import HostError, UserError
 from dbdyno.servers.sources.catalogue import PRODUCTS, Product
 from dbdyno.servers.sources.installation import find_in_tree
@@ -139,15 +141,7 @@ def _readable_by_all(tree: Path) -> None:
 
 def _running(tree: Path) -> list[int]:
     """Processes that run a program of a tree."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            program = (process / "exe").readlink()
-        except OSError:
-            continue
-        if tree in program.parents:
-            found.append(int(process.name))
-    return sorted(found)
+    return sorted(one.pid for one in psutil.process_iter(["exe"]) if tree in Path(one.info["exe"] or "/").parents)
 
 
 @contextmanager

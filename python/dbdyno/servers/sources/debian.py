@@ -7,13 +7,14 @@ and all others come along and the tree runs on any host; folders of ours; no hoo
 
 import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import HostError
-from dbdyno.servers.sources.source import Client, Progress, check_sum, run_client
+from dbdyno.servers.sources.source import Progress, check_sum, run_client
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _RELEASES = {"bullseye", "bookworm", "trixie", "forky", "sid", "unstable", "testing", "stable", "oldstable",
@@ -46,7 +47,7 @@ class Debian:
 
             def apt_get(*words: str) -> str:
                 argv = ["apt-get", "-q", "-y", *words]
-                return run_client(Client(argv, _REMEDY, "apt", env, pass_fds=fds), downloads, progress)
+                return run_client(argv, downloads, progress, remedy=_REMEDY, package="apt", env=env, pass_fds=fds)
 
             progress.step("reading the lists of packages")
             apt_get("-o", "APT::Update::Error-Mode=any", "update")
@@ -64,9 +65,9 @@ class Debian:
         """Unpack every package into one tree."""
         for name in files:
             argv = ["dpkg-deb", "-x", str(downloads / "archives" / name), str(tree)]
-            run_client(Client(argv, "is there room on the disk?", "dpkg"), tree)
+            run_client(argv, tree, remedy="is there room on the disk?", package="dpkg")
         for unused in _UNUSED:
-            run_client(Client(["rm", "-rf", str(tree / unused)], "", "coreutils"), tree)
+            shutil.rmtree(tree / unused, ignore_errors=True)
 
     def _sources(self) -> str:
         mirrors = _mirrors()
@@ -87,7 +88,7 @@ class Debian:
 def _mirrors() -> dict[str, str]:
     """The mirrors of Debian that this host's apt uses: ``main`` and ``security``."""
     argv = ["apt-get", "indextargets", "--format", "$(RELEASE)\t$(REPO_URI)", "Created-By: Packages"]
-    listed = run_client(Client(argv, _REMEDY, "apt"), Path("/nonexistent"))
+    listed = run_client(argv, Path("/nonexistent"), remedy=_REMEDY, package="apt")
     found: dict[str, str] = {}
     for line in listed.splitlines():
         release, _, address = line.partition("\t")
@@ -104,7 +105,7 @@ def _apt(downloads: Path, sources: str) -> Iterator[tuple[dict[str, str], tuple[
 
     Configuration and sources may hold a password for the mirror, so they are files in memory.
     """
-    dumped = run_client(Client(["apt-config", "dump"], _REMEDY, "apt"), Path("/nonexistent"))
+    dumped = run_client(["apt-config", "dump"], Path("/nonexistent"), remedy=_REMEDY, package="apt")
     kept = [line for line in dumped.splitlines() if "-Invoke" not in line and "::DEP-11" not in line]
     with os.fdopen(os.memfd_create("sources"), "wb") as listing, os.fdopen(os.memfd_create("apt"), "wb") as config:
         listing.write(sources.encode())

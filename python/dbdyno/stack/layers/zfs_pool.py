@@ -19,7 +19,7 @@ from dbdyno.filesystems.zfs import ZFS
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.filesystem import flushes_on_fsync, observed_mount
 from dbdyno.stack.layers.server import same_setting
-from dbdyno.stack.tools import run_tool, tool_path
+from dbdyno.stack.tools import needed, run_tool
 from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses, Unmount
 from dbdyno.study.schema import FilesystemSection
 from dbdyno.system.state import new_token
@@ -126,9 +126,7 @@ def _share(folder: Path) -> None:
 @contextmanager
 def _serving(token: str, log: Path) -> Iterator[int]:
     """A zfs-fuse that answers and knows no pool, by its number; its undo must be announced. Raises ``HostError``."""
-    program = tool_path(ZFS.program)
-    if program is None:
-        raise HostError(f"{ZFS.program} is not installed; install it: apt-get install {ZFS.package}")
+    program = needed(ZFS.program, ZFS.package)
     argv = ["unshare", "--mount", "--propagation", "unchanged", "--", "/bin/sh", "-c", PRIVATE, "sh", program]
     with log.open("wb") as out:
         daemon = subprocess.Popen(
@@ -168,7 +166,5 @@ def _answers(pid: int) -> bool:
 
 def _within(pid: int, *argv: str) -> str:
     """Run a tool where our zfs-fuse runs. Raises ``TrialError``."""
-    path = tool_path(argv[0])
-    if path is None:
-        raise HostError(f"{argv[0]} is not installed; install it: apt-get install {ZFS.package}")
+    path = needed(argv[0], ZFS.package)
     return run_tool(["nsenter", "--mount", "--target", str(pid), "--", path, *argv[1:]])
