@@ -88,9 +88,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         block_trace=traced.figures,
         smart=smart,
     )
-    return Measured(
-        trial, series_columns(load, series) | {name: {**columns} for name, columns in traced.series.items()}
-    )
+    return Measured(trial, series_columns(load, series, traced.series))
 
 
 def observed_of(context: StackContext, workload: Workload, client: Mapping[str, str]) -> dict[str, dict[str, Any]]:
@@ -171,7 +169,7 @@ def probe_cost(series: Series, load: Outcome) -> dict[str, Any]:
     return cost
 
 
-def series_columns(load: Outcome, series: Mapping[str, Series]) -> dict[str, Columns]:
+def series_columns(load: Outcome, series: Mapping[str, Series], traced: Mapping[str, Columns]) -> dict[str, Columns]:
     """Every series on the trial's clock: ``t_s`` is 0 where measuring starts; what lies outside is left out."""
     start, end = load.window_ns
     found = {"load": load.columns()}
@@ -180,4 +178,4 @@ def series_columns(load: Outcome, series: Mapping[str, Series]) -> dict[str, Col
         inside = [index for index, t_ns in enumerate(one.t_ns) if start < t_ns <= end + 100_000_000]
         columns: Columns = {column: [values[index] for index in inside] for column, values in one.columns.items()}
         found[name] = {"t_s": [(one.t_ns[index] - start) / 1e9 for index in inside], **columns}
-    return found
+    return found | {name: {**columns} for name, columns in traced.items()}
