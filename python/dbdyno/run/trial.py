@@ -169,7 +169,9 @@ def probe_cost(series: Series, load: Outcome) -> dict[str, Any]:
     return cost
 
 
-def series_columns(load: Outcome, series: Mapping[str, Series], traced: Mapping[str, Columns]) -> dict[str, Columns]:
+def series_columns(
+    load: Outcome, series: Mapping[str, Series], traced: Mapping[str, Mapping[str, list[float]]]
+) -> dict[str, Columns]:
     """Every series on the trial's clock: ``t_s`` is 0 where measuring starts; what lies outside is left out."""
     start, end = load.window_ns
     found = {"load": load.columns()}
