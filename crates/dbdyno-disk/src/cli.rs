@@ -8,6 +8,7 @@ use lexopt::prelude::{Long, Short, Value, ValueExt};
 
 use crate::engine::Mode;
 use crate::error::DiskError;
+use crate::measure::{self, MeasureArgs};
 use crate::serve::ServeArgs;
 
 pub const HELP: &str = "\
@@ -16,10 +17,23 @@ An emulated disk: a file served through FUSE that takes as long as a given drive
 Usage:
   dbdyno-disk serve --model NAME|FILE.toml --size BYTES --mount DIR --control SOCKET [options]
   dbdyno-disk models [--json]
+  dbdyno-disk measure --on DIR|DEVICE | --model NAME [more of them] [options]
 
 serve mounts a filesystem with the one file DIR/disk.img and stays in the foreground. When the
 file is there it prints one line of JSON. Make a block device of it with
   losetup --find --show --direct-io=on -b 4096 DIR/disk.img
+
+measure does what a database does (a write of 4 KiB and fdatasync; reads and writes of 16 KiB at random
+places, past the page cache), 1, 8 and 32 at a time, and prints JSON: a line a round, the figures last. In
+a folder it makes a file without a name, which is gone afterwards; a device is only read; a model answers
+in virtual time. Several take turns.
+
+Options of measure:
+  --rounds N              how often each step is done, in random order [default: 8]
+  --step-ms N             how long each step takes [default: 400]
+  --region BYTES          how much of the folder's disk is used [default: 1G]
+  --fill-ms N             how long writing it may take; what is written by then is used [default: 6000]
+  --seed N                seed of places and order [default: 1]
 
 Options of serve:
   --model NAME|FILE.toml  a drive that `dbdyno-disk models` lists, or a drive file of your own
@@ -60,6 +74,7 @@ pub enum Action {
     Help,
     Version,
     Models { json: bool },
+    Measure(MeasureArgs),
     Serve(ServeArgs),
 }
 
@@ -69,13 +84,14 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Action, DiskError> {
     match parser.next().map_err(usage)? {
         Some(Value(verb)) if verb == "serve" => parse_serve(parser),
         Some(Value(verb)) if verb == "models" => parse_models(parser),
+        Some(Value(verb)) if verb == "measure" => Ok(measure::parse(parser)?.map_or(Action::Help, Action::Measure)),
         Some(Value(verb)) => {
-            Err(DiskError::Usage(format!("there is no verb {}; there are serve and models", verb.display())))
+            Err(DiskError::Usage(format!("there is no verb {}; there are serve, models and measure", verb.display())))
         }
         Some(Long("help") | Short('h')) => Ok(Action::Help),
         Some(Long("version") | Short('V')) => Ok(Action::Version),
         Some(other) => Err(usage(other.unexpected())),
-        None => Err(DiskError::Usage("a verb is missing: serve or models".into())),
+        None => Err(DiskError::Usage("a verb is missing: serve, models or measure".into())),
     }
 }
 
@@ -184,6 +200,9 @@ mod tests {
             ("serve --size 1M --mount /m --control /s", "serve needs --model"),
             ("serve --seed x", "\"x\""),
             ("models --xml", "--xml"),
+            ("measure", "measure needs --on DIR"),
+            ("measure --on /tmp --rounds 0", "--rounds \"0\" is not a number from 1 to 1000"),
+            ("measure --on /tmp --region 1M", "--region \"1M\" is not a number of bytes of at least 32M"),
         ] {
             let message = parsed(line).unwrap_err();
             assert!(message.contains(expected), "{line}: {message}");

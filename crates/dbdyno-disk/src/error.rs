@@ -20,6 +20,8 @@ pub enum DiskError {
     Mount { path: PathBuf, source: std::io::Error },
     #[error("cannot start a thread: {source}")]
     Thread { source: std::io::Error },
+    #[error("cannot measure {}: {source}", path.display())]
+    Measure { path: PathBuf, source: std::io::Error },
     #[error("cannot write to standard output: {source}")]
     Announce { source: std::io::Error },
 }
@@ -29,7 +31,7 @@ impl DiskError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Model(_) | Self::Content(_) | Self::MountPoint { .. } | Self::Control { .. } => 2,
-            Self::Mount { .. } | Self::Thread { .. } | Self::Announce { .. } => 1,
+            Self::Mount { .. } | Self::Measure { .. } | Self::Thread { .. } | Self::Announce { .. } => 1,
         }
     }
 }

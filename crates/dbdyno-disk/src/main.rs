@@ -15,11 +15,13 @@ mod engine;
 mod error;
 mod faults;
 mod filesystem;
+mod measure;
 mod pending;
 mod process;
 mod serve;
 mod stats;
 mod steer;
+mod times;
 mod trace;
 
 use std::io::Write;
@@ -44,6 +46,7 @@ fn run() -> Result<(), DiskError> {
         Action::Help => print(cli::HELP),
         Action::Version => print(concat!("dbdyno-disk ", env!("CARGO_PKG_VERSION"), "\n")),
         Action::Models { json } => print(&models(json)),
+        Action::Measure(args) => measure::measure(&args),
         Action::Serve(args) => serve::serve(&args),
     }
 }

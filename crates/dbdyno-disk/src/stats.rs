@@ -1,43 +1,9 @@
 //! What the disk did and how well it kept the model's times.
 
 use dbdyno_device::Kind;
-use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
-/// The longest time a histogram tells apart, ns; longer ones count as this.
-const LONGEST_NS: u64 = 3_600_000_000_000;
-
-/// A histogram of nanoseconds with .1 % resolution. Made once: recording allocates nothing.
-struct Times(Option<Histogram<u64>>);
-
-impl Times {
-    fn new() -> Self {
-        // The bounds are constants that the crate accepts, so there is always a histogram.
-        Self(Histogram::new_with_bounds(1, LONGEST_NS, 3).ok())
-    }
-
-    fn record(&mut self, time_ns: u64) {
-        if let Some(histogram) = &mut self.0 {
-            histogram.saturating_record(time_ns);
-        }
-    }
-
-    /// Every key is always there; the values are null while nothing was recorded.
-    fn json(&self) -> Value {
-        let recorded = self.0.as_ref().filter(|histogram| !histogram.is_empty());
-        let quantile = |quantile| recorded.map(|histogram| histogram.value_at_quantile(quantile));
-        json!({
-            "count": recorded.map_or(0, Histogram::len),
-            "min": recorded.map(Histogram::min),
-            "mean": recorded.map(Histogram::mean),
-            "p50": quantile(0.5),
-            "p90": quantile(0.9),
-            "p99": quantile(0.99),
-            "p999": quantile(0.999),
-            "max": recorded.map(Histogram::max),
-        })
-    }
-}
+use crate::times::Times;
 
 /// Counters since the start or the last reset.
 pub struct Stats {

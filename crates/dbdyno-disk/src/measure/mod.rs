@@ -1,0 +1,199 @@
+//! `dbdyno-disk measure`: how long a drive takes for what a database does to it, and how many of that it does a second.
+//!
+//! A [`Target`] is measured in [`Step`]s, every step in every round and in random order, so that what changes on the host
+//! meanwhile meets all of them. Several targets take turns within a round: the rounds are pairs.
+
+mod args;
+mod file;
+mod model;
+
+use std::io::Write;
+
+use dbdyno_common::random::Random;
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::{Value, json};
+
+use crate::error::DiskError;
+use crate::times::Times;
+pub use args::{MeasureArgs, Place, parse};
+
+/// What one request of a step is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// A write to a log and then fdatasync: what a durable commit waits for.
+    Fsync,
+    /// A read at a random place.
+    RandomRead,
+    /// A write at a random place.
+    RandomWrite,
+}
+
+impl Operation {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Fsync => "fsync",
+            Self::RandomRead => "randread",
+            Self::RandomWrite => "randwrite",
+        }
+    }
+
+    /// `InnoDB` writes its log in small pieces and its data in pages of 16 KiB.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::Fsync => 4096,
+            Self::RandomRead | Self::RandomWrite => 16384,
+        }
+    }
+}
+
+/// One operation with this many requests outstanding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    pub operation: Operation,
+    pub depth: u64,
+}
+
+const DEPTHS: [u64; 3] = [1, 8, 32];
+
+/// What was done of one step in one round.
+pub struct Done {
+    pub operations: u64,
+    pub elapsed_ns: u64,
+    pub times: Times,
+}
+
+/// The first, sequential writing of the region that the steps then use.
+pub struct Fill {
+    pub bytes: u64,
+    pub elapsed_ns: u64,
+}
+
+/// Something that can be measured.
+pub trait Target {
+    /// What it is called in the result.
+    fn name(&self) -> String;
+    /// Writes the region once; `None` if nothing is written to this target.
+    fn fill(&mut self) -> Result<Option<Fill>, DiskError>;
+    /// Whether this operation says something of the drive, and may be done.
+    fn can(&self, operation: Operation) -> bool;
+    /// Does a step for the time that was asked for.
+    fn run(&mut self, step: Step, seed: u64) -> Result<Done, DiskError>;
+    /// Facts of it that belong beside the figures.
+    fn facts(&self) -> Value;
+}
+
+/// The figures of one step of one target, over all rounds.
+struct Figures {
+    step: Step,
+    rounds: Vec<(u64, u64)>,
+    times: Times,
+}
+
+struct Measured {
+    target: Box<dyn Target>,
+    fill: Option<Fill>,
+    steps: Vec<Figures>,
+}
+
+/// Measures all targets and prints a line of JSON after each round, and the result as the last one.
+pub fn measure(args: &MeasureArgs) -> Result<(), DiskError> {
+    let mut all = Vec::new();
+    for place in &args.places {
+        all.push(begin(open(place, args)?)?);
+    }
+    let mut random = Random::new(args.seed);
+    for round in 1..=args.rounds {
+        one_round(&mut all, &mut random)?;
+        line(&json!({"round": round, "rounds": args.rounds}))?;
+    }
+    let targets: Vec<_> = all.iter().map(Measured::json).collect();
+    let cpu = clock_gettime(ClockId::ProcessCPUTime);
+    let cpu_seconds = cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9;
+    line(&json!({"seed": args.seed, "rounds": args.rounds, "cpu_seconds": cpu_seconds, "targets": targets}))
+}
+
+fn open(place: &Place, args: &MeasureArgs) -> Result<Box<dyn Target>, DiskError> {
+    Ok(match place {
+        Place::Path(path) => Box::new(file::FileTarget::open(path, args)?),
+        Place::Model(name) => Box::new(model::ModelTarget::new(name, args)?),
+    })
+}
+
+fn begin(mut target: Box<dyn Target>) -> Result<Measured, DiskError> {
+    let fill = target.fill()?;
+    let steps = [Operation::Fsync, Operation::RandomRead, Operation::RandomWrite]
+        .into_iter()
+        .filter(|operation| target.can(*operation))
+        .flat_map(|operation| DEPTHS.map(|depth| Step { operation, depth }))
+        .map(|step| Figures { step, rounds: Vec::new(), times: Times::new() })
+        .collect();
+    Ok(Measured { target, fill, steps })
+}
+
+/// Every step of every target once; the targets take turns, each step in an order of its own.
+fn one_round(all: &mut [Measured], random: &mut Random) -> Result<(), DiskError> {
+    let mut steps: Vec<Step> = all.iter().flat_map(|one| one.steps.iter().map(|figures| figures.step)).collect();
+    let mut once = Vec::new();
+    steps.retain(|step| {
+        !once.contains(step) && {
+            once.push(*step);
+            true
+        }
+    });
+    shuffle(&mut steps, random);
+    let mut turns: Vec<usize> = (0..all.len()).collect();
+    for step in steps {
+        shuffle(&mut turns, random);
+        for turn in &turns {
+            all[*turn].run(step, random.bits())?;
+        }
+    }
+    Ok(())
+}
+
+fn shuffle<T>(all: &mut [T], random: &mut Random) {
+    for last in (1..all.len()).rev() {
+        all.swap(last, random.below(last as u64 + 1) as usize);
+    }
+}
+
+impl Measured {
+    fn run(&mut self, step: Step, seed: u64) -> Result<(), DiskError> {
+        if let Some(figures) = self.steps.iter_mut().find(|figures| figures.step == step) {
+            let done = self.target.run(step, seed)?;
+            figures.rounds.push((done.operations, done.elapsed_ns));
+            figures.times.add(&done.times);
+        }
+        Ok(())
+    }
+
+    fn json(&self) -> Value {
+        let steps: Vec<_> = self.steps.iter().map(Figures::json).collect();
+        let fill = self.fill.as_ref().map(|fill| json!({"bytes": fill.bytes, "elapsed_ns": fill.elapsed_ns}));
+        json!({"target": self.target.name(), "facts": self.target.facts(), "fill": fill, "steps": steps})
+    }
+}
+
+impl Figures {
+    fn json(&self) -> Value {
+        let rounds: Vec<_> = self
+            .rounds
+            .iter()
+            .map(|(operations, elapsed_ns)| json!({"operations": operations, "elapsed_ns": elapsed_ns}))
+            .collect();
+        json!({
+            "operation": self.step.operation.name(),
+            "bytes": self.step.operation.bytes(),
+            "depth": self.step.depth,
+            "rounds": rounds,
+            "latency_ns": self.times.json(),
+        })
+    }
+}
+
+fn line(value: &Value) -> Result<(), DiskError> {
+    let announce = |source| DiskError::Announce { source };
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{value}").map_err(announce)?;
+    out.flush().map_err(announce)
+}

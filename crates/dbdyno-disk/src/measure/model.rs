@@ -1,0 +1,227 @@
+//! A drive model, measured in virtual time by the same steps as a real drive.
+
+use std::collections::HashMap;
+
+use dbdyno_common::random::Random;
+use dbdyno_device::{Command, Completion, DeviceModel, Kind};
+use serde_json::{Value, json};
+
+use super::{Done, Fill, MeasureArgs, Operation, Step, Target};
+use crate::error::DiskError;
+use crate::times::Times;
+
+/// The disk that is made of the drive; the steps use its beginning, as a file on a new filesystem would.
+const DISK_BYTES: u64 = 16 << 30;
+/// More requests say no more of a model, which has no noise but its own.
+const OPERATIONS_MAX: u64 = 20_000;
+const FILL_COMMAND_BYTES: u64 = 1 << 20;
+const FILL_DEPTH: u64 = 4;
+
+pub struct ModelTarget {
+    name: String,
+    model: Box<dyn DeviceModel + Send>,
+    region_bytes: u64,
+    step_ns: u64,
+    now_ns: u64,
+    next_id: u64,
+    finished: Vec<Completion>,
+}
+
+impl ModelTarget {
+    pub fn new(name: &str, args: &MeasureArgs) -> Result<Self, DiskError> {
+        let disk_bytes = DISK_BYTES.max(args.region_bytes);
+        Ok(Self {
+            name: name.to_owned(),
+            model: dbdyno_device::model(name, disk_bytes, args.seed)?,
+            region_bytes: args.region_bytes,
+            step_ns: args.step_ms * 1_000_000,
+            now_ns: 0,
+            next_id: 0,
+            finished: Vec::new(),
+        })
+    }
+
+    fn submit(&mut self, kind: Kind, offset_bytes: u64, length_bytes: u64) -> u64 {
+        self.next_id += 1;
+        self.model.submit(self.now_ns, Command { id: self.next_id, kind, offset_bytes, length_bytes, fua: false });
+        self.next_id
+    }
+
+    /// Goes on to the next completions; none are left if nothing is outstanding.
+    fn wait(&mut self) -> Vec<Completion> {
+        while self.finished.is_empty() {
+            let Some(due_ns) = self.model.next_due() else { break };
+            self.now_ns = self.now_ns.max(due_ns);
+            self.model.poll(self.now_ns, &mut self.finished);
+        }
+        std::mem::take(&mut self.finished)
+    }
+
+    fn idle(&mut self) {
+        while !self.wait().is_empty() {}
+    }
+}
+
+impl Target for ModelTarget {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn fill(&mut self) -> Result<Option<Fill>, DiskError> {
+        let commands = self.region_bytes / FILL_COMMAND_BYTES;
+        let (began_ns, mut sent, mut outstanding) = (self.now_ns, 0, 0);
+        while sent < commands || outstanding > 0 {
+            while sent < commands && outstanding < FILL_DEPTH {
+                self.submit(Kind::Write, sent * FILL_COMMAND_BYTES, FILL_COMMAND_BYTES);
+                (sent, outstanding) = (sent + 1, outstanding + 1);
+            }
+            outstanding -= self.wait().len() as u64;
+        }
+        self.submit(Kind::Flush, 0, 0);
+        self.idle();
+        Ok(Some(Fill { bytes: commands * FILL_COMMAND_BYTES, elapsed_ns: self.now_ns - began_ns }))
+    }
+
+    fn can(&self, _: Operation) -> bool {
+        true
+    }
+
+    fn run(&mut self, step: Step, seed: u64) -> Result<Done, DiskError> {
+        let began_ns = self.now_ns;
+        let mut clients = Clients::new(step, self.region_bytes, seed);
+        for client in 0..step.depth {
+            clients.begin(self, client);
+        }
+        while clients.operations < OPERATIONS_MAX && self.now_ns - began_ns < self.step_ns {
+            for completion in self.wait() {
+                for client in clients.completed(self, completion) {
+                    clients.begin(self, client);
+                }
+            }
+        }
+        let elapsed_ns = (self.now_ns - began_ns).max(1);
+        let done = Done { operations: clients.operations, elapsed_ns, times: clients.times };
+        // What is cached is written back before the next step, as the pause between two steps on a drive allows.
+        self.idle();
+        self.submit(Kind::Flush, 0, 0);
+        self.idle();
+        Ok(done)
+    }
+
+    fn facts(&self) -> Value {
+        json!({"kind": "model", "region_bytes": self.region_bytes})
+    }
+}
+
+/// A client's request: who waits for it, and since when.
+#[derive(Clone, Copy)]
+struct Waiting {
+    client: u64,
+    since_ns: u64,
+}
+
+/// The clients of one step, each with one request.
+struct Clients {
+    step: Step,
+    region_bytes: u64,
+    random: Random,
+    /// By the command that each waits for.
+    waiting: HashMap<u64, Waiting>,
+    /// The FLUSH in flight and those that wait for its end. The kernel has one in flight and gathers what comes meanwhile
+    /// for the next.
+    flush: Option<(u64, Vec<Waiting>)>,
+    next_flush: Vec<Waiting>,
+    log_writes: u64,
+    operations: u64,
+    times: Times,
+}
+
+impl Clients {
+    fn new(step: Step, region_bytes: u64, seed: u64) -> Self {
+        Self {
+            step,
+            region_bytes,
+            random: Random::new(seed),
+            waiting: HashMap::new(),
+            flush: None,
+            next_flush: Vec::new(),
+            log_writes: 0,
+            operations: 0,
+            times: Times::new(),
+        }
+    }
+
+    fn begin(&mut self, target: &mut ModelTarget, client: u64) {
+        let bytes = self.step.operation.bytes();
+        let (kind, offset_bytes) = match self.step.operation {
+            Operation::Fsync => {
+                self.log_writes += 1;
+                let log_bytes = self.region_bytes / self.step.depth / bytes * bytes;
+                (Kind::Write, client * log_bytes + self.log_writes * bytes % log_bytes)
+            }
+            Operation::RandomRead => (Kind::Read, self.random.below(self.region_bytes / bytes) * bytes),
+            Operation::RandomWrite => (Kind::Write, self.random.below(self.region_bytes / bytes) * bytes),
+        };
+        let id = target.submit(kind, offset_bytes, bytes);
+        self.waiting.insert(id, Waiting { client, since_ns: target.now_ns });
+    }
+
+    /// The clients that a completion leaves without a request.
+    fn completed(&mut self, target: &mut ModelTarget, completion: Completion) -> Vec<u64> {
+        let mut ended = Vec::new();
+        if let Some(waiting) = self.waiting.remove(&completion.id) {
+            let then = if self.step.operation == Operation::Fsync { &mut self.next_flush } else { &mut ended };
+            then.push(waiting);
+        }
+        if self.flush.as_ref().is_some_and(|(id, _)| *id == completion.id) {
+            ended = self.flush.take().map(|(_, all)| all).unwrap_or_default();
+        }
+        if self.flush.is_none() && !self.next_flush.is_empty() {
+            let id = target.submit(Kind::Flush, 0, 0);
+            self.flush = Some((id, std::mem::take(&mut self.next_flush)));
+        }
+        self.operations += ended.len() as u64;
+        for waiting in &ended {
+            self.times.record(completion.at_ns - waiting.since_ns);
+        }
+        ended.iter().map(|waiting| waiting.client).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(name: &str) -> ModelTarget {
+        let args =
+            MeasureArgs { places: Vec::new(), rounds: 1, seed: 1, region_bytes: 256 << 20, step_ms: 2000, fill_ms: 1 };
+        ModelTarget::new(name, &args).unwrap()
+    }
+
+    fn a_second(name: &str, operation: Operation, depth: u64) -> f64 {
+        let mut target = target(name);
+        target.fill().unwrap();
+        let done = target.run(Step { operation, depth }, 7).unwrap();
+        done.operations as f64 * 1e9 / done.elapsed_ns as f64
+    }
+
+    #[test]
+    fn a_commit_on_a_hard_disk_waits_for_a_turn_and_clients_share_a_flush() {
+        let alone = a_second("hdd-7200", Operation::Fsync, 1);
+        assert!((30.0..200.0).contains(&alone), "{alone}");
+        assert!(a_second("hdd-7200", Operation::Fsync, 32) > 4.0 * alone);
+    }
+
+    #[test]
+    fn a_solid_state_drive_reads_more_at_depth() {
+        let alone = a_second("ssd-sata", Operation::RandomRead, 1);
+        assert!(a_second("ssd-sata", Operation::RandomRead, 32) > 3.0 * alone);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_figures() {
+        let step = Step { operation: Operation::RandomWrite, depth: 8 };
+        let all = [target("nvme"), target("nvme")].map(|mut target| target.run(step, 3).unwrap().elapsed_ns);
+        assert_eq!(all[0], all[1]);
+    }
+}
