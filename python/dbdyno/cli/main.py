@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from dbdyno import __version__
-from dbdyno.cli import aa, compare, disk, doctor, images, load, plan, rank, report, restore, run, servers, watch
+from dbdyno.cli import aa, compare, disk, doctor, images, load, plan, quick, rank, report, restore, run, servers, watch
 from dbdyno.cli.standard_output import end_with, flushed, prepare, say
 from dbdyno.errors import DbdynoError
 from dbdyno.model.printable import printable
@@ -40,6 +40,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("quick")(quick.quick)
 app.command("plan")(plan.plan)
 app.command("run")(run.run)
 app.command("aa")(aa.aa)

@@ -26,7 +26,7 @@ def write_page(path: Path, document: "Document", *, aside: bool) -> None:
     """
     from dbdyno.report.render import html
 
-    _refuse_to_overwrite(path)
+    refuse_to_overwrite(path)
     content = html.render(document).encode("utf-8", "replace")
     try:
         with whole_or_not_at_all(path, f".{new_token()}") as handle:
@@ -37,7 +37,7 @@ def write_page(path: Path, document: "Document", *, aside: bool) -> None:
     typer.echo(f"HTML report: {path}", err=aside)
 
 
-def _refuse_to_overwrite(path: Path) -> None:
+def refuse_to_overwrite(path: Path) -> None:
     """Raises ``UserError`` where the page would replace something that is no page."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)

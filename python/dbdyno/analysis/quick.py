@@ -1,0 +1,172 @@
+"""What a quick look at storage found: rates with their intervals, the host's noise, the drive it is most like.
+
+Its rounds are blocks: every step is done once in each, so two targets that took turns are compared as treatments are.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from dbdyno.analysis.noise_floor import multiple
+from dbdyno.analysis.statistics.effect import log_ratios, relative
+from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.verdict.verdict import Paired, Verdict, judge
+from dbdyno.model.design import ALPHA
+from dbdyno.model.metrics import METRICS
+
+OPERATIONS = ("fsync", "randread", "randwrite")
+MARGIN = 0.05
+STUDY_BLOCKS = 8  # what a small study has: what it can show is said
+ALIKE_MAX = 2.0  # times: a drive that is usually farther off is none that this one is like
+FLUSH_WRITES_MAX = 3.0  # a flush that leaves a write to the medium takes longer than so many writes into a cache
+STOLEN_MAX, OTHERS_MAX = 0.02, 0.25  # of the processors' time; the kernel's own work counts among the others
+Key = tuple[str, int]  # operation and depth
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation with ``depth`` requests outstanding: operations a second by round, and how long each took."""
+
+    operation: str
+    bytes: int
+    depth: int
+    rate: Estimate  # geometric mean over the rounds, with a 95 % t interval of the logarithms
+    by_round: Mapping[int, float]
+    latency_ns: Mapping[str, float]  # "p50", "p99", "p999", "max", from the histogram of all rounds
+
+
+@dataclass(frozen=True)
+class Target:
+    """A folder, a device or a drive model, as measured."""
+
+    name: str
+    kind: str  # "directory", "device", "model"
+    direct: bool  # past the page cache
+    region_bytes: int
+    fill_bytes_per_second: float  # NaN: nothing was written
+    steps: Mapping[Key, Step]
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """A drive of the catalogue, and how many times off its figures usually are: 1 is the same."""
+
+    drive: str
+    factor: float
+    alike: bool
+
+
+@dataclass(frozen=True)
+class Host:
+    """What else the host did meanwhile, as shares of all processors' time; NaN where it is unknown."""
+
+    others: float
+    stolen: float
+    tool: float
+
+
+@dataclass(frozen=True)
+class Quick:
+    """Everything a quick look found."""
+
+    target: Target
+    host: Host
+    noise: Estimate  # standard deviation of the log of the commit rate, or read rate, between rounds
+    shown: float | None  # least difference that a study of 8 blocks with such noise shows; None: unknown
+    likeness: Likeness | None
+    against: Target | None = None
+    verdicts: tuple[Verdict, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def flush_is_cheap(self) -> bool:
+        """Whether a durable commit costs hardly more than a write: the cache is protected, or flushes do nothing."""
+        commit, write = (self.target.steps.get((name, 1)) for name in ("fsync", "randwrite"))
+        return bool(commit and write and commit.rate.value * FLUSH_WRITES_MAX > write.rate.value)
+
+    @property
+    def noisy_host(self) -> bool:
+        """Whether the processors did much for others."""
+        return self.host.stolen > STOLEN_MAX or self.host.others > OTHERS_MAX
+
+
+def target_of(measured: Mapping[str, Any]) -> Target:
+    """Return a target of what ``dbdyno-disk measure`` printed of it."""
+    facts, fill = measured["facts"], measured["fill"]
+    steps = [_step(one) for one in measured["steps"]]
+    return Target(
+        name=measured["target"],
+        kind=facts["kind"],
+        direct=facts.get("direct", True),
+        region_bytes=facts["region_bytes"],
+        fill_bytes_per_second=fill["bytes"] * 1e9 / max(1, fill["elapsed_ns"]) if fill else math.nan,
+        steps={(step.operation, step.depth): step for step in steps},
+    )
+
+
+def _step(one: Mapping[str, Any]) -> Step:
+    by_round = {place: each["operations"] * 1e9 / each["elapsed_ns"] for place, each in enumerate(one["rounds"], 1)}
+    return Step(one["operation"], one["bytes"], one["depth"], _mean(by_round.values()), by_round, one["latency_ns"])
+
+
+def _mean(rates: Iterable[float]) -> Estimate:
+    logs = np.log(list(rates))
+    value, freedom = float(np.mean(logs)), len(logs) - 1
+    if freedom < 1:
+        return Estimate(math.exp(value), -math.inf, math.inf, len(logs))
+    reach = float(special.stdtrit(freedom, 1 - ALPHA / 2)) * float(np.std(logs, ddof=1)) / math.sqrt(len(logs))
+    return Estimate(math.exp(value), math.exp(value - reach), math.exp(value + reach), len(logs))
+
+
+def noise_of(target: Target) -> Estimate:
+    """Return the spread between rounds of one client's commits, or of its reads where nothing was written."""
+    step = target.steps.get(("fsync", 1)) or target.steps[("randread", 1)]
+    logs = np.log(list(step.by_round.values()))
+    freedom = len(logs) - 1
+    if freedom < 1:
+        return Estimate.unknown(len(logs))
+    sigma = float(np.std(logs, ddof=1))
+    low, high = (sigma * math.sqrt(freedom / float(special.chdtri(freedom, tail))) for tail in (0.025, 0.975))
+    return Estimate(sigma, low, high, len(logs))
+
+
+def least_shown(noise: Estimate) -> float | None:
+    """Return the least relative difference that 8 blocks show with 80 % power; a pair has two trials' noise."""
+    if not noise.known or noise.n < 2:  # noqa: PLR2004 - no spread of one
+        return None
+    sigmas = multiple(STUDY_BLOCKS, ALPHA, noise.n - 1, 1)
+    return None if sigmas is None else relative(sigmas * math.sqrt(2) * noise.value)
+
+
+def likeness(target: Target, drives: Sequence[Target]) -> Likeness | None:
+    """Return the drive whose rates are nearest: the root mean square of the log ratios over the steps both have."""
+    found = [(_distance(target, drive), drive.name) for drive in drives]
+    distance, drive = min(((d, name) for d, name in found if math.isfinite(d)), default=(math.nan, ""))
+    return Likeness(drive, math.exp(distance), math.exp(distance) <= ALIKE_MAX) if drive else None
+
+
+def _distance(target: Target, drive: Target) -> float:
+    common = target.steps.keys() & drive.steps.keys()
+    logs = [math.log(target.steps[key].rate.value / drive.steps[key].rate.value) for key in common]
+    return math.sqrt(math.fsum(log**2 for log in logs) / len(logs)) if logs else math.inf
+
+
+def verdicts(target: Target, against: Target) -> tuple[Verdict, ...]:
+    """Return a verdict per operation, over its depths: in each round the mean of their log ratios.
+
+    One verdict a depth would be nine, too many for eight rounds to decide.
+    """
+    pairs = [_paired(operation, target, against) for operation in OPERATIONS]
+    return tuple(judge([pair for pair in pairs if pair.log_ratios], METRICS["iops"], MARGIN))
+
+
+def _paired(operation: str, target: Target, against: Target) -> Paired:
+    common = sorted(key for key in target.steps.keys() & against.steps.keys() if key[0] == operation)
+    each = [log_ratios(target.steps[key].by_round, against.steps[key].by_round) for key in common]
+    rounds = set.intersection(*(set(one) for one in each)) if each else set()
+    mean = {place: math.fsum(one[place] for one in each) / len(each) for place in sorted(rounds)}
+    return Paired(against.name, target.name, f"{operation} against", operation, mean)

@@ -1,0 +1,36 @@
+"""``dbdyno quick``: what the storage here is like, within a minute."""
+
+import sys
+from pathlib import Path
+
+import typer
+
+PAGE = Path("dbdyno-quick.html")
+
+
+def quick(
+    place: Path = typer.Argument(Path(), metavar="[DIR|DEV]", help="A folder, or a block device, which is only read."),
+    against: str = typer.Option(None, "--against", metavar="DIR|MODEL", help="What to compare it with."),
+    html: Path = typer.Option(PAGE, "--html", help="Where the page goes."),
+    rounds: int = typer.Option(8, "--rounds", min=2, max=100, help="How often everything is measured."),
+    seed: int = typer.Option(1, "--seed", min=0, help="Seed of places and order."),
+    json_: bool = typer.Option(False, "--json", help="Print JSON."),
+) -> None:
+    """Measure the disk below a folder in 40 seconds: durable commits, random reads and writes. No root, no study."""
+    from dbdyno.cli.formats import Format
+    from dbdyno.cli.page_file import refuse_to_overwrite, write_page
+    from dbdyno.cli.show import print_document
+    from dbdyno.report.quick import document
+    from dbdyno.run.quick import look
+
+    refuse_to_overwrite(html)
+    found = document(look(place, against, rounds=rounds, seed=seed, progress=_progress))
+    print_document(found, Format.JSON if json_ else Format.TEXT)
+    write_page(html, found, aside=json_)
+
+
+def _progress(done: int, rounds: int) -> None:
+    if sys.stderr.isatty():
+        typer.echo(f"\rround {done} of {rounds}{'' if done < rounds else chr(10)}", err=True, nl=False)
+    else:
+        typer.echo(f"round {done} of {rounds}", err=True)

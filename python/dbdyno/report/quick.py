@@ -1,0 +1,180 @@
+"""The report of a quick look at storage: a sentence, a table, what limits it."""
+
+import math
+from collections.abc import Iterator
+
+from dbdyno.analysis.quick import ALIKE_MAX, FLUSH_WRITES_MAX, MARGIN, STUDY_BLOCKS, Quick, Step, Target
+from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.model.wording import drive_bytes, percent, percent_range
+from dbdyno.report.charts.depths import chart
+from dbdyno.report.document import Abridged, Block, Cell, Document, Paragraph, Section, Table, bullets
+from dbdyno.report.sentences import certainty, sentence_of
+from dbdyno.report.values import effect_values, p_values
+
+WORDS = {
+    "fsync": "durable commit (4 KiB + fdatasync)",
+    "randread": "random read, 16 KiB",
+    "randwrite": "random write, 16 KiB",
+}
+PLURAL = {"fsync": "durable commits", "randread": "random reads", "randwrite": "random writes"}
+_LATENCIES = (("p50", "p50 ms"), ("p99", "p99 ms"), ("max", "max ms"))
+
+
+def document(quick: Quick) -> Document:
+    """Return the report; its values are what ``--json`` prints."""
+    warnings = tuple(Paragraph(line, "warning") for line in _warnings(quick))
+    opening = Section("headline", "", (Paragraph(headline(quick), "headline"), *warnings), opening=True)
+    sections = (
+        opening,
+        *(_comparison(quick) if quick.against else ()),
+        *_figures(quick),
+        Section("trust", "How far to trust it", bullets(list(_notes(quick))), opening=True),
+        Section("facts", "What was measured", (_facts(quick),)),
+    )
+    return Document(f"Storage of {quick.target.name}", (), sections, _values(quick))
+
+
+def headline(quick: Quick) -> str:
+    """Return what a durable commit costs here, or a read where nothing was written, and what drive this is like."""
+    steps = quick.target.steps
+    operation = "fsync" if ("fsync", 1) in steps else "randread"
+    one, most = steps[(operation, 1)], max(depth for name, depth in steps if name == operation)
+    what = "durable commit" if operation == "fsync" else "read of 16 KiB"
+    usual = _ms(one, "p50")
+    cost = f"A {what} takes {usual} ms here (1 in 100 more than {_ms(one, 'p99')} ms)"
+    rates = f"{_rate(one)} a second from one client, {_rate(steps[(operation, most)])} from {most}"
+    like = _likeness(quick)
+    return f"{cost}: {rates}. {like}".strip()
+
+
+def _likeness(quick: Quick) -> str:
+    found = quick.likeness
+    if found is None:
+        return ""
+    off = f"{found.factor:.2g} times"
+    if found.alike:
+        return f"It is most like the drive {found.drive} (figures usually within {off})."
+    return f"It is like no drive of the catalogue; the nearest, {found.drive}, is usually {off} off."
+
+
+def _comparison(quick: Quick) -> Iterator[Section]:
+    assert quick.against is not None  # noqa: S101
+    names = quick.target.name, quick.against.name
+    texts = [sentence_of(one, names, MARGIN, _figures_of(one)).text() for one in quick.verdicts]
+    lines: tuple[Block, ...] = tuple(
+        Paragraph((f"{PLURAL[one.level_id].capitalize()}: ", *text))
+        for one, text in zip(quick.verdicts, texts, strict=True)
+    )
+    yield Section("comparison", "", lines, opening=True)
+
+
+def _figures_of(verdict: Verdict) -> str:
+    effect = verdict.effect
+    return f": {percent(effect.value)} a second ({certainty(verdict, percent_range(effect.low, effect.high))})"
+
+
+def _figures(quick: Quick) -> Iterator[Section]:
+    targets = [quick.target, *([quick.against] if quick.against else [])]
+    yield Section("curves", "By number of clients", (Abridged((chart(targets, WORDS),)),))
+    for place, target in enumerate(targets, 1):
+        yield Section(f"figures-{place}", f"Figures of {target.name}", (_table(target),), opening=True)
+
+
+def _table(target: Target) -> Table:
+    rows = tuple(_row(step) for step in target.steps.values())
+    headings = ("operation", "clients", "a second", "95 % interval", *(heading for _, heading in _LATENCIES))
+    return Table("", headings, rows, "figures")
+
+
+def _row(step: Step) -> tuple[str | Cell, ...]:
+    rate = step.rate
+    interval = f"{_short(rate.low)} to {_short(rate.high)}" if rate.bounded else "unknown"
+    return (WORDS[step.operation], str(step.depth), _rate(step), interval, *(_ms(step, key) for key, _ in _LATENCIES))
+
+
+def _rate(step: Step) -> str:
+    return _short(step.rate.value)
+
+
+def _ms(step: Step, key: str) -> str:
+    return _short(step.latency_ns[key] / 1e6)
+
+
+def _short(value: float) -> str:
+    """Return three significant digits: 47,800, 3.2, 0.113."""
+    return f"{float(f'{value:.3g}'):,.15g}"
+
+
+def _warnings(quick: Quick) -> Iterator[str]:
+    target, host = quick.target, quick.host
+    if not target.direct:
+        yield "The filesystem has no direct I/O, so reads and writes would measure memory: only commits were measured."
+    if target.kind == "device":
+        yield "A device is only read: what a commit costs, a folder on it shows."
+    if quick.flush_is_cheap:
+        yield (
+            f"A durable commit takes less than {FLUSH_WRITES_MAX:.0f} times as long as a write: either the drive's"
+            " write cache is protected, or something below does not honour flushes. Only a power cut would show which."
+        )
+    if quick.noisy_host:
+        yield (
+            f"Meanwhile others and the kernel used {percent(host.others, sign=False)} of the processors, and a"
+            f" hypervisor kept {percent(host.stolen, sign=False)} for other machines; measure again when they are idle."
+        )
+
+
+def _notes(quick: Quick) -> Iterator[str]:
+    noise = quick.noise
+    if noise.known:
+        ends = f"{percent(noise.low, sign=False)} to {percent(noise.high, sign=False)}"
+        least = (
+            ""
+            if quick.shown is None
+            else (
+                f" A study of {STUDY_BLOCKS} blocks with this noise shows differences from {percent(quick.shown)} on."
+            )
+        )
+        yield f"The same again differs by {percent(noise.value, sign=False)} from round to round ({ends}).{least}"
+    yield "A file of its own was written and read, past the page cache; the filesystem has its part in every figure."
+    yield f"dbdyno itself used {percent(quick.host.tool, sign=False)} of the processors."
+
+
+def _facts(quick: Quick) -> Table:
+    target = quick.target
+    fill = target.fill_bytes_per_second
+    written = "" if math.isnan(fill) else f"{drive_bytes(target.region_bytes)}, first written at {fill / 1e6:,.0f} MB/s"
+    rows = [*quick.facts.items(), ("file", written), ("rounds", str(quick.noise.n))]
+    return Table("", (), tuple((name, value) for name, value in rows if value), "settings")
+
+
+def _values(quick: Quick) -> dict[str, object]:
+    found = quick.likeness
+    return {
+        "headline": headline(quick),
+        "targets": [_target_values(one) for one in (quick.target, quick.against) if one],
+        "noise": effect_values(quick.noise, "log_ratio_deviation"),
+        "least_difference_shown": quick.shown,
+        "likeness": found and {"drive": found.drive, "factor": found.factor, "alike": found.alike, "limit": ALIKE_MAX},
+        "verdicts": [
+            {"operation": one.level_id, "verdict": one.verdict, **effect_values(one.effect), **p_values(one)}
+            for one in quick.verdicts
+        ],
+        "margin": MARGIN,
+        "host": {"others": quick.host.others, "stolen": quick.host.stolen, "tool": quick.host.tool},
+        "warnings": list(_warnings(quick)),
+        "facts": dict(quick.facts),
+    }
+
+
+def _target_values(target: Target) -> dict[str, object]:
+    steps = [
+        {
+            "operation": step.operation,
+            "bytes": step.bytes,
+            "depth": step.depth,
+            **effect_values(step.rate, "per_second"),
+            **{f"latency_ns_{key}": value for key, value in step.latency_ns.items() if key != "count"},
+        }
+        for step in target.steps.values()
+    ]
+    return {"name": target.name, "kind": target.kind, "region_bytes": target.region_bytes, "steps": steps}
