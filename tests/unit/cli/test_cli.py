@@ -20,6 +20,7 @@ DISK_VERBS = ["attach", "detach", "list", "models", "mode", "snapshot", "restore
               "fault clear"]  # fmt: skip
 VERBS = [
     "",
+    "quick",
     "plan",
     "run",
     "aa",
