@@ -9,7 +9,8 @@ use dbdyno_common::random::Random;
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
 
-use super::{Done, Fill, MeasureArgs, Operation, Step, Target};
+use super::args::MeasureArgs;
+use super::target::{Done, Fill, Operation, Step, Target};
 use crate::error::DiskError;
 use crate::times::Times;
 

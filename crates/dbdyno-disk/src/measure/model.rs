@@ -6,7 +6,8 @@ use dbdyno_common::random::Random;
 use dbdyno_device::{Command, Completion, DeviceModel, Kind};
 use serde_json::{Value, json};
 
-use super::{Done, Fill, MeasureArgs, Operation, Step, Target};
+use super::args::MeasureArgs;
+use super::target::{Done, Fill, Operation, Step, Target};
 use crate::error::DiskError;
 use crate::times::Times;
 
