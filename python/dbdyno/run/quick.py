@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -12,8 +13,8 @@ from typing import Any
 from dbdyno._native import device_models
 from dbdyno.analysis import quick
 from dbdyno.errors import HostError, UserError
-from dbdyno.host.storage import disk_facts, disks_under, mounted_at
-from dbdyno.stack.space import space
+from dbdyno.host.mounts import mounted_at
+from dbdyno.host.storage import disk_facts, disks_under
 from dbdyno.stack.tools import own_binary
 from dbdyno.system.child import child, decoded
 
@@ -88,7 +89,7 @@ def _region_bytes(folders: Sequence[Path]) -> int:
     """Return how much to write in each folder. Raises ``UserError`` where there is too little room."""
     if not folders:
         return REGION_BYTES
-    free, folder = min((space(folder).free_bytes, folder) for folder in folders)
+    free, folder = min((shutil.disk_usage(folder).free, folder) for folder in folders)
     usable = min(REGION_BYTES, int(free * FREE_SHARE)) // REGION_BYTES_MIN * REGION_BYTES_MIN
     if not usable:
         needed = int(REGION_BYTES_MIN / FREE_SHARE) // 1024**2
