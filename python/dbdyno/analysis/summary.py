@@ -18,6 +18,13 @@ from dbdyno.model.metrics import value_of
 from dbdyno.store.records import Trial
 
 
+_MEANS = (
+    *("seconds_user", "seconds_sys", "queries_per_second", "events_per_second", "rows_per_second"),
+    *("latency_ms_p50", "latency_ms_p95", "latency_ms_p99", "latency_ms_p999"),
+    *("client_cpu_us_per_query", "server_cpu_us_per_query", "errors", "reconnects"),
+)
+
+
 @dataclass(frozen=True)
 class TreatmentSummary:
     """One treatment over its usable trials. A figure that no trial carries is NaN.
@@ -80,20 +87,8 @@ def summarise(
                 seconds_real_min=min(seconds, default=math.nan),
                 seconds_real_mean=_mean(seconds),
                 seconds_real_max=max(seconds, default=math.nan),
-                seconds_user=_mean(_known(trials, "seconds_user")),
-                seconds_sys=_mean(_known(trials, "seconds_sys")),
                 metric_mean=_mean(_known(trials, design.metric)),
-                queries_per_second=_mean(_known(trials, "queries_per_second")),
-                events_per_second=_mean(_known(trials, "events_per_second")),
-                rows_per_second=_mean(_known(trials, "rows_per_second")),
-                latency_ms_p50=_mean(_known(trials, "latency_ms_p50")),
-                latency_ms_p95=_mean(_known(trials, "latency_ms_p95")),
-                latency_ms_p99=_mean(_known(trials, "latency_ms_p99")),
-                latency_ms_p999=_mean(_known(trials, "latency_ms_p999")),
-                client_cpu_us_per_query=_mean(_known(trials, "client_cpu_us_per_query")),
-                server_cpu_us_per_query=_mean(_known(trials, "server_cpu_us_per_query")),
-                errors=_mean(_known(trials, "errors")),
-                reconnects=_mean(_known(trials, "reconnects")),
+                **{name: _mean(_known(trials, name)) for name in _MEANS},
                 overload=overload(trials),
                 cache_ran_out=cache_ran_out(trials),
                 effect=Estimate.unknown(len(d))

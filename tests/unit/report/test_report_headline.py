@@ -180,7 +180,7 @@ def test_of_many_comparisons_and_warnings_the_first_are_shown(build):
 
 def change(name, verdict, value):
     estimate = Estimate(value, value - 0.01, value + 0.01, 9)
-    return Change(name, name, estimate, (9, 9), (1.0, 1.0), 0.01, 0.01, 0.01, verdict, "a reason")
+    return Change(name, name, estimate, (9, 9), (1.0, 1.0), verdict, "a reason", 0.01, 0.01, 0.01)
 
 
 def compared(changes, control=None, against=()):

@@ -7,8 +7,8 @@ of each run is compared instead, and a change of the host that touches both alik
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
 from dbdyno.analysis.over_time.drift import drift_of
 from dbdyno.analysis.statistics import mean
 from dbdyno.analysis.statistics.arrays import Floats
-from dbdyno.analysis.statistics.effect import log_margin, log_ratios, relative
+from dbdyno.analysis.statistics.effect import log_margin, log_ratios
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.multiplicity import holm
 from dbdyno.analysis.two_runs.matching import control_among, matched_treatments
@@ -30,15 +30,12 @@ from dbdyno.analysis.verdict.reasons import (
     WhichRun,
     Word,
     ZeroFigures,
-    code_of,
-    excludes_zero,
     first,
-    word_of,
+    reason_of,
 )
 from dbdyno.analysis.verdict.resolution import FINE_ENOUGH, Resolution, combined, resolutions
 from dbdyno.analysis.verdict.totals import far_off
 from dbdyno.errors import UserError
-from dbdyno.model.design import ALPHA
 from dbdyno.model.metrics import Metric, metric_of
 from dbdyno.model.treatment import Treatment
 from dbdyno.store.records import Run
@@ -55,11 +52,11 @@ class Change:
     effect: Estimate
     trials: tuple[int, int]
     means: tuple[float, float]  # of the metric; NaN where it is of a ratio to the control
-    p: float
-    p_adjusted: float  # Holm over the treatments
-    p_equivalence: float  # the same
     verdict: Word
     reason: Reason | Obstacle
+    p: float = math.nan
+    p_adjusted: float = math.nan  # Holm over the treatments
+    p_equivalence: float = math.nan  # the same
 
 
 @dataclass(frozen=True)
@@ -202,80 +199,47 @@ def _ratio(
 
 def _changes(groups: Sequence[_Group], primary: Metric, margin: float) -> list[Change]:
     """Judge groups that are one family."""
-    tested = [group for group in groups if not group.obstacle]
-    each = [unpaired_evidence(group.x, group.y, margin, unit=group.resolution.log_width) for group in tested]
-    judged: dict[int, _Judged] = {}
-    if tested:
-        family = Evidence(*(np.array([getattr(one, name) for one in each]) for name in Evidence.__dataclass_fields__))
-        words, p, p_equivalence = findings(family, margin), holm(family.p), holm(family.p_equivalence)
-        for i, group in enumerate(tested):
-            ends = float(each[i].value), float(each[i].low), float(each[i].high)
-            effect = relative_estimate(*ends, len(group.x) + len(group.y))
-            figures = float(each[i].p), float(p[i]), float(p_equivalence[i])
-            judged[id(group)] = _Judged(group, effect, *figures, Finding(words[i]), margin, len(tested))
-    return [_change(group, judged.get(id(group)), primary) for group in groups]
+    judged = iter(_judged([group for group in groups if not group.obstacle], primary, margin))
+    return [_without_figures(group, group.obstacle) if group.obstacle else next(judged) for group in groups]
 
 
-@dataclass(frozen=True)
-class _Judged:
-    group: _Group
-    effect: Estimate
-    p: float
-    p_adjusted: float
-    p_equivalence: float
-    finding: Finding
-    margin: float
-    treatments: int
-
-    @property
-    def p_best(self) -> float:
-        return min(1.0, smallest_p(len(self.group.x), len(self.group.y)) * self.treatments)
-
-    @property
-    def resolution(self) -> Resolution:
-        return self.group.resolution
-
-    @property
-    def spread(self) -> bool:
-        return bool(np.ptp(differences(self.group.x, self.group.y)) > 0)
-
-    @property
-    def mean_is_out(self) -> bool:
-        return float(mean.p_beyond_of_two(self.group.x, self.group.y, log_margin(self.margin))) > ALPHA
-
-
-def _change(group: _Group, judged: _Judged | None, primary: Metric) -> Change:
-    reason = _reason(judged, primary) if judged else group.obstacle
-    assert reason is not None  # noqa: S101  (what was not judged has an obstacle)
+def _without_figures(group: _Group, reason: Reason | Obstacle) -> Change:
     return Change(
         before=group.before,
         after=group.after,
-        effect=judged.effect if judged else Estimate.unknown(),
+        effect=Estimate.unknown(),
         trials=(len(group.x), len(group.y)),
         means=group.means,
-        p=judged.p if judged else math.nan,
-        p_adjusted=judged.p_adjusted if judged else math.nan,
-        p_equivalence=judged.p_equivalence if judged else math.nan,
         verdict=reason.word if isinstance(reason, Reason) else "not comparable",
         reason=reason,
     )
 
 
-def _reason(judged: _Judged, primary: Metric) -> Reason:
-    x, y = judged.group.x, judged.group.y
-    found = differences(x, y)
-    return Reason(
-        code=code_of(judged),
-        word=word_of(judged.finding, more_is_better=primary.more_is_better),
-        margin=judged.margin,
-        sizes=(len(x), len(y)),
-        family=judged.treatments,
-        p_adjusted=judged.p_adjusted,
-        p_equivalence=judged.p_equivalence,
-        p_best=judged.p_best,
-        agreeing=(int((np.sign(found) == np.sign(judged.effect.value)).sum()), len(found)),
-        far_off=int(far_off(x).sum() + far_off(y).sum()),
-        mean=relative(float(np.mean(found))),
-        excludes_zero=excludes_zero(judged.effect),
-        resolution=judged.resolution,
-    )
+def _judged(groups: Sequence[_Group], primary: Metric, margin: float) -> Iterator[Change]:
+    if not groups:
+        return
+    each = [unpaired_evidence(group.x, group.y, margin, unit=group.resolution.log_width) for group in groups]
+    family = Evidence(*(np.array([getattr(one, name) for one in each]) for name in Evidence.__dataclass_fields__))
+    words, p, p_equivalence = findings(family, margin), holm(family.p), holm(family.p_equivalence)
+    for i, group in enumerate(groups):
+        x, y = group.x, group.y
+        effect = relative_estimate(float(each[i].value), float(each[i].low), float(each[i].high), len(x) + len(y))
+        reason = reason_of(
+            *(Finding(words[i]), effect, differences(x, y), primary),
+            p_mean=float(mean.p_beyond_of_two(x, y, log_margin(margin))),
+            margin=margin,
+            sizes=(len(x), len(y)),
+            family=len(groups),
+            p_adjusted=float(p[i]),
+            p_equivalence=float(p_equivalence[i]),
+            p_best=min(1.0, smallest_p(len(x), len(y)) * len(groups)),
+            far_off=int(far_off(x).sum() + far_off(y).sum()),
+            resolution=group.resolution,
+        )
+        yield replace(
+            _without_figures(group, reason),
+            effect=effect,
+            p=float(each[i].p),
+            p_adjusted=reason.p_adjusted,
+            p_equivalence=reason.p_equivalence,
+        )

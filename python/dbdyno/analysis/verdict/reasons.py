@@ -1,19 +1,33 @@
 """Why a word was chosen, as codes and figures; ``report/reasons.py`` has a sentence for each."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Literal
 
+import numpy as np
+
+from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import log_margin, relative
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.verdict.evidence import Finding
 from dbdyno.analysis.verdict.exaggeration import NO_EXAGGERATION, Exaggeration
 from dbdyno.analysis.verdict.resolution import Resolution
 from dbdyno.model.design import ALPHA
+from dbdyno.model.metrics import Metric
 
 Word = Literal["faster", "slower", "equivalent", "undecided", "not comparable"]
 WhichRun = Literal["", "before", "after"]  # of two runs; empty where there is one
+
+
+@dataclass(frozen=True)
+class TwoTreatments:
+    """Two treatments that are compared."""
+
+    baseline: str  # label
+    level: str  # label
+    baseline_id: str
+    level_id: str
 
 
 @dataclass(frozen=True)
@@ -139,42 +153,6 @@ class Reason:
         return len(self.sizes) > 1
 
 
-class Judged(Protocol):
-    """What a code rests on."""
-
-    @property
-    def finding(self) -> Finding:
-        """What can be said of it."""
-
-    @property
-    def effect(self) -> Estimate:
-        """The relative difference."""
-
-    @property
-    def p_adjusted(self) -> float:
-        """Over the family."""
-
-    @property
-    def p_best(self) -> float:
-        """The smallest adjusted p that could have been reached."""
-
-    @property
-    def margin(self) -> float:
-        """0.03 for 3 %."""
-
-    @property
-    def resolution(self) -> Resolution:
-        """How coarse the figures are."""
-
-    @property
-    def spread(self) -> bool:
-        """Whether not all ratios are the same."""
-
-    @property
-    def mean_is_out(self) -> bool:
-        """Whether the mean is not surely inside the margin."""
-
-
 def excludes_zero(effect: Estimate) -> bool:
     """Return whether an interval excludes 0."""
     return effect.low > 0 or effect.high < 0
@@ -191,31 +169,68 @@ def word_of(finding: Finding, *, more_is_better: bool) -> Word:
             return "undecided"
 
 
-def code_of(judged: Judged) -> Code:
-    """Return why a comparison got its word."""
-    match judged.finding:
+def reason_of(  # noqa: PLR0913  (what a word rests on)
+    finding: Finding,
+    effect: Estimate,
+    d: Floats,
+    metric: Metric,
+    *,
+    p_mean: float,
+    margin: float,
+    sizes: tuple[int, ...],
+    family: int,
+    p_adjusted: float,
+    p_equivalence: float,
+    p_best: float,
+    far_off: int,
+    resolution: Resolution,
+) -> Reason:
+    """Return why a comparison got its word, but for what it takes to decide.
+
+    ``d`` are the log ratios, or the differences of every two trials of two runs; ``p_mean`` is that of a mean beyond
+    the margin.
+    """
+    found = Reason(
+        code=Code.DIFFERENT,
+        word=word_of(finding, more_is_better=metric.more_is_better),
+        margin=margin,
+        sizes=sizes,
+        family=family,
+        p_adjusted=p_adjusted,
+        p_equivalence=p_equivalence,
+        p_best=p_best,
+        agreeing=(int((np.sign(d) == np.sign(effect.value)).sum()), len(d)),
+        far_off=far_off,
+        mean=relative(float(np.mean(d))),
+        excludes_zero=excludes_zero(effect),
+        resolution=resolution,
+    )
+    return replace(found, code=_code(found, finding, effect, spread=bool(np.ptp(d) > 0), mean_is_out=p_mean > ALPHA))
+
+
+def _code(found: Reason, finding: Finding, effect: Estimate, *, spread: bool, mean_is_out: bool) -> Code:
+    match finding:
         case Finding.HIGHER | Finding.LOWER:
             return Code.DIFFERENT
-        case Finding.EQUIVALENT if excludes_zero(judged.effect) and judged.p_adjusted <= ALPHA:
-            return Code.REAL_BUT_SMALL
         case Finding.EQUIVALENT:
-            return Code.MARGIN_RULED_OUT
-        case Finding.UNDECIDED if judged.resolution.too_coarse(judged.margin) and judged.p_adjusted > ALPHA:
+            small = found.excludes_zero and found.p_adjusted <= ALPHA
+            return Code.REAL_BUT_SMALL if small else Code.MARGIN_RULED_OUT
+        case Finding.UNDECIDED if found.resolution.too_coarse(found.margin) and found.p_adjusted > ALPHA:
             return Code.TOO_COARSE
         case Finding.UNDECIDED:
-            return _code_undecided(judged)
+            return _code_undecided(found, effect, spread=spread, mean_is_out=mean_is_out)
 
 
-def _code_undecided(judged: Judged) -> Code:
-    bound = log_margin(judged.margin)
-    if judged.p_best > ALPHA:
+def _code_undecided(found: Reason, effect: Estimate, *, spread: bool, mean_is_out: bool) -> Code:
+    bound = log_margin(found.margin)
+    if found.p_best > ALPHA:
         return Code.P_OUT_OF_REACH
-    if not judged.effect.bounded:
-        return Code.NO_INTERVAL if judged.spread else Code.NO_SPREAD
-    if judged.p_adjusted <= ALPHA:
+    if not effect.bounded:
+        return Code.NO_INTERVAL if spread else Code.NO_SPREAD
+    if found.p_adjusted <= ALPHA:
         return Code.INTERVAL_INCLUDES_0
-    if excludes_zero(judged.effect):
+    if found.excludes_zero:
         return Code.P_TOO_LARGE
-    if relative(-bound) < judged.effect.low and judged.effect.high < relative(bound):
-        return Code.MEAN_NOT_INSIDE if judged.mean_is_out else Code.NOT_SURELY_INSIDE
+    if relative(-bound) < effect.low and effect.high < relative(bound):
+        return Code.MEAN_NOT_INSIDE if mean_is_out else Code.NOT_SURELY_INSIDE
     return Code.INTERVAL_TOO_WIDE

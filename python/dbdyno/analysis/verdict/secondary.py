@@ -12,19 +12,16 @@ from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.multiplicity import benjamini_hochberg
 from dbdyno.analysis.verdict.evidence import Rule, evidence_of_each, relative_estimate
 from dbdyno.analysis.verdict.pairs import paired
+from dbdyno.analysis.verdict.reasons import TwoTreatments
 from dbdyno.analysis.verdict.verdict import MIN_USABLE_BLOCKS
 from dbdyno.model.design import ALPHA, Design
 
 
 @dataclass(frozen=True)
-class Secondary:
+class Secondary(TwoTreatments):
     """One metric in one comparison. Its interval is that of this figure alone, not adjusted for how many there are."""
 
     metric: str
-    baseline: str  # label
-    level: str  # label
-    baseline_id: str
-    level_id: str
     effect: Estimate
     p: float  # allowing for the looks, as if nothing else had been judged
     p_adjusted: float  # Benjamini and Hochberg over all of them

@@ -19,8 +19,8 @@ hypotheses, "no difference" and "at least the margin", can be true.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -52,10 +52,9 @@ from dbdyno.analysis.verdict.reasons import (
     Obstacle,
     Reason,
     TooFew,
+    TwoTreatments,
     Word,
-    code_of,
-    excludes_zero,
-    word_of,
+    reason_of,
 )
 from dbdyno.analysis.verdict.resolution import FINE_ENOUGH, Resolution
 from dbdyno.analysis.verdict.totals import UNKNOWN, Totals, far_off, totals
@@ -68,24 +67,20 @@ MANY_BLOCKS = 1000  # no study has more
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(TwoTreatments):
     """A comparison, what was estimated, and the word drawn from it. Differences are relative: .03 for +3 %."""
 
     metric: str
-    baseline: str  # label
-    level: str  # label
-    baseline_id: str
-    level_id: str
     effect: Estimate
-    p: float  # exact signed-rank, as if this were the only look and the only comparison
-    p_adjusted: float  # allowing for the looks, Holm over the study's differences
     verdict: Word
     blocks: int
     reason: Reason | Obstacle
-    coverage: float  # of the interval at this look alone: .95 of a fixed design, more where there were looks before
-    p_equivalence: float  # two one-sided tests, allowing for the looks, Holm over the study's equivalences
     by_block: tuple[tuple[int, float], ...]  # (block, relative difference)
-    blocks_needed: int | None  # in all, about, to resolve the margin; None where that can't be said
+    p: float = math.nan  # exact signed-rank, as if this were the only look and the only comparison
+    p_adjusted: float = math.nan  # allowing for the looks, Holm over the study's differences
+    coverage: float = math.nan  # of the interval at this look alone: .95 of a fixed design, more after others
+    p_equivalence: float = math.nan  # two one-sided tests, allowing for the looks, Holm over the study's equivalences
+    blocks_needed: int | None = None  # in all, about, to resolve the margin; None where that can't be said
     lost: bool = False  # no further block can change it: a treatment was dropped, or has a 0
     exaggeration: Exaggeration = NO_EXAGGERATION  # of one that was called different
     totals: Totals = UNKNOWN
@@ -111,17 +106,13 @@ def mostly(disturbed: int, blocks: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Paired:
+class Paired(TwoTreatments):
     """A planned comparison and its log ratios by block; ``obstacle`` says why it cannot be judged, if so.
 
     ``instead`` are the log ratios to judge by where those measured are known to mislead, by block in the same order;
     ``doubts`` are those for which a word must hold as well.
     """
 
-    baseline: str
-    level: str
-    baseline_id: str
-    level_id: str
     log_ratios: dict[int, float]
     obstacle: Obstacle | None = None
     figures: dict[int, tuple[float, float]] = field(default_factory=dict)  # of level and baseline, where there are two
@@ -142,37 +133,6 @@ class Paired:
         return np.fromiter(self.log_ratios.values(), dtype=np.float64, count=len(self.log_ratios))
 
 
-@dataclass(frozen=True)
-class _Judged:
-    """What the word of one comparison rests on: its own figures and those adjusted over the family."""
-
-    d: Floats
-    effect: Estimate
-    p: float
-    p_adjusted: float
-    p_best: float  # the smallest adjusted p these blocks could have reached, the other comparisons as they are
-    p_equivalence: float
-    coverage: float
-    finding: Finding
-    needed: int | None
-    fewest: int | None  # blocks with which a difference could be shown under this run's looks; None: too many to seek
-    margin: float
-    comparisons: int
-    resolution: Resolution
-    withheld_for: Cause | None
-    as_measured: Estimate | None
-    exaggeration: Exaggeration
-    disturbed: int
-
-    @property
-    def spread(self) -> bool:
-        return bool(np.ptp(self.d) > 0)
-
-    @property
-    def mean_is_out(self) -> bool:
-        return float(mean.p_beyond(self.d, log_margin(self.margin))) > ALPHA
-
-
 def judge(
     pairs: list[Paired], metric: Metric, margin: float, rule: Callable[[int], Rule] = Looks.single
 ) -> list[Verdict]:
@@ -180,50 +140,89 @@ def judge(
 
     ``rule`` says, of a number of usable blocks, how often the data were looked at; without it, once.
     """
-    tested = [pair for pair in pairs if _obstacle(pair) is None]
-    judged = dict(zip(map(_key, tested), _judged(tested, margin, rule), strict=True))
-    return [_verdict(pair, metric, margin, judged.get(_key(pair))) for pair in pairs]
+    obstacles = [_obstacle(pair) for pair in pairs]
+    tested = [pair for pair, obstacle in zip(pairs, obstacles, strict=True) if obstacle is None]
+    judged = iter(_judged(tested, metric, margin, rule))
+    return [
+        next(judged) if obstacle is None else _without_figures(pair, metric, obstacle)
+        for pair, obstacle in zip(pairs, obstacles, strict=True)
+    ]
 
 
-def _key(pair: Paired) -> tuple[str, str]:
-    return pair.baseline_id, pair.level_id
+def _obstacle(pair: Paired) -> Obstacle | None:
+    if pair.obstacle is None and len(pair.log_ratios) < MIN_USABLE_BLOCKS:
+        return TooFew(len(pair.log_ratios), MIN_USABLE_BLOCKS)
+    return pair.obstacle
 
 
-def _judged(pairs: list[Paired], margin: float, rule: Callable[[int], Rule]) -> list[_Judged]:
+def _without_figures(pair: Paired, metric: Metric, reason: Reason | Obstacle) -> Verdict:
+    """Return the verdict on a comparison as far as it needs no test."""
+    return Verdict(
+        metric=metric.name,
+        baseline=pair.baseline,
+        level=pair.level,
+        baseline_id=pair.baseline_id,
+        level_id=pair.level_id,
+        effect=Estimate.unknown(len(pair.log_ratios)),
+        verdict=_word(reason),
+        blocks=len(pair.log_ratios),
+        reason=reason,
+        by_block=tuple((block, relative(d)) for block, d in sorted(pair.log_ratios.items())),
+        lost=pair.obstacle is not None,
+        resolution=pair.resolution,
+        carry_over=pair.carry_over,
+        disturbed=pair.disturbed,
+    )
+
+
+def _judged(pairs: list[Paired], metric: Metric, margin: float, rule: Callable[[int], Rule]) -> Iterator[Verdict]:
+    """Yield the verdict on each comparison of a family."""
     if not pairs:
-        return []
+        return
     rules = [_as_seen(rule(len(pair.d)), pair) for pair in pairs]
     family = evidence_of_each([pair.d for pair in pairs], rule, margin, [pair.resolution.log_width for pair in pairs])
     best = [best_p(len(pair.d), one) for pair, one in zip(pairs, rules, strict=True)]
     p_adjusted, p_equivalence = holm(family.p), holm(family.p_equivalence)
     words = findings(family, margin)
-    return [
-        _Judged(
-            d=pair.d,
-            effect=relative_estimate(float(family.value[i]), float(family.low[i]), float(family.high[i]), len(pair.d)),
-            p=float(family.p_now[i]),
-            p_adjusted=float(p_adjusted[i]),
-            p_best=float(holm([*family.p[:i], best[i], *family.p[i + 1 :]])[i]),
-            p_equivalence=float(p_equivalence[i]),
-            coverage=_coverage(len(pair.d), rules[i]),
-            finding=Finding(words[i]),
-            # Fewer blocks say too little about the spread to plan from.
-            needed=_needed(pair, margin, len(pairs)),
-            fewest=_fewest(len(pair.d), len(pairs), rule) if best[i] * len(pairs) > ALPHA else None,
+    for i, pair in enumerate(pairs):
+        d, finding, unit, now = pair.d, Finding(words[i]), pair.resolution.log_width, rules[i]
+        value, n = float(family.value[i]), len(d)
+        effect = relative_estimate(value, float(family.low[i]), float(family.high[i]), n)
+        found = reason_of(
+            *(finding, effect, d, metric),
+            p_mean=float(mean.p_beyond(d, log_margin(margin))),
             margin=margin,
-            comparisons=len(pairs),
+            sizes=(n,),
+            family=len(pairs),
+            p_adjusted=float(p_adjusted[i]),
+            p_equivalence=float(p_equivalence[i]),
+            p_best=float(holm([*family.p[:i], best[i], *family.p[i + 1 :]])[i]),
+            far_off=int(far_off(d).sum()),
             resolution=pair.resolution,
-            withheld_for=cause_to_withhold(family, i, pair.doubts, rules[i], margin, pair.resolution.log_width),
-            as_measured=None
-            if pair.instead is None
-            else relative_effect(pair.measured, rules[i], pair.resolution.log_width),
-            exaggeration=exaggeration(pair.d, float(family.value[i]), rules[i], len(pairs))
-            if words[i] in {Finding.HIGHER, Finding.LOWER}
-            else NO_EXAGGERATION,
-            disturbed=pair.disturbed,
         )
-        for i, pair in enumerate(pairs)
-    ]
+        needed = _needed(pair, margin, len(pairs))
+        different = finding in {Finding.HIGHER, Finding.LOWER}
+        reason = replace(
+            found,
+            exaggeration=exaggeration(d, value, now, len(pairs)) if different else NO_EXAGGERATION,
+            disturbed=pair.disturbed,
+            needed=needed or 0,
+            fewest=(_fewest(n, len(pairs), rule) or 0) if best[i] * len(pairs) > ALPHA else 0,
+            next=_next(pair, needed or 0),
+            withheld_for=cause_to_withhold(family, i, pair.doubts, now, margin, unit),
+        )
+        yield replace(
+            _without_figures(pair, metric, reason),
+            effect=effect,
+            p=float(family.p_now[i]),
+            p_adjusted=reason.p_adjusted,
+            p_equivalence=reason.p_equivalence,
+            coverage=_coverage(n, now),
+            blocks_needed=needed,
+            exaggeration=reason.exaggeration,
+            totals=totals(pair.figures, math.log1p(effect.value), margin, more_is_better=metric.more_is_better),
+            as_measured=None if pair.instead is None else relative_effect(pair.measured, now, unit),
+        )
 
 
 def _as_seen(rule: Rule, pair: Paired) -> Rule:
@@ -244,88 +243,21 @@ def _fewest(n: int, comparisons: int, rule: Callable[[int], Rule]) -> int | None
     return next((blocks for blocks in more if best_p(blocks, rule(blocks)) * comparisons <= ALPHA), None)
 
 
+def _next(pair: Paired, needed: int) -> Next:
+    """Return what it would take to decide: a quiet host, more blocks, or nothing that can be planned."""
+    n = len(pair.d)
+    if mostly(pair.disturbed, n):
+        return Next.END_INTERFERENCE
+    if needed - n > MANY_BLOCKS:
+        return Next.LESS_NOISE
+    return Next.MORE_BLOCKS if needed > n else Next.TOO_CLOSE
+
+
 def _coverage(n: int, rule: Rule) -> float:
     return 1 - ALPHA if isinstance(rule, AlwaysValid) else coverage(n, nominal_level(rule, ALPHA))
-
-
-def _obstacle(pair: Paired) -> Obstacle | None:
-    if pair.obstacle is None and len(pair.log_ratios) < MIN_USABLE_BLOCKS:
-        return TooFew(len(pair.log_ratios), MIN_USABLE_BLOCKS)
-    return pair.obstacle
-
-
-def _verdict(pair: Paired, metric: Metric, margin: float, judged: _Judged | None) -> Verdict:
-    reason = _reason(judged, metric) if judged else _obstacle(pair)
-    assert reason is not None  # noqa: S101  (what was not judged has an obstacle)
-    return Verdict(
-        metric=metric.name,
-        baseline=pair.baseline,
-        level=pair.level,
-        baseline_id=pair.baseline_id,
-        level_id=pair.level_id,
-        effect=judged.effect if judged else Estimate.unknown(len(pair.log_ratios)),
-        p=judged.p if judged else math.nan,
-        p_adjusted=judged.p_adjusted if judged else math.nan,
-        verdict=_word(reason),
-        blocks=len(pair.log_ratios),
-        reason=reason,
-        coverage=judged.coverage if judged else math.nan,
-        p_equivalence=judged.p_equivalence if judged else math.nan,
-        by_block=tuple((block, relative(d)) for block, d in sorted(pair.log_ratios.items())),
-        blocks_needed=judged.needed if judged else None,
-        lost=pair.obstacle is not None,
-        exaggeration=judged.exaggeration if judged else NO_EXAGGERATION,
-        totals=_totals(pair, metric, margin, judged),
-        resolution=pair.resolution,
-        carry_over=pair.carry_over,
-        as_measured=judged.as_measured if judged else None,
-        disturbed=pair.disturbed,
-    )
-
-
-def _totals(pair: Paired, metric: Metric, margin: float, judged: _Judged | None) -> Totals:
-    if judged is None:
-        return UNKNOWN
-    usual = math.log1p(judged.effect.value)
-    return totals(pair.figures, usual, margin, more_is_better=metric.more_is_better)
 
 
 def _word(reason: Reason | Obstacle) -> Word:
     if not isinstance(reason, Reason):
         return "not comparable"
     return "undecided" if reason.withheld_for else reason.word
-
-
-def _reason(judged: _Judged, metric: Metric) -> Reason:
-    d, sign = judged.d, np.sign(judged.effect.value)
-    return Reason(
-        code=code_of(judged),
-        word=word_of(judged.finding, more_is_better=metric.more_is_better),
-        margin=judged.margin,
-        sizes=(len(d),),
-        family=judged.comparisons,
-        p_adjusted=judged.p_adjusted,
-        p_equivalence=judged.p_equivalence,
-        p_best=judged.p_best,
-        agreeing=(int((np.sign(d) == sign).sum()), len(d)),
-        far_off=int(far_off(d).sum()),
-        mean=relative(float(np.mean(d))),
-        excludes_zero=excludes_zero(judged.effect),
-        resolution=judged.resolution,
-        exaggeration=judged.exaggeration,
-        disturbed=judged.disturbed,
-        needed=judged.needed or 0,
-        fewest=judged.fewest or 0,
-        next=_next(judged),
-        withheld_for=judged.withheld_for,
-    )
-
-
-def _next(judged: _Judged) -> Next:
-    """Return what it would take to decide: a quiet host, more blocks, or nothing that can be planned."""
-    n, needed = len(judged.d), judged.needed or 0
-    if mostly(judged.disturbed, n):
-        return Next.END_INTERFERENCE
-    if needed - n > MANY_BLOCKS:
-        return Next.LESS_NOISE
-    return Next.MORE_BLOCKS if needed > n else Next.TOO_CLOSE
