@@ -17,7 +17,6 @@ from dbdyno.model.design import Design
 from dbdyno.model.metrics import value_of
 from dbdyno.store.records import Trial
 
-
 _MEANS = (
     *("seconds_user", "seconds_sys", "queries_per_second", "events_per_second", "rows_per_second"),
     *("latency_ms_p50", "latency_ms_p95", "latency_ms_p99", "latency_ms_p999"),
