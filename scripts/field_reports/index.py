@@ -7,8 +7,9 @@ from pathlib import Path
 from dbdyno.analysis.analyse import Analysis, analyse
 from dbdyno.analysis.reported import Beside
 from dbdyno.model.printable import one_line
+from dbdyno.report.document import plain
 from dbdyno.report.sections.reported import claim_line, summary_line
-from dbdyno.report.sections.steadiness import steadiness_sentences
+from dbdyno.report.sections.steadiness import steadiness_sentence
 from dbdyno.report.sections.stopped import blocks_used
 from dbdyno.store.run_folder import read_run
 from dbdyno.store.series import read_analysed
@@ -47,7 +48,8 @@ def _entry(run_folder: Path, page: str) -> str:
     scale = f"At scale {run.scale}. " if run.scale else ""
     lines = [f'<h2><a href="{escape(page)}">{_safe(run.title)}</a></h2>', f"<p>{_safe(run.question)}</p>"]
     lines.append(f"<p>{_safe(f'{scale}{verdicts_line(analysis)} From {blocks_used(run, analysis)}.')}</p>")
-    lines += [f"<p>{_safe(str(sentence))}</p>" for sentence in steadiness_sentences(analysis)]
+    steady = analysis.steadiness.verdicts if analysis.steadiness else []
+    lines += [f"<p>{_safe(plain(steadiness_sentence(verdict)))}</p>" for verdict in steady]
     told = [line for each in analysis.beside for line in (summary_line(each), *_claims(each)) if line]
     if told:
         lines += ["<ul>", *(f"<li>{_safe(line)}</li>" for line in told), "</ul>"]

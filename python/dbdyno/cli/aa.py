@@ -6,8 +6,7 @@ from pathlib import Path
 import typer
 
 from dbdyno.cli.formats import DETAILS
-from dbdyno.cli.run_options import ERASE, FRESH_IMAGES, HTML, INTO, RESUME, WAIT
-from dbdyno.cli.stop_options import SCALE, SEED
+from dbdyno.cli.options import ERASE, FRESH_IMAGES, HTML, INTO, RESUME, SCALE, SEED, WAIT
 
 
 def aa(

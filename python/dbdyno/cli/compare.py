@@ -24,12 +24,12 @@ def compare(
 ) -> None:
     """Compare two runs, treatment by treatment, and list what else differs between them."""
     from dbdyno.analysis.two_runs.compare import compare as compared
-    from dbdyno.report.comparison import Comparison, document
+    from dbdyno.report.comparison import document
     from dbdyno.store.run_folder import read_run
 
     if before.resolve() == after.resolve():
         raise UserError(f"{before} and {after} are the same folder; name two runs")
     width = None if margin is None else fraction_of("--margin", margin)
     runs = read_run(before), read_run(after)
-    found = Comparison(*runs, compared(*runs, margin=width, names=names, control=control))
-    print_document(document(found), format_)
+    found = document(*runs, compared(*runs, margin=width, names=names, control=control))
+    print_document(found, format_)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.stop_options import BLOCKS, BUDGET, MAX_BLOCKS, SCALE, SEED, UNTIL_DECIDED, stop_options
+from dbdyno.cli.options import BLOCKS, BUDGET, MAX_BLOCKS, SCALE, SEED, UNTIL_DECIDED, stop_options
 from dbdyno.errors import UserError
 
 

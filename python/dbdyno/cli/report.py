@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from dbdyno.cli.formats import DETAILS, Format, ReportFormat
-from dbdyno.cli.show import show
+from dbdyno.cli.show import show, show_several
 from dbdyno.cli.values import path_of
 from dbdyno.errors import UserError
 
@@ -40,8 +40,6 @@ def report(
     if len(folders) == 1:
         show(folders[0], format_, html, every_pair=every_pair, prices=prices, details=details)
         return
-    from dbdyno.cli.report_several import show_several
-
     if every_pair or prices:
         raise UserError(f"{'--every-pair' if every_pair else '--prices'} is for one run; give one folder")
     show_several(folders, format_, html, details=details)

@@ -5,8 +5,21 @@ from pathlib import Path
 import typer
 
 from dbdyno.cli.formats import DETAILS
-from dbdyno.cli.run_options import ERASE, FRESH_IMAGES, HTML, INTO, RESUME, WAIT
-from dbdyno.cli.stop_options import BLOCKS, BUDGET, MAX_BLOCKS, SCALE, SEED, UNTIL_DECIDED, stop_options
+from dbdyno.cli.options import (
+    BLOCKS,
+    BUDGET,
+    ERASE,
+    FRESH_IMAGES,
+    HTML,
+    INTO,
+    MAX_BLOCKS,
+    RESUME,
+    SCALE,
+    SEED,
+    UNTIL_DECIDED,
+    WAIT,
+    stop_options,
+)
 
 
 def run(

@@ -1,12 +1,13 @@
 """Values of options: sizes, times, ranges. A mistake names the option and what was given."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from dbdyno.errors import UserError
 
 T = TypeVar("T")
+U = TypeVar("U", int, float)
 
 SEED_END = 2**63  # TOML's integers have 64 bits
 _SEED_DIGITS_MAX = 19
@@ -33,24 +34,25 @@ def seed_of(text: str) -> int:
     return int(text)
 
 
+def _with_unit(option: str, text: str, parsed: Callable[[str], U]) -> U:
+    try:
+        return parsed(text)
+    except ValueError as error:
+        raise UserError(f"{option} {text!r} {error}") from None
+
+
 def bytes_of(option: str, text: str) -> int:
     """Bytes of a size such as ``2G``. Raises ``UserError``."""
     from dbdyno.study.units import size_bytes
 
-    try:
-        return size_bytes(text)
-    except ValueError as error:
-        raise UserError(f"{option} {text!r} {error}") from None
+    return _with_unit(option, text, size_bytes)
 
 
 def seconds_of(option: str, text: str) -> float:
     """Seconds of a time such as ``50ms``, above 0. Raises ``UserError``."""
     from dbdyno.study.units import duration_seconds
 
-    try:
-        seconds = duration_seconds(text)
-    except ValueError as error:
-        raise UserError(f"{option} {text!r} {error}") from None
+    seconds = _with_unit(option, text, duration_seconds)
     if not seconds:
         raise UserError(f"{option} {text!r} must be above 0")
     return seconds
@@ -60,10 +62,7 @@ def fraction_of(option: str, text: str) -> float:
     """Fraction of a percentage such as ``3%``, above 0 and below 1. Raises ``UserError``."""
     from dbdyno.study.units import fraction
 
-    try:
-        found = fraction(text)
-    except ValueError as error:
-        raise UserError(f"{option} {text!r} {error}") from None
+    found = _with_unit(option, text, fraction)
     if not 0 < found < 1:
         raise UserError(f"{option} {text!r} must be above 0% and below 100%")
     return found

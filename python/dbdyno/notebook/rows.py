@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.report.document import plain
 from dbdyno.report.sections.results import treatment_json
 from dbdyno.report.sections.verdicts import verdict_json
 from dbdyno.report.sentences import verdict_sentence
@@ -43,7 +44,7 @@ def verdict_rows(analysis: Analysis) -> Iterator[dict[str, Any]]:
     """Yield each planned comparison, as the JSON report has it, with its sentence; its remarks are one text."""
     for verdict in analysis.verdicts:
         row = verdict_json(verdict, analysis)
-        yield {**row, "remarks": " ".join(row["remarks"]), "sentence": str(verdict_sentence(verdict, analysis))}
+        yield {**row, "remarks": " ".join(row["remarks"]), "sentence": plain(verdict_sentence(verdict, analysis))}
 
 
 def treatment_rows(run: Run, analysis: Analysis) -> Iterator[dict[str, Any]]:

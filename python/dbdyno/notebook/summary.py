@@ -7,6 +7,7 @@ from markupsafe import Markup, escape
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.model.printable import one_line
 from dbdyno.notebook.charts import Chart
+from dbdyno.report.document import plain
 from dbdyno.report.sections.results import table_headings, table_rows
 from dbdyno.report.sections.stopped import stopped_lines
 from dbdyno.report.sentences import NO_VERDICT, evidence, verdict_sentence
@@ -18,13 +19,13 @@ def summary_html(run: Run, analysis: Analysis, charts: Mapping[str, Chart]) -> s
     parts = [Markup("<h3>{}</h3>").format(one_line(run.title))]
     if run.question:
         parts.append(Markup("<p><em>{}</em></p>").format(one_line(run.question)))
-    told = [
+    items = [
         Markup("<li>{}<br><small>{}</small></li>").format(
-            one_line(str(verdict_sentence(verdict, analysis))), one_line(evidence(verdict))
+            one_line(plain(verdict_sentence(verdict, analysis))), one_line(evidence(verdict))
         )
         for verdict in analysis.verdicts
     ]
-    parts.append(Markup("<ul>{}</ul>").format(_joined(told)) if told else escape(NO_VERDICT))
+    parts.append(Markup("<ul>{}</ul>").format(_joined(items)) if items else escape(NO_VERDICT))
     parts += [Markup("<p>{}</p>").format(one_line(line)) for line in stopped_lines(run, analysis)]
     if "effect" in charts:
         parts.append(Markup(charts["effect"]._repr_html_()))  # noqa: S704 - its texts are escaped

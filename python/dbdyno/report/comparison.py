@@ -1,7 +1,7 @@
 """The report of two runs against each other."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from dbdyno.analysis.over_time.drift import is_clear
@@ -30,32 +30,12 @@ NO_CONTROL = (
 _ORDER = ("different", "equivalent", "undecided", "not comparable")
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Two runs, what became of their treatments, and what they differ in."""
-
-    before: Run
-    after: Run
-    compared: Compared
-
-    @property
-    def title(self) -> str:
-        """The one title, or both."""
-        titles = dict.fromkeys((self.before.title, self.after.title))
-        return " / ".join(titles)
-
-    @property
-    def differences(self) -> list[Difference]:
-        """What the runs differ in, as far as it is known."""
-        return run_differences(self.before, self.after, self.compared.matched)
-
-
-def document(comparison: Comparison) -> Document:
+def document(before: Run, after: Run, compared: Compared) -> Document:
     """Return the whole report. Differences are fractions (.03 for +3 %); an unknown figure is not finite."""
-    compared, control = comparison.compared, comparison.compared.control
-    differences, notes = comparison.differences, _notes(comparison)
+    runs, control = {"before": before, "after": after}, compared.control
+    differences, notes = run_differences(before, after, compared.matched), _notes(runs, compared)
     against = [_change_text(change, compared) for change in compared.against_control]
-    beware = [WARNING, *_hints(comparison)]
+    beware = [WARNING, *_other_load(before, after, differences), *_hints(compared)]
     headline = changes_sentence(compared)
     sections = (
         Section("headline", "", (Paragraph(headline, "headline"),), data={"headline": headline}, opening=True),
@@ -71,7 +51,8 @@ def document(comparison: Comparison) -> Document:
         ),
         Section("notes", "Notes", bullets(notes), data={"notes": notes}),
     )
-    return Document(f"{comparison.title}: before and after", (), sections, _values(comparison))
+    title = " / ".join(dict.fromkeys((before.title, after.title)))
+    return Document(f"{title}: before and after", (), sections, _values(runs, compared))
 
 
 def _change_text(change: Change, compared: Compared) -> str:
@@ -156,13 +137,13 @@ def _control_text(control: Change, compared: Compared) -> str:
             return f"{text} So whether the host changed is not known."
 
 
-def _other_load(comparison: Comparison) -> list[str]:
+def _other_load(before: Run, after: Run, differences: Sequence[Difference]) -> list[str]:
     """Whether the treatments that are compared were under different loads; a factor of both runs is in their labels."""
-    factors = [{one.name for one in run.design.factors} for run in (comparison.before, comparison.after)]
+    factors = [{one.name for one in run.design.factors} for run in (before, after)]
     in_labels = {f"workload.{name.rpartition('.')[2]}" for name in factors[0] & factors[1]}
     names = [
         one.name.removeprefix("workload.")
-        for one in comparison.differences
+        for one in differences
         if one.what == "study" and one.name.startswith("workload.") and one.name not in in_labels
     ]
     if not names:
@@ -170,16 +151,15 @@ def _other_load(comparison: Comparison) -> list[str]:
     return [f"The load was not the same ({', '.join(names)}): what differs is the load's doing as well as the host's."]
 
 
-def _hints(comparison: Comparison) -> list[str]:
-    lines = _other_load(comparison)
-    named = (("before", comparison.before), ("after", comparison.after))
-    for (name, _), drift in zip(named, comparison.compared.drifts, strict=True):
+def _hints(compared: Compared) -> list[str]:
+    lines = []
+    for name, drift in zip(("before", "after"), compared.drifts, strict=True):
         if is_clear(drift):
             lines.append(
                 f"Already inside the run {name} the host drifted by {with_interval(drift)} from the first trial to"
                 " the last; the trials of a treatment are not as independent as the interval takes them to be."
             )
-    wanting = len(comparison.compared.matched) > 1 and comparison.compared.control is None
+    wanting = len(compared.matched) > 1 and compared.control is None
     return [*lines, NO_CONTROL] if wanting else lines
 
 
@@ -189,9 +169,9 @@ def difference_text(difference: Difference) -> str:
     return f"{difference.what} {difference.name}{of}: {difference.before} before, {difference.after} after"
 
 
-def _notes(comparison: Comparison) -> list[str]:
+def _notes(runs: Mapping[str, Run], compared: Compared) -> list[str]:
     notes = []
-    for name, run in (("before", comparison.before), ("after", comparison.after)):
+    for name, run in runs.items():
         if run.trials:
             first, last = run.trials[0].started_at, run.trials[-1].started_at
             notes.append(f"The trials {name} began from {first} to {last}.")
@@ -206,17 +186,15 @@ def _notes(comparison: Comparison) -> list[str]:
             notes.append(
                 f"The run {name} had {failed}; whatever was measured in the same attempt at a block is left out."
             )
-    for name, labels in (("before", comparison.compared.only_before), ("after", comparison.compared.only_after)):
+    for name, labels in (("before", compared.only_before), ("after", compared.only_after)):
         if labels:
             notes.append(f"Only in the run {name}, and so not compared: {', '.join(labels)}.")
     return notes
 
 
-def _values(comparison: Comparison) -> dict[str, Any]:
-    compared = comparison.compared
+def _values(runs: Mapping[str, Run], compared: Compared) -> dict[str, Any]:
     return {
-        "before": _run(comparison.before),
-        "after": _run(comparison.after),
+        **{name: {"study": run.title, "seed": run.design.seed, "ended": run.ended} for name, run in runs.items()},
         "metric": compared.metric.name,
         "more_is_better": compared.metric.more_is_better,
         "margin": compared.margin,
@@ -226,10 +204,6 @@ def _values(comparison: Comparison) -> dict[str, Any]:
         "only_before": compared.only_before,
         "only_after": compared.only_after,
     }
-
-
-def _run(run: Run) -> dict[str, Any]:
-    return {"study": run.title, "seed": run.design.seed, "ended": run.ended}
 
 
 def _change(change: Change) -> dict[str, Any]:

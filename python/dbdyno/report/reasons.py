@@ -31,6 +31,7 @@ def reason_text(reason: Reason | Obstacle) -> str:
         return f"the blocks as such say {reason.word}, but {_cause_text(reason.withheld_for)}"
     coarse = "" if reason.code is Code.TOO_COARSE else resolution_text(reason.resolution, reason.margin)
     text = _TEXTS[reason.code](reason)
+    text = _then(reason, text) if reason.code in _OPEN else text
     return f"{text}; {coarse}" if coarse else text
 
 
@@ -156,10 +157,6 @@ def _stalls(reason: Reason) -> str:
     return f"{count(n, unit)} without a stall exclude, with 95 %, only stalls in more than {share} of {unit}s"
 
 
-def _too_coarse(reason: Reason) -> str:
-    return resolution_text(reason.resolution, reason.margin)
-
-
 def _p_out_of_reach(reason: Reason) -> str:
     best, n = f"can at best reach p = {reason.p_best:.3f} {_over(reason)}", reason.sizes[0]
     if reason.two_runs:
@@ -169,31 +166,6 @@ def _p_out_of_reach(reason: Reason) -> str:
     if reason.needed > fewest and not reason.excludes_zero:
         to_resolve = f", and about {reason.needed:,} to resolve {margin_text(reason.margin)}"
     return f"{best}; {fewest} blocks are needed{to_resolve}" if fewest > n else f"{best}{to_resolve}"
-
-
-def _no_spread(reason: Reason) -> str:
-    return f"all {reason.sizes[0]} blocks have the same ratio, so there is no spread to judge by"
-
-
-def _no_interval(reason: Reason) -> str:
-    return f"{count(reason.sizes[0], 'block')} are too few for an interval"
-
-
-def _interval_includes_0(reason: Reason) -> str:
-    return _then(reason, f"{_p(reason)}, but the interval includes 0")
-
-
-def _p_too_large(reason: Reason) -> str:
-    return _then(reason, f"the interval excludes 0, but {_p(reason)} is more than {ALPHA:g}")
-
-
-def _not_surely_inside(reason: Reason) -> str:
-    margin = margin_text(reason.margin)
-    return _then(reason, f"the interval lies inside the margin of {margin}, but not surely enough {_over(reason)}")
-
-
-def _interval_too_wide(reason: Reason) -> str:
-    return _then(reason, f"the interval includes 0 and reaches beyond the margin of {margin_text(reason.margin)}")
 
 
 def _mean_not_inside(reason: Reason) -> str:
@@ -226,13 +198,20 @@ _TEXTS: dict[Code, Callable[[Reason], str]] = {
     Code.DIFFERENT: _different,
     Code.REAL_BUT_SMALL: _real_but_small,
     Code.MARGIN_RULED_OUT: _margin_ruled_out,
-    Code.TOO_COARSE: _too_coarse,
+    Code.TOO_COARSE: lambda reason: resolution_text(reason.resolution, reason.margin),
     Code.P_OUT_OF_REACH: _p_out_of_reach,
-    Code.NO_SPREAD: _no_spread,
-    Code.NO_INTERVAL: _no_interval,
-    Code.INTERVAL_INCLUDES_0: _interval_includes_0,
-    Code.P_TOO_LARGE: _p_too_large,
+    Code.NO_SPREAD: lambda reason: (
+        f"all {reason.sizes[0]} blocks have the same ratio, so there is no spread to judge by"
+    ),
+    Code.NO_INTERVAL: lambda reason: f"{count(reason.sizes[0], 'block')} are too few for an interval",
+    Code.INTERVAL_INCLUDES_0: lambda reason: f"{_p(reason)}, but the interval includes 0",
+    Code.P_TOO_LARGE: lambda reason: f"the interval excludes 0, but {_p(reason)} is more than {ALPHA:g}",
     Code.MEAN_NOT_INSIDE: _mean_not_inside,
-    Code.NOT_SURELY_INSIDE: _not_surely_inside,
-    Code.INTERVAL_TOO_WIDE: _interval_too_wide,
+    Code.NOT_SURELY_INSIDE: lambda reason: (
+        f"the interval lies inside the margin of {margin_text(reason.margin)}, but not surely enough {_over(reason)}"
+    ),
+    Code.INTERVAL_TOO_WIDE: lambda reason: (
+        f"the interval includes 0 and reaches beyond the margin of {margin_text(reason.margin)}"
+    ),
 }
+_OPEN = {Code.INTERVAL_INCLUDES_0, Code.P_TOO_LARGE, Code.NOT_SURELY_INSIDE, Code.INTERVAL_TOO_WIDE}

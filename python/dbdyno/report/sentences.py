@@ -1,7 +1,6 @@
 """What every report says in words: a sentence per verdict, effects with their intervals, how large a difference is."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.statistics.estimate import Estimate
@@ -25,42 +24,24 @@ NO_VERDICT = "The study plans no comparison, so there is no verdict."
 _RATES = ("_per_second", "iops")  # how the names of metrics end that "fast" is said of
 
 
-@dataclass(frozen=True)
-class Sentence:
-    """A verdict in words, in pieces so that a report may emphasise ``word``."""
-
-    subject: str
-    link: str  # between subject and word, spaces included
-    word: str
-    rest: str
-
-    def text(self, tone: str = "") -> Text:
-        """Return the sentence with its word in bold, in the colour of ``tone`` or else of the word itself."""
-        return (f"{self.subject}{self.link}", Strong(self.word, tone or self.word), self.rest)
-
-    def __str__(self) -> str:
-        """Return the whole sentence."""
-        return f"{self.subject}{self.link}{self.word}{self.rest}"
-
-
-def verdict_sentence(verdict: Verdict, analysis: Analysis) -> Sentence:
+def verdict_sentence(verdict: Verdict, analysis: Analysis) -> Text:
     """Return the sentence a reader may quote: word, effect, interval, blocks, p."""
     figures = f": {figures_text(verdict, analysis.metric.words)}"
     return sentence_of(verdict, (verdict.level, verdict.baseline), analysis.margin, figures)
 
 
-def sentence_of(verdict: Verdict, names: tuple[str, str], margin: float, figures: str) -> Sentence:
+def sentence_of(verdict: Verdict, names: tuple[str, str], margin: float, figures: str) -> Text:
     """Return a verdict on the first of two names against the second, which ``figures`` end."""
-    level, baseline = names
+    (level, baseline), word = names, Strong(verdict.verdict, verdict.verdict)
     match verdict.verdict:
         case "faster" | "slower":
-            return Sentence(level, " is ", verdict.verdict, f" than {baseline}{figures}.")
+            return (f"{level} is ", word, f" than {baseline}{figures}.")
         case "equivalent":
-            return Sentence(level, " is ", verdict.verdict, f" to {baseline} within {margin_text(margin)}{figures}.")
+            return (f"{level} is ", word, f" to {baseline} within {margin_text(margin)}{figures}.")
         case "undecided":
-            return Sentence(f"{level} against {baseline}", " is ", verdict.verdict, f"{figures}.")
+            return (f"{level} against {baseline} is ", word, f"{figures}.")
         case "not comparable":
-            return Sentence(level, " is ", verdict.verdict, f" with {baseline}: {reason_text(verdict.reason)}.")
+            return (f"{level} is ", word, f" with {baseline}: {reason_text(verdict.reason)}.")
 
 
 def figures_text(verdict: Verdict, words: str) -> str:

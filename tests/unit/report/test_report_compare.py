@@ -7,7 +7,7 @@ import pytest
 
 from dbdyno.analysis.two_runs.compare import compare
 from dbdyno.model.design import Factor
-from dbdyno.report import comparison as report
+from dbdyno.report.comparison import document
 from dbdyno.report.render import json as json_report
 from dbdyno.report.render import markdown, text
 
@@ -25,19 +25,19 @@ def runs(build):
 
 
 def told(runs, **options):
-    return report.Comparison(*runs, compare(*runs, **options))
+    return document(*runs, compare(*runs, **options))
 
 
 def as_text(found):
-    return text.render(report.document(found))
+    return text.render(found)
 
 
 def as_markdown(found):
-    return markdown.render(report.document(found))
+    return markdown.render(found)
 
 
 def as_json(found):
-    return json_report.render(report.document(found))
+    return json_report.render(found)
 
 
 def test_text_and_markdown(runs, snapshot):
@@ -92,16 +92,17 @@ def test_what_was_read_back_otherwise(runs):
         else trial
         for trial in after.trials
     ]
-    found = told((before, replace(after, trials=trials))).differences
-    (seen,) = [one for one in found if one.what == "observed"]
-    assert (seen.name, seen.before, seen.after, seen.of) == ("queue.scheduler", "none", "bfq", ("hdd-7200 / none",))
+    found = told((before, replace(after, trials=trials))).values()["differences"]
+    (seen,) = [one for one in found if one["what"] == "observed"]
+    values = {"name": "queue.scheduler", "before": "none", "after": "bfq", "of": ("hdd-7200 / none",)}
+    assert seen == {"what": "observed", **values}
 
 
 def test_what_is_of_a_moment_is_no_difference(runs):
     before, after = (
         replace(run, host={**run.host, "load_average_1min": load}) for run, load in zip(runs, (0, 2), strict=True)
     )
-    assert not [one for one in told((before, after)).differences if one.name == "load_average_1min"]
+    assert not [one for one in told((before, after)).values()["differences"] if one["name"] == "load_average_1min"]
 
 
 def test_a_control_that_moved_says_that_the_host_did(build):

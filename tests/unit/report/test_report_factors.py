@@ -14,6 +14,7 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.model.design import Factor
 from dbdyno.model.treatment import Treatment
 from dbdyno.report.charts import interaction
+from dbdyno.report.document import plain
 from dbdyno.report.sections import factors
 from tests.browser import browser, in_browser
 from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
@@ -84,16 +85,14 @@ SAID = {
 def test_an_interaction_is_one_sentence(build, rates, expected):
     run = with_factors(build(10, rates=dict(zip(("t1", "t2", "t3", "t4"), rates, strict=True)), noise=0.005))
     [(sentence, _)] = factors.interactions(analyse(run))
-    assert re.match("The effect of scheduler none against mq-deadline " + expected, str(sentence)), str(sentence)
+    assert re.match("The effect of scheduler none against mq-deadline " + expected, plain(sentence)), plain(sentence)
 
 
 def test_what_is_undecided_claims_nothing(build):
     run = with_factors(build(6, rates=HELPS_ON_THE_DISK, noise=0.2))
     [(sentence, [reason])] = factors.interactions(analyse(run))
-    assert sentence.word == "undecided"
-    assert sentence.subject.startswith(
-        "Whether the effect of scheduler none against mq-deadline differs between device"
-    )
+    assert sentence[1].text == "undecided"
+    assert sentence[0].startswith("Whether the effect of scheduler none against mq-deadline differs between device")
     assert "includes 1" in reason
     assert " 0" not in reason.replace("0.", "")
 
@@ -106,13 +105,13 @@ def test_a_dropped_treatment_is_said(factorial):
     trials = [trial for trial in factorial.trials if trial.treatment != "t4"]
     told = analyse(replace(factorial, failures=failed, trials=trials, dropped=frozenset({"t4"})))
     [(sentence, reasons)] = factors.interactions(told)
-    assert str(sentence) == (
+    assert plain(sentence) == (
         "The effect of scheduler none against mq-deadline is not comparable between device hdd-7200 and ssd-sata: "
         "ssd-sata / none, which it needs, failed again and again and was dropped."
     )
     assert reasons == []
     assert interaction.charts(told) == ()
-    assert {str(each).split(" is ")[1][:14] for each, _ in factors.main_effects(told)} == {"not comparable"}
+    assert {plain(each).split(" is ")[1][:14] for each, _ in factors.main_effects(told)} == {"not comparable"}
 
 
 def test_whole_plots_are_said_and_only_where_there_are_any(factorial, build):
@@ -121,7 +120,7 @@ def test_whole_plots_are_said_and_only_where_there_are_any(factorial, build):
 
 
 def test_a_level_that_is_no_word_has_its_factor_beside_it(build):
-    told = [str(sentence) for sentence, _ in factors.main_effects(analyse(three_factors(build)))]
+    told = [plain(sentence) for sentence, _ in factors.main_effects(analyse(three_factors(build)))]
     assert any(
         sentence.startswith("clients 100 is equivalent to clients 10 within 3 %, averaged over device and scheduler")
         for sentence in told

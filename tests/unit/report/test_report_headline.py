@@ -18,7 +18,7 @@ from dbdyno.report.render.layout import plain
 from dbdyno.report.render.text import Printed
 from dbdyno.report.sections import comparisons, warnings
 from dbdyno.report.sections import headline as headline_section
-from dbdyno.report.sections.comparisons import comparison_headings, comparison_rows
+from dbdyno.report.sections.comparisons import comparisons as table
 from dbdyno.report.sections.headline import headline
 from dbdyno.report.sections.warnings import warning_lines
 
@@ -78,7 +78,7 @@ def test_levels_that_are_no_words_go_by_their_factor(build):
     treatments = one_factor("clients", ["1", "10"])
     run = build(treatments=treatments, rates={"t1": 10, "t2": 102}, pairs=[("t1", "t2")])
     assert told(run) == "clients 10 is 10 times as fast as clients 1."
-    assert comparison_rows(analyse(run))[0][0] == "clients 10 vs clients 1"
+    assert table(analyse(run)).rows[0][0] == "clients 10 vs clients 1"
 
 
 def test_a_metric_that_is_no_rate_is_named(build):
@@ -128,7 +128,7 @@ def test_a_ranking_comes_first(build):
 
 
 def test_the_clear_and_large_comes_first_and_the_undecided_last(build):
-    rows = comparison_rows(analyse(build(pairs=ONE_FACTOR, rates=DEMO, noise=0.04)))
+    rows = table(analyse(build(pairs=ONE_FACTOR, rates=DEMO, noise=0.04))).rows
     assert [row[1] for row in rows] == ["faster", "faster", "undecided", "undecided"]
     assert rows[0] == (
         "ssd-sata vs hdd-7200 with scheduler none",
@@ -140,7 +140,7 @@ def test_the_clear_and_large_comes_first_and_the_undecided_last(build):
 
 
 def test_headings_name_the_metric(run):
-    assert comparison_headings(analyse(run))[2] == "queries/s (95 % interval)"
+    assert table(analyse(run)).headings[2] == "queries/s (95 % interval)"
 
 
 def test_warnings(run, build):

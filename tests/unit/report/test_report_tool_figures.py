@@ -6,7 +6,8 @@ from json import loads
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report.sections.tool_figures import figure_headings, figure_rows, figures_json
+from dbdyno.report.findings import Findings
+from dbdyno.report.sections.tool_figures import section
 from tests.unit.report.conftest import build
 from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 
@@ -27,10 +28,14 @@ def told(metric, unit="", **factors):
     return replace(run, trials=trials, design=replace(run.design, metric=metric, unit=unit, screened=[]))
 
 
+def table(run, analysis):
+    return section(Findings(run, analysis)).blocks[-1]
+
+
 def test_a_run_of_fio_has_its_figures_and_no_queries():
     run = told("megabytes_per_second", megabytes_per_second=0.1, iops=25.0, latency_ms_p99=0.01)
     analysis = analyse(run)
-    assert figure_headings(analysis) == ("treatment", "MB/s", "IOPS", "p99 ms")
+    assert table(run, analysis).headings == ("treatment", "MB/s", "IOPS", "p99 ms")
     plain = as_text(run, analysis)
     assert "queries" not in plain
     assert all("IOPS" in report for report in (plain, as_markdown(run, analysis), as_page(run, analysis, {})))
@@ -52,7 +57,7 @@ def test_what_a_program_does_not_tell_of_a_treatment_is_unknown():
         else one
         for one in run.trials
     ]
-    rows = figure_rows(analyse(replace(run, trials=trials)))
+    rows = table(run, analyse(replace(run, trials=trials))).rows
     assert rows[0][2] == "unknown"
     assert "unknown" not in rows[1]
 
@@ -63,13 +68,14 @@ def test_a_figure_goes_by_the_unit_of_the_study(metric, word):
     analysis = analyse(run)
     plain = " ".join(as_text(run, analysis).split())
     assert f"ssd-sata / none is {word} than hdd-7200 / mq-deadline: 4.19x frames/s (95 %" in plain
-    assert figure_headings(analysis) == ("treatment", "frames/s")
+    assert table(run, analysis).headings == ("treatment", "frames/s")
     assert "frames/s" in as_page(run, analysis, {})
 
 
 def test_a_run_of_dbdynos_own_load_has_no_such_table():
-    analysis = analyse(build(blocks=6))
-    assert (figure_headings(analysis), figure_rows(analysis), figures_json(analysis)) == ((), [], None)
+    run = build(blocks=6)
+    found = section(Findings(run, analyse(run)))
+    assert (found.blocks, found.data) == ((), {"figures": None})
 
 
 def test_a_program_with_no_more_than_its_seconds_has_no_column_of_rates():

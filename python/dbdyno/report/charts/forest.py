@@ -1,7 +1,8 @@
 """The effect chart: per comparison the Hodges-Lehmann estimate, its interval, a dot per block, and the margin band."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from markupsafe import Markup
 
@@ -22,7 +23,7 @@ from dbdyno.report.charts.svg import (
     rule,
     words,
 )
-from dbdyno.report.document import Chart
+from dbdyno.report.document import Chart, Width
 from dbdyno.report.sentences import effect_text
 from dbdyno.report.versus import Versus, by_interest
 
@@ -48,17 +49,13 @@ def charts(analysis: Analysis) -> tuple[Chart, ...]:
     shown = [one for one in by_interest(analysis.verdicts, analysis) if one.verdict.effect.known]
     if not shown:
         return ()
-    domain = _extent([one.verdict for one in shown], analysis)
-    whole = _chart("", shown, analysis, domain)
+    domain = extent([one.verdict for one in shown], analysis.margin)
+    whole = Chart("", partial(_drawn, shown, analysis, domain))
     bound = log_margin(analysis.margin)
     near = [one for one in shown if _near(one.verdict, CLOSE_UP * bound)]
     if not near or bound <= 0 or max(-domain[0], domain[1]) <= CLOSE_UP_FROM * bound:
         return (whole,)
-    return (whole, _chart("Close to the margin", near, analysis, (-CLOSE_UP * bound, CLOSE_UP * bound)))
-
-
-def _chart(caption: str, shown: list[Versus], analysis: Analysis, domain: Domain) -> Chart:
-    return Chart(caption, lambda width: (_wide if width == "wide" else _narrow)(shown, analysis, domain))
+    return (whole, Chart("Close to the margin", partial(_drawn, near, analysis, (-CLOSE_UP * bound, CLOSE_UP * bound))))
 
 
 def _names(one: Versus) -> tuple[str, str]:
@@ -68,25 +65,20 @@ def _names(one: Versus) -> tuple[str, str]:
     return clipped(one.level, _LABEL_MAX), f"vs {clipped(one.baseline, _LABEL_MAX)}"
 
 
-def _extent(verdicts: list[Verdict], analysis: Analysis) -> tuple[float, float]:
+def extent(verdicts: Sequence[Verdict], margin: float) -> Domain:
     """Return the range of log ratios to show, the margin on both sides always in it."""
-    bound = 1.5 * max(log_margin(analysis.margin), 1e-3)
-    values = [-bound, bound]
-    for verdict in verdicts:
-        values += [_log(value) for _, value in verdict.by_block]
-        values += [_log(end) for end in (verdict.effect.low, verdict.effect.high) if math.isfinite(end)]
+    bound = 1.5 * max(log_margin(margin), 1e-3)
+    ends = [end for one in verdicts for end in (one.effect.low, one.effect.high) if math.isfinite(end)]
+    blocks = [value for one in verdicts for _, value in one.by_block]
+    values = [-bound, bound, *map(math.log1p, (*ends, *blocks))]
     reach = 0.04 * (max(values) - min(values))
     return min(values) - reach, max(values) + reach
 
 
-def _log(relative: float) -> float:
-    return math.log1p(relative)
-
-
 def _near(verdict: Verdict, reach: float) -> bool:
-    low = _log(verdict.effect.low if math.isfinite(verdict.effect.low) else verdict.effect.value)
-    high = _log(verdict.effect.high if math.isfinite(verdict.effect.high) else verdict.effect.value)
-    return low < reach and high > -reach
+    effect = verdict.effect
+    low, high = (effect.low, effect.high) if effect.bounded else (effect.value, effect.value)
+    return math.log1p(low) < reach and math.log1p(high) > -reach
 
 
 def ticks(low: float, high: float, width: int = WIDTH) -> list[float]:
@@ -98,7 +90,7 @@ def ticks(low: float, high: float, width: int = WIDTH) -> list[float]:
     for side in (upwards, downwards):
         last = 0.0
         for value in side:
-            labels = (tick_width(last) + tick_width(value)) / 2 + _LABEL_GAP
+            labels = CHARACTER * (len(tick_text(last)) + len(tick_text(value))) / 2 + _LABEL_GAP
             if low <= value <= high and abs(value - last) >= max(apart, labels * pixel):
                 chosen.append(value)
                 last = value
@@ -113,9 +105,8 @@ def tick_text(value: float) -> str:
     return f"{points:+,g} %" if points else "0 %"
 
 
-def tick_width(value: float) -> float:
-    """Return how many pixels the label of the tick at this log ratio takes, about."""
-    return CHARACTER * len(tick_text(value))
+def _drawn(shown: list[Versus], analysis: Analysis, domain: Domain, window: Width) -> Markup:
+    return (_wide if window == "wide" else _narrow)(shown, analysis, domain)
 
 
 def _wide(shown: list[Versus], analysis: Analysis, domain: Domain) -> Markup:
@@ -166,12 +157,12 @@ def _below(x: Scale, analysis: Analysis, bottom: float, width: int) -> list[Mark
 
 def _bar(verdict: Verdict, x: Scale, y: float) -> Iterator[Markup]:
     """Draw a comparison: blocks, interval, estimate; an arrow says that the interval goes on."""
-    colour, effect, value = VERDICTS[verdict.verdict], verdict.effect, _log(verdict.effect.value)
-    blocks = [(x(at), y + 13) for _, ratio in verdict.by_block if x.low <= (at := _log(ratio)) <= x.high]
+    colour, effect, value = VERDICTS[verdict.verdict], verdict.effect, math.log1p(verdict.effect.value)
+    blocks = [(x(at), y + 13) for _, ratio in verdict.by_block if x.low <= (at := math.log1p(ratio)) <= x.high]
     if blocks:
         yield dots(blocks, 2.4, opacity="0.5")
     if effect.bounded:
-        low, high = _log(effect.low), _log(effect.high)
+        low, high = math.log1p(effect.low), math.log1p(effect.high)
         yield rule((x(max(low, x.low)), x(min(high, x.high))), (y, y), stroke=colour, stroke_width=4)
         if low < x.low:
             yield _arrow(x.start, y, -8, colour)

@@ -16,7 +16,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.factors.factorial import SimpleEffect
 from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.model.printable import one_line
-from dbdyno.report.charts.forest import tick_text, ticks
+from dbdyno.report.charts.forest import extent, tick_text, ticks
 from dbdyno.report.charts.palette import DASHES, treatment_colour
 from dbdyno.report.charts.svg import CHARACTER, Scale, axis_beside, band, clipped, curve, dots, drawing, rule, words
 from dbdyno.report.document import Chart, Width
@@ -47,7 +47,7 @@ def _drawn(simple: list[SimpleEffect], analysis: Analysis, window: Width) -> Mar
     narrow = window == "narrow"
     width = NARROW_WIDTH if narrow else WIDTH
     across = Scale(-0.3, len(levels) - 0.7, LEFT, LEFT + width)
-    y = Scale(*_extent(simple, analysis), TOP + HEIGHT, TOP)
+    y = Scale(*extent([one.verdict for one in simple], analysis.margin), TOP + HEIGHT, TOP)
     bound = log_margin(analysis.margin)
     ticked = [(value, tick_text(value)) for value in ticks(y.low, y.high)]
     marks = [
@@ -75,17 +75,6 @@ def in_order(levels: list[str]) -> list[str]:
         return sorted(levels, key=float)
     except ValueError:
         return levels
-
-
-def _extent(simple: list[SimpleEffect], analysis: Analysis) -> tuple[float, float]:
-    """Return the range of log ratios to show, the margin always in it."""
-    bound = 1.3 * max(log_margin(analysis.margin), 1e-3)
-    effects = [one.verdict.effect for one in simple]
-    shown = [end for effect in effects for end in (effect.low, effect.high) if math.isfinite(end)]
-    shown += [value for one in simple for _, value in one.verdict.by_block]
-    values = [-bound, bound, *map(math.log1p, shown)]
-    reach = 0.05 * (max(values) - min(values))
-    return min(values) - reach, max(values) + reach
 
 
 def _names_below(levels: list[str], factor: str, across: Scale, width: int) -> Iterator[Markup]:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import partial
 
 NOW_AND_THEN = 0.02  # of a trial's samples
 
@@ -39,80 +40,66 @@ _LOAD = (
 )
 
 
-def _device(title: str, unit: str, *columns: str, always: bool = False) -> Panel:
-    shown_above = None if always else NOW_AND_THEN
-    return Panel(title, unit, "block_device", columns, THE_DEVICE, shown_above=shown_above)
-
-
-def _inside(title: str, unit: str, gauge: str, scale: float = 1.0, *, series: str = "drive") -> Panel:
-    return Panel(title, unit, series, (gauge,), THE_DEVICE, scale, if_it_moves=True)
-
-
+_device = partial(Panel, series="block_device", group=THE_DEVICE, shown_above=NOW_AND_THEN)
+_traced = partial(Panel, series="block_trace", group=THE_DEVICE, shown_above=0)
+_inside = partial(Panel, series="drive", group=THE_DEVICE, if_it_moves=True)
 _DEVICE = (
-    _device("Write throughput", "MB/s", "wMB/s", always=True),
-    _device("Read throughput", "MB/s", "rMB/s"),
-    _device("IOPS, reads and writes", "1/s", "r/s", "w/s", always=True),
-    _device("Requests merged, reads and writes", "1/s", "rrqm/s", "wrqm/s"),
-    _device("Write latency at the device (w_await)", "ms", "w_await", always=True),
-    _device("Read latency at the device (r_await)", "ms", "r_await"),
-    _device("Flush latency at the device (f_await)", "ms", "f_await"),
-    _device("Requests queued (aqu-sz)", "", "aqu-sz", always=True),
-    Panel("Time in the queue (Q2D)", "ms", "block_trace", ("queue_ms",), THE_DEVICE, shown_above=0),
-    Panel("Time in the device (D2C)", "ms", "block_trace", ("device_ms",), THE_DEVICE, shown_above=0),
-    Panel("Distance between requests", "MB", "block_trace", ("seek_MB",), THE_DEVICE, shown_above=0),
-    Panel("Requests in a sorted run", "", "block_trace", ("sorted_run_requests",), THE_DEVICE, shown_above=0),
-    _inside("Temperature of the disk", "°C", "temperature_celsius", series="smart"),
-    _inside("Temperature of the emulated drive", "°C", "temperature_c"),
-    _inside("Room in the drive's fast cache", "GB", "slc_cache_free_bytes", 1e-9),
-    _inside("Write amplification in the drive", "", "write_amplification"),
-    _inside("In the drive's write cache, not yet on the medium", "MB", "write_cache_dirty_bytes", 1e-6),
-    _inside("Credits left to the volume", "", "credits_io"),
+    _device("Write throughput", "MB/s", columns=("wMB/s",), shown_above=None),
+    _device("Read throughput", "MB/s", columns=("rMB/s",)),
+    _device("IOPS, reads and writes", "1/s", columns=("r/s", "w/s"), shown_above=None),
+    _device("Requests merged, reads and writes", "1/s", columns=("rrqm/s", "wrqm/s")),
+    _device("Write latency at the device (w_await)", "ms", columns=("w_await",), shown_above=None),
+    _device("Read latency at the device (r_await)", "ms", columns=("r_await",)),
+    _device("Flush latency at the device (f_await)", "ms", columns=("f_await",)),
+    _device("Requests queued (aqu-sz)", "", columns=("aqu-sz",), shown_above=None),
+    _traced("Time in the queue (Q2D)", "ms", columns=("queue_ms",)),
+    _traced("Time in the device (D2C)", "ms", columns=("device_ms",)),
+    _traced("Distance between requests", "MB", columns=("seek_MB",)),
+    _traced("Requests in a sorted run", "", columns=("sorted_run_requests",)),
+    _inside("Temperature of the disk", "°C", columns=("temperature_celsius",), series="smart"),
+    _inside("Temperature of the emulated drive", "°C", columns=("temperature_c",)),
+    _inside("Room in the drive's fast cache", "GB", columns=("slc_cache_free_bytes",), scale=1e-9),
+    _inside("Write amplification in the drive", "", columns=("write_amplification",)),
+    _inside(
+        "In the drive's write cache, not yet on the medium", "MB", columns=("write_cache_dirty_bytes",), scale=1e-6
+    ),
+    _inside("Credits left to the volume", "", columns=("credits_io",)),
 )
 
 
-def _host(title: str, unit: str, series: str, *columns: str, always: bool = False) -> Panel:
-    return Panel(title, unit, series, columns, THE_HOST, shown_above=None if always else NOW_AND_THEN)
-
-
+_host = partial(Panel, group=THE_HOST, shown_above=NOW_AND_THEN)
 _HOST = (
-    _host("CPU busy, user and system", "%", "host_cpu", "%user", "%system", always=True),
-    _host("CPU waiting for I/O", "%", "host_cpu", "%iowait"),
-    _host("CPU of the server", "% of a core", "server_process", "%usr", "%system"),
-    _host("CPU of the client", "% of a core", "client_process", "%usr", "%system"),
-    _host("Time in which tasks waited for I/O (pressure)", "%", "pressure", "%io_some"),
-    _host("Time in which tasks waited for the CPU (pressure)", "%", "pressure", "%cpu_some"),
-    _host("Time in which tasks waited for memory (pressure)", "%", "pressure", "%memory_some"),
+    _host("CPU busy, user and system", "%", "host_cpu", ("%user", "%system"), shown_above=None),
+    _host("CPU waiting for I/O", "%", "host_cpu", ("%iowait",)),
+    _host("CPU of the server", "% of a core", "server_process", ("%usr", "%system")),
+    _host("CPU of the client", "% of a core", "client_process", ("%usr", "%system")),
+    _host("Time in which tasks waited for I/O (pressure)", "%", "pressure", ("%io_some",)),
+    _host("Time in which tasks waited for the CPU (pressure)", "%", "pressure", ("%cpu_some",)),
+    _host("Time in which tasks waited for memory (pressure)", "%", "pressure", ("%memory_some",)),
     Panel(
         "Page cache not yet written", "MB", "writeback", ("nr_dirty_MB", "nr_writeback_MB"), THE_HOST, if_it_moves=True
     ),
-    _host("Page cache written", "MB/s", "writeback", "nr_written_MB/s"),
-    _host("Major page faults", "1/s", "writeback", "pgmajfault/s"),
-    _host("Stalls for a free page", "1/s", "writeback", "allocstall/s"),
+    _host("Page cache written", "MB/s", "writeback", ("nr_written_MB/s",)),
+    _host("Major page faults", "1/s", "writeback", ("pgmajfault/s",)),
+    _host("Stalls for a free page", "1/s", "writeback", ("allocstall/s",)),
 )
 
 
-def _counted(title: str, *counters: str) -> Panel:
-    columns = tuple(f"{name}/s" for name in counters)
-    return Panel(title, "1/s", "server_status", columns, THE_SERVER, shown_above=NOW_AND_THEN)
-
-
-def _stands(title: str, unit: str, gauge: str, scale: float = 1.0) -> Panel:
-    return Panel(title, unit, "server_status", (gauge,), THE_SERVER, scale, if_it_moves=True)
-
-
+_counted = partial(Panel, unit="1/s", series="server_status", group=THE_SERVER, shown_above=NOW_AND_THEN)
+_stands = partial(Panel, series="server_status", group=THE_SERVER, if_it_moves=True)
 _SERVER = (
-    _stands("Dirty pages in the buffer pool", "", "Innodb_buffer_pool_pages_dirty"),
-    _stands("Log written since the last checkpoint", "MB", "Innodb_checkpoint_age", 1e-6),
-    _counted("fsyncs of InnoDB", "Innodb_data_fsyncs"),
-    _counted("Pages read into the buffer pool", "Innodb_buffer_pool_reads"),
-    _counted("Waits for a free page", "Innodb_buffer_pool_wait_free"),
-    _counted("Waits for room in the log buffer", "Innodb_log_waits"),
-    _counted("Waits for row locks", "Innodb_row_lock_waits"),
-    _counted("Waits for table locks", "Table_locks_waited"),
-    _counted("MyISAM key blocks from and to disk", "Key_reads", "Key_writes"),
-    _stands("MyISAM key blocks not yet written", "", "Key_blocks_not_flushed"),
-    _counted("Aria pages from and to disk", "Aria_pagecache_reads", "Aria_pagecache_writes"),
-    _stands("Aria pages not yet written", "", "Aria_pagecache_blocks_not_flushed"),
+    _stands("Dirty pages in the buffer pool", "", columns=("Innodb_buffer_pool_pages_dirty",)),
+    _stands("Log written since the last checkpoint", "MB", columns=("Innodb_checkpoint_age",), scale=1e-6),
+    _counted("fsyncs of InnoDB", columns=("Innodb_data_fsyncs/s",)),
+    _counted("Pages read into the buffer pool", columns=("Innodb_buffer_pool_reads/s",)),
+    _counted("Waits for a free page", columns=("Innodb_buffer_pool_wait_free/s",)),
+    _counted("Waits for room in the log buffer", columns=("Innodb_log_waits/s",)),
+    _counted("Waits for row locks", columns=("Innodb_row_lock_waits/s",)),
+    _counted("Waits for table locks", columns=("Table_locks_waited/s",)),
+    _counted("MyISAM key blocks from and to disk", columns=("Key_reads/s", "Key_writes/s")),
+    _stands("MyISAM key blocks not yet written", "", columns=("Key_blocks_not_flushed",)),
+    _counted("Aria pages from and to disk", columns=("Aria_pagecache_reads/s", "Aria_pagecache_writes/s")),
+    _stands("Aria pages not yet written", "", columns=("Aria_pagecache_blocks_not_flushed",)),
 )
 
 PANELS = (*_LOAD, *_DEVICE, *_HOST, *_SERVER)

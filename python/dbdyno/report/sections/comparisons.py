@@ -1,6 +1,6 @@
 """The table of comparisons: one row each, the most interesting first."""
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.model.wording import count, p_value
@@ -11,41 +11,28 @@ from dbdyno.report.short_reason import short_reason
 from dbdyno.report.versus import Versus, by_interest
 
 ROWS_MAX = 8  # where a reader has ten seconds
-_VERDICT, _REASON = 1, 4  # columns
 
 
 def section(findings: Findings) -> Section:
     """Return the table; a report in brief has the first rows of a long one."""
-    analysis = findings.analysis
-    rows, headings = comparison_rows(analysis), comparison_headings(analysis)
-    if not rows:
+    whole = comparisons(findings.analysis)
+    if not whole.rows:
         return Section("comparisons", "")
-
-    def table(shown: Sequence[tuple[str, ...]]) -> Table:
-        return Table("Comparisons", headings, tuple(map(_toned, shown)), words=(_VERDICT, _REASON))
-
-    left = len(rows) - ROWS_MAX
+    left = len(whole.rows) - ROWS_MAX
     more = (Paragraph(f"{count(left, 'more comparison')} with --details.", "soft"),) if left > 0 else ()
-    short = (table(rows[:ROWS_MAX]), *more)
-    return Section("comparisons", "", (Abridged((table(rows),), (table(rows),), short),), opening=True)
+    short = (replace(whole, rows=whole.rows[:ROWS_MAX]), *more)
+    return Section("comparisons", "", (Abridged((whole,), (whole,), short),), opening=True)
 
 
-def _toned(row: tuple[str, ...]) -> tuple[str | Cell, ...]:
-    return tuple(Cell(cell, tone=cell) if place == _VERDICT else cell for place, cell in enumerate(row))
+def comparisons(analysis: Analysis) -> Table:
+    """Return one row per planned comparison; the effect is one of the metric."""
+    headings = ("comparison", "verdict", f"{analysis.metric.heading} (95 % interval)", "p", "because")
+    rows = tuple(_row(one, analysis) for one in by_interest(analysis.verdicts, analysis))
+    return Table("Comparisons", headings, rows, words=(1, 4))
 
 
-def comparison_headings(analysis: Analysis) -> tuple[str, ...]:
-    """Return the headings; the effect is one of the metric."""
-    return ("comparison", "verdict", f"{analysis.metric.heading} (95 % interval)", "p", "because")
-
-
-def comparison_rows(analysis: Analysis) -> list[tuple[str, ...]]:
-    """Return one row of texts per planned comparison, as ``comparison_headings``."""
-    return [_row(one, analysis) for one in by_interest(analysis.verdicts, analysis)]
-
-
-def _row(one: Versus, analysis: Analysis) -> tuple[str, ...]:
+def _row(one: Versus, analysis: Analysis) -> tuple[str | Cell, ...]:
     verdict = one.verdict
     p = p_value(verdict.p_adjusted).removeprefix("p ").removeprefix("= ")
-    effect = effect_text(verdict.effect)
-    return (one.name, verdict.verdict, effect, p, short_reason(verdict, analysis))
+    word = Cell(verdict.verdict, tone=verdict.verdict)
+    return (one.name, word, effect_text(verdict.effect), p, short_reason(verdict, analysis))

@@ -9,13 +9,13 @@ from dbdyno.model.design import Design
 from dbdyno.model.treatment import level_label
 from dbdyno.model.wording import UNKNOWN, count, listed, margin_text, p_value, percent
 from dbdyno.report.charts import interaction
-from dbdyno.report.document import Abridged, Block, Item, List, Paragraph, Section
+from dbdyno.report.document import Abridged, Block, Item, List, Paragraph, Section, Strong, Text
 from dbdyno.report.findings import Findings
 from dbdyno.report.reasons import reason_code, reason_text
-from dbdyno.report.sentences import Sentence, certainty, evidence, figures_text, sentence_of
+from dbdyno.report.sentences import certainty, evidence, figures_text, sentence_of
 from dbdyno.report.values import effect_values, fields, p_values
 
-Explained = tuple[Sentence, list[str]]  # a sentence, and what explains it
+Explained = tuple[Text, list[str]]  # a sentence, and what explains it
 _EACH = (
     "Each factor is judged inside blocks, averaged over all combinations of the others. p takes the number of main"
     " effects, or of interactions, into account; the intervals do not."
@@ -32,7 +32,7 @@ def section(findings: Findings) -> Section:
     line = whole_plots_line(design)
     shown: list[Block] = [Paragraph(line)] if line else []
     for heading, explained in (("What each does", effects), ("Whether it depends on another", interactions(analysis))):
-        items = tuple(Item(sentence.text(), tuple(filter(None, reasons))) for sentence, reasons in explained)
+        items = tuple(Item(sentence, tuple(filter(None, reasons))) for sentence, reasons in explained)
         shown += [List(items, "verdicts", heading)] if items else []
     return Section("factors", "Factors", (*shown, Abridged(_charts(analysis))), data=data)
 
@@ -83,22 +83,23 @@ def _main_effect(one: MainEffect, analysis: Analysis) -> Explained:
 
 def _interaction(one: Interaction, analysis: Analysis) -> Explained:
     here, there, verdict = one.here, one.there, one.verdict
+    word = Strong(one.word, one.word)
     effect = f"effect of {here.factor} {here.level} against {here.baseline}"
     places = f"between {here.other} {_at(here, analysis.metric.words)} and {_at(there)}"
     figures = f": the ratio of the two is {_ratio(verdict.effect.value)} ({certainty(verdict, _ratio_range(verdict))})."
     reasons = [evidence(verdict).replace("cludes 0", "cludes 1")]  # a ratio of 1 is a difference of 0
     match one.word:
         case "differs":
-            return Sentence(f"The {effect}", " ", one.word, f" {places}{figures}"), [_same_side(one, analysis)]
+            return (f"The {effect} ", word, f" {places}{figures}"), [_same_side(one, analysis)]
         case "does not differ":
             within = f" within {margin_text(analysis.margin)} {places}{figures}"
-            return Sentence(f"The {effect}", " ", one.word, within), reasons
+            return (f"The {effect} ", word, within), reasons
         case "undecided":
-            return Sentence(f"Whether the {effect} differs {places}", " is ", one.word, figures), reasons
+            return (f"Whether the {effect} differs {places} is ", word, figures), reasons
         case "not comparable":
             places = f" between {here.other} {here.at} and {level_label(there.other, there.at)}"
             rest = f"{places}: {reason_text(verdict.reason)}."
-            return Sentence(f"The {effect}", " is ", one.word, rest), []
+            return (f"The {effect} is ", word, rest), []
 
 
 def _at(one: SimpleEffect, words: str = "") -> str:

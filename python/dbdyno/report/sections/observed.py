@@ -1,6 +1,5 @@
 """What was read back from the kernel and the server, per treatment: what differs first, then what is the same."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
@@ -13,19 +12,6 @@ UNOBSERVED = "not read back"
 NOTE = "Read back from the kernel and the server in each trial, not copied from the study."
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One setting and its value for each treatment, in the order of the study."""
-
-    name: str
-    values: tuple[str, ...]
-
-    @property
-    def differs(self) -> bool:
-        """Whether the treatments do not all have the same value."""
-        return len(set(self.values)) > 1
-
-
 def section(findings: Findings) -> Section | None:
     """Return what differs between treatments and what is the same for all; a page alone has the room for it."""
     analysis = findings.analysis
@@ -33,8 +19,8 @@ def section(findings: Findings) -> Section | None:
     if not found:
         return None
     headings = ("setting", *(row.label for row in analysis.treatments if row.n))
-    differing = tuple((setting.name, *setting.values) for setting in found if setting.differs)
-    same = tuple((setting.name, setting.values[0]) for setting in found if not setting.differs)
+    differing = tuple((name, *values) for name, values in found.items() if len(set(values)) > 1)
+    same = tuple((name, values[0]) for name, values in found.items() if len(set(values)) == 1)
     shown: list[Block] = [Paragraph(NOTE, "soft")]
     if differing:
         table = Table("Settings that differ between treatments", headings, differing, "settings")
@@ -45,8 +31,8 @@ def section(findings: Findings) -> Section | None:
     return Section("observed", "What was observed", (Abridged(tuple(shown)),))
 
 
-def settings(analysis: Analysis) -> list[Setting]:
-    """Return every setting that any usable trial read back, by name; a value that changed shows all it had."""
+def settings(analysis: Analysis) -> dict[str, list[str]]:
+    """Return what usable trials read back of each treatment, by name; a value that changed shows all it had."""
     seen: dict[str, dict[str, list[str]]] = {}
     for treatment in analysis.treatments:
         for trial in analysis.blocks.of(treatment.id):
@@ -54,10 +40,10 @@ def settings(analysis: Analysis) -> list[Setting]:
                 values = seen.setdefault(name, {}).setdefault(treatment.id, [])
                 if value not in values:
                     values.append(value)
-    return [
-        Setting(name, tuple(" then ".join(values.get(row.id, [UNOBSERVED])) for row in analysis.treatments if row.n))
+    return {
+        name: [" then ".join(values.get(row.id, [UNOBSERVED])) for row in analysis.treatments if row.n]
         for name, values in sorted(seen.items())
-    ]
+    }
 
 
 def flattened(value: Any, prefix: str = "") -> dict[str, str]:  # noqa: ANN401 - whatever JSON can hold

@@ -3,13 +3,13 @@
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.over_time.steadiness import MARGIN, SECONDS_MIN
+from dbdyno.analysis.over_time.steadiness import MARGIN, SECONDS_MIN, TreatmentSteadiness
 from dbdyno.analysis.verdict.verdict import Verdict
 from dbdyno.model.wording import margin_text, number, percent
-from dbdyno.report.document import Item, List, Paragraph, Section, Table
+from dbdyno.report.document import Item, List, Paragraph, Section, Strong, Table, Text, plain
 from dbdyno.report.findings import Findings
 from dbdyno.report.reasons import reason_text
-from dbdyno.report.sentences import Sentence, figures_text
+from dbdyno.report.sentences import figures_text
 from dbdyno.report.values import effect_values, fields
 
 HEADINGS = ("treatment", "variation, mean (min to max)", "median second", "slowest 5 % of seconds", "slowest / median")
@@ -26,45 +26,36 @@ def section(findings: Findings) -> Section:
     found, data = analysis.steadiness, {"steadiness": steadiness_json(analysis)}
     if found is None:
         return Section("steadiness", "Steadiness", data=data)
-    items = tuple(Item(_sentence(verdict).text(verdict.verdict)) for verdict in found.verdicts)
-    table = Table("Steadiness", HEADINGS, tuple(steadiness_rows(analysis)))
-    return Section("steadiness", "Steadiness", (List(items, "verdicts"), table, Paragraph(NOTE, "soft")), data=data)
+    items = tuple(Item(steadiness_sentence(verdict)) for verdict in found.verdicts)
+    rows = tuple(_row(each) for each in sorted(found.treatments, key=lambda each: each.variation.value))
+    blocks = (List(items, "verdicts"), Table("Steadiness", HEADINGS, rows), Paragraph(NOTE, "soft"))
+    return Section("steadiness", "Steadiness", blocks, data=data)
 
 
-def steadiness_sentences(analysis: Analysis) -> list[Sentence]:
-    """Return a sentence for each planned comparison."""
-    return [_sentence(verdict) for verdict in analysis.steadiness.verdicts] if analysis.steadiness else []
-
-
-def _sentence(verdict: Verdict) -> Sentence:
+def steadiness_sentence(verdict: Verdict) -> Text:
+    """Return the sentence of a planned comparison."""
     figures = f": {figures_text(verdict, 'variation of the rate')}."
+    word = Strong(_WORDS.get(verdict.verdict, verdict.verdict), verdict.verdict)
     match verdict.verdict:
         case "faster" | "slower":
-            return Sentence(verdict.level, " is ", _WORDS[verdict.verdict], f" than {verdict.baseline}{figures}")
+            return (f"{verdict.level} is ", word, f" than {verdict.baseline}{figures}")
         case "equivalent":
-            rest = f" as {verdict.baseline} within {margin_text(MARGIN)}{figures}"
-            return Sentence(verdict.level, " is ", _WORDS[verdict.verdict], rest)
+            return (f"{verdict.level} is ", word, f" as {verdict.baseline} within {margin_text(MARGIN)}{figures}")
         case "undecided":
-            subject = f"Whether {verdict.level} is steadier than {verdict.baseline}"
-            return Sentence(subject, " is ", verdict.verdict, figures)
+            return (f"Whether {verdict.level} is steadier than {verdict.baseline} is ", word, figures)
         case "not comparable":
             counting = f", counting trials of {SECONDS_MIN} s or more: {reason_text(verdict.reason)}."
-            return Sentence(verdict.level, " is ", verdict.verdict, f" with {verdict.baseline}{counting}")
+            return (f"{verdict.level} is ", word, f" with {verdict.baseline}{counting}")
 
 
-def steadiness_rows(analysis: Analysis) -> list[tuple[str, ...]]:
-    """Return a row for each treatment that has series, the steadiest first."""
-    found = analysis.steadiness.treatments if analysis.steadiness else []
-    return [
-        (
-            each.label,
-            f"{_part(each.variation.value)} ({_part(each.variation.low)} to {_part(each.variation.high)})",
-            f"{number(each.median)} {each.unit}",
-            f"{number(each.slow)} {each.unit}",
-            _part(each.slow / each.median) if each.median > 0 else "-",
-        )
-        for each in sorted(found, key=lambda each: each.variation.value)
-    ]
+def _row(each: TreatmentSteadiness) -> tuple[str, ...]:
+    return (
+        each.label,
+        f"{_part(each.variation.value)} ({_part(each.variation.low)} to {_part(each.variation.high)})",
+        f"{number(each.median)} {each.unit}",
+        f"{number(each.slow)} {each.unit}",
+        _part(each.slow / each.median) if each.median > 0 else "-",
+    )
 
 
 def _part(value: float) -> str:
@@ -97,7 +88,7 @@ def steadiness_json(analysis: Analysis) -> dict[str, Any] | None:
                 **effect_values(verdict.effect),
                 "p": verdict.p_adjusted,
                 "verdict": _WORDS.get(verdict.verdict, verdict.verdict),
-                "sentence": str(_sentence(verdict)),
+                "sentence": plain(steadiness_sentence(verdict)),
             }
             for verdict in found.verdicts
         ],

@@ -1,7 +1,6 @@
 """All that a program not of dbdyno reported, as means over the trials of each treatment."""
 
 import math
-from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.model.metrics import METRICS, value_of
@@ -36,11 +35,20 @@ LATENCIES = (
 def section(findings: Findings) -> Section:
     """Return what a program not of dbdyno reported, if one was run."""
     analysis = findings.analysis
-    headings = figure_headings(analysis)
+    found = means(analysis)
+    data = {"figures": [{"treatment": id_, "metrics": each} for id_, each in found.items()] or None}
+    if not found:
+        return Section("figures", "Figures", data=data)
+    names = [name for name in (*OF_PROGRAMS, *LATENCIES) if any(name in each for each in found.values())]
+    known = METRICS | {analysis.metric.name: analysis.metric}
+    rows = (
+        (row.label, *(number(found.get(row.id, {}).get(name, math.nan)) for name in names))
+        for row in analysis.treatments
+    )
+    headings = ("treatment", *(known[name].heading for name in names))
+    table = Table("What the program reported for each treatment", headings, tuple(rows))
     note = Abridged((Paragraph("What the program reported, as means over the trials of each treatment.", "soft"),))
-    table = Table("What the program reported for each treatment", headings, tuple(figure_rows(analysis)))
-    data = {"figures": figures_json(analysis)}
-    return Section("figures", "Figures", (note, table) if headings else (), data=data)
+    return Section("figures", "Figures", (note, table), data=data)
 
 
 def means(analysis: Analysis) -> dict[str, dict[str, float]]:
@@ -52,37 +60,4 @@ def means(analysis: Analysis) -> dict[str, dict[str, float]]:
             known = [value for trial in trials if math.isfinite(value := value_of(trial.metrics, name))]
             if known:
                 found.setdefault(row.id, {})[name] = math.fsum(known) / len(known)
-    has_one = any(set(OF_PROGRAMS) & set(each) for each in found.values())
-    return found if has_one else {}
-
-
-def figure_headings(analysis: Analysis) -> tuple[str, ...]:
-    """Return the headings of the table; empty where there is none."""
-    names = _names(means(analysis))
-    return ("treatment", *(_heading(name, analysis) for name in names)) if names else ()
-
-
-def figure_rows(analysis: Analysis) -> list[tuple[str, ...]]:
-    """Return one row of texts for each treatment, as ``figure_headings``."""
-    found = means(analysis)
-    names = _names(found)
-    if not names:
-        return []
-    return [
-        (row.label, *(number(found.get(row.id, {}).get(name, math.nan)) for name in names))
-        for row in analysis.treatments
-    ]
-
-
-def figures_json(analysis: Analysis) -> list[dict[str, Any]] | None:
-    """Return treatment and metrics of each row; None where the load was dbdyno's own."""
-    found = means(analysis)
-    return [{"treatment": id_, "metrics": each} for id_, each in found.items()] or None
-
-
-def _names(found: dict[str, dict[str, float]]) -> list[str]:
-    return [name for name in (*OF_PROGRAMS, *LATENCIES) if any(name in each for each in found.values())]
-
-
-def _heading(name: str, analysis: Analysis) -> str:
-    return analysis.metric.heading if name == analysis.metric.name else METRICS[name].heading
+    return found if any(set(OF_PROGRAMS) & set(each) for each in found.values()) else {}

@@ -28,7 +28,7 @@ def section(findings: Findings) -> Section:
 def verdict_item(verdict: Verdict, analysis: Analysis) -> Item:
     """Return a verdict with its evidence, its explanation and what must be known beside it."""
     return Item(
-        verdict_sentence(verdict, analysis).text(),
+        verdict_sentence(verdict, analysis),
         tuple(filter(None, [evidence(verdict)])),
         tuple(remarks(verdict, analysis)),
         tuple(filter(None, [explanation(verdict, analysis)])),

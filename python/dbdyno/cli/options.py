@@ -1,10 +1,10 @@
-"""The options of ``plan`` and ``run`` that overrule the study: how large a run is, when it stops, and its seed."""
+"""The options that ``plan``, ``run`` and ``aa`` share: what overrules the study, and what may be done to the host."""
 
 from typing import TYPE_CHECKING
 
 import typer
 
-from dbdyno.cli.values import seconds_of, seed_of
+from dbdyno.cli.values import folder_of, seconds_of, seed_of
 
 if TYPE_CHECKING:
     from dbdyno.plan.stop_rule import StopOptions
@@ -19,6 +19,13 @@ UNTIL_DECIDED = typer.Option(
 SEED = typer.Option(None, parser=seed_of, metavar="<int>", help="For the same order again; else the study's, or drawn.")
 BUDGET = typer.Option(None, metavar="TIME", help='Begin no block that would end after it, such as "2h".')
 SCALE = typer.Option("", metavar="NAME", help="Run the study at one of its scales: the sections [scale.NAME.*] of it.")
+
+INTO = typer.Option(..., parser=folder_of, metavar="<path>", help="The run folder to make.")
+RESUME = typer.Option(False, "--resume", help="Go on with the run in that folder, same seed, same order.")
+HTML = typer.Option(False, "--html", help="Write the HTML report into the run folder at the end.")
+WAIT = typer.Option(False, "--wait", help="Wait for another run on this host to end.")
+FRESH_IMAGES = typer.Option(False, "--fresh-images", help="Prepare all data anew, not from dbdyno images.")
+ERASE = typer.Option([], metavar="SERIAL", help="Erase the real device with this serial, whatever it holds.")
 
 
 def stop_options(
