@@ -40,13 +40,6 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """A few short facts on one line."""
-
-    facts: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Item:
     """An item of a list, and below it what explains it, what must be known beside it, and longer reasons."""
 
@@ -93,7 +86,7 @@ class Table:
     rows: tuple[tuple[str | Cell, ...], ...]
     look: Look = ""
     words: tuple[int, ...] = ()  # columns, from 0, that hold so many words that a terminal wraps them
-    marks: tuple[int, ...] = ()  # a row's place among the treatments, whose colour it has
+    marked: bool = False  # whether rows are the treatments in the order of the study, whose colours they have
     parts: tuple[str, ...] = ()  # the last columns are parts of a whole, drawn as a bar: what each one's colour is
     shares: tuple[tuple[float, ...], ...] = ()  # of each row: a part's length in percent of the longest bar
 
@@ -106,14 +99,6 @@ class Table:
         }
 
 
-@dataclass(frozen=True)
-class Mark:
-    """A treatment in a legend: its name and its place among the treatments, from which its colour and dash follow."""
-
-    label: str
-    place: int
-
-
 Width = Literal["wide", "narrow"]  # of a window, or of a phone's: text in an SVG shrinks with it
 
 
@@ -123,23 +108,15 @@ class Chart:
 
     caption: str
     drawn: Callable[[Width], str]
-    legend: tuple[Mark, ...] = ()
-
-
-@dataclass(frozen=True)
-class TimeChart:
-    """A chart over time, whose data is the one at its place in ``TimeCharts.data["panels"]``."""
-
-    title: str
-    unit: str
+    legend: tuple[str, ...] = ()  # the treatments in the order of the study, from which colour and dash follow
 
 
 @dataclass(frozen=True)
 class TimeCharts:
-    """Charts over time in groups, drawn by the page's script from ``data``, with one cursor and one stretch of time."""
+    """Charts over time, drawn by the page's script from ``data``, with one cursor and one stretch of time."""
 
-    legend: tuple[Mark, ...]
-    groups: tuple[tuple[str, tuple[TimeChart, ...]], ...]
+    legend: tuple[str, ...]  # the treatments in the order of the study
+    groups: tuple[tuple[str, tuple[int, ...]], ...]  # what stands together: places in ``data["panels"]``
     folded: tuple[str, ...]  # groups
     data: Mapping[str, Any]
 
@@ -151,13 +128,6 @@ class Code:
     id: str
     caption: str
     text: str
-
-
-@dataclass(frozen=True)
-class Terms:
-    """Words and what they mean."""
-
-    terms: tuple[tuple[Text, str], ...]
 
 
 @dataclass(frozen=True)
@@ -194,7 +164,7 @@ class Section:
     opening: bool = False  # whether a report in brief shows it too
 
 
-Block = Paragraph | Facts | List | Table | Chart | TimeCharts | Code | Terms | Details | Abridged | Section
+Block = Paragraph | List | Table | Chart | TimeCharts | Code | Details | Abridged | Section
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dbdyno.analysis.several import Member, Several
 from dbdyno.model.wording import count
 from dbdyno.report import contents
 from dbdyno.report.differences import ABSENT, facts
-from dbdyno.report.document import Abridged, Block, Details, Document, Facts, Paragraph, Section, Table, bullets
+from dbdyno.report.document import Abridged, Block, Details, Document, Paragraph, Section, Table, bullets
 from dbdyno.report.findings import Findings
 from dbdyno.report.sections import effects, failures, how_to_read, interference, notes, results, stopped, verdicts
 from dbdyno.report.sections.headline import headline
@@ -34,7 +34,7 @@ def document(several: Several) -> Document:
     }
     runs = [_member(place, one) for place, one in enumerate(members, start=1)]
     sections = (_headline(several), ranked, *runs, _differences(several), how_to_read.section(_findings(members[0])))
-    names = Abridged((Facts(tuple(one.name for one in members)),))
+    names = Abridged((Paragraph(" · ".join(one.name for one in members), "soft"),))
     return Document(heading(several), (names, Paragraph(NOT_INTERLEAVED)), sections, values)
 
 

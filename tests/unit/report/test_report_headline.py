@@ -12,7 +12,7 @@ from dbdyno.model.design import Factor, SameTreatment
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.treatment import Treatment
 from dbdyno.report.comparison import changes_sentence
-from dbdyno.report.document import Document, Paragraph
+from dbdyno.report.document import Cell, Document, Paragraph
 from dbdyno.report.findings import Findings
 from dbdyno.report.render.layout import plain
 from dbdyno.report.render.text import Printed
@@ -129,10 +129,10 @@ def test_a_ranking_comes_first(build):
 
 def test_the_clear_and_large_comes_first_and_the_undecided_last(build):
     rows = table(analyse(build(pairs=ONE_FACTOR, rates=DEMO, noise=0.04))).rows
-    assert [row[1] for row in rows] == ["faster", "faster", "undecided", "undecided"]
+    assert [row[1].text for row in rows] == ["faster", "faster", "undecided", "undecided"]
     assert rows[0] == (
         "ssd-sata vs hdd-7200 with scheduler none",
-        "faster",
+        Cell("faster", tone="faster"),
         "5.97x (5.77 to 6.20x)",
         "0.031",
         "in all 8 blocks",

@@ -62,7 +62,7 @@ def test_the_page_has_table_claims_and_reason_escaped(published, series_of):
     page = as_page(hostile, analyse(hostile), series_of(hostile))
     assert ">Reported and measured here</h2>" in page
     assert "Expected beforehand: The SSD is several times faster." in page
-    assert "<span>scale full</span>" in page
+    assert "scale full · " in page
     assert "&lt;b&gt;me" in page
     assert "&lt;i&gt;x" in page
     assert "<b>me" not in page

@@ -12,7 +12,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.model.metrics import value_of
 from dbdyno.report.charts.palette import treatment_colour
 from dbdyno.report.charts.svg import DASHES, Scale, axis_below, axis_beside, dots, drawing, ring, round_ticks, rule
-from dbdyno.report.document import Chart, Mark, Width
+from dbdyno.report.document import Chart, Width
 from dbdyno.store.records import Run, Trial
 
 LEFT, TOP, WIDTH, HEIGHT = 76, 8, 860, 110
@@ -50,7 +50,7 @@ def chart(run: Run, analysis: Analysis) -> Chart | None:
         for place, (trial, value) in enumerate(usable, start=1)
     ]
     starts = [place for place in range(2, len(usable) + 1) if _starts_block(usable, place)]
-    legend = tuple(Mark(treatment.label, place) for place, treatment in enumerate(run.design.treatments))
+    legend = tuple(treatment.label for treatment in run.design.treatments)
     return Chart("", partial(_drawn, shown, starts, analysis), legend)
 
 

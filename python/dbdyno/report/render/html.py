@@ -66,16 +66,16 @@ def _draw(blocks: Iterable[doc.Block], level: int = 2) -> Markup:
     return Markup("").join(getattr(macros, type(block).__name__.lower())(block, level) for block in blocks)
 
 
-def inline(text: doc.Text, *, coloured: bool = False) -> Markup:
-    """Return a text with its words in bold, in colours of their own or in that of what they stand in."""
-    return Markup("").join(_piece(piece, coloured=coloured) for piece in doc.pieces(text))
+def inline(text: doc.Text) -> Markup:
+    """Return a text with its words in bold, a verdict's in its own colour."""
+    return Markup("").join(map(_piece, doc.pieces(text)))
 
 
-def _piece(piece: str | doc.Strong, *, coloured: bool) -> Markup:
+def _piece(piece: str | doc.Strong) -> Markup:
     if isinstance(piece, str):
         return escape(spaced(piece, _glued(piece)))
-    if coloured:
-        return Markup('<span class="word {}">{}</span>').format(_tone((piece,)), piece.text)
+    if piece.tone:
+        return Markup('<strong class="word {}">{}</strong>').format(_tone((piece,)), piece.text)
     return Markup("<strong>{}</strong>").format(piece.text)
 
 

@@ -47,14 +47,10 @@ def _leaf(block: doc.Block) -> Iterator[str]:
         case doc.Paragraph():
             start, end = _MARKS[block.style]
             yield f"{start}{_inline(block.text)}{end}"
-        case doc.Facts():
-            yield escape(" · ".join(block.facts))
         case doc.List():
             yield "\n".join(line for item in block.items for line in _item(item))
         case doc.Table():
             yield "\n".join(_table(block))
-        case doc.Terms():
-            yield "\n".join(f"- **{escape(doc.plain(term))}**: {escape(meaning)}" for term, meaning in block.terms)
         case doc.Code():
             yield "\n".join(f"    {one_line(line)}" for line in block.text.splitlines())
 

@@ -93,13 +93,9 @@ def _leaf(block: doc.Block, width: int) -> Iterator[RenderableType]:
         case doc.Paragraph():
             mark = "! " if block.style == "warning" else ""
             yield _paragraph((mark, *doc.pieces(block.text)) if mark else block.text, width, style=STYLES[block.style])
-        case doc.Facts():
-            yield layout.paragraph(" · ".join(block.facts), width, style="dim")
         case doc.List():
             for item in block.items:
                 yield from _item(item, width, marked=block.style == "plain")
-        case doc.Terms():
-            yield from layout.items([f"{doc.plain(term)}: {meaning}" for term, meaning in block.terms], width)
         case doc.Code():
             yield RichText("\n".join(f"    {one_line(line)}" for line in block.text.splitlines()), no_wrap=True)
 

@@ -1,7 +1,7 @@
 """What a result rests on: what was expected of it, and the run in a few facts."""
 
 from dbdyno.model.wording import margin_text
-from dbdyno.report.document import Abridged, Facts, Paragraph, Section
+from dbdyno.report.document import Abridged, Paragraph, Section
 from dbdyno.report.findings import Findings
 from dbdyno.report.sections.stopped import blocks_used
 
@@ -14,16 +14,15 @@ def section(findings: Findings) -> Section:
     return Section("about", "", (*expected, Abridged((_facts(findings),), scale)))
 
 
-def _facts(findings: Findings) -> Facts:
+def _facts(findings: Findings) -> Paragraph:
     run, analysis = findings.run, findings.analysis
-    return Facts(
-        (
-            *((f"scale {run.scale}",) if run.scale else ()),
-            blocks_used(run, analysis),
-            f"{len(run.design.treatments)} treatments",
-            f"judged by {analysis.metric.words}",
-            f"margin {margin_text(analysis.margin)}",
-            f"seed {run.design.seed}",
-            *((f"run {run.ended}",) if run.ended != "done" else ()),
-        )
+    facts = (
+        f"scale {run.scale}" if run.scale else "",
+        blocks_used(run, analysis),
+        f"{len(run.design.treatments)} treatments",
+        f"judged by {analysis.metric.words}",
+        f"margin {margin_text(analysis.margin)}",
+        f"seed {run.design.seed}",
+        f"run {run.ended}" if run.ended != "done" else "",
     )
+    return Paragraph(" · ".join(filter(None, facts)), "soft")

@@ -1,7 +1,9 @@
 """How to read a verdict: what each word, the interval and p mean."""
 
+from collections.abc import Sequence
+
 from dbdyno.model.wording import margin_text
-from dbdyno.report.document import Abridged, Block, Paragraph, Section, Strong, Terms
+from dbdyno.report.document import Abridged, Item, List, Paragraph, Section, Strong, Text
 from dbdyno.report.findings import Findings
 from dbdyno.report.sections.stopped import interval_words
 
@@ -19,26 +21,23 @@ def section(findings: Findings) -> Section:
         f" ({words.test}, p at most 0.05 after Holm's correction for the number of comparisons), and the 95 % interval"
         " excludes 0."
     )
-    equivalent = (
-        f"If there is a difference, it is smaller than the margin of {margin}: this was shown, not merely refuted."
-    )
-    terms = Terms(
+    meanings = (
+        (("faster", "slower"), different),
         (
-            ((Strong("faster", "faster"), " or ", Strong("slower", "slower")), different),
-            ((Strong("equivalent", "equivalent"),), equivalent),
-            (
-                (Strong("undecided", "undecided"),),
-                "These blocks show neither. The reason says how many more it would take.",
-            ),
-            (
-                (Strong("not comparable", "not comparable"),),
-                "Too few usable blocks, or a treatment that kept failing.",
-            ),
-        )
+            ("equivalent",),
+            f"If there is a difference, it is smaller than the margin of {margin}: this was shown, not merely refuted.",
+        ),
+        (("undecided",), "These blocks show neither. The reason says how many more it would take."),
+        (("not comparable",), "Too few usable blocks, or a treatment that kept failing."),
     )
     closing = (
         "The interval is the range of differences that these blocks are compatible with. p is the chance of a"
         f" difference at least this large if the two were the same. {words.looks}"
     )
-    shown: tuple[Block, ...] = (Paragraph(BLOCKS), terms, Paragraph(closing))
-    return Section("reading", "How to read a verdict", (Abridged(shown),))
+    terms = List(tuple(Item(_term(names, meaning)) for names, meaning in meanings))
+    return Section("reading", "How to read a verdict", (Abridged((Paragraph(BLOCKS), terms, Paragraph(closing))),))
+
+
+def _term(words: Sequence[str], meaning: str) -> Text:
+    named = [piece for word in words for piece in (" or ", Strong(word, word))]
+    return (*named[1:], f": {meaning}")

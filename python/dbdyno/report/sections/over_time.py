@@ -5,7 +5,7 @@ from itertools import groupby
 from dbdyno.report.charts.palette import treatment_class, treatment_dash, treatment_swatch
 from dbdyno.report.charts.panels import FOLDED
 from dbdyno.report.charts.timeseries import Drawn, drawn_panels, figures, payload, phase_starts
-from dbdyno.report.document import Abridged, Details, Mark, Paragraph, Section, TimeChart, TimeCharts
+from dbdyno.report.document import Abridged, Details, Paragraph, Section, TimeCharts
 from dbdyno.report.findings import Findings
 
 
@@ -37,10 +37,10 @@ def _charts(findings: Findings, drawn: list[Drawn]) -> TimeCharts:
     ]
     phases = [{**phase, "treatment": places[phase["treatment"]]} for phase in phase_starts(findings.analysis)]
     return TimeCharts(
-        tuple(Mark(treatment.label, place) for place, treatment in enumerate(treatments)),
+        tuple(treatment.label for treatment in treatments),
         tuple(
-            (group, tuple(TimeChart(one.panel.title, one.panel.unit) for one in panels))
-            for group, panels in groupby(drawn, key=lambda one: one.panel.group)
+            (group, tuple(places))
+            for group, places in groupby(range(len(drawn)), key=lambda place: drawn[place].panel.group)
         ),
         FOLDED,
         {"treatments": looks, "panels": [payload(one, places) for one in drawn], "phases": phases},

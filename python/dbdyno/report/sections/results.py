@@ -27,9 +27,8 @@ def section(findings: Findings) -> Section:
         f" {words} from the baseline, inside blocks; the intervals are not adjusted for the number of comparisons;"
         " the p of the verdicts above is."
     )
-    marks = tuple(range(len(analysis.treatments)))
     rows = tuple(table_rows(analysis))
-    table = Table(f"Time, {words} and effect of each treatment", table_headings(analysis), rows, "results", marks=marks)
+    table = Table(f"Time, {words} and effect of each treatment", table_headings(analysis), rows, "results", marked=True)
     letters: tuple[Block, ...] = (
         (Paragraph(line, "soft"),) if (line := ties_text(analysis.ties, "treatments", words)) else ()
     )
