@@ -108,7 +108,9 @@ class Chart:
 
     caption: str
     drawn: Callable[[Width], str]
-    legend: tuple[str, ...] = ()  # the treatments in the order of the study, from which colour and dash follow
+    legend: tuple[
+        str, ...
+    ] = ()  # names, whose colour and dash follow from their place: treatments in the order of the study
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dbdyno.analysis.quick import ALIKE_MAX, FLUSH_WRITES_MAX, MARGIN, STUDY_BLO
 from dbdyno.analysis.verdict.verdict import Verdict
 from dbdyno.model.wording import drive_bytes, percent, percent_range
 from dbdyno.report.charts.depths import chart
-from dbdyno.report.document import Abridged, Block, Cell, Document, Paragraph, Section, Table, bullets
+from dbdyno.report.document import Abridged, Cell, Document, Paragraph, Section, Table, bullets, pieces
 from dbdyno.report.sentences import certainty, sentence_of
 from dbdyno.report.values import effect_values, p_values
 
@@ -60,10 +60,11 @@ def _likeness(quick: Quick) -> str:
 def _comparison(quick: Quick) -> Iterator[Section]:
     assert quick.against is not None  # noqa: S101
     names = quick.target.name, quick.against.name
-    texts = [sentence_of(one, names, MARGIN, _figures_of(one)).text() for one in quick.verdicts]
-    lines: tuple[Block, ...] = tuple(
-        Paragraph((f"{PLURAL[one.level_id].capitalize()}: ", *text))
-        for one, text in zip(quick.verdicts, texts, strict=True)
+    lines = tuple(
+        Paragraph(
+            (f"{PLURAL[one.level_id].capitalize()}: ", *pieces(sentence_of(one, names, MARGIN, _figures_of(one))))
+        )
+        for one in quick.verdicts
     )
     yield Section("comparison", "", lines, opening=True)
 

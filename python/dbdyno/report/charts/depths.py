@@ -8,7 +8,7 @@ from markupsafe import Markup
 from dbdyno.analysis.quick import Step, Target
 from dbdyno.report.charts.palette import treatment_colour
 from dbdyno.report.charts.svg import Scale, axis_below, axis_beside, curve, dots, drawing, round_ticks, rule
-from dbdyno.report.document import Chart, Mark, Width
+from dbdyno.report.document import Chart, Width
 
 LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 80, 10, 560, 230, 230, 44
 TICKS = 6
@@ -18,7 +18,7 @@ DASHES = ((), (5, 4))  # of the target, and of what it is held against
 def chart(targets: Sequence[Target], words: Mapping[str, str]) -> Chart:
     """Return the curves of one or two targets."""
     operations = [name for name in words if any(key[0] == name for one in targets for key in one.steps)]
-    legend = tuple(Mark(words[name], place) for place, name in enumerate(operations))
+    legend = tuple(words[name] for name in operations)
     dashed = f" (dashed: {targets[1].name})" if len(targets) > 1 else ""
     return Chart(f"Operations a second{dashed}", partial(_drawn, targets, operations), legend)
 
