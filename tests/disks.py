@@ -18,10 +18,12 @@ FSCK = {"ext4": ["fsck.ext4", "-fn"], "xfs": ["xfs_repair", "-n"], "btrfs": ["bt
 class Disk:
     """The verbs on one attached disk."""
 
-    def __init__(self, name, state):
-        self.name, self.state = name, state
-        shown = next(disk for disk in json.loads(self._run("list", "--json")) if disk["name"] == name)
-        self.device, self.pid = Path(shown["device"]), shown["pid"]
+    def __init__(self, name, state, device):
+        self.name, self.state, self.device = name, state, Path(device)
+
+    @property
+    def pid(self):
+        return next(disk["pid"] for disk in json.loads(self._run("list", "--json")) if disk["name"] == self.name)
 
     def _run(self, *argv):
         done = dbdyno("disk", *argv, state=self.state)
@@ -41,7 +43,7 @@ def attached(state, model, *more, size="64M", name="d"):
     done = dbdyno("disk", "attach", model, "--size", size, "--name", name, *more, state=state)
     assert done.returncode == 0, done.stderr
     try:
-        yield Disk(name, state)
+        yield Disk(name, state, done.stdout.strip())
     finally:
         gone = dbdyno("disk", "detach", name, state=state)
         assert gone.returncode == 0, gone.stderr

@@ -13,7 +13,7 @@ from tests.support import dbdyno, wait_for, what_is_left
 
 pytestmark = pytest.mark.host
 
-ROUNDS = 200 if LONG else 12
+ROUNDS = 200 if LONG else 6
 
 
 def start(argv):
@@ -23,7 +23,7 @@ def start(argv):
 @pytest.mark.parametrize("model", ["ideal", "hdd-7200"])
 def test_sigkill_under_load_gives_errors_and_hangs_nobody(state, model):
     with attached(state, model) as disk:
-        load = start(fio(disk.device, rw="randrw", iodepth=32, size="32M", time_based=1, runtime=60))
+        load = start(fio(disk.device, rw="randrw", iodepth=32, size="32M", time_based=1, runtime=600))
         wait_for(lambda: disk("stats", "--json")["writes"] > 10)
         os.kill(disk.pid, signal.SIGKILL)
         assert load.wait(timeout=180) != 0
@@ -36,7 +36,7 @@ def test_sigkill_under_a_filesystem_leaves_it_to_be_unmounted(state, tmp_path, k
     with attached(state, "ideal", size="512M") as disk:
         make_filesystem(kind, disk.device)
         with mounted(disk.device, tmp_path / "place") as place:
-            load = start(fio(place / "file", rw="randwrite", fsync=4, size="16M", time_based=1, runtime=60))
+            load = start(fio(place / "file", rw="randwrite", fsync=4, size="16M", time_based=1, runtime=600))
             before = disk("stats", "--json")["writes"]
             wait_for(lambda: disk("stats", "--json")["writes"] > before + 100)
             os.kill(disk.pid, signal.SIGKILL)
@@ -53,8 +53,8 @@ def test_a_stuck_request_does_not_outlive_the_process(state):
         assert reader.wait(timeout=180) != 0
 
 
-def test_ten_disks_at_once(state):
-    models = ["ideal", "hdd-7200", "ssd-sata", "nvme", "hdd-15k"] * 2
+def test_many_disks_at_once(state):
+    models = ["ideal", "hdd-7200", "ssd-sata", "nvme", "hdd-15k"] * (2 if LONG else 1)
     with contextlib.ExitStack() as stack:
         disks = [
             stack.enter_context(attached(state, model, size="64M", name=f"d{number}"))
@@ -66,8 +66,8 @@ def test_ten_disks_at_once(state):
             )
             for disk in disks
         ]
-        assert [load.wait(timeout=240) for load in loads] == [0] * 10
-        assert len({disk.device for disk in disks}) == 10
+        assert [load.wait(timeout=240) for load in loads] == [0] * len(models)
+        assert len({disk.device for disk in disks}) == len(models)
         table = dbdyno("disk", "list", state=state).stdout
         assert [line.split()[1] for line in table.splitlines()[1:]] == models
     assert what_is_left(state) == []
@@ -83,9 +83,9 @@ def test_attached_and_detached_over_and_over(state):
 
 def test_a_disk_that_is_asked_over_and_over_keeps_nothing(state):
     with attached(state, "ideal") as disk:
+        process = Path(f"/proc/{disk.pid}")
 
         def kept():
-            process = Path(f"/proc/{disk.pid}")
             return len(list((process / "fd").iterdir())), len(list((process / "task").iterdir()))
 
         before = kept()
@@ -100,6 +100,6 @@ def test_a_disk_that_is_asked_over_and_over_keeps_nothing(state):
             disk("power-cut")
             disk("power-on")
         held = disk("stats", "--json")["held_bytes"]
-        wait_for(lambda: kept() == before)
+        wait_for(lambda: all(now <= then for now, then in zip(kept(), before, strict=True)))
         assert held == 16384
     (state / "trace").unlink()
