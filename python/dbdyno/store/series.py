@@ -1,6 +1,7 @@
 """The series of trials: one Parquet file for each, in the trial's folder."""
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy as np
+    from duckdb import DuckDBPyConnection
     from numpy.typing import NDArray
 
     from dbdyno.store.records import Run
@@ -119,6 +121,14 @@ def read_series_named(path: Path, name: str, trial_ids: list[str]) -> "dict[str,
     }
 
 
+@cache
+def _database() -> "DuckDBPyConnection":
+    """Return the one in which this process writes: opening one takes longer than writing a trial's series."""
+    import duckdb
+
+    return duckdb.connect()
+
+
 def write_series(path: Path, columns: "Mapping[str, Column]") -> None:
     """Write one series; without columns, or with columns of unlike lengths, nothing. Raises ``OSError``."""
     import duckdb
@@ -129,7 +139,7 @@ def write_series(path: Path, columns: "Mapping[str, Column]") -> None:
     }
     if not table or not all(len(values) == len(next(iter(table.values()))) for values in table.values()):
         return
-    with whole_or_not_at_all(path) as handle, duckdb.connect() as connection:
+    with whole_or_not_at_all(path) as handle, _database().cursor() as connection:
         connection.register("series", table)
         try:  # by the open file: names that are no UTF-8 are unknown to DuckDB
             connection.execute("COPY series TO ? (FORMAT parquet, USE_TMP_FILE false)", [f"/dev/fd/{handle}"])
