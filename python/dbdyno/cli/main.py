@@ -19,7 +19,7 @@ INTERRUPTED = 130
 class Verbs(TyperGroup):
     """The verbs, those of the load generator in a list of their own."""
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002  (typer keeps their types private)
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401  (typer keeps their types private)
         """Write both lists."""
         for heading, names in (
             ("Commands", [name for name in self.commands if name not in load.VERBS]),

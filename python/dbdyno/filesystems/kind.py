@@ -74,7 +74,7 @@ class Kind:
         """The arguments that give it a UUID."""
         return ["-U", uuid]
 
-    def devices_min(self, options: str) -> int:  # noqa: ARG002  (most need one)
+    def devices_min(self, options: str) -> int:
         """How many devices it needs, made with these options."""
         return 1
 

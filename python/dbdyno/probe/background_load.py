@@ -130,7 +130,6 @@ class BackgroundLoadSource(Source):
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
         """The counters as they stand at the interval's end."""
-        del seconds
         return {name: value for name, value in after.items() if name in before}
 
     def shares(self) -> dict[str, float]:

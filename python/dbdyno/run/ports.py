@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from dbdyno.host.smart import smart_of
 from dbdyno.probe.background_load import BackgroundLoad, disks_below, watching_background
@@ -14,22 +14,12 @@ from dbdyno.probe.catalogue import watching
 from dbdyno.probe.sampler import Series
 from dbdyno.stack.kinds.catalogue import KINDS, Kinds
 from dbdyno.stack.layer import StackContext
-from dbdyno.stack.layers.emulated_disk import EmulatedDisk
 from dbdyno.stack.layers.placement import pinned
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.undo.log import Journal
 from dbdyno.study.schema import TrialSpec
 from dbdyno.workload.kinds import workload_of
 from dbdyno.workload.workload import Workload
-
-
-class Tracing(Protocol):
-    """Traces a stack's device for as long as the context lasts."""
-
-    def __call__(
-        self, context: StackContext, *, wanted: bool, disk: EmulatedDisk | None = None
-    ) -> AbstractContextManager[Trace]:
-        """See ``probe.block_trace.tracing``."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +34,7 @@ class Ports:
     scratch: Callable[[Journal], AbstractContextManager[StackContext]] = scratch
     disks_below: Callable[[StackContext], list[str]] = disks_below
     smart_of: Callable[[str], dict[str, Any] | str] = smart_of
-    tracing: Tracing = tracing
+    tracing: Callable[..., AbstractContextManager[Trace]] = tracing
     watching: Callable[[StackContext, Sequence[str]], AbstractContextManager[Mapping[str, Series]]] = watching
     background: Callable[[StackContext, list[str]], AbstractContextManager[BackgroundLoad]] = watching_background
     pinned: Callable[[str | None], AbstractContextManager[Mapping[str, str]]] = pinned

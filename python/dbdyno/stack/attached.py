@@ -133,10 +133,11 @@ def _process_of(disk: EmulatedDisk, model: str) -> Process:
 
 
 def attached_disks() -> list[AttachedDisk]:
-    """Every disk that ``attach_disk`` made and nobody detached, oldest first, those whose process has died too."""
+    """Every disk that ``attach_disk`` made and was not detached, oldest first, those whose process has died too."""
     found = []
     for held in leftovers():
-        scratch = _scratch_of(held)
+        folders = (Path(undo.path) for _, undo in held.undos if isinstance(undo, RemoveTree))
+        scratch = next(folders, None) if held.what.startswith(WHAT) else None
         try:
             card = json.loads((scratch / CARD).read_text(encoding="utf-8")) if scratch else None
         except (OSError, ValueError):  # it is being attached or detached this moment, or its attaching was killed
@@ -144,12 +145,6 @@ def attached_disks() -> list[AttachedDisk]:
         if scratch and card:
             found.append(AttachedDisk(**card, scratch=scratch, held=held))
     return found
-
-
-def _scratch_of(held: Leftover) -> Path | None:
-    if not held.what.startswith(WHAT):
-        return None
-    return next((Path(undo.path) for _, undo in held.undos if isinstance(undo, RemoveTree)), None)
 
 
 def find_disk(given: str) -> AttachedDisk:

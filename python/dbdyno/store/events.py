@@ -4,14 +4,13 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 
 from dbdyno.model.design import StopReason, Until
 from dbdyno.store.documents import value_of
 from dbdyno.store.parts import EVENTS_LIMIT_BYTES, DamageError, opened_to_write, read_part
-from dbdyno.store.synced import write_all
+from dbdyno.store.synced import append_line
 from dbdyno.system.sealed_line import is_sealed, sealed
 
 EVENTS = "journal.jsonl"
@@ -180,14 +179,9 @@ def append_event(path: Path, event: Event) -> None:
     """Write an event, on disk when this returns. Raises ``OSError``."""
     handle = opened_to_write(path / EVENTS, os.O_CREAT | os.O_APPEND)
     try:
-        before = os.fstat(handle).st_size
-        try:
-            write_all(handle, line_of(event))
-            os.fsync(handle)
-        except OSError as error:  # a full disk: the next line must not be glued to half of this one
-            with suppress(OSError):
-                os.ftruncate(handle, before)
-            raise OSError(error.errno, error.strerror, str(path / EVENTS)) from None
+        append_line(handle, line_of(event))
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path / EVENTS)) from None
     finally:
         os.close(handle)
 

@@ -45,6 +45,21 @@ def write_all(handle: int, content: bytes) -> None:
         left = left[os.write(handle, left) :]
 
 
+def append_line(handle: int, line: bytes) -> None:
+    """Add a line to an open log, on disk when this returns; where that fails the log is as it was.
+
+    Raises ``OSError``, as where a disk is full: no later line is glued to half of this one.
+    """
+    before = os.fstat(handle).st_size
+    try:
+        write_all(handle, line)
+        os.fsync(handle)
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(handle, before)
+        raise
+
+
 def sync(path: Path) -> None:
     """Have the kernel put a file or a folder on the disk."""
     handle = os.open(path, os.O_RDONLY)

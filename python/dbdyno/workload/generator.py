@@ -63,7 +63,6 @@ class Generated(ABC, Generic[SectionT]):
 
     def login_flags(self, endpoint: Endpoint) -> list[str]:
         """Who runs the load's statements, where that is not the login itself."""
-        _ = endpoint
         return []
 
     @property

@@ -29,7 +29,6 @@ class Mysqlslap(ByTool[MysqlslapSection]):
 
     def run(self, context: StackContext, seed: int, folder: Path) -> ToolLoad:
         """Run it. Raises ``TrialError`` with mysqlslap's own words."""
-        del seed  # mysqlslap takes none
         address = context.server.address
         argv = [str(self.program()), "--no-defaults", f"--socket={address.socket}", f"--user={address.user}"]
         argv += [f"--create-schema={SCHEMA}", f"--engine={self.engine}"]

@@ -8,6 +8,7 @@ from dbdyno.servers.contract import ServerError
 from dbdyno.stack.layer import StackContext
 from dbdyno.study.tools import SysbenchSection
 from dbdyno.workload.generator import flags_of
+from dbdyno.workload.oltp import EVENT, TABLES
 from dbdyno.workload.program import Program, home_of_program, run_program
 from dbdyno.workload.sysbench_output import PERCENTILE, read_sysbench
 from dbdyno.workload.tables import tables_of
@@ -17,9 +18,6 @@ from dbdyno.workload.tool_load import ToolLoad
 
 SYSBENCH = Program(("sysbench",), "sysbench")
 SCHEMA = "dbdyno_sysbench"
-TABLES = ("tables", "table_size", "auto_inc", "secondary", "create_secondary", "rand_type")
-EVENT = ("skip_trx", "point_selects", "range_selects", "range_size", "simple_ranges", "sum_ranges", "order_ranges",
-         "distinct_ranges", "index_updates", "non_index_updates", "delete_inserts")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -64,4 +62,4 @@ class Sysbench(ByTool[SysbenchSection]):
         argv += [f"--mysql-socket={address.socket}", f"--mysql-user={address.user}"]
         argv += [f"--mysql-db={SCHEMA}", f"--mysql-storage-engine={self.engine}"]
         argv += [f"--db-ps-mode={'auto' if section.prepared else 'disable'}"]
-        return [*argv, *flags_of(section, *TABLES, *EVENT)]
+        return [*argv, *flags_of(section, *TABLES, "rand_type", *EVENT)]

@@ -38,7 +38,6 @@ class ByTool(ABC, Generic[SectionT]):
 
     def check(self, context: StackContext) -> dict[str, Any]:
         """Nothing: it has no tables."""
-        del context
         return {}
 
     @property

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from dbdyno.servers.address import Address
 from dbdyno.servers.mysql import process
 from dbdyno.servers.mysql.bootstrap import install_data
 from dbdyno.servers.mysql.command import options, refused_settings
@@ -13,9 +11,6 @@ from dbdyno.servers.mysql.server import MysqlServer
 from dbdyno.servers.mysql.settings import misset
 from dbdyno.servers.sources.installation import Installation
 from dbdyno.study.section import Setting
-
-if TYPE_CHECKING:
-    import subprocess
 
 PREPARED_MAX = 1_048_576  # as many as any server takes
 
@@ -55,14 +50,6 @@ class OwnMysql:
         """The command line that starts it."""
         return options(self.installation, data, socket, log, self.settings, self.engine)
 
-    def await_ready(self, running: "subprocess.Popen[bytes]", socket: Path, log: Path) -> None:
-        """Wait until it answers. Raises ``TrialError`` with the cause where it does not."""
-        process.await_ready(running, socket, log)
-
-    def stop(self, running: "subprocess.Popen[bytes]") -> None:
-        """End it. Raises ``TrialError``."""
-        process.stop(running)
-
-    def at(self, address: Address) -> MysqlServer:
-        """It, once it answers."""
-        return MysqlServer(address)
+    await_ready = staticmethod(process.await_ready)
+    stop = staticmethod(process.stop)
+    at = MysqlServer

@@ -71,7 +71,7 @@ class _Refused:
     def __init__(self, why: str) -> None:
         self._why = why
 
-    def authenticate(self, packet: Any) -> Any:  # noqa: ANN401, ARG002
+    def authenticate(self, packet: Any) -> Any:  # noqa: ANN401
         """Never."""
         raise _refusal(self._why)
 
@@ -82,7 +82,7 @@ class _Password:
     def __init__(self, connection: Login, why_not: str, *, allowed: bool) -> None:
         self._connection, self._why_not, self._allowed = connection, why_not, allowed
 
-    def authenticate(self, packet: Any) -> Any:  # noqa: ANN401, ARG002
+    def authenticate(self, packet: Any) -> Any:  # noqa: ANN401
         """The password, where it may go."""
         if not self._allowed and self._connection.password:
             raise _refusal(self._why_not)

@@ -51,9 +51,7 @@ class MysqlServer:
         with connect(self.address) as connection, connection.cursor() as cursor:
             cursor.execute(f"CREATE SCHEMA `{schema}`")
 
-    def cause(self, log: Path) -> str:
-        """Why it ended, in one sentence, from its error log."""
-        return cause_in(log)
+    cause = staticmethod(cause_in)
 
 
 def settings_of(cursor: Cursor) -> Settings:

@@ -8,9 +8,9 @@ from pymysql.constants import ER
 
 from dbdyno.model.printable import short
 from dbdyno.servers.contract import ServerError, Settings, Value
-from dbdyno.servers.mysql import script_account
 from dbdyno.servers.mysql.connection import Connection, Cursor, row, rows
 from dbdyno.servers.mysql.external_database import Database
+from dbdyno.servers.mysql.script_account import Accounts
 from dbdyno.servers.mysql.server import settings_of
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.section import Setting
@@ -23,7 +23,7 @@ _AFTER_ALL = "version"  # a variable that no server lets anybody set
 
 
 @dataclass(frozen=True)
-class Session:
+class Session(Accounts):
     """One connection and its cursor. Each method raises ``ServerError``."""
 
     connection: Connection
@@ -97,18 +97,6 @@ class Session:
         self.cursor.execute("SHOW GLOBAL STATUS LIKE 'Threads_connected'")
         found = rows(self.cursor, 2)
         return allowed, str(found[0][1]) if found else 0
-
-    def account(self, token: str) -> tuple[str, str]:
-        """User and host of a run's account. Raises ``HostError`` where none can be made for this host."""
-        return script_account.account_of(self.cursor, token)
-
-    def why_no_account(self, database: str) -> tuple[str, str] | None:
-        """Why no account confined to the database can be made, and what to do about it."""
-        return script_account.lacking(self.cursor, database)
-
-    def drop_account(self, user: str, host: str) -> bool:
-        """Drop an account and end its sessions; whether it was there."""
-        return script_account.drop_account(self.cursor, user, host)
 
     def keep_open(self) -> None:
         """Keep the session through whole trials in which nothing is asked."""

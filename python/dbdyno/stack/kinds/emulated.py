@@ -8,13 +8,12 @@ from dbdyno.plan.identity import image_key
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.kinds.kind import Device, Raising
-from dbdyno.stack.kinds.own import OwnStack, block_needs, made_filesystem
+from dbdyno.stack.kinds.own import OwnStack, block_layers, block_needs
 from dbdyno.stack.layer import Layer
 from dbdyno.stack.layers.data import Disks
 from dbdyno.stack.layers.device import Emulated
 from dbdyno.stack.layers.device_pair import EmulatedPair, seed_of
 from dbdyno.stack.layers.emulated_disk import is_rotational, running_disk
-from dbdyno.stack.layers.queue import Queue
 from dbdyno.stack.tools import tool_path
 from dbdyno.stack.undo.log import Journal
 from dbdyno.study.schema import TrialSpec
@@ -26,20 +25,18 @@ class EmulatedStack(OwnStack[Disks]):
 
     def needs_of_ground(self, spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
         """Also what serves a file as a disk."""
-        _ = erase
         yield from block_needs(spec)
         yield from (capabilities.fuse(), capabilities.loop())
 
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """The disks, one for each image."""
-        _ = proofs
         disks = {
             image_key(spec, spec.stack.server if spec.has_server else None): [spec.stack.size or 0] * spec.stack.devices
             for spec in specs
         }
         sizes = sorted(size for each in disks.values() for size in each)
-        told = ", ".join(format_bytes(size) for size in sizes)
-        yield f"created: {len(sizes)} emulated disk{'s' * (len(sizes) > 1)} in memory ({told}); gone afterwards"
+        each = ", ".join(format_bytes(size) for size in sizes)
+        yield f"created: {len(sizes)} emulated disk{'s' * (len(sizes) > 1)} in memory ({each}); gone afterwards"
         if any(spec.stack.filesystem == BY_FUSE for spec in specs):
             yield "started: zfs-fuse in a mount namespace of its own, which knows no other pool; ended afterwards"
 
@@ -68,8 +65,7 @@ class EmulatedStack(OwnStack[Disks]):
 
     def ground(self, spec: TrialSpec, image: Disks, raising: Raising) -> tuple[Device, list[Layer]]:
         """The disks, their queues, and the filesystem that is on them."""
-        queue: list[Layer] = [] if raising.install else [Queue(spec.stack.scheduler, spec.queue)]
-        return emulated_device(spec, image, raising), [*queue, made_filesystem(spec, fresh=raising.install)]
+        return emulated_device(spec, image, raising), block_layers(spec, raising, fresh=raising.install)
 
 
 def emulated_device(spec: TrialSpec, image: Disks, raising: Raising) -> Emulated | EmulatedPair:

@@ -27,12 +27,10 @@ class ExternalStack(StackKind[ExternalDatabase]):
 
     def needs_of_ground(self, spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
         """Nothing: no disk of this host is touched."""
-        _ = spec, erase
         return iter(())
 
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """What is changed on each server."""
-        _ = proofs
         for url in dict.fromkeys(spec.stack.server for spec in specs):
             yield from _touched(url, [spec for spec in specs if spec.stack.server == url])
 

@@ -20,20 +20,16 @@ class HereStack(CopiedData):
 
     def needs_of_ground(self, spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
         """A folder on a disk, with room."""
-        _ = erase
         yield capabilities.here(bytes_here(spec))
 
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """Nothing beside the state folder."""
-        _ = specs, proofs
         return iter(())
 
     def places(self, spec: TrialSpec) -> list[Path]:
         """Where the state folder lies."""
-        _ = spec
         return [existing(state_folder())]
 
     def ground(self, spec: TrialSpec, image: Tree, raising: Raising) -> tuple[Device, list[Layer]]:
         """The folder."""
-        _ = spec, image, raising
         return Here(), []

@@ -77,7 +77,6 @@ class StackKind(ABC, Generic[ImageT]):
 
     def places(self, spec: TrialSpec) -> list[Path]:
         """What the data stand on, where that is the host's own disk."""
-        _ = spec
         return []
 
     @abstractmethod
@@ -90,17 +89,14 @@ class StackKind(ABC, Generic[ImageT]):
 
     def image_programs(self, spec: TrialSpec) -> list[str]:
         """Programs on which the image depends beside the workload's and the server's."""
-        _ = spec
         return []
 
     def server_build(self, spec: TrialSpec) -> list[int]:
         """Tells one build of the server from another of the same version, if there is one that made the data."""
-        _ = spec
         return []
 
     def image_place(self, spec: TrialSpec) -> str:
         """What the prepared data are, in a word or two."""
-        _ = spec
         return "files"
 
     @abstractmethod

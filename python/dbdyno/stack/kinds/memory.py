@@ -21,18 +21,15 @@ class MemoryStack(CopiedData):
 
     def needs_of_ground(self, spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
         """Also room for the tmpfs."""
-        _ = erase
         yield from (capabilities.root(), capabilities.filesystem(str(spec.stack.filesystem)))
         yield capabilities.room_in_memory(spec.stack.size or 0)
 
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """The tmpfs."""
-        _ = proofs
         size = max(spec.stack.size or 0 for spec in specs)
         yield f"created: a tmpfs of at most {format_bytes(size)} in memory; gone afterwards"
 
     def ground(self, spec: TrialSpec, image: Tree, raising: Raising) -> tuple[Device, list[Layer]]:
         """The tmpfs."""
-        _ = image, raising
         assert spec.stack.size is not None  # noqa: S101  (a rule of the study format)
         return NoDevice(), [MemoryFilesystem(spec.stack.size, spec.filesystem.mount)]

@@ -24,13 +24,13 @@ from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.memory import Memory
 from dbdyno.stack.layers.page_cache import PageCache
 from dbdyno.stack.layers.placement import Placement
+from dbdyno.stack.layers.queue import Queue
+from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import Server
 from dbdyno.stack.layers.zfs_pool import ZfsPool
 from dbdyno.stack.undo.log import Journal
-from dbdyno.stack.undo.undos import RemoveTree
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.section import Setting
-from dbdyno.system.state import make_traversable, new_token, scratch_path
 
 KeptT = TypeVar("KeptT", bound=KeptImage)
 
@@ -91,15 +91,17 @@ class CopiedData(OwnStack[Tree]):
     @contextmanager
     def new_image(self, spec: TrialSpec, journal: Journal) -> Iterator[Tree]:
         """A folder of its own."""
-        _ = spec
-        folder = scratch_path(new_token())
-        with journal.undoing(RemoveTree(str(folder))):
-            make_traversable(folder)
-            yield Tree(folder / "image")
+        with scratch(journal) as ground:
+            yield Tree(ground.scratch / "image")
 
 
-def made_filesystem(spec: TrialSpec, *, fresh: bool) -> Layer:
-    """The filesystem on a device: made anew, or as the device holds it."""
+def block_layers(spec: TrialSpec, raising: Raising, *, fresh: bool) -> list[Layer]:
+    """The queue of a device, which preparing data leaves alone, and the filesystem: made, or as the device has it."""
+    queue: list[Layer] = [] if raising.install else [Queue(spec.stack.scheduler, spec.queue)]
+    return [*queue, _filesystem(spec, fresh=fresh)]
+
+
+def _filesystem(spec: TrialSpec, *, fresh: bool) -> Layer:
     assert spec.stack.filesystem is not None  # noqa: S101  (a rule of the study format)
     kind = FILESYSTEMS[spec.stack.filesystem]
     return ZfsPool(spec.filesystem, fresh) if kind.name == BY_FUSE else Filesystem(kind, spec.filesystem, fresh)

@@ -8,10 +8,9 @@ from dbdyno.stack.capabilities import Capability, device_need
 from dbdyno.stack.erase.guard import Erasing, check_erasable
 from dbdyno.stack.erase.in_use import sees_all_processes
 from dbdyno.stack.kinds.kind import Device, Raising
-from dbdyno.stack.kinds.own import CopiedData, block_needs, made_filesystem
+from dbdyno.stack.kinds.own import CopiedData, block_layers, block_needs
 from dbdyno.stack.layer import Layer
 from dbdyno.stack.layers.data import Tree
-from dbdyno.stack.layers.queue import Queue
 from dbdyno.stack.layers.real_disk import Real
 from dbdyno.study.schema import TrialSpec
 
@@ -39,10 +38,8 @@ class RealStack(CopiedData):
 
     def ground(self, spec: TrialSpec, image: Tree, raising: Raising) -> tuple[Device, list[Layer]]:
         """The disk, its queue, and a new filesystem."""
-        _ = image
-        queue: list[Layer] = [] if raising.install else [Queue(spec.stack.scheduler, spec.queue)]
         device = Real(Path(spec.stack.device), spec.stack.serial, raising.erase)
-        return device, [*queue, made_filesystem(spec, fresh=True)]
+        return device, block_layers(spec, raising, fresh=True)
 
 
 def _erasable(device: str, serial: str | None, erase: frozenset[str]) -> Capability:

@@ -112,7 +112,6 @@ class Disks(KeptImage):
 
     def layers(self, *, install: bool) -> list[Layer]:
         """None: they hold the filesystem itself."""
-        _ = install
         return []
 
     def _contents(self, kept: Path) -> Iterator[tuple[EmulatedDisk, Path]]:

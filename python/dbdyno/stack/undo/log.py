@@ -5,7 +5,6 @@ a change, ``{"done": id}`` says it has been undone; ``open`` lists what is to be
 a lock on it for as long as it lives. Lowering a stack and ``dbdyno restore`` run the same undo code.
 """
 
-import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,11 +16,12 @@ from dbdyno.errors import HostError
 from dbdyno.stack.undo.kind import Undo, boot_id
 from dbdyno.stack.undo.lines import line_of
 from dbdyno.stack.undo.undos import EndProcesses, marked
+from dbdyno.store.synced import append_line, sync
 from dbdyno.system import ofd_lock
+from dbdyno.system.full_disk import is_full
 from dbdyno.system.interrupt import shielded
 from dbdyno.system.state import make_state_folder, new_token
 
-_FULL = {errno.ENOSPC, errno.EDQUOT}
 # Bytes of an undo log, and who holds the lock on each: the process that made it, the one that it was handed over to,
 # and whoever undoes what it says.
 OWNED, INHERITED, PUT_BACK = 0, 1, 2
@@ -65,17 +65,13 @@ class Journal:
         except OSError as error:
             raise HostError(_cannot(f"{error.filename or folder}", error)) from None
         self._append({"owner": asdict(owner), "what": what})
-        _sync_folder(folder)
+        sync(folder)
 
     def _append(self, fields: dict[str, Any]) -> None:
         """Write a line whole and have it on the disk, or leave the log as it was. Raises ``HostError``."""
-        before = os.fstat(self._file).st_size
-        line = line_of({**fields, "open": sorted(self._open)})
         try:
-            _write_whole(self._file, line)
+            append_line(self._file, line_of({**fields, "open": sorted(self._open)}))
         except OSError as error:
-            with suppress(OSError):
-                os.ftruncate(self._file, before)
             raise HostError(_cannot(str(self.path), error)) from None
 
     @property
@@ -177,19 +173,5 @@ def _new_file(folder: Path, owner: Process) -> tuple[Path, int]:
 
 def _cannot(path: str, error: OSError) -> str:
     """What to do where an undo log can't be written: no change may be made without it."""
-    remedy = "free some room on its filesystem" if error.errno in _FULL else "mend that"
+    remedy = "free some room on its filesystem" if is_full(error) else "fix that"
     return f"{path}: {error.strerror}; {remedy}, or set DBDYNO_STATE_DIR to a folder on another one"
-
-
-def _write_whole(file: int, line: bytes) -> None:
-    if os.write(file, line) < len(line):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    os.fsync(file)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
