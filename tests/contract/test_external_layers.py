@@ -5,7 +5,7 @@ import pytest
 from dbdyno.errors import HostError, TrialError
 from dbdyno.servers.mysql.login import address_of
 from dbdyno.stack.layer import raised
-from dbdyno.stack.layers.device import Elsewhere
+from dbdyno.stack.layers.device import NoDevice
 from dbdyno.stack.layers.external_data import ExternalData, ExternalDatabase
 from dbdyno.stack.layers.external_server import ExternalServer
 from dbdyno.stack.layers.scratch import scratch
@@ -43,7 +43,7 @@ def database(url, journal):
 def stack(url, database, *, only_read=False, settings=SETTINGS, engine="innodb"):
     slap = Slap(SlapSection(kind="slap", queries=10), engine, DATABASE)
     data = ExternalData(database, f"a key of {engine}", slap.prepare, only_read=only_read)
-    return [Elsewhere(), ExternalServer(url, None, settings, engine), data]
+    return [NoDevice("unknown"), ExternalServer(url, None, settings, engine), data]
 
 
 def values(server):
