@@ -1,7 +1,7 @@
 """What others did to the host while the load ran: CPU of processes that are none of ours, stolen time, I/O, pressure.
 
-Ours is dbdyno with all that it started. Kernel threads are nobody's: those of the loop device, FUSE and the filesystem
-work for the load itself. Sources: /proc/stat, /proc/PID/stat, /proc/PID/io, /proc/pressure (proc(5)), sysfs' stat.
+Ours is dbdyno with all that it started. Kernel threads count for neither: those of the loop device, FUSE and the
+filesystem work for the load itself. Sources: /proc/stat, /proc/PID/stat, /proc/PID/io, /proc/pressure (proc(5)), sysfs.
 """
 
 import math
@@ -105,7 +105,7 @@ class BackgroundLoadSource(Source):
         self._roots, self._disks = {os.getpid(), *ours}, disks
         self._stat = os.open("/proc/stat", os.O_RDONLY)
         self._pressure: PressureSource | None = None
-        with suppress(OSError):  # not every kernel tells it
+        with suppress(OSError):  # not every kernel has it
             self._pressure = PressureSource()
         self._times_ns: list[int] = []  # of the first and the latest sample
         self._before: dict[tuple[int, int], float] = {}  # process -> its own seconds at the sample before
@@ -135,7 +135,7 @@ class BackgroundLoadSource(Source):
     def shares(self) -> dict[str, float]:
         """Processes that are none of ours by name, in cores, busiest first; what ended between samples is not named.
 
-        Where one of a name used CPU, its pid is told: ``"mypy (pid 812)"``; else how many: ``"cc (9 of them)"``.
+        Where one of a name used CPU, its pid is given: ``"mypy (pid 812)"``; else how many: ``"cc (9 of them)"``.
         """
         seconds = (self._times_ns[-1] - self._times_ns[0]) / 1e9 if self._times_ns else 0.0
         ordered = sorted(self._used.items(), key=lambda item: -item[1])
@@ -176,7 +176,7 @@ class BackgroundLoadSource(Source):
         return found
 
     def _waited(self) -> dict[str, float]:
-        """Seconds for which some or all tasks of the host waited for a resource; nothing where no kernel tells."""
+        """Seconds for which some or all tasks of the host waited for a resource; nothing where none is counted."""
         if self._pressure is None:
             return {}
         stalled = self._pressure.counters(self._pressure.read())
@@ -190,7 +190,7 @@ class BackgroundLoadSource(Source):
             "disk_bytes": float(sum(_disk_bytes(name) for name in self._disks)),
             "ours_io_bytes": float(sum(_io_bytes(pid) or 0 for pid in ours)),
         }
-        if os.geteuid() == 0:  # others' counters are not for everybody
+        if os.geteuid() == 0:  # only root may read others' counters
             found["foreign_io_bytes"] = float(sum(_io_bytes(one.pid) or 0 for one in others))
         return found
 
@@ -228,7 +228,7 @@ class BackgroundLoad:
         return self.sampler.series[self._source.name]
 
     def known(self) -> dict[str, Series]:
-        """The series by its name; nothing where others could not be told from the server."""
+        """The series by its name; nothing where others could not be distinguished from the server."""
         return {self._source.name: self.series} if self.series.t_ns else {}
 
     def within(self, window_ns: tuple[int, int]) -> dict[str, Any]:
@@ -240,7 +240,7 @@ class BackgroundLoad:
 def watching_background(context: StackContext, disks: list[str]) -> Iterator[BackgroundLoad]:
     """Watch all that is none of ours for as long as the context lasts.
 
-    Nothing is watched where a server's process is not known: on this host it would count as somebody else's.
+    Nothing is watched where a server's process is not known: on this host it would count as background load.
     """
     server = context.endpoint.pid if context.endpoint else None
     ours = {pid for pid in (server, *context.journal.processes()) if pid}

@@ -53,7 +53,7 @@ def _server(endpoint: Endpoint | None) -> Iterator[Source]:
     if endpoint.process:
         yield ServerProcessSource(endpoint.process.pid)
     elif endpoint.pid:
-        with suppress(OSError):  # somebody else's may not be for us to see
+        with suppress(OSError):  # another user's may not be for us to see
             yield ServerProcessSource(endpoint.pid)
     yield ServerStatusSource(endpoint.control, endpoint.pid)
 

@@ -28,7 +28,7 @@ class ClientProcessSource(Source):
         self._until_look = 0
         self._last: dict[int, dict[str, float]] = {}  # of each root that was seen in the reading before
         self._ended = dict.fromkeys(COUNTERS, 0.0)
-        self._told = dict(self._ended)
+        self._reported = dict(self._ended)
 
     def read(self) -> dict[int, tuple[bytes, bytes]]:
         """The files' text of each process that is there."""
@@ -47,16 +47,16 @@ class ClientProcessSource(Source):
         """Seconds and bytes of all of them so far; all 0 before the first is started."""
         living = {}
         for pid, text in raw.items():
-            with suppress(OSError):  # it has ended, and nobody has waited for it yet
+            with suppress(OSError):  # it has ended, and its parent has not waited for it yet
                 living[pid] = counters_of(text, with_waited=True)
         for pid in self._last.keys() - living.keys():
             for name, value in self._last[pid].items():
                 self._ended[name] += value
         self._last = {pid: counters for pid, counters in living.items() if pid in self._roots}
         found = {name: sum((one[name] for one in living.values()), self._ended[name]) for name in COUNTERS}
-        self._told = {name: max(value, self._told[name]) for name, value in found.items()}
-        self._told["resident_bytes"] = sum(one["resident_bytes"] for one in living.values())
-        return dict(self._told)
+        self._reported = {name: max(value, self._reported[name]) for name, value in found.items()}
+        self._reported["resident_bytes"] = sum(one["resident_bytes"] for one in living.values())
+        return dict(self._reported)
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
         """CPU seconds so far, percent of one core, resident MB, and MB/s."""

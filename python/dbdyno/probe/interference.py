@@ -1,7 +1,7 @@
 """How much others disturbed a trial, and whether that is more than results can bear.
 
 The limits know the host's time and nothing of the trial's result: a slow trial is no more likely to be beyond them than
-a fast one. METHODOLOGY.md tells why they are what they are.
+a fast one. METHODOLOGY.md says why they are what they are.
 """
 
 from typing import Any
@@ -54,7 +54,7 @@ def interference(
 
 
 def _foreign_io(used: dict[str, float]) -> float | None:
-    """Bytes that others moved on the disks below the data; ``None`` where there is no disk or it can't be told.
+    """Bytes that others moved on the disks below the data; ``None`` where there is no disk or it can't be read.
 
     What the disk moved beyond the server's own counters includes the filesystem's journal; what other processes moved
     may have gone to other disks. Only what is in both is surely foreign.

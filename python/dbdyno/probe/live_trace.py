@@ -26,11 +26,11 @@ class LiveTraces:
         """Device -> column -> figure since the call before, as far as a tenth of a second is over; NaN of nothing."""
         end_ns = _slice_of(now_ns())
         try:
-            told = {name: one.ask(f"figures {self._from_ns} {end_ns}") for name, one in self._readers.items()}
+            answers = {name: one.ask(f"figures {self._from_ns} {end_ns}") for name, one in self._readers.items()}
         except NoTraceError as error:
             raise HostError(f"the block trace has ended: {error}") from None
         self._from_ns = end_ns
-        return {name: {column: _figure(trace, column) for column in COLUMNS} for name, trace in told.items()}
+        return {name: {column: _figure(trace, column) for column in COLUMNS} for name, trace in answers.items()}
 
 
 @contextmanager

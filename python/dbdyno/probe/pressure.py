@@ -10,7 +10,7 @@ PRESSURES = (("cpu", "some"), ("io", "some"), ("io", "full"), ("memory", "some")
 
 
 class PressureSource(Source):
-    """Pressure stall information of the whole host. Raises ``OSError`` where the kernel does not tell it."""
+    """Pressure stall information of the whole host. Raises ``OSError`` where the kernel does not report it."""
 
     name = "pressure"
     of_host = True

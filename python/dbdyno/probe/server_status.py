@@ -10,7 +10,7 @@ from dbdyno.servers.contract import Server, ServerError, Status
 class ServerStatusSource(Source):
     """Status of one server. A counter that this server lacks is left out.
 
-    With the server's ``pid`` it also tells what its questions cost the server.
+    With the server's ``pid`` it also measures what its queries cost the server.
     """
 
     name = "server_status"
@@ -24,7 +24,7 @@ class ServerStatusSource(Source):
         self._burned_before = self._burned()
 
     def read(self) -> str:
-        """The counters and gauges as they stand, as the server tells them."""
+        """The counters and gauges as they stand, as the server sends them."""
         try:
             return self._status.text()
         except ServerError as error:
@@ -47,7 +47,7 @@ class ServerStatusSource(Source):
         return rates | {name: after[name] for name in self._status.gauges if name in after}
 
     def outside_seconds(self) -> float:
-        """CPU of the server's thread that answers; 0 where that can't be told."""
+        """CPU of the server's thread that answers; 0 where that can't be read."""
         return max(0.0, self._burned() - self._burned_before)
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ INTERVAL_NS = 10_000_000_000  # a disk answers slowly, and may let other request
 
 
 class SmartSource(Source):
-    """One disk. Raises ``OSError`` where it tells nothing."""
+    """One disk. Raises ``OSError`` where it reports nothing."""
 
     name = "smart"
 
@@ -25,11 +25,11 @@ class SmartSource(Source):
         self._tools_seconds += seconds
         found = {name: float(value) for name, value in figures(said).items()}
         if not found:
-            raise OSError(f"{self._disk} tells no SMART figures")
+            raise OSError(f"{self._disk} reports no SMART figures")
         return found
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
-        """The figures at the interval's end; one that is not told for once is NaN."""
+        """The figures at the interval's end; one that is missing for once is NaN."""
         del before, seconds
         return {name: after.get(name, math.nan) for name in self._columns}
 
@@ -42,7 +42,7 @@ class SmartSource(Source):
 
 
 def smart_sources(disks: Sequence[str]) -> list[Source]:
-    """A source for each disk that tells; the first is called ``smart``, a further one ``smart_NAME``."""
+    """A source for each disk that reports figures; the first is called ``smart``, a further one ``smart_NAME``."""
     found: list[Source] = []
     for disk in disks:
         try:

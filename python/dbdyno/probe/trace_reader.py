@@ -31,7 +31,7 @@ class TraceReader:
     def ask(self, command: str) -> dict[str, Any]:
         """What it answers. Raises ``NoTraceError`` where it says an error, nothing, or has ended."""
         assert self._process.stdin is not None  # noqa: S101  (it is a pipe)
-        with suppress(BrokenPipeError):  # whose reason the answer tells
+        with suppress(BrokenPipeError):  # the answer gives the reason
             self._process.stdin.write(command.encode() + b"\n")
             self._process.stdin.flush()
         return self.heard()

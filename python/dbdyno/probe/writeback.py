@@ -8,10 +8,14 @@ from dbdyno.probe.sampler import Source
 PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 1e6
 _PAGES = ("nr_dirty", "nr_writeback", "nr_dirty_background_threshold", "nr_dirty_threshold")  # as they stand
 _WRITTEN = ("nr_dirtied", "nr_written")  # pages since boot
-_EVENTS = ("pgmajfault", "allocstall", "nr_throttled_written")  # since boot; the second is told for each zone of memory
+_EVENTS = (
+    "pgmajfault",
+    "allocstall",
+    "nr_throttled_written",
+)  # since boot; the second of each zone of memory
 _NAMES = "|".join((*_PAGES, *_WRITTEN, *_EVENTS))
 _LINE = re.compile(rf"^({_NAMES})(?:_(?:dma|dma32|normal|highmem|movable|device))? (\d+)$", re.MULTILINE)
-_BYTES = 64 * 1024  # more than the kernel has to tell
+_BYTES = 64 * 1024  # more than the kernel has to say
 
 
 class WritebackSource(Source):

@@ -79,7 +79,7 @@ def _positive(value: float) -> bool:
 def compact_letters(different: Bools) -> list[str]:
     """Return the letters of each, given which differ, shape (k, k), symmetric; "a" goes to the first.
 
-    Two share a letter exactly where they do not differ, and no letter can be taken from anybody without breaking that.
+    Two share a letter exactly where they do not differ, and no letter can be taken away without breaking that.
     """
     columns = _swept(_inserted(different))
     columns.sort(key=sorted)
@@ -95,8 +95,8 @@ def _letter(number: int) -> str:
 
 def _inserted(different: Bools) -> Columns:
     """Insert and absorb: begin with one letter for all; each difference splits the letters that both carry."""
-    everybody = frozenset(range(len(different)))
-    columns = [everybody] if everybody else []
+    everyone = frozenset(range(len(different)))
+    columns = [everyone] if everyone else []
     for i, j in combinations(range(len(different)), 2):
         if different[i, j]:
             both = [column for column in columns if i in column and j in column]
