@@ -1,6 +1,6 @@
 """The report of several runs: the ranking over them, then each one's verdicts and table, then what differs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from dbdyno.analysis.several import Member, Several
@@ -33,7 +33,13 @@ def document(several: Several) -> Document:
         "runs": [{"name": one.name, **contents.document(one.run, one.analysis).values()} for one in members],
     }
     runs = [_member(place, one) for place, one in enumerate(members, start=1)]
-    sections = (_headline(several), ranked, *runs, _differences(several), how_to_read.section(_findings(members[0])))
+    sections = (
+        _headline(several),
+        ranked,
+        *runs,
+        _differences(several),
+        how_to_read.section(Findings(members[0].run, members[0].analysis)),
+    )
     names = Abridged((Paragraph(" · ".join(one.name for one in members), "soft"),))
     return Document(heading(several), (names, Paragraph(NOT_INTERLEAVED)), sections, values)
 
@@ -46,14 +52,10 @@ def _headline(several: Several) -> Section:
     return Section("headline", "", blocks, data={"headline": " ".join([over_all, *each])}, opening=True)
 
 
-def _findings(member: Member) -> Findings:
-    return Findings(member.run, member.analysis)
-
-
 def _member(place: int, member: Member) -> Section:
     """Return what is shown of a run: less than its own report, in the same words."""
     question = (Paragraph(member.run.question, "question"),) if member.run.question else ()
-    shown = (*question, Paragraph(f"{member_line(member)}.", "soft"), *_parts(_findings(member)))
+    shown = (*question, Paragraph(f"{member_line(member)}.", "soft"), *_parts(Findings(member.run, member.analysis)))
     return Section(f"run-{place}", member.name, shown)
 
 
@@ -67,10 +69,16 @@ def _parts(findings: Findings) -> Iterator[Section]:
 
 def _differences(several: Several) -> Section:
     rows = tuple(differences(several))
-    table = Table("What differs between the runs", ("fact", *(one.name for one in several.members)), rows, "settings")
+    names = [one.name for one in several.members]
+    table = Table("What differs between the runs", ("fact", *names), rows, "settings")
     full = Details("Versions, host and study", (table,), len(rows), open=len(rows) <= UNFOLDED_MAX)
-    shown = (Abridged((full,), bullets(differences_lines(several))),) if rows else ()
-    return Section("differences", "What differs between the runs", shown)
+    lines = [
+        f"{fact}: {'; '.join(f'{value} ({name})' for value, name in zip(values, names, strict=True))}"
+        for fact, *values in rows[:DIFFERENCES_MAX]
+    ]
+    rest = len(rows) - DIFFERENCES_MAX
+    short = bullets([*lines, *([f"{rest} more are in the HTML report."] if rest > 0 else [])])
+    return Section("differences", "What differs between the runs", (Abridged((full,), short),) if rows else ())
 
 
 def heading(several: Several) -> str:
@@ -102,15 +110,3 @@ def differences(several: Several) -> list[tuple[str, ...]]:
     keys = dict.fromkeys(key for each in known for key in each)
     rows = [(": ".join(key), *(each.get(key, ABSENT) for each in known)) for key in keys]
     return [row for row in rows if len(set(row[1:])) > 1]
-
-
-def differences_lines(several: Several) -> list[str]:
-    """Return the same as one line each."""
-    rows = differences(several)
-    lines = [f"{row[0]}: {_values(row[1:], several.members)}" for row in rows[:DIFFERENCES_MAX]]
-    rest = len(rows) - DIFFERENCES_MAX
-    return [*lines, f"{rest} more are in the HTML report."] if rest > 0 else lines
-
-
-def _values(values: Sequence[str], members: Sequence[Member]) -> str:
-    return "; ".join(f"{value} ({member.name})" for value, member in zip(values, members, strict=True))

@@ -1,6 +1,6 @@
 """Why a verdict came out as it did, in words: where an event's time goes, what changed, what limits either side."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -10,6 +10,7 @@ from dbdyno.analysis.explanation.explain import Changed, TimeSpent
 from dbdyno.analysis.explanation.time_parts import PARTS, Figures
 from dbdyno.analysis.verdict.verdict import Verdict
 from dbdyno.model.wording import listed
+from dbdyno.report.values import fields
 
 WORTH_SAYING = 0.1  # of the time, or of its change
 SAME = 0.05  # figures that differ by less are given once
@@ -332,29 +333,19 @@ def _noise(changed: Changed) -> Iterator[str]:
 
 def why_json(analysis: Analysis) -> dict[str, Any]:
     """Return treatments and comparisons with all figures; differences are level minus baseline, in ms of an event."""
+    verdicts = {(one.baseline_id, one.level_id): one for one in (*analysis.every_pair, *analysis.verdicts)}
     return {
         "treatments": [
-            {"id": one.id, "label": one.label, "trials": one.n, "limit": asdict(one.limit),
-             "figures": dict(one.figures)}
+            {**fields(one, "id label"), "trials": one.n, "limit": asdict(one.limit), "figures": dict(one.figures)}
             for one in analysis.why.treatments
         ],
         "comparisons": [
             {
-                "baseline_id": one.baseline_id,
-                "level_id": one.level_id,
+                **fields(one, "baseline_id level_id"),
                 "differences": {name: asdict(estimate) for name, estimate in one.differences.items()},
-                "variance_shares": one.variance_shares,
-                "spread_ms": one.spread_ms,
-                "text": _text(analysis, one),
+                **fields(one, "variance_shares spread_ms"),
+                "text": explanation(verdicts[ids], analysis),
             }
-            for one in analysis.why.changes.values()
+            for ids, one in analysis.why.changes.items()
         ],
-    }  # fmt: skip
-
-
-def _text(analysis: Analysis, changed: Changed) -> str:
-    ids = (changed.baseline_id, changed.level_id)
-    found: Mapping[tuple[str, str], Verdict] = {
-        (one.baseline_id, one.level_id): one for one in (*analysis.every_pair, *analysis.verdicts)
     }
-    return explanation(found[ids], analysis)

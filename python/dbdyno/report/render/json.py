@@ -22,6 +22,6 @@ def rounded(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
         return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [rounded(item) for item in value]
     return value

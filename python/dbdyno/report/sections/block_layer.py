@@ -1,5 +1,6 @@
 """What is said of the block layer: how long requests waited and took, and in which order they went to the device."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -105,17 +106,14 @@ def _order(one: BlockLayer, moved: float) -> str:
 
 
 def _shortcomings(found: list[BlockLayer]) -> Iterator[str]:
-    reasons: dict[str, list[str]] = {}
+    reasons, standing_in = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for one in found:
         for why, trials in one.none.items():
-            where = f" in {count(trials, 'trial')}" if one.trials else ""
-            reasons.setdefault(why, []).append(f"{one.label}{where}")
+            reasons[why].append(f"{one.label} in {count(trials, 'trial')}" if one.trials else one.label)
+        if one.own:
+            standing_in[one.own].append(one.label)
     for why, where_not in reasons.items():
         yield f"No block trace of {'; '.join(where_not)}: {why.rstrip('.')}."
-    standing_in: dict[str, list[str]] = {}
-    for one in found:
-        if one.own:
-            standing_in.setdefault(one.own, []).append(one.label)
     for why, labels in standing_in.items():
         yield (
             f"Of {'; '.join(labels)} these are figures of the emulated disk's own trace, which knows no times in the"

@@ -135,9 +135,7 @@ def factors_json(design: Design, analysis: Analysis) -> dict[str, Any]:
         "hard_to_change": [factor.name for factor in design.factors if factor.hard_to_change],
         "main_effects": [
             {
-                **fields(one, "factor level baseline"),
-                "averaged_over": list(one.averaged_over),
-                "depends_on": list(one.depends_on),
+                **fields(one, "factor level baseline averaged_over depends_on"),
                 **_difference(one.verdict),
                 "reason": reason_text(one.verdict.reason),
                 "reason_code": reason_code(one.verdict.reason),

@@ -3,21 +3,14 @@
 from dbdyno.report.document import Section, bullets
 from dbdyno.report.findings import Findings
 from dbdyno.report.values import fields
-from dbdyno.store.records import Run
 
 
 def section(findings: Findings) -> Section:
-    """Return a line for each of them."""
-    run = findings.run
-    values = [{"trial": one.id, **fields(one, "treatment block attempt cause")} for one in run.failures]
-    return Section("failures", "Failed trials", bullets(failure_lines(run)), data={"failures": values})
-
-
-def failure_lines(run: Run) -> list[str]:
-    """Return one line per failed trial: what, where, why."""
-    labels = run.design.labels
-    return [
-        f"{failure.id} ({labels.get(failure.treatment, failure.treatment)}, block {failure.block},"
-        f" attempt {failure.attempt}): {failure.cause}"
-        for failure in run.failures
+    """Return a line for each of them: what, where, why."""
+    failures, labels = findings.run.failures, findings.run.design.labels
+    lines = [
+        f"{one.id} ({labels.get(one.treatment, one.treatment)}, block {one.block}, attempt {one.attempt}): {one.cause}"
+        for one in failures
     ]
+    values = [{"trial": one.id, **fields(one, "treatment block attempt cause")} for one in failures]
+    return Section("failures", "Failed trials", bullets(lines), data={"failures": values})

@@ -9,6 +9,7 @@ from dbdyno.report.document import Document, Paragraph, Section, Table
 from dbdyno.report.findings import Findings
 from dbdyno.report.letters import LETTERS_HEADING, ties_text
 from dbdyno.report.sentences import estimate_text
+from dbdyno.report.values import effect_values, fields
 
 TESTS_SHOWN = 4  # as columns; more are read by programs
 NAME_MAX = 16  # characters of a heading; longer names are numbered
@@ -91,22 +92,17 @@ def ranking_json(ranking: Ranking | None) -> dict[str, Any] | None:
     return {
         "metric": ranking.metric.name,
         "more_is_better": ranking.metric.more_is_better,
-        "baseline": ranking.baseline,
-        "tests": list(ranking.tests),
-        "blocks": ranking.blocks,
+        **fields(ranking, "baseline tests blocks"),
         "pairs": ranking.ties.pairs,
         "stacks": [
             {
-                "place": score.place,
-                "stack": score.stack,
+                **fields(score, "place stack"),
                 "baseline": score.is_baseline,
-                "score": score.score.value,
-                "low": score.score.low,
-                "high": score.score.high,
+                **effect_values(score.score, "score"),
                 "letters": score.letters,
                 "by_test": {name: asdict(estimate) for name, estimate in score.by_test.items()},
             }
             for score in ranking.scores
         ],
-        "left_out": list(ranking.left_out),
+        "left_out": ranking.left_out,
     }

@@ -10,6 +10,7 @@ from dbdyno.model.wording import count
 from dbdyno.report.document import Abridged, Paragraph, Section, Table, bullets
 from dbdyno.report.findings import Findings
 from dbdyno.report.named import named
+from dbdyno.report.values import fields
 
 HEADINGS = ("treatment", "class", "over time", "trials like that", "never settled")
 NOTE = (
@@ -128,10 +129,7 @@ def stability_json(analysis: Analysis) -> list[dict[str, Any]]:
             "phase": each.phase or None,
             "unit": each.unit,
             **_figures(each.typical, each.unit),
-            "trials": each.trials,
-            "of_class": each.of_class,
-            "too_short": each.too_short,
-            "never_settled": each.never_settled,
+            **fields(each, "trials of_class too_short never_settled"),
             "by_trial": [{"trial": id_, **_figures(one, each.unit)} for id_, one in each.by_trial],
         }
         for each in analysis.stability
@@ -152,4 +150,4 @@ def _figures(found: Stability, unit: str) -> dict[str, Any]:
             figures |= {"worst": found.one, "median": found.other}
         case "bimodal":
             figures |= {"high": found.one, "low": found.other}
-    return {**figures, "settled_s": found.settled_s, "interval_s": found.interval_s}
+    return {**figures, **fields(found, "settled_s interval_s")}

@@ -77,8 +77,7 @@ def steadiness_json(analysis: Analysis) -> dict[str, Any] | None:
                 "variation": each.variation.value,
                 "variation_min": each.variation.low,
                 "variation_max": each.variation.high,
-                "median": each.median,
-                "slow": each.slow,
+                **fields(each, "median slow"),
             }
             for each in found.treatments
         ],
