@@ -58,7 +58,7 @@ class Chromium:
         self.number, self.rest, self.events = 0, b"", []
 
     def call(self, method, session=None, **params):
-        """Return what the browser answers to a command; what it tells meanwhile goes to ``events``."""
+        """Return what the browser answers to a command; what else it says meanwhile goes to ``events``."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": params}
         os.write(self.out, json.dumps(message | ({"sessionId": session} if session else {})).encode() + b"\0")
@@ -102,7 +102,7 @@ def chromium():
 
 
 class Tab:
-    """A page as somebody sees it."""
+    """A page as a reader sees it."""
 
     def __init__(self, session):
         self.session = session
@@ -158,7 +158,7 @@ class Tab:
 
 @contextlib.contextmanager
 def opened(page, folder, *, width=1280, height=900, dark=False):
-    """Show a page (its text) in a window of so many pixels, as somebody who likes dark pages sees it or not."""
+    """Show a page (its text) in a window of so many pixels, light or dark."""
     path = folder / "report.html"
     path.write_text(page, encoding="utf-8")
     target = chromium().call("Target.createTarget", url="about:blank")["targetId"]

@@ -1,4 +1,4 @@
-"""``dbdyno disk``: emulated disks for anybody."""
+"""``dbdyno disk``: emulated disks outside of a study."""
 
 import json
 import sys

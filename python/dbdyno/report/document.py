@@ -108,9 +108,7 @@ class Chart:
 
     caption: str
     drawn: Callable[[Width], str]
-    legend: tuple[
-        str, ...
-    ] = ()  # names, whose colour and dash follow from their place: treatments in the order of the study
+    legend: tuple[str, ...] = ()  # in the order of the study, from which colours and dashes follow
 
 
 @dataclass(frozen=True)

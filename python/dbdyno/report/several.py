@@ -1,6 +1,6 @@
 """The report of several runs: the ranking over them, then each one's verdicts and table, then what differs."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dbdyno.analysis.several import Member, Several
@@ -8,9 +8,6 @@ from dbdyno.model.wording import count
 from dbdyno.report import contents
 from dbdyno.report.differences import ABSENT, facts
 from dbdyno.report.document import Abridged, Block, Details, Document, Paragraph, Section, Table, bullets
-from dbdyno.report.findings import Findings
-from dbdyno.report.sections import effects, failures, how_to_read, interference, notes, results, stopped, verdicts
-from dbdyno.report.sections.headline import headline
 from dbdyno.report.sections.ranking import ranking_section
 from dbdyno.report.summaries import ranking_sentence
 
@@ -27,44 +24,38 @@ def document(several: Several) -> Document:
     members, ranked = several.members, ranking_section(several.ranking)
     if several.ranking is None:
         ranked = replace(ranked, heading="", blocks=(Paragraph(unranked_line(several)),))
+    reports = [contents.document(one.run, one.analysis) for one in members]
     values = {
         "interleaved": False,  # with each other
         "unranked": several.unranked or None,
-        "runs": [{"name": one.name, **contents.document(one.run, one.analysis).values()} for one in members],
+        "runs": [{"name": one.name, **own.values()} for one, own in zip(members, reports, strict=True)],
     }
-    runs = [_member(place, one) for place, one in enumerate(members, start=1)]
-    sections = (
-        _headline(several),
-        ranked,
-        *runs,
-        _differences(several),
-        how_to_read.section(Findings(members[0].run, members[0].analysis)),
-    )
+    runs = [_member(place, *each) for place, each in enumerate(zip(members, reports, strict=True), start=1)]
+    headline = _headline(several, [own.values()["headline"] for own in reports])
+    sections = (headline, ranked, *runs, _differences(several), *_named(reports[0], "reading"))
     names = Abridged((Paragraph(" · ".join(one.name for one in members), "soft"),))
     return Document(heading(several), (names, Paragraph(NOT_INTERLEAVED)), sections, values)
 
 
-def _headline(several: Several) -> Section:
+def _headline(several: Several, results: Sequence[str]) -> Section:
     """Return who leads over all runs, and the result of each."""
     over_all = ranking_sentence(several.ranking) if several.ranking else unranked_line(several)
-    each = [f"{one.name}: {' '.join(headline(one.run, one.analysis))}" for one in several.members]
+    each = [f"{one.name}: {result}" for one, result in zip(several.members, results, strict=True)]
     blocks: tuple[Block, ...] = (Paragraph(over_all, "headline"), *bullets(each))
     return Section("headline", "", blocks, data={"headline": " ".join([over_all, *each])}, opening=True)
 
 
-def _member(place: int, member: Member) -> Section:
+def _member(place: int, member: Member, own: Document) -> Section:
     """Return what is shown of a run: less than its own report, in the same words."""
-    question = (Paragraph(member.run.question, "question"),) if member.run.question else ()
-    shown = (*question, Paragraph(f"{member_line(member)}.", "soft"), *_parts(Findings(member.run, member.analysis)))
-    return Section(f"run-{place}", member.name, shown)
+    aside = Details("Failures, interference and notes", _named(own, "failures", "disturbed", "notes"))
+    parts = (*_named(own, "verdicts", "stopped", "effect", "results"), Section("aside", "", (Abridged((aside,)),)))
+    return Section(f"run-{place}", member.name, (*own.head, Paragraph(f"{member_line(member)}.", "soft"), *parts))
 
 
-def _parts(findings: Findings) -> Iterator[Section]:
-    for build in (verdicts.section, stopped.section, effects.section, results.section):
-        if (section := build(findings)) is not None:
-            yield section
-    aside = (failures.section(findings), interference.section(findings), notes.section(findings))
-    yield Section("aside", "", (Abridged((Details("Failures, interference and notes", aside),)),))
+def _named(report: Document, *ids: str) -> tuple[Section, ...]:
+    """Return sections of a report in this order, those that it has."""
+    found = {section.id: section for section in report.sections}
+    return tuple(found[id_] for id_ in ids if id_ in found)
 
 
 def _differences(several: Several) -> Section:

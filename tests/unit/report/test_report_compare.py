@@ -1,4 +1,4 @@
-"""Two runs against each other, as they are told."""
+"""Two runs against each other, in words."""
 
 import json
 from dataclasses import replace

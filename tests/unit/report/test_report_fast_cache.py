@@ -1,4 +1,4 @@
-"""A drive's fast cache that ran out is told beside the verdicts on it, with its size and the time."""
+"""A drive's fast cache that ran out stands beside the verdicts on it, with its size and the time."""
 
 from dataclasses import replace
 

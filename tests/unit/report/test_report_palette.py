@@ -1,4 +1,4 @@
-"""The colours of charts: seen against their page, and told apart, by everybody."""
+"""The colours of charts: seen against their page, and apart from each other, for colour-blind readers too."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""Steadiness in every report: sentences, table, and no word of it where nobody asks."""
+"""Steadiness in every report: sentences, table, and no word of it where it is not asked for."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Reports of runs of somebody else's programs: their own figures, no queries, the unit of a command."""
+"""Reports of runs of other programs: their own figures, no queries, the unit of a command."""
 
 from dataclasses import replace
 from json import loads

@@ -35,7 +35,7 @@ def closed(run, **metrics):
 
 
 def flushed(run, series_of):
-    """Return series in which a flush is under way nearly all the time, three queries to each."""
+    """Return series in which a flush is in flight nearly all the time, three queries to each."""
     seen = series_of(run)
     for one in run.trials:
         device, host = seen[one.id]["block_device"], seen[one.id]["host_cpu"]
