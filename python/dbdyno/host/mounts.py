@@ -1,4 +1,4 @@
-"""What is mounted where, as ``mountinfo`` tells it (proc_pid_mountinfo(5))."""
+"""What is mounted where, as ``mountinfo`` lists it (proc_pid_mountinfo(5))."""
 
 import re
 from collections.abc import Iterator

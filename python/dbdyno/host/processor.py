@@ -46,7 +46,7 @@ def _first_processor(cpuinfo: Path) -> dict[str, str]:
 
 
 def _frequency(sysfs: Path) -> dict[str, Any]:
-    """Driver and governor of every processor; a guest that is not told of any has none to show."""
+    """Driver and governor of every processor; a guest that sees none has none to show."""
     folders = sorted(sysfs.glob("cpu[0-9]*/cpufreq"))
     if not folders:
         return {"driver": UNKNOWN, "governor": UNKNOWN}

@@ -10,7 +10,7 @@ from typing import Any
 from dbdyno.host.read import UNKNOWN
 
 SECONDS_MAX = 10.0
-# ATA attributes (by number, as smartmontools' drivedb names them) that tell of wear and trouble.
+# ATA attributes (by number, as smartmontools' drivedb names them) about wear and trouble.
 ATA = {
     5: "reallocated_sectors",
     177: "wear_leveling",
@@ -47,7 +47,7 @@ def smart_of(name: str) -> dict[str, Any] | str:
 
 
 def ask_smartctl(name: str, what: str) -> tuple[Any, float]:
-    """What smartctl tells of a disk, and the seconds of CPU it took. Raises ``OSError`` where it tells nothing."""
+    """What smartctl reports of a disk, and the seconds of CPU it took. Raises ``OSError`` where it reports nothing."""
     tool = shutil.which("smartctl") or shutil.which("smartctl", path="/usr/sbin:/sbin:/usr/local/sbin")
     if tool is None:
         raise FileNotFoundError("smartctl is not installed")
@@ -71,7 +71,7 @@ def ask_smartctl(name: str, what: str) -> tuple[Any, float]:
 
 
 def figures(said: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever JSON can hold
-    """What of smartctl's JSON tells of health, wear, heat and errors; empty where it holds none of it."""
+    """What smartctl's JSON says of health, wear, heat and errors; empty where it holds none of it."""
     if not isinstance(said, dict):
         return {}
     found: dict[str, Any] = {

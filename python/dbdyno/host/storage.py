@@ -13,7 +13,7 @@ SECTOR_BYTES = 512  # of sysfs' size, whatever the device's own
 
 
 def disks_under(path: Path) -> list[str]:
-    """Kernel names of the whole disks below a folder or a block device; none where the kernel doesn't tell."""
+    """Kernel names of the whole disks below a folder or a block device; none where the kernel doesn't say."""
     try:
         found = path.stat()
         number = found.st_rdev if stat.S_ISBLK(found.st_mode) else _with_a_disk(found.st_dev, path)

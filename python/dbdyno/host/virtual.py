@@ -31,7 +31,7 @@ DMI_FILES = ("sys_vendor", "product_name", "board_vendor", "bios_vendor", "bios_
 def virtualisation_facts(
     *, cpu_flags: list[str] | str, dmi: Path = DMI, root: Path = Path("/"), environ: Path = Path("/proc/1/environ")
 ) -> dict[str, Any]:
-    """What this host runs in, and what tells so; nothing that names the one machine."""
+    """What this host runs in, and what says so; nothing that names the one machine."""
     tables = {name: text_of(dmi / name) for name in DMI_FILES}
     return {
         "hypervisor_flag": UNKNOWN if cpu_flags == UNKNOWN else ("yes" if "hypervisor" in cpu_flags else "no"),

@@ -35,7 +35,7 @@ class Address:
 
     @property
     def is_private(self) -> bool:
-        """Whether nobody can listen: a unix socket, or TLS with a server that is verified."""
+        """Whether no third party can listen: a unix socket, or TLS with a server that is verified."""
         return self.socket is not None or self.tls.mode.startswith("verify")
 
     def flags(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the rest of dbdyno asks of a database server, whichever product it is; ``products.py`` tells which is which.
+"""What the rest of dbdyno asks of a database server, whichever product it is; ``products.py`` lists which is which.
 
 Every method that asks a server raises ``ServerError``.
 """
@@ -62,7 +62,7 @@ class Status(Protocol):
         """What ``text`` holds, by name. Raises ``ServerError`` where it is none."""
 
     def thread(self) -> int | None:
-        """The number that the server's host knows the thread by that answers; ``None`` where it does not tell."""
+        """The number that the server's host knows the thread by that answers; ``None`` where it does not say."""
 
     def close(self) -> None:
         """End the connection."""
@@ -178,7 +178,7 @@ class Session(Protocol):
         """How many connections the server allows, and how many are taken, as it says."""
 
     def version(self) -> str:
-        """The version that it tells, with its build's comment."""
+        """The version that it reports, with its build's comment."""
 
     def database(self, name: str) -> Database:
         """One of its databases."""
@@ -214,7 +214,7 @@ class ExternalServer(Protocol):
         """What it can be asked."""
 
     def connected(self) -> Session:
-        """Log in. Raises ``TrialError`` where the server is away, ``HostError`` where it lets nobody in."""
+        """Log in. Raises ``TrialError`` where the server is away, ``HostError`` where it refuses the login."""
 
     def session(self, patience_seconds: float = 0.0) -> AbstractContextManager[Session]:
         """The same for as long as the context lasts; what is refused in it names the server."""

@@ -169,8 +169,8 @@ def room_in_memory(size: int) -> Capability:
 
 def here(needed_bytes: int = 0) -> Capability:
     """Whether ``device = "here"`` says something of a disk, and has room."""
-    found = folder_here(needed_bytes)
-    return Capability("here", ok=not found.remedy, detail=found.said, remedy=found.remedy, needed=False)
+    said, remedy = folder_here(needed_bytes)
+    return Capability("here", ok=not remedy, detail=said, remedy=remedy, needed=False)
 
 
 def processors(name: str, cpus: str) -> Capability:

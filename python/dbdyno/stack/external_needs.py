@@ -42,7 +42,7 @@ def _database(session: Session, database: str) -> Capability:
         return Capability(name, ok=False, detail="it is not there, or this user may not see it", remedy=remedy)
     found = there.holdings()
     if found.others:
-        return Capability(name, ok=False, detail=not_ours(database, found), remedy="dbdyno drops nobody's tables")
+        return Capability(name, ok=False, detail=not_ours(database, found), remedy="dbdyno drops no tables of others")
     return Capability(name, ok=True, detail="empty, or holds what a killed dbdyno left" if found.token else "empty")
 
 

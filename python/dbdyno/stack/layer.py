@@ -23,7 +23,7 @@ class Endpoint:
     error_log: Path | None = None  # of such a one
     cgroup: Path | None = None  # that bounds its memory
     account: str | None = None  # user@host that the study's own SQL is confined to; the load generator makes it
-    found_pid: int | None = None  # of one that dbdyno did not start, if it runs on this host and can be told
+    found_pid: int | None = None  # of one that dbdyno did not start, if it runs on this host and can be found
 
     @property
     def pid(self) -> int | None:
@@ -35,11 +35,6 @@ class Endpoint:
         """Where a server of dbdyno's own listens."""
         assert self.address.socket is not None  # noqa: S101  (it always has one)
         return self.address.socket
-
-    @property
-    def user(self) -> str:
-        """Who logs in."""
-        return self.address.user
 
 
 @dataclass(frozen=True)
@@ -108,7 +103,7 @@ class Layer(Protocol):
 def raised(
     layers: Sequence[Layer], ground: StackContext, lap: Callable[[str], None] = lambda _: None
 ) -> Iterator[StackContext]:
-    """Raise layers from the bottom up; lower them, top first, on exit. ``lap`` is told of each step when it is done."""
+    """Raise layers from the bottom up; lower them, top first, on exit. ``lap`` is called after each step."""
     with ExitStack() as lowering:
         context = ground
         for layer in layers:

@@ -14,7 +14,7 @@ _FIEMAP = struct.Struct("=QQIIII")
 FS_IOC_FIEMAP = 0xC020660B
 FIEMAP_FLAG_SYNC = 1  # what is not yet written has no place yet
 _BLOCK_BYTES = 512  # the unit of st_blocks
-SMALL_BYTES = 1024**2  # a smaller file is seldom in more than one piece, and tells nothing
+SMALL_BYTES = 1024**2  # a smaller file is seldom in more than one piece, and says nothing
 
 
 def bytes_on_disk(folder: Path) -> int:
@@ -23,21 +23,21 @@ def bytes_on_disk(folder: Path) -> int:
 
 
 def fragmentation(directory: Path) -> dict[str, Any]:
-    """Extents of the data files of 1 MiB and more; what a filesystem does not tell is ``None``.
+    """Extents of the data files of 1 MiB and more; what a filesystem does not report is ``None``.
 
     ``extents_per_GiB`` is of the bytes that take room on the device; one extent each would be the least there can be.
     """
     files, extents, taken = 0, 0, 0
-    told = True
+    known = True
     for handle in _data_files(directory):
         files += 1
         taken += os.fstat(handle).st_blocks * _BLOCK_BYTES
         try:
             asked = _FIEMAP.pack(0, 2**64 - 1, FIEMAP_FLAG_SYNC, 0, 0, 0)
             extents += _FIEMAP.unpack(fcntl.ioctl(handle, FS_IOC_FIEMAP, asked))[3]
-        except OSError:  # tmpfs and FUSE have no extents to tell
-            told = False
-    if not told or not taken:
+        except OSError:  # tmpfs and FUSE have no extents
+            known = False
+    if not known or not taken:
         return {"files": files, "extents": None, "extents_per_GiB": None}
     return {"files": files, "extents": extents, "extents_per_GiB": round(extents / taken * 1024**3, 1)}
 

@@ -1,4 +1,4 @@
-"""The block device that somebody means by an emulated disk's name, a kernel name, or a path."""
+"""The block device that is meant by an emulated disk's name, a kernel name, or a path."""
 
 import os
 import stat

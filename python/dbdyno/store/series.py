@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 def read_series(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
     """Trial id -> series -> column -> values, for the trials named; floats, or objects where a column is text."""
-    sums, found = _sums(path), {}
+    sums = _sums(path)
+    found: dict[str, dict[str, dict[str, NDArray[Any]]]] = {}
     for id_ in trial_ids:  # one by one: their columns may differ
-        each = {name: _read_columns(path, [id_], name, ".*", sums) for name in series_names(path, [id_])}
-        found[id_] = {name: one[id_] for name, one in each.items() if id_ in one}
+        found |= read_matching(path, [id_], dict.fromkeys(series_names(path, [id_]), ".*"), sums)
     return found
 
 
@@ -49,28 +49,19 @@ class AnalysedSeries(TypedDict):
 
 def read_analysed(path: Path, run: "Run") -> AnalysedSeries:
     """Return the series of a run that was read from ``path``, for ``analyse(run, **series)``."""
-    ids = [trial.id for trial in run.trials]
-    return AnalysedSeries(load_series=read_load_series(path, ids), watched=read_watched(path, ids))
-
-
-def read_load_series(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, NDArray[Any]]]":
-    """Trial id -> column -> values of the load's rates, for those trials that have them."""
-    return _read_columns(path, trial_ids, "load", LOAD_COLUMNS, _sums(path))
-
-
-def read_watched(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
-    """Trial id -> probe -> column -> values, of what the probes saw of the time in which an event waits."""
-    return read_matching(path, trial_ids, WATCHED_COLUMNS)
+    ids, sums = [trial.id for trial in run.trials], _sums(path)
+    load = _read_columns(path, ids, "load", LOAD_COLUMNS, sums)
+    return AnalysedSeries(load_series=load, watched=read_matching(path, ids, WATCHED_COLUMNS, sums))
 
 
 def read_matching(
-    path: Path, trial_ids: list[str], wanted: "Mapping[str, str]"
+    path: Path, trial_ids: list[str], wanted: "Mapping[str, str]", sums: Sums | None = None
 ) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
     """Trial id -> series -> column -> values, of the columns that a regular expression for each series matches whole.
 
     One query for each series, which of many trials is far quicker than one for each file.
     """
-    sums = _sums(path)
+    sums = _sums(path) if sums is None else sums
     found = {name: _read_columns(path, trial_ids, name, columns, sums) for name, columns in wanted.items()}
     return {id_: {name: one[id_] for name, one in found.items() if id_ in one} for id_ in trial_ids}
 

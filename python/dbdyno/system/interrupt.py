@@ -9,7 +9,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(BaseException):
-    """Somebody asked dbdyno to end: lower the stack, keep what is finished."""
+    """dbdyno was asked to end: lower the stack, keep what is finished."""
 
 
 class _Shield:

@@ -10,7 +10,7 @@ _PATIENCE_SECONDS = 5.0
 def listener_pid(address: str) -> int:
     """The process that called listen(2), which may be a proxy; an abstract ``address`` begins with NUL.
 
-    Raises ``OSError`` where nobody listens.
+    Raises ``OSError`` where no process listens.
     """
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(_PATIENCE_SECONDS)

@@ -1,4 +1,4 @@
-"""Reading files that somebody else may have made: regular files only, and no more than a limit."""
+"""Reading files that others may have made: regular files only, and no more than a limit."""
 
 import errno
 import os

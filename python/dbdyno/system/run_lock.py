@@ -24,10 +24,10 @@ _ASK_AGAIN_SECONDS = 0.5
 
 @contextmanager
 def only_one(what: str, *, wait: bool, say: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock of this state folder; ``what`` tells others who holds it.
+    """Hold the lock of this state folder; ``what`` says who holds it.
 
     The kernel holds it for the open file, so it ends with the process, however that ends: a stale one can't be. Raises
-    ``UserError`` where another run holds it, unless told to wait.
+    ``UserError`` where another run holds it, unless asked to wait.
     """
     path = make_state_folder() / "run.lock"
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -52,7 +52,7 @@ def alone_on_host(*, wait: bool, say: Callable[[str], None]) -> Iterator[None]:
     """Be the one run of this host, whichever user started it.
 
     Who gave a state folder of its own (``DBDYNO_STATE_DIR``) keeps its runs apart by itself. Raises ``UserError`` where
-    another run holds the host, unless told to wait.
+    another run holds the host, unless asked to wait.
     """
     if state_folder_is_given():
         yield

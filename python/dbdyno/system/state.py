@@ -58,7 +58,7 @@ def check_state_folder(folder: Path) -> None:
     found = folder.stat()
     if found.st_uid != os.geteuid() or found.st_mode & 0o022:
         raise HostError(
-            f"the state folder {folder} must be yours and writable by nobody else: it says what is done to this host; "
+            f"the state folder {folder} must be yours and writable by no one else: it says what is done to this host; "
             "set DBDYNO_STATE_DIR to a folder of its own"
         )
 

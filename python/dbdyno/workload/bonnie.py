@@ -59,7 +59,7 @@ def csv_fields(text: str) -> list[str]:
 
 
 def bonnie_figures(fields: list[str]) -> dict[str, float]:
-    """The figures of a line (MB/s decimal); what was too fast to be told (``+++++``) or not done is left out."""
+    """The figures of a line (MB/s decimal); what was too fast to be measured (``+++++``) or not done is left out."""
     first = FIRST + 2 * (fields[0] in SHIFTED)
     found = {}
     for names, factor in ((KILOBYTES, 1024 / 1e6), (RATES, 1.0)):

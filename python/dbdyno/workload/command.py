@@ -21,7 +21,7 @@ class UsersProgram(Program):
 
     @property
     def name(self) -> str:
-        """Its file's name; where it lay is nobody's business."""
+        """Its file's name; where it lay is private."""
         return Path(self.names[0]).name
 
     def version(self) -> str:

@@ -49,7 +49,7 @@ class Fio(ByTool[FioSection]):
         home = home_of_program(context)
         argv = ["fio", "--output-format=json+", "--group_reporting", "--lat_percentiles=1", *_logging(home)]
         argv += [str(self._job(home, context.files))] if self.section.job else self._profile(context.files, seed)
-        # fio's logs tell the time of day; what runs beside it tells the monotonic clock.
+        # fio's logs have the time of day; the probes have the monotonic clock.
         ahead_ns = time.time_ns() - now_ns()
         ended = run_program(context, "fio", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
         return read_fio(ended, home, folder, ahead_ns)

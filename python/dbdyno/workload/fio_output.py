@@ -35,7 +35,7 @@ def read_fio(ended: Ended, home: Path, folder: Path, ahead_ns: int) -> ToolLoad:
     figures = fio_figures(run["jobs"])
     seconds = figures["seconds_real"]
     entries = [entry[0] for log in logs.values() for entry in log]
-    # fio does not tell when it began to measure: an interval before its first log entry, or its runtime before its end.
+    # fio does not say when it began to measure: an interval before its first log entry, or its runtime before its end.
     start_ns = ended.end_ns - round(seconds * 1e9)
     if entries:
         start_ns = min(entries) * 1_000_000 - INTERVAL_MS * 1_000_000 - ahead_ns

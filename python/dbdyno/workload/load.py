@@ -59,7 +59,7 @@ class Load:
         return after / before if before > 0 else None
 
     def metrics(self) -> dict[str, float]:
-        """The scalars of ``model.metrics.METRICS`` that the client can tell."""
+        """The scalars of ``model.metrics.METRICS`` that the client measures."""
         result, latency = self.result, self.result["latency_ns"]
         queries, real = int(result["queries"]), float(result["seconds_real"])
         cpu = float(result["seconds_user"]) + float(result["seconds_sys"])

@@ -64,7 +64,7 @@ def slap_line(text: str) -> dict[str, float]:
     except (ValueError, IndexError):
         raise TrialError(f"mysqlslap's output is not what --csv writes: {text.strip()[:200]!r}") from None
     if not mean > 0:
-        raise TrialError("mysqlslap tells milliseconds, and took less than one: give it more workload.queries")
+        raise TrialError("mysqlslap reports milliseconds, and took less than one: give it more workload.queries")
     return {
         "seconds_mean": mean,
         "seconds_min": least,

@@ -1,4 +1,4 @@
-"""Somebody else's programs: where they are, which version, and how one is run to its end."""
+"""Programs of others: where they are, which version, and how one is run to its end."""
 
 import os
 import select

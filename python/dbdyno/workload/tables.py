@@ -14,7 +14,7 @@ def tables_of(endpoint: Endpoint, schema: str, engine: str) -> dict[str, str]:
     try:
         tables = endpoint.control.tables(schema)
     except ServerError as error:
-        raise TrialError(f"the server does not tell the tables' engine: {error}") from None
+        raise TrialError(f"the server does not report the tables' engine: {error}") from None
     for table in tables:
         if table.engine.lower() != engine.lower():
             name = short(f"{schema}.{table.name}")

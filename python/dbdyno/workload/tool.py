@@ -1,4 +1,4 @@
-"""What the workloads that run somebody else's programs have in common."""
+"""What the workloads that run programs of others have in common."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ SectionT = TypeVar("SectionT", bound=WorkloadSection)
 
 @dataclass(frozen=True)
 class ByTool(ABC, Generic[SectionT]):
-    """A load that a program of somebody else's offers; by itself it prepares nothing and has no tables."""
+    """A load that a program of others offers; by itself it prepares nothing and has no tables."""
 
     section: SectionT
     engine: str

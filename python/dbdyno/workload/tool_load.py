@@ -1,4 +1,4 @@
-"""What a load came to that somebody else's program offered."""
+"""What a load came to that another program offered."""
 
 import math
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from dbdyno.workload.program import Ended
 
 @dataclass(frozen=True)
 class ToolLoad:
-    """The figures of one run, as far as the program tells them; what it does not tell is left out."""
+    """The figures of one run, as far as the program reports them; what it does not report is left out."""
 
     told: dict[str, Any]
     window_ns: tuple[int, int]
@@ -44,7 +44,7 @@ class ToolLoad:
         return second / first if first > 0 else None
 
     def metrics(self) -> dict[str, float]:
-        """The scalars that the program tells."""
+        """The scalars that the program reports."""
         assert set(self.figures) <= set(METRICS)  # noqa: S101  (a new one needs words and a direction)
         return {name: float(value) for name, value in self.figures.items() if math.isfinite(value)}
 

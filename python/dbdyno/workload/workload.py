@@ -25,13 +25,13 @@ class Outcome(Protocol):
 
     @property
     def queries(self) -> float | None:
-        """Queries done while it was measured; ``None`` where there are none, or nobody counted them."""
+        """Queries done while it was measured; ``None`` where there are none, or they were not counted."""
 
     def second_half_ratio(self) -> float | None:
         """The rate of the second half of the run over that of the first, where it is known."""
 
     def metrics(self) -> dict[str, float]:
-        """The scalars of ``model.metrics.METRICS`` that the client can tell. Raises ``TrialError``."""
+        """The scalars of ``model.metrics.METRICS`` that the client measures. Raises ``TrialError``."""
 
     def columns(self) -> Columns:
         """The series on the trial's clock: ``t_s`` is the end of each interval, 0 where measuring starts."""
@@ -46,7 +46,7 @@ class Workload(Protocol):
 
     @property
     def tool(self) -> Program | None:
-        """Somebody else's program that offers the load; ``None`` where ``dbdyno-load`` does."""
+        """The program of others that offers the load; ``None`` where ``dbdyno-load`` does."""
 
     def program(self) -> Path:
         """The program that prepares the data. Raises ``HostError`` where it is not there."""

@@ -228,7 +228,7 @@ def test_the_checkpoint_s_age_from_what_a_server_tells():
 
 @pytest.mark.parametrize("told", ["", "Questions", "Questions=many", "Questions=1=2"])
 def test_a_server_that_tells_no_numbers_is_not_believed(told):
-    with pytest.raises(OSError, match="the server tells of itself"):
+    with pytest.raises(OSError, match="the server's status is"):
         ServerStatusSource(ScriptedServer()).counters(told)
 
 

@@ -220,7 +220,7 @@ def test_a_registry_that_does_not_answer(program, tmp_path):
     said = str(failed.value)
     assert said.startswith("npm pack a-server@1.0 ")
     assert said.endswith(
-        "exit 1: npm error code ENOTFOUND / npm error request failed; does npm reach its registry? npm ping tells"
+        "exit 1: npm error code ENOTFOUND / npm error request failed; does npm reach its registry? see npm ping"
     )
 
 

@@ -271,13 +271,14 @@ def test_a_folder_without_system_tables(tree, tmp_path):
 
 def test_another_product_is_not_measured(tree, tmp_path):
     assert refusal(tree('echo "postgres Ver 16.1"')) == (
-        f"stack.server: {tmp_path}/bin/mariadbd does not tell a MariaDB or MySQL version; it said: 'postgres Ver 16.1'"
+        f"stack.server: {tmp_path}/bin/mariadbd does not report a MariaDB or MySQL version; "
+        "it said: 'postgres Ver 16.1'"
     )
 
 
 def test_a_server_that_says_nothing_is_not_measured(tree):
     assert refusal(tree("echo broken >&2; exit 127")).endswith(
-        "does not tell a MariaDB or MySQL version; it said: 'broken'"
+        "does not report a MariaDB or MySQL version; it said: 'broken'"
     )
 
 

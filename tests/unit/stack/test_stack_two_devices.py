@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import TrialError
-from dbdyno.stack.btrfs_profiles import check_profiles, profiles_in
+from dbdyno.stack.btrfs import check_profiles, profiles_in
 from dbdyno.stack.layers.device_pair import SEED_BITS, latest, seed_of
 
 SAID = """\

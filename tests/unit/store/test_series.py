@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dbdyno.store.series import read_load_series, read_series
+from dbdyno.store.series import LOAD_COLUMNS, read_matching, read_series
 from tests.unit.store.conftest import SERIES, run_one, trial
 
 
@@ -30,11 +30,12 @@ def test_the_load_of_all_trials_is_read_at_once(folder):
         if place == 3:
             loads[one.id] |= {"phase": ["load"] * 4, "latency_ms_p99": [1.0] * 4}
         run_one(folder, one, {"load": loads[one.id]} if place != 4 else {})
-    found = read_load_series(folder.path, [one.id for one in done])
+    each = read_matching(folder.path, [one.id for one in done], {"load": LOAD_COLUMNS})
+    found = {id_: one["load"] for id_, one in each.items() if one}
     assert set(found) == {one.id for place, one in enumerate(done) if place != 4}
     for id_, columns in found.items():
         assert columns["t_s"].tolist() == loads[id_]["t_s"]
         assert columns["events_per_second"].tolist() == loads[id_]["events_per_second"]
         assert "latency_ms_p99" not in columns
     assert found[done[3].id]["phase"].tolist() == ["load"] * 4
-    assert read_load_series(folder.path, ["nobody"]) == {}
+    assert read_matching(folder.path, ["nobody"], {"load": LOAD_COLUMNS}) == {"nobody": {}}

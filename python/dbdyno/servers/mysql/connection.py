@@ -1,8 +1,8 @@
 """The control connection: every connection of Python's to a server goes through ``connect``.
 
 A server may be anybody's, broken, or meant to do harm. So each login and each reply has a bound in bytes and in seconds
-over all of it, however the bytes come; the password goes only where nobody else can listen (``plugins.py``); no file of
-this host is sent; and whatever is wrong with what came is a ``ServerError``.
+over all of it, however the bytes come; the password goes only where no third party can listen (``plugins.py``); no
+file of this host is sent; and whatever is wrong with what came is a ``ServerError``.
 """
 
 import ssl
@@ -111,7 +111,7 @@ class Connection(_OfPymysql):
         self._login_seconds, self._logging_in = login_seconds, False
         self._seconds, self._until, self._bytes_left = login_seconds, 0.0, 0
         self._unread, self._unread_from = bytearray(), object()
-        self.is_private = address.is_private  # nobody but the server can listen, and it is the one that was meant
+        self.is_private = address.is_private  # none but the server can listen, and it is the one that was meant
         try:
             login = login_of(address)
         except OSError as error:  # a certificate
@@ -120,7 +120,7 @@ class Connection(_OfPymysql):
 
     @property
     def is_sealed(self) -> bool:
-        """Whether nobody can listen but the other end, whoever that is: a unix socket, or TLS."""
+        """Whether none but the other end can listen, whoever that is: a unix socket, or TLS."""
         return bool(self._secure)
 
     def connect(self, sock: Any = None) -> None:  # noqa: ANN401  (pymysql's)

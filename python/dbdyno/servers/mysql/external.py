@@ -41,7 +41,7 @@ class ExternalMysql:
         return MysqlServer(self.address)
 
     def connected(self, patience_seconds: float = 0.0) -> Session:
-        """A session. Raises ``TrialError`` where the server is away, ``HostError`` where it lets nobody in."""
+        """A session. Raises ``TrialError`` where the server is away, ``HostError`` where it refuses the login."""
         address, deadline = self.address, time.monotonic() + patience_seconds
         while True:
             try:

@@ -16,7 +16,7 @@ MARK, _MARK_COMMENT = "dbdyno_run", "dbdyno run "
 _SCRIPT_RECORD = "dbdyno_script"  # where a script's prepare writes down what it makes
 _BEGUN = "BEGUN"  # its row as long as prepare is not done: then all that is there was made by it
 _SYSBENCH = re.compile(r"sbtest[0-9]+")  # these have no comment
-_LOCK_SECONDS = 60  # a statement of a killed load may still be under way
+_LOCK_SECONDS = 60  # a statement of a killed load may still be running
 
 _HOLDINGS = (
     "SELECT TABLE_TYPE, TABLE_NAME, TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s "
@@ -68,7 +68,7 @@ class Database:
         self.cursor.execute(f"DROP TABLE IF EXISTS {self._quoted(MARK)}")
 
     def drop(self, things: Sequence[Thing]) -> None:
-        """Drop what dbdyno made; a script's record goes last, as it tells what is."""
+        """Drop what dbdyno made; a script's record goes last, as it lists the others."""
         self.cursor.execute(f"SET SESSION lock_wait_timeout = {_LOCK_SECONDS}, SESSION foreign_key_checks = 0")
         for one in sorted(things, key=_is_record):
             what = one.kind if one.kind in {"VIEW", "SEQUENCE", "PROCEDURE", "FUNCTION", "EVENT"} else "TABLE"

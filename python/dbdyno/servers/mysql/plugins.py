@@ -1,7 +1,7 @@
 """How the control connection proves who it is, by the authentication plugins of MySQL and MariaDB.
 
 The load generator has the same rules (``crates/dbdyno-load/src/protocol/auth.rs``): the password itself goes only where
-nobody else can listen, and what is not known is refused.
+no third party can listen, and what is not known is refused.
 """
 
 from typing import Any, Protocol
@@ -32,11 +32,11 @@ class Login(Protocol):
 
     @property
     def is_sealed(self) -> bool:
-        """Whether nobody can listen but the other end, whoever that is."""
+        """Whether none but the other end can listen, whoever that is."""
 
     @property
     def is_private(self) -> bool:
-        """Whether nobody can listen but the server."""
+        """Whether none but the server can listen."""
 
     def asked(self, answer: bytes | None) -> Any:  # noqa: ANN401  (pymysql's packet)
         """Send an answer, if there is one; the server's next packet."""
@@ -96,7 +96,7 @@ class _CachingSha2:
         self._connection = connection
 
     def authenticate(self, packet: Any) -> Any:  # noqa: ANN401
-        """The proof, or the password where it may go; a server's RSA key is nobody's whom we know."""
+        """The proof, or the password where it may go; a server's RSA key could be anyone's."""
         connection = self._connection
         if packet.is_auth_switch_request():
             nonce = packet.read_all().removesuffix(b"\0")

@@ -15,7 +15,7 @@ from dbdyno.system.child import exit_words
 
 START_SECONDS, STOP_SECONDS = 120.0, 60.0
 
-# What the log says, and what it means to somebody who reads one line.
+# What the log says, and what it means to a reader of one line.
 _CAUSES = (
     (r"unknown (?:variable|option) '([^']+)'", "the server does not know the setting {0}"),
     (r"Bind on TCP/IP port", "the TCP port is taken by another server; choose another port or leave it out"),

@@ -17,7 +17,7 @@ from dbdyno.system.state import new_token
 _USER_START, _TOKEN_CHARACTERS = "dbdyno_", 9  # MySQL 5.6 takes names of 16
 _DENIED = {ER.DBACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR, ER.SPECIFIC_ACCESS_DENIED_ERROR}
 _NO_PLUGIN = "no_such_plugin_of_dbdyno"
-# What tells of rights that every account has, where the server knows such a thing and the login may look.
+# What shows the rights that every account has, where the server knows such a thing and the login may look.
 _GIVEN_TO_ALL = (
     "SHOW GRANTS FOR PUBLIC",
     "SELECT CONCAT('the mandatory role ', @@GLOBAL.mandatory_roles) FROM DUAL WHERE @@GLOBAL.mandatory_roles <> ''",

@@ -19,7 +19,7 @@ WORTH_SHOWING = frozenset({
     "default_storage_engine", "max_connections",
 })  # fmt: skip
 _NEW_NAMES = {"tx_isolation": "transaction_isolation", "tx_read_only": "transaction_read_only"}
-_TABLES = (  # a view has no engine, and the mark is nobody's data
+_TABLES = (  # a view has no engine, and the mark is no data
     "SELECT table_name, engine, row_format FROM information_schema.tables WHERE table_schema = %s "
     "AND table_name <> %s AND table_type = 'BASE TABLE'"
 )

@@ -30,7 +30,7 @@ class Session(Accounts):
     cursor: Cursor
 
     def version(self) -> str:
-        """The version that the server tells, with its build's comment."""
+        """The version that the server reports, with its build's comment."""
         return short(f"{self.variable('version')} ({self.variable('version_comment')})")
 
     def settings(self) -> Settings:
@@ -89,7 +89,7 @@ class Session(Accounts):
             if error.code == ER.INCORRECT_GLOBAL_LOCAL_VAR:
                 return f"it can be set only where the server is started, and this one is not restarted ({why})"
             return why
-        return "the server does not tell whether it can be set"
+        return "the server does not say whether it can be set"
 
     def connections(self) -> tuple[Value, Value]:
         """How many connections the server allows, and how many are taken, as it says."""

@@ -16,7 +16,7 @@ _SWITCH = {"on", "off", "true", "false", "yes", "no", "0", "1"}
 
 
 def misset(installation: Installation, engine: str, settings: Mapping[str, Setting]) -> dict[str, str]:
-    """What is wrong with each setting, by its name. Raises ``UserError`` where the server does not tell what it has."""
+    """What is wrong with each setting, by its name. Raises ``UserError`` where the server does not list what it has."""
     if not settings:
         return {}
     known = variables_of(installation, engine)

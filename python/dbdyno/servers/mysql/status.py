@@ -70,11 +70,11 @@ class MysqlStatus:
 
     @staticmethod
     def numbers(text: str) -> dict[str, float]:
-        """The same by name; the checkpoint's age from the log's positions where only these are told."""
+        """The same by name; the checkpoint's age from the log's positions where there are only these."""
         try:
             found = {name: float(value) for name, value in (pair.split("=") for pair in text.split(","))}
         except ValueError as error:
-            raise ServerError(f"the server tells of itself {short(text, 100)}") from error
+            raise ServerError(f"the server's status is {short(text, 100)}") from error
         if _NOW in found and _CHECKPOINT in found:
             found[CHECKPOINT_AGE] = found.pop(_NOW) - found.pop(_CHECKPOINT)
         return found
@@ -89,15 +89,15 @@ class MysqlStatus:
         self._connection.close()
 
     def _ask_engine(self) -> None:
-        """Read the log's positions from the engine's own report, now and then: older servers tell them nowhere else."""
+        """Read the log's positions from the engine's own report, now and then: older servers have them nowhere else."""
         if self._until_engine_status == 0:
             self._age = checkpoint_age(str(self._tried("SHOW ENGINE INNODB STATUS", 2)))
-            self._engine_status = bool(self._age)  # where it tells nothing, or not to this user, it won't later either
+            self._engine_status = bool(self._age)  # where it says nothing, or not to this user, it won't later either
             self._until_engine_status = _ENGINE_STATUS_EVERY
         self._until_engine_status -= 1
 
     def _tried(self, query: str, column: int = 0) -> object:
-        """A value of the first row that a query tells, or nothing where this server does not know or allow it."""
+        """A value of the first row of a query, or nothing where this server does not know or allow it."""
         try:
             self._cursor.execute(query)
             found = rows(self._cursor, column + 1)
@@ -111,6 +111,6 @@ def _as_one_text(variables: list[tuple[Any, ...]]) -> str:
 
 
 def checkpoint_age(engine_status: str) -> str:
-    """The distance of the log's positions as ``,NAME=NUMBER``; empty where the report tells none."""
+    """The distance of the log's positions as ``,NAME=NUMBER``; empty where the report has none."""
     told = _POSITIONS.search(engine_status)
     return f",{CHECKPOINT_AGE}={int(told[1]) - int(told[2])}" if told else ""

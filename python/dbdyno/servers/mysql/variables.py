@@ -17,6 +17,7 @@ from typing import Literal, get_args
 from dbdyno.errors import DbdynoError, UserError
 from dbdyno.servers.ask import answer
 from dbdyno.servers.sources.installation import Installation
+from dbdyno.store.synced import write_synced
 from dbdyno.system.state import make_state_folder, state_folder
 
 FORMAT = 1  # of what is kept
@@ -37,11 +38,11 @@ class Variable:
     """What a server says of one of its variables."""
 
     kind: Kind
-    choices: tuple[str, ...] = ()  # of "choice" and "set"; MySQL does not tell them, and calls both text
+    choices: tuple[str, ...] = ()  # of "choice" and "set"; MySQL does not list them, and calls both text
 
 
 def variables_of(installation: Installation, engine: str) -> Mapping[str, Variable]:
-    """All by their names, an engine's module's among them. Raises ``UserError`` where the server does not tell."""
+    """All by their names, an engine's module's among them. Raises ``UserError`` where the server does not list them."""
     return _variables(installation, installation.module_of(engine))
 
 
@@ -53,7 +54,7 @@ def _variables(installation: Installation, module: str | None) -> Mapping[str, V
     if found is None:
         found = in_help(_help(installation, module))
         if not found:
-            said = f"stack.server: {installation.daemon} does not tell its variables by --verbose --help"
+            said = f"stack.server: {installation.daemon} does not list its variables by --verbose --help"
             raise UserError(f"{said}; name another server")
         _keep(kept, found)
     return found
@@ -110,6 +111,4 @@ def _keep(file: Path, found: Mapping[str, Variable]) -> None:
         if state_folder().is_dir():
             make_state_folder()
             file.parent.mkdir(exist_ok=True)
-            part = file.with_suffix(".part")
-            part.write_text(json.dumps({name: [v.kind, v.choices] for name, v in found.items()}), encoding="utf-8")
-            part.replace(file)
+            write_synced(file, json.dumps({name: [v.kind, v.choices] for name, v in found.items()}).encode())

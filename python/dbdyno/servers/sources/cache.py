@@ -73,7 +73,7 @@ def add(name: str, progress: Progress) -> dict[str, Any]:
         tree.mkdir()
         product.source.unpack(downloads, files, tree)
         _readable_by_all(tree)
-        make_traversable(part)  # the server's user tells its version, from where it is now
+        make_traversable(part)  # the server runs as another user, from where it is now
         record = _proved(product, tree) | {"files": files}
         (tree / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
         os.sync()

@@ -19,7 +19,7 @@ from dbdyno.servers.sources.source import Progress, check_sum, run_client
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _RELEASES = {"bullseye", "bookworm", "trixie", "forky", "sid", "unstable", "testing", "stable", "oldstable",
              "oldoldstable"}  # fmt: skip
-_REMEDY = "is the package mirror reachable? apt-get update tells"
+_REMEDY = "is the package mirror reachable? see apt-get update"
 _FILE_LISTED = re.compile(r"^'[^']*' (?P<name>\S+) \d+ SHA256:(?P<sha256>[0-9a-f]{64})$", re.MULTILINE)
 # No server needs these.
 _UNUSED = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/lintian")

@@ -183,4 +183,4 @@ def _told(daemon: Path, runner: tuple[str, ...]) -> tuple[Literal["mariadb", "my
     if match is not None and "mysqld" in told[: match.start()]:
         return "mysql", match[1]
     shown = told.strip()[:200]
-    raise UserError(f"stack.server: {daemon} does not tell a MariaDB or MySQL version; it said: {shown!r}")
+    raise UserError(f"stack.server: {daemon} does not report a MariaDB or MySQL version; it said: {shown!r}")

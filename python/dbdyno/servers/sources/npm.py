@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dbdyno.servers.sources.source import OneFile, Progress, run_client
 
-_REMEDY = "does npm reach its registry? npm ping tells"
+_REMEDY = "does npm reach its registry? see npm ping"
 
 
 @dataclass(frozen=True)

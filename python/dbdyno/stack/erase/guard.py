@@ -1,4 +1,4 @@
-"""What stands between a study and somebody's data on a real block device."""
+"""What stands between a study and the data of others on a real block device."""
 
 import os
 from collections.abc import Iterator

@@ -41,7 +41,7 @@ def identify(device: Path) -> Identity:
     serial = next((text for place in _serials(sysfs, path) if (text := text_of(place, ""))), "")
     wwn = text_of(sysfs / "device/wwid", "").removeprefix("naa.").removeprefix("eui.")
     if not serial:
-        raise HostError(f"{device} shows no serial, so it can't be told from another disk; it is not touched")
+        raise HostError(f"{device} shows no serial, so it can't be distinguished from another disk; it is not touched")
     size_bytes = int(text_of(sysfs / "size", "") or 0) * SECTOR_BYTES
     return Identity(path, text_of(sysfs / "device/model", ""), serial, wwn, size_bytes, text_of(sysfs / "diskseq", ""))
 

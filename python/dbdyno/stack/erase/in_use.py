@@ -41,7 +41,7 @@ def uses(path: Path) -> Iterator[str]:
     try:
         _claim(path)
     except PermissionError:
-        yield "whether anybody uses it can't be seen without root"
+        yield "whether it is in use can't be seen without root"
     except OSError as error:
         yield f"opening it exclusively: {error.strerror}"
 
@@ -72,7 +72,7 @@ def _mount_tables() -> Iterator[tuple[int, tuple[str, str]]]:
     """Of each mount namespace, by its inode: whose it is, in words, and its mountinfo."""
     seen: set[int] = set()
     for process in ("self", *_processes()):
-        with suppress(OSError):  # it has ended, or is somebody's that we may not look at
+        with suppress(OSError):  # it has ended, or is another user's
             namespace = (PROC / process / "ns/mnt").stat().st_ino
             if namespace not in seen:
                 text = (PROC / process / "mountinfo").read_text(encoding="utf-8", errors="surrogateescape")

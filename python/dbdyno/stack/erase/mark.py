@@ -1,7 +1,7 @@
 """The mark that a trial leaves on a real disk: what lies here was written by dbdyno and may be erased.
 
 It fills the first and the last page, where every filesystem, partition table or raw content begins or ends, and holds
-sums of what lies between; so it counts only on this disk, and only as long as nobody else has written to it.
+sums of what lies between; so it counts only on this disk, and only as long as nothing else has been written to it.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ def fields_of(page: bytes) -> Fields | None:
         return None
     try:
         fields = json.loads(line)
-    except (ValueError, RecursionError):  # anybody can make a checksum
+    except (ValueError, RecursionError):  # any program can make a checksum
         return None
     if not isinstance(fields, dict) or fields.pop("dbdyno", None) != _WHAT:
         return None

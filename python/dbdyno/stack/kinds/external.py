@@ -22,7 +22,7 @@ class ExternalStack(StackKind[ExternalDatabase]):
     IS_RAISED = False
 
     def needs_of_server(self, spec: TrialSpec) -> Iterator[Capability]:
-        """What the server itself tells."""
+        """What the server itself says."""
         yield from external_needs(spec)
 
     def needs_of_ground(self, spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
@@ -35,7 +35,7 @@ class ExternalStack(StackKind[ExternalDatabase]):
             yield from _touched(url, [spec for spec in specs if spec.stack.server == url])
 
     def server_version(self, spec: TrialSpec) -> str:
-        """As it tells it."""
+        """As it reports it."""
         with external_server(spec.stack.server, spec.server.option_file).session() as session:
             return session.version()
 

@@ -92,7 +92,7 @@ class StackKind(ABC, Generic[ImageT]):
         return []
 
     def server_build(self, spec: TrialSpec) -> list[int]:
-        """Tells one build of the server from another of the same version, if there is one that made the data."""
+        """What distinguishes builds of the same version of the server, if one made the data."""
         return []
 
     def image_place(self, spec: TrialSpec) -> str:

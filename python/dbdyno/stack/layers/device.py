@@ -73,7 +73,7 @@ class AlwaysItself:
 
     @contextmanager
     def measuring(self, _: Journal) -> Iterator[dict[str, Any]]:
-        """Nothing is switched on, and it tells no figures of its own."""
+        """Nothing is switched on, and it has no figures of its own."""
         yield {}
 
 

@@ -27,7 +27,7 @@ class EmulatedPair:
 
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:
-        """A loop device over each; what was observed of the others is told beside that of the first."""
+        """A loop device over each; what was observed of the others stands beside that of the first."""
         with ExitStack() as lowering:
             contexts = [lowering.enter_context(one.raised(below)) for one in self.disks]
             first, *others = [dict(context.observed[self.name]) for context in contexts]

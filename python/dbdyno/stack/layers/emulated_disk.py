@@ -116,7 +116,7 @@ def start_disk(token: str, scratch: Path, spec: DiskSpec, *, inherits: tuple[int
         said = log.read_text(encoding="utf-8", errors="replace").strip() or "it said nothing"
         raise HostError(f"the emulated disk {spec.model} did not start: {said}")
     said = json.loads(line)
-    # Its memory is locked: should the host run short, it is the disk that must go, not somebody's server.
+    # Its memory is locked: should the host run short, it is the disk that must go, not a server of others.
     Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000", encoding="ascii")
     return EmulatedDisk(control, Path(said["file"]), process, said)
 

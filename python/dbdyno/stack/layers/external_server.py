@@ -70,7 +70,7 @@ def is_local(url: str) -> bool:
 def process_behind(socket: Path) -> int | None:
     """The process that listens on a socket, if it is a server that we may watch.
 
-    The kernel tells who called listen(2); that may be a proxy, or a process of another container.
+    The kernel knows who called listen(2); that may be a proxy, or a process of another container.
     """
     try:
         pid = listener_pid(str(socket))

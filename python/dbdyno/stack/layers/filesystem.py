@@ -10,7 +10,7 @@ from dbdyno.errors import TrialError
 from dbdyno.filesystems.btrfs import BTRFS
 from dbdyno.filesystems.kind import Kind
 from dbdyno.host.mounts import mounted_at
-from dbdyno.stack.btrfs_profiles import check_profiles, observed_profiles
+from dbdyno.stack.btrfs import check_profiles, observed_profiles
 from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.layers.real_disk import make_on_real_disk
 from dbdyno.stack.tools import run_tool
@@ -62,7 +62,7 @@ class Filesystem:
 
 
 def mount(kind: Kind, options: str, directory: Path, source: str, *others: str) -> None:
-    """Mount a filesystem of the kernel's; where it stands on several devices, the kernel is told of the others."""
+    """Mount a filesystem of the kernel's; where it stands on several devices, the mount options name the others."""
     asked = ",".join([*filter(None, [options]), *(f"device={other}" for other in others)])
     run_tool(["mount", "-t", kind.name, *(["-o", asked] if asked else []), source, str(directory)])
 
@@ -102,7 +102,7 @@ def observed_mount(directory: Path) -> dict[str, object]:
 
 
 def flushes_on_fsync(directory: Path, devices: Sequence[BlockDevice]) -> bool:
-    """Whether every device is told to empty its cache when a file is synced: what a barrier comes to.
+    """Whether every device gets a flush when a file is synced: what a barrier comes to.
 
     The kernel sends no flush to a device whose cache no power cut takes, whatever the filesystem asks for.
     """

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.host.mounts import Mount, mounted_at
@@ -17,33 +16,28 @@ _ANOTHER = "set DBDYNO_STATE_DIR to a folder"
 _SERVER_BYTES, _LOG_BYTES = 40 * 1024**2, 96 * 1024**2
 
 
-@dataclass(frozen=True)
-class Here:
-    """What can be said of the folder."""
+def folder_here(needed_bytes: int = 0) -> tuple[str, str]:
+    """Whether data can lie in the state folder, and what they measure there is a disk; and what to do if not.
 
-    said: str
-    remedy: str = ""  # of what stands in the way, if anything does
-
-
-def folder_here(needed_bytes: int = 0) -> Here:
-    """Whether data can lie in the state folder, and what they measure there is a disk. Changes nothing."""
+    Changes nothing.
+    """
     folder = existing(state_folder())
     mount = mounted_at(folder.resolve())
     kind = _below(mount)
     if kind in _IN_MEMORY:
         said = f"{folder} is on {_named(mount, kind)}, which is memory and no disk"
-        return Here(said, f'{_ANOTHER} on a disk, or study device = "memory"')
+        return said, f'{_ANOTHER} on a disk, or study device = "memory"'
     if not os.access(folder, os.W_OK | os.X_OK):
-        return Here(f"{folder} is not this user's to write to, or is mounted read-only", f"{_ANOTHER} of yours")
+        return f"{folder} is not this user's to write to, or is mounted read-only", f"{_ANOTHER} of yours"
     if (closed := _closed(folder)) is not None:
         said = f"the server runs as an ordinary user, whom {closed} does not let through to {folder}"
-        return Here(said, f"{_ANOTHER} that all may pass, such as /var/lib/dbdyno")
+        return said, f"{_ANOTHER} that all may pass, such as /var/lib/dbdyno"
     free = shutil.disk_usage(folder).free
     said = f"{folder} is on {mount.kind}, with {format_bytes(free)} free"
     if free < needed_bytes:
         said += f"; the data and the copy that a trial works on take about {format_bytes(needed_bytes)}"
-        return Here(said, f"make room, or {_ANOTHER} that has it")
-    return Here(said)
+        return said, f"make room, or {_ANOTHER} that has it"
+    return said, ""
 
 
 def bytes_here(spec: TrialSpec) -> int:

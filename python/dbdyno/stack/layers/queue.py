@@ -36,7 +36,7 @@ class Queue:
         given = self.settings.model_dump(exclude_none=True)
         tunables = given.pop(TUNABLES)
         wanted = {"scheduler": self.scheduler} if self.scheduler else {}
-        if disposable:  # a loop device must first be told what drive it stands for
+        if disposable:  # a loop device must first be set to the drive it stands for
             given = {"rotational": rotational, **given}
             if self.scheduler != "bfq":  # which throttles writeback itself, and reads back 0
                 given.setdefault("wbt_lat_usec", WBT_LATENCY_US[bool(given["rotational"])])

@@ -83,12 +83,12 @@ class Server:
             own.await_ready(running, endpoint.socket, error_log)
             found = endpoint.control.settings()
         except TrialError as error:
-            raise TrialError(how_it_ended(endpoint) or f"the server does not tell its settings: {error}") from None
+            raise TrialError(how_it_ended(endpoint) or f"the server does not report its settings: {error}") from None
         if found.data_folder != data:
             raise TrialError(f"the server works on other data than {data}")
         if not found.version.startswith(self.installation.version.partition("-")[0]):
-            told = short(found.version)
-            raise TrialError(f"the server tells version {told}, its program {self.installation.version}")
+            version = short(found.version)
+            raise TrialError(f"the server reports version {version}, its program {self.installation.version}")
         if self.engine.lower() not in map(str.lower, found.engines):
             there = ", ".join(found.engines)
             raise TrialError(f"stack.engine: the server has no engine {self.engine}; it has {there}")

@@ -58,7 +58,7 @@ class Leftover:
 
 
 def leftovers(folder: Path | None = None) -> list[Leftover]:
-    """Every undo log of this user on this host, oldest first; ``unreadable`` tells of the others."""
+    """Every undo log of this user on this host, oldest first; ``unreadable`` has the others."""
     return [found for found in _look(folder) if isinstance(found, Leftover)]
 
 

@@ -16,7 +16,7 @@ import psutil
 from dbdyno.errors import HostError, TrialError
 from dbdyno.host.mounts import is_mounted
 from dbdyno.host.read import chosen_in
-from dbdyno.stack.btrfs_known import forget_device
+from dbdyno.stack.btrfs import forget_device
 from dbdyno.stack.disk_client import DiskClient
 from dbdyno.stack.loop import loops_over, remove_loop
 from dbdyno.stack.undo.external_server import DropAccount, DropExternalTables, SetGlobal
