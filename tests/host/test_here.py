@@ -118,4 +118,4 @@ def test_a_folder_that_is_no_disk_or_has_no_room_is_said_by_plan_run_and_doctor(
 
 def test_room_is_asked_for_what_the_study_says_of_its_data():
     assert folder_here(0)[1] == ""
-    assert folder_here(10**18).remedy.startswith("make room, or set DBDYNO_STATE_DIR")
+    assert folder_here(10**18)[1].startswith("make room, or set DBDYNO_STATE_DIR")

@@ -200,7 +200,7 @@ def test_a_server_that_tells_nothing_is_no_server_for_settings(state, monkeypatc
     assert not state.exists()
     variables._variables.cache_clear()
     monkeypatch.setattr(variables, "answer", lambda *_: b"--verbose --help\n")
-    with pytest.raises(UserError, match="does not tell its variables"):
+    with pytest.raises(UserError, match="does not list its variables"):
         misset(find_server("mariadb"), "innodb", {"max_connections": 5})
 
 
