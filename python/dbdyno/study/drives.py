@@ -11,11 +11,24 @@ NOT_GIVEN = ""  # no study says so: what an external server stands on is its own
 _FILE = re.compile(r"[^(),=]+\.toml(?=\s*[(),])")
 
 
+# A kind of stack before the place that it is to use: ``KIND:PLACE``.
+_AT_A_PLACE = re.compile(r"([a-z]+):(?!.*\.toml)(.*)")
+
+
 def device_kind(device: str) -> str:
-    """What a device names: ``here``, ``memory``, ``real``, ``emulated``; nothing where none is given."""
+    """What a device names: ``here``, ``memory``, KIND of ``KIND:PLACE``, ``real``, ``emulated``; nothing of none."""
     if device in {HERE, MEMORY, NOT_GIVEN}:
         return device
-    return "real" if is_real(device) else "emulated"
+    if named := _AT_A_PLACE.fullmatch(device):
+        return named[1]
+    path = "/" in device and not device.endswith(".toml") and not _FILE.search(device)
+    return "real" if path else "emulated"
+
+
+def device_place(device: str) -> str:
+    """PLACE of a device ``KIND:PLACE``; empty of any other."""
+    named = _AT_A_PLACE.fullmatch(device)
+    return named[2] if named else ""
 
 
 def is_emulated(device: str) -> bool:
@@ -25,7 +38,7 @@ def is_emulated(device: str) -> bool:
 
 def is_real(device: str) -> bool:
     """Whether a device is a block device of the host's, however its path is spelled."""
-    return "/" in device and not device.endswith(".toml") and not _FILE.search(device)
+    return device_kind(device) == "real"
 
 
 def drive_files(device: str) -> list[str]:

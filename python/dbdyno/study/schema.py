@@ -96,13 +96,15 @@ class StackSection(Section):
     device: Line = NOT_GIVEN
     """What the data lie on: an emulated drive by its [name](disk.md#names), a whole disk such as
     `"/dev/disk/by-id/..."`, `"here"`: a folder on the disk that holds the state folder, or `"memory"`: no device,
-    with `filesystem = "tmpfs"`. Required, but not with an external server.
+    with `filesystem = "tmpfs"`. `"KIND:/PLACE"` is a kind of stack and the place that it is to use;
+    [layers.md](layers.md#device) has them all. Required, but not with an external server.
     """
     serial: Line | None = None
     """Of a real disk whose name does not hold its serial: what the kernel shows must equal it. Not with other devices.
     """
     size: Annotated[Size, Field(ge=64 * 1024**2)] | None = None
-    """Required for emulated disks and `memory`, a multiple of 4096 bytes. A real disk is used whole. Not with `here`.
+    """Of what dbdyno makes, such as an emulated disk: required, a multiple of 4096 bytes. A real disk is used whole.
+    Not with `here`.
     """
     devices: Annotated[StrictInt, Field(ge=1, le=2)] = 1
     """Emulated disks, each of that model and size, below one filesystem. 2 is for `filesystem = "btrfs"`, the

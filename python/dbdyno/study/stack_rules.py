@@ -17,13 +17,19 @@ from dbdyno.system.regular_file import read_text
 
 def broken_stack_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     """Every rule of its kind of stack that this treatment breaks; ``folder`` is where relative files are looked for."""
-    if spec.stack.kind not in _DEVICES:
+    if spec.stack.kind == EXTERNAL:
         yield from broken_external_rules(spec)
         return
-    yield from _DEVICES[spec.stack.kind](spec, folder)
+    yield from DEVICES.get(spec.stack.kind, _unknown)(spec, folder)
     yield from _devices(spec)
     yield from _server(spec)
     yield from broken_server_rules(spec)
+
+
+def _unknown(spec: TrialSpec, _: Path) -> Iterator[Mistake]:
+    known = [*filter(None, DEVICES)]
+    text = f"is {shown(spec.stack.device)}; no kind of stack is called {shown(spec.stack.kind)}: {', '.join(known)}"
+    yield Mistake(("stack", "device"), text + did_you_mean(spec.stack.kind, known))
 
 
 def _missing(_: TrialSpec, __: Path) -> Iterator[Mistake]:
@@ -87,7 +93,8 @@ def _real(spec: TrialSpec, _: Path) -> Iterator[Mistake]:
 def _size(spec: TrialSpec) -> Iterator[Mistake]:
     size, kind = spec.stack.size, spec.stack.filesystem
     if size is None:
-        what = "a tmpfs" if spec.stack.device == MEMORY else "an emulated disk"
+        what = "a tmpfs" if spec.stack.device == MEMORY else f"device = {shown(spec.stack.device)}"
+        what = "an emulated disk" if is_emulated(spec.stack.device) else what
         yield Mistake(("stack", "size"), f'is missing; {what} needs one, such as "4GiB"')
     elif size % 4096:
         yield Mistake(("stack", "size"), "must be a multiple of 4096 bytes")
@@ -157,10 +164,12 @@ def _server(spec: TrialSpec) -> Iterator[Mistake]:
         yield Mistake(("stack", "server"), text + did_you_mean(name, known))
 
 
-_DEVICES: dict[str, Callable[[TrialSpec, Path], Iterator[Mistake]]] = {
-    NOT_GIVEN: _missing,
-    HERE: _here,
-    MEMORY: _memory,
-    "emulated": _emulated,
+# Kind of stack -> its rules; in the order in which a plan says what they touch.
+DEVICES: dict[str, Callable[[TrialSpec, Path], Iterator[Mistake]]] = {
     "real": _real,
+    "emulated": _emulated,
+    MEMORY: _memory,
+    HERE: _here,
+    NOT_GIVEN: _missing,
 }
+EXTERNAL = "external"  # by its server, whatever the device

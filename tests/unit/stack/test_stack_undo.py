@@ -19,6 +19,7 @@ from dbdyno.stack.undo.undos import (
     DetachLoops,
     EndProcesses,
     RemoveCgroup,
+    RemoveDiskFile,
     RemoveTraceInstance,
     RemoveTree,
     RestoreSysfs,
@@ -219,3 +220,16 @@ def test_a_trace_instance_that_is_not_called_ours_is_left_alone(tmp_path, monkey
     assert RemoveTraceInstance("dbdyno-0f").apply()
     assert not RemoveTraceInstance("dbdyno-0f").apply()
     assert RemoveTraceInstance("dbdyno-0f").said() == "remove the trace instance dbdyno-0f"
+
+
+def test_a_disk_file_is_removed_by_its_name_and_nothing_else_is(tmp_path):
+    ours = tmp_path / "dbdyno-00ff.img"
+    ours.write_bytes(b"")
+    assert (RemoveDiskFile(str(ours)).apply(), RemoveDiskFile(str(ours)).apply()) == (True, False)
+    others = tmp_path / "backup.img"
+    others.write_bytes(b"")
+    ours.symlink_to(others)
+    for path in (others, ours):
+        with pytest.raises(HostError, match="left alone"):
+            RemoveDiskFile(str(path)).apply()
+    assert others.exists()

@@ -21,6 +21,12 @@ def section(findings: Findings) -> Section:
     return Section("notes", "Notes", bullets(lines), data={"notes": lines})
 
 
+def layer_lines(run: Run) -> list[str]:
+    """Return what the layers of the trials say of themselves that bears on all figures, each once."""
+    notes = (layer.get("note") for trial in run.trials for layer in trial.observed.values())
+    return list(dict.fromkeys(note for note in notes if isinstance(note, str)))
+
+
 def note_lines(run: Run, analysis: Analysis) -> list[str]:
     """Return deviations, what the data say about themselves, and what watching them cost."""
     compared = {id_ for verdict in analysis.verdicts for id_ in (verdict.level_id, verdict.baseline_id)}
@@ -28,6 +34,7 @@ def note_lines(run: Run, analysis: Analysis) -> list[str]:
     behind = [text for row in alone for text in (overload_text(row), cache_text(row)) if text]
     of_the_host = [
         *external_server_lines(run),
+        *layer_lines(run),
         *filesystem_lines(run),
         *others_lines(run, analysis),
         *smart_lines(run),

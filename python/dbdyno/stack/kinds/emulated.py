@@ -68,6 +68,9 @@ class EmulatedStack(OwnStack[Disks]):
         return emulated_device(spec, image, raising), block_layers(spec, raising, fresh=raising.install)
 
 
+KIND = EmulatedStack()
+
+
 def emulated_device(spec: TrialSpec, image: Disks, raising: Raising) -> Emulated | EmulatedPair:
     """The disks of an image as one layer; without content where the data are to be prepared."""
     name = spec.stack.device

@@ -58,6 +58,9 @@ class ExternalStack(StackKind[ExternalDatabase]):
         return Stack(NoDevice("unknown"), (found, data))
 
 
+KIND = ExternalStack()
+
+
 def _touched(url: str, specs: Sequence[TrialSpec]) -> Iterator[str]:
     named, place = server_url(url), server_url(url).place
     yield f"created: tables in the database {named.database} of the server at {place}; dropped afterwards"

@@ -33,3 +33,6 @@ class HereStack(CopiedData):
     def ground(self, spec: TrialSpec, image: Tree, raising: Raising) -> tuple[Device, list[Layer]]:
         """The folder."""
         return Here(), []
+
+
+KIND = HereStack()

@@ -33,3 +33,6 @@ class MemoryStack(CopiedData):
         """The tmpfs."""
         assert spec.stack.size is not None  # noqa: S101  (a rule of the study format)
         return NoDevice(), [MemoryFilesystem(spec.stack.size, spec.filesystem.mount)]
+
+
+KIND = MemoryStack()

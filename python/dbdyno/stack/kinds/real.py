@@ -42,6 +42,9 @@ class RealStack(CopiedData):
         return device, block_layers(spec, raising, fresh=True)
 
 
+KIND = RealStack()
+
+
 def _erasable(device: str, serial: str | None, erase: frozenset[str]) -> Capability:
     try:
         found, proof = check_erasable(Path(device), serial, Erasing(erase))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from dbdyno.host.mounts import mounted_at
@@ -89,10 +90,7 @@ class Here(AlwaysItself):
         directory = below.scratch / "data"
         with below.journal.undoing(RemoveTree(str(directory))):
             directory.mkdir()
-            found = mounted_at(directory)
-            named = {"source": found.source, "filesystem": found.kind, "mount_options": found.options}
-            mount = dict.fromkeys(named) if found.kind == UNKNOWN else named  # in a chroot that is no mount point
-            yield below.raised(self.name, {"kind": "here", **mount}, directory=directory)
+            yield below.raised(self.name, {"kind": "here", **mount_of(directory)}, directory=directory)
 
 
 @dataclass(frozen=True)
@@ -106,3 +104,10 @@ class NoDevice(AlwaysItself):
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """The context as it is."""
         yield below.raised(self.name, {"kind": self.kind})
+
+
+def mount_of(directory: Path) -> dict[str, Any]:
+    """What a folder lies on; unknown in a chroot whose root is no mount point."""
+    found = mounted_at(directory)
+    named = {"source": found.source, "filesystem": found.kind, "mount_options": found.options}
+    return dict.fromkeys(named) if found.kind == UNKNOWN else named

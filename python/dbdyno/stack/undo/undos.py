@@ -6,6 +6,7 @@ That is why it can be written down beforehand, and applied at any moment, any nu
 import contextlib
 import re
 import shutil
+import stat
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -169,6 +170,30 @@ class RemoveTree(Undo):
 
 
 @dataclass(frozen=True)
+class RemoveDiskFile(Undo):
+    """Remove a file that dbdyno made as a disk in a folder of others."""
+
+    WHAT = "remove {self.path}"
+
+    path: str
+
+    def apply(self) -> bool:
+        """Remove it, if it is called as only dbdyno calls files, and is one."""
+        path = Path(self.path)
+        if not re.fullmatch(r"dbdyno-[0-9a-f]+\.img", path.name):
+            raise HostError(f"{path} is no file of dbdyno's; it is left alone")
+        try:
+            if not stat.S_ISREG(path.lstat().st_mode):
+                raise HostError(f"{path} is something else than the file that dbdyno made; it is left alone")
+            path.unlink()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise HostError(f"{path}: {error.strerror}") from None
+        return True
+
+
+@dataclass(frozen=True)
 class RemoveCgroup(Undo):
     """Remove a control group of ours."""
 
@@ -243,8 +268,8 @@ class RestoreSysfs(Undo):
 
 
 _KINDS: tuple[type[Undo], ...] = (
-    EndProcesses, SetInstantMode, Unmount, DetachLoops, RemoveTree, RemoveCgroup, RemoveTraceInstance, RestoreSysfs,
-    WipeOurs, MarkHalfMade, SetGlobal, DropExternalTables, DropAccount,
+    EndProcesses, SetInstantMode, Unmount, DetachLoops, RemoveTree, RemoveDiskFile, RemoveCgroup, RemoveTraceInstance,
+    RestoreSysfs, WipeOurs, MarkHalfMade, SetGlobal, DropExternalTables, DropAccount,
 )  # fmt: skip
 # By the names that undo logs have; the former ones are those of logs that an earlier version left.
 UNDOS = {kind.__name__: kind for kind in _KINDS} | {
