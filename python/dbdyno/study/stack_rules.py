@@ -5,7 +5,17 @@ from pathlib import Path
 
 from dbdyno._native import device_models
 from dbdyno.filesystems.catalogue import BY_FUSE, IN_MEMORY, KINDS
-from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, drive_files, is_base_name, is_emulated, is_real, resolved_drive
+from dbdyno.study.drives import (
+    HERE,
+    MEMORY,
+    NOT_GIVEN,
+    device_place,
+    drive_files,
+    is_base_name,
+    is_emulated,
+    is_real,
+    resolved_drive,
+)
 from dbdyno.study.external_rules import broken_external_rules
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown, unknown_drive
 from dbdyno.study.products import DISTRIBUTION, NO_SERVER, PROVISIONED
@@ -90,6 +100,19 @@ def _real(spec: TrialSpec, _: Path) -> Iterator[Mistake]:
         yield Mistake(("stack", "filesystem"), text)
 
 
+def _file(spec: TrialSpec, _: Path) -> Iterator[Mistake]:
+    place = device_place(spec.stack.device)
+    yield from _filesystem(spec)
+    if not place.startswith("/"):
+        text = f"is {shown(spec.stack.device)}; name a folder by its whole path, such as {shown('file:/srv/bench')}"
+        yield Mistake(("stack", "device"), text)
+    if spec.stack.serial is not None:
+        yield Mistake(("stack", "serial"), "is for real devices; a file has none")
+    if spec.stack.filesystem == BY_FUSE:
+        yield Mistake(("stack", "filesystem"), "is for emulated disks: a pool in a file looks like any other")
+    yield from _size(spec)
+
+
 def _size(spec: TrialSpec) -> Iterator[Mistake]:
     size, kind = spec.stack.size, spec.stack.filesystem
     if size is None:
@@ -167,6 +190,7 @@ def _server(spec: TrialSpec) -> Iterator[Mistake]:
 # Kind of stack -> its rules; in the order in which a plan says what they touch.
 DEVICES: dict[str, Callable[[TrialSpec, Path], Iterator[Mistake]]] = {
     "real": _real,
+    "file": _file,
     "emulated": _emulated,
     MEMORY: _memory,
     HERE: _here,
