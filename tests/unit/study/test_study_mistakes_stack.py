@@ -18,6 +18,19 @@ SERVERS += " and the absolute path of an unpacked MariaDB or MySQL"
 
 # What is changed in the study; the messages, each after the study's path.
 MISTAKES = {
+    "a file's folder that is not a whole path": (
+        [(DEVICES, '"file:bench"'), (BASELINE, "")],
+        [':6: stack.device: is "file:bench"; name a folder by its whole path, such as "file:/srv/bench"'],
+    ),
+    "a kind of stack that there is not": (
+        [(DEVICES, '"fiel:/srv/bench"'), (BASELINE, "")],
+        [
+            (
+                ':6: stack.device: is "fiel:/srv/bench"; no kind of stack is called "fiel": real, file, emulated,'
+                ' memory, here. Did you mean "file"?'
+            )
+        ],
+    ),
     "a word for true": (
         [("nr_requests = 64", 'rotational = "true"')],
         [':12: queue.rotational: is "true" but must be true or false'],
