@@ -63,7 +63,7 @@ def a_run(until: Until, seed: int) -> Run:
         metric=metrics[0],
         seed=seed,
         until=until,
-        screened=metrics[1:],
+        secondary_metrics=metrics[1:],
         factors=[
             Factor(name, section, list(levels))
             for (name, levels), section in zip(LEVELS.items(), ("stack", "workload"), strict=True)

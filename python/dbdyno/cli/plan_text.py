@@ -29,8 +29,8 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
         lines.append(f"  {treatment.id}  {treatment.label}{mark}")
     lines += ["", f"comparisons ({len(design.comparisons)}), on {design.metric}, margin {design.margin * 100:.3g} %:"]
     lines += [f"  {c.level} against {c.baseline}" for c in design.comparisons]
-    if design.comparisons and design.screened:
-        lines.append(f"  secondary metrics (exploratory): {', '.join(design.screened)}")
+    if design.comparisons and design.secondary_metrics:
+        lines.append(f"  secondary metrics (exploratory): {', '.join(design.secondary_metrics)}")
     hard = [factor.name for factor in design.factors if factor.hard_to_change]
     plots = f"; whole plots, between bars: {', '.join(hard)}" if hard else ""
     order = f"{_order_from(plan)}{plots}:"
@@ -79,7 +79,7 @@ def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
         "baseline": design.baseline,
         "comparisons": [{"baseline": c.baseline, "level": c.level} for c in design.comparisons],
         "metric": design.metric,
-        "screened": design.screened,
+        "screened": design.secondary_metrics,
         "margin": design.margin,
         "seed": design.seed,
         "seed_is_drawn": plan.seed_is_drawn,

@@ -9,7 +9,7 @@ ALPHA = 0.05  # error allowed to each family of comparisons
 MIN_BLOCKS = 6  # with 5 the exact tests reach p = .0625 at best
 
 Until = Literal["blocks", "decided", "precise", "open"]
-Disturbed = Literal["repeat", "note"]  # what is done about a disturbed trial: its block anew, or no more than a note
+Interference = Literal["repeat", "note"]  # what is done about a trial that met it: its block anew, or a note
 Settle = float | Literal["trial"]  # a rest of so many seconds before each trial's load, or an unmeasured trial
 StopReason = Literal["", "blocks", "decided", "precise", "budget"]  # "": measuring goes on, or was cut off
 
@@ -59,8 +59,8 @@ class Design:
     until: Until = "blocks"
     half_width: float | None = None  # that makes an interval precise: 0.02 for 2 %
     budget_seconds: float | None = None  # no block is begun that would end after it
-    disturbed: Disturbed = "note"
-    screened: list[str] = field(default_factory=list)  # further metrics to judge, as screening only
+    interference: Interference = "note"
+    secondary_metrics: list[str] = field(default_factory=list)  # exploratory
     steadiness: bool = False  # whether verdicts on steadiness are asked for
     factors: list[Factor] = field(default_factory=list)
     aa: SameTreatment | None = None  # of an A/A run: its treatments differ in nothing but their labels

@@ -278,14 +278,14 @@ class _Runner:
     def _tell_disturbed(self, trial: Trial) -> None:
         if trial.disturbed:
             self.progress.say(f"{trial.id} met interference: {'; '.join(beyond(trial))}")
-            if self.plan.design.disturbed == "note":
+            if self.plan.design.interference == "note":
                 return
             again = self._too_disturbed(trial.block, trial.attempt)
             self.progress.say(f"block {trial.block} is {'repeated whole' if again else 'kept all the same'}")
 
     def _too_disturbed(self, block: int, attempt: int) -> bool:
         """Whether an attempt holds a trial that others disturbed, and is to be repeated for it."""
-        repeated = self.plan.design.disturbed == "repeat" and attempt < ATTEMPTS
+        repeated = self.plan.design.interference == "repeat" and attempt < ATTEMPTS
         return repeated and self.history.attempt(block, attempt).disturbed and self._patient(block)
 
     def _patient(self, block: int) -> bool:

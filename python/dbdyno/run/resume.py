@@ -31,8 +31,8 @@ def see_that_it_is_the_same(plan: Plan, into: Path) -> Header:
     if held.design.margin != plan.design.margin:
         raise UserError(f"{into} was begun with margin {held.design.margin:.3g}; use a new folder for another")
     design = read_run(into, without=[one.trial for one in lost_trials(into)]).design
-    if design.disturbed != plan.design.disturbed:
-        raise UserError(f"{into} was begun with interference = {design.disturbed!r}; a run keeps that")
+    if design.interference != plan.design.interference:
+        raise UserError(f"{into} was begun with interference = {design.interference!r}; a run keeps that")
     if plan.design.until != "open" and StopRule.of_run(plan.design) != StopRule.of_run(design):
         raise UserError(f"{into} was begun with another plan of when to stop; a run keeps that")
     return held

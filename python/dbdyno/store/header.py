@@ -19,6 +19,8 @@ FORMAT = 1
 _IN_RUN = ("title", "question", "expect", "result", "scale", "study_file", "study_sha256")
 # Parts of the design that are tables of their own; the others stand in ``[run]``.
 _TABLES = {"treatments": "treatment", "comparisons": "comparison", "factors": "factor", "aa": "aa"}
+# What fields of the design are called in ``[run]``, where run folders have another name.
+_KEYS = {"interference": "disturbed", "secondary_metrics": "screened"}
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,9 @@ class Header:
         rest = document_of(self)
         design = rest.pop("design")
         tables = {table: design.pop(name) for name, table in _TABLES.items() if name in design}
-        run = {name: rest.pop(name) for name in _IN_RUN} | design
+        run = {name: rest.pop(name) for name in _IN_RUN} | {
+            _KEYS.get(name, name): value for name, value in design.items()
+        }
         return tomli_w.dumps({"format": FORMAT, "run": run, **tables, **rest}).encode()
 
     def study_without_paths(self) -> dict[str, Any]:
@@ -115,7 +119,7 @@ def _header_of(document: Mapping[str, Any]) -> Header:
     run = document.get("run")
     if not isinstance(run, dict):
         raise ValueError("run is no table" if "run" in document else "run is missing")  # noqa: TRY004
-    design = {one.name: run[one.name] for one in fields(Design) if one.name in run}
+    design = {one.name: run[key] for one in fields(Design) if (key := _KEYS.get(one.name, one.name)) in run}
     design |= {name: document[table] for name, table in _TABLES.items() if table in document}
     design.setdefault("comparisons", [])
     about = {name: run[name] for name in _IN_RUN if name in run}

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt
 
 from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
-from dbdyno.model.design import MIN_BLOCKS, Disturbed, Settle
+from dbdyno.model.design import MIN_BLOCKS, Interference, Settle
 from dbdyno.model.metrics import METRICS
 from dbdyno.study.cpus import cpu_numbers
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_kind
@@ -270,7 +270,7 @@ class DesignSection(Section):
     """What verdicts are about; if not given, what the kind of load is about: `queries_per_second`, or `rows_per_second`
     of `ingest` and `bulk`.
     """
-    interference: Disturbed = "repeat"
+    interference: Interference = "repeat"
     """What is done about a trial beside which other processes used the host too much. `repeat`: its block is repeated
     whole, at most twice. `note`: the report marks it.
     """

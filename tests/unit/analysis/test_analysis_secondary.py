@@ -29,7 +29,7 @@ def run(a_run, a_trial):
         for place, id_ in enumerate(cpu, 1)
     ]
     made = a_run({id_: [1.0] * 10 for id_ in cpu}, trials=trials)
-    return replace(made, design=replace(made.design, screened=SCREENED))
+    return replace(made, design=replace(made.design, secondary_metrics=SCREENED))
 
 
 def test_what_stands_out_is_found_and_corrected_over_all_of_it(run):
@@ -44,14 +44,14 @@ def test_what_stands_out_is_found_and_corrected_over_all_of_it(run):
 
 
 def test_screening_changes_no_verdict(run):
-    bare = replace(run, design=replace(run.design, screened=[]))
+    bare = replace(run, design=replace(run.design, secondary_metrics=[]))
     assert analyse(bare).secondary == []
     assert analyse(bare).verdicts == analyse(run).verdicts
 
 
 def test_the_primary_metric_and_a_dropped_treatment_are_not_screened(a_run):
     run = a_run({"t1": [100.0] * 6, "t2": [110.0] * 6, "t3": []}, failures=[("t3", 1, 1), ("t3", 1, 2)])
-    run = replace(run, design=replace(run.design, screened=["queries_per_second", "latency_ms_p99"]))
+    run = replace(run, design=replace(run.design, secondary_metrics=["queries_per_second", "latency_ms_p99"]))
     assert analyse(run).secondary == []
 
 
@@ -87,5 +87,5 @@ def test_a_metric_that_is_zero_somewhere_is_not_screened_by_the_other_blocks(a_r
         for t, read in (("t1", 100.0 + block), ("t2", 0.0 if block < 4 else 500.0 + block))
     ]
     run = a_run({"t1": [1.0] * 12, "t2": [1.0] * 12}, trials=trials)
-    screened = replace(run.design, screened=["read_bytes_per_query"])
+    screened = replace(run.design, secondary_metrics=["read_bytes_per_query"])
     assert analyse(replace(run, design=screened)).secondary == []

@@ -350,11 +350,11 @@ def test_devices_to_be_erased_are_the_real_ones(plan):
 
 
 def test_the_usual_metrics_are_secondary_but_for_the_one_that_verdicts_are_about(plan):
-    assert plan().design.screened == [name for name in SECONDARY if name != "queries_per_second"]
-    assert "latency_ms_p99" not in plan(("blocks = 6", 'metric = "latency_ms_p99"')).design.screened
+    assert plan().design.secondary_metrics == [name for name in SECONDARY if name != "queries_per_second"]
+    assert "latency_ms_p99" not in plan(("blocks = 6", 'metric = "latency_ms_p99"')).design.secondary_metrics
     named = 'secondary_metrics = ["latency_ms_p999", "errors"]'
-    assert plan(("blocks = 6", named)).design.screened == ["latency_ms_p999", "errors"]
-    assert plan(("blocks = 6", "screened = []")).design.screened == []
+    assert plan(("blocks = 6", named)).design.secondary_metrics == ["latency_ms_p999", "errors"]
+    assert plan(("blocks = 6", "screened = []")).design.secondary_metrics == []
 
 
 @pytest.mark.parametrize(

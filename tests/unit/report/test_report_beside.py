@@ -14,7 +14,7 @@ from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 
 @pytest.fixture
 def screened(run):
-    return replace(run, design=replace(run.design, screened=list(SECONDARY)))
+    return replace(run, design=replace(run.design, secondary_metrics=list(SECONDARY)))
 
 
 def test_text(snapshot, screened):
@@ -50,7 +50,7 @@ def test_the_page_has_both(screened, series_of):
     assert "Secondary metrics (exploratory): hints, not verdicts" in page
     assert "Every pair, not planned" in page
     assert page.count('<li class="') == len(analysis.verdicts) + len(analysis.every_pair)
-    bare = replace(screened, design=replace(screened.design, screened=[]))
+    bare = replace(screened, design=replace(screened.design, secondary_metrics=[]))
     page = as_page(bare, analyse(bare), {})
     assert "Secondary metrics" not in page
     assert "not planned" not in page

@@ -28,7 +28,7 @@ def test_every_family_adds_its_own(build):
         Factor("device", "stack", ["hdd-7200", "ssd-sata"]),
         Factor("scheduler", "queue", ["mq-deadline", "none"]),
     ]
-    run = replace(run, design=replace(run.design, factors=factors, screened=["latency_ms_p99"]))
+    run = replace(run, design=replace(run.design, factors=factors, secondary_metrics=["latency_ms_p99"]))
     line = families_line(analyse(run, each_pair=True))
     kinds = "4 planned comparisons, 6 further pairs, 2 main effects, 2 simple effects and 1 interaction; letters"
     assert kinds in line

@@ -77,7 +77,7 @@ def page(build, series_of):
     run = replace(
         run,
         prices=Prices("EUR", 5.0, 0.5, devices=drives),
-        design=replace(run.design, factors=factors, screened=["latency_ms_p99"], steadiness=True),
+        design=replace(run.design, factors=factors, secondary_metrics=["latency_ms_p99"], steadiness=True),
         trials=trials,
         reported=[table()],
         expect="The SSD is several times faster.",

@@ -25,7 +25,7 @@ def told(metric, unit="", **factors):
         )
         for trial in run.trials
     ]
-    return replace(run, trials=trials, design=replace(run.design, metric=metric, unit=unit, screened=[]))
+    return replace(run, trials=trials, design=replace(run.design, metric=metric, unit=unit, secondary_metrics=[]))
 
 
 def table(run, analysis):

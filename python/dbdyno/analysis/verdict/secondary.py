@@ -39,7 +39,7 @@ def secondary_metrics(design: Design, blocks: UsableBlocks, rule: Callable[[int]
     """
     by_metric = {
         metric: paired(design, blocks, design.comparisons, metric)
-        for metric in design.screened
+        for metric in design.secondary_metrics
         if metric != design.metric
     }
     every = [
