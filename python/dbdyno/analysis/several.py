@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking.ranking import Ranking, rank_runs
-from dbdyno.errors import UserError
+from dbdyno.analysis.refused import RefusedError
 from dbdyno.store.records import Run
 
 
@@ -26,16 +26,16 @@ class Several:
 
     members: tuple[Member, ...]
     ranking: Ranking | None
-    unranked: str  # why there is no ranking; empty where there is one
+    unranked: RefusedError | None  # why there is no ranking
 
 
 def together(members: Sequence[Member]) -> Several:
     """Return the runs with the ranking over all of them, or with the reason why they can't be ranked."""
     try:
         ranking = rank_runs([(member.name, member.run) for member in members])
-    except UserError as error:
-        return Several(tuple(members), None, str(error))
-    return Several(tuple(members), ranking, "")
+    except RefusedError as error:
+        return Several(tuple(members), None, error)
+    return Several(tuple(members), ranking, None)
 
 
 def distinct_names(titles: Sequence[str], folders: Sequence[Path]) -> list[str]:

@@ -75,9 +75,11 @@ def main() -> NoReturn:
             flushed()
             raise
     except DbdynoError as error:
+        from dbdyno.report.refusals import message
+
         with suppress(OSError):
             flushed()
-        say(printable(str(error), keep="\n"))
+        say(printable(message(error), keep="\n"))
         sys.exit(error.exit_code)
     except OSError as error:
         end_with(error)

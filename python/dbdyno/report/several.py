@@ -8,6 +8,7 @@ from dbdyno.model.wording import count
 from dbdyno.report import contents
 from dbdyno.report.differences import ABSENT, facts
 from dbdyno.report.document import Abridged, Block, Details, Document, Paragraph, Section, Table, bullets
+from dbdyno.report.refusals import message
 from dbdyno.report.sections.ranking import ranking_section
 from dbdyno.report.summaries import ranking_sentence
 
@@ -27,7 +28,7 @@ def document(several: Several) -> Document:
     reports = [contents.document(one.run, one.analysis) for one in members]
     values = {
         "interleaved": False,  # with each other
-        "unranked": several.unranked or None,
+        "unranked": message(several.unranked) if several.unranked else None,
         "runs": [{"name": one.name, **own.values()} for one, own in zip(members, reports, strict=True)],
     }
     runs = [_member(place, *each) for place, each in enumerate(zip(members, reports, strict=True), start=1)]
@@ -92,7 +93,7 @@ def member_line(member: Member) -> str:
 
 def unranked_line(several: Several) -> str:
     """Return why there is no ranking; empty where there is one."""
-    return f"No ranking over these runs: {several.unranked}." if several.unranked else ""
+    return f"No ranking over these runs: {message(several.unranked)}." if several.unranked else ""
 
 
 def differences(several: Several) -> list[tuple[str, ...]]:

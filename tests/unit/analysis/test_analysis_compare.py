@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.two_runs.compare import compare
-from dbdyno.errors import UserError
 from dbdyno.report.reasons import reason_text as why
+from dbdyno.report.refusals import message
 
 
 @pytest.fixture
@@ -117,28 +118,33 @@ def test_the_only_treatment_of_each_needs_no_name(two):
     ],
 )
 def test_unknown_names_are_refused(two, options, said):
-    with pytest.raises(UserError) as refused:
+    with pytest.raises(RefusedError) as refused:
         compare(*two({"t1": 1.0, "t2": 1.0}), **options)
-    assert said in str(refused.value)
+    assert said in message(refused.value)
 
 
 def test_a_control_alone_leaves_nothing_to_compare(two):
-    with pytest.raises(UserError, match="nothing left to compare"):
+    with pytest.raises(RefusedError) as refused:
         compare(*two({"t1": 1.0}), control="level t1")
+    assert "nothing left to compare" in message(refused.value)
 
 
 def test_runs_that_can_not_be_compared_are_refused(two):
     before, after = two({"t1": 1.0, "t2": 1.0})
-    with pytest.raises(UserError, match="different metrics, queries_per_second and latency_ms_p99"):
+    with pytest.raises(RefusedError) as refused:
         compare(before, replace(after, design=replace(after.design, metric="latency_ms_p99")))
+    assert "different metrics, queries_per_second and latency_ms_p99" in message(refused.value)
     oltp, slap = ({"workload": {"kind": kind}} for kind in ("oltp", "slap"))
-    with pytest.raises(UserError, match="different loads, kind oltp and kind slap"):
+    with pytest.raises(RefusedError) as refused:
         compare(replace(before, study=oltp), replace(after, study=slap))
-    with pytest.raises(UserError, match="no treatment in common"):
+    assert "different loads, kind oltp and kind slap" in message(refused.value)
+    with pytest.raises(RefusedError) as refused:
         compare(before, renamed(after, t1="x", t2="y"))
+    assert "no treatment in common" in message(refused.value)
     wide = replace(after, design=replace(after.design, margin=0.1))
-    with pytest.raises(UserError, match="different margins, 3 % and 10 %"):
+    with pytest.raises(RefusedError) as refused:
         compare(before, wide)
+    assert "different margins, 3 % and 10 %" in message(refused.value)
     assert compare(before, wide, margin=0.05).margin == 0.05
 
 

@@ -1,5 +1,6 @@
 """Ranking over several tests: scores, intervals and letters as worked out by hand; what can not be ranked is said."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +11,12 @@ from hypothesis import strategies as st
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.looks.alpha_spending import Looks
 from dbdyno.analysis.ranking.ranking import rank_runs
+from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.statistics.multiplicity import holm
 from dbdyno.analysis.verdict.evidence import evidence
-from dbdyno.errors import UserError
 from dbdyno.model.design import Design, Factor
 from dbdyno.model.treatment import Treatment
+from dbdyno.report.refusals import message
 from dbdyno.store.records import Failure, Run, Trial
 
 STACKS, CLIENTS = ("hdd", "ssd", "nvme"), ("1", "10")
@@ -160,13 +162,15 @@ def test_more_looks_or_an_open_end_make_it_stricter():
     ],
 )
 def test_what_can_not_be_ranked_is_said(runs, said):
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(RefusedError) as refused:
         rank_runs(list(zip("abc", runs, strict=False)))
+    assert re.search(said, message(refused.value))
 
 
 def test_an_unknown_baseline_is_said():
-    with pytest.raises(UserError, match="'tape' is no stack of every test; those are: 'hdd', 'ssd', 'nvme'"):
+    with pytest.raises(RefusedError) as refused:
         rank_runs([("a", a_run(plain))], baseline="tape")
+    assert message(refused.value) == "'tape' is no stack of every test; those are: 'hdd', 'ssd', 'nvme'"
 
 
 def test_a_run_that_stopped_by_its_results_is_not_excused_by_another_s_clock():

@@ -17,11 +17,11 @@ import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
 from dbdyno.analysis.ranking.letters import MIN_SHARED_BLOCKS, Ties, ties
+from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.statistics.effect import log_ratios
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.stopping import Allowance
 from dbdyno.analysis.verdict.evidence import Rule, relative_effect
-from dbdyno.errors import UserError
 from dbdyno.model.design import Design
 from dbdyno.model.metrics import METRICS, Metric, metric_of
 from dbdyno.model.treatment import Treatment
@@ -81,32 +81,23 @@ def rank_runs(named: Sequence[tuple[str, Run]], baseline: str | None = None) -> 
     The baseline is the stack named, else that of the first run, else the first stack that all tests have.
 
     Raises:
-        UserError: the runs are about different metrics, or have fewer than two stacks in common.
+        RefusedError: the runs are about different metrics, or have fewer than two stacks in common.
 
     """
     metrics = {run.design.metric: name for name, run in named}
     if len(metrics) > 1:
-        each = ", ".join(f"{name} about {found}" for found, name in metrics.items())
-        raise UserError(f"runs about different metrics can't be ranked together: {each}")
+        raise RefusedError("metrics of runs", metrics=metrics)
     tests = [test for name, run in named for test in _tests(run, usable_blocks(run), name if len(named) > 1 else "")]
     common = _complete(tests)
     if len(common) < MIN_STACKS:
-        raise UserError(_too_few(named, common))
+        raise RefusedError("too few stacks", common=common, stacks={name: _stacks(run) for name, run in named})
     if baseline is not None and baseline not in common:
-        raise UserError(f"{baseline!r} is no stack of every test; those are: {', '.join(map(repr, common))}")
+        raise RefusedError("no such baseline", baseline=baseline, known=common)
     return _ranking(tests, METRICS[next(iter(metrics))], _common_rule([run for _, run in named]), baseline)
 
 
-def _too_few(named: Sequence[tuple[str, Run]], common: Sequence[str]) -> str:
-    each = []
-    for name, run in named:
-        stacks = dict.fromkeys(_split(run.design, treatment)[0] for treatment in run.design.treatments)
-        each.append(f"{name} has {', '.join(map(repr, stacks))}")
-    shared = f"only {common[0]!r}" if common else "none"
-    return (
-        "a ranking needs at least 2 stacks with usable blocks in every test; these runs have "
-        f"{shared} in common: {'; '.join(each)}"
-    )
+def _stacks(run: Run) -> list[str]:
+    return list(dict.fromkeys(_split(run.design, treatment)[0] for treatment in run.design.treatments))
 
 
 def _split(design: Design, treatment: Treatment) -> tuple[str, str]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
 from dbdyno.analysis.over_time.drift import drift_of
+from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.statistics import mean
 from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import log_margin, log_ratios
@@ -35,7 +36,6 @@ from dbdyno.analysis.verdict.reasons import (
 )
 from dbdyno.analysis.verdict.resolution import FINE_ENOUGH, Resolution, combined, resolutions
 from dbdyno.analysis.verdict.totals import far_off
-from dbdyno.errors import UserError
 from dbdyno.model.metrics import Metric, metric_of
 from dbdyno.model.treatment import Treatment
 from dbdyno.store.records import Run
@@ -127,7 +127,7 @@ def compare(
     that should not have changed. Without a ``margin`` both runs must have the same.
 
     Raises:
-        UserError: The runs can't be compared, or a label is unknown.
+        RefusedError: The runs can't be compared, or a label is unknown.
 
     """
     _see_that_they_compare(before, after)
@@ -153,22 +153,17 @@ def compare(
 def _see_that_they_compare(before: Run, after: Run) -> None:
     metrics = before.design.metric, after.design.metric
     if metrics[0] != metrics[1]:
-        raise UserError(
-            f"the runs are judged by different metrics, {metrics[0]} and {metrics[1]}, so there is no change"
-        )
+        raise RefusedError("other metric", before=metrics[0], after=metrics[1])
     for name in ("kind", "load"):
         loads = [run.study.get("workload", {}).get(name) for run in (before, after)]
         if loads[0] != loads[1] and all(isinstance(load, str) for load in loads):
-            raise UserError(
-                f"the runs are of different loads, {name} {loads[0]} and {name} {loads[1]}; compare like with like"
-            )
+            raise RefusedError("other load", name=name, before=loads[0], after=loads[1])
 
 
 def _margin(before: Run, after: Run, given: float | None) -> float:
     margins = before.design.margin, after.design.margin
     if given is None and margins[0] != margins[1]:
-        both = " and ".join(f"{100 * margin:.4g} %" for margin in margins)
-        raise UserError(f"the runs have different margins, {both}; say which one to judge by: --margin 3%")
+        raise RefusedError("other margin", before=margins[0], after=margins[1])
     return margins[0] if given is None else given
 
 

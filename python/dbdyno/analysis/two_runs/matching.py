@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from dbdyno.errors import UserError
+from dbdyno.analysis.refused import RefusedError
 from dbdyno.model.treatment import Treatment
 from dbdyno.store.records import Run
 
@@ -11,24 +11,20 @@ def matched_treatments(before: Run, after: Run, names: Sequence[str]) -> list[tu
     """Return (before, after) of each treatment in both runs, in the order of the first.
 
     Raises:
-        UserError: A name is unknown or used twice, or no treatment is in both runs.
+        RefusedError: A name is unknown or used twice, or no treatment is in both runs.
 
     """
     old = {one.label: one for one in before.design.treatments}
     new = {one.label: one for one in after.design.treatments}
     renamed = dict(_renamed(name, old, new) for name in names)
     if min(len(renamed), len(set(renamed.values()))) < len(names):
-        raise UserError("--map names a treatment twice")
+        raise RefusedError("named twice")
     if len(old) == len(new) == 1:
         return [(next(iter(old.values())), next(iter(new.values())))]
     free = new.keys() - set(renamed.values())
     found = [(one, new[renamed.get(label, label)]) for label, one in old.items() if label in renamed or label in free]
     if not found:
-        labels = (", ".join(f'"{label}"' for label in side) for side in (old, new))
-        raise UserError(
-            "the runs have no treatment in common: before {}; after {}; match them by"
-            ' --map "LABEL BEFORE=LABEL AFTER"'.format(*labels)
-        )
+        raise RefusedError("nothing in common", before=list(old), after=list(new))
     return found
 
 
@@ -38,20 +34,18 @@ def _renamed(name: str, old: Mapping[str, Treatment], new: Mapping[str, Treatmen
         left, right = name[:place].strip(), name[place + 1 :].strip()
         if left in old and right in new:
             return left, right
-    labels = (", ".join(f'"{label}"' for label in side) for side in (old, new))
-    raise UserError('--map {!r} is not "LABEL BEFORE=LABEL AFTER"; before there are {}; after {}'.format(name, *labels))
+    raise RefusedError("no such pair", name=name, before=list(old), after=list(new))
 
 
 def control_among(
     matched: Sequence[tuple[Treatment, Treatment]], label: str | None
 ) -> tuple[Treatment, Treatment] | None:
-    """Return the treatment of that label in both runs; raises ``UserError`` where it is not, or nothing else is."""
+    """Return the treatment of that label in both runs; raises ``RefusedError`` where it is not, or nothing else is."""
     if label is None:
         return None
     found = next((pair for pair in matched if label in {one.label for one in pair}), None)
     if found is None:
-        known = ", ".join(f'"{old.label}"' for old, _ in matched)
-        raise UserError(f"--control {label!r} is not in both runs; what is: {known}")
+        raise RefusedError("no such control", label=label, known=[old.label for old, _ in matched])
     if len(matched) == 1:
-        raise UserError(f"--control {label!r} is the only treatment in both runs, so there is nothing left to compare")
+        raise RefusedError("control alone", label=label)
     return found
