@@ -19,7 +19,8 @@ def _quoted(labels: Iterable[str]) -> str:
 def _too_few(common: list[str], stacks: dict[str, list[str]]) -> str:
     each = "; ".join(f"{name} has {', '.join(map(repr, found))}" for name, found in stacks.items())
     shared = f"only {common[0]!r}" if common else "none"
-    return f"a ranking needs at least 2 stacks with usable blocks in every test; these runs have {shared} in common: {each}"
+    needed = "a ranking needs at least 2 stacks with usable blocks in every test"
+    return f"{needed}; these runs have {shared} in common: {each}"
 
 
 _TEXTS: dict[Code, Callable[..., str]] = {
