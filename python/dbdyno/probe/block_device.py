@@ -1,10 +1,10 @@
 """The block device, with iostat's columns, from /sys/block/DEV/stat (Documentation/block/stat.rst)."""
 
 import math
-import os
+from collections.abc import Sequence
 from pathlib import Path
 
-from dbdyno.probe.sampler import Source
+from dbdyno.probe.kernel_files import KernelFileSource
 
 SECTOR_BYTES = 512  # of the statistics, whatever the device's own
 _FIELDS = (
@@ -18,27 +18,17 @@ _OLD_KERNELS = dict.fromkeys(_FIELDS, 0.0)  # before 4.18 they counted no discar
 _KINDS = (("r", "read"), ("w", "write"), ("d", "discard"))
 
 
-class BlockDeviceSource(Source):
+class BlockDeviceSource(KernelFileSource):
     """Counters of one device, or the sums of several under one filesystem."""
 
     name = "block_device"
 
     def __init__(self, *devices: str) -> None:
-        self._files: list[int] = []
-        try:
-            for device in devices:  # partitions have one too
-                self._files.append(os.open(Path("/sys/class/block") / device / "stat", os.O_RDONLY))
-        except OSError:
-            self.close()
-            raise
+        super().__init__(*(Path("/sys/class/block") / device / "stat" for device in devices))  # partitions have one too
 
-    def read(self) -> bytes:
-        """The kernel's line of each."""
-        return b"".join(os.pread(file, 1024, 0) for file in self._files)
-
-    def counters(self, raw: bytes) -> dict[str, float]:
+    def counters(self, raw: Sequence[bytes]) -> dict[str, float]:
         """Their numbers since boot, added up; but two devices are not busy more than all the time: there the mean."""
-        each = [_OLD_KERNELS | dict(zip(_FIELDS, map(float, line.split()), strict=False)) for line in raw.splitlines()]
+        each = [_OLD_KERNELS | dict(zip(_FIELDS, map(float, line.split()), strict=False)) for line in raw]
         added = {name: math.fsum(one[name] for one in each) for name in _FIELDS}
         return {**added, "busy_ms": added["busy_ms"] / len(each)}
 
@@ -59,11 +49,6 @@ class BlockDeviceSource(Source):
             "read_bytes": after["read_sectors"] * SECTOR_BYTES,
             "written_bytes": after["write_sectors"] * SECTOR_BYTES,
         }
-
-    def close(self) -> None:
-        """Close the counter files."""
-        while self._files:
-            os.close(self._files.pop())
 
 
 def _of_kind(short: str, kind: str, delta: dict[str, float], seconds: float) -> dict[str, float]:

@@ -2,11 +2,12 @@
 
 import os
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from dbdyno.probe.process_files import COUNTERS, ProcessFiles, as_columns, counters_of
 from dbdyno.probe.sampler import Source
+from dbdyno.probe.server_process import COUNTERS, ServerProcessSource, as_columns, counters_of
 
 _LOOK_EVERY = 10  # samples; what was started since then is found, and its counters miss nothing
 
@@ -23,14 +24,14 @@ class ClientProcessSource(Source):
     def __init__(self) -> None:
         self._children = f"/proc/{os.getpid()}/task/{threading.get_native_id()}/children"
         self._not_ours = set(_numbers(self._children))  # the server, the emulated disk
-        self._members: dict[int, ProcessFiles] = {}
+        self._members: dict[int, ServerProcessSource] = {}
         self._roots: set[int] = set()
         self._until_look = 0
         self._last: dict[int, dict[str, float]] = {}  # of each root that was seen in the reading before
         self._ended = dict.fromkeys(COUNTERS, 0.0)
         self._reported = dict(self._ended)
 
-    def read(self) -> dict[int, tuple[bytes, bytes]]:
+    def read(self) -> dict[int, Sequence[bytes]]:
         """The files' text of each process that is there."""
         if self._until_look <= 0 or not self._members:
             self._look()
@@ -43,7 +44,7 @@ class ClientProcessSource(Source):
                 self._forget(pid)
         return found
 
-    def counters(self, raw: dict[int, tuple[bytes, bytes]]) -> dict[str, float]:
+    def counters(self, raw: dict[int, Sequence[bytes]]) -> dict[str, float]:
         """Seconds and bytes of all of them so far; all 0 before the first is started."""
         living = {}
         for pid, text in raw.items():
@@ -76,7 +77,7 @@ class ClientProcessSource(Source):
             pid = ahead.pop()
             if pid not in self._members:
                 try:
-                    self._members[pid] = ProcessFiles(pid)
+                    self._members[pid] = ServerProcessSource(pid)
                 except OSError:
                     continue  # it has just ended, or is not for us to see
             ahead += _children_of(pid)

@@ -25,11 +25,3 @@ class DriveSource(Source):
             return self._disk.gauges()
         except TrialError as error:
             raise ConnectionError(str(error)) from None
-
-    def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
-        """The gauges at the interval's end."""
-        del before, seconds
-        return after
-
-    def close(self) -> None:
-        """Nothing is held."""

@@ -1,28 +1,24 @@
 """The host's CPU by state, from the first line of /proc/stat (proc(5)), in percent of all cores."""
 
-import os
+from collections.abc import Sequence
 
-from dbdyno.probe.sampler import Source
+from dbdyno.probe.kernel_files import KernelFileSource
 
 _STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
-class HostCpuSource(Source):
+class HostCpuSource(KernelFileSource):
     """CPU time of the whole host."""
 
     name = "host_cpu"
     of_host = True
 
     def __init__(self) -> None:
-        self._file = os.open("/proc/stat", os.O_RDONLY)
+        super().__init__("/proc/stat")
 
-    def read(self) -> bytes:
-        """The beginning of the file."""
-        return os.pread(self._file, 256, 0)
-
-    def counters(self, raw: bytes) -> dict[str, float]:
+    def counters(self, raw: Sequence[bytes]) -> dict[str, float]:
         """Clock ticks per state since boot."""
-        numbers = raw.split(b"\n", 1)[0].split()[1:]
+        numbers = raw[0].split(b"\n", 1)[0].split()[1:]
         return {state: float(number) for state, number in zip(_STATES, numbers, strict=False)}
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
@@ -33,7 +29,3 @@ class HostCpuSource(Source):
         percent["%user"] += percent.pop("%nice")
         percent["%system"] += percent.pop("%irq") + percent.pop("%softirq")
         return percent
-
-    def close(self) -> None:
-        """Close the counter file."""
-        os.close(self._file)

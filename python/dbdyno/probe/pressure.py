@@ -1,38 +1,32 @@
 """How much of the time tasks of the host waited for CPU, I/O or memory: /proc/pressure (accounting/psi.rst)."""
 
-import os
+from collections.abc import Sequence
 
-from dbdyno.probe.sampler import Source
+from dbdyno.probe.kernel_files import KernelFileSource
 
 _KINDS = ("some", "full")
 # The host as a whole has no "full" of the CPU: some task always has it.
 PRESSURES = (("cpu", "some"), ("io", "some"), ("io", "full"), ("memory", "some"), ("memory", "full"))
 
 
-class PressureSource(Source):
+class PressureSource(KernelFileSource):
     """Pressure stall information of the whole host. Raises ``OSError`` where the kernel does not report it."""
 
     name = "pressure"
     of_host = True
 
     def __init__(self) -> None:
-        self._files: dict[str, int] = {}
+        super().__init__(*(f"/proc/pressure/{resource}" for resource in dict(PRESSURES)))
         try:
-            for resource in dict(PRESSURES):
-                self._files[resource] = os.open(f"/proc/pressure/{resource}", os.O_RDONLY)
             self.read()  # some kernels have the files and refuse to be read
         except OSError:
             self.close()
             raise
 
-    def read(self) -> list[bytes]:
-        """The text of each file."""
-        return [os.pread(file, 512, 0) for file in self._files.values()]
-
-    def counters(self, raw: list[bytes]) -> dict[str, float]:
+    def counters(self, raw: Sequence[bytes]) -> dict[str, float]:
         """Seconds stalled since boot, as ``io_some`` and so on."""
         found = {}
-        for resource, text in zip(self._files, raw, strict=True):
+        for resource, text in zip(dict(PRESSURES), raw, strict=True):
             for kind, line in zip(_KINDS, text.splitlines(), strict=False):
                 found[f"{resource}_{kind}"] = int(line[line.rindex(b"=") + 1 :]) / 1e6
         return {f"{resource}_{kind}": found[f"{resource}_{kind}"] for resource, kind in PRESSURES}
@@ -40,8 +34,3 @@ class PressureSource(Source):
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
         """Percent of the interval in which some, or all, tasks that had work waited."""
         return {f"%{name}": min(100.0, 100 * (after[name] - before[name]) / seconds) for name in after}
-
-    def close(self) -> None:
-        """Close the files."""
-        for file in self._files.values():
-            os.close(file)

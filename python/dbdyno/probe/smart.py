@@ -37,9 +37,6 @@ class SmartSource(Source):
         """CPU of smartctl."""
         return self._tools_seconds
 
-    def close(self) -> None:
-        """Nothing is held."""
-
 
 def smart_sources(disks: Sequence[str]) -> list[Source]:
     """A source for each disk that reports figures; the first is called ``smart``, a further one ``smart_NAME``."""

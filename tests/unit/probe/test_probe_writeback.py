@@ -29,7 +29,7 @@ def source():
 
 
 def test_pages_are_megabytes_and_events_are_rates(source):
-    columns = source.interval(source.counters(BEFORE), source.counters(AFTER), 2.0)
+    columns = source.interval(source.counters([BEFORE]), source.counters([AFTER]), 2.0)
     assert columns == pytest.approx(
         {
             "nr_dirty_MB": 300 * PAGE_MB,
