@@ -7,11 +7,12 @@ import typer
 
 from dbdyno.cli.formats import DETAILS
 from dbdyno.cli.options import ERASE, FRESH_IMAGES, HTML, INTO, RESUME, SCALE, SEED, WAIT
+from dbdyno.cli.run_folder import folder_for
 
 
 def aa(
     study: Path = typer.Argument(metavar="STUDY", help="The study file."),
-    into: Path = INTO,
+    into: Path | None = INTO,
     treatment: str | None = typer.Option(None, metavar="LABEL", help="What to run; the study's baseline if not given."),
     blocks: int | None = typer.Option(None, min=2, help="Blocks of two trials each; 10 if not given."),
     scale: str = SCALE,
@@ -30,6 +31,7 @@ def aa(
     from dbdyno.plan.aa import aa_plan
     from dbdyno.study.load import load_study
 
+    into = folder_for(into, study, resume=resume)
     begun = held(into) if resume else None
     scale = scale or (begun.scale if begun else "")
     loaded = load_study(study, scale)

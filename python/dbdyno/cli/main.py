@@ -8,7 +8,24 @@ import typer
 from typer.core import TyperGroup
 
 from dbdyno import __version__
-from dbdyno.cli import aa, compare, disk, doctor, images, load, plan, quick, rank, report, restore, run, servers, watch
+from dbdyno.cli import (
+    aa,
+    compare,
+    disk,
+    doctor,
+    images,
+    load,
+    plan,
+    quick,
+    rank,
+    report,
+    restore,
+    run,
+    runs,
+    servers,
+    try_,
+    watch,
+)
 from dbdyno.cli.standard_output import end_with, flushed, prepare, say
 from dbdyno.errors import DbdynoError
 from dbdyno.model.printable import printable
@@ -42,7 +59,9 @@ app = typer.Typer(
 )
 app.command("quick")(quick.quick)
 app.command("plan")(plan.plan)
+app.command("try")(try_.try_)
 app.command("run")(run.run)
+app.command("runs")(runs.runs)
 app.command("aa")(aa.aa)
 app.command("report")(report.report)
 app.command("rank")(rank.rank)

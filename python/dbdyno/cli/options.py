@@ -20,7 +20,9 @@ SEED = typer.Option(None, parser=seed_of, metavar="<int>", help="For the same or
 BUDGET = typer.Option(None, metavar="TIME", help='Begin no block that would end after it, such as "2h".')
 SCALE = typer.Option("", metavar="NAME", help="Run the study at one of its scales: the sections [scale.NAME.*] of it.")
 
-INTO = typer.Option(..., parser=folder_of, metavar="<path>", help="The run folder to make.")
+INTO = typer.Option(
+    None, parser=folder_of, metavar="<path>", help="The run folder to make; runs/NAME-DATE-TIME, if not given."
+)
 RESUME = typer.Option(False, "--resume", help="Go on with the run in that folder, same seed, same order.")
 HTML = typer.Option(False, "--html", help="Write the HTML report into the run folder at the end.")
 WAIT = typer.Option(False, "--wait", help="Wait for another run on this host to end.")

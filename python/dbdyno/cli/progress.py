@@ -46,7 +46,8 @@ class TerminalProgress:
         again = f", attempt {slot.attempt}" if slot.attempt > 1 else ""
         where = f"block {slot.block}{again}: {label}"
         self._before = done if self._before is None else self._before
-        total = None if outlook.blocks is None else outlook.blocks * self._treatments
+        # Trials of blocks that are repeated count as well.
+        total = None if outlook.blocks is None else max(outlook.blocks * self._treatments, done + 1)
         if total is None:
             text = f"trial {done + 1}, {where}"
         else:

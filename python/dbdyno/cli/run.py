@@ -20,11 +20,12 @@ from dbdyno.cli.options import (
     WAIT,
     stop_options,
 )
+from dbdyno.cli.run_folder import folder_for
 
 
 def run(
     study: Path = typer.Argument(metavar="STUDY", help="The study file."),
-    into: Path = INTO,
+    into: Path | None = INTO,
     resume: bool = RESUME,
     scale: str = SCALE,
     seed: int | None = SEED,
@@ -46,6 +47,7 @@ def run(
     from dbdyno.study.load import load_study
 
     asked = stop_options(blocks, max_blocks, budget, until_decided=until_decided)
+    into = folder_for(into, study, resume=resume)
     begun = held(into) if resume else None
     scale = scale or (begun.scale if begun else "")
     loaded = load_study(study, scale)

@@ -22,7 +22,9 @@ VERBS = [
     "",
     "quick",
     "plan",
+    "try",
     "run",
+    "runs",
     "aa",
     "report",
     "rank",
@@ -222,7 +224,7 @@ def test_a_mistake_in_a_script_is_found_before_anything_is_touched(dbdyno, tmp_p
         (["plan", "x.toml", "--blocks", "0"], "Invalid value for '--blocks'"),
         (["plan", "x.toml", "--seed", "-1"], "--seed '-1' must be a whole number"),
         (["plan", "x.toml", "--seeds", "1"], "No such option: --seeds"),
-        (["run", "x.toml"], "Missing option '--into'"),
+        (["run", "x.toml", "--resume"], "--resume needs --into DIR, the run to go on with"),
         (["report", ".", "--format", "xml"], "'xml' is not one of 'text', 'markdown', 'json'"),
     ],
 )

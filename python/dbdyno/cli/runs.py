@@ -1,0 +1,52 @@
+"""``dbdyno runs``: the run folders there are, with what each found."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from dbdyno.cli.run_folder import RUNS
+
+
+def runs(
+    folder: Path = typer.Argument(RUNS, metavar="[DIR]", help="Where the run folders are."),
+    json_: bool = typer.Option(False, "--json", help="Print JSON."),
+) -> None:
+    """List run folders, the latest first, with what each found."""
+    from dbdyno.errors import UserError
+
+    if not folder.is_dir():
+        raise UserError(f"{folder} is no folder; dbdyno run makes one, or name where your runs are")
+    found = sorted(_found(folder), key=lambda one: str(one["started_at"]), reverse=True)
+    if json_:
+        print(json.dumps(found, indent=1))
+        return
+    for one in found:
+        print(f"{one['folder']}  {one['started_at'][:16].replace('T', ' ')}  {one['ended']}\n  {one['headline']}")
+    if not found:
+        typer.echo(f"no runs in {folder}", err=True)
+
+
+def _found(folder: Path) -> Iterator[dict[str, Any]]:
+    from dbdyno.store.run_folder import is_begun
+
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and is_begun(path):
+            yield {"folder": str(path), **_summary(path)}
+
+
+def _summary(path: Path) -> dict[str, Any]:
+    from dbdyno.analysis.analyse import analyse
+    from dbdyno.errors import DbdynoError
+    from dbdyno.report.sections.headline import headline
+    from dbdyno.store.run_folder import read_run
+
+    try:
+        run = read_run(path)
+    except DbdynoError as error:
+        return {"title": "", "started_at": "", "ended": "unreadable", "headline": str(error)}
+    started = min((trial.started_at for trial in run.trials), default="")
+    found = " ".join(headline(run, analyse(run))) if run.trials else "No trial was finished."
+    return {"title": run.title, "started_at": started, "ended": run.ended, "headline": found}

@@ -1,0 +1,57 @@
+"""Studies from the command line, and the run folders there are."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+KEPT = Path(__file__).parents[2] / "kept"
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_study_is_kept_and_planned(dbdyno, desk):
+    code, out, err = dbdyno("try", "device=hdd-7200,ssd-sata", "--load", "write", "--clients", "4", "--plan")
+    assert code == 0
+    assert out.startswith("device: hdd-7200 or ssd-sata\n")
+    (study,) = (desk / "runs").iterdir()
+    assert err == f"study: runs/{study.name}\n"
+    again = dbdyno("plan", study)
+    assert again[1].splitlines()[:5] == out.splitlines()[:5]
+
+
+def test_a_study_with_a_mistake_is_not_kept(dbdyno, desk):
+    code, out, err = dbdyno("try", "device=hdd-7200", "scheduler=none,foo", "--plan")
+    assert (code, out) == (2, "")
+    assert 'stack.scheduler: is "foo"; allowed are none, mq-deadline' in err
+    assert list((desk / "runs").iterdir()) == []
+
+
+def test_runs_lists_what_each_found(dbdyno, desk):
+    for name in ("clients", "every-event"):
+        shutil.copytree(KEPT / name, desk / "runs" / name)
+    (desk / "runs" / "notes").mkdir()
+    damaged = shutil.copytree(KEPT / "clients", desk / "runs" / "damaged")
+    (damaged / "run.toml").write_text("{")
+    code, out, err = dbdyno("runs", "--json")
+    assert (code, err) == (0, "")
+    found = {one["folder"]: one for one in json.loads(out)}
+    assert set(found) == {"runs/clients", "runs/every-event", "runs/damaged"}
+    report = json.loads(dbdyno("report", "runs/clients", "--format", "json")[1])
+    assert found["runs/clients"]["headline"] == report["headline"]
+    assert found["runs/damaged"]["ended"] == "unreadable"
+    listed = dbdyno("runs")[1]
+    assert all(one["headline"] in listed for one in found.values())
+
+
+def test_runs_of_nowhere_is_one_clear_line(dbdyno, desk):
+    assert dbdyno("runs", desk / "none")[2] == (
+        f"dbdyno: {desk}/none is no folder; dbdyno run makes one, or name where your runs are\n"
+    )
+    (desk / "empty").mkdir()
+    assert dbdyno("runs", "empty") == (0, "", "no runs in empty\n")
