@@ -8,7 +8,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.model.printable import one_line
 from dbdyno.notebook.charts import Chart
 from dbdyno.report.document import plain
-from dbdyno.report.sections.results import table_headings, table_rows
+from dbdyno.report.sections.results import results
 from dbdyno.report.sections.stopped import stopped_lines
 from dbdyno.report.sentences import NO_VERDICT, evidence, verdict_sentence
 from dbdyno.store.records import Run
@@ -29,7 +29,8 @@ def summary_html(run: Run, analysis: Analysis, charts: Mapping[str, Chart]) -> s
     parts += [Markup("<p>{}</p>").format(one_line(line)) for line in stopped_lines(run, analysis)]
     if "effect" in charts:
         parts.append(Markup(charts["effect"]._repr_html_()))  # noqa: S704 - its texts are escaped
-    parts.append(_table(table_headings(analysis), table_rows(analysis)))
+    table = results(analysis)
+    parts.append(_table(table.headings, table.rows))
     return str(_joined(parts))
 
 

@@ -14,7 +14,7 @@ from dbdyno.model.treatment import Treatment
 from dbdyno.report.contents import document
 from dbdyno.report.notes.overhead import overhead_lines
 from dbdyno.report.render import markdown, text
-from dbdyno.report.sections.results import client_text, table_rows
+from dbdyno.report.sections.results import client_text, results
 from dbdyno.store.records import Run
 from tests.unit.report.rendered import as_json, as_markdown, as_text
 
@@ -58,7 +58,7 @@ def terminal(run, width):
 def test_a_terminal_is_never_overrun_and_no_figure_is_cut(run, width):
     shown = terminal(long_names(run), width)
     assert max(map(len, shown.splitlines())) <= width
-    for row in table_rows(analyse(run)):
+    for row in results(analyse(run)).rows:
         assert all(cell in " ".join(shown.split()) for cell in row[1:])
     assert "…" not in shown
 
@@ -79,7 +79,7 @@ def test_a_pipe_gets_whole_figures_in_a_table_of_140_columns(run):
     told = long_names(run)
     shown = as_text(told, analyse(told))
     lines = [" ".join(line.split()) for line in shown.splitlines()]
-    for row in table_rows(analyse(told)):
+    for row in results(analyse(told)).rows:
         assert any(line.endswith(" ".join(row[1:])) for line in lines)
     assert max(map(len, shown.splitlines())) <= 140
 
@@ -114,7 +114,7 @@ def test_client_seconds_look_as_time_prints_them(seconds, shown):
 
 
 def test_a_treatment_without_a_trial_has_one_unknown_per_cell():
-    (row,) = table_rows(analyse(empty_run()))
+    (row,) = results(analyse(empty_run())).rows
     assert row[5] == "unknown"
 
 

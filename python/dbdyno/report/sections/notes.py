@@ -10,6 +10,7 @@ from dbdyno.report.notes.overhead import overhead_lines
 from dbdyno.report.notes.settle import settle_lines
 from dbdyno.report.notes.smart import smart_lines
 from dbdyno.report.notes.whole_run import run_notes
+from dbdyno.report.recorded import part
 from dbdyno.report.remarks import cache_text, overload_text
 from dbdyno.report.sections.interference import others_lines
 from dbdyno.store.records import Run
@@ -23,7 +24,7 @@ def section(findings: Findings) -> Section:
 
 def layer_lines(run: Run) -> list[str]:
     """Return what the layers of the trials say of themselves that bears on all figures, each once."""
-    notes = (layer.get("note") for trial in run.trials for layer in trial.observed.values())
+    notes = (part(trial.observed, layer).get("note") for trial in run.trials for layer in trial.observed)
     return list(dict.fromkeys(note for note in notes if isinstance(note, str)))
 
 

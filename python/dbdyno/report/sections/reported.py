@@ -61,8 +61,8 @@ def section(findings: Findings) -> Section:
 def _shown(each: Beside) -> Iterator[Block]:
     for line in filter(None, (f"Reported by {each.table.source}.", each.table.setup)):
         yield Paragraph(line, "soft")
-    if rows := table_rows(each):
-        yield Table("Reported and measured here", table_headings(each), tuple(rows))
+    if each.figures:
+        yield _table(each)
         if line := summary_line(each):
             yield Paragraph(line)
     if each.claims:
@@ -72,27 +72,18 @@ def _shown(each: Beside) -> Iterator[Block]:
         yield Paragraph(each.table.differs_because)
 
 
-def table_headings(beside: Beside) -> tuple[str, ...]:
-    """Return the headings of a table's figures."""
+def _table(beside: Beside) -> Table:
+    """Return a row for each figure, or for each comparison that it is in."""
     unit = f" {beside.table.unit}" if beside.table.unit else ""
-    here = f"here, {beside.metric.heading} (min to max)"
-    compared = ("against", "reported", "here (95 % interval)", "in words") if _any_compared(beside) else ()
-    return ("treatment", "called there", f"reported{unit}", here, *compared)
-
-
-def _any_compared(beside: Beside) -> bool:
-    return any(figure.against for figure in beside.figures)
-
-
-def table_rows(beside: Beside) -> list[tuple[str, ...]]:
-    """Return a row of texts for each figure, or for each comparison that it is in."""
-    rows: list[tuple[str, ...]] = []
     baselines = [one.baseline for figure in beside.figures for one in figure.against]
+    start = ("treatment", "called there", f"reported{unit}", f"here, {beside.metric.heading} (min to max)")
+    compared = ("against", "reported", "here (95 % interval)", "in words") if baselines else ()
+    rows: list[tuple[str, ...]] = []
     for figure in beside.figures:
-        start = (figure.row.label, figure.row.called, _published(figure.row), _measured(figure))
+        own = (figure.row.label, figure.row.called, _published(figure.row), _measured(figure))
         alone = ("baseline" if figure.row in baselines else "", "", "", "") if baselines else ()
-        rows += [(*start, *_compared(figure.row, one)) for one in figure.against] or [(*start, *alone)]
-    return rows
+        rows += [(*own, *_compared(figure.row, one)) for one in figure.against] or [(*own, *alone)]
+    return Table("Reported and measured here", (*start, *compared), tuple(rows))
 
 
 def _published(row: ReportedRow) -> str:

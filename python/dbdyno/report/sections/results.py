@@ -27,13 +27,11 @@ def section(findings: Findings) -> Section:
         f" {words} from the baseline, inside blocks; the intervals are not adjusted for the number of comparisons;"
         " the p of the verdicts above is."
     )
-    rows = tuple(table_rows(analysis))
-    table = Table(f"Time, {words} and effect of each treatment", table_headings(analysis), rows, "results", marked=True)
     letters: tuple[Block, ...] = (
         (Paragraph(line, "soft"),) if (line := ties_text(analysis.ties, "treatments", words)) else ()
     )
     data = {"treatments": [treatment_json(row, analysis) for row in analysis.treatments]}
-    return Section("results", "Results", (table, Abridged((Paragraph(note, "soft"),)), *letters), data=data)
+    return Section("results", "Results", (results(analysis), Abridged((Paragraph(note, "soft"),)), *letters), data=data)
 
 
 def client_text(real: float, user: float, sys: float) -> str:
@@ -44,14 +42,30 @@ def client_text(real: float, user: float, sys: float) -> str:
     return "/".join(f"{value:,.{digits}f}" if math.isfinite(value) else "-" for value, digits in values)
 
 
-def table_headings(analysis: Analysis) -> tuple[str, ...]:
-    """Return the headings of the table; the rate is what verdicts are about, else that of queries."""
-    name = _rate(analysis)
-    heading = analysis.metric.heading if name == analysis.metric.name else METRICS[name].heading if name else ""
-    rate = (heading,) if name else ()
-    seconds = ("min s", "avg s", "max s", "client real/user/sys s")
-    letters = (LETTERS_HEADING,) if has_letters(analysis) else ()
-    return ("treatment", "trials", *seconds, *rate, "p99 ms", "effect (95 % interval)", *letters)
+def results(analysis: Analysis) -> Table:
+    """Return a row for each treatment; the rate is what verdicts are about, else that of queries."""
+    name, metric, lettered = _rate(analysis), analysis.metric, has_letters(analysis)
+    known = METRICS | {metric.name: metric}
+    headings = (
+        *("treatment", "trials", "min s", "avg s", "max s", "client real/user/sys s"),
+        *([known[name].heading] if name else []),
+        *("p99 ms", "effect (95 % interval)"),
+        *([LETTERS_HEADING] if lettered else []),
+    )
+    rows = tuple(
+        (
+            f"{row.label} (dropped)" if row.dropped else row.label,
+            str(row.n),
+            *map(number, (row.seconds_real_min, row.seconds_real_mean, row.seconds_real_max)),
+            client_text(row.seconds_real_mean, row.seconds_user, row.seconds_sys),
+            *([number(getattr(row, name) if name in RATES else row.metric_mean)] if name else []),
+            number(row.latency_ms_p99),
+            effect_text(row.effect, is_baseline=row.is_baseline),
+            *([analysis.ties.letters.get(row.id) or "-"] if lettered else []),
+        )
+        for row in analysis.treatments
+    )
+    return Table(f"Time, {metric.words} and effect of each treatment", headings, rows, "results", marked=True)
 
 
 def _rate(analysis: Analysis) -> str:
@@ -62,33 +76,6 @@ def _rate(analysis: Analysis) -> str:
     if any(math.isfinite(row.queries_per_second) for row in analysis.treatments):
         return RATES[0]
     return "" if name in _OWN_COLUMN else name
-
-
-def table_rows(analysis: Analysis) -> list[tuple[str, ...]]:
-    """Return the table in the shape people post, one row of texts per treatment, as ``table_headings``."""
-    name = _rate(analysis)
-    rows = [
-        _row(row, [getattr(row, name) if name in RATES else row.metric_mean] if name else [])
-        for row in analysis.treatments
-    ]
-    if not has_letters(analysis):
-        return rows
-    letters = analysis.ties.letters
-    return [(*cells, letters.get(row.id) or "-") for cells, row in zip(rows, analysis.treatments, strict=True)]
-
-
-def _row(row: TreatmentSummary, rate: list[float]) -> tuple[str, ...]:
-    return (
-        f"{row.label} (dropped)" if row.dropped else row.label,
-        str(row.n),
-        number(row.seconds_real_min),
-        number(row.seconds_real_mean),
-        number(row.seconds_real_max),
-        client_text(row.seconds_real_mean, row.seconds_user, row.seconds_sys),
-        *map(number, rate),
-        number(row.latency_ms_p99),
-        effect_text(row.effect, is_baseline=row.is_baseline),
-    )
 
 
 def treatment_json(row: TreatmentSummary, analysis: Analysis) -> dict[str, Any]:
