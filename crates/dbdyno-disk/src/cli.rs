@@ -59,7 +59,7 @@ Commands on the socket, each answered by {\"ok\":true,...} or {\"ok\":false,\"er
   {\"op\":\"trace\",\"file\":\"/t.csv\"}   every request into a file; \"format\":\"binary\" is compact
   {\"op\":\"trace-stop\"}                   records and drops
   {\"op\":\"power-cut\",\"seed\":1}         and \"sector_bytes\": 512 or 4096; then \"power-on\"
-  {\"op\":\"fault\",\"spec\":{...}}         \"harm\": latency, eio or stuck; see docs/disk.md
+  {\"op\":\"fault\",\"spec\":{...}}         \"kind\": latency, eio or stuck; see docs/disk.md
   {\"op\":\"fault-gone\"}                   the drive is pulled out
   {\"op\":\"fault-clear\"}                  ends all faults
   {\"op\":\"stop\"}                         refused while in use, unless \"force\":true

@@ -45,12 +45,11 @@ impl FaultTarget {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultSpec {
-    #[serde(rename = "harm")]
     pub kind: FaultKind,
     /// How much later than without it, of a latency.
     #[serde(default)]
     pub extra_ns: u64,
-    #[serde(default, rename = "aim")]
+    #[serde(default)]
     pub target: FaultTarget,
     /// First byte and first byte after; requests that touch it are hit. A FLUSH has no place, so none with a range hits it.
     pub range_bytes: Option<(u64, u64)>,
@@ -193,9 +192,9 @@ impl Faults {
         let left = |fault: &Fault| fault.spec.for_ns.map(|_| fault.until_ns.saturating_sub(now_ns));
         let list = self.list.iter().map(|fault| {
             json!({
-                "harm": fault.spec.kind,
+                "kind": fault.spec.kind,
                 "extra_ns": fault.spec.extra_ns,
-                "aim": fault.spec.target,
+                "target": fault.spec.target,
                 "range_bytes": fault.spec.range_bytes,
                 "every": fault.spec.every,
                 "probability": fault.spec.probability,
@@ -225,15 +224,15 @@ mod tests {
 
     #[test]
     fn every_nth_and_a_range_hit_exactly_those() {
-        let third = hits(r#"{"harm":"eio","every":3}"#, 9);
+        let third = hits(r#"{"kind":"eio","every":3}"#, 9);
         assert_eq!(third, [false, false, true, false, false, true, false, false, true]);
-        let range = hits(r#"{"harm":"eio","range_bytes":[4097,8193]}"#, 4);
+        let range = hits(r#"{"kind":"eio","range_bytes":[4097,8193]}"#, 4);
         assert_eq!(range, [false, true, true, false]);
     }
 
     #[test]
     fn chances_follow_the_seed() {
-        let of = |seed: u64| hits(&format!(r#"{{"harm":"eio","probability":0.3,"seed":{seed}}}"#), 10_000);
+        let of = |seed: u64| hits(&format!(r#"{{"kind":"eio","probability":0.3,"seed":{seed}}}"#), 10_000);
         assert_eq!(of(1), of(1));
         assert_ne!(of(1), of(2));
         let share = of(1).iter().filter(|hit| **hit).count() as f64 / 1e4;
@@ -241,9 +240,9 @@ mod tests {
     }
 
     #[test]
-    fn aim_and_end_are_kept() {
+    fn target_and_end_are_kept() {
         let mut faults = Faults::default();
-        faults.add(0, spec(r#"{"harm":"latency","extra_ns":5,"aim":"write","for_ns":100}"#));
+        faults.add(0, spec(r#"{"kind":"latency","extra_ns":5,"target":"write","for_ns":100}"#));
         assert_eq!(faults.decision(1, Kind::Read, 0, 512), FaultDecision::default());
         assert_eq!(faults.decision(1, Kind::Flush, 0, 0).extra_ns, 5);
         assert_eq!(faults.next_expiry_ns(), 100);
@@ -254,7 +253,7 @@ mod tests {
     #[test]
     fn only_one_request_gets_stuck() {
         let mut faults = Faults::default();
-        faults.add(0, spec(r#"{"harm":"stuck"}"#));
+        faults.add(0, spec(r#"{"kind":"stuck"}"#));
         assert_eq!(faults.decision(1, Kind::Write, 0, 512).held_by, Some(1));
         assert_eq!(faults.decision(1, Kind::Write, 0, 512).held_by, None);
         assert!(faults.holds(1));
@@ -265,12 +264,12 @@ mod tests {
     #[test]
     fn nonsense_is_named() {
         for (text, words) in [
-            (r#"{"harm":"latency"}"#, "extra_ns"),
-            (r#"{"harm":"eio","extra_ns":5}"#, "latency only"),
-            (r#"{"harm":"eio","range_bytes":[5,5]}"#, "5-5 is empty"),
-            (r#"{"harm":"eio","every":0}"#, "0th"),
-            (r#"{"harm":"eio","probability":1.5}"#, "1.5"),
-            (r#"{"harm":"eio","probability":0.5,"every":2}"#, "exclude"),
+            (r#"{"kind":"latency"}"#, "extra_ns"),
+            (r#"{"kind":"eio","extra_ns":5}"#, "latency only"),
+            (r#"{"kind":"eio","range_bytes":[5,5]}"#, "5-5 is empty"),
+            (r#"{"kind":"eio","every":0}"#, "0th"),
+            (r#"{"kind":"eio","probability":1.5}"#, "1.5"),
+            (r#"{"kind":"eio","probability":0.5,"every":2}"#, "exclude"),
         ] {
             let said = spec(text).check().unwrap_err();
             assert!(said.contains(words), "{text}: {said}");

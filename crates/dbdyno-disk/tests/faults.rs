@@ -87,9 +87,9 @@ fn faults_hit_what_they_are_for_and_are_listed() {
     let disk = Disk::serve("faults", "ideal", &[]);
     let file = open(&disk);
     write(&file, 8192, 7).unwrap();
-    disk.tell(r#"{"op":"fault","spec":{"harm":"eio","aim":"write","range_bytes":[8192,12288]}}"#);
+    disk.tell(r#"{"op":"fault","spec":{"kind":"eio","target":"write","range_bytes":[8192,12288]}}"#);
     assert_eq!((write(&file, 8192, 8), write(&file, 4096, 8), read(&file, 8192)), (Err(EIO), Ok(()), Ok(7)));
-    disk.tell(r#"{"op":"fault","spec":{"harm":"latency","aim":"read","extra_ns":30000000,"every":2}}"#);
+    disk.tell(r#"{"op":"fault","spec":{"kind":"latency","target":"read","extra_ns":30000000,"every":2}}"#);
     for (hits, slow) in [(0, false), (1, true), (1, false), (2, true)] {
         let started = Instant::now();
         read(&file, 0).unwrap();
@@ -102,14 +102,14 @@ fn faults_hit_what_they_are_for_and_are_listed() {
     read(&file, 0).unwrap();
     assert!(started.elapsed() >= Duration::from_millis(30), "a fault is no part of the model");
     let faults = &disk.tell(r#"{"op":"stats"}"#)["faults"];
-    assert_eq!((faults[0]["harm"].as_str(), faults[0]["hits"].as_u64()), (Some("eio"), Some(1)), "{faults}");
+    assert_eq!((faults[0]["kind"].as_str(), faults[0]["hits"].as_u64()), (Some("eio"), Some(1)), "{faults}");
     assert_eq!((faults[1]["seen"].as_u64(), faults[1]["hits"].as_u64()), (Some(6), Some(3)), "{faults}");
     disk.tell(r#"{"op":"fault-clear"}"#);
     assert_eq!(
         (write(&file, 8192, 8), disk.tell(r#"{"op":"stats"}"#)["faults"].clone()),
         (Ok(()), serde_json::json!([]))
     );
-    assert!(disk.ask(r#"{"op":"fault","spec":{"harm":"latency"}}"#)["error"].as_str().unwrap().contains("extra_ns"));
+    assert!(disk.ask(r#"{"op":"fault","spec":{"kind":"latency"}}"#)["error"].as_str().unwrap().contains("extra_ns"));
 }
 
 #[test]
@@ -117,11 +117,11 @@ fn a_stuck_request_waits_for_the_end_of_the_fault() {
     skip_if_impossible!();
     let disk = Disk::serve("stuck", "ideal", &[]);
     let file = open(&disk);
-    disk.tell(r#"{"op":"fault","spec":{"harm":"stuck","for_ns":200000000}}"#);
+    disk.tell(r#"{"op":"fault","spec":{"kind":"stuck","for_ns":200000000}}"#);
     let started = Instant::now();
     read(&file, 0).unwrap();
     assert!(started.elapsed() >= Duration::from_millis(190));
-    disk.tell(r#"{"op":"fault","spec":{"harm":"stuck"}}"#);
+    disk.tell(r#"{"op":"fault","spec":{"kind":"stuck"}}"#);
     std::thread::scope(|scope| {
         let stuck = scope.spawn(|| read(&file, 0));
         while disk.tell(r#"{"op":"stats"}"#)["in_flight"] != 1 {}

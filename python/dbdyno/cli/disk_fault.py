@@ -85,8 +85,9 @@ def _spec(kind: str, range_: str | None, read: bool, write: bool, for_: str | No
     if read and write:
         raise UserError("--read and --write exclude each other; without either all requests are hit")
     target = "read" if read else "write" if write else "all"
-    found = {"range_bytes": range_of("--range", range_) if range_ else None}
-    return {**found, "kind": kind, "target": target, "for_ns": nanoseconds_of("--for", for_) if for_ else None}
+    wanted = range_of("--range", range_) if range_ else None
+    lasts_ns = nanoseconds_of("--for", for_) if for_ else None
+    return {"kind": kind, "target": target, "range_bytes": wanted, "for_ns": lasts_ns}
 
 
 def _add(disk: str, spec: dict[str, Any], what: str) -> None:

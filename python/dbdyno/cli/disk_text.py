@@ -90,10 +90,10 @@ def _gauge(name: str, value: float) -> str:
 
 
 def _fault(fault: dict[str, Any]) -> str:
-    what = fault["harm"] + (f" +{fault['extra_ns'] / 1e6:g} ms" if fault["extra_ns"] else "")
-    aim = {"read": "reads", "write": "writes", "all": "all requests"}[fault["aim"]]
+    what = fault["kind"] + (f" +{fault['extra_ns'] / 1e6:g} ms" if fault["extra_ns"] else "")
+    target = {"read": "reads", "write": "writes", "all": "all requests"}[fault["target"]]
     where = f" in bytes {fault['range_bytes'][0]}-{fault['range_bytes'][1]}" if fault["range_bytes"] else ""
     which = f", every {fault['every']}." if fault["every"] else ""
     which += f", with probability {fault['probability']:g} (seed {fault['seed']})" if fault["probability"] else ""
     left = f", {fault['left_ns'] / 1e9:.1f} s left" if fault["left_ns"] is not None else ""
-    return f"{what} on {aim}{where}{which}: hit {fault['hits']} of {fault['seen']}{left}"
+    return f"{what} on {target}{where}{which}: hit {fault['hits']} of {fault['seen']}{left}"

@@ -21,7 +21,7 @@ TRACE_FORMATS: tuple[TraceFormat, ...] = get_args(TraceFormat)
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong, and with which requests; as ``FaultSpec`` of crates/dbdyno-disk/src/faults.rs."""
+    """What goes wrong, and with which requests; fields as ``FaultSpec`` of crates/dbdyno-disk/src/faults.rs."""
 
     kind: Literal["latency", "eio", "stuck"]
     target: Literal["read", "write", "all"] = "all"
@@ -31,11 +31,6 @@ class Fault:
     probability: float | None = None
     for_ns: int | None = None  # until it is cleared, if not given
     seed: int = 0
-
-    def on_socket(self) -> dict[str, Any]:
-        """As the control socket calls its fields."""
-        fields = asdict(self)
-        return {"harm": fields.pop("kind"), "aim": fields.pop("target"), **fields}
 
 
 @dataclass(frozen=True)
@@ -126,7 +121,7 @@ class DiskClient:
 
     def add_fault(self, spec: Fault) -> None:
         """Put a fault into the disk."""
-        self._ask("fault", spec=spec.on_socket())
+        self._ask("fault", spec=asdict(spec))
 
     def pull_out(self, seed: int) -> PowerCut:
         """Take the drive away, and with it its power; ``clear_faults`` puts it back."""
