@@ -160,8 +160,8 @@ impl Drive {
 
     fn capacity_bytes(&self) -> u64 {
         match &self.spec {
-            Spec::Hdd(hdd) => hdd.capacity_bytes(),
-            Spec::Ssd(ssd) => ssd.capacity_bytes(),
+            Spec::Hdd(hdd) => hdd.capacity_bytes,
+            Spec::Ssd(ssd) => ssd.capacity_bytes,
             Spec::Cloud(cloud) => cloud.capacity_bytes,
             Spec::Raid(raid, members) => {
                 raid.capacity_bytes(members.iter().map(Self::capacity_bytes).min().unwrap_or(0))

@@ -8,46 +8,23 @@ use crate::contract::Completion;
 /// A queue of `T` by time. Equal times come out in the order they went in, which keeps models deterministic.
 #[derive(Debug)]
 pub(crate) struct Agenda<T> {
-    heap: BinaryHeap<Reverse<Entry<T>>>,
+    /// Time, place in the order of insertion, and what happens then; no two places are equal, so `T` is never compared.
+    heap: BinaryHeap<Reverse<(u64, u64, T)>>,
     inserted: u64,
 }
 
-#[derive(Debug)]
-struct Entry<T> {
-    at_ns: u64,
-    sequence: u64,
-    what: T,
-}
-
-impl<T> PartialEq for Entry<T> {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at_ns, self.sequence) == (other.at_ns, other.sequence)
-    }
-}
-impl<T> Eq for Entry<T> {}
-impl<T> PartialOrd for Entry<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl<T> Ord for Entry<T> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at_ns, self.sequence).cmp(&(other.at_ns, other.sequence))
-    }
-}
-
-impl<T> Agenda<T> {
+impl<T: Ord> Agenda<T> {
     pub(crate) fn new() -> Self {
         Self { heap: BinaryHeap::new(), inserted: 0 }
     }
 
     pub(crate) fn push(&mut self, at_ns: u64, what: T) {
         self.inserted += 1;
-        self.heap.push(Reverse(Entry { at_ns, sequence: self.inserted, what }));
+        self.heap.push(Reverse((at_ns, self.inserted, what)));
     }
 
     pub(crate) fn next_ns(&self) -> Option<u64> {
-        self.heap.peek().map(|Reverse(entry)| entry.at_ns)
+        self.heap.peek().map(|Reverse((at_ns, ..))| *at_ns)
     }
 
     /// The earliest entry, if its time has come.
@@ -55,7 +32,7 @@ impl<T> Agenda<T> {
         if self.next_ns()? > now_ns {
             return None;
         }
-        self.heap.pop().map(|Reverse(entry)| (entry.at_ns, entry.what))
+        self.heap.pop().map(|Reverse((at_ns, _, what))| (at_ns, what))
     }
 }
 

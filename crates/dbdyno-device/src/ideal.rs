@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::contract::{Command, Completion, DeviceModel, WriteCache};
 use crate::due::Agenda;
+use crate::limits::{fields, within};
 
 /// `[ideal]` of a drive file.
 #[derive(Debug, Clone, Deserialize)]
@@ -17,11 +18,7 @@ pub(crate) struct IdealSpec {
 
 impl IdealSpec {
     pub(crate) fn check(&self) -> Result<(), String> {
-        if (0.0..=1e9).contains(&self.latency_us) {
-            Ok(())
-        } else {
-            Err(format!("latency_us = {} is not between 0 and 1e9", self.latency_us))
-        }
+        within(&(0.0..=1e9), &fields! { self; latency_us })
     }
 }
 

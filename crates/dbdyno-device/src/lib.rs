@@ -36,6 +36,7 @@ mod due;
 mod hdd;
 mod ideal;
 mod info;
+mod limits;
 mod raid;
 mod ssd;
 

@@ -6,7 +6,7 @@ use dbdyno_device::ModelError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    #[error("{0}; see dbdyno-disk --help")]
+    #[error("{0}")]
     Usage(String),
     #[error(transparent)]
     Model(#[from] ModelError),

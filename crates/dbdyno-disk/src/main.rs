@@ -27,7 +27,8 @@ mod trace;
 use std::io::Write;
 use std::process::ExitCode;
 
-use cli::Action;
+use clap::Parser as _;
+use cli::{CommandLine, Verb};
 use error::DiskError;
 
 fn main() -> ExitCode {
@@ -42,17 +43,14 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), DiskError> {
-    match cli::parse(lexopt::Parser::from_env())? {
-        Action::Help => print(cli::HELP),
-        Action::Version => print(concat!("dbdyno-disk ", env!("CARGO_PKG_VERSION"), "\n")),
-        Action::Models { json } => print(&models(json)),
-        Action::Measure(args) => measure::measure(&args),
-        Action::Serve(args) => serve::serve(&args),
+    match CommandLine::parse().verb {
+        Verb::Serve(args) => serve::serve(&args),
+        Verb::Measure(args) => measure::measure(&args),
+        Verb::Models { json } => {
+            let listed = std::io::stdout().write_all(models(json).as_bytes());
+            listed.map_err(|source| DiskError::Announce { source })
+        }
     }
-}
-
-fn print(text: &str) -> Result<(), DiskError> {
-    std::io::stdout().write_all(text.as_bytes()).map_err(|source| DiskError::Announce { source })
 }
 
 fn models(json: bool) -> String {

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use dbdyno_device::{Command, Completion, DeviceModel, Kind};
 use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
+use slab::Slab;
 
 use crate::content::Content;
 use crate::faults::{FaultDecision, Faults};
@@ -95,9 +96,8 @@ pub struct Due {
 /// The requests in flight: with the model, late by a fault, or held by one.
 #[derive(Default)]
 pub struct InFlight {
-    /// By command id; holes are in `free`.
-    slots: Vec<Option<Pending>>,
-    free: Vec<usize>,
+    /// By command id.
+    slots: Slab<Pending>,
     finished: Vec<Completion>,
     /// Done by the model, but later by a fault.
     late: BinaryHeap<Reverse<(u64, u64)>>,
@@ -107,32 +107,22 @@ pub struct InFlight {
 
 impl InFlight {
     pub fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len()
     }
 
     /// Keeps a request and hands it to the model.
     pub fn submit(&mut self, model: &mut dyn DeviceModel, pending: Pending) {
         let Request { kind, offset_bytes, length_bytes, fua, .. } = pending.request;
         let now_ns = pending.dispatched_ns;
-        let id = self.keep(pending);
+        let id = self.slots.insert(pending) as u64;
         model.submit(now_ns, Command { id, kind, offset_bytes, length_bytes, fua });
     }
 
     /// Keeps a request that no model is asked about, because a fault makes it late all the same.
     pub fn delay(&mut self, pending: Pending) {
         let at_ns = pending.dispatched_ns;
-        let id = self.keep(pending);
+        let id = self.slots.insert(pending) as u64;
         self.finished.push(Completion { id, at_ns });
-    }
-
-    fn keep(&mut self, pending: Pending) -> u64 {
-        if let Some(id) = self.free.pop() {
-            self.slots[id] = Some(pending);
-            id as u64
-        } else {
-            self.slots.push(Some(pending));
-            self.slots.len() as u64 - 1
-        }
     }
 
     /// Takes out what is to be answered by `now_ns`.
@@ -140,7 +130,7 @@ impl InFlight {
         model.poll(now_ns, &mut self.finished);
         for at in 0..self.finished.len() {
             let Completion { id, at_ns } = self.finished[at];
-            match self.slots.get(id as usize).and_then(Option::as_ref).map(|pending| pending.decision) {
+            match self.slots.get(id as usize).map(|pending| pending.decision) {
                 Some(FaultDecision { held_by: Some(fault), .. }) => self.held.push((fault, id)),
                 Some(FaultDecision { extra_ns, .. }) if extra_ns > 0 => self.late.push(Reverse((at_ns + extra_ns, id))),
                 _ => self.take(id, Some(at_ns), due),
@@ -163,8 +153,7 @@ impl InFlight {
     }
 
     fn take(&mut self, id: u64, at_ns: Option<u64>, due: &mut Vec<Due>) {
-        if let Some(pending) = self.slots.get_mut(id as usize).and_then(Option::take) {
-            self.free.push(id as usize);
+        if let Some(pending) = self.slots.try_remove(id as usize) {
             let fails = pending.decision.fails;
             due.push(Due { pending, at_ns, fails });
         }
@@ -178,10 +167,9 @@ impl InFlight {
 
     /// Takes out everything, as failed: the power is gone.
     pub fn drain(&mut self) -> Vec<Due> {
-        self.free.clear();
         self.finished.clear();
         self.late.clear();
         self.held.clear();
-        self.slots.drain(..).flatten().map(|pending| Due { pending, at_ns: None, fails: true }).collect()
+        self.slots.drain().map(|pending| Due { pending, at_ns: None, fails: true }).collect()
     }
 }

@@ -8,32 +8,18 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
-use dbdyno_device::{DriveState, ModelOptions};
+use dbdyno_device::ModelOptions;
 use fuser::{Config, MountOption, Session};
 use rustix::mount::UnmountFlags;
 use serde_json::json;
 
+use crate::cli::ServeArgs;
 use crate::content::Content;
 use crate::control::{self, Asker, Event};
-use crate::engine::{Drive, Engine, Mode};
+use crate::engine::{Drive, Engine};
 use crate::error::DiskError;
 use crate::filesystem::{DiskFilesystem, FILE_NAME};
 use crate::process::{Granted, StopSignals, prepare, with_realtime_priority};
-
-/// What `serve` was asked on the command line.
-#[derive(Debug)]
-pub struct ServeArgs {
-    pub model: String,
-    pub size_bytes: u64,
-    pub mount: PathBuf,
-    pub control: PathBuf,
-    pub seed: u64,
-    pub state: DriveState,
-    pub mode: Mode,
-    /// A sparse file for the content; memory, if not given.
-    pub content: Option<PathBuf>,
-    pub max_content_bytes: u64,
-}
 
 /// How a disk ended.
 struct End {
@@ -46,9 +32,12 @@ struct End {
 pub fn serve(args: &ServeArgs) -> Result<(), DiskError> {
     let signals = StopSignals::block();
     let mount = usable_mount_point(&args.mount)?;
-    let content = match &args.content {
-        None => Content::in_memory(args.size_bytes, args.max_content_bytes),
-        Some(file) => Content::in_file(file, args.size_bytes, args.max_content_bytes).map_err(DiskError::Content)?,
+    // A snapshot and a live image that differ everywhere: nothing a disk does with one snapshot can exceed it.
+    let held_bytes_max = args.max_content_bytes.unwrap_or(args.size_bytes.saturating_mul(2));
+    let content = if args.content.as_os_str() == "memory" {
+        Content::in_memory(args.size_bytes, held_bytes_max)
+    } else {
+        Content::in_file(&args.content, args.size_bytes, held_bytes_max).map_err(DiskError::Content)?
     };
     let options = ModelOptions { state: args.state };
     let engine = Engine::new(content, Drive { name: args.model.clone(), seed: args.seed, options }, args.mode)?;

@@ -3,190 +3,139 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::{Args, Parser, Subcommand};
 use dbdyno_common::size;
-use lexopt::prelude::{Long, Short, Value, ValueExt};
 
-use crate::error::ProbeError;
+const STEERING: &str = "\
+Lines on standard input that steer it, with --control:
+  stop               the trace ends
+  summary START END  figures of that window, ns of CLOCK_MONOTONIC, and the series
+  figures START END  the figures alone
+It ends when standard input does.";
 
-pub const HELP: &str = "\
-What a block device is asked to do: time in the queue and in the device, distances, sorted runs.
+/// What a block device is asked to do: time in the queue and in the device, distances, sorted runs.
+///
+/// Exit status: 0 done, 1 the host refused, 2 a mistake on the command line or in a trace.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub struct CommandLine {
+    #[command(subcommand)]
+    pub verb: Verb,
+}
 
-Usage:
-  dbdyno-probe block DEV [options]     from the kernel's block trace, until Ctrl-C; needs root and tracefs
-  dbdyno-probe disk FILE [options]     from a trace that `dbdyno disk trace` wrote
-
-Options of both:
-  --json FILE       figures of the whole trace; - is standard output [default: -]
-  --series FILE     a line for each tenth of a second, as CSV
-Options of block:
-  --for SECONDS     how long
-  --requests FILE   a line for each request, as CSV; times are ns of CLOCK_MONOTONIC
-  --buffer BYTES    the kernel's buffer for each processor; K, M, G (powers of 1024) allowed [default: 8M,
-                    but 64M for all of them, and no less than 1M]
-  --instance NAME   name of the trace instance in tracefs [default: dbdyno-PID]
-  --tracefs DIR     where tracefs is mounted [default: /sys/kernel/tracing, /sys/kernel/debug/tracing]
-  --control         be steered by lines on standard input, and answer each by a line of JSON:
-                      stop               the trace ends
-                      summary START END  figures of that window, ns of CLOCK_MONOTONIC, and the series
-                      figures START END  the figures alone
-                    It ends when standard input does.
-Options of disk:
-  --window START,END  figures of that window only
-
-Exit status: 0 done, 1 the host refused, 2 a mistake on the command line or in a trace.
-";
-
-/// What the command line asks for.
-#[derive(Debug)]
-pub enum Action {
-    Help,
-    Version,
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// From the kernel's block trace, until Ctrl-C; needs root and tracefs
+    #[command(after_help = STEERING)]
     Block(BlockArgs),
+    /// From a trace that `dbdyno disk trace` wrote
     Disk(DiskArgs),
 }
 
-/// `dbdyno-probe block`.
-#[derive(Debug, Default)]
-pub struct BlockArgs {
-    pub device: PathBuf,
-    pub json: Option<PathBuf>,
+#[derive(Debug, Args)]
+pub struct Outputs {
+    /// Figures of the whole trace; - is standard output
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    pub json: PathBuf,
+    /// A line for each tenth of a second, as CSV
+    #[arg(long, value_name = "FILE")]
     pub series: Option<PathBuf>,
-    pub requests: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct BlockArgs {
+    /// Such as /dev/loop0
+    pub device: PathBuf,
+    #[command(flatten)]
+    pub outputs: Outputs,
+    /// How long
+    #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
     pub lasting: Option<Duration>,
+    /// A line for each request, as CSV; times are ns of `CLOCK_MONOTONIC`
+    #[arg(long, value_name = "FILE")]
+    pub requests: Option<PathBuf>,
+    /// The kernel's buffer for each processor; K, M, G (powers of 1024) allowed [default: 8M, but 64M for all of them,
+    /// and no less than 1M]
+    #[arg(long = "buffer", value_name = "BYTES", value_parser = bytes)]
     pub buffer_bytes: Option<u64>,
+    /// Name of the trace instance in tracefs [default: dbdyno-PID]
+    #[arg(long, value_name = "NAME", value_parser = instance)]
     pub instance: Option<String>,
+    /// Where tracefs is mounted [default: /sys/kernel/tracing, /sys/kernel/debug/tracing]
+    #[arg(long, value_name = "DIR")]
     pub tracefs: Option<PathBuf>,
+    /// Be steered by lines on standard input, and answer each by a line of JSON
+    #[arg(long)]
     pub control: bool,
 }
 
-/// `dbdyno-probe disk`.
-#[derive(Debug, Default)]
+#[derive(Debug, Args)]
 pub struct DiskArgs {
+    /// The trace, as CSV or in the compact format
     pub file: PathBuf,
-    pub json: Option<PathBuf>,
-    pub series: Option<PathBuf>,
+    #[command(flatten)]
+    pub outputs: Outputs,
+    /// Figures of that window only, ns
+    #[arg(long = "window", value_name = "START,END", value_parser = window)]
     pub window_ns: Option<(u64, u64)>,
 }
 
-/// Reads the command line.
-pub fn parse(mut parser: lexopt::Parser) -> Result<Action, ProbeError> {
-    match parser.next()? {
-        Some(Value(verb)) if verb == "block" => block(parser),
-        Some(Value(verb)) if verb == "disk" => disk(parser),
-        Some(Value(verb)) => Err(wrong(format!("there is no verb {}; there are block and disk", verb.display()))),
-        Some(Long("help") | Short('h')) => Ok(Action::Help),
-        Some(Long("version") | Short('V')) => Ok(Action::Version),
-        Some(other) => Err(other.unexpected().into()),
-        None => Err(wrong("a verb is missing: block or disk".into())),
-    }
-}
-
-fn block(mut parser: lexopt::Parser) -> Result<Action, ProbeError> {
-    let (mut args, mut device) = (BlockArgs::default(), None);
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Value(given) if device.is_none() => device = Some(given.into()),
-            Long("json") => args.json = Some(path(&mut parser)?),
-            Long("series") => args.series = Some(path(&mut parser)?),
-            Long("requests") => args.requests = Some(path(&mut parser)?),
-            Long("for") => args.lasting = Some(seconds(&text(&mut parser)?)?),
-            Long("buffer") => args.buffer_bytes = Some(bytes(&text(&mut parser)?)?),
-            Long("instance") => args.instance = Some(instance(text(&mut parser)?)?),
-            Long("tracefs") => args.tracefs = Some(path(&mut parser)?),
-            Long("control") => args.control = true,
-            Long("help") | Short('h') => return Ok(Action::Help),
-            other => return Err(other.unexpected().into()),
-        }
-    }
-    args.device = device.ok_or_else(|| wrong("block needs a device, such as /dev/loop0".into()))?;
-    Ok(Action::Block(args))
-}
-
-fn disk(mut parser: lexopt::Parser) -> Result<Action, ProbeError> {
-    let (mut args, mut file) = (DiskArgs::default(), None);
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Value(given) if file.is_none() => file = Some(given.into()),
-            Long("json") => args.json = Some(path(&mut parser)?),
-            Long("series") => args.series = Some(path(&mut parser)?),
-            Long("window") => args.window_ns = Some(window(&text(&mut parser)?)?),
-            Long("help") | Short('h') => return Ok(Action::Help),
-            other => return Err(other.unexpected().into()),
-        }
-    }
-    args.file = file.ok_or_else(|| wrong("disk needs the file that `dbdyno disk trace` wrote".into()))?;
-    Ok(Action::Disk(args))
-}
-
-fn wrong(text: String) -> ProbeError {
-    ProbeError::Usage(text)
-}
-
-fn text(parser: &mut lexopt::Parser) -> Result<String, ProbeError> {
-    parser.value().and_then(ValueExt::string).map_err(ProbeError::from)
-}
-
-fn path(parser: &mut lexopt::Parser) -> Result<PathBuf, ProbeError> {
-    Ok(PathBuf::from(parser.value()?))
-}
-
-fn seconds(given: &str) -> Result<Duration, ProbeError> {
+fn seconds(given: &str) -> Result<Duration, String> {
     let number = given.strip_suffix('s').unwrap_or(given).parse().ok();
     let found = number.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    found.ok_or_else(|| wrong(format!("--for {given:?} is not a number of seconds, such as 10 or 0.5s")))
+    found.ok_or_else(|| "not a number of seconds, such as 10 or 0.5s".into())
 }
 
-fn bytes(given: &str) -> Result<u64, ProbeError> {
-    size::bytes(given).ok_or_else(|| wrong(format!("--buffer {given:?} is not a number of bytes, such as 8M")))
+fn bytes(given: &str) -> Result<u64, String> {
+    size::bytes(given).ok_or_else(|| "not a number of bytes, such as 8M".into())
 }
 
 /// A name in tracefs that can be nothing but an instance.
-fn instance(given: String) -> Result<String, ProbeError> {
+fn instance(given: &str) -> Result<String, String> {
     let good = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
-    if given.is_empty() || !given.chars().all(good) {
-        return Err(wrong(format!("--instance {given:?} may have letters, digits, - and _ only")));
-    }
-    Ok(given)
+    let is_one = !given.is_empty() && given.chars().all(good);
+    is_one.then(|| given.to_owned()).ok_or_else(|| "letters, digits, - and _ only".into())
 }
 
 /// `START,END` in nanoseconds.
-pub fn window(given: &str) -> Result<(u64, u64), ProbeError> {
+pub fn window(given: &str) -> Result<(u64, u64), String> {
     let parts = given.split_once([',', ' ']).and_then(|(start, end)| {
         Some((start.trim().parse::<u64>().ok()?, end.trim().parse::<u64>().ok()?)).filter(|(start, end)| start < end)
     });
-    parts.ok_or_else(|| wrong(format!("the window {given:?} is not START,END in nanoseconds")))
+    parts.ok_or_else(|| format!("the window {given:?} is not START,END in nanoseconds"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Action, String> {
-        parse(lexopt::Parser::from_args(line.split_whitespace())).map_err(|error| error.to_string())
+    fn parsed(line: &str) -> Result<Verb, String> {
+        let words = ["dbdyno-probe"].into_iter().chain(line.split_whitespace());
+        CommandLine::try_parse_from(words).map(|parsed| parsed.verb).map_err(|error| error.to_string())
     }
 
     #[test]
     fn a_full_line_is_understood() {
         let line = "block /dev/loop0 --for 1.5s --buffer 2M --json x --series y --requests z --instance a-1 --control";
-        let Ok(Action::Block(args)) = parsed(line) else { panic!("not understood") };
+        let Ok(Verb::Block(args)) = parsed(line) else { panic!("not understood") };
         assert_eq!((args.lasting, args.buffer_bytes), (Some(Duration::from_millis(1500)), Some(2 << 20)));
         assert_eq!((args.device, args.instance.as_deref()), ("/dev/loop0".into(), Some("a-1")));
-        let Ok(Action::Disk(args)) = parsed("disk t.csv --window 5,9") else { panic!("not understood") };
+        let Ok(Verb::Disk(args)) = parsed("disk t.csv --window 5,9") else { panic!("not understood") };
         assert_eq!((args.file, args.window_ns), ("t.csv".into(), Some((5, 9))));
     }
 
     #[test]
     fn mistakes_name_what_was_given() {
         for (line, expected) in [
-            ("", "a verb is missing"),
-            ("blokc", "no verb blokc"),
-            ("block", "block needs a device"),
-            ("block a b", "\"b\""),
-            ("block a --for -1", "--for \"-1\""),
-            ("block a --for inf", "--for \"inf\""),
-            ("block a --buffer 1X", "--buffer \"1X\""),
-            ("block a --instance ../x", "--instance \"../x\""),
-            ("disk", "disk needs the file"),
+            ("", "block"),
+            ("blokc", "'blokc'"),
+            ("block", "<DEVICE>"),
+            ("block a b", "'b'"),
+            ("block a --for -1", "-1"),
+            ("block a --for inf", "'inf' for '--for <SECONDS>': not a number of seconds"),
+            ("block a --buffer 1X", "'1X' for '--buffer <BYTES>'"),
+            ("block a --instance ../x", "'../x' for '--instance <NAME>'"),
+            ("disk", "<FILE>"),
             ("disk a --window 9,5", "the window \"9,5\""),
         ] {
             let message = parsed(line).unwrap_err();

@@ -3,14 +3,11 @@
 //! The disk knows nothing of the block layer's queue, so there are no times in the queue. A request counts as issued when
 //! it reached the disk's process.
 
-use std::path::Path;
-
 use serde_json::json;
 
 use crate::cli::DiskArgs;
 use crate::error::ProbeError;
 use crate::figures::Figures;
-use crate::output;
 use crate::requests::{Completed, Issued};
 use crate::tracefs::event::Kind;
 
@@ -24,12 +21,9 @@ pub fn summarise(args: &DiskArgs) -> Result<(), ProbeError> {
     let requests =
         parse(&bytes).map_err(|(line, reason)| ProbeError::Trace { path: args.file.clone(), line, reason })?;
     let figures = figures(requests);
-    if let Some(path) = &args.series {
-        output::write(path, &output::series_csv(&figures))?;
-    }
     let mut found = figures.json(args.window_ns, 0);
     found["source"] = json!("emulated disk");
-    output::write(args.json.as_deref().unwrap_or_else(|| Path::new("-")), &format!("{found:#}\n"))
+    args.outputs.write(&found, &figures)
 }
 
 /// Requests in the order of their completion, as figures.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    #[error("{0}; see dbdyno-probe --help")]
+    #[error("{0}")]
     Usage(String),
     #[error("no block trace: {0}")]
     NoTrace(String),
@@ -14,12 +14,6 @@ pub enum ProbeError {
     Trace { path: PathBuf, line: usize, reason: String },
     #[error("cannot write to standard output: {0}")]
     Announce(std::io::Error),
-}
-
-impl From<lexopt::Error> for ProbeError {
-    fn from(error: lexopt::Error) -> Self {
-        Self::Usage(error.to_string())
-    }
 }
 
 impl ProbeError {

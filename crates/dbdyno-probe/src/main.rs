@@ -19,7 +19,8 @@ mod watch;
 use std::io::Write;
 use std::process::ExitCode;
 
-use cli::Action;
+use clap::Parser as _;
+use cli::{CommandLine, Verb};
 use error::ProbeError;
 
 fn main() -> ExitCode {
@@ -34,10 +35,8 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), ProbeError> {
-    match cli::parse(lexopt::Parser::from_env())? {
-        Action::Help => output::print(cli::HELP),
-        Action::Version => output::print(concat!("dbdyno-probe ", env!("CARGO_PKG_VERSION"), "\n")),
-        Action::Block(args) => watch::block(&args),
-        Action::Disk(args) => disk_trace::summarise(&args),
+    match CommandLine::parse().verb {
+        Verb::Block(args) => watch::block(&args),
+        Verb::Disk(args) => disk_trace::summarise(&args),
     }
 }

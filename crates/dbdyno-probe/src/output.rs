@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::cli::Outputs;
 use crate::error::ProbeError;
 use crate::figures::{Figures, SLICE_NS};
 use crate::requests::Completed;
@@ -21,8 +22,18 @@ pub fn print(text: &str) -> Result<(), ProbeError> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(ProbeError::Announce)
 }
 
+impl Outputs {
+    /// Writes the figures and, if it was asked for, the series.
+    pub fn write(&self, json: &Value, figures: &Figures) -> Result<(), ProbeError> {
+        if let Some(path) = &self.series {
+            write(path, &series_csv(figures))?;
+        }
+        write(&self.json, &format!("{json:#}\n"))
+    }
+}
+
 /// Writes a whole text, to standard output if the file is `-`.
-pub fn write(path: &Path, text: &str) -> Result<(), ProbeError> {
+fn write(path: &Path, text: &str) -> Result<(), ProbeError> {
     if path == Path::new("-") { print(text) } else { std::fs::write(path, text).map_err(ProbeError::at(path)) }
 }
 
@@ -35,7 +46,7 @@ fn rows(figures: &Figures) -> impl Iterator<Item = (u64, [Option<f64>; 6])> {
 }
 
 /// The series, a row for each tenth of a second; a mean of nothing is an empty cell.
-pub fn series_csv(figures: &Figures) -> String {
+fn series_csv(figures: &Figures) -> String {
     let mut text = format!("t_ns,{}\n", COLUMNS.join(","));
     for (end_ns, cells) in rows(figures) {
         let cells = cells.map(|cell| cell.map_or(String::new(), |value| format!("{value:.6}")));

@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -33,7 +32,7 @@ struct Watch {
 
 /// What has become of the events so far.
 struct Seen {
-    under_way: Requests,
+    in_flight: Requests,
     figures: Figures,
     requests: Option<RequestFile>,
     /// Why single requests can't be written any more.
@@ -42,7 +41,7 @@ struct Seen {
 
 impl Seen {
     fn take(&mut self, event: &Event) {
-        match self.under_way.take(event) {
+        match self.in_flight.take(event) {
             Some(Happened::Issued(issued)) => self.figures.issued(&issued),
             Some(Happened::Completed(done)) => {
                 self.figures.completed(&done);
@@ -65,7 +64,7 @@ impl Watch {
         let instance = Instance::new(args.tracefs.as_deref(), &name, &device, args.buffer_bytes)?;
         let reader = Reader::new(&instance)?;
         instance.trace(true)?;
-        let seen = Seen { under_way: Requests::default(), figures: Figures::default(), requests, failed: None };
+        let seen = Seen { in_flight: Requests::default(), figures: Figures::default(), requests, failed: None };
         Ok(Self { instance: Some(instance), reader, seen, device })
     }
 
@@ -96,7 +95,7 @@ impl Watch {
     }
 
     fn json(&self, window_ns: Option<(u64, u64)>) -> Value {
-        let mut found = self.seen.figures.json(window_ns, self.seen.under_way.open());
+        let mut found = self.seen.figures.json(window_ns, self.seen.in_flight.open());
         found["source"] = json!("block layer");
         found["device"] = json!(self.device.name);
         found["cpu_seconds"] = json!(seconds(ClockId::ProcessCPUTime));
@@ -122,11 +121,7 @@ pub fn block(args: &BlockArgs) -> Result<(), ProbeError> {
         watch.drain(now_ns())?;
     }
     watch.stop()?;
-    if let Some(path) = &args.series {
-        output::write(path, &output::series_csv(&watch.seen.figures))?;
-    }
-    let json = args.json.as_deref().unwrap_or_else(|| Path::new("-"));
-    output::write(json, &format!("{:#}\n", watch.json(None)))
+    args.outputs.write(&watch.json(None), &watch.seen.figures)
 }
 
 /// Does what lines on standard input ask for, until it ends.
@@ -157,10 +152,10 @@ fn answered(watch: &mut Watch, line: &str) -> Result<Value, ProbeError> {
         }
         ("summary", "") => Ok(json!({"figures": watch.json(None), "series": output::series_json(&watch.seen.figures)})),
         ("summary", given) => {
-            let figures = watch.json(Some(window(given)?));
+            let figures = watch.json(Some(window(given).map_err(ProbeError::Usage)?));
             Ok(json!({"figures": figures, "series": output::series_json(&watch.seen.figures)}))
         }
-        ("figures", given) => Ok(watch.json(Some(window(given)?))),
+        ("figures", given) => Ok(watch.json(Some(window(given).map_err(ProbeError::Usage)?))),
         _ => Err(ProbeError::Usage(format!("there is no command {line:?}; there are stop, summary and figures"))),
     }
 }

@@ -118,7 +118,7 @@ def _measured(arguments: Sequence[str], rounds: int, progress: Progress) -> dict
     if code == -signal.SIGKILL:
         raise HostError(f"not done after {limit_seconds:,} s: the disk hardly answers")
     if code == 2:  # noqa: PLR2004 - a mistake on the command line: of the name of a drive
-        raise UserError(said.removeprefix("dbdyno-disk: ").removesuffix("; see dbdyno-disk --help"))
+        raise UserError(said.removeprefix("dbdyno-disk: "))
     if code or not result:
         raise HostError(said.removeprefix("dbdyno-disk: ") or f"dbdyno-disk measure ended with {code}")
     return result

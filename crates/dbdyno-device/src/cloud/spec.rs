@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::limits::{above_zero, fields, within};
+
 const GIB: f64 = (1_u64 << 30) as f64;
 
 /// The numbers that make a cloud volume. Each field's unit is in its name.
@@ -84,44 +86,27 @@ impl CloudSpec {
 
     /// Refuses numbers the model cannot work with, naming the first.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let positive = [
-            ("capacity_bytes", Some(self.capacity_bytes as f64)),
+        above_zero(&fields! { self; capacity_bytes, iops_max, throughput_mib_s, io_max_bytes, link_mb_s })?;
+        let given = [
             ("volume_gib", self.volume_gib),
             ("iops", self.iops),
             ("iops_per_gib", self.iops_per_gib),
-            ("iops_max", Some(self.iops_max)),
             ("iops_per_gib_max", self.iops_per_gib_max),
             ("write_iops", self.write_iops),
-            ("throughput_mib_s", Some(self.throughput_mib_s)),
             ("throughput_mib_s_per_iops", self.throughput_mib_s_per_iops),
             ("small_volume_mib_s", self.small_volume_mib_s),
-            ("io_max_bytes", Some(self.io_max_bytes as f64)),
-            ("link_mb_s", Some(self.link_mb_s)),
         ];
-        let given = positive.iter().filter_map(|(field, value)| value.map(|value| (field, value)));
-        for (field, value) in given {
-            if !(value > 0.0 && value.is_finite()) {
-                return Err(format!("{field} = {value} is not above 0"));
-            }
-        }
-        let ranges = [
-            ("iops_min", self.iops_min, 0.0, 1e9),
-            ("burst_iops", self.burst_iops, 0.0, 1e9),
-            ("burst_credits", self.burst_credits, 0.0, 1e15),
-            ("small_volume_gib", self.small_volume_gib, 0.0, 1e9),
-            ("bucket_ms", self.bucket_ms, 0.0, 1e6),
-            ("shortfall_probability", self.shortfall_probability, 0.0, 1.0),
-            ("shortfall_least", self.shortfall_least, 0.01, 0.9),
-            ("read_us", self.read_us, 0.0, 1e9),
-            ("write_us", self.write_us, 0.0, 1e9),
-            ("latency_sigma", self.latency_sigma, 0.0, 3.0),
-            ("flush_us", self.flush_us, 0.0, 1e9),
-        ];
-        for (field, value, least, most) in ranges {
-            if !(least..=most).contains(&value) {
-                return Err(format!("{field} = {value} is not between {least} and {most}"));
-            }
-        }
+        above_zero(&given.into_iter().filter_map(|(field, value)| Some((field, value?))).collect::<Vec<_>>())?;
+        within(
+            &(0.0..=1e9),
+            &fields! { self;
+                iops_min, burst_iops, small_volume_gib, bucket_ms, read_us, write_us, flush_us
+            },
+        )?;
+        within(&(0.0..=1e15), &fields! { self; burst_credits })?;
+        within(&(0.0..=1.0), &fields! { self; shortfall_probability })?;
+        within(&(0.01..=0.9), &fields! { self; shortfall_least })?;
+        within(&(0.0..=3.0), &fields! { self; latency_sigma })?;
         self.check_iops()
     }
 

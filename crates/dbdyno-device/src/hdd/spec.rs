@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::limits::{above_zero, fields, within};
+
 /// The numbers that make a hard disk. Each field's unit is in its name.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -81,46 +83,19 @@ pub(crate) enum Span {
 }
 
 impl HddSpec {
-    pub(crate) fn capacity_bytes(&self) -> u64 {
-        self.capacity_bytes
-    }
-
     /// Refuses numbers the model cannot work with, naming the first.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let positive = [
-            ("capacity_bytes", self.capacity_bytes as f64),
-            ("sector_bytes", self.sector_bytes as f64),
-            ("rpm", self.rpm),
-            ("heads", self.heads as f64),
-            ("zones", self.zones as f64),
-            ("outer_mb_s", self.outer_mb_s),
-            ("inner_mb_s", self.inner_mb_s),
-            ("interface_mb_s", self.interface_mb_s),
-            ("queue_depth", self.queue_depth as f64),
-            ("destage_window", self.destage_window as f64),
-            ("age_limit_ms", self.age_limit_ms),
-        ];
-        if let Some((field, value)) = positive.iter().find(|(_, value)| !(*value > 0.0 && value.is_finite())) {
-            return Err(format!("{field} = {value} is not above 0"));
-        }
-        let not_negative = [
-            ("seek_a_ms", self.seek_a_ms),
-            ("seek_b_ms", self.seek_b_ms),
-            ("seek_c_ms", self.seek_c_ms),
-            ("seek_e_ms", self.seek_e_ms),
-            ("write_settle_ms", self.write_settle_ms),
-            ("head_switch_ms", self.head_switch_ms),
-            ("track_skew_ms", self.track_skew_ms),
-            ("cylinder_skew_ms", self.cylinder_skew_ms),
-            ("overhead_ms", self.overhead_ms),
-            ("choose_ms", self.choose_ms),
-            ("age_weight", self.age_weight),
-            ("destage_handicap_ms", self.destage_handicap_ms),
-            ("flush_ms", self.flush_ms),
-        ];
-        if let Some((field, value)) = not_negative.iter().find(|(_, value)| !(0.0..=1e6).contains(value)) {
-            return Err(format!("{field} = {value} is not between 0 and 1e6"));
-        }
+        above_zero(&fields! { self;
+            capacity_bytes, sector_bytes, rpm, heads, zones, outer_mb_s, inner_mb_s, interface_mb_s, queue_depth,
+            destage_window, age_limit_ms
+        })?;
+        within(
+            &(0.0..=1e6),
+            &fields! { self;
+                seek_a_ms, seek_b_ms, seek_c_ms, seek_e_ms, write_settle_ms, head_switch_ms, track_skew_ms,
+                cylinder_skew_ms, overhead_ms, choose_ms, age_weight, destage_handicap_ms, flush_ms
+            },
+        )?;
         let inner_sectors = self.inner_mb_s * 1e6 * 60.0 / self.rpm / self.sector_bytes as f64;
         if inner_sectors < 1.0 {
             return Err(format!("inner_mb_s = {} is less than one sector a track", self.inner_mb_s));

@@ -1,5 +1,7 @@
 //! The drives of an array, and the tasks they work on together.
 
+use slab::Slab;
+
 use super::spec::{Layout, Part};
 use crate::contract::{Command, Completion, DeviceModel, Kind, WriteCache};
 
@@ -25,32 +27,22 @@ struct Pending<Task> {
 pub(super) struct Members<Task> {
     drives: Vec<Member>,
     layout: Layout,
-    /// A member has at most one part of a task, so the task's place here is the part's id there; holes are in `free`.
-    pending: Vec<Option<Pending<Task>>>,
-    free: Vec<usize>,
+    /// A member has at most one part of a task, so the task's place here is the part's id there.
+    pending: Slab<Pending<Task>>,
     finished: Vec<Completion>,
 }
 
 impl<Task> Members<Task> {
     pub(super) fn new(models: Vec<Box<dyn DeviceModel + Send>>, layout: Layout) -> Self {
         let member = |model| Member { model, outstanding: 0, end_bytes: 0 };
-        Self {
-            drives: models.into_iter().map(member).collect(),
-            layout,
-            pending: Vec::new(),
-            free: Vec::new(),
-            finished: Vec::new(),
-        }
+        Self { drives: models.into_iter().map(member).collect(), layout, pending: Slab::new(), finished: Vec::new() }
     }
 
     /// Sends a command's parts to the members that have them; `task` ends with the last.
     pub(super) fn send(&mut self, now_ns: u64, command: &Command, task: Task) {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.pending.push(None);
-            self.pending.len() - 1
-        });
+        let slot = self.pending.insert(Pending { task, parts: 0, at_ns: 0 });
         let everywhere = self.drives.len();
-        let parts = if command.kind == Kind::Flush {
+        self.pending[slot].parts = if command.kind == Kind::Flush {
             (0..everywhere).for_each(|member| self.send_to(member, now_ns, slot, *command));
             everywhere
         } else if command.length_bytes == 0 {
@@ -59,7 +51,6 @@ impl<Task> Members<Task> {
         } else {
             self.send_parts(now_ns, slot, command)
         };
-        self.pending[slot] = Some(Pending { task, parts, at_ns: 0 });
     }
 
     fn send_parts(&mut self, now_ns: u64, slot: usize, command: &Command) -> usize {
@@ -113,14 +104,12 @@ impl<Task> Members<Task> {
             member.outstanding -= self.finished.len();
             for Completion { id, at_ns } in self.finished.drain(..) {
                 let slot = id as usize;
-                let Some(pending) = &mut self.pending[slot] else { continue };
+                let Some(pending) = self.pending.get_mut(slot) else { continue };
                 pending.parts -= 1;
                 pending.at_ns = pending.at_ns.max(at_ns);
-                if pending.parts == 0
-                    && let Some(pending) = self.pending[slot].take()
-                {
-                    self.free.push(slot);
-                    ended.push((pending.task, pending.at_ns));
+                if pending.parts == 0 {
+                    let Pending { task, at_ns, .. } = self.pending.remove(slot);
+                    ended.push((task, at_ns));
                 }
             }
         }

@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::limits::{above_zero, fields, within};
+
 /// What is meant where a file or name gives no stripe.
 const STRIPE_BYTES: u64 = 64 << 10;
 
@@ -64,15 +66,9 @@ impl RaidSpec {
         if self.stripe_bytes < 4096 || !self.stripe_bytes.is_power_of_two() {
             return Err(format!("stripe_bytes = {} is not a power of two from 4096 on", self.stripe_bytes));
         }
-        if self.destage_depth == 0 {
-            return Err("destage_depth = 0 is not above 0".into());
-        }
-        for (field, value, least) in [("cache_us", self.cache_us, 0.0), ("cache_mb_s", self.cache_mb_s, 0.001)] {
-            if !(least..=1e9).contains(&value) {
-                return Err(format!("{field} = {value} is not between {least} and 1e9"));
-            }
-        }
-        Ok(())
+        above_zero(&fields! { self; destage_depth })?;
+        within(&(0.0..=1e9), &fields! { self; cache_us })?;
+        within(&(0.001..=1e9), &fields! { self; cache_mb_s })
     }
 
     pub(super) fn layout(&self) -> Layout {

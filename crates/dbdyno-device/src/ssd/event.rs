@@ -1,7 +1,7 @@
 //! What happens inside the drive, on its agenda.
 
 /// Something that happens inside the drive.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
     /// A plane has brought a flash page into its register.
     Read { die: u32, lane: u32 },

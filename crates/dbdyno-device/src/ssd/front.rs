@@ -26,13 +26,7 @@ impl Ssd {
     fn take(&mut self, command: Command) {
         let next_page = command.offset_bytes / PAGE_BYTES;
         let active = Active { command, remaining: 0, done_ns: self.now_ns, covers: 0, next_page };
-        let slot = if let Some(slot) = self.free_slots.pop() {
-            self.slots[slot] = Some(active);
-            slot
-        } else {
-            self.slots.push(Some(active));
-            self.slots.len() - 1
-        };
+        let slot = self.slots.insert(active);
         let slowdown = self.thermal.slowdown(self.now_ns);
         let slower = |time_ns: u64| (time_ns as f64 * slowdown) as u64;
         let (mut ready_ns, is_write) = (self.now_ns, command.kind == Kind::Write);
@@ -55,7 +49,7 @@ impl Ssd {
     }
 
     pub(super) fn ready(&mut self, slot: usize) {
-        let Some(active) = self.slots[slot] else { return };
+        let Some(active) = self.slots.get(slot).copied() else { return };
         match active.command.kind {
             Kind::Read => self.read(slot, active.command),
             Kind::Write => {
@@ -103,7 +97,7 @@ impl Ssd {
         if let Some((first, read)) = last {
             self.read_flash(first, read);
         }
-        if let Some(active) = &mut self.slots[slot] {
+        if let Some(active) = self.slots.get_mut(slot) {
             // One more for what needs no flash.
             active.remaining = reads + 1;
         }
@@ -122,7 +116,7 @@ impl Ssd {
             let crossing_ns = (transfer_ns(bytes, self.spec.link_mb_s) as f64 * slowdown) as u64;
             self.link_out_free_ns = across_ns.max(self.link_out_free_ns) + crossing_ns;
         }
-        let Some(active) = &mut self.slots[slot] else { return };
+        let Some(active) = self.slots.get_mut(slot) else { return };
         active.remaining -= 1;
         active.done_ns = active.done_ns.max(if bytes > 0 { self.link_out_free_ns } else { across_ns });
         if active.remaining == 0 {
@@ -135,7 +129,7 @@ impl Ssd {
     pub(super) fn admit_writes(&mut self) {
         let buffer_pages = self.spec.buffer_bytes / PAGE_BYTES;
         while let Some(slot) = self.blocked.front().copied() {
-            let Some(active) = self.slots[slot] else { return };
+            let Some(active) = self.slots.get(slot).copied() else { return };
             let end_page = active.command.end_bytes().div_ceil(PAGE_BYTES);
             let mut page = active.next_page;
             while page < end_page && self.buffer_used < buffer_pages {
@@ -145,7 +139,7 @@ impl Ssd {
                     - active.command.bytes_before(page * PAGE_BYTES);
                 page += 1;
             }
-            if let Some(active) = &mut self.slots[slot] {
+            if let Some(active) = self.slots.get_mut(slot) {
                 active.next_page = page;
             }
             if page < end_page {
@@ -197,7 +191,7 @@ impl Ssd {
         if outstanding == 0 {
             return self.complete(slot, self.now_ns);
         }
-        if let Some(active) = &mut self.slots[slot] {
+        if let Some(active) = self.slots.get_mut(slot) {
             active.remaining = outstanding;
             active.covers = self.programs_made;
         }
@@ -211,7 +205,7 @@ impl Ssd {
         let mut index = 0;
         while index < self.flushes.len() {
             let slot = self.flushes[index];
-            let done = self.slots[slot].as_mut().is_some_and(|active| {
+            let done = self.slots.get_mut(slot).is_some_and(|active| {
                 active.remaining -= u64::from(sequence <= active.covers);
                 active.remaining == 0
             });
@@ -220,7 +214,7 @@ impl Ssd {
                 continue;
             }
             self.flushes.remove(index);
-            let is_flush = self.slots[slot].is_some_and(|active| active.command.kind == Kind::Flush);
+            let is_flush = self.slots.get(slot).is_some_and(|active| active.command.kind == Kind::Flush);
             let tables_ns = if is_flush { us(self.spec.flush_us) } else { 0 };
             self.complete(slot, self.now_ns + tables_ns);
         }
@@ -228,8 +222,7 @@ impl Ssd {
     }
 
     fn complete(&mut self, slot: usize, at_ns: u64) {
-        if let Some(active) = self.slots[slot].take() {
-            self.free_slots.push(slot);
+        if let Some(active) = self.slots.try_remove(slot) {
             self.events.push(at_ns, Event::Finished { id: active.command.id });
         }
     }

@@ -28,6 +28,8 @@ mod thermal;
 
 use std::collections::VecDeque;
 
+use slab::Slab;
+
 use self::dies::{Dies, Job, Reader};
 use self::event::Event;
 use self::ftl::Ftl;
@@ -119,8 +121,7 @@ pub(crate) struct Ssd {
     ready_reads: VecDeque<(u64, usize)>,
     ready_writes: VecDeque<(u64, usize)>,
     finished: Vec<Completion>,
-    slots: Vec<Option<Active>>,
-    free_slots: Vec<usize>,
+    slots: Slab<Active>,
     /// Commands the drive has not taken yet.
     waiting: VecDeque<Command>,
     /// Commands taken and not finished.
@@ -163,8 +164,7 @@ impl Ssd {
             ready_reads: VecDeque::new(),
             ready_writes: VecDeque::new(),
             finished: Vec::new(),
-            slots: Vec::new(),
-            free_slots: Vec::new(),
+            slots: Slab::new(),
             waiting: VecDeque::new(),
             active: 0,
             barrier: false,

@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::limits::{above_zero, fields, within};
+
 /// The mapping unit. Smaller writes cost a whole one; the reading of the rest is left out.
 pub(super) const PAGE_BYTES: u64 = 4096;
 
@@ -121,10 +123,6 @@ pub(crate) struct ThermalSpec {
 }
 
 impl SsdSpec {
-    pub(crate) fn capacity_bytes(&self) -> u64 {
-        self.capacity_bytes
-    }
-
     /// Refuses numbers the model cannot work with, naming the first.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.check_positive()?;
@@ -153,32 +151,16 @@ impl SsdSpec {
     }
 
     fn check_positive(&self) -> Result<(), String> {
-        let flash = &self.flash;
-        let positive = [
-            ("link_mb_s", self.link_mb_s),
-            ("capacity_bytes", self.capacity_bytes as f64),
-            ("queue_depth", self.queue_depth as f64),
-            ("flash.channel_mb_s", flash.channel_mb_s),
-            ("flash.channels", flash.channels as f64),
-            ("flash.dies_per_channel", flash.dies_per_channel as f64),
-            ("flash.planes", f64::from(flash.planes)),
-            ("flash.page_bytes", flash.page_bytes as f64),
-            ("flash.pages_per_program", f64::from(flash.pages_per_program)),
-            ("flash.reads_before_program", f64::from(flash.reads_before_program)),
-        ];
-        if let Some((field, value)) = positive.iter().find(|(_, value)| !(*value > 0.0 && value.is_finite())) {
-            return Err(format!("{field} = {value} is not above 0"));
-        }
-        let counts = [
-            ("flash.channels", flash.channels as u64),
-            ("flash.dies_per_channel", flash.dies_per_channel as u64),
-            ("flash.planes", u64::from(flash.planes)),
-            ("flash.pages_per_program", u64::from(flash.pages_per_program)),
-        ];
-        match counts.iter().find(|(_, value)| *value > 64) {
-            Some((field, value)) => Err(format!("{field} = {value} is above 64")),
-            None => Ok(()),
-        }
+        above_zero(&fields! { self;
+            link_mb_s, capacity_bytes, queue_depth, flash.channel_mb_s, flash.channels, flash.dies_per_channel,
+            flash.planes, flash.page_bytes, flash.pages_per_program, flash.reads_before_program
+        })?;
+        within(
+            &(1.0..=64.0),
+            &fields! { self;
+                flash.channels, flash.dies_per_channel, flash.planes, flash.pages_per_program
+            },
+        )
     }
 
     fn check_times(&self) -> Result<(), String> {
@@ -186,19 +168,13 @@ impl SsdSpec {
         if flash.read_us.is_empty() || flash.program_us.is_empty() {
             return Err("flash.read_us and flash.program_us need at least one time each".into());
         }
-        let single = [
-            ("flush_us", self.flush_us),
-            ("write_firmware_us", self.write_firmware_us),
-            ("read_firmware_us", self.read_firmware_us),
-            ("write_command_us", self.write_command_us),
-            ("read_command_us", self.read_command_us),
-            ("flash.erase_us", flash.erase_us),
-            ("flash.suspend_us", flash.suspend_us),
-        ];
         let reads = flash.read_us.iter().map(|time| ("flash.read_us", *time));
         let programs = flash.program_us.iter().map(|time| ("flash.program_us", *time));
-        let out = single.into_iter().chain(reads).chain(programs).find(|(_, value)| !(0.0..=1e9).contains(value));
-        out.map_or(Ok(()), |(field, value)| Err(format!("{field} = {value} is not between 0 and 1e9")))
+        let single = fields! { self;
+            flush_us, write_firmware_us, read_firmware_us, write_command_us, read_command_us, flash.erase_us,
+            flash.suspend_us
+        };
+        within(&(0.0..=1e9), &single.into_iter().chain(reads).chain(programs).collect::<Vec<_>>())
     }
 }
 
@@ -214,40 +190,40 @@ impl SlcSpec {
         if bytes == 0 || bytes > capacity_bytes / 3 {
             return Err(format!("slc: a cache of {bytes} bytes is nothing, or more than a third of the drive"));
         }
-        let ranges = [
-            ("slc.read_us", self.read_us, 1e9),
-            ("slc.program_us", self.program_us, 1e9),
-            ("slc.fold_after_idle_ms", self.fold_after_idle_ms, 1e9),
-            ("slc.refill_at", self.refill_at, 1.0),
-        ];
-        if let Some((field, value, most)) = ranges.iter().find(|(_, value, most)| !(0.0..=*most).contains(value)) {
-            return Err(format!("{field} = {value} is not between 0 and {most}"));
-        }
-        match self.write_while_folding_mb_s {
-            Some(rate) if !(rate > 0.0 && rate.is_finite()) => {
-                Err(format!("slc.write_while_folding_mb_s = {rate} is not above 0"))
-            }
-            _ => Ok(()),
-        }
+        within(
+            &(0.0..=1e9),
+            &[
+                ("slc.read_us", self.read_us),
+                ("slc.program_us", self.program_us),
+                ("slc.fold_after_idle_ms", self.fold_after_idle_ms),
+            ],
+        )?;
+        within(&(0.0..=1.0), &[("slc.refill_at", self.refill_at)])?;
+        above_zero(
+            &self
+                .write_while_folding_mb_s
+                .map(|rate| ("slc.write_while_folding_mb_s", rate))
+                .into_iter()
+                .collect::<Vec<_>>(),
+        )
     }
 }
 
 impl ThermalSpec {
     fn check(&self) -> Result<(), String> {
-        let ranges = [
-            ("thermal.ambient_c", self.ambient_c, -50.0, 100.0),
-            ("thermal.idle_w", self.idle_w, 0.0, 1e3),
-            ("thermal.read_j_per_gb", self.read_j_per_gb, 0.0, 1e3),
-            ("thermal.program_j_per_gb", self.program_j_per_gb, 0.0, 1e3),
-            ("thermal.rise_c_per_w", self.rise_c_per_w, 0.0, 1e3),
-            ("thermal.time_constant_s", self.time_constant_s, 1e-3, 1e6),
-            ("thermal.throttle_above_c", self.throttle_above_c, self.resume_below_c, 200.0),
-            ("thermal.slowdown", self.slowdown, 1.0, 1e3),
-        ];
-        match ranges.iter().find(|(_, value, least, most)| !(*least..=*most).contains(value)) {
-            Some((field, value, least, most)) => Err(format!("{field} = {value} is not between {least} and {most}")),
-            None => Ok(()),
+        for (field, value, range) in [
+            ("thermal.ambient_c", self.ambient_c, -50.0..=100.0),
+            ("thermal.idle_w", self.idle_w, 0.0..=1e3),
+            ("thermal.read_j_per_gb", self.read_j_per_gb, 0.0..=1e3),
+            ("thermal.program_j_per_gb", self.program_j_per_gb, 0.0..=1e3),
+            ("thermal.rise_c_per_w", self.rise_c_per_w, 0.0..=1e3),
+            ("thermal.time_constant_s", self.time_constant_s, 1e-3..=1e6),
+            ("thermal.throttle_above_c", self.throttle_above_c, self.resume_below_c..=200.0),
+            ("thermal.slowdown", self.slowdown, 1.0..=1e3),
+        ] {
+            within(&range, &[(field, value)])?;
         }
+        Ok(())
     }
 }
 

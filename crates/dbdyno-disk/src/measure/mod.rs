@@ -16,9 +16,10 @@ use serde_json::{Value, json};
 
 use crate::error::DiskError;
 use crate::times::Times;
-pub use args::{MeasureArgs, parse};
+pub use args::MeasureArgs;
 
-use args::Place;
+use file::FileTarget;
+use model::ModelTarget;
 use target::{Fill, Operation, Step, Target};
 
 const DEPTHS: [u64; 3] = [1, 8, 32];
@@ -39,8 +40,11 @@ struct Measured {
 /// Measures all targets and prints a line of JSON after each round, and the result as the last one.
 pub fn measure(args: &MeasureArgs) -> Result<(), DiskError> {
     let mut all = Vec::new();
-    for place in &args.places {
-        all.push(begin(open(place, args)?)?);
+    for path in &args.paths {
+        all.push(begin(Box::new(FileTarget::open(path, args)?))?);
+    }
+    for name in &args.models {
+        all.push(begin(Box::new(ModelTarget::new(name, args)?))?);
     }
     let mut random = Random::new(args.seed);
     for round in 1..=args.rounds {
@@ -51,13 +55,6 @@ pub fn measure(args: &MeasureArgs) -> Result<(), DiskError> {
     let cpu = clock_gettime(ClockId::ProcessCPUTime);
     let cpu_seconds = cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9;
     line(&json!({"seed": args.seed, "rounds": args.rounds, "cpu_seconds": cpu_seconds, "targets": targets}))
-}
-
-fn open(place: &Place, args: &MeasureArgs) -> Result<Box<dyn Target>, DiskError> {
-    Ok(match place {
-        Place::Path(path) => Box::new(file::FileTarget::open(path, args)?),
-        Place::Model(name) => Box::new(model::ModelTarget::new(name, args)?),
-    })
 }
 
 fn begin(mut target: Box<dyn Target>) -> Result<Measured, DiskError> {

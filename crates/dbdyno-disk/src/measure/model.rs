@@ -194,8 +194,15 @@ mod tests {
     use super::*;
 
     fn target(name: &str) -> ModelTarget {
-        let args =
-            MeasureArgs { places: Vec::new(), rounds: 1, seed: 1, region_bytes: 256 << 20, step_ms: 2000, fill_ms: 1 };
+        let args = MeasureArgs {
+            paths: Vec::new(),
+            models: Vec::new(),
+            rounds: 1,
+            seed: 1,
+            region_bytes: 256 << 20,
+            step_ms: 2000,
+            fill_ms: 1,
+        };
         ModelTarget::new(name, &args).unwrap()
     }
 
