@@ -181,7 +181,7 @@ impl Account {
         };
         // Otherwise names could be quoted in another way.
         session.execute("SET SESSION sql_mode = ''")?;
-        for grant in session.query("SHOW GRANTS")?.into_iter().flatten().flatten() {
+        for grant in session.values("SHOW GRANTS")? {
             if !grant.starts_with("GRANT USAGE ON *.* TO ") && !grant.starts_with(rights) {
                 return refused(grant);
             }
@@ -194,8 +194,7 @@ impl Account {
             }
         }
         let allowed = ["information_schema", "performance_schema", "sys", &confined.schema];
-        let schemas = session.query("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")?;
-        let mut others = schemas.into_iter().flatten().flatten();
+        let mut others = session.values("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")?.into_iter();
         match others.find(|name| !allowed.iter().any(|allowed| name.eq_ignore_ascii_case(allowed))) {
             Some(name) => refused(format!("rights on the schema {name}")),
             None => Ok(()),
@@ -218,8 +217,7 @@ fn lacking(what: &str, remedy: &str, confined: &Confined, error: Error) -> Error
 
 /// Takes the lock of the account.
 fn take(session: &mut Session, user: &str, confined: &Confined) -> Result<(), Error> {
-    let rows = session.query(&format!("SELECT GET_LOCK('dbdyno account {user}', {LOCK_SECONDS})"))?;
-    if rows.into_iter().flatten().flatten().next().as_deref() == Some("1") {
+    if session.value(&format!("SELECT GET_LOCK('dbdyno account {user}', {LOCK_SECONDS})"))? == Some(1) {
         return Ok(());
     }
     Err(Error::Usage(format!(
@@ -243,8 +241,7 @@ fn pattern(schema: &str) -> String {
 
 /// The host from which the server sees us come.
 fn host_seen(session: &mut Session) -> Result<String, Error> {
-    let rows = session.query("SELECT USER()")?;
-    let seen = rows.into_iter().flatten().flatten().next().unwrap_or_default();
+    let seen: String = session.value("SELECT USER()")?.unwrap_or_default();
     let host = seen.rsplit_once('@').map_or("", |(_, host)| host);
     if host.is_empty() {
         return Ok("%".into());

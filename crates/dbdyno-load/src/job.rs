@@ -42,6 +42,8 @@ pub struct Job<'a> {
     pub options: &'a RunOptions,
     /// The server.
     pub endpoint: &'a Endpoint,
+    /// The verb's name.
+    pub verb: &'static str,
     /// The load.
     pub workload: &'a dyn Stepwise,
     /// Ctrl-C.
@@ -127,7 +129,7 @@ impl Job<'_> {
         let outcome = with_sinks(self.options, &names, |sinks| self.run_each(session, begun, sinks, &mut runs));
         // What was measured is kept whatever happened.
         if let Some(path) = &self.options.json {
-            write_json(path, self.workload.verb(), &runs)?;
+            write_json(path, self.verb, &runs)?;
         }
         let done = self.exit_code(&runs, outcome??);
         done.map_err(|error| match (error, self.workload.confined()) {
@@ -200,6 +202,7 @@ impl Job<'_> {
     fn plan(&self, number: usize, iteration: u32, pace: Loop, clients: usize, engine: Option<String>) -> Plan {
         let (queries_planned, queries_dropped) = self.workload.planned(clients);
         Plan {
+            verb: self.verb,
             number,
             iteration,
             step: if self.makes_anew() { 0 } else { number as u64 },

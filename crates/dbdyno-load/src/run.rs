@@ -22,6 +22,8 @@ use crate::workload::{Portion, Workload};
 /// What sets this run apart from the others of an invocation.
 #[derive(Debug, Clone)]
 pub struct Plan {
+    /// The verb.
+    pub verb: &'static str,
     /// From 0 over all.
     pub number: usize,
     /// From 1 for the same engine and number of clients.
@@ -34,7 +36,7 @@ pub struct Plan {
     pub pace: Loop,
     /// Storage engine as asked for.
     pub engine_asked: Option<String>,
-    /// Storage engine as found.
+    /// Storage engine as the server reports it.
     pub engine: Option<String>,
     /// No event starts after this time.
     pub duration: Option<Duration>,
@@ -294,16 +296,9 @@ impl Context<'_> {
         }
         let names = self.workload.phases().iter().zip(&totals.spans);
         let result = RunResult {
-            kind: self.workload.verb(),
+            plan: Plan { engine: plan.engine.as_deref().map(shown), ..plan.clone() },
             load: self.workload.load().to_owned(),
-            engine: plan.engine.as_deref().map(shown),
-            engine_asked: plan.engine_asked.clone(),
-            iteration: plan.iteration,
-            clients: plan.clients,
-            pace: plan.pace,
             kinds: Arc::clone(&self.kinds),
-            queries_planned: plan.queries_planned,
-            queries_dropped: plan.queries_dropped,
             warmup_queries,
             gauges: totals.gauges,
             lateness: totals.lateness,

@@ -113,7 +113,8 @@ fn work(verb: &Verb, command: &Command) -> Result<u8, Error> {
     }
     let endpoint = command.login.endpoint()?;
     let stop = Stop::on_signals()?;
-    let job = |endpoint| Job { action, options: &options, endpoint, workload: &*workload, stop: &stop };
+    let job =
+        |endpoint| Job { action, options: &options, endpoint, verb: verb.name, workload: &*workload, stop: &stop };
     let Some(confined) = workload.confined() else {
         return job(&endpoint).work();
     };

@@ -32,10 +32,7 @@ pub struct Found {
 
 /// One load with all its options.
 pub trait Workload: Sync {
-    /// The verb: `oltp`, `smack`, ...
-    fn verb(&self) -> &'static str;
-
-    /// Which load of the verb: `read_write`, `insert`, ...
+    /// Its name among those of its verb: `read_write`, `insert`, ...
     fn load(&self) -> &str;
 
     /// The schema that clients start in.

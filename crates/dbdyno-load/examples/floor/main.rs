@@ -35,12 +35,12 @@ const WARM_UP: u64 = 20;
 
 /// A way to exchange messages over all connections.
 trait Exchange {
-    /// Makes `round_trips` over all connections together, one under way on each.
+    /// Makes `round_trips` over all connections together, one in flight on each.
     fn run(&mut self, round_trips: u64) -> Result<(), Box<dyn Error>>;
 }
 
 fn main() -> ExitCode {
-    match Options::read().and_then(|options| if options.serve { serve(&options) } else { client(&options) }) {
+    match Options::read().and_then(|options| if options.part.is_some() { serve(&options) } else { client(&options) }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("floor: {error}");
@@ -83,8 +83,8 @@ fn measure(options: &Options, sockets: &[OwnedFd]) -> Result<serde_json::Value, 
     Ok(json!({
         "version": 1,
         "kind": "floor",
-        "io": options.io.name(),
-        "echo": options.echo.name(),
+        "io": options::word(&options.io),
+        "echo": options::word(&options.echo),
         "work_us": options.work.as_secs_f64() * 1e6,
         "transport": if options.tcp { "tcp" } else { "unix" },
         "clients": sockets.len(),

@@ -4,116 +4,80 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lexopt::{Arg, Parser, ValueExt};
+use clap::{Parser, ValueEnum};
 
 use crate::canned::Message;
 
-const HELP: &str = "usage: floor [flags]
-  --clients=N          connections (64)
-  --round-trips=N      of all of them together (200000)
-  --io=io_uring|epoll  how the client waits (io_uring)
-  --echo=threads|epoll the server: a thread per connection, as MariaDB's, or one for all (threads)
-  --work-us=N          CPU time that the server spends on each request, so that replies come at the pace of a real
-                       server's; faster ones come in larger batches, which cost a client less (0)
-  --tcp                over the loopback instead of a unix socket
-  --prepared           the bytes of a prepared statement instead of those of a text query
-  --request=FILE       other bytes; needs --reply
-  --reply=FILE
-  --server-cpus=LIST   where the server may run, as taskset takes it (anywhere)";
-
 /// How the client waits for replies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Io {
+    #[value(name = "io_uring")]
     Uring,
     Epoll,
 }
 
-impl Io {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Uring => "io_uring",
-            Self::Epoll => "epoll",
-        }
-    }
-}
-
 /// How the server serves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Echo {
-    /// A thread per connection: a request wakes one.
+    /// A thread per connection, as `MariaDB`'s: a request wakes one
     Threads,
-    /// One thread for all: a request seldom wakes it.
+    /// One thread for all: a request seldom wakes it
     Epoll,
 }
 
-impl Echo {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Threads => "threads",
-            Self::Epoll => "epoll",
-        }
-    }
+/// The word of a choice, as the command line has it.
+pub fn word(choice: &impl ValueEnum) -> String {
+    choice.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// What the command line asks for.
-#[derive(Debug)]
+/// What bare sending and receiving costs.
+#[derive(Debug, Parser)]
 pub struct Options {
-    /// Be the server.
-    pub serve: bool,
+    /// `serve`: be the server
+    #[arg(value_parser = ["serve"])]
+    pub part: Option<String>,
+    /// Connections
+    #[arg(long, default_value_t = 64)]
     pub clients: usize,
+    /// Of all of them together
+    #[arg(long, default_value_t = 200_000)]
     pub round_trips: u64,
+    #[arg(long, value_enum, default_value_t = Io::Uring)]
     pub io: Io,
+    #[arg(long, value_enum, default_value_t = Echo::Threads)]
     pub echo: Echo,
-    /// CPU time that the server spends on each request.
+    /// CPU time that the server spends on each request, so that replies come at the pace of a real server's; faster ones
+    /// come in larger batches, which cost a client less
+    #[arg(long = "work-us", default_value = "0", value_parser = microseconds)]
     pub work: Duration,
+    /// Over the loopback instead of a unix socket
+    #[arg(long)]
     pub tcp: bool,
-    pub message: Message,
+    /// The bytes of a prepared statement instead of those of a text query
+    #[arg(long)]
+    prepared: bool,
+    /// A file of other bytes
+    #[arg(long, requires = "reply")]
+    request: Option<PathBuf>,
+    #[arg(long, requires = "request")]
+    reply: Option<PathBuf>,
+    /// Where the server may run, as taskset takes it (anywhere)
+    #[arg(long, value_name = "LIST")]
     pub server_cpus: Option<String>,
+    /// What is sent and answered.
+    #[arg(skip = Message::text())]
+    pub message: Message,
 }
 
 impl Options {
     /// Reads it.
     pub fn read() -> Result<Self, Box<dyn Error>> {
-        let mut options = Self {
-            serve: false,
-            clients: 64,
-            round_trips: 200_000,
-            io: Io::Uring,
-            echo: Echo::Threads,
-            work: Duration::ZERO,
-            tcp: false,
-            message: Message::text(),
-            server_cpus: None,
-        };
-        let mut files: [Option<PathBuf>; 2] = [None, None];
-        let mut parser = Parser::from_env();
-        while let Some(argument) = parser.next()? {
-            match argument {
-                Arg::Value(word) if word == "serve" => options.serve = true,
-                Arg::Long("clients") => options.clients = parser.value()?.parse()?,
-                Arg::Long("round-trips") => options.round_trips = parser.value()?.parse()?,
-                Arg::Long("io") => options.io = one_of(&parser.value()?.string()?, [Io::Uring, Io::Epoll], Io::name)?,
-                Arg::Long("echo") => {
-                    options.echo = one_of(&parser.value()?.string()?, [Echo::Threads, Echo::Epoll], Echo::name)?;
-                }
-                Arg::Long("work-us") => {
-                    options.work = Duration::try_from_secs_f64(parser.value()?.parse::<f64>()? / 1e6)?;
-                }
-                Arg::Long("tcp") => options.tcp = true,
-                Arg::Long("prepared") => options.message = Message::prepared(),
-                Arg::Long("request") => files[0] = Some(parser.value()?.into()),
-                Arg::Long("reply") => files[1] = Some(parser.value()?.into()),
-                Arg::Long("server-cpus") => options.server_cpus = Some(parser.value()?.string()?),
-                Arg::Long("help") => return Err(HELP.into()),
-                other => return Err(format!("{}\n{HELP}", other.unexpected()).into()),
-            }
+        let mut options = Self::parse();
+        if options.prepared {
+            options.message = Message::prepared();
         }
-        match files {
-            [None, None] => {}
-            [Some(request), Some(reply)] => {
-                options.message = Message { request: std::fs::read(request)?, reply: std::fs::read(reply)? };
-            }
-            _ => return Err("--request and --reply: give both or none".into()),
+        if let (Some(request), Some(reply)) = (&options.request, &options.reply) {
+            options.message = Message { request: std::fs::read(request)?, reply: std::fs::read(reply)? };
         }
         if options.clients == 0 || options.message.request.is_empty() || options.message.reply.is_empty() {
             return Err("at least one client, and a byte each way".into());
@@ -122,7 +86,6 @@ impl Options {
     }
 }
 
-fn one_of<T: Copy>(text: &str, all: [T; 2], name: fn(T) -> &'static str) -> Result<T, String> {
-    let found = all.into_iter().find(|value| name(*value) == text);
-    found.ok_or_else(|| format!("{text}: use {} or {}", name(all[0]), name(all[1])))
+fn microseconds(given: &str) -> Result<Duration, Box<dyn Error + Send + Sync>> {
+    Ok(Duration::try_from_secs_f64(given.parse::<f64>()? / 1e6)?)
 }

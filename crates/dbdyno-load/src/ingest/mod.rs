@@ -100,11 +100,10 @@ impl Ingest {
     /// prepare adds the indexes last, so that a table without them was not finished.
     fn check_indexes(&self, session: &mut Session) -> Result<(), Error> {
         let table = &self.options.table;
-        let found = session.query(&format!(
+        let found = session.values(&format!(
             "SELECT COLUMN_NAME FROM information_schema.STATISTICS {} AND INDEX_NAME <> 'PRIMARY' ORDER BY COLUMN_NAME",
             table.filter()
         ))?;
-        let found: Vec<String> = found.into_iter().flatten().flatten().collect();
         if found != sql::INDEXED {
             return Err(table.unfit(&format!(
                 "has indexes on ({}), this load needs ({})",
@@ -117,8 +116,7 @@ impl Ingest {
 
     fn check_rows(&self, session: &mut Session) -> Result<(), Error> {
         let table = &self.options.table;
-        let found = session.query(&format!("SELECT COALESCE(MAX(id), 0) FROM {}", table.qualified()))?;
-        let last = found.into_iter().flatten().flatten().next().and_then(|id| id.parse().ok()).unwrap_or(0_u64);
+        let last = session.value(&format!("SELECT COALESCE(MAX(id), 0) FROM {}", table.qualified()))?.unwrap_or(0_u64);
         if last < self.options.initial_rows {
             return Err(table.unfit(&format!("has {last} rows at most, --initial-rows={}", self.options.initial_rows)));
         }
@@ -127,10 +125,6 @@ impl Ingest {
 }
 
 impl Workload for Ingest {
-    fn verb(&self) -> &'static str {
-        VERB.name
-    }
-
     fn load(&self) -> &str {
         match self.options.mode {
             Mode::Procedure => "procedure",

@@ -96,10 +96,8 @@ impl Bulk {
 
     /// Sees that the server takes statements this long.
     fn check_packet(&self, session: &mut Session) -> Result<(), Error> {
-        let limits = session.query("SELECT @@GLOBAL.max_allowed_packet")?;
-        let limit: Option<usize> = limits.into_iter().flatten().flatten().find_map(|limit| limit.parse().ok());
         // The command's code is part of the packet.
-        match limit {
+        match session.value("SELECT @@GLOBAL.max_allowed_packet")? {
             Some(limit) if self.batch_bytes >= limit => Err(Error::Usage(format!(
                 "--batch-bytes={}: the server's max_allowed_packet is {limit}; lower the one or raise the other",
                 self.batch_bytes
@@ -110,10 +108,6 @@ impl Bulk {
 }
 
 impl Workload for Bulk {
-    fn verb(&self) -> &'static str {
-        VERB.name
-    }
-
     fn load(&self) -> &'static str {
         VERB.loads[0]
     }

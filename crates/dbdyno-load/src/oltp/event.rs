@@ -1,11 +1,14 @@
 //! What an event of each load says: sysbench's statements in sysbench's order.
 
+use strum::IntoStaticStr;
+
 use crate::statements::Part;
 
 use super::load::{Counts, Load};
 
-/// One statement of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// One statement of an event. Its name is that of its kind in every output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Action {
     /// BEGIN.
     Begin,
@@ -26,6 +29,7 @@ pub enum Action {
     /// Deletes a row by its id.
     Delete,
     /// Puts a row with the id of the last [`Self::Delete`].
+    #[strum(serialize = "insert")]
     Reinsert,
     /// Adds a row.
     Insert,
@@ -33,39 +37,7 @@ pub enum Action {
     Commit,
 }
 
-/// Kinds of statement, in the order of reports.
-pub const KINDS: [&str; 11] = [
-    "begin",
-    "point_select",
-    "simple_range",
-    "sum_range",
-    "order_range",
-    "distinct_range",
-    "update_index",
-    "update_non_index",
-    "delete",
-    "insert",
-    "commit",
-];
-
 impl Action {
-    /// Name of its kind.
-    pub fn kind(self) -> &'static str {
-        match self {
-            Self::Begin => "begin",
-            Self::PointSelect => "point_select",
-            Self::SimpleRange => "simple_range",
-            Self::SumRange => "sum_range",
-            Self::OrderRange => "order_range",
-            Self::DistinctRange => "distinct_range",
-            Self::UpdateIndex => "update_index",
-            Self::UpdateNonIndex => "update_non_index",
-            Self::Delete => "delete",
-            Self::Reinsert | Self::Insert => "insert",
-            Self::Commit => "commit",
-        }
-    }
-
     /// Its text: before the number of the table, and around its values. Two pieces for a statement without values;
     /// without a table, none.
     pub fn pieces(self) -> &'static [&'static str] {
@@ -123,7 +95,7 @@ pub struct Step {
 pub struct Event {
     /// In their order; at least one.
     pub steps: Vec<Step>,
-    /// Their kinds, in the order of [`KINDS`].
+    /// Their kinds, in the order in which they come first.
     pub kinds: Vec<&'static str>,
 }
 
@@ -131,11 +103,15 @@ impl Event {
     /// The event of `load`; `None` if `counts` leave nothing to send.
     pub fn new(load: Load, counts: &Counts) -> Option<Self> {
         let groups = groups(load, counts);
-        let said =
-            |kind: &&str| groups.iter().any(|(group, count)| *count > 0 && group.iter().any(|a| a.kind() == *kind));
-        let kinds: Vec<&'static str> = KINDS.into_iter().filter(said).collect();
-        let index = |action: Action| kinds.iter().position(|kind| *kind == action.kind()).unwrap_or_default() as u16;
-        let mut steps: Vec<Step> = Vec::new();
+        let (mut steps, mut kinds): (Vec<Step>, Vec<&'static str>) = (Vec::new(), Vec::new());
+        let mut index = |action: Action| {
+            let kind = action.into();
+            let known = kinds.iter().position(|one| *one == kind);
+            known.unwrap_or_else(|| {
+                kinds.push(kind);
+                kinds.len() - 1
+            }) as u16
+        };
         for (group, count) in &groups {
             let actions = (0..*count).flat_map(|_| group.iter().copied());
             steps.extend(actions.enumerate().map(|(place, action)| Step {

@@ -1,5 +1,7 @@
 //! The loads, and how often each statement is in an event of theirs.
 
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
 use crate::error::Error;
 use crate::values::Values;
 
@@ -12,7 +14,8 @@ const COUNT_MAX: u32 = 100_000;
 const PREFIX: &str = "oltp_";
 
 /// Which of sysbench's scripts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Load {
     ReadOnly,
@@ -26,39 +29,9 @@ pub enum Load {
 }
 
 impl Load {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::ReadOnly,
-        Self::ReadWrite,
-        Self::WriteOnly,
-        Self::PointSelect,
-        Self::UpdateIndex,
-        Self::UpdateNonIndex,
-        Self::Insert,
-        Self::Delete,
-    ];
-
-    /// Their names, in the same order.
-    pub const NAMES: [&'static str; 8] = [
-        "read_only",
-        "read_write",
-        "write_only",
-        "point_select",
-        "update_index",
-        "update_non_index",
-        "insert",
-        "delete",
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-
     /// The load of that name, with or without sysbench's prefix.
     pub fn named(name: &str) -> Option<Self> {
-        let name = name.strip_prefix(PREFIX).unwrap_or(name);
-        Self::ALL.into_iter().find(|load| load.name() == name)
+        name.strip_prefix(PREFIX).unwrap_or(name).parse().ok()
     }
 
     /// Whether its events are transactions.

@@ -18,6 +18,8 @@ mod tables;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use strum::VariantNames as _;
+
 use crate::error::Error;
 use crate::protocol::session::Session;
 use crate::run_options::Ignore;
@@ -49,7 +51,7 @@ pub static VERB: Verb = Verb {
     name: "oltp",
     about: ABOUT,
     flags: flags::FLAGS,
-    loads: &Load::NAMES,
+    loads: Load::VARIANTS,
     word: None,
     has_phase_flag: false,
     workload: |values, load| Ok(Box::new(Oltp::new(values, load)?)),
@@ -97,9 +99,7 @@ impl Oltp {
     fn check_prepared(&self, session: &mut Session) -> Result<(), Error> {
         let each = Workload::prepared(self).len();
         let clients = self.options.clients;
-        let limits = session.query("SELECT @@GLOBAL.max_prepared_stmt_count")?;
-        let limit: Option<usize> = limits.into_iter().flatten().flatten().find_map(|limit| limit.parse().ok());
-        match limit {
+        match session.value("SELECT @@GLOBAL.max_prepared_stmt_count")? {
             Some(limit) if clients.saturating_mul(each) > limit => Err(Error::Usage(format!(
                 "{clients} clients prepare {each} statements each, the server's max_prepared_stmt_count is {limit}: raise \
                  it, or give --db-ps-mode=disable"
@@ -110,12 +110,8 @@ impl Oltp {
 }
 
 impl Workload for Oltp {
-    fn verb(&self) -> &'static str {
-        VERB.name
-    }
-
     fn load(&self) -> &str {
-        self.options.load.name()
+        self.options.load.into()
     }
 
     fn schema(&self) -> &str {

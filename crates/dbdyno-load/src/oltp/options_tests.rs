@@ -53,12 +53,11 @@ fn defaults_are_sysbenchs() {
 
 #[test]
 fn every_load_has_both_names() {
-    for load in Load::ALL {
-        assert_eq!(Load::named(load.name()), Some(load));
-        assert_eq!(Load::named(&format!("oltp_{}", load.name())), Some(load));
-        assert!(super::super::VERB.loads.contains(&load.name()));
+    for name in super::super::VERB.loads {
+        let load = Load::named(name).unwrap();
+        assert_eq!(<&str>::from(load), *name);
+        assert_eq!(Load::named(&format!("oltp_{name}")), Some(load));
     }
-    assert_eq!(super::super::VERB.loads.len(), Load::ALL.len());
 }
 
 #[test]

@@ -99,8 +99,7 @@ impl Stage<'_> {
     pub fn check_rows(self, session: &mut Session) -> Result<(), Error> {
         let size = self.tables.size;
         for number in self.tables.numbers() {
-            let rows = session.query(&format!("SELECT MAX(id) FROM sbtest{number}"))?;
-            let greatest: i64 = rows.into_iter().flatten().flatten().find_map(|id| id.parse().ok()).unwrap_or(0);
+            let greatest: i64 = session.value(&format!("SELECT MAX(id) FROM sbtest{number}"))?.unwrap_or(0);
             if greatest < size - size / 10 {
                 return Err(Error::Usage(format!(
                     "the ids of {}.sbtest{number} end at {greatest}: lower --table-size={size}, or make the tables anew \
@@ -119,8 +118,7 @@ impl Stage<'_> {
     pub fn count_rows(self, session: &mut Session) -> Result<u64, Error> {
         let mut total = 0;
         for number in self.tables.numbers() {
-            let rows = session.query(&format!("SELECT COUNT(*) FROM sbtest{number}"))?;
-            total += rows.into_iter().flatten().flatten().find_map(|rows| rows.parse::<u64>().ok()).unwrap_or(0);
+            total += session.value::<u64>(&format!("SELECT COUNT(*) FROM sbtest{number}"))?.unwrap_or(0);
         }
         Ok(total)
     }
@@ -131,10 +129,9 @@ impl Stage<'_> {
     /// It has none of that name.
     pub fn offered_engine(self, session: &mut Session) -> Result<String, Error> {
         let asked = self.tables.engine();
-        let rows = session.query(&format!(
+        let engine = session.value(&format!(
             "SELECT ENGINE FROM information_schema.ENGINES WHERE SUPPORT IN ('YES', 'DEFAULT') AND ENGINE = '{asked}'"
         ))?;
-        let engine = rows.into_iter().flatten().flatten().next();
         engine.ok_or_else(|| Error::Usage(format!("--engine={asked}: this server does not have it")))
     }
 

@@ -1,5 +1,6 @@
 //! Files written during a run: the series (CSV or JSON lines) and the histogram log.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -9,15 +10,12 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{
     IntervalLogWriter, IntervalLogWriterBuilder, IntervalLogWriterError, Tag,
 };
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::clock::{now_ns, wall};
 use crate::error::Error;
 use crate::measure::Interval;
 use crate::statements::Kind;
-
-const SERIES_HEADER: &str = "run,t_ns,phase,events,queries,rows,errors,reconnects,backlog,latency_ns_mean,\
-                             latency_ns_p50,latency_ns_p95,latency_ns_p99,latency_ns_max";
 
 /// Opens `path` for writing.
 ///
@@ -26,49 +24,6 @@ const SERIES_HEADER: &str = "run,t_ns,phase,events,queries,rows,errors,reconnect
 pub fn create(path: &Path) -> Result<BufWriter<File>, Error> {
     let file = File::create(path).map_err(|error| Error::File(PathBuf::from(path), error))?;
     Ok(BufWriter::new(file))
-}
-
-/// A line of a series. An interval in which no event ended has no latency.
-#[derive(Debug, Serialize)]
-struct Row {
-    run: usize,
-    t_ns: u64,
-    phase: String,
-    events: u64,
-    queries: u64,
-    rows: u64,
-    errors: u64,
-    reconnects: u64,
-    backlog: u64,
-    latency_ns_mean: Option<u64>,
-    latency_ns_p50: Option<u64>,
-    latency_ns_p95: Option<u64>,
-    latency_ns_p99: Option<u64>,
-    latency_ns_max: Option<u64>,
-}
-
-impl Row {
-    fn csv(&self) -> String {
-        let latencies =
-            [self.latency_ns_mean, self.latency_ns_p50, self.latency_ns_p95, self.latency_ns_p99, self.latency_ns_max];
-        let mut line = format!(
-            "{},{},{},{},{},{},{},{},{}",
-            self.run,
-            self.t_ns,
-            self.phase,
-            self.events,
-            self.queries,
-            self.rows,
-            self.errors,
-            self.reconnects,
-            self.backlog
-        );
-        for latency in latencies {
-            line.push(',');
-            line.extend(latency.map(|ns| ns.to_string()));
-        }
-        line
-    }
 }
 
 /// What a series and a log know of the workload.
@@ -92,35 +47,38 @@ impl<W: Write> Series<W> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn new(mut file: W, json: bool, names: Names) -> io::Result<Self> {
+    pub fn new(file: W, json: bool, names: Names) -> io::Result<Self> {
+        let mut series = Self { file, json, names };
         if !json {
-            writeln!(file, "{SERIES_HEADER}")?;
+            let header = series.cells(&Interval::default()).map(|(name, _)| name).join(",");
+            writeln!(series.file, "{header}")?;
         }
-        Ok(Self { file, json, names })
+        Ok(series)
     }
 
-    fn row(&self, interval: &Interval) -> Row {
+    /// What is in a line. An interval in which no event ended has no latency.
+    fn cells(&self, interval: &Interval) -> [(&'static str, Value); 14] {
         let tally = &interval.tally;
-        let summary = tally.events.summary();
+        let latency = tally.events.summary();
         let phases = self.names.phases.iter().enumerate();
         let phases: Vec<&str> =
             phases.filter(|(number, _)| tally.phases >> number & 1 == 1).map(|(_, name)| *name).collect();
-        Row {
-            run: interval.run,
-            t_ns: interval.end_ns,
-            phase: phases.join("+"),
-            events: tally.events.count(),
-            queries: tally.queries(&self.names.kinds),
-            rows: tally.rows,
-            errors: tally.errors,
-            reconnects: tally.reconnects,
-            backlog: interval.gauges.backlog,
-            latency_ns_mean: summary.mean.map(|mean| mean.round() as u64),
-            latency_ns_p50: summary.p50,
-            latency_ns_p95: summary.p95,
-            latency_ns_p99: summary.p99,
-            latency_ns_max: summary.max,
-        }
+        [
+            ("run", json!(interval.run)),
+            ("t_ns", json!(interval.end_ns)),
+            ("phase", json!(phases.join("+"))),
+            ("events", json!(tally.events.count())),
+            ("queries", json!(tally.queries(&self.names.kinds))),
+            ("rows", json!(tally.rows)),
+            ("errors", json!(tally.errors)),
+            ("reconnects", json!(tally.reconnects)),
+            ("backlog", json!(interval.gauges.backlog)),
+            ("latency_ns_mean", json!(latency.mean.map(|mean| mean.round() as u64))),
+            ("latency_ns_p50", json!(latency.p50)),
+            ("latency_ns_p95", json!(latency.p95)),
+            ("latency_ns_p99", json!(latency.p99)),
+            ("latency_ns_max", json!(latency.max)),
+        ]
     }
 
     /// Writes a line.
@@ -128,8 +86,17 @@ impl<W: Write> Series<W> {
     /// # Errors
     /// It cannot be written.
     pub fn write(&mut self, interval: &Interval) -> io::Result<()> {
-        let row = self.row(interval);
-        let line = if self.json { serde_json::to_string(&row)? } else { row.csv() };
+        let cells = self.cells(interval);
+        let line = if self.json {
+            json!(BTreeMap::from(cells)).to_string()
+        } else {
+            let text = |(_, value): (_, Value)| match value {
+                Value::Null => String::new(),
+                Value::String(text) => text,
+                number => number.to_string(),
+            };
+            cells.map(text).join(",")
+        };
         writeln!(self.file, "{line}")?;
         self.file.flush()
     }
@@ -192,9 +159,9 @@ fn tag(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use base64_of_log::histogram;
+    use base64::prelude::{BASE64_STANDARD, Engine as _};
+    use hdrhistogram::Histogram;
+    use hdrhistogram::serialization::Deserializer;
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 
     use super::*;
@@ -219,30 +186,9 @@ mod tests {
     }
 
     /// What a reader of such logs does with a line's payload.
-    mod base64_of_log {
-        use hdrhistogram::Histogram;
-        use hdrhistogram::serialization::Deserializer;
-
-        pub fn histogram(text: &str) -> Histogram<u64> {
-            let bytes = decode(text);
-            Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap()
-        }
-
-        fn decode(text: &str) -> Vec<u8> {
-            const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-            let mut bytes = Vec::new();
-            let (mut bits, mut width) = (0u32, 0);
-            for digit in text.bytes().filter(|digit| *digit != b'=') {
-                let value = DIGITS.iter().position(|d| *d == digit).unwrap();
-                bits = bits << 6 | value as u32;
-                width += 6;
-                if width >= 8 {
-                    width -= 8;
-                    bytes.push((bits >> width) as u8);
-                }
-            }
-            bytes
-        }
+    fn histogram(text: &str) -> Histogram<u64> {
+        let bytes = BASE64_STANDARD.decode(text).unwrap();
+        Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap()
     }
 
     #[test]
@@ -293,11 +239,13 @@ mod tests {
             interval.tally.events.record(9);
         }
         let [csv, json] = files.map(|file| String::from_utf8(file).unwrap());
-        assert_eq!(csv, format!("{SERIES_HEADER}\n0,7,load+index,0,1,0,0,0,0,,,,,\n"));
+        let header = "run,t_ns,phase,events,queries,rows,errors,reconnects,backlog,latency_ns_mean,latency_ns_p50,\
+                      latency_ns_p95,latency_ns_p99,latency_ns_max";
+        assert_eq!(csv, format!("{header}\n0,7,load+index,0,1,0,0,0,0,,,,,\n"));
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(value["phase"], "load+index");
         assert_eq!(value["latency_ns_p50"], 9);
-        let columns: Vec<&str> = SERIES_HEADER.split(',').collect();
+        let columns: Vec<&str> = header.split(',').collect();
         assert!(columns.iter().all(|column| value.get(column).is_some()));
         assert_eq!(value.as_object().unwrap().len(), columns.len());
     }

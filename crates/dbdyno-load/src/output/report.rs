@@ -25,7 +25,7 @@ fn spread(runs: &[RunResult]) -> Spread {
 
 /// What each client of a run was to do, or did if the run was bounded by time.
 fn queries_per_client(run: &RunResult) -> u64 {
-    run.queries_planned.unwrap_or_else(|| run.queries()) / run.clients as u64
+    run.plan.queries_planned.unwrap_or_else(|| run.queries()) / run.plan.clients as u64
 }
 
 /// mysqlslap's CSV line for the iterations of one engine and number of clients.
@@ -36,12 +36,12 @@ pub fn csv_line(runs: &[RunResult]) -> String {
     let spread = spread(runs);
     format!(
         "{},{},{:.3},{:.3},{:.3},{},{}\n",
-        first.engine_asked.as_deref().unwrap_or_default(),
+        first.plan.engine_asked.as_deref().unwrap_or_default(),
         first.load,
         spread.average,
         spread.least,
         spread.greatest,
-        first.clients,
+        first.plan.clients,
         queries_per_client(first)
     )
 }
@@ -54,7 +54,7 @@ pub fn block(runs: &[RunResult]) -> String {
     let times = spread(runs);
     let mut text = String::from("Benchmark\n");
     // Writing to a string cannot fail, here and below.
-    if let Some(engine) = &first.engine_asked {
+    if let Some(engine) = &first.plan.engine_asked {
         let _ = writeln!(text, "\tRunning for engine {engine}");
     }
     let mut line = |label: &str, value: String| {
@@ -63,10 +63,10 @@ pub fn block(runs: &[RunResult]) -> String {
     for (name, seconds) in [("Average", times.average), ("Minimum", times.least), ("Maximum", times.greatest)] {
         line(&format!("{name} number of seconds to run all queries"), format!("{seconds:.3} seconds"));
     }
-    line("Number of clients running queries", first.clients.to_string());
+    line("Number of clients running queries", first.plan.clients.to_string());
     line("Average number of queries per client", queries_per_client(first).to_string());
-    if first.queries_dropped > 0 {
-        line("Queries left out, as they do not divide among the clients", first.queries_dropped.to_string());
+    if first.plan.queries_dropped > 0 {
+        line("Queries left out, as they do not divide among the clients", first.plan.queries_dropped.to_string());
     }
     beyond_mysqlslap(runs, &mut line);
     text.push('\n');
@@ -76,7 +76,7 @@ pub fn block(runs: &[RunResult]) -> String {
 /// The report on one run.
 pub fn summary(run: &RunResult) -> String {
     let mut text = String::new();
-    let pace = match run.pace {
+    let pace = match run.plan.pace {
         Loop::Closed { think, .. } if think.is_zero() => "closed loop".to_owned(),
         Loop::Closed { think, .. } => format!("closed loop, {} s think time", think.as_secs_f64()),
         Loop::Open { rate, .. } => format!("open loop, {rate} events per second offered"),
@@ -85,9 +85,9 @@ pub fn summary(run: &RunResult) -> String {
     let _ = writeln!(
         text,
         "{} {}: {}, {pace} ({}, {})",
-        run.kind,
+        run.plan.verb,
         run.load,
-        counted(run.clients, "client"),
+        counted(run.plan.clients, "client"),
         run.io,
         counted(run.io_threads, "thread")
     );
@@ -101,12 +101,12 @@ pub fn summary(run: &RunResult) -> String {
     if run.tally.rows > 0 {
         line("rows", count(run.tally.rows));
     }
-    if let Loop::Open { .. } = run.pace {
+    if let Loop::Open { .. } = run.plan.pace {
         line("offered", format!("{} ({:.2} per second)", run.gauges.offered, run.offered_per_second()));
         let (end, most) = (run.gauges.backlog, run.gauges.backlog_max);
         line("queue", format!("{end} at the end, {most} at most"));
         // A few that wait as the time ends are chance; one in a hundred is a server that does not keep up.
-        if end > run.clients as u64 && end >= run.gauges.offered / 100 {
+        if end > run.plan.clients as u64 && end >= run.gauges.offered / 100 {
             line("", "what never started is in no latency: they are too small".into());
         }
     }
@@ -162,7 +162,7 @@ fn beyond_mysqlslap(runs: &[RunResult], line: &mut impl FnMut(&str, String)) {
     let user: u64 = runs.iter().map(|run| run.cpu.user_us).sum();
     let sys: u64 = runs.iter().map(|run| run.cpu.sys_us).sum();
     line("Queries per second", format!("{:.1}", queries as f64 / seconds.max(1e-9)));
-    if runs.iter().any(|run| matches!(run.pace, Loop::Open { .. })) {
+    if runs.iter().any(|run| matches!(run.plan.pace, Loop::Open { .. })) {
         let offered: u64 = runs.iter().map(|run| run.gauges.offered).sum();
         let backlog: u64 = runs.iter().map(|run| run.gauges.backlog).sum();
         line("Queries offered / never started", format!("{offered} / {backlog}"));

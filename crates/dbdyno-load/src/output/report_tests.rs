@@ -5,6 +5,7 @@ use super::super::result::Clock;
 use super::*;
 use crate::clock::Cpu;
 use crate::measure::Gauges;
+use crate::run::Plan;
 use crate::run_options::Spacing;
 use crate::statements::Kind;
 use crate::statements::Statement;
@@ -16,16 +17,22 @@ fn run(seconds: u64, engine: Option<&str>) -> RunResult {
         tally.events.record(2_000_000);
     }
     RunResult {
-        kind: "slap",
+        plan: Plan {
+            verb: "slap",
+            number: 0,
+            iteration: 1,
+            step: 0,
+            clients: 3,
+            pace: Loop::Closed { think: Duration::ZERO, spacing: Spacing::Fixed },
+            engine_asked: engine.map(str::to_owned),
+            engine: Some("InnoDB".into()),
+            duration: None,
+            events: None,
+            queries_planned: Some(9),
+            queries_dropped: 1,
+        },
         load: "write".into(),
-        engine: Some("InnoDB".into()),
-        engine_asked: engine.map(str::to_owned),
-        iteration: 1,
-        clients: 3,
-        pace: Loop::Closed { think: Duration::ZERO, spacing: Spacing::Fixed },
         kinds: Arc::new([Kind::query("insert"), Kind::apart("commit")]),
-        queries_planned: Some(9),
-        queries_dropped: 1,
         warmup_queries: 0,
         tally,
         gauges: Gauges::default(),
@@ -75,7 +82,7 @@ fn the_csv_line_is_that_of_mysqlslap() {
 #[test]
 fn an_open_loop_tells_of_its_queue() {
     let mut overloaded = run(2, None);
-    overloaded.pace = Loop::Open { rate: 100.0, spacing: Spacing::Fixed };
+    overloaded.plan.pace = Loop::Open { rate: 100.0, spacing: Spacing::Fixed };
     overloaded.gauges = Gauges { offered: 200, backlog: 191, backlog_max: 191, offered_for_ns: 1_600_000_000 };
     overloaded.lateness.record(50_000);
     let text = summary(&overloaded);

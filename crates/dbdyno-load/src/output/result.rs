@@ -6,11 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::clock::Cpu;
 use crate::error::Error;
-use crate::latency::{Latencies, Summary};
+use crate::latency::Latencies;
 use crate::measure::{ErrorCount, Gauges, Span, Tally};
+use crate::run::Plan;
 use crate::run_options::{Loop, Spacing};
 use crate::statements::Kind;
 
@@ -60,26 +62,12 @@ impl Phase {
 /// One measured run: one engine, one number of clients, one iteration.
 #[derive(Debug, Clone)]
 pub struct RunResult {
-    /// Workload.
-    pub kind: &'static str,
-    /// Which load of it.
+    /// What was to be done.
+    pub plan: Plan,
+    /// Which load of the verb.
     pub load: String,
-    /// Storage engine, as the server reports it.
-    pub engine: Option<String>,
-    /// Storage engine as asked for.
-    pub engine_asked: Option<String>,
-    /// From 1.
-    pub iteration: u32,
-    /// Connections.
-    pub clients: usize,
-    /// When events started.
-    pub pace: Loop,
     /// Kinds of statement.
     pub kinds: Arc<[Kind]>,
-    /// Queries asked for; `None` for a run bounded by time.
-    pub queries_planned: Option<u64>,
-    /// Queries that an even split among the clients left out.
-    pub queries_dropped: u64,
     /// Queries of the warm-up; in no other number.
     pub warmup_queries: u64,
     /// What was counted.
@@ -129,111 +117,55 @@ impl RunResult {
         self.gauges.offered as f64 * 1e9 / (self.gauges.offered_for_ns as f64).max(1.0)
     }
 
-    fn json(&self) -> RunJson<'_> {
-        let counted = self.kinds.iter().zip(&self.tally.kinds);
-        let open = matches!(self.pace, Loop::Open { .. });
-        RunJson {
-            version: VERSION,
-            kind: self.kind,
-            load: &self.load,
-            engine: self.engine.as_deref(),
-            iteration: self.iteration,
-            clients: self.clients,
-            pace: self.pace.into(),
-            offered: open.then_some(self.gauges.offered),
-            offered_per_second: open.then(|| self.offered_per_second()),
-            achieved_per_second: self.per_second(self.tally.events.count()),
-            backlog_max: open.then_some(self.gauges.backlog_max),
-            backlog_end: open.then_some(self.gauges.backlog),
-            start_lateness_ns: (self.lateness.count() > 0).then(|| self.lateness.summary()),
-            events: self.tally.events.count(),
-            queries: self.queries(),
-            rows: self.tally.rows,
-            queries_planned: self.queries_planned,
-            queries_dropped: self.queries_dropped,
-            warmup_queries: self.warmup_queries,
-            errors: &self.errors,
-            reconnects: self.tally.reconnects,
-            aborted: self.aborted.as_deref(),
-            clock: self.clock,
-            seconds_real: self.seconds_real(),
-            seconds_user: self.cpu.user_us as f64 / 1e6,
-            seconds_sys: self.cpu.sys_us as f64 / 1e6,
-            io: self.io,
-            io_threads: self.io_threads,
-            latency_ns: self.tally.events.summary(),
-            operations: counted
-                .filter(|(_, latencies)| latencies.count() > 0)
-                .map(|(kind, latencies)| (kind.name.as_str(), latencies.summary()))
-                .collect(),
-            phases: &self.phases,
-            server_version: &self.server_version,
-        }
-    }
-}
-
-/// How events started.
-#[derive(Serialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-enum LoopJson {
-    Closed { think_seconds: f64, spacing: &'static str },
-    Open { rate: f64, spacing: &'static str },
-}
-
-impl From<Loop> for LoopJson {
-    fn from(pace: Loop) -> Self {
-        let name = |spacing| if spacing == Spacing::Fixed { "fixed" } else { "exponential" };
-        match pace {
-            Loop::Closed { think, spacing } => {
-                Self::Closed { think_seconds: think.as_secs_f64(), spacing: name(spacing) }
+    fn json(&self) -> Value {
+        let counted = self.kinds.iter().zip(&self.tally.kinds).filter(|(_, latencies)| latencies.count() > 0);
+        let operations: BTreeMap<_, _> = counted.map(|(kind, latencies)| (&kind.name, latencies.summary())).collect();
+        let (plan, spacing_name) =
+            (&self.plan, |spacing| if spacing == Spacing::Fixed { "fixed" } else { "exponential" });
+        let (open, pace) = match plan.pace {
+            Loop::Closed { think, spacing } => (
+                None,
+                json!({"kind": "closed", "think_seconds": think.as_secs_f64(), "spacing": spacing_name(spacing)}),
+            ),
+            Loop::Open { rate, spacing } => {
+                (Some(&self.gauges), json!({"kind": "open", "rate": rate, "spacing": spacing_name(spacing)}))
             }
-            Loop::Open { rate, spacing } => Self::Open { rate, spacing: name(spacing) },
-        }
+        };
+        json!({
+            "version": VERSION,
+            "kind": plan.verb,
+            "load": self.load,
+            "engine": plan.engine,
+            "iteration": plan.iteration,
+            "clients": plan.clients,
+            "loop": pace,
+            "offered": open.map(|gauges| gauges.offered),
+            "offered_per_second": open.map(|_| self.offered_per_second()),
+            "achieved_per_second": self.per_second(self.tally.events.count()),
+            "backlog_max": open.map(|gauges| gauges.backlog_max),
+            "backlog_end": open.map(|gauges| gauges.backlog),
+            "start_lateness_ns": (self.lateness.count() > 0).then(|| self.lateness.summary()),
+            "events": self.tally.events.count(),
+            "queries": self.queries(),
+            "rows": self.tally.rows,
+            "queries_planned": plan.queries_planned,
+            "queries_dropped": plan.queries_dropped,
+            "warmup_queries": self.warmup_queries,
+            "errors": self.errors,
+            "reconnects": self.tally.reconnects,
+            "aborted": self.aborted,
+            "clock": self.clock,
+            "seconds_real": self.seconds_real(),
+            "seconds_user": self.cpu.user_us as f64 / 1e6,
+            "seconds_sys": self.cpu.sys_us as f64 / 1e6,
+            "io": self.io,
+            "io_threads": self.io_threads,
+            "latency_ns": self.tally.events.summary(),
+            "operations": operations,
+            "phases": self.phases,
+            "server_version": self.server_version,
+        })
     }
-}
-
-#[derive(Serialize)]
-struct RunJson<'a> {
-    version: u32,
-    kind: &'a str,
-    load: &'a str,
-    engine: Option<&'a str>,
-    iteration: u32,
-    clients: usize,
-    #[serde(rename = "loop")]
-    pace: LoopJson,
-    offered: Option<u64>,
-    offered_per_second: Option<f64>,
-    achieved_per_second: f64,
-    backlog_max: Option<u64>,
-    backlog_end: Option<u64>,
-    start_lateness_ns: Option<Summary>,
-    events: u64,
-    queries: u64,
-    rows: u64,
-    queries_planned: Option<u64>,
-    queries_dropped: u64,
-    warmup_queries: u64,
-    errors: &'a [ErrorCount],
-    reconnects: u64,
-    aborted: Option<&'a str>,
-    clock: Clock,
-    seconds_real: f64,
-    seconds_user: f64,
-    seconds_sys: f64,
-    io: &'a str,
-    io_threads: usize,
-    latency_ns: Summary,
-    operations: BTreeMap<&'a str, Summary>,
-    phases: &'a [Phase],
-    server_version: &'a str,
-}
-
-#[derive(Serialize)]
-struct FileJson<'a> {
-    version: u32,
-    kind: &'a str,
-    runs: Vec<RunJson<'a>>,
 }
 
 /// Writes `runs` to `path` as JSON.
@@ -241,9 +173,7 @@ struct FileJson<'a> {
 /// # Errors
 /// The file cannot be written.
 pub fn write_json(path: &Path, kind: &str, runs: &[RunResult]) -> Result<(), Error> {
-    let file = FileJson { version: VERSION, kind, runs: runs.iter().map(RunResult::json).collect() };
-    let failed = |error: std::io::Error| Error::File(path.to_owned(), error);
-    let mut text = serde_json::to_string_pretty(&file).map_err(|error| failed(error.into()))?;
-    text.push('\n');
-    fs::write(path, text).map_err(failed)
+    let runs: Vec<_> = runs.iter().map(RunResult::json).collect();
+    let file = json!({"version": VERSION, "kind": kind, "runs": runs});
+    fs::write(path, format!("{file:#}\n")).map_err(|error| Error::File(path.to_owned(), error))
 }

@@ -4,7 +4,6 @@
 //! bounded as a whole, and so is each reply from its first byte on. Before that byte a statement may rightly take long;
 //! how long is bounded too.
 
-use std::fmt;
 use std::time::Duration;
 
 /// The bounds.
@@ -21,15 +20,19 @@ pub struct TimeLimits {
 }
 
 /// Which bound a server passed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Passed {
     /// That of the login.
+    #[error("did not complete a login within")]
     Login,
     /// That of silence.
+    #[error("did not answer for")]
     Silence,
     /// That of a reply which has begun.
+    #[error("began a reply and did not end it within")]
     Reply,
     /// That of a statement.
+    #[error("did not complete a statement within")]
     Statement,
 }
 
@@ -42,17 +45,6 @@ impl Passed {
             Self::Reply => "see its error log and the network, or raise --reply-timeout",
             Self::Statement => "see its processlist, or raise --statement-timeout",
         }
-    }
-}
-
-impl fmt::Display for Passed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Login => "did not complete a login within",
-            Self::Silence => "did not answer for",
-            Self::Reply => "began a reply and did not end it within",
-            Self::Statement => "did not complete a statement within",
-        })
     }
 }
 

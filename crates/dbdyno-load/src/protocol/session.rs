@@ -1,6 +1,7 @@
 //! A blocking session: logs in, runs the few statements around a load, and then hands its socket
 //! to the event loop.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use super::auth::{AuthError, Channel, Dialogue, Login, Step};
@@ -161,6 +162,22 @@ impl Session {
     /// The server's error, with the statement; a request to stop, in which case it is not run.
     pub fn query(&mut self, sql: &str) -> Result<Rows, Error> {
         self.query_at_most(sql, KEPT_SIZE_MAX)
+    }
+
+    /// Runs `sql` and gives all values of its rows but NULLs, one row after the other.
+    ///
+    /// # Errors
+    /// As [`Self::query`].
+    pub fn values(&mut self, sql: &str) -> Result<Vec<String>, Error> {
+        Ok(self.query(sql)?.into_iter().flatten().flatten().collect())
+    }
+
+    /// Runs `sql` and gives the first of its values; `None` where there is none of that type.
+    ///
+    /// # Errors
+    /// As [`Self::query`].
+    pub fn value<T: FromStr>(&mut self, sql: &str) -> Result<Option<T>, Error> {
+        Ok(self.values(sql)?.first().and_then(|text| text.parse().ok()))
     }
 
     /// The same for a result that is as long as the user's table.

@@ -68,8 +68,7 @@ fn explained(statement: &Template, script: &Script, destination: &Destination, e
 
 /// Backslashes escape in the strings of a script, and so they must for the server.
 fn check_strings(script: &Script, session: &mut Session) -> Result<(), Error> {
-    let rows = session.query("SELECT @@SESSION.sql_mode")?;
-    let mode = rows.into_iter().flatten().flatten().next().unwrap_or_default();
+    let mode: String = session.value("SELECT @@SESSION.sql_mode")?.unwrap_or_default();
     match &script.backslash {
         Some(place) if mode.split(',').any(|one| one == "NO_BACKSLASH_ESCAPES") => Err(Error::Usage(format!(
             "{place}: a backslash in a string, but the server's sql_mode has NO_BACKSLASH_ESCAPES: leave the \
@@ -80,13 +79,12 @@ fn check_strings(script: &Script, session: &mut Session) -> Result<(), Error> {
 }
 
 fn engine(destination: &Destination, session: &mut Session) -> Result<Option<String>, Error> {
-    let rows = session.query(&format!(
+    let engines = session.values(&format!(
         "SELECT DISTINCT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_TYPE = 'BASE TABLE' \
          AND TABLE_NAME <> '{}'",
         names::text(&destination.schema),
         stage::RECORD
     ))?;
-    let engines: Vec<String> = rows.into_iter().flatten().flatten().collect();
     if let Some(asked) = &destination.engine
         && let Some(other) = engines.iter().find(|engine| !engine.eq_ignore_ascii_case(asked))
     {

@@ -121,10 +121,6 @@ impl Load {
 }
 
 impl Workload for Load {
-    fn verb(&self) -> &'static str {
-        VERB.name
-    }
-
     fn load(&self) -> &str {
         &self.script.name
     }

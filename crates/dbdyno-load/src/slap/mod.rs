@@ -116,10 +116,6 @@ impl Slap {
 }
 
 impl Workload for Slap {
-    fn verb(&self) -> &'static str {
-        VERB.name
-    }
-
     fn load(&self) -> &str {
         self.options.load_name()
     }
@@ -129,7 +125,7 @@ impl Workload for Slap {
     }
 
     fn kinds(&self) -> Vec<Kind> {
-        Operation::ALL.into_iter().map(Operation::kind).collect()
+        Operation::kinds()
     }
 
     fn setup(&self) -> Vec<String> {

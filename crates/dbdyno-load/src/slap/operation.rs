@@ -1,9 +1,12 @@
 //! The kinds of statement that slap counts apart.
 
+use strum::VariantNames;
+
 use crate::statements::Kind;
 
 /// The kinds of statement that are counted apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum Operation {
     /// INSERT or REPLACE.
     Insert,
@@ -20,15 +23,12 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All of them, by their number.
-    pub const ALL: [Self; 6] = [Self::Insert, Self::Select, Self::Update, Self::Delete, Self::Commit, Self::Other];
-
-    /// Their names, in the same order.
-    pub const NAMES: [&'static str; 6] = ["insert", "select", "update", "delete", "commit", "other"];
-
-    /// Its name in every output.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
+    /// The kinds of all of them, by their number.
+    pub fn kinds() -> Vec<Kind> {
+        Self::VARIANTS
+            .iter()
+            .map(|name| if *name == "commit" { Kind::apart(name) } else { Kind::query(name) })
+            .collect()
     }
 
     /// By the first word of `sql`.
@@ -43,11 +43,6 @@ impl Operation {
             _ => Self::Other,
         }
     }
-
-    /// As one of the workload's kinds.
-    pub fn kind(self) -> Kind {
-        Kind { name: self.name().into(), is_query: self != Self::Commit }
-    }
 }
 
 #[cfg(test)]
@@ -58,8 +53,8 @@ mod tests {
     fn operations_are_told_by_their_first_word() {
         assert_eq!(Operation::of("  Replace into t"), Operation::Insert);
         assert_eq!(Operation::of("call p()"), Operation::Other);
-        for (number, operation) in Operation::ALL.into_iter().enumerate() {
-            assert_eq!(operation as usize, number);
-        }
+        let kinds = Operation::kinds();
+        assert_eq!((kinds.len(), kinds[Operation::Delete as usize].name.as_str()), (6, "delete"));
+        assert!(kinds.iter().all(|kind| kind.is_query == (kind.name != "commit")));
     }
 }

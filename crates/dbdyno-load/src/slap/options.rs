@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use strum::VariantArray as _;
+
 use crate::error::Error;
 use crate::job::Action;
 use crate::names::{self, checked_engine};
@@ -151,7 +153,7 @@ fn source(values: &Values<'_>) -> Result<Source, Error> {
         integers: columns(values, "number-int-cols")?,
         strings: columns(values, "number-char-cols")?,
     };
-    let loads = Load::ALL.map(|load| (load.name(), load));
+    let loads: Vec<(&str, Load)> = Load::VARIANTS.iter().map(|load| (load.into(), *load)).collect();
     let load = values.choice("auto-generate-sql-load-type", &loads, Load::Mixed)?;
     if load == Load::Key && key == Key::None {
         return Err(Error::Usage(
@@ -236,7 +238,7 @@ impl Options {
     /// Name of the load in every output.
     pub fn load_name(&self) -> &'static str {
         match &self.source {
-            Source::Generated { load, .. } => load.name(),
+            Source::Generated { load, .. } => load.into(),
             Source::Given { .. } => "query",
         }
     }

@@ -94,8 +94,7 @@ pub fn engine(options: &Options, asked: Option<&str>, session: &mut Session) -> 
     let schema = &options.schema;
     let filter = format!("WHERE TABLE_SCHEMA = {} AND TABLE_NAME = '{TABLE}'", names::text(schema));
     let columns = session
-        .query(&format!("SELECT COLUMN_NAME FROM information_schema.COLUMNS {filter} ORDER BY ORDINAL_POSITION"))?;
-    let columns: Vec<String> = columns.into_iter().flatten().flatten().collect();
+        .values(&format!("SELECT COLUMN_NAME FROM information_schema.COLUMNS {filter} ORDER BY ORDINAL_POSITION"))?;
     if columns != shape.columns() {
         return Err(Error::Usage(format!(
             "{schema}.{TABLE} has the columns ({}), this load needs ({}): prepare it with the same flags",
@@ -103,8 +102,7 @@ pub fn engine(options: &Options, asked: Option<&str>, session: &mut Session) -> 
             shape.columns().join(", ")
         )));
     }
-    let engines = session.query(&format!("SELECT ENGINE FROM information_schema.TABLES {filter}"))?;
-    let engine = engines.into_iter().flatten().flatten().next();
+    let engine: Option<String> = session.value(&format!("SELECT ENGINE FROM information_schema.TABLES {filter}"))?;
     match (&engine, asked) {
         (Some(got), Some(asked)) if !got.eq_ignore_ascii_case(asked) => Err(Error::Failed(format!(
             "the server made {schema}.{TABLE} in {got} instead of {asked}",

@@ -1,6 +1,7 @@
 //! The tables and statements of mysqlslap's auto-generated SQL.
 
 use dbdyno_common::random::Random;
+use strum::{IntoStaticStr, VariantArray};
 
 use super::operation::Operation;
 
@@ -17,7 +18,8 @@ const STRING_LENGTH: usize = 126;
 const ALPHABET: &[u8; 60] = b"0123456789ABCDEFGHIJKLMNOPQRSTWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// What the clients do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Load {
     /// Whole-table SELECTs.
     Read,
@@ -29,19 +31,6 @@ pub enum Load {
     Update,
     /// INSERT, SELECT in turn.
     Mixed,
-}
-
-impl Load {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Read, Self::Key, Self::Write, Self::Update, Self::Mixed];
-
-    /// Their names, in the same order.
-    pub const NAMES: [&'static str; 5] = ["read", "key", "write", "update", "mixed"];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
 }
 
 /// Columns of one type.

@@ -54,7 +54,7 @@ pub static VERB: Verb = Verb {
     name: "smack",
     about: ABOUT,
     flags: FLAGS,
-    loads: &Load::NAMES,
+    loads: Load::NAMES,
     word: None,
     has_phase_flag: false,
     workload: make,
@@ -127,18 +127,13 @@ impl Smack {
 
 /// The one number that `sql` asks for.
 fn number<T: FromStr>(session: &mut Session, sql: &str) -> Result<T, Error> {
-    let value = session.query(sql)?.into_iter().flatten().flatten().next();
-    let number = value.and_then(|text| text.parse().ok());
+    let number = session.value(sql)?;
     number.ok_or_else(|| Error::Failed(format!("the server gave no number for {sql}")))
 }
 
 impl Workload for Smack {
-    fn verb(&self) -> &'static str {
-        VERB.name
-    }
-
     fn load(&self) -> &str {
-        self.options.load.name()
+        self.options.load.into()
     }
 
     fn schema(&self) -> &str {

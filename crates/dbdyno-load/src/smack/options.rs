@@ -66,9 +66,8 @@ impl Options {
     /// # Errors
     /// A value that is none or out of range.
     pub fn read(values: &Values<'_>, load: &str) -> Result<Self, Error> {
-        let loads = Load::ALL.into_iter().find(|one| one.name() == load);
-        let load = loads
-            .ok_or_else(|| Error::Usage(format!("smack has no load {load:?}; loads: {}", Load::NAMES.join(", "))))?;
+        let unknown = |_| Error::Usage(format!("smack has no load {load:?}; loads: {}", Load::NAMES.join(", ")));
+        let load = load.parse().map_err(unknown)?;
         let rows = values.within("rows", 90_000, 1..=ROWS_MAX)?;
         let distribution = Distribution::parse(values, Distribution::Uniform)?;
         Ok(Self {

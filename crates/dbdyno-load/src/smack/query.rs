@@ -1,7 +1,10 @@
 //! The loads and the statements they are made of.
 
+use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
+
 /// What the clients do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum Load {
     /// INSERTs of new keys.
     Insert,
@@ -29,16 +32,8 @@ pub enum Query {
 }
 
 impl Load {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Insert, Self::Select, Self::Update, Self::Delete, Self::Mixed];
-
-    /// Their names, in the same order.
-    pub const NAMES: [&'static str; 5] = ["insert", "select", "update", "delete", "mixed"];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
+    /// Their names.
+    pub const NAMES: &'static [&'static str] = <Self as VariantNames>::VARIANTS;
 
     /// Its statements: prepared ones are numbered in this order, and a client says them in turn.
     pub fn queries(self) -> &'static [Query] {
@@ -91,8 +86,8 @@ mod tests {
 
     #[test]
     fn names_and_kinds_fit_the_loads() {
-        for (load, name) in Load::ALL.into_iter().zip(Load::NAMES) {
-            assert_eq!(load.name(), name);
+        for (load, name) in <Load as VariantArray>::VARIANTS.iter().zip(<Load as VariantNames>::VARIANTS) {
+            assert_eq!(<&str>::from(load), *name);
             assert!(load.kinds().len() >= load.queries().len());
         }
     }
