@@ -1,5 +1,7 @@
 //! What every device model promises.
 
+use serde::Serialize;
+
 /// What a command asks of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -58,7 +60,8 @@ pub struct Completion {
 }
 
 /// What a power cut takes of the writes that a device has acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum WriteCache {
     /// Nothing: a write is on the medium when it completes.
     None,

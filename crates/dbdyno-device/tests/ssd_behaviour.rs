@@ -118,8 +118,8 @@ fn a_small_disk_has_the_cache_of_the_drive_unless_it_is_asked_for_one_in_proport
         bench.sequential(Kind::Write, 8, 1000);
         let cache = bench.device.fast_cache().unwrap();
         assert!(cache.bytes < 60_000_000 && cache.ran_out_ns.is_some(), "{scaled}: {cache:?}");
-        let told = drive(&scaled, 1 << 30).unwrap().fast_cache.unwrap();
-        assert_eq!((told.disk_bytes, told.drive_bytes), (cache.bytes, cache_bytes));
+        let listed = drive(&scaled, 1 << 30).unwrap().fast_cache.unwrap();
+        assert_eq!((listed.disk_bytes, listed.drive_bytes), (cache.bytes, cache_bytes));
     }
     assert_eq!(Bench::new("nvme", 1 << 30, 1).device.fast_cache(), None);
     let pair = Bench::new("raid0(ssd-sata, 2)", 1 << 30, 1).device.fast_cache().unwrap();

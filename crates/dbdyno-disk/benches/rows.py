@@ -11,7 +11,7 @@ NO_CORE_FREE = 0.5  # idle processors below which what is late or slow is report
 
 @dataclass(frozen=True)
 class Row:
-    """A figure beside what it may be. ``met`` is ``None`` where this host cannot tell, and ``note`` says why."""
+    """A figure beside what it may be. ``met`` is ``None`` where this host cannot say, and ``note`` says why."""
 
     group: str
     what: str

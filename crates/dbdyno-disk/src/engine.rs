@@ -22,7 +22,7 @@ use crate::trace::{Record, Trace};
 /// up takes about as long. Kept short: the host's cores belong to the database server.
 const SPIN_NS: u64 = 8_000;
 
-/// A drive that nobody asks anything goes on by itself (it empties its cache, say). It is brought up to date this often,
+/// A drive without requests goes on by itself (it empties its cache, say). It is brought up to date this often,
 /// or the first request after a long pause would have to wait for all of that to be simulated.
 const IDLE_NS: u64 = 20_000_000;
 
@@ -99,7 +99,7 @@ impl DiskState {
 pub struct Engine {
     pub content: Content,
     pub trace: Trace,
-    /// What the process may do, told by [`Engine::granted`].
+    /// What the process may do, set by [`Engine::granted`].
     pub(crate) granted: OnceLock<Granted>,
     state: Mutex<DiskState>,
     /// Whether some request may meet a fault, readable without the lock.

@@ -191,18 +191,10 @@ impl Faults {
     pub fn json(&self, now_ns: u64) -> Value {
         let left = |fault: &Fault| fault.spec.for_ns.map(|_| fault.until_ns.saturating_sub(now_ns));
         let list = self.list.iter().map(|fault| {
-            json!({
-                "kind": fault.spec.kind,
-                "extra_ns": fault.spec.extra_ns,
-                "target": fault.spec.target,
-                "range_bytes": fault.spec.range_bytes,
-                "every": fault.spec.every,
-                "probability": fault.spec.probability,
-                "seed": fault.spec.seed,
-                "left_ns": left(fault),
-                "seen": fault.seen,
-                "hits": fault.hits,
-            })
+            let mut found = json!(fault.spec);
+            (found["left_ns"], found["seen"], found["hits"]) =
+                (json!(left(fault)), fault.seen.into(), fault.hits.into());
+            found
         });
         Value::Array(list.collect())
     }

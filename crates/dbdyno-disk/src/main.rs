@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // If standard error is gone there is nobody to tell.
+            // Without standard error there is no other place to write to.
             let _ = writeln!(std::io::stderr(), "dbdyno-disk: {error}");
             ExitCode::from(error.exit_code())
         }

@@ -177,7 +177,7 @@ fn bind(path: &Path) -> Result<UnixListener, DiskError> {
         return Err(refused(if UnixStream::connect(path).is_ok() {
             "another disk is listening there; choose another path, or stop that one".into()
         } else {
-            format!("it exists, and nobody listens there; remove it with: rm {}", path.display())
+            format!("it exists, and no process listens there; remove it with: rm {}", path.display())
         }));
     }
     let listener = UnixListener::bind(path).map_err(|error| refused(error.to_string()))?;

@@ -18,9 +18,11 @@ pub struct Stats {
     errors: [u64; 4],
 }
 
-const NAMES: [&str; 4] = ["read", "write", "flush", "discard"];
+/// What kinds are called in every output, by their [`index`].
+pub const NAMES: [&str; 4] = ["read", "write", "flush", "discard"];
 
-fn index(kind: Kind) -> usize {
+/// Number of a kind, also in the compact format of a trace.
+pub fn index(kind: Kind) -> usize {
     match kind {
         Kind::Read => 0,
         Kind::Write => 1,

@@ -1,6 +1,6 @@
-//! What a disk is told while it runs: modes, models, power, faults; and what it tells of itself.
+//! What a running disk is asked to do (modes, models, power, faults), and what it reports.
 
-use dbdyno_device::{DriveState, ModelOptions, WriteCache, drive};
+use dbdyno_device::{DriveState, ModelOptions, drive};
 use serde_json::{Value, json};
 
 use crate::content::ContentError;
@@ -69,7 +69,7 @@ impl Engine {
         let lost = lost.map_err(|error| format!("the content could not be put back: {}", said(error)))?;
         Ok(json!({
             "in_flight_failed": in_flight,
-            "write_cache": name_of(write_cache),
+            "write_cache": write_cache,
             "sector_bytes": sector_bytes,
             "unflushed_sectors": lost.unflushed_sectors,
             "lost_sectors": lost.lost_sectors,
@@ -123,7 +123,7 @@ impl Engine {
             "seed": state.drive.seed,
             "state": if state.drive.options.state == DriveState::Steady { "steady" } else { "fresh" },
             "power": state.power,
-            "write_cache": name_of(state.model.write_cache()),
+            "write_cache": state.model.write_cache(),
             "gauges": gauges,
             "fast_cache": state.model.fast_cache().map(|cache| json!({
                 "bytes": cache.bytes,
@@ -194,14 +194,6 @@ fn without_power(power: Power) -> &'static str {
         Power::On => "the power is on",
         Power::Off => "the power is off; switch it on with power-on",
         Power::Gone => "the drive is gone; put it back with fault clear",
-    }
-}
-
-fn name_of(cache: WriteCache) -> &'static str {
-    match cache {
-        WriteCache::None => "none",
-        WriteCache::Volatile => "volatile",
-        WriteCache::Protected => "protected",
     }
 }
 

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
-/// The longest time a histogram tells apart, ns; longer ones count as this.
+/// The longest time that a histogram resolves, ns; longer ones count as this.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// A histogram of nanoseconds with .1 % resolution. Made once: recording allocates nothing.

@@ -15,6 +15,8 @@ use dbdyno_device::Kind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::stats::{NAMES, index};
+
 /// Records that may wait to be written, 56 bytes each: .4 s at 150,000 requests a second.
 const WAITING_MAX: usize = 64 << 10;
 
@@ -63,12 +65,7 @@ impl Record {
     }
 
     fn write_csv(&self, to: &mut impl Write) -> std::io::Result<()> {
-        let kind = match self.kind {
-            Kind::Read => "read",
-            Kind::Write => "write",
-            Kind::Flush => "flush",
-            Kind::Discard => "discard",
-        };
+        let kind = NAMES[index(self.kind)];
         writeln!(
             to,
             "{},{},{},{},{},{},{},{kind},{}",
@@ -84,12 +81,6 @@ impl Record {
     }
 
     fn binary(&self) -> [u8; RECORD_BYTES] {
-        let kind = match self.kind {
-            Kind::Read => 0,
-            Kind::Write => 1,
-            Kind::Flush => 2,
-            Kind::Discard => 3,
-        };
         let mut bytes = [0; RECORD_BYTES];
         let longs = [self.arrival_ns, self.dispatch_ns, self.due_ns, self.completion_ns, self.lba()];
         for (place, long) in bytes.chunks_exact_mut(8).zip(longs) {
@@ -98,7 +89,7 @@ impl Record {
         // A discard may be longer than 4 GiB, and is then said to be as long as fits.
         bytes[40..44].copy_from_slice(&u32::try_from(self.size_bytes).unwrap_or(u32::MAX).to_le_bytes());
         bytes[44..46].copy_from_slice(&(self.queue_depth.min(u16::MAX.into()) as u16).to_le_bytes());
-        bytes[46] = kind;
+        bytes[46] = index(self.kind) as u8;
         bytes[47] = u8::from(self.error);
         bytes
     }

@@ -174,15 +174,15 @@ fn a_trace_has_every_request() {
 }
 
 #[test]
-fn the_inside_of_a_drive_is_told_alone_as_in_the_statistics() {
+fn the_inside_of_a_drive_is_answered_alone_as_in_the_statistics() {
     skip_if_impossible!();
     let disk = Disk::serve("gauges", "nvme-980pro", &[]);
     write(&open(&disk), 0, 1).unwrap();
-    let (told, stats) = (disk.tell(r#"{"op":"gauges"}"#), disk.tell(r#"{"op":"stats"}"#));
-    assert!(told["gauges"]["temperature_c"].as_f64().unwrap() > 20.0, "{told}");
-    assert_eq!(told["gauges"]["host_written_bytes"], 4096.0);
+    let (gauges, stats) = (disk.tell(r#"{"op":"gauges"}"#), disk.tell(r#"{"op":"stats"}"#));
+    assert!(gauges["gauges"]["temperature_c"].as_f64().unwrap() > 20.0, "{gauges}");
+    assert_eq!(gauges["gauges"]["host_written_bytes"], 4096.0);
     let names = |value: &serde_json::Value| value["gauges"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(&told), names(&stats));
+    assert_eq!(names(&gauges), names(&stats));
 }
 
 #[test]

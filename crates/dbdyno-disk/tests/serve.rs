@@ -1,4 +1,4 @@
-//! The disk as a program: what it serves, what it is told, how it ends. Needs root and `/dev/fuse`, else skips.
+//! The disk as a program: what it serves, what it is asked for, how it ends. Needs root and `/dev/fuse`, else skips.
 
 #![allow(clippy::unwrap_used)]
 
@@ -198,7 +198,7 @@ fn mistakes_are_named_and_exit_2() {
         message
     };
     assert!(refusal(&disk.folder, "ideal", &[]).contains("mounted there already"));
-    assert!(refusal(&other, "ideal", &[]).contains("nobody listens there; remove it with: rm "));
+    assert!(refusal(&other, "ideal", &[]).contains("no process listens there; remove it with: rm "));
     let free = Folder::new("mistakes-free");
     assert!(refusal(&free, "ssd-sta", &[]).contains("known are ssd-sata"));
     assert!(refusal(&free, "ideal", &["--size", "4097"]).contains("not a positive multiple"));

@@ -41,7 +41,7 @@ class PrivateServer:
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on right now."""
+    """A TCP port that no process listens on right now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

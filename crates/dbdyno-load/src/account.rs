@@ -1,16 +1,14 @@
 //! A server account for statements that are a user's own: with rights on one schema alone, so that the server itself
 //! refuses whatever they would change elsewhere, however they are put.
 //!
-//! The login that was given makes it, hands its random password to nobody, and drops it at the end. Its name is always
+//! The login that was given makes it, gives its random password to no other process, and drops it at the end. Its name is always
 //! the same for a schema, as routines, views and triggers act for the account that made them: those of `prepare` must
 //! find it again in `run`. A lock of that name keeps a second process out; what a killed one left is made anew.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::endpoint::{Endpoint, Password};
-use crate::error::{Error, Slow};
+use crate::error::{Error, Slow, explained};
 use crate::names;
 use crate::output;
 use crate::protocol::session::Session;
@@ -23,8 +21,8 @@ const PREFIX: &str = "dbdyno_";
 /// How long the lock may be held by a process before that has just ended, in seconds.
 const LOCK_SECONDS: u32 = 10;
 
-/// Random characters of a password, about 190 bits.
-const PASSWORD_RANDOM: usize = 32;
+/// Random bytes of a password.
+const PASSWORD_BYTES: usize = 24;
 
 /// Has what every server's rules on passwords ask for: small and capital letters, a digit and a mark.
 const PASSWORD_START: &str = "aZ9-";
@@ -108,7 +106,7 @@ impl Account {
             None => (name_for(&confined.schema), host_seen(&mut session)?),
         };
         take(&mut session, &user, confined)?;
-        let password = format!("{PASSWORD_START}{}", random(PASSWORD_RANDOM)?);
+        let password = format!("{PASSWORD_START}{}", random::<PASSWORD_BYTES>()?);
         let name = format!("'{user}'@'{host}'");
         // It is there only where a process was killed.
         let _ = session.execute(&format!("DROP USER {name}"));
@@ -120,7 +118,7 @@ impl Account {
         let endpoint = Endpoint {
             user,
             password: Password::new(password),
-            // A password for these minutes alone, which opens one schema, may go by a key that nobody vouches for.
+            // A password for these minutes alone, which opens one schema, may go by an unsigned key.
             security: Security { may_ask_for_key: true, ..admin.security.clone() },
             ..given.clone()
         };
@@ -254,22 +252,14 @@ fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-:%".contains(c))
 }
 
-/// So many random letters and digits, fit for a password.
-fn random(length: usize) -> Result<String, Error> {
-    const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    const SOURCE: &str = "/dev/urandom";
-    let failed = |error| Error::File(Path::new(SOURCE).into(), error);
-    let mut source = File::open(SOURCE).map_err(failed)?;
-    let mut text = String::new();
-    while text.len() < length {
-        let mut byte = [0];
-        source.read_exact(&mut byte).map_err(failed)?;
-        // Bytes beyond the last whole multiple would favour some characters.
-        if usize::from(byte[0]) < 256 / ALPHABET.len() * ALPHABET.len() {
-            text.push(char::from(ALPHABET[usize::from(byte[0]) % ALPHABET.len()]));
-        }
-    }
-    Ok(text)
+/// A random number of so many bytes, in hexadecimal digits.
+fn random<const BYTES: usize>() -> Result<String, Error> {
+    let mut bytes = [0; BYTES];
+    let filled = getrandom(&mut bytes, GetRandomFlags::empty());
+    filled.map_err(|errno| Error::Failed(format!("there are no random numbers to be had: {}", explained(errno))))?;
+    let mut digits = String::new();
+    names::put_digits(&bytes, &mut digits);
+    Ok(digits)
 }
 
 #[cfg(test)]
@@ -310,7 +300,7 @@ mod tests {
 
     #[test]
     fn passwords_are_long_and_never_the_same() {
-        let (one, other) = (random(PASSWORD_RANDOM).unwrap(), random(PASSWORD_RANDOM).unwrap());
-        assert!(one.len() == PASSWORD_RANDOM && one != other && one.chars().all(|c| c.is_ascii_alphanumeric()));
+        let (one, other) = (random::<PASSWORD_BYTES>().unwrap(), random::<PASSWORD_BYTES>().unwrap());
+        assert!(one.len() == 2 * PASSWORD_BYTES && one != other && one.chars().all(|c| c.is_ascii_hexdigit()));
     }
 }

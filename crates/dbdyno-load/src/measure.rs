@@ -224,7 +224,7 @@ pub struct Terms {
     pub phases: usize,
     /// Length of an interval, ns.
     pub interval_ns: u64,
-    /// Tell of every so many rows.
+    /// Report every so many rows.
     pub report_rows: Option<u64>,
 }
 

@@ -1,7 +1,5 @@
 //! Names of schemas, tables and engines: as the user gives them, and as SQL takes them.
 
-use std::fmt::Write as _;
-
 use crate::error::Error;
 use crate::values::Values;
 
@@ -13,12 +11,25 @@ pub fn quoted(name: &str) -> String {
 /// A name as a text that SQL compares names with. It means the same in every `sql_mode` and character set of a session:
 /// what is looked for must be what is dropped.
 pub fn text(name: &str) -> String {
-    let mut out = "_utf8mb4 x'".to_owned();
-    for byte in name.bytes() {
-        // Writing to a string cannot fail.
-        let _ = write!(out, "{byte:02x}");
+    let mut out = "_utf8mb4 ".to_owned();
+    put_hex(name.as_bytes(), &mut out);
+    out
+}
+
+/// Appends `bytes` as a literal that is plain ASCII, as [`crate::protocol::session::Session::execute`] needs it.
+pub fn put_hex(bytes: &[u8], out: &mut String) {
+    out.push_str("x'");
+    put_digits(bytes, out);
+    out.push('\'');
+}
+
+/// Appends the hexadecimal digits of `bytes`.
+pub fn put_digits(bytes: &[u8], out: &mut String) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in bytes {
+        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        out.push(char::from(DIGITS[usize::from(byte & 15)]));
     }
-    out + "'"
 }
 
 /// The schema that the flag `flag` names, if it is given.
@@ -80,5 +91,12 @@ mod tests {
     fn quotes_hold_anything() {
         assert_eq!(quoted("a`b"), "`a``b`");
         assert_eq!(text("a'\\é"), "_utf8mb4 x'61275cc3a9'");
+    }
+
+    #[test]
+    fn bytes_are_plain_ascii() {
+        let mut out = String::new();
+        put_hex(&[0, 0x9f, 0xff], &mut out);
+        assert_eq!(out, "x'009fff'");
     }
 }

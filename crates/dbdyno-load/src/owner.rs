@@ -12,7 +12,7 @@ use crate::protocol::session::Session;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// It is not there.
-    Nobody,
+    Absent,
     /// The verb that asks.
     Verb,
     /// Anyone else.
@@ -23,7 +23,7 @@ impl Owner {
     /// Of what has this comment, if it is there; `ours` is the verb's own.
     pub fn by_comment(comment: Option<&str>, ours: &str) -> Self {
         match comment {
-            None => Self::Nobody,
+            None => Self::Absent,
             Some(comment) if comment == ours => Self::Verb,
             Some(_) => Self::Other,
         }
@@ -35,11 +35,11 @@ impl Owner {
     /// The server refuses.
     pub fn of_schema(session: &mut Session, schema: &str, ours: [&str; 3]) -> Result<Self, Error> {
         if !schema_exists(session, schema)? {
-            return Ok(Self::Nobody);
+            return Ok(Self::Absent);
         }
         let lent = is_lent(session, schema)?;
         Ok(match holdings(session, schema)?.as_slice() {
-            [] if lent => Self::Nobody,
+            [] if lent => Self::Absent,
             [only] if *only == ours => Self::Verb,
             _ => Self::Other,
         })

@@ -9,7 +9,7 @@ use crate::dial::Dialer;
 use crate::drive::{Connections, End, Limits, Shared};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::measure::{IntervalSink, Recorder, Terms, Totals};
+use crate::measure::{IntervalSink, Recorder, Span, Terms, Totals};
 use crate::output::relay::{IntervalSender, relay};
 use crate::output::result::{Clock, Phase, RunResult};
 use crate::protocol::connection::Connection;
@@ -316,7 +316,9 @@ impl Context<'_> {
                 warmup_ns: if self.options.warmup.is_zero() { 0 } else { warmup_ns },
             },
             cpu: marks.cpu_end.since(marks.cpu_start),
-            phases: names.filter_map(|(name, span)| span.map(|span| Phase::new(name, span))).collect(),
+            phases: names
+                .filter_map(|(name, span)| span.map(|Span { start_ns, end_ns }| Phase { name, start_ns, end_ns }))
+                .collect(),
             tally: totals.tally,
             io,
             io_note: note,

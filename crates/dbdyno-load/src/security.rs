@@ -47,7 +47,7 @@ impl Security {
     }
 }
 
-/// What MySQL's and MariaDB's clients make of the same options. TLS that nobody asked for would cost
+/// What MySQL's and MariaDB's clients make of the same options. TLS that was not asked for would cost
 /// the client CPU time that counts, so there is none by default.
 fn mode(option: &dyn Fn(&'static str) -> Option<String>, files: &Files) -> Result<Mode, Error> {
     if let Some(name) = option("ssl-mode") {

@@ -1,7 +1,7 @@
 //! What verbs share that work on one table of their own: making it, knowing it again, filling and dropping it, and never
 //! touching a table of others.
 //!
-//! A table of ours carries a comment, and nothing without it is ever dropped. The comment also tells whether the schema
+//! A table of ours carries a comment, and nothing without it is ever dropped. The comment also says whether the schema
 //! was made for the table, so that only such a schema goes with it, and only once it is empty.
 
 use crate::error::Error;
@@ -17,17 +17,6 @@ const FILL_BYTES: usize = 512 << 10;
 
 /// Ends the comment of a table whose schema was made for it.
 const SCHEMA_TOO: &str = ", schema too";
-
-/// Appends `bytes` as a literal that is plain ASCII, as [`Session::execute`] needs it.
-pub fn put_hex(bytes: &[u8], out: &mut String) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    out.push_str("x'");
-    for byte in bytes {
-        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        out.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    out.push('\'');
-}
 
 /// A table of ours, there or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +51,7 @@ impl OwnTable {
         format!("{}.{}", self.schema, self.name)
     }
 
-    /// What tells our table from others, plain ASCII without quotes; also the comment of what goes with it.
+    /// What marks our table, plain ASCII without quotes; also the comment of what goes with it.
     pub fn comment(&self) -> String {
         format!("dbdyno {}", self.verb)
     }
@@ -73,7 +62,7 @@ impl OwnTable {
     /// The table is there, the server refuses a statement or takes another engine than asked for.
     pub fn make(&self, session: &mut Session, columns: &str, begun: &mut bool) -> Result<(), Error> {
         match self.owner(session)? {
-            Owner::Nobody => {}
+            Owner::Absent => {}
             Owner::Other => return Err(self.foreign()),
             Owner::Verb => {
                 return Err(Error::Usage(format!(
@@ -115,7 +104,7 @@ impl OwnTable {
         match self.owner(session)? {
             Owner::Verb => {}
             Owner::Other => return Err(self.foreign()),
-            Owner::Nobody => {
+            Owner::Absent => {
                 return Err(Error::Usage(format!(
                     "there is no table {}: make it with the same flags and the last word prepare",
                     self.shown()
@@ -148,7 +137,7 @@ impl OwnTable {
     /// The table is not ours, or the server refuses.
     pub fn drop(&self, session: &mut Session) -> Result<(), Error> {
         match self.owner(session)? {
-            Owner::Nobody => Ok(()),
+            Owner::Absent => Ok(()),
             Owner::Other => Err(self.foreign()),
             Owner::Verb => {
                 let comment = self.look_up(session, "TABLE_COMMENT")?;
@@ -258,12 +247,5 @@ mod tests {
         assert_eq!(read(vec![("schema", Some("a`b"))]).unwrap().qualified(), "`a``b`.`smack`");
         assert!(read(vec![("schema", Some("MySQL"))]).is_err());
         assert!(read(vec![("engine", Some("x; DROP"))]).is_err());
-    }
-
-    #[test]
-    fn bytes_are_plain_ascii() {
-        let mut out = String::new();
-        put_hex(&[0, 0x9f, 0xff], &mut out);
-        assert_eq!(out, "x'009fff'");
     }
 }

@@ -1,5 +1,7 @@
 //! The contract of a workload: what its clients send and what the server needs before.
 
+use dbdyno_common::random::Random;
+
 use crate::account::Confined;
 use crate::error::Error;
 use crate::output::report;
@@ -21,6 +23,14 @@ pub struct Portion {
     pub seed: u64,
     /// Whether what they send is the warm-up, which counts nowhere and is bounded by time only.
     pub warmup: bool,
+}
+
+impl Portion {
+    /// A generator for each of its clients: a client draws the same however the clients are shared out to threads.
+    pub fn generators(&self) -> impl Iterator<Item = Random> + use<> {
+        let mut seeds = Random::new(self.seed);
+        std::iter::repeat_with(move || Random::new(seeds.bits())).skip(self.first).take(self.clients)
+    }
 }
 
 /// What was found on the server before a run.

@@ -11,7 +11,7 @@ use common::client::{connect, over_tcp, refusal, secured, user};
 use common::scripted_server::{GREETING, server};
 use dbdyno_load::endpoint::Endpoint;
 
-/// Somebody with a password who waits for a second.
+/// A user with a password who waits for a second.
 fn endpoint(port: u16) -> Endpoint {
     user(Endpoint { connect_timeout: Duration::from_secs(1), ..over_tcp(port) }, "u", "secret")
 }

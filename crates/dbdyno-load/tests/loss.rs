@@ -117,7 +117,7 @@ fn a_run_goes_on_when_the_server_is_back() {
         let run = only_run(&path);
         assert_eq!((code, &run["reconnects"]), (Some(130), &Value::from(clients)), "{way}: {said}");
         let lost: u64 = run["errors"].as_array().unwrap().iter().map(|error| error["count"].as_u64().unwrap()).sum();
-        assert_eq!(lost, clients, "{way}: each client lost what was under way: {}", run["errors"]);
+        assert_eq!(lost, clients, "{way}: each client lost what was in flight: {}", run["errors"]);
         // It went on: the last interval has queries.
         let rows = fs::read_to_string(series).unwrap();
         let at = rows.lines().next().unwrap().split(',').position(|name| name == "queries").unwrap();
@@ -232,7 +232,7 @@ fn nonsense_ends_the_run_with_its_cause() {
             assert_eq!(code, Some(1), "{what}, {way}: {said}");
             assert!(said.contains(cause) && !said.contains("panicked"), "{what}, {way}: {said}");
             let queries = run["queries"].as_u64().unwrap();
-            // Replies under way at that moment may or may not be read.
+            // Replies in flight at that moment may or may not be read.
             assert!((84..=100).contains(&queries), "{what}, {way}: {queries}");
         }
     }

@@ -1,4 +1,4 @@
-//! Other people's schemas under odd names: every verb works in the one that it is told, and leaves what it did not make.
+//! Other people's schemas under odd names: every verb works in the one that it is given, and leaves what it did not make.
 #![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
 
 mod common;

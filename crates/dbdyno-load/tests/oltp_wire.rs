@@ -141,14 +141,14 @@ fn tables_are_prepared_with_the_same_statements() {
             expect(&mut cleanup, 0);
             // Of INSERTs, the head and the first row, the number of rows and the last one.
             let shapes = records.iter().map(|record| shape(record));
-            let told = shapes.map(|record| match record.split_once("VALUES(") {
+            let written = shapes.map(|record| match record.split_once("VALUES(") {
                 Some((head, rows)) => {
                     let rows: Vec<&str> = rows.split("),(").collect();
                     format!("{head} {} {} {}", rows[0], rows.len() / 100, rows[rows.len() - 1])
                 }
                 None => record,
             });
-            logs.push(told.collect::<Vec<String>>());
+            logs.push(written.collect::<Vec<String>>());
         }
         assert!(logs[0].len() >= 2, "{flags}");
         assert_eq!(logs[0], logs[1], "{flags}");

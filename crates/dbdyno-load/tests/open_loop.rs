@@ -56,19 +56,19 @@ fn is_within(actual: f64, expected: f64, share: f64) -> bool {
 }
 
 /// A run whose percentiles of latency, in ms, are these within 5 %. On a machine that others use, server and client may
-/// have to wait for a processor, so there are some attempts; a run that tells something else fails in all of them.
+/// have to wait for a processor, so there are some attempts; a run that reports other times fails in all of them.
 fn run_that_tells(expected: &[(&str, f64)], server: &FakeServer, flags: &str) -> Value {
     const ATTEMPTS: usize = 4;
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for _ in 0..ATTEMPTS {
         server.forget();
         let run = run(server, flags);
         if expected.iter().all(|(name, ms)| is_within(latency_ms(&run, name), *ms, 0.05)) {
             return run;
         }
-        told.push(run["latency_ns"].clone());
+        reported.push(run["latency_ns"].clone());
     }
-    panic!("{expected:?} ms expected, {told:?} ns told");
+    panic!("{expected:?} ms expected, {reported:?} ns reported");
 }
 
 /// Latencies in ms of events due every 1/RATE s for `seconds`, of which those in a stall wait for its end; sorted.
@@ -97,7 +97,7 @@ fn a_stall_is_told_to_all_who_were_due_in_it() {
         assert_within(number(&run, "offered_per_second"), RATE.into(), 0.01, "offered");
         assert_within(number(&run, "achieved_per_second"), RATE.into(), 0.05, "achieved");
         assert_eq!(run["backlog_end"], 0);
-        // 400 were due in a stall, and 32 of them were under way.
+        // 400 were due in a stall, and 32 of them were in flight.
         assert_within(number(&run, "backlog_max"), 400.0 - 32.0, 0.05, "backlog");
         assert_eq!(server.queries(), 8000);
         let pace = &run["loop"];

@@ -45,7 +45,7 @@ fn figures(mut requests: Vec<Completed>) -> Figures {
 
 type Wrong = (usize, String);
 
-/// Every request of a trace; an error tells the line, or the record, counted from 1.
+/// Every request of a trace; an error has the line, or the record, counted from 1.
 fn parse(bytes: &[u8]) -> Result<Vec<Completed>, Wrong> {
     if let Some(records) = bytes.strip_prefix(MAGIC) {
         // A record that is cut off at the end was being written when the disk ended.

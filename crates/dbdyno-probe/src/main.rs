@@ -4,7 +4,7 @@
 //! -> [`figures`] (sums and histograms per slice of time) -> [`output`]. A trace of an emulated disk joins at [`figures`]
 //! ([`disk_trace`]): there is one definition of every figure.
 //!
-//! Cannot: see a request between the driver and the medium; tell whose request it is; follow a request through stacked
+//! Cannot: see a request between the driver and the medium; say whose request it is; follow a request through stacked
 //! devices (dm, md); read the ring buffer of a big-endian kernel.
 
 mod cli;
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // If standard error is gone there is nobody to tell.
+            // Without standard error there is no other place to write to.
             let _ = writeln!(std::io::stderr(), "dbdyno-probe: {error}");
             ExitCode::from(error.exit_code())
         }

@@ -52,7 +52,7 @@ struct Bio {
     sectors: u32,
 }
 
-/// Everything under way.
+/// Everything in flight.
 #[derive(Debug, Default)]
 pub struct Requests {
     bios: HashMap<u64, VecDeque<Bio>>,
@@ -72,12 +72,12 @@ impl Requests {
         self.depth
     }
 
-    /// Forgets all that is under way: events were lost, and what has become of it can't be told.
+    /// Forgets all that is in flight: events were lost, and what has become of it is unknown.
     fn forget(&mut self) {
         *self = Self { blind: self.blind, ..Self::default() };
     }
 
-    /// Takes an event. While events are being lost, those that are there tell nothing.
+    /// Takes an event. While events are being lost, those that are there have no meaning.
     pub fn take(&mut self, event: &Event) -> Option<Happened> {
         match event.step {
             Step::Blind => {

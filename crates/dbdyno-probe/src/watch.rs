@@ -81,7 +81,7 @@ impl Watch {
         instance.trace(false)?;
         self.drain(u64::MAX)?;
         if let Some(instance) = &self.instance {
-            self.seen.figures.counts().lost = instance.lost()?.0;
+            self.seen.figures.counts().lost = instance.lost()?;
         }
         self.reader.close();
         self.instance = None;

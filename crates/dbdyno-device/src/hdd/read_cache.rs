@@ -1,4 +1,4 @@
-//! Read segments: what was read, and what the drive goes on reading while nobody wants it elsewhere.
+//! Read segments: what was read, and what the drive goes on reading while no command needs the head elsewhere.
 
 use super::geometry::Geometry;
 
@@ -9,7 +9,7 @@ struct Segment {
     end: u64,
 }
 
-/// The read-ahead under way: since `since_ns` the sectors from `from` to `limit` pass under the head.
+/// The read-ahead in progress: since `since_ns` the sectors from `from` to `limit` pass under the head.
 #[derive(Debug, Clone, Copy)]
 struct Ahead {
     from: u64,

@@ -2,7 +2,7 @@
 //!
 //! A plane that can read by itself is a *lane*; a die whose planes cannot has one lane. Reads of the host go before
 //! those of collection, and both before programs and erases, which take the whole die. A read of the host suspends a
-//! program or an erase under way, if the flash can do that and has not done it too often.
+//! program or an erase that runs, if the flash can do that and has not done it too often.
 
 use std::collections::VecDeque;
 

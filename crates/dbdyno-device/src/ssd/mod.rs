@@ -126,7 +126,7 @@ pub(crate) struct Ssd {
     waiting: VecDeque<Command>,
     /// Commands taken and not finished.
     active: usize,
-    /// A flush is under way that nothing may pass.
+    /// A flush is in flight that nothing may pass.
     barrier: bool,
     firmware_free_ns: u64,
     link_in_free_ns: u64,

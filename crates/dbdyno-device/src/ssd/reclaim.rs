@@ -117,7 +117,7 @@ impl Ssd {
         }
     }
 
-    /// Goes on with the block under way, or takes the next one if there is a reason to.
+    /// Goes on with the block in work, or takes the next one if there is a reason to.
     pub(super) fn reclaim(&mut self) {
         loop {
             self.write_arrived();

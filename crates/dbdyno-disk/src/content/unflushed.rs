@@ -1,7 +1,7 @@
 //! What a power cut may take: every sector written since the last FLUSH, as it was before.
 //!
 //! A FLUSH makes durable what was written before it arrived, and does so when it completes. So writes are kept in layers,
-//! one for each FLUSH under way and one for what came after the last; each layer knows a sector as it was when the layer
+//! one for each FLUSH in flight and one for what came after the last; each layer knows a sector as it was when the layer
 //! began.
 
 use std::collections::{BTreeMap, VecDeque};

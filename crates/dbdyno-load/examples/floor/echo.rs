@@ -38,12 +38,12 @@ pub fn serve(options: &Options) -> io::Result<()> {
 
 struct Client {
     socket: OwnedFd,
-    /// Bytes of the request that is under way.
+    /// Bytes of the request in flight.
     received: usize,
 }
 
 impl Client {
-    /// Takes what is there and answers what is complete; tells whether the client is still there.
+    /// Takes what is there and answers what is complete; says whether the client is still there.
     fn serve(&mut self, buffer: &mut [u8], options: &Options) -> io::Result<bool> {
         match recv(&self.socket, buffer, RecvFlags::empty()) {
             Ok((0, _)) | Err(Errno::CONNRESET) => return Ok(false),

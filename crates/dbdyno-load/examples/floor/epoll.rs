@@ -15,7 +15,7 @@ pub struct Epoll<'a> {
     sockets: &'a [OwnedFd],
     request: &'a [u8],
     reply_size: usize,
-    /// Bytes of the reply under way, by connection.
+    /// Bytes of the reply in flight, by connection.
     received: Vec<usize>,
     buffer: Vec<u8>,
     events: Vec<epoll::Event>,

@@ -30,7 +30,7 @@ pub struct Uring<'a> {
     buffers: Buffers,
     request: &'a [u8],
     reply_size: usize,
-    /// Bytes of the reply under way, by connection.
+    /// Bytes of the reply in flight, by connection.
     received: Vec<usize>,
     /// Completions of one turn.
     turn: Vec<(u64, i32, u32)>,

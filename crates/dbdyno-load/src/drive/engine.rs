@@ -36,8 +36,8 @@ const ARRIVALS_MAX: usize = 1024;
 const LEAVE_NS: u64 = 1_000_000_000;
 
 /// One run of a set of connections.
-pub struct Engine<'r, 's, W> {
-    wire: &'r mut W,
+pub struct Engine<'r, 's> {
+    wire: &'r mut dyn Wire,
     clients: &'r mut [Client],
     replacer: &'r mut Replacer,
     statements: &'r mut dyn Statements,
@@ -67,9 +67,9 @@ pub struct Engine<'r, 's, W> {
     stopping_ns: u64,
 }
 
-impl<'r, 's, W: Wire> Engine<'r, 's, W> {
+impl<'r, 's> Engine<'r, 's> {
     pub fn new(
-        wire: &'r mut W,
+        wire: &'r mut dyn Wire,
         clients: &'r mut [Client],
         replacer: &'r mut Replacer,
         statements: &'r mut dyn Statements,
@@ -234,7 +234,7 @@ impl<'r, 's, W: Wire> Engine<'r, 's, W> {
                 self.idle.push_front(number);
                 break;
             };
-            // A client was there: that the event starts only now is nobody's fault but ours.
+            // A client was there: that the event starts only now is our own lateness.
             self.recorder.started_late(now - due);
             self.start_event(number, due, now)?;
         }

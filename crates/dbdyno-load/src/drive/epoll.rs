@@ -77,7 +77,7 @@ impl EpollWire {
         }
     }
 
-    /// Sends the rest of a request; the poll tells when a full socket takes more.
+    /// Sends the rest of a request; the poll reports when a full socket takes more.
     fn flush(&mut self, client: usize) {
         let line = &mut self.lines[client];
         let Some(socket) = &line.socket else { return };

@@ -40,14 +40,9 @@ pub enum End {
     Interrupted,
 }
 
-enum AnyWire {
-    Uring(Box<UringWire>),
-    Epoll(EpollWire),
-}
-
 /// The connections of one thread. It belongs to the thread that makes it.
 pub struct Connections {
-    wire: AnyWire,
+    wire: Box<dyn Wire>,
     clients: Vec<Client>,
     replacer: Replacer,
     /// Why io_uring is not used though it might have been.
@@ -62,12 +57,12 @@ impl Connections {
     pub fn new(connections: Vec<Connection>, dialer: &Dialer, io: Io) -> Result<Self, Error> {
         let failed = |errno: Errno| Error::Failed(format!("cannot watch the connections: {errno}"));
         let count = connections.len();
-        let epoll = || EpollWire::new(count).map(AnyWire::Epoll).map_err(failed);
+        let epoll = || Ok::<Box<dyn Wire>, Error>(Box::new(EpollWire::new(count).map_err(failed)?));
         let mut note = None;
         let mut wire = match io {
             Io::Epoll => epoll()?,
             Io::Uring | Io::Auto => match UringWire::new(count) {
-                Ok(wire) => AnyWire::Uring(Box::new(wire)),
+                Ok(wire) => Box::new(wire),
                 Err(errno) if io == Io::Uring => {
                     let remedy = remedy(errno);
                     return Err(Error::Failed(format!("io_uring is refused: {errno}: {remedy}, or use --io=epoll")));
@@ -84,11 +79,7 @@ impl Connections {
         let mut clients = Vec::with_capacity(count);
         for (number, connection) in connections.into_iter().enumerate() {
             let (client, socket) = Client::new(connection);
-            match &mut wire {
-                AnyWire::Uring(wire) => wire.attach(number, socket),
-                AnyWire::Epoll(wire) => wire.attach(number, socket),
-            }
-            .map_err(failed)?;
+            wire.attach(number, socket).map_err(failed)?;
             clients.push(client);
         }
         Ok(Self { wire, clients, replacer: Replacer::new(dialer.clone()), note })
@@ -96,10 +87,7 @@ impl Connections {
 
     /// What waits for the sockets, by name.
     pub fn io(&self) -> &'static str {
-        match &self.wire {
-            AnyWire::Uring(wire) => wire.name(),
-            AnyWire::Epoll(wire) => wire.name(),
-        }
+        self.wire.name()
     }
 
     /// Lets all clients go at once and returns when none has a statement in flight, or at once
@@ -113,15 +101,7 @@ impl Connections {
         stop: &Stop,
     ) -> End {
         let Self { wire, clients, replacer, .. } = self;
-        let outcome = match wire {
-            AnyWire::Uring(wire) => {
-                Engine::new(&mut **wire, clients, replacer, statements, recorder, limits, shared).run(stop)
-            }
-            AnyWire::Epoll(wire) => {
-                Engine::new(wire, clients, replacer, statements, recorder, limits, shared).run(stop)
-            }
-        };
-        match outcome {
+        match Engine::new(&mut **wire, clients, replacer, statements, recorder, limits, shared).run(stop) {
             Ok(()) if stop.asked() => End::Interrupted,
             Ok(()) => End::Finished,
             Err(cause) => {
@@ -133,10 +113,16 @@ impl Connections {
 
     /// Ends all sessions politely.
     pub fn quit(mut self) {
-        match &mut self.wire {
-            AnyWire::Uring(wire) => quit(&mut **wire, &mut self.clients),
-            AnyWire::Epoll(wire) => quit(wire, &mut self.clients),
+        for (number, client) in self.clients.iter_mut().enumerate() {
+            if client.is_ready() {
+                let out = self.wire.request(number);
+                client.write(out, |encoder| encoder.packets(&crate::protocol::packet::quit()));
+                if client.seal(out).is_ok() {
+                    self.wire.send(number);
+                }
+            }
         }
+        let _ = self.wire.wait(std::time::Duration::ZERO);
     }
 }
 
@@ -146,17 +132,4 @@ fn remedy(errno: Errno) -> &'static str {
         Errno::NOMEM => "raise ulimit -l, the memory that may be locked",
         _ => "see /proc/sys/kernel/io_uring_disabled and the container's seccomp profile",
     }
-}
-
-fn quit(wire: &mut impl Wire, clients: &mut [Client]) {
-    for (number, client) in clients.iter_mut().enumerate() {
-        if client.is_ready() {
-            let out = wire.request(number);
-            client.write(out, |encoder| encoder.packets(&crate::protocol::packet::quit()));
-            if client.seal(out).is_ok() {
-                wire.send(number);
-            }
-        }
-    }
-    let _ = wire.wait(std::time::Duration::ZERO);
 }

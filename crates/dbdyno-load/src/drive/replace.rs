@@ -33,7 +33,7 @@ pub struct Replacer {
     requests: Option<Sender<ReconnectRequest>>,
     outcomes: Option<Receiver<Outcome>>,
     pending: usize,
-    /// Nobody waits for connections any more.
+    /// No client waits for connections any more.
     over: Arc<AtomicBool>,
 }
 

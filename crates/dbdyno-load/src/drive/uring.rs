@@ -363,7 +363,7 @@ impl Buffers {
 
 impl Drop for Buffers {
     fn drop(&mut self) {
-        // SAFETY: both were mapped with these sizes and nobody uses them any more.
+        // SAFETY: both were mapped with these sizes and nothing uses them any more.
         unsafe {
             let _ = munmap(self.entries.as_ptr().cast(), usize::from(self.count) * size_of::<BufRingEntry>());
             let _ = munmap(self.memory.as_ptr().cast(), usize::from(self.count) * self.stride);

@@ -31,7 +31,7 @@ pub trait Wire {
     /// The buffer whose bytes [`Wire::send`] sends.
     fn request(&mut self, client: usize) -> &mut Vec<u8>;
 
-    /// Sends what the client's buffer holds, now or with the next [`Wire::wait`]. Nobody calls this
+    /// Sends what the client's buffer holds, now or with the next [`Wire::wait`]. No caller uses this
     /// before the reply to what was sent before is complete. What fails becomes an arrival.
     fn send(&mut self, client: usize);
 

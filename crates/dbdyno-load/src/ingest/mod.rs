@@ -185,7 +185,7 @@ impl Stepwise for Ingest {
             match self.procedure(session)? {
                 Owner::Verb => {}
                 Owner::Other => return Err(self.foreign()),
-                Owner::Nobody => return Err(table.unfit(&format!("lacks the procedure {PROCEDURE} beside it"))),
+                Owner::Absent => return Err(table.unfit(&format!("lacks the procedure {PROCEDURE} beside it"))),
             }
         }
         Ok(found)
@@ -194,7 +194,7 @@ impl Stepwise for Ingest {
     fn cleanup(&self, session: &mut Session) -> Result<(), Error> {
         let table = &self.options.table;
         match self.procedure(session)? {
-            Owner::Nobody => {}
+            Owner::Absent => {}
             Owner::Other => return Err(self.foreign()),
             Owner::Verb => session.execute(&self.drop_procedure())?,
         }

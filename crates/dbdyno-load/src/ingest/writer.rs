@@ -54,15 +54,12 @@ impl<'a> Writer<'a> {
         // A warm-up ends by time alone.
         let rows = options.rows.filter(|_| !portion.warmup);
         let share = |client| Share::of(client, portion.of as u64, rows, options.rows_per_event);
-        // Every client over all threads has a generator of its own.
-        let mut seeds = Random::new(portion.seed);
-        let seeds = std::iter::repeat_with(|| seeds.bits()).skip(portion.first).take(portion.clients);
-        let clients = (portion.first..).zip(seeds).map(|(number, seed)| Cursor {
+        let clients = (portion.first..).zip(portion.generators()).map(|(number, random)| Cursor {
             share: share(number as u64),
             done: 0,
             sent: 0,
             broken: false,
-            random: Random::new(seed),
+            random,
         });
         let rows_last = rows.map_or(options.rows_per_event, |rows| rows_of_last(rows, options.rows_per_event));
         let insert = insert_head().into_bytes();

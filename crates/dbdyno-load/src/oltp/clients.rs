@@ -82,10 +82,7 @@ pub struct Clients<'a> {
 impl<'a> Clients<'a> {
     /// The clients of `portion`.
     pub fn new(options: &'a Options, numbers: Numbers, made_ids: &'a AtomicU64, portion: Portion) -> Self {
-        let mut seeds = Random::new(portion.seed);
-        let cursor = |seed| Cursor { random: Random::new(seed), at: 0, table: 0, id: 0, events: 0 };
-        // A client says the same however the clients are shared out to threads.
-        let seeds = (0..portion.first + portion.clients).map(|_| seeds.bits()).skip(portion.first);
+        let cursor = |random| Cursor { random, at: 0, table: 0, id: 0, events: 0 };
         Self {
             options,
             numbers,
@@ -95,7 +92,7 @@ impl<'a> Clients<'a> {
             begin: packet::query(b"BEGIN"),
             commit: packet::query(b"COMMIT"),
             texts: Texts::blank(),
-            cursors: seeds.map(cursor).collect(),
+            cursors: portion.generators().map(cursor).collect(),
         }
     }
 

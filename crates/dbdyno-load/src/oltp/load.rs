@@ -62,10 +62,7 @@ impl Counts {
     /// # Errors
     /// A value that is none or too great.
     pub fn read(values: &Values<'_>) -> Result<Self, Error> {
-        let count = |name: &str, default| match values.number(name, default)? {
-            count @ 0..=COUNT_MAX => Ok(count),
-            count => Err(Error::Usage(format!("--{name}={count}: 0 to {COUNT_MAX}"))),
-        };
+        let count = |name: &str, default| values.within(name, default, 0..=COUNT_MAX);
         Ok(Self {
             point_selects: count("point-selects", 10)?,
             simple_ranges: count("simple-ranges", 1)?,

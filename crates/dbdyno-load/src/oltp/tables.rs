@@ -44,13 +44,9 @@ impl Tables {
     /// # Errors
     /// A value that is none or out of range.
     pub fn read(values: &Values<'_>) -> Result<Self, Error> {
-        let within = |name: &str, default: i64, most: i64| match values.number(name, default)? {
-            number if (1..=most).contains(&number) => Ok(number),
-            number => Err(Error::Usage(format!("--{name}={number}: 1 to {most}"))),
-        };
         Ok(Self {
-            count: within("tables", 1, COUNT_MAX.into())? as u32,
-            size: within("table-size", 10_000, SIZE_MAX)?,
+            count: values.within("tables", 1, 1..=COUNT_MAX)?,
+            size: values.within("table-size", 10_000, 1..=SIZE_MAX)?,
             auto_inc: switch(values, "auto-inc", true)?,
             secondary: switch(values, "secondary", false)?,
             create_secondary: switch(values, "create-secondary", true)?,

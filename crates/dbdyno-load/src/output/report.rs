@@ -7,20 +7,10 @@ use crate::latency::Latencies;
 use crate::measure::{ErrorCount, Tally};
 use crate::run_options::Loop;
 
-/// Least, mean and greatest time of some runs, seconds.
-struct Spread {
-    average: f64,
-    least: f64,
-    greatest: f64,
-}
-
-fn spread(runs: &[RunResult]) -> Spread {
+/// Mean, least and greatest time of some runs, seconds.
+fn spread(runs: &[RunResult]) -> [f64; 3] {
     let times = || runs.iter().map(RunResult::seconds_real);
-    Spread {
-        average: times().sum::<f64>() / runs.len() as f64,
-        least: times().fold(f64::INFINITY, f64::min),
-        greatest: times().fold(0.0, f64::max),
-    }
+    [times().sum::<f64>() / runs.len() as f64, times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max)]
 }
 
 /// What each client of a run was to do, or did if the run was bounded by time.
@@ -33,14 +23,11 @@ pub fn csv_line(runs: &[RunResult]) -> String {
     let Some(first) = runs.first() else {
         return String::new();
     };
-    let spread = spread(runs);
+    let [average, least, greatest] = spread(runs);
     format!(
-        "{},{},{:.3},{:.3},{:.3},{},{}\n",
+        "{},{},{average:.3},{least:.3},{greatest:.3},{},{}\n",
         first.plan.engine_asked.as_deref().unwrap_or_default(),
         first.load,
-        spread.average,
-        spread.least,
-        spread.greatest,
         first.plan.clients,
         queries_per_client(first)
     )
@@ -51,7 +38,6 @@ pub fn block(runs: &[RunResult]) -> String {
     let Some(first) = runs.first() else {
         return String::new();
     };
-    let times = spread(runs);
     let mut text = String::from("Benchmark\n");
     // Writing to a string cannot fail, here and below.
     if let Some(engine) = &first.plan.engine_asked {
@@ -60,7 +46,7 @@ pub fn block(runs: &[RunResult]) -> String {
     let mut line = |label: &str, value: String| {
         let _ = writeln!(text, "\t{label}: {value}");
     };
-    for (name, seconds) in [("Average", times.average), ("Minimum", times.least), ("Maximum", times.greatest)] {
+    for (name, seconds) in ["Average", "Minimum", "Maximum"].into_iter().zip(spread(runs)) {
         line(&format!("{name} number of seconds to run all queries"), format!("{seconds:.3} seconds"));
     }
     line("Number of clients running queries", first.plan.clients.to_string());
@@ -119,7 +105,7 @@ pub fn summary(run: &RunResult) -> String {
         line("reconnects", run.tally.reconnects.to_string());
     }
     for phase in &run.phases {
-        line(&format!("phase {}", phase.name()), format!("{:.3} s", phase.seconds()));
+        line(&format!("phase {}", phase.name), format!("{:.3} s", phase.seconds()));
     }
     line("client CPU", cpu(run.cpu.user_us, run.cpu.sys_us, run.queries()));
     latency_table(run, &mut text);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::clock::Cpu;
 use crate::error::Error;
 use crate::latency::Latencies;
-use crate::measure::{ErrorCount, Gauges, Span, Tally};
+use crate::measure::{ErrorCount, Gauges, Tally};
 use crate::run::Plan;
 use crate::run_options::{Loop, Spacing};
 use crate::statements::Kind;
@@ -34,28 +34,21 @@ pub struct Clock {
     pub warmup_ns: u64,
 }
 
-/// A phase of a run.
+/// A phase of a run, from its first statement to the end of its last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Phase {
-    name: String,
-    start_ns: u64,
-    end_ns: u64,
+    /// Its name.
+    pub name: &'static str,
+    /// `CLOCK_MONOTONIC`.
+    pub start_ns: u64,
+    /// `CLOCK_MONOTONIC`.
+    pub end_ns: u64,
 }
 
 impl Phase {
-    /// Of this name, from its first statement to the end of its last.
-    pub fn new(name: &str, span: Span) -> Self {
-        Self { name: name.into(), start_ns: span.start_ns, end_ns: span.end_ns }
-    }
-
     /// Its length.
     pub fn seconds(&self) -> f64 {
         (self.end_ns - self.start_ns) as f64 / 1e9
-    }
-
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.name
     }
 }
 

@@ -42,9 +42,9 @@ const NEEDS_KEY: &str = "the server wants the password, which must not travel ov
 pub enum Channel {
     /// Whoever listens on the way: TCP without TLS.
     Open,
-    /// Nobody but the other end, whoever that is: TLS without verification.
+    /// The other end alone, whoever that is: TLS without verification.
     Sealed,
-    /// Nobody: a unix socket, or TLS with a server that was verified.
+    /// No other: a unix socket, or TLS with a server that was verified.
     Private,
 }
 
@@ -266,7 +266,7 @@ impl<'a> Dialogue<'a> {
                 // A unix socket does not count as safe to this plugin of the server.
                 return self.password(self.terms.capabilities.contains(CapabilityFlags::CLIENT_SSL), ASK_SHA256);
             }
-            // It would take a key that nobody asked for.
+            // It would take a key that was not asked for.
             (AuthPlugin::Sha256Password, Some(_)) => return Err(refused(UNKNOWN_PACKET)),
             _ => {}
         }
@@ -278,7 +278,7 @@ impl<'a> Dialogue<'a> {
         })
     }
 
-    /// The password itself: `clear`, or so that nobody on the way can read it. `ask` asks for the
+    /// The password itself: `clear`, or encrypted against readers on the way. `ask` asks for the
     /// key that this needs.
     fn password(&mut self, clear: bool, ask: u8) -> Result<Step, AuthError> {
         if clear {

@@ -21,9 +21,9 @@ fn start<'a>(login: Login<'a>, plugin: &[u8]) -> (Dialogue<'a>, Vec<u8>) {
 
 #[test]
 fn native_password_logs_in() {
-    let (_, told) = Dialogue::start(LOGIN, &greeting(b"mysql_native_password")).unwrap();
-    assert_eq!(told.server_version, "10.11.19-MariaDB");
-    assert_eq!(told.dialect, Dialect::Ok);
+    let (_, greeted) = Dialogue::start(LOGIN, &greeting(b"mysql_native_password")).unwrap();
+    assert_eq!(greeted.server_version, "10.11.19-MariaDB");
+    assert_eq!(greeted.dialect, Dialect::Ok);
     let (mut dialogue, answer) = start(LOGIN, b"mysql_native_password");
     assert!(answer.len() > 32 + 20);
     assert!(!answer.windows(2).any(|pair| pair == b"p\0"));
@@ -39,8 +39,8 @@ fn mariadb_is_asked_to_leave_out_known_columns() {
     bytes[RESERVED + 6] = 0x1d;
     assert_eq!(Dialogue::start(LOGIN, &bytes).unwrap().1.dialect, Dialect::Ok);
     bytes[LOW_CAPABILITIES] &= !1;
-    let (mut dialogue, told) = Dialogue::start(LOGIN, &bytes).unwrap();
-    assert_eq!(told.dialect, Dialect::CachedMetadata);
+    let (mut dialogue, greeted) = Dialogue::start(LOGIN, &bytes).unwrap();
+    assert_eq!(greeted.dialect, Dialect::CachedMetadata);
     let response = dialogue.response().unwrap();
     assert_eq!((response[0] & 1, &response[28..32]), (0, &[0x10, 0, 0, 0][..]));
     // ... nor without what it builds on.
@@ -50,8 +50,8 @@ fn mariadb_is_asked_to_leave_out_known_columns() {
 
 #[test]
 fn tls_is_asked_for_with_the_terms_of_the_response() {
-    let (mut dialogue, told) = Dialogue::start(LOGIN, &greeting(b"mysql_native_password")).unwrap();
-    assert!(told.offers_tls);
+    let (mut dialogue, greeted) = Dialogue::start(LOGIN, &greeting(b"mysql_native_password")).unwrap();
+    assert!(greeted.offers_tls);
     let request = dialogue.request_tls(Channel::Sealed);
     assert_eq!(request.len(), 32);
     assert!(dialogue.response().unwrap().starts_with(&request));
@@ -109,7 +109,7 @@ fn a_key_is_taken_from_a_server_that_was_asked() {
     let (mut dialogue, _) = start(Login { server_key: Some(&key), ..LOGIN }, b"sha256_password");
     assert!(dialogue.packet(b"\x01abcdefghijklmnopqrst").is_err());
     assert!(dialogue.packet(&answer).is_err());
-    // Nobody can put another key into a socket.
+    // No other process can put another key into a socket.
     let private = Login { channel: Channel::Private, ..LOGIN };
     let (mut dialogue, _) = start(private, b"sha256_password");
     assert!(matches!(dialogue.packet(&answer), Ok(Step::Send(sealed)) if sealed.len() == 128));
@@ -133,8 +133,8 @@ fn a_full_server_is_told() {
 fn an_impossible_version_is_only_a_text() {
     let mut bytes = b"\x0a99999.99999.99999\0".to_vec();
     bytes.extend(&greeting(b"mysql_native_password")[18..]);
-    let (mut dialogue, told) = Dialogue::start(LOGIN, &bytes).unwrap();
-    assert_eq!(told.server_version, "99999.99999.99999");
+    let (mut dialogue, greeted) = Dialogue::start(LOGIN, &bytes).unwrap();
+    assert_eq!(greeted.server_version, "99999.99999.99999");
     assert!(dialogue.response().is_ok());
 }
 

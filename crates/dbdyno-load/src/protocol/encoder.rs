@@ -106,7 +106,7 @@ impl<'a> RequestEncoder<'a> {
                 }
             }
         }
-        // A NULL tells the server nothing of the type that a later value has.
+        // A NULL gives the server nothing of the type that a later value has.
         statement.bound = !parameters.contains(&Parameter::Null);
         packet::frame(out);
     }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_told_once() {
+    fn types_are_sent_once() {
         let mut prepared = [Prepared { id: 7, parameters: 2, bound: false }];
         let mut out = Vec::new();
         let values = [Parameter::Integer(3), Parameter::Text(b"ab")];

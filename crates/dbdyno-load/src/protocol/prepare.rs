@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told() {
+    fn a_refusal_is_reported() {
         let Ok(Some(Answer::Refused(error))) = answer(Dialect::Ok, &[b"\xff\xb5\x05#42000full"]) else { panic!() };
         assert_eq!((error.code, error.message.as_str()), (1461, "full"));
     }

@@ -74,7 +74,7 @@ pub enum Dialect {
     Eof,
     /// An OK packet ends the rows, nothing the columns (`CLIENT_DEPRECATE_EOF`).
     Ok,
-    /// The same, and a byte behind the number of columns tells whether their definitions follow
+    /// The same, and a byte behind the number of columns says whether their definitions follow
     /// (MariaDB's `CACHE_METADATA`).
     CachedMetadata,
 }
@@ -84,9 +84,9 @@ pub enum Dialect {
 pub struct Reply {
     /// Rows over all result sets.
     pub rows: u64,
-    /// Warnings over all results; 0 after an error, which does not tell.
+    /// Warnings over all results; 0 after an error, which has none.
     pub warnings: u32,
-    /// Whether the session is inside a transaction now; false after an error, which does not tell.
+    /// Whether the session is inside a transaction now; false after an error, which does not say.
     pub in_transaction: bool,
     /// The error that ended the reply; boxed, as it is rare and a reply is passed around often.
     pub error: Option<Box<ServerError>>,

@@ -242,7 +242,7 @@ impl Session {
         }
     }
 
-    /// With the statement that the server was to answer, where that tells more.
+    /// With the statement that the server was to answer, where that says more.
     fn about(&self, sql: &str, error: Error) -> Error {
         match error {
             Error::Slow(slow) => Error::Slow(Slow { sql: Some(sql.to_owned()), ..slow }),

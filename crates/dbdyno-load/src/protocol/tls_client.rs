@@ -89,14 +89,14 @@ impl TlsClient {
         };
         // Each connection stands for a program of its own, which has no session to resume.
         config.resumption = Resumption::disabled();
-        // As MySQL's own clients, which do not tell the name.
+        // As MySQL's own clients, which do not send the name.
         config.enable_sni = false;
         let host = match ServerName::try_from(host.to_owned()) {
             Ok(host) => host,
             Err(_) if mode == Mode::VerifyIdentity => {
                 return Err(Error::Usage(format!("--host={host}: not a name that a certificate can bear")));
             }
-            // Nobody will look at it.
+            // It is not looked at.
             Err(_) => ServerName::from(std::net::Ipv4Addr::LOCALHOST),
         };
         Ok(Self { mode, config: Arc::new(config), host })
@@ -201,7 +201,7 @@ impl ServerCertVerifier for Verifier {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         if self.authorities.is_none() {
-            // That a server has the key of a certificate nobody vouches for tells nothing, and many
+            // That a server has the key of an unsigned certificate proves nothing, and many
             // have one of X.509 version 1, as openssl made them for long, which rustls does not read.
             return Ok(HandshakeSignatureValid::assertion());
         }

@@ -29,15 +29,6 @@ const FUNCTIONS: [(&str, &str); 11] = [
     ("uuid", "uuid()"),
 ];
 
-/// What a definition gives.
-#[derive(Debug)]
-pub enum Value {
-    /// The same everywhere.
-    Constant(Literal),
-    /// Another one for each event.
-    Drawn(Generator),
-}
-
 /// A definition: in a block, or before all sections for all blocks of the file.
 #[derive(Debug)]
 pub struct Definition {
@@ -65,7 +56,7 @@ pub type Constant<'a> = &'a dyn Fn(&str) -> Option<Literal>;
 ///
 /// # Errors
 /// Anything wrong with it, with how it is written.
-pub fn read(name: &str, at: usize, lexemes: &[Lexeme<'_>], constant: Constant<'_>) -> Result<Value, Mistake> {
+pub fn read(name: &str, at: usize, lexemes: &[Lexeme<'_>], constant: Constant<'_>) -> Result<Defined, Mistake> {
     let mut reader = Reader { lexemes, next: 0, end: lexemes.last().map_or(at, |last| last.at), constant };
     let Some(first) = lexemes.first() else {
         return Err(Mistake::new(at, format!(":{name} has no value: write :{name} = uniform(1, 100)")));
@@ -73,9 +64,9 @@ pub fn read(name: &str, at: usize, lexemes: &[Lexeme<'_>], constant: Constant<'_
     let is_call = lexemes.get(1).is_some_and(|second| second.is_mark("("));
     let value = match first.token {
         Token::Word if is_call || FUNCTIONS.iter().any(|(known, _)| first.is_word(known)) => {
-            Value::Drawn(reader.function()?)
+            Defined::Drawn(Arc::new(reader.function()?))
         }
-        _ => Value::Constant(reader.literal()?),
+        _ => Defined::Constant(reader.literal()?),
     };
     match reader.take() {
         None => Ok(value),

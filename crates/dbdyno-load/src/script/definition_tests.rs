@@ -2,7 +2,7 @@ use super::*;
 use crate::script::items::{Item, Items};
 use proptest::prelude::*;
 
-fn value(text: &str) -> Result<Value, String> {
+fn value(text: &str) -> Result<Defined, String> {
     let text = format!(":x = {text}");
     let Ok(Some(Item::Definition { name, at, value })) = Items::new(&text).next() else {
         return Err("no definition".into());
@@ -16,7 +16,7 @@ fn value(text: &str) -> Result<Value, String> {
 
 fn constant(text: &str) -> Literal {
     match value(text) {
-        Ok(Value::Constant(value)) => value,
+        Ok(Defined::Constant(value)) => value,
         other => panic!("{text}: {other:?}"),
     }
 }
@@ -55,7 +55,7 @@ fn all_functions_are_read() {
         "uuid()",
     ];
     for text in right {
-        assert!(matches!(value(text), Ok(Value::Drawn(_))), "{text}: {:?}", value(text));
+        assert!(matches!(value(text), Ok(Defined::Drawn(_))), "{text}: {:?}", value(text));
     }
 }
 

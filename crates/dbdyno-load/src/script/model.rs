@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::generator::Generator;
 
 /// A script, or several as one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Script {
     /// Its file's name without folder and suffix.
     pub name: String,
@@ -77,15 +77,7 @@ impl Script {
     pub fn named(file: &str) -> Self {
         let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
         let safe = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
-        Self {
-            name: stem.chars().take(40).map(safe).collect(),
-            connect: Vec::new(),
-            setup: Vec::new(),
-            cleanup: Vec::new(),
-            blocks: Vec::new(),
-            constants: Vec::new(),
-            backslash: None,
-        }
+        Self { name: stem.chars().take(40).map(safe).collect(), ..Self::default() }
     }
 
     /// All statements of all blocks.

@@ -1,11 +1,9 @@
 //! A script file read into sections and blocks.
 
-use std::sync::Arc;
-
 use crate::error::Error;
 
 use super::block::{self, Draft, Name, Written};
-use super::definition::{self, Defined, Definition, Value};
+use super::definition::{self, Defined, Definition};
 use super::items::{Item, Items};
 use super::lexer::{Lexeme, Mistake, SourceFile, Token};
 use super::literal::Literal;
@@ -147,11 +145,10 @@ impl<'a> Reader<'a> {
             })
         };
         let value = match definition::read(name, at, lexemes, &constant)? {
-            Value::Drawn(generator) => Defined::Drawn(Arc::new(generator)),
-            Value::Constant(value) if self.section == Section::Unnamed => {
+            Defined::Constant(value) if self.section == Section::Unnamed => {
                 Defined::Constant(self.replaced(name, at, value)?)
             }
-            Value::Constant(value) => Defined::Constant(value),
+            other => other,
         };
         let definition = Definition { name: name.into(), at, value };
         match self.section {

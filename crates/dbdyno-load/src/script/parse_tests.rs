@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::*;
 use crate::script::model::{Block, Piece};
 use proptest::prelude::*;

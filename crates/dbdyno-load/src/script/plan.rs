@@ -12,7 +12,7 @@ use super::model::{Piece, Script, Template};
 const ROLLBACK: &str = "rollback";
 
 /// All blocks.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Plan {
     /// In the script's order.
     pub blocks: Vec<BlockPlan>,
@@ -56,10 +56,10 @@ pub enum Form {
 }
 
 impl Plan {
-    /// Of a script of which `is_prepared` tells what goes as a prepared statement. The number of
+    /// Of a script of which `is_prepared` says what goes as a prepared statement. The number of
     /// statements has been checked to fit the kinds.
     pub fn new(script: &Script, is_prepared: impl Fn(&Template) -> bool) -> Self {
-        let mut plan = Self { blocks: Vec::new(), ends: Vec::new(), prepared: Vec::new(), rollback: 0 };
+        let mut plan = Self::default();
         let mut weight = 0;
         for block in &script.blocks {
             let mut lines = Vec::new();

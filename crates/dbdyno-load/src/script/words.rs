@@ -1,4 +1,4 @@
-//! What a statement does, as far as its first words tell.
+//! What a statement does, as far as its first words say.
 
 use super::lexer::{Lexeme, Token};
 

@@ -24,7 +24,7 @@ const BYTES_MAX: usize = 512 << 10;
 pub fn clear(options: &Options, session: &mut Session) -> Result<(), Error> {
     let schema = &options.schema;
     match Owner::of_schema(session, schema, ["BASE TABLE", TABLE, TABLE_COMMENT])? {
-        Owner::Nobody => Ok(()),
+        Owner::Absent => Ok(()),
         Owner::Other if !options.force => Err(Error::Usage(format!(
             "the schema {schema} exists and was not made by dbdyno, or holds more than that: name another with \
              --create-schema, or let it be dropped with --force"

@@ -75,7 +75,7 @@ pub struct ListEntry {
     pub text: String,
     /// Whether it ends in a key chosen for each execution.
     pub keyed: bool,
-    /// Rows that it adds; 0 for a user's own, where nobody has counted them.
+    /// Rows that it adds; 0 for a user's own, where they are not counted.
     pub rows: u32,
 }
 

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use dbdyno_common::random::Random;
 
 use crate::error::Error;
+use crate::names::put_hex;
 use crate::protocol::session::Session;
 use crate::statements::{Kind, Statements};
-use crate::tables::put_hex;
 use crate::values::Values;
 use crate::verb::Verb;
 use crate::workload::{Found, Portion, Stepwise, Workload};

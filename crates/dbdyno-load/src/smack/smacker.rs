@@ -42,10 +42,7 @@ pub struct Smacker<'a> {
 impl<'a> Smacker<'a> {
     /// Clients that take new keys from `next`.
     pub fn new(options: &'a Options, next: &'a AtomicI64, gone: Option<&'a Gone>, portion: Portion) -> Self {
-        // Every client over all threads has a generator of its own.
-        let mut seeds = Random::new(portion.seed);
-        let seeds = std::iter::repeat_with(|| seeds.bits()).skip(portion.first).take(portion.clients);
-        let clients = seeds.map(|seed| Cursor { random: Random::new(seed), turn: 0, deletes: None }).collect();
+        let clients = portion.generators().map(|random| Cursor { random, turn: 0, deletes: None }).collect();
         Self { options, next, gone, clients, key: Vec::new(), content: options.content() }
     }
 }

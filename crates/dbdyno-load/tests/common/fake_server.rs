@@ -120,7 +120,7 @@ impl Line {
         self.raw(&bytes)
     }
 
-    /// Closes both directions; whoever waits there is told.
+    /// Closes both directions; whoever waits there sees it.
     pub fn close(&mut self) -> io::Result<()> {
         self.stream.shutdown(Shutdown::Both)?;
         Err(io::ErrorKind::ConnectionAborted.into())

@@ -1,11 +1,11 @@
-//! The few block events that tell a request's way, taken out of their records.
+//! The few block events that show a request's way, taken out of their records.
 
 use super::format::{Field, Fields};
 
 /// Longest field of flags (`rwbs`) that any kernel has had, with room to spare.
 const FLAGS_MAX: usize = 32;
 
-/// Which step of a request's way an event tells of.
+/// Which step of a request's way an event marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// A filesystem or program handed a bio to the block layer.

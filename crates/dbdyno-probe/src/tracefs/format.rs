@@ -26,7 +26,7 @@ impl Field {
 /// The fields of a `format` file or of `header_page`, by name.
 #[derive(Debug, Clone, Default)]
 pub struct Fields {
-    /// The number that records of this event begin with; 0 where the file tells none.
+    /// The number that records of this event begin with; 0 where the file has none.
     pub id: u16,
     fields: Vec<(String, Field)>,
 }

@@ -24,10 +24,6 @@ pub struct Instance {
     pub layout: PageLayout,
 }
 
-/// Events that a processor's buffer could not hold.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Lost(pub u64);
-
 impl Instance {
     /// Makes an instance for a device, with nothing traced yet, in the tracefs at `root` or else at one of its usual
     /// places. `buffer_bytes` is per processor.
@@ -88,13 +84,13 @@ impl Instance {
         Ok(self.processors()?.into_iter().map(|folder| folder.join("trace_pipe_raw")).collect())
     }
 
-    /// Events lost so far.
-    pub fn lost(&self) -> Result<Lost, ProbeError> {
+    /// Events so far that a buffer could not hold.
+    pub fn lost(&self) -> Result<u64, ProbeError> {
         let mut lost = 0;
         for folder in self.processors()? {
             lost += lost_of(&read(&folder.join("stats"))?);
         }
-        Ok(Lost(lost))
+        Ok(lost)
     }
 
     fn processors(&self) -> Result<Vec<PathBuf>, ProbeError> {

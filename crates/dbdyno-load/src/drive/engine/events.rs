@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::{Activity, Arrivals, Engine, Wire};
+use super::{Activity, Arrivals, Engine};
 use crate::clock::now_ns;
 use crate::protocol::reply::Reply;
 use crate::run_options::{Loop, Spacing};
 use crate::statements::{Next, Part, Statement};
 
-impl<W: Wire> Engine<'_, '_, W> {
+impl Engine<'_, '_> {
     pub(super) fn finish(&mut self, number: usize) {
         self.clients[number].activity = Activity::Finished;
         self.live -= 1;
@@ -123,7 +123,7 @@ impl<W: Wire> Engine<'_, '_, W> {
         let now = now_ns();
         let client = &mut self.clients[number];
         if client.activity != Activity::Busy {
-            // What nobody waits for is no sign of life: it must not hide that others wait in vain.
+            // What no client waits for is no sign of life: it must not hide that others wait in vain.
             return Ok(());
         }
         self.last_arrival_ns = now;

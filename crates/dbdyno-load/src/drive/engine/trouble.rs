@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::{Activity, Client, Engine, Wire};
+use super::{Activity, Client, Engine};
 use crate::clock::now_ns;
 use crate::error::explained;
 use crate::error::{Error, Slow};
@@ -18,7 +18,7 @@ const SERVER_LOST: u16 = 2013;
 /// What stands for a reply that does not end (ER_NET_READ_INTERRUPTED: a timeout amid packets).
 const REPLY_TIMEOUT: u16 = 1159;
 
-impl<W: Wire> Engine<'_, '_, W> {
+impl Engine<'_, '_> {
     #[cold]
     pub(super) fn refused(&mut self, number: usize, error: &ServerError, now: u64) -> Result<(), String> {
         let statement = self.clients[number].statement;
@@ -86,7 +86,7 @@ impl<W: Wire> Engine<'_, '_, W> {
     #[cold]
     pub(super) fn lost(&mut self, number: usize, lost: &Error) -> Result<(), String> {
         if self.clients[number].activity == Activity::Finished {
-            // Nobody misses it; after a warm-up it is replaced when there is something to send.
+            // No statement needs it; after a warm-up it is replaced when there is something to send.
             self.wire.detach(number);
             self.clients[number].connected = false;
             return Ok(());
