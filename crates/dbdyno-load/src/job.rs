@@ -9,8 +9,9 @@ use crate::output::result::{RunResult, write_json};
 use crate::output::sinks::{Sinks, with_sinks};
 use crate::output::{self, print};
 use crate::protocol::session::Session;
-use crate::run::{Plan, run};
+use crate::run::run;
 use crate::run_options::{Loop, RunOptions};
+use crate::run_plan::Plan;
 use crate::stop::Stop;
 use crate::workload::Stepwise;
 

@@ -28,6 +28,7 @@ pub mod owner;
 pub mod protocol;
 pub mod run;
 pub mod run_options;
+pub mod run_plan;
 pub mod script;
 pub mod secret;
 pub mod security;

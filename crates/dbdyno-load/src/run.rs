@@ -13,40 +13,12 @@ use crate::measure::{IntervalSink, Recorder, Span, Terms, Totals};
 use crate::output::relay::{IntervalSender, relay};
 use crate::output::result::{Clock, Phase, RunResult};
 use crate::protocol::connection::Connection;
-use crate::run_options::{Loop, RunOptions};
+use crate::run_options::RunOptions;
+use crate::run_plan::Plan;
 use crate::statements::Kind;
 use crate::stop::Stop;
 use crate::text::shown;
 use crate::workload::{Portion, Workload};
-
-/// What sets this run apart from the others of an invocation.
-#[derive(Debug, Clone)]
-pub struct Plan {
-    /// The verb.
-    pub verb: &'static str,
-    /// From 0 over all.
-    pub number: usize,
-    /// From 1 for the same engine and number of clients.
-    pub iteration: u32,
-    /// How many runs there were on the same data before.
-    pub step: u64,
-    /// Connections.
-    pub clients: usize,
-    /// When their events start.
-    pub pace: Loop,
-    /// Storage engine as asked for.
-    pub engine_asked: Option<String>,
-    /// Storage engine as the server reports it.
-    pub engine: Option<String>,
-    /// No event starts after this time.
-    pub duration: Option<Duration>,
-    /// Events of all clients together.
-    pub events: Option<u64>,
-    /// Queries that the workload means to send; `None` where only the bounds above hold.
-    pub queries_planned: Option<u64>,
-    /// Queries that an even split among the clients left out.
-    pub queries_dropped: u64,
-}
 
 /// What the threads of a run work by.
 struct Context<'a> {

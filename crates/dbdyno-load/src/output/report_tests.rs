@@ -5,8 +5,8 @@ use super::super::result::Clock;
 use super::*;
 use crate::clock::Cpu;
 use crate::measure::Gauges;
-use crate::run::Plan;
 use crate::run_options::Spacing;
+use crate::run_plan::Plan;
 use crate::statements::Kind;
 use crate::statements::Statement;
 

@@ -12,8 +12,8 @@ use crate::clock::Cpu;
 use crate::error::Error;
 use crate::latency::Latencies;
 use crate::measure::{ErrorCount, Gauges, Tally};
-use crate::run::Plan;
 use crate::run_options::{Loop, Spacing};
+use crate::run_plan::Plan;
 use crate::statements::Kind;
 
 /// Version of the file's format.
