@@ -60,12 +60,12 @@ def ask_smartctl(name: str, what: str) -> tuple[Any, float]:
         assert asked.stdout is not None  # noqa: S101  (a pipe was asked for)
         limit = threading.Timer(SECONDS_MAX, asked.kill)
         limit.start()
-        told = asked.stdout.read()
+        reported = asked.stdout.read()
         _, status, used = os.wait4(asked.pid, 0)
         limit.cancel()
         asked.returncode = os.waitstatus_to_exitcode(status)
     try:
-        return json.loads(told), used.ru_utime + used.ru_stime
+        return json.loads(reported), used.ru_utime + used.ru_stime
     except ValueError as error:
         raise OSError(f"smartctl: {type(error).__name__}") from None
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from dbdyno.model.design import StopReason, Until
 from dbdyno.store.documents import value_of
-from dbdyno.store.parts import EVENTS_LIMIT_BYTES, DamageError, opened_to_write, read_part
+from dbdyno.store.parts import EVENTS_LIMIT_BYTES, DamageError, read_part
 from dbdyno.store.synced import append_line
+from dbdyno.system.regular_file import open_regular
 from dbdyno.system.sealed_line import is_sealed, sealed
 
 EVENTS = "journal.jsonl"
@@ -177,7 +178,7 @@ def read_events(path: Path) -> Iterator[Event]:
 
 def append_event(path: Path, event: Event) -> None:
     """Write an event, on disk when this returns. Raises ``OSError``."""
-    handle = opened_to_write(path / EVENTS, os.O_CREAT | os.O_APPEND)
+    handle = open_regular(path / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         append_line(handle, line_of(event))
     except OSError as error:
@@ -192,7 +193,7 @@ def cut_torn_line(path: Path) -> None:
         content = read_part(path, EVENTS, EVENTS_LIMIT_BYTES)
         whole = content[: content.rfind(b"\n") + 1]
         if whole != content:
-            handle = opened_to_write(path / EVENTS)
+            handle = open_regular(path / EVENTS, os.O_WRONLY)
             try:
                 os.ftruncate(handle, len(whole))
             finally:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path, PurePosixPath
 
 from dbdyno.errors import UserError
-from dbdyno.system.regular_file import content_of, link_error, see_that_it_is_regular
+from dbdyno.system.regular_file import content_of, link_error, regular
 
 MIB = 1024**2
 LIMIT_BYTES = 16 * MIB  # of a part that is JSON or TOML; a trial's has some ten thousand
@@ -45,17 +45,7 @@ def opened(root: Path, part: str) -> int:
         path /= step
         handle = _step(handle, step, path, _READ | os.O_DIRECTORY)
     path /= name
-    return _regular(_step(handle, name, path, _READ), path)
-
-
-def _regular(handle: int, path: Path) -> int:
-    """The handle, or ``OSError`` where it is that of no regular file; then it is closed."""
-    try:
-        see_that_it_is_regular(handle, path)
-    except OSError:
-        os.close(handle)
-        raise
-    return handle
+    return regular(_step(handle, name, path, _READ), path)
 
 
 def _step(folder: int, name: str, path: Path, flags: int) -> int:
@@ -68,19 +58,6 @@ def _step(folder: int, name: str, path: Path, flags: int) -> int:
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         os.close(folder)
-
-
-def opened_to_write(path: Path, flags: int = 0) -> int:
-    """Open a regular file of a run folder for writing; a link is not followed. Raises ``OSError``."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | flags, 0o644)
-    except OSError as error:
-        if path.is_symlink():
-            raise link_error(path) from None
-        if error.errno == errno.ENXIO:
-            raise OSError(errno.EINVAL, "it is no regular file", str(path)) from None
-        raise
-    return _regular(handle, path)
 
 
 def read_part(root: Path, part: str, limit_bytes: int = LIMIT_BYTES) -> bytes:

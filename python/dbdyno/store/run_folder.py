@@ -19,13 +19,14 @@ from dbdyno.store.documents import json_object
 from dbdyno.store.events import EVENTS, Event, Finished, Planned, append_event, cut_torn_line, read_events
 from dbdyno.store.header import RUN, Header, header_in
 from dbdyno.store.ours import make_folder, see_that_it_is_ours
-from dbdyno.store.parts import damaged, opened_to_write, read_part, see_that_it_is_as_written, sums_of, why_wrong
+from dbdyno.store.parts import damaged, read_part, see_that_it_is_as_written, sums_of, why_wrong
 from dbdyno.store.records import Failure, Run, Trial
 from dbdyno.store.replay import History
 from dbdyno.store.series import write_series
 from dbdyno.store.synced import write_synced
 from dbdyno.store.trials import TRIAL, part_of, read_trial
 from dbdyno.system.full_disk import is_full, why_not_written
+from dbdyno.system.regular_file import open_regular
 
 if TYPE_CHECKING:
     from dbdyno.store.series import Column
@@ -43,7 +44,7 @@ class RunFolder:
         self.path = path
         try:
             see_that_it_is_ours(path)
-            self._lock = opened_to_write(path / "lock", os.O_CREAT)
+            self._lock = open_regular(path / "lock", os.O_WRONLY | os.O_CREAT)
         except OSError as error:
             raise UserError(f"{error.filename or path} can't be written: {error.strerror}") from None
         try:

@@ -15,6 +15,6 @@ def listener_pid(address: str) -> int:
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(_PATIENCE_SECONDS)
         client.connect(address)
-        told = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    pid: int = _CREDENTIALS.unpack(told)[0]
+        reported = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid: int = _CREDENTIALS.unpack(reported)[0]
     return pid

@@ -12,20 +12,25 @@ SCRIPT_LIMIT_BYTES = 16 * MIB  # of SQL, which a program may have written
 
 def read_regular(path: Path, limit_bytes: int, *, follow: bool = True) -> bytes:
     """All of a file. Raises ``OSError`` where it is none, is larger, or is a link that is not to be followed."""
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | (0 if follow else os.O_NOFOLLOW)
+    return content_of(open_regular(path, os.O_RDONLY, follow=follow), path, limit_bytes)
+
+
+def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:
+    """Open a regular file without waiting for it. Raises ``OSError`` where it is none, or a link not to be followed."""
+    flags |= os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | (0 if follow else os.O_NOFOLLOW)
     try:
-        handle = os.open(path, flags)
+        return regular(os.open(path, flags, 0o644), path)
     except OSError as error:
-        if error.errno == errno.ELOOP and not follow:
+        if error.errno == errno.ELOOP and not follow and path.is_symlink():
             raise link_error(path) from None
+        if error.errno == errno.ENXIO:  # a pipe that no process reads, or a socket
+            raise OSError(errno.EINVAL, "it is no regular file", str(path)) from None
         raise
-    return content_of(handle, path, limit_bytes)
 
 
 def content_of(handle: int, path: Path, limit_bytes: int) -> bytes:
     """All of an open file, which is closed; ``path`` is what errors call it. Raises ``OSError`` as above."""
     with os.fdopen(handle, "rb") as file:
-        see_that_it_is_regular(handle, path)
         content = file.read(limit_bytes + 1)
     if len(content) > limit_bytes:
         raise OSError(errno.EFBIG, f"it is larger than {limit_bytes // MIB} MiB", str(path))
@@ -37,12 +42,22 @@ def link_error(path: Path) -> OSError:
     return OSError(errno.ELOOP, "it is a link, and links are not followed here", str(path))
 
 
+def regular(handle: int, path: Path) -> int:
+    """The handle of an open file; closed where it is of no regular one. Raises ``OSError`` then."""
+    try:
+        see_that_it_is_regular(handle, path)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
 def see_that_it_is_regular(handle: int, path: Path) -> None:
     """Raise ``OSError`` where an open file is a folder, a device, a pipe or a socket."""
-    found = os.fstat(handle)
-    if stat.S_ISDIR(found.st_mode):
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
 
 

@@ -58,11 +58,11 @@ def alone_on_host(*, wait: bool, say: Callable[[str], None]) -> Iterator[None]:
         yield
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as name:
-        told = False
+        reported = False
         while not _bound(name):
-            if not told:
+            if not reported:
                 _refuse_or_say(_listener(), wait=wait, say=say)
-                told = True
+                reported = True
             time.sleep(_ASK_AGAIN_SECONDS)
         name.listen()  # so that others can ask who it is
         yield

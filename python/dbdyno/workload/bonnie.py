@@ -42,9 +42,9 @@ class Bonnie(ByTool[BonnieSection]):
         phases = [
             {"name": name, "start_ns": start, "end_ns": end} for name, start, end in phases_of(ended, window[0]) if end
         ]
-        told = {"kind": "bonnie", "fields": fields, "phases": phases}
+        reported = {"kind": "bonnie", "fields": fields, "phases": phases}
         figures = {**bonnie_figures(fields), "seconds_real": seconds, **client_cpu(ended)}
-        return ToolLoad(told=told, window_ns=window, figures=figures)
+        return ToolLoad(reported=reported, window_ns=window, figures=figures)
 
 
 def csv_fields(text: str) -> list[str]:

@@ -61,11 +61,11 @@ class Command(ByTool[CommandSection]):
         figures = {"seconds_real": (window[1] - window[0]) / 1e9, **client_cpu(ended)}
         if self.section.figure:
             figures[self.section.metric] = figure_in(ended.stdout, self.section.figure)
-        return ToolLoad(told={"kind": "command"}, window_ns=window, figures=figures)
+        return ToolLoad(reported={"kind": "command"}, window_ns=window, figures=figures)
 
 
 def environment(context: StackContext, seed: int) -> dict[str, str]:
-    """What a command is told: its folder, the seed, and how to reach the server if there is one."""
+    """What a command is given: its folder, the seed, and how to reach the server if there is one."""
     found = {"DBDYNO_DIRECTORY": str(context.files), "DBDYNO_SEED": str(seed), "HOME": str(context.files)}
     if context.endpoint is None:
         return found

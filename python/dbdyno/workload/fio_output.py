@@ -42,7 +42,7 @@ def read_fio(ended: Ended, home: Path, folder: Path, ahead_ns: int) -> ToolLoad:
     start_ns = min(max(start_ns, ended.start_ns), ended.end_ns - 1)
     end_ns = min(start_ns + round(seconds * 1e9), ended.end_ns)
     series = log_columns(logs, (start_ns + ahead_ns) / 1e6)
-    told = {
+    reported = {
         "kind": "fio",
         "version": run.get("fio version"),
         "directions": {name: _direction(run["jobs"], name) for name in DIRECTIONS if _total(run["jobs"], name)},
@@ -50,7 +50,7 @@ def read_fio(ended: Ended, home: Path, folder: Path, ahead_ns: int) -> ToolLoad:
         "latency": "from submission to completion",
     }
     return ToolLoad(
-        told=told,
+        reported=reported,
         window_ns=(start_ns, end_ns),
         figures={**figures, **client_cpu(ended)},
         series=series,

@@ -40,19 +40,19 @@ class Mysqlslap(ByTool[MysqlslapSection]):
         limit, name = self.limit_seconds, "mysqlslap"
         ended = run_program(context, name, argv, folder=folder, limit_seconds=limit, cwd=home)
         try:
-            told = slap_line(ended.stdout)
+            reported = slap_line(ended.stdout)
         except TrialError as error:  # it ends as if all was well when a query fails
             raise TrialError(f"mysqlslap: {said_by(ended)}" if ended.stderr.strip() else str(error)) from None
-        queries = told["clients"] * told["queries_per_client"]
-        seconds = told["seconds_mean"]
+        queries = reported["clients"] * reported["queries_per_client"]
+        seconds = reported["seconds_mean"]
         figures = {
             "seconds_real": seconds,
             "queries_per_second": positive(queries, "mysqlslap's number of queries") / seconds,
             **client_cpu(ended, queries * self.section.iterations),
         }
         window = (ended.start_ns, ended.end_ns)
-        result = {"kind": "mysqlslap", "iterations": self.section.iterations, **told}
-        return ToolLoad(told=result, window_ns=window, figures=figures, queries=queries * self.section.iterations)
+        result = {"kind": "mysqlslap", "iterations": self.section.iterations, **reported}
+        return ToolLoad(reported=result, window_ns=window, figures=figures, queries=queries * self.section.iterations)
 
 
 def slap_line(text: str) -> dict[str, float]:

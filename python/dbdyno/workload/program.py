@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from dbdyno.errors import TrialError
 from dbdyno.model.printable import one_line, printable
+from dbdyno.servers.ask import answer
 from dbdyno.servers.user import own_folder, unprivileged
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.memory import killed_for_memory
@@ -27,6 +28,7 @@ from dbdyno.system.state import new_token
 OUTPUT_BYTES_MAX = 64 * 1024**2
 LOOK_SECONDS = 1.0  # between two looks at the clock and at the server, while nothing happens
 SAID_MAX = 600  # characters of a program's own words in a cause
+VERSION_SECONDS = 20.0
 UNKNOWN = "unknown"
 
 
@@ -67,15 +69,11 @@ class Program:
 @cache
 def _version(path: str, flag: str) -> str:
     try:
-        done = subprocess.run(
-            unprivileged([path, flag]), capture_output=True, encoding="utf-8", errors="replace", timeout=20,
-            check=False, cwd="/", env=plain_environment(), stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
+        said = answer([path, flag], "both", VERSION_SECONDS, SAID_MAX).decode(errors="replace").splitlines()
+    except OSError:
         return UNKNOWN
-    said = (done.stdout.strip() or done.stderr.strip()).splitlines()
-    told = next((line for line in said if any(char.isdigit() for char in line)), UNKNOWN).strip()
-    return printable(told)[:120]
+    line = next((line for line in said if any(char.isdigit() for char in line)), UNKNOWN)
+    return printable(line.strip())[:120]
 
 
 def plain_environment() -> dict[str, str]:

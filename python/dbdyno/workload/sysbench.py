@@ -53,7 +53,7 @@ class Sysbench(ByTool[SysbenchSection]):
         ended = run_program(context, "sysbench", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
         load = read_sysbench(ended)
         if section.rate:
-            load = replace(load, told={**load.told, "loop": {"kind": "open", "rate": float(section.rate)}})
+            load = replace(load, reported={**load.reported, "loop": {"kind": "open", "rate": float(section.rate)}})
         return load
 
     def _argv(self, context: StackContext) -> list[str]:

@@ -35,13 +35,13 @@ def read_sysbench(ended: Ended) -> ToolLoad:
     figures = sysbench_figures(text)
     start_ns = next((at_ns for at_ns, line in lines if line.startswith(STARTED)), ended.start_ns)
     end_ns = min(start_ns + round(totals["seconds"] * 1e9), ended.end_ns)
-    told = {
+    reported = {
         "kind": "sysbench",
         **{name: round(totals[name]) for name in ("events", "queries", "reconnects")},
         "errors_ignored": round(totals["errors"]),
     }
     return ToolLoad(
-        told=told,
+        reported=reported,
         window_ns=(start_ns, end_ns),
         figures={**figures, **client_cpu(ended, totals["queries"])},
         series=intervals([line for _, line in lines]),

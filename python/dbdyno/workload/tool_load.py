@@ -15,7 +15,7 @@ from dbdyno.workload.program import Ended
 class ToolLoad:
     """The figures of one run, as far as the program reports them; what it does not report is left out."""
 
-    told: dict[str, Any]
+    reported: dict[str, Any]
     window_ns: tuple[int, int]
     figures: Mapping[str, float]  # of ``model.metrics.METRICS``
     series: Columns = field(default_factory=dict)  # ``t_s`` and what was counted until then
@@ -25,9 +25,9 @@ class ToolLoad:
 
     @property
     def result(self) -> dict[str, Any]:
-        """What it told, and when it was measured."""
+        """What it reported, and when it was measured."""
         start_ns, end_ns = self.window_ns
-        return {**self.told, "clock": {"measure_start_ns": start_ns, "measure_end_ns": end_ns}}
+        return {**self.reported, "clock": {"measure_start_ns": start_ns, "measure_end_ns": end_ns}}
 
     @property
     def seconds_before(self) -> dict[str, float]:

@@ -15,7 +15,7 @@ _SETTING_REFUSED = re.compile(
 )
 
 
-def options(  # noqa: PLR0913, PLR0917  (what a server is told)
+def options(  # noqa: PLR0913, PLR0917  (what a server is started with)
     installation: Installation, data: Path, socket: Path, log: Path, settings: Mapping[str, Setting], engine: str
 ) -> list[str]:
     """The server's command line."""

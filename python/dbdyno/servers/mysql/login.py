@@ -41,8 +41,8 @@ def _password_in(path: Path, url: ServerUrl) -> str | None:
     if mode & _ALL_MAY:
         raise UserError(f"server.option_file: anybody may read or write {path}; chmod 600 {path}")
     options = read_options(text)
-    told = {"host": url.host, "port": str(url.port), "user": url.user, "socket": url.socket}
-    for name, value in told.items():
+    reported = {"host": url.host, "port": str(url.port), "user": url.user, "socket": url.socket}
+    for name, value in reported.items():
         if name in options and options[name] != value:
             said = f"is for {name} {options[name]!r}, not for the server of the study"
             raise UserError(f"server.option_file: {path} {said}; name another, or leave {name} out of it")

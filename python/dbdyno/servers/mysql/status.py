@@ -112,5 +112,5 @@ def _as_one_text(variables: list[tuple[Any, ...]]) -> str:
 
 def checkpoint_age(engine_status: str) -> str:
     """The distance of the log's positions as ``,NAME=NUMBER``; empty where the report has none."""
-    told = _POSITIONS.search(engine_status)
-    return f",{CHECKPOINT_AGE}={int(told[1]) - int(told[2])}" if told else ""
+    reported = _POSITIONS.search(engine_status)
+    return f",{CHECKPOINT_AGE}={int(reported[1]) - int(reported[2])}" if reported else ""

@@ -176,11 +176,11 @@ def _told(daemon: Path, runner: tuple[str, ...]) -> tuple[Literal["mariadb", "my
         said = answer([*runner, str(daemon), "--no-defaults", "--version"], "both", 20.0, _VERSION_BYTES_MAX)
     except OSError as error:
         raise UserError(f"stack.server: {daemon} does not run: {error}") from None
-    told = said.decode(errors="replace")
-    match = _VERSION.search(told)
-    if match is not None and "MariaDB" in told:
+    reported = said.decode(errors="replace")
+    match = _VERSION.search(reported)
+    if match is not None and "MariaDB" in reported:
         return "mariadb", match[1]
-    if match is not None and "mysqld" in told[: match.start()]:
+    if match is not None and "mysqld" in reported[: match.start()]:
         return "mysql", match[1]
-    shown = told.strip()[:200]
+    shown = reported.strip()[:200]
     raise UserError(f"stack.server: {daemon} does not report a MariaDB or MySQL version; it said: {shown!r}")

@@ -33,7 +33,7 @@ class PageCache:
 
 
 def cached_bytes(files: list[Path]) -> int | None:
-    """Bytes of files that lie in the page cache; ``None`` where it can't be told."""
+    """Bytes of files that lie in the page cache; ``None`` where that is unknown."""
     try:
         said = run_tool(["fincore", "--bytes", "--raw", "--noheadings", "--output", "RES", *map(str, files)])
     except TrialError:

@@ -95,8 +95,8 @@ class ZfsPool:
         devices = below.scratch / "devices"
         devices.mkdir()
         (devices / below.device.name).symlink_to(below.device.path)
-        told = _within(pid, "zpool", "import", "-d", str(devices))
-        found = re.findall(r"^\s*pool: (\S+)$", told, re.MULTILINE)
+        reported = _within(pid, "zpool", "import", "-d", str(devices))
+        found = re.findall(r"^\s*pool: (\S+)$", reported, re.MULTILINE)
         if len(found) != 1:
             raise TrialError(
                 f"one pool was to be on {below.device.path}; zpool import lists {', '.join(found) or 'none'}"
