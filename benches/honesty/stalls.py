@@ -13,7 +13,7 @@ from benches.honesty.designs import MARGIN, fixed, sequential
 from benches.honesty.noise import SD, Floats, Noise, heavy_tailed, independent, reference
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
-from dbdyno.analysis.statistics import signed_rank
+from dbdyno.analysis.statistics import exact, signed_rank
 from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.verdict.evidence import Finding
 from dbdyno.analysis.verdict.totals import totals
@@ -78,7 +78,8 @@ def _equivalent(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
 def _usual_alone(d: Floats) -> float:
     n, bound = d.shape[-1], log_margin(MARGIN)
     averages = signed_rank.walsh_averages(d)
-    p = np.maximum(signed_rank.p_above(averages, -bound, n), signed_rank.p_below(averages, bound, n))
+    cdf = signed_rank.signed_rank_cdf(n)
+    p = np.maximum(exact.p_above(averages, -bound, cdf), exact.p_below(averages, bound, cdf))
     return float(np.mean(p <= ALPHA))
 
 

@@ -14,9 +14,9 @@ from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
 from dbdyno.analysis.looks.alpha_spending import Looks
 from dbdyno.analysis.noise_floor import multiple
-from dbdyno.analysis.statistics import mean, signed_rank
+from dbdyno.analysis.statistics import exact, mean, signed_rank
 from dbdyno.analysis.statistics.effect import log_margin
-from dbdyno.analysis.two_runs.unpaired import differences, p_two_sided, unpaired_evidence
+from dbdyno.analysis.two_runs.unpaired import differences, rank_sum_cdf, unpaired_evidence
 from dbdyno.analysis.verdict.evidence import Evidence, Finding, evidence, findings
 
 BLOCKS, PILOT = 10, 10
@@ -59,7 +59,7 @@ def _unequal(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
         found = unpaired_evidence(x, y, MARGIN)
         what = f"{m} and {n} trials, the first {SPREAD} times, {name}"
         yield Row("compare: unequal spread", what, _differs(found), "%", None, limit(UNEQUAL_LEVEL, replicates))
-        alone = 100 * float(np.mean(p_two_sided(differences(x, y), m, n) <= LEVEL))
+        alone = 100 * float(np.mean(exact.p_two_sided(differences(x, y), rank_sum_cdf(m, n)) <= LEVEL))
         yield Row("compare: by ranks alone", what, alone, "%", None, None)
         covered = 100 * float(np.mean((found.low <= 0) & (found.high >= 0)))
         yield Row("compare: unequal, coverage", what, covered, "%", 100 - limit(UNEQUAL_LEVEL, replicates), None)
@@ -119,7 +119,8 @@ def _promised(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
             if named[1] is not None:
                 averages = signed_rank.walsh_averages(d)
                 bound = named[1] * sigma
-                sides = signed_rank.p_above(averages, -bound, blocks), signed_rank.p_below(averages, bound, blocks)
+                cdf = signed_rank.signed_rank_cdf(blocks)
+                sides = exact.p_above(averages, -bound, cdf), exact.p_below(averages, bound, cdf)
                 p = np.maximum(np.maximum(*sides), mean.p_beyond(d, bound))
                 shown = 100 * float(np.mean(p <= share))
                 yield Row("aa: named margin shown", what, shown, "%", low, high, judged)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from dbdyno.analysis.statistics import signed_rank
+from dbdyno.analysis.statistics import exact, signed_rank
 from dbdyno.analysis.statistics.multiplicity import benjamini_hochberg, holm
 
 P = st.lists(st.floats(0, 1), min_size=1, max_size=20)
@@ -30,9 +30,9 @@ def test_signed_rank(values):
     d = values / 1000
     averages = signed_rank.walsh_averages(d)
     for alternative, ours in (
-        ("two-sided", signed_rank.p_two_sided(averages, len(d))),
-        ("greater", signed_rank.p_above(averages, 0, len(d))),
-        ("less", signed_rank.p_below(averages, 0, len(d))),
+        ("two-sided", exact.p_two_sided(averages, signed_rank.signed_rank_cdf(len(d)))),
+        ("greater", exact.p_above(averages, 0, signed_rank.signed_rank_cdf(len(d)))),
+        ("less", exact.p_below(averages, 0, signed_rank.signed_rank_cdf(len(d)))),
     ):
         expected = stats.wilcoxon(d, alternative=alternative, method="exact").pvalue
         assert float(ours) == pytest.approx(expected, abs=1e-9)
@@ -41,6 +41,7 @@ def test_signed_rank(values):
 @given(st.integers(1, 4), DISTINCT)
 def test_many_at_once_are_each_by_itself(copies, values):
     d = np.stack([values * (i + 1) / 1000 for i in range(copies)])
-    together = signed_rank.p_two_sided(signed_rank.walsh_averages(d), d.shape[-1])
-    alone = [float(signed_rank.p_two_sided(signed_rank.walsh_averages(row), len(row))) for row in d]
+    together = exact.p_two_sided(signed_rank.walsh_averages(d), signed_rank.signed_rank_cdf(d.shape[-1]))
+    each = [(signed_rank.walsh_averages(row), signed_rank.signed_rank_cdf(len(row))) for row in d]
+    alone = [float(exact.p_two_sided(*one)) for one in each]
     assert together.tolist() == alone

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dbdyno.analysis.statistics import brunner_munzel
+from dbdyno.analysis.statistics import brunner_munzel, exact
 from dbdyno.analysis.two_runs import unpaired
 from dbdyno.analysis.verdict.evidence import Finding, findings
 
@@ -24,9 +24,9 @@ def test_p_and_estimate_are_scipy_s(values, data):
     x, y = np.array(values[:m]) / 7, np.array(values[m:]) / 7
     found = unpaired.differences(x, y)
     for alternative, p in (
-        ("two-sided", unpaired.p_two_sided(found, len(x), len(y))),
-        ("greater", unpaired.p_above(found, 0.0, len(x), len(y))),
-        ("less", unpaired.p_below(found, 0.0, len(x), len(y))),
+        ("two-sided", exact.p_two_sided(found, unpaired.rank_sum_cdf(len(x), len(y)))),
+        ("greater", exact.p_above(found, 0.0, unpaired.rank_sum_cdf(len(x), len(y)))),
+        ("less", exact.p_below(found, 0.0, unpaired.rank_sum_cdf(len(x), len(y)))),
     ):
         expected = stats.mannwhitneyu(y, x, alternative=alternative, method="exact").pvalue
         assert float(p) == pytest.approx(expected, abs=1e-9)
@@ -75,7 +75,9 @@ def test_unequal_spread_is_no_difference(m, n):
     rng = np.random.default_rng(4)
     wide, narrow = rng.normal(0, 3, (2000, min(m, n))), rng.normal(0, 1, (2000, max(m, n)))
     found = unpaired.unpaired_evidence(wide, narrow, 0.03)
-    by_ranks = unpaired.p_two_sided(unpaired.differences(wide, narrow), wide.shape[1], narrow.shape[1])
+    by_ranks = exact.p_two_sided(
+        unpaired.differences(wide, narrow), unpaired.rank_sum_cdf(wide.shape[1], narrow.shape[1])
+    )
     assert np.mean(by_ranks <= 0.05) > 0.08
     assert np.mean(found.p <= 0.05) < 0.072
 

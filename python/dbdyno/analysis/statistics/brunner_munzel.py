@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from dbdyno.analysis.statistics.arrays import Floats, Ints
-from dbdyno.analysis.statistics.signed_rank import TIE
+from dbdyno.analysis.statistics.exact import TIE
 from dbdyno.analysis.statistics.welch import freedom
 
 

@@ -10,11 +10,9 @@ Source: Hollander, Wolfe, Chicken, "Nonparametric Statistical Methods", 3rd edit
 import functools
 
 import numpy as np
-import numpy.typing as npt
 
-from dbdyno.analysis.statistics.arrays import Floats, Ints
-
-TIE = 1e-12  # log ratios closer than this are equal, whatever rounding did to their last bits
+from dbdyno.analysis.statistics.arrays import Floats
+from dbdyno.analysis.statistics.exact import dropped
 
 
 def walsh_averages(d: Floats) -> Floats:
@@ -39,41 +37,9 @@ def signed_rank_cdf(n: int) -> Floats:
     return cdf
 
 
-def p_above(averages: Floats, value: npt.ArrayLike, n: int) -> Floats:
-    """Return the exact one-sided p of "the location lies above ``value``", shape (...), as that of ``value``.
-
-    The number of Walsh averages above a value t is the signed-rank statistic of ``d - t``; one that equals t counts
-    against.
-    """
-    return _tail(np.sum(averages > np.asarray(value)[..., None] + TIE, axis=-1), n)
-
-
-def p_below(averages: Floats, value: npt.ArrayLike, n: int) -> Floats:
-    """Return the exact one-sided p of "the location lies below ``value``", shape (...)."""
-    return _tail(np.sum(averages < np.asarray(value)[..., None] - TIE, axis=-1), n)
-
-
-def _tail(on_the_side: Ints, n: int) -> Floats:
-    cdf = signed_rank_cdf(n)
-    return np.asarray(cdf[len(cdf) - 1 - on_the_side])
-
-
-def p_two_sided(averages: Floats, n: int) -> Floats:
-    """Return the exact two-sided p of "the location is not 0", shape (...): twice the smaller one-sided one."""
-    return np.asarray(np.minimum(1.0, 2 * np.minimum(p_above(averages, 0.0, n), p_below(averages, 0.0, n))))
-
-
-def dropped_averages(n: int, alpha: float) -> int:
-    """Return how many of the smallest and of the largest averages lie outside the interval; -1: it is unbounded.
-
-    That is the largest k with ``P(W+ <= k) <= alpha / 2``, so the coverage is at least ``1 - alpha``.
-    """
-    return int(np.searchsorted(signed_rank_cdf(n), alpha / 2, side="right")) - 1
-
-
 def interval(averages: Floats, n: int, alpha: float) -> tuple[Floats, Floats]:
     """Return both ends of the exact interval, each of shape (...); infinite where n is too small for ``alpha``."""
-    k = dropped_averages(n, alpha)
+    k = dropped(signed_rank_cdf(n), alpha)
     if k < 0:
         return np.full(averages.shape[:-1], -np.inf), np.full(averages.shape[:-1], np.inf)
     return averages[..., k], averages[..., -1 - k]
@@ -81,5 +47,5 @@ def interval(averages: Floats, n: int, alpha: float) -> tuple[Floats, Floats]:
 
 def coverage(n: int, alpha: float) -> float:
     """Return what the interval really covers; 1 where it is unbounded."""
-    k = dropped_averages(n, alpha)
+    k = dropped(signed_rank_cdf(n), alpha)
     return 1.0 if k < 0 else 1 - 2 * float(signed_rank_cdf(n)[k])

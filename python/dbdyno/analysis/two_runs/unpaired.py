@@ -15,9 +15,9 @@ import numpy as np
 from scipy import special
 
 from dbdyno.analysis.statistics import brunner_munzel, mean
-from dbdyno.analysis.statistics.arrays import Floats, Ints
+from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import log_margin
-from dbdyno.analysis.statistics.signed_rank import TIE
+from dbdyno.analysis.statistics.exact import dropped, p_above, p_below, p_two_sided
 from dbdyno.analysis.verdict.evidence import Evidence
 from dbdyno.analysis.verdict.resolution import MARGIN_SHARE
 from dbdyno.model.design import ALPHA
@@ -63,33 +63,6 @@ def _normal_cdf(m: int, n: int) -> Floats:
     return np.asarray(special.ndtr((steps + 0.5 - m * n / 2) / deviation))
 
 
-def p_above(found: Floats, value: float | Floats, m: int, n: int) -> Floats:
-    """Return the exact one-sided p of "y lies more than ``value`` above x"; a difference that equals it counts against.
-
-    ``found`` are the differences, shape (..., m n); the result has shape (...).
-    """
-    return _tail(np.sum(found > np.asarray(value)[..., None] + TIE, axis=-1), m, n)
-
-
-def p_below(found: Floats, value: float | Floats, m: int, n: int) -> Floats:
-    """Return the exact one-sided p of "y lies less than ``value`` above x", shape (...)."""
-    return _tail(np.sum(found < np.asarray(value)[..., None] - TIE, axis=-1), m, n)
-
-
-def _tail(on_the_side: Ints, m: int, n: int) -> Floats:
-    return np.asarray(rank_sum_cdf(m, n)[m * n - on_the_side])
-
-
-def p_two_sided(found: Floats, m: int, n: int) -> Floats:
-    """Return the exact two-sided p of "there is a shift", shape (...): twice the smaller one-sided one."""
-    return np.asarray(np.minimum(1.0, 2 * np.minimum(p_above(found, 0.0, m, n), p_below(found, 0.0, m, n))))
-
-
-def dropped_differences(m: int, n: int, alpha: float) -> int:
-    """Return how many of the smallest and of the largest differences lie outside the interval; -1: it is unbounded."""
-    return int(np.searchsorted(rank_sum_cdf(m, n), alpha / 2, side="right")) - 1
-
-
 def smallest_p(m: int, n: int) -> float:
     """Return the smallest two-sided p that so many values can show: all of one group above all of the other."""
     return min(1.0, 2 * float(rank_sum_cdf(m, n)[0]))
@@ -107,10 +80,10 @@ def unpaired_evidence(
     m, n = x.shape[-1], y.shape[-1]
     bound = np.broadcast_to(log_margin(margin) - np.asarray(unit, dtype=np.float64), x.shape[:-1])
     each = y[..., None, :] - x[..., :, None]
-    found = differences(x, y)
+    found, cdf = differences(x, y), rank_sum_cdf(m, n)
     low, high = _interval_of_both(each, found, alpha)
-    p = np.maximum(p_two_sided(found, m, n), brunner_munzel.p_two_sided(each))
-    by_ranks = np.maximum(p_above(found, -bound, m, n), p_below(found, bound, m, n))
+    p = np.maximum(p_two_sided(found, cdf), brunner_munzel.p_two_sided(each))
+    by_ranks = np.maximum(p_above(found, -bound, cdf), p_below(found, bound, cdf))
     unequal = np.maximum(brunner_munzel.p_above(each, -bound), brunner_munzel.p_above(-each, -bound))
     p_equivalence = np.maximum(np.maximum(by_ranks, unequal), mean.p_beyond_of_two(x, y, bound))
     too_coarse = np.asarray(unit) > MARGIN_SHARE * log_margin(margin)
@@ -120,7 +93,7 @@ def unpaired_evidence(
 
 def _interval_of_both(each: Floats, found: Floats, alpha: float) -> tuple[Floats, Floats]:
     m, n = each.shape[-2:]
-    k = dropped_differences(m, n, alpha)
+    k = dropped(rank_sum_cdf(m, n), alpha)
     if k < 0:
         return np.full(found.shape[:-1], -np.inf), np.full(found.shape[:-1], np.inf)
     below = np.minimum(brunner_munzel.rejected(each, found, alpha), k)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dbdyno.analysis.looks import always_valid
 from dbdyno.analysis.looks.alpha_spending import Looks, nominal_level, sequential_p
 from dbdyno.analysis.looks.min_blocks import smallest_p
-from dbdyno.analysis.statistics import mean, signed_rank
+from dbdyno.analysis.statistics import exact, mean, signed_rank
 from dbdyno.analysis.statistics.arrays import Floats, Ints
 from dbdyno.analysis.statistics.effect import log_margin, relative
 from dbdyno.analysis.statistics.estimate import Estimate
@@ -82,9 +82,9 @@ def _always_valid(d: Floats, bound: Floats, alpha: float) -> Evidence:
 
 def _at_looks(d: Floats, rule: Looks, bound: Floats, alpha: float) -> Evidence:
     n = d.shape[-1]
-    averages = signed_rank.walsh_averages(d)
-    p_now = signed_rank.p_two_sided(averages, n)
-    sides = signed_rank.p_above(averages, -bound, n), signed_rank.p_below(averages, bound, n)
+    averages, cdf = signed_rank.walsh_averages(d), signed_rank.signed_rank_cdf(n)
+    p_now = exact.p_two_sided(averages, cdf)
+    sides = exact.p_above(averages, -bound, cdf), exact.p_below(averages, bound, cdf)
     p_beyond = np.maximum(np.maximum(*sides), mean.p_beyond(d, bound))
     low, high, p, p_equivalence = (np.empty(d.shape[:-1]) for _ in range(4))
     for looks, those in rule.of(d):
