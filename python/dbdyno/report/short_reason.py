@@ -8,7 +8,7 @@ from dbdyno.analysis.looks.min_blocks import blocks_needed
 from dbdyno.analysis.verdict.reasons import CarryOver, Dropped, ZeroFigures, excludes_zero
 from dbdyno.analysis.verdict.verdict import MANY_BLOCKS, Verdict
 from dbdyno.model.wording import count, margin_text
-from dbdyno.report.why import PART_NAMES, WORTH_SAYING, duration
+from dbdyno.report.why import PART_NAMES, WORTH_SAYING, changed_of, duration
 
 _LIMITS: dict[Kind, str] = {
     "client": "load generator limits both",
@@ -23,9 +23,9 @@ def short_reason(verdict: Verdict, analysis: Analysis) -> str:
     """Return where the difference comes from, what limits both, or what a decision lacks."""
     match verdict.verdict:
         case "faster" | "slower":
-            return _moved(_changed(verdict, analysis)) or _same_side(verdict)
+            return _moved(changed_of(verdict, analysis)) or _same_side(verdict)
         case "equivalent":
-            return _limited(_changed(verdict, analysis)) or f"{margin_text(analysis.margin)} or more ruled out"
+            return _limited(changed_of(verdict, analysis)) or f"{margin_text(analysis.margin)} or more ruled out"
         case "undecided":
             return what_is_lacking(verdict, analysis)
         case "not comparable":
@@ -66,11 +66,6 @@ def why_not_comparable(verdict: Verdict) -> str:
             return "a figure is 0"
         case _:
             return f"only {count(verdict.blocks, 'usable block')}" if verdict.blocks else "no usable block"
-
-
-def _changed(verdict: Verdict, analysis: Analysis) -> Changed | None:
-    found = analysis.why.changes.get((verdict.baseline_id, verdict.level_id))
-    return found if found and "latency_ms" in found.differences else None
 
 
 def _moved(changed: Changed | None) -> str:

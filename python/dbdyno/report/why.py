@@ -33,10 +33,14 @@ PART_NAMES = {"cpu_ms": "server CPU", "lock_ms": "row locks", "read_ms": "reads"
 
 def explanation(verdict: Verdict, analysis: Analysis) -> str:
     """Return one paragraph about a verdict; empty where nothing was watched that could explain it."""
-    changed = analysis.why.changes.get((verdict.baseline_id, verdict.level_id))
-    if changed is None or "latency_ms" not in changed.differences:
-        return ""
-    return f"Why: {' '.join(_sentences(verdict, changed))}"
+    changed = changed_of(verdict, analysis)
+    return f"Why: {' '.join(_sentences(verdict, changed))}" if changed else ""
+
+
+def changed_of(verdict: Verdict, analysis: Analysis) -> Changed | None:
+    """Return what changed of an event's time, where that is known."""
+    found = analysis.why.changes.get((verdict.baseline_id, verdict.level_id))
+    return found if found and "latency_ms" in found.differences else None
 
 
 def _sentences(verdict: Verdict, changed: Changed) -> Iterator[str]:

@@ -1,10 +1,10 @@
 """The run-order strip: every trial in the order it ran, so that drift, jumps and outliers cannot hide in a mean."""
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from statistics import fmean
 
 from markupsafe import Markup
 
@@ -79,10 +79,9 @@ def _drawn(shown: list[_Dot], starts: list[int], analysis: Analysis, window: Wid
 def _scale(values: list[float], top: float, *, log: bool = False) -> Scale:
     """Return the scale of a panel, whose values keep off its edges."""
     low, high = min(values), max(values)
-    inner = Scale(low, high, top + HEIGHT - PADDING, top + PADDING, log)
     if low == high:
         return Scale(low - 1, high + 1, top + HEIGHT, top)
-    share = PADDING / abs(inner.end - inner.start)
+    share = PADDING / (HEIGHT - 2 * PADDING)
     if log:
         factor = (high / low) ** share
         return Scale(low / factor, high * factor, top + HEIGHT, top, log=True)
@@ -109,7 +108,7 @@ def _means(usable: list[tuple[Trial, float]]) -> dict[str, float]:
     by_treatment = defaultdict(list)
     for trial, value in usable:
         by_treatment[trial.treatment].append(value)
-    return {treatment: math.fsum(values) / len(values) for treatment, values in by_treatment.items()}
+    return {treatment: fmean(values) for treatment, values in by_treatment.items()}
 
 
 def _starts_block(usable: list[tuple[Trial, float]], place: int) -> bool:

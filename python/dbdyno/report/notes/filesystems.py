@@ -1,7 +1,7 @@
 """What the filesystems below the data did: whether a sync reached the device, how full and how fragmented they were."""
 
-import math
 from collections.abc import Iterator, Mapping
+from statistics import fmean
 from typing import Any
 
 from dbdyno.model.treatment import Treatment
@@ -51,7 +51,7 @@ def _extent_lines(run: Run) -> list[str]:
     for treatment, trials in _by_treatment(run):
         found = [value for trial in trials if (value := figure(trial.space, "extents_per_GiB")) is not None]
         if found:
-            means[treatment.label] = math.fsum(found) / len(found)
+            means[treatment.label] = fmean(found)
     if not means:
         return []
     figures = "; ".join(f"{label}: {number(mean)}" for label, mean in means.items())

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from statistics import fmean
 
 from dbdyno.model.wording import count, number
 from dbdyno.report.recorded import figure
@@ -34,7 +35,7 @@ def _shares(run: Run, asked: str) -> dict[str, float]:
             share = figure(probe, asked)
             if share is not None:
                 found.setdefault(name, []).append(share)
-    return {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
+    return {name: fmean(values) for name, values in sorted(found.items())}
 
 
 def _each(shares: Mapping[str, float]) -> str:
@@ -48,7 +49,7 @@ def _disk_lines(run: Run) -> list[str]:
     if not p99:
         return []
     line = (
-        f"The emulated disk answered 99 % of its requests at most {number(math.fsum(p99) / len(p99))} us after the"
+        f"The emulated disk answered 99 % of its requests at most {number(fmean(p99))} us after the"
         f" model's time (mean over trials; {number(max(p99))} us in the worst trial"
     )
     return [f"{line}; {number(max(largest))} us the latest single answer)." if largest else f"{line})."]

@@ -34,8 +34,7 @@ def interference_summary(run: Run, analysis: Analysis) -> str:
     disturbed = [trial for trial in run.trials if trial.disturbed]
     if not disturbed:
         return ""
-    kept = sum(_counts(trial, analysis) for trial in disturbed)
-    one = len(disturbed) == 1
+    kept, one = sum(_counts(trial, analysis) for trial in disturbed), len(disturbed) == 1
     text = f"{len(disturbed):,} of {count(len(run.trials), 'trial')} met interference"
     if not kept:
         return f"{text}; no verdict rests on {'it' if one else 'any of them'}."

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from dbdyno.model.wording import number
@@ -49,7 +50,7 @@ def _milliseconds(summaries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     found = {}
     for name in _PERCENTILES:
         known = [value for one in summaries if (value := figure(one, name)) is not None]
-        found[f"latency_ms_{name}"] = math.fsum(known) / len(known) / 1e6 if known else math.nan
+        found[f"latency_ms_{name}"] = fmean(known) / 1e6 if known else math.nan
     largest = (figure(one, "max") for one in summaries)
     return {**found, "latency_ms_max": max((value / 1e6 for value in largest if value is not None), default=math.nan)}
 

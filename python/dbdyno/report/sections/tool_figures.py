@@ -1,6 +1,7 @@
 """All that a program not of dbdyno reported, as means over the trials of each treatment."""
 
 import math
+from statistics import fmean
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.model.metrics import METRICS, value_of
@@ -59,5 +60,5 @@ def means(analysis: Analysis) -> dict[str, dict[str, float]]:
         for name in (*OF_PROGRAMS, *LATENCIES):
             known = [value for trial in trials if math.isfinite(value := value_of(trial.metrics, name))]
             if known:
-                found.setdefault(row.id, {})[name] = math.fsum(known) / len(known)
+                found.setdefault(row.id, {})[name] = fmean(known)
     return found if any(set(OF_PROGRAMS) & set(each) for each in found.values()) else {}
