@@ -28,6 +28,7 @@ from dbdyno.system.state import new_token
 OUTPUT_BYTES_MAX = 64 * 1024**2
 LOOK_SECONDS = 1.0  # between two looks at the clock and at the server, while nothing happens
 SAID_MAX = 600  # characters of a program's own words in a cause
+SAID_READ_MAX = 100 * SAID_MAX  # of which they are taken
 VERSION_SECONDS = 20.0
 UNKNOWN = "unknown"
 
@@ -238,7 +239,7 @@ def _keep(ended: Ended, folder: Path) -> None:
 
 def said_by(ended: Ended) -> str:
     """What a program said last, in one line: its complaints, else its output."""
-    text = ended.stderr.strip() or ended.stdout.strip()
+    text = (ended.stderr.strip() or ended.stdout.strip())[-SAID_READ_MAX:]
     line = one_line(" / ".join(part.strip() for part in text.splitlines() if part.strip()))
     return line if len(line) <= SAID_MAX else f"... {line[-SAID_MAX:]}"
 
