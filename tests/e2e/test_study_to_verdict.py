@@ -16,7 +16,16 @@ pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.timeout(600)]
 LINES_MAX = 25
 FIELDS = {"metric", "baseline", "level", "effect", "low", "high", "p", "verdict", "blocks", "reason"}
 
-WATCHED = {"load", "block_device", "drive", "host_cpu", "server_process", "server_status", "client_process"}
+WATCHED = {
+    "load",
+    "block_device",
+    "drive",
+    "host_cpu",
+    "server_process",
+    "server_status",
+    "client_process",
+    "writeback",
+}
 
 
 @pytest.fixture(scope="module")
