@@ -139,8 +139,7 @@ def _paired(run: Run, blocks: UsableBlocks, comparisons: list[Comparison], name:
         ends = (one.baseline, one.level)
         below, above = (values_of(blocks, id_, name) for id_ in ends)
         obstacles = (obstacle(id_, labels[id_], blocks, of_trials) for id_ in ends)
-        in_the_way = first(obstacles)
-        pairs.append(Paired(labels[ends[0]], labels[ends[1]], *ends, log_ratios(above, below), in_the_way))
+        pairs.append(Paired.of(run.design, one, log_ratios(above, below), first(obstacles)))
     return pairs
 
 

@@ -7,7 +7,7 @@ logarithms, of two from the log ratios inside blocks.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -73,11 +73,13 @@ class CostComparison:
     level_id: str
     baseline_id: str
     per_million: Estimate  # relative difference, level to baseline
-    dearer: str  # label: costs more to have ready; empty where both cost the same or a price is unknown
-    cheaper: str  # label
-    break_even: BreakEven | None  # at the means
-    break_even_per_second: Estimate  # from which demand on the dearer one is cheaper for good
-    pays_back_years: float  # what the dearer set costs more to buy, over what it saves in power at the demand; NaN
+    dearer: str = ""  # label: costs more to have ready; empty where both cost the same or a price is unknown
+    cheaper: str = ""  # label
+    break_even: BreakEven | None = None  # at the means
+    # From which demand on the dearer one is cheaper for good.
+    break_even_per_second: Estimate = field(default_factory=Estimate.unknown)
+    # What the dearer set costs more to buy, over what it saves in power at the demand; NaN where that is not known.
+    pays_back_years: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -216,11 +218,6 @@ def _comparison(
         level_id=level.id,
         baseline_id=baseline.id,
         per_million=relative_effect(np.fromiter(d.values(), dtype=np.float64, count=len(d)), rule(len(d))),
-        dearer="",
-        cheaper="",
-        break_even=None,
-        break_even_per_second=Estimate.unknown(),
-        pays_back_years=math.nan,
     )
     at_rest = {one.id: cost_of_demand(one.device, prices, one.offered, 0.0) for one in (level, baseline)}
     if not known or not all(map(math.isfinite, at_rest.values())) or len(set(at_rest.values())) == 1:

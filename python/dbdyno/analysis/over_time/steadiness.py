@@ -87,12 +87,8 @@ def steadiness(run: Run, blocks: UsableBlocks, series: LoadSeries, rule: Callabl
             found.append(
                 _of_treatment(treatment.id, treatment.label, unit, list(by_block[treatment.id].values()), seconds)
             )
-    labels = run.design.labels
     pairs = [
-        Paired(
-            *(labels[one.baseline], labels[one.level], one.baseline, one.level),
-            log_ratios(by_block[one.level], by_block[one.baseline]),
-        )
+        Paired.of(run.design, one, log_ratios(by_block[one.level], by_block[one.baseline]))
         for one in run.design.comparisons
     ]
     return Steadiness(found, judge(pairs, VARIATION, MARGIN, rule)) if found else None

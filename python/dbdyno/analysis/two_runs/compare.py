@@ -214,7 +214,7 @@ def _judged(groups: Sequence[_Group], primary: Metric, margin: float) -> Iterato
     if not groups:
         return
     each = [unpaired_evidence(group.x, group.y, margin, unit=group.resolution.log_width) for group in groups]
-    family = Evidence(*(np.array([getattr(one, name) for one in each]) for name in Evidence.__dataclass_fields__))
+    family = Evidence.of_each(each)
     words, p, p_equivalence = findings(family, margin), holm(family.p), holm(family.p_equivalence)
     for i, group in enumerate(groups):
         x, y = group.x, group.y

@@ -43,19 +43,9 @@ def cause_to_withhold(  # noqa: PLR0913, PLR0917  (a comparison of a family, and
     word = findings(family, margin)[place]
     if word == Finding.UNDECIDED:
         return None
+    each = [family.at(one) for one in range(len(family.p))]
     for doubt in doubts:
-        doubted = both(_only(family, place), evidence(doubt.d, rule, margin, unit=unit))
-        if findings(_replaced(family, place, doubted), margin)[place] != word:
+        doubted = both(each[place], evidence(doubt.d, rule, margin, unit=unit))
+        if findings(Evidence.of_each([*each[:place], doubted, *each[place + 1 :]]), margin)[place] != word:
             return doubt.cause
     return None
-
-
-def _only(family: Evidence, place: int) -> Evidence:
-    return Evidence(**{name: np.asarray(getattr(family, name)[place]) for name in Evidence.__dataclass_fields__})
-
-
-def _replaced(family: Evidence, place: int, one: Evidence) -> Evidence:
-    columns = {name: np.array(getattr(family, name)) for name in Evidence.__dataclass_fields__}
-    for name, column in columns.items():
-        column[place] = getattr(one, name)
-    return Evidence(**columns)

@@ -5,7 +5,7 @@ shape (...). Where several comparisons belong to one study they stand on the las
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 
 import numpy as np
@@ -50,6 +50,15 @@ class Evidence:
     p: Floats  # of no difference, allowing for the looks
     p_now: Floats  # of no difference, as if this look were the only one
     p_equivalence: Floats  # of a difference as large as the margin or larger, allowing for the looks
+
+    @classmethod
+    def of_each(cls, found: Sequence["Evidence"]) -> "Evidence":
+        """Return the figures of many comparisons, those of each being numbers, as one; shape (comparisons,)."""
+        return cls(*(np.array([getattr(one, field.name) for one in found]) for field in fields(cls)))
+
+    def at(self, place: int) -> "Evidence":
+        """Return those of one of many comparisons."""
+        return Evidence(*(np.asarray(getattr(self, field.name)[place]) for field in fields(self)))
 
 
 def evidence(d: Floats, rule: Rule, margin: float, alpha: float = ALPHA, *, unit: npt.ArrayLike = 0.0) -> Evidence:
@@ -102,14 +111,13 @@ def evidence_of_each(
     Those that have are computed at once. ``rule`` says of a number of blocks how often the data were looked at;
     ``units`` are the steps of coarse figures, see ``evidence``.
     """
-    figures = {name: np.empty(len(each)) for name in Evidence.__dataclass_fields__}
+    figures: dict[int, Evidence] = {}  # by place
     steps = np.asarray(units, dtype=np.float64) if units else np.zeros(len(each))
     for n in {len(d) for d in each}:
         places = [place for place, d in enumerate(each) if len(d) == n]
         found = evidence(np.stack([each[place] for place in places]), rule(n), margin, unit=steps[places])
-        for name, column in figures.items():
-            column[places] = getattr(found, name)
-    return Evidence(**figures)
+        figures |= {place: found.at(row) for row, place in enumerate(places)}
+    return Evidence.of_each([figures[place] for place in range(len(each))])
 
 
 def best_p(n: int, rule: Rule) -> float:

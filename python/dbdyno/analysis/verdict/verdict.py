@@ -58,7 +58,7 @@ from dbdyno.analysis.verdict.reasons import (
 )
 from dbdyno.analysis.verdict.resolution import FINE_ENOUGH, Resolution
 from dbdyno.analysis.verdict.totals import UNKNOWN, Totals, far_off, totals
-from dbdyno.model.design import ALPHA, MIN_BLOCKS
+from dbdyno.model.design import ALPHA, MIN_BLOCKS, Comparison, Design
 from dbdyno.model.metrics import Metric
 
 MIN_USABLE_BLOCKS = 2
@@ -121,6 +121,15 @@ class Paired(TwoTreatments):
     doubts: tuple[Doubt, ...] = ()
     carry_over: CarryOver | None = None
     disturbed: int = 0  # blocks with a trial beside which others used the host too much
+
+    @classmethod
+    def of(
+        cls, design: Design, pair: Comparison, log_ratios: dict[int, float], obstacle: Obstacle | None = None
+    ) -> "Paired":
+        """Return two treatments of a design, compared by what is no metric of a trial."""
+        labels = design.labels
+        ends = labels[pair.baseline], labels[pair.level], pair.baseline, pair.level
+        return cls(*ends, log_ratios, obstacle)
 
     @property
     def d(self) -> Floats:
