@@ -1,8 +1,10 @@
 """docs/study-reference.md: every field of the study file, from the schema that checks it."""
 
 import inspect
+import re
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
 from dbdyno.filesystems.kind import ANY_MOUNT, Kind
@@ -58,6 +60,12 @@ nothing, the field is not set, or left to the kernel.
 |---|---|---|---|
 | `version` | `1` | required | Of the format. It stands before the first section. |
 """
+OWN_FIELDS = """\
+### Each kind's own
+
+They stand with the kind: dbdyno's own loads in [workloads.md](workloads.md), other programs in [tools.md](tools.md).
+"""
+_MARKED = re.compile(r"(<!-- fields of (\w+), by make docs -->\n).*?(?=<!-- end -->)", re.DOTALL)
 TABLE = "| field | type | default | meaning |\n|---|---|---|---|"
 
 
@@ -72,9 +80,18 @@ def study_reference() -> str:
     parts += ["## `[workload]`: the load\n"]
     for model, kinds in groups().items():
         parts += [f"### {_kinds_words(kinds)}\n", _table(model), ""]
-    for name, model in KINDS.items():
-        parts += [f'### `kind = "{name}"`\n', *_bound(model), _table(model), ""]
+    parts += [OWN_FIELDS]
     return "\n".join([*parts, *_metrics()]).rstrip("\n") + "\n"
+
+
+def with_fields(page: Path) -> str:
+    """A page of kinds of load with the table of each kind's own fields between its marks."""
+    return _MARKED.sub(lambda found: f"{found[1]}{kinds_fields(found[2])}\n", page.read_text(encoding="utf-8"))
+
+
+def kinds_fields(kind: str) -> str:
+    """What bounds a kind of load, what its verdicts are about, and its own fields."""
+    return "\n".join([*_bound(KINDS[kind]), _table(KINDS[kind])])
 
 
 def heading(name: str, model: type[Section]) -> str:

@@ -9,6 +9,7 @@ import time
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 
 import psutil
 import pytest
@@ -22,9 +23,11 @@ from dbdyno.stack.layers.files import Files
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import Server
 from dbdyno.stack.undo.log import Journal
+from dbdyno.study.tools import Tools
 from dbdyno.study.workloads import KINDS
 from dbdyno.system.clock import now_ns
 from dbdyno.workload.kinds import workload_of
+from tests.examples import example_of
 from tests.support import wait_for, what_is_left
 
 pytestmark = pytest.mark.host
@@ -59,8 +62,9 @@ def shared_stand(tmp_path_factory):
 def served(shared_stand):
     """A stack with a server, without what other tests have left on it."""
     with connect(shared_stand.server.address) as connection, connection.cursor() as cursor:
-        for schema in ("dbdyno_sysbench", "dbdyno_mysqlslap", "dbdyno_oltp", "dbdyno_slap"):
-            cursor.execute(f"DROP SCHEMA IF EXISTS {schema}")
+        cursor.execute("SHOW DATABASES LIKE 'dbdyno\\_%'")
+        for (schema,) in cursor.fetchall():
+            cursor.execute(f"DROP SCHEMA {schema}")
     return shared_stand
 
 
@@ -83,6 +87,30 @@ def told(load, before):
     assert before < start < end < now_ns()
     assert all(value >= 0 for value in load.seconds_before.values())
     return load.metrics()
+
+
+# What is taken in place of the example's, where it has the field.
+SMALL = {"duration": "1s", "size": "32MiB", "files": 1, "tables": 1, "table_size": 500, "queries": 100,
+         "command": "/bin/echo rows per second: 5"}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [one.named() for one in get_args(Tools)])
+def test_the_example_of_every_program_is_prepared_checked_run_and_measured(kind, request, tmp_path):
+    example = example_of(kind)
+    assert example, "its section in docs/tools.md has none"
+    section = KINDS[kind]
+    stand = request.getfixturevalue("served" if section.SERVER == "needed" else "bare")
+    load = offered(**{name: SMALL.get(name, value) for name, value in example.items()})
+    load.prepare(stand)
+    prepared = load.check(stand)
+    before = now_ns()
+    metrics = told(load.run(stand, 1, tmp_path), before)
+    if kind != "bonnie":  # which leaves out what took less than half a second
+        assert metrics[load.section.metric] > 0
+    assert section.REPORTS is not None
+    assert set(metrics) <= section.REPORTS
+    assert not prepared or load.check(stand) == prepared
+    assert stand.journal.processes() <= ({stand.endpoint.pid} if stand.endpoint else set())
 
 
 FIO = {"kind": "fio", "size": "8MiB", "duration": "600ms"}

@@ -226,3 +226,6 @@ class CommandSection(WorkloadSection):
     def words(self) -> list[str]:
         """The program and its arguments."""
         return shlex.split(self.command)
+
+
+Tools = FioSection | BonnieSection | SysbenchSection | MysqlslapSection | CommandSection

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, StrictBool, StrictInt
 
 from dbdyno.study.section import Line, matching
 from dbdyno.study.sql_sections import OltpEvents, SbtestTables, SlapTable
-from dbdyno.study.tools import BonnieSection, CommandSection, FioSection, MysqlslapSection, SysbenchSection
+from dbdyno.study.tools import Tools
 from dbdyno.study.units import Duration, Size
 from dbdyno.study.workload_section import Count, Some, WorkloadSection
 
@@ -224,17 +224,5 @@ class ScriptSection(LoopSection):
         return {"file": self.file}
 
 
-Workload = (
-    SlapSection
-    | SmackSection
-    | OltpSection
-    | IngestSection
-    | BulkSection
-    | ScriptSection
-    | FioSection
-    | BonnieSection
-    | SysbenchSection
-    | MysqlslapSection
-    | CommandSection
-)
+Workload = SlapSection | SmackSection | OltpSection | IngestSection | BulkSection | ScriptSection | Tools
 KINDS: dict[str, type[WorkloadSection]] = {one.named(): one for one in get_args(Workload)}

@@ -1,10 +1,13 @@
 """Kinds of load in a plan: what its verdicts are about, which treatments share prepared data, and own files."""
 
+import json
+
 import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.plan.identity import image_key
 from dbdyno.study.workloads import KINDS
+from tests.examples import example_of
 
 BOUND = {
     "slap": "queries = 1000",
@@ -14,6 +17,7 @@ BOUND = {
     "bonnie": 'size = "2GiB"',
     "mysqlslap": "queries = 1000",
     "command": 'command = "true"',
+    **dict.fromkeys(("smack", "oltp", "script", "sysbench"), "events = 1000"),
 }
 METRICS = {"ingest": "rows_per_second", "bulk": "rows_per_second",
            "fio": "megabytes_per_second", "bonnie": "seeks_per_second",
@@ -23,7 +27,8 @@ NO_SERVER = [("clients = 10\n", ""), ('[server.settings]\ninnodb_buffer_pool_siz
 
 def of_kind(kind, *fields):
     """Return the changes that give the study another kind of load, with further fields."""
-    lines = "\n".join([BOUND.get(kind, "events = 1000"), *fields])
+    example = [f"{name} = {json.dumps(value)}" for name, value in example_of(kind).items() if name != "kind"]
+    lines = "\n".join([BOUND.get(kind) or "\n".join(example), *fields])
     if kind == "script":
         lines += '\nfile = "mine.sql"'
     changes = [('kind = "slap"', f'kind = "{kind}"'), ("queries = 1000", lines)]
@@ -44,7 +49,7 @@ def script(tmp_path):
 def test_every_kind_has_a_plan_and_its_natural_metric(plan, kind):
     made = plan(*of_kind(kind))
     assert {spec.workload.kind for spec in made.specs.values()} == {kind}
-    assert made.design.metric == METRICS.get(kind, "queries_per_second")
+    assert made.design.metric == METRICS.get(kind, KINDS[kind].METRIC)
     assert made.seconds_per_trial() > 0
 
 
