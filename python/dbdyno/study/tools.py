@@ -228,4 +228,34 @@ class CommandSection(WorkloadSection):
         return shlex.split(self.command)
 
 
-Tools = FioSection | BonnieSection | SysbenchSection | MysqlslapSection | CommandSection
+class DumpSection(WorkloadSection):
+    """``dump``: a logical backup by mariadb-dump, or putting one back."""
+
+    DATA: ClassVar[frozenset[str]] = frozenset({"load", "tables", "table_size", "no_autocommit"})
+    METRIC: ClassVar[str] = "megabytes_per_second"
+    SECONDARY: ClassVar[tuple[str, ...]] = ("rows_per_second", "seconds_real", "seconds_user")
+    REPORTS: ClassVar[frozenset[str] | None] = frozenset({"megabytes_per_second", "rows_per_second", *CLIENT})
+    FILES: ClassVar[bool] = True
+
+    kind: Literal["dump"]
+    """A logical backup of sysbench's tables, made or put back: [tools.md](tools.md)."""
+    load: Literal["dump", "restore"]
+    """`dump`: mariadb-dump writes the tables into a file. `restore`: the client reads one into an empty schema."""
+    tables: Annotated[StrictInt, Field(ge=1, le=1000)] = 1
+    """Tables as sysbench makes them."""
+    table_size: Annotated[StrictInt, Field(ge=1)] = 10_000
+    """Rows of each, about 195 bytes a row in the file."""
+    single_transaction: StrictBool = True
+    """mariadb-dump's `--single-transaction`: a consistent view without locks, of engines that have transactions. Else
+    it locks the tables.
+    """
+    no_autocommit: StrictBool = False
+    """mariadb-dump's `--no-autocommit`: a COMMIT after each table, and so fewer of them when it is put back."""
+
+    @property
+    def data_bytes(self) -> int:
+        """The rows, and the file."""
+        return 2 * self.tables * self.table_size * 188
+
+
+Tools = FioSection | BonnieSection | SysbenchSection | MysqlslapSection | CommandSection | DumpSection
