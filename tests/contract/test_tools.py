@@ -359,3 +359,28 @@ def test_a_command_that_fails_says_why(bare, tmp_path, open_folder, name):
     with pytest.raises(TrialError, match=said):
         load.run(bare, 1, tmp_path)
     assert bare.journal.processes() == set()
+
+
+def test_a_dump_is_put_back_as_it_was(served, tmp_path):
+    load = offered(kind="dump", load="restore", tables=2, table_size=300, no_autocommit=True)
+    load.prepare(served)
+    before = now_ns()
+    done = load.run(served, 1, tmp_path)
+    assert told(done, before)["rows_per_second"] == pytest.approx(600 / done.metrics()["seconds_real"])
+    assert done.result["file_bytes"] == (served.files / "dump.sql").stat().st_size > 600 * 180
+    with connect(served.server.address) as connection, connection.cursor() as cursor:
+        sums = []
+        for schema in ("dbdyno_oltp", "dbdyno_restored"):
+            cursor.execute(f"CHECKSUM TABLE {schema}.sbtest1, {schema}.sbtest2")
+            sums.append([value for _, value in cursor.fetchall()])
+    assert sums[0] == sums[1]
+    assert 0 not in sums[0]
+
+
+def test_a_restore_that_fails_says_why(served, tmp_path):
+    load = offered(kind="dump", load="restore", table_size=100)
+    load.prepare(served)
+    with (served.files / "dump.sql").open("a") as file:
+        file.write("INSERT INTO nowhere VALUES (1);\n")
+    with pytest.raises(TrialError, match=r"mariadb: exit 1: .*nowhere"):
+        load.run(served, 1, tmp_path)
