@@ -8,23 +8,16 @@ use crate::error::Error;
 use crate::flags::Flag;
 use crate::values::Values;
 
-/// The flag that names a distribution.
-pub const RAND_TYPE: Flag =
-    Flag::value("rand-type", "of ids: special, uniform, gaussian, pareto, zipfian or exponential");
-/// Parameter of gaussian and special.
-pub const RAND_SPEC_ITER: Flag = Flag::value("rand-spec-iter", "gaussian, special: uniform numbers averaged into one");
-/// Parameter of special.
-pub const RAND_SPEC_PCT: Flag = Flag::value("rand-spec-pct", "special: width of the hot middle, in percent");
-/// Parameter of special.
-pub const RAND_SPEC_RES: Flag = Flag::value("rand-spec-res", "special: draws that hit the middle, in percent");
-/// Parameter of pareto.
-pub const RAND_PARETO_H: Flag =
-    Flag::value("rand-pareto-h", "pareto: this share of the range gets all draws but this share");
-/// Parameter of zipfian.
-pub const RAND_ZIPFIAN_EXP: Flag = Flag::value("rand-zipfian-exp", "zipfian: exponent");
-/// Parameter of exponential.
-pub const RAND_EXPONENTIAL_RATE: Flag =
-    Flag::value("rand-exponential-rate", "exponential: the density falls to exp(-rate) over the range");
+/// The flags: the distribution and its parameters.
+pub const FLAGS: &[Flag] = &[
+    Flag::value("rand-type", "of ids and keys: special, uniform, gaussian, pareto, zipfian or exponential"),
+    Flag::value("rand-spec-iter", "gaussian, special: uniform numbers averaged into one"),
+    Flag::value("rand-spec-pct", "special: width of the hot middle, in percent"),
+    Flag::value("rand-spec-res", "special: draws that hit the middle, in percent"),
+    Flag::value("rand-pareto-h", "pareto: this share of the range gets all draws but this share"),
+    Flag::value("rand-zipfian-exp", "zipfian: exponent"),
+    Flag::value("rand-exponential-rate", "exponential: the density falls to exp(-rate) over the range"),
+];
 
 /// How draws are spread over a range.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -85,7 +78,7 @@ impl Distribution {
         ("exponential", Self::EXPONENTIAL),
     ];
 
-    /// Reads the flags above; `default` is for a command line without [`RAND_TYPE`].
+    /// Reads the flags above; `default` is for a command line without [`"rand-type"`].
     ///
     /// # Errors
     /// An unknown name, or a parameter that is no number or out of its range.
@@ -94,26 +87,26 @@ impl Distribution {
         for (_, other) in Self::ALL {
             let _ = other.with(values);
         }
-        let distribution = values.choice(RAND_TYPE.name, &Self::ALL, default)?.with(values)?;
+        let distribution = values.choice("rand-type", &Self::ALL, default)?.with(values)?;
         distribution.check()?;
         Ok(distribution)
     }
 
     /// With the parameters that were given in place of its own.
     fn with(self, values: &Values<'_>) -> Result<Self, Error> {
-        let number = |flag: Flag, usual: f64| values.number(flag.name, usual);
-        let iterations = |usual: u32| values.number(RAND_SPEC_ITER.name, usual);
+        let number = |flag: &str, usual: f64| values.number(flag, usual);
+        let iterations = |usual: u32| values.number("rand-spec-iter", usual);
         Ok(match self {
             Self::Uniform => Self::Uniform,
             Self::Gaussian { iterations: usual } => Self::Gaussian { iterations: iterations(usual)? },
             Self::Special { iterations: usual, percent, hits } => Self::Special {
                 iterations: iterations(usual)?,
-                percent: number(RAND_SPEC_PCT, percent)?,
-                hits: number(RAND_SPEC_RES, hits)?,
+                percent: number("rand-spec-pct", percent)?,
+                hits: number("rand-spec-res", hits)?,
             },
-            Self::Pareto { h } => Self::Pareto { h: number(RAND_PARETO_H, h)? },
-            Self::Zipfian { exponent } => Self::Zipfian { exponent: number(RAND_ZIPFIAN_EXP, exponent)? },
-            Self::Exponential { rate } => Self::Exponential { rate: number(RAND_EXPONENTIAL_RATE, rate)? },
+            Self::Pareto { h } => Self::Pareto { h: number("rand-pareto-h", h)? },
+            Self::Zipfian { exponent } => Self::Zipfian { exponent: number("rand-zipfian-exp", exponent)? },
+            Self::Exponential { rate } => Self::Exponential { rate: number("rand-exponential-rate", rate)? },
         })
     }
 
@@ -124,12 +117,12 @@ impl Distribution {
     pub fn check(self) -> Result<(), Error> {
         const ITERATIONS_MAX: u32 = 1000;
         const STEEPEST: f64 = 100.0;
-        let within = |flag: Flag, value: f64, fits: bool, range: &str| {
-            if fits { Ok(()) } else { Err(Error::Usage(format!("--{}={value}: give {range}", flag.name))) }
+        let within = |flag: &str, value: f64, fits: bool, range: &str| {
+            if fits { Ok(()) } else { Err(Error::Usage(format!("--{flag}={value}: give {range}"))) }
         };
         let bell = |iterations: u32| {
             let fits = (1..=ITERATIONS_MAX).contains(&iterations);
-            within(RAND_SPEC_ITER, iterations.into(), fits, "1 to 1000")
+            within("rand-spec-iter", iterations.into(), fits, "1 to 1000")
         };
         let percentage = |flag, value: f64| within(flag, value, (0.0..=100.0).contains(&value), "0 to 100");
         match self {
@@ -137,16 +130,16 @@ impl Distribution {
             Self::Gaussian { iterations } => bell(iterations),
             Self::Special { iterations, percent, hits } => {
                 bell(iterations)?;
-                percentage(RAND_SPEC_PCT, percent)?;
-                percentage(RAND_SPEC_RES, hits)
+                percentage("rand-spec-pct", percent)?;
+                percentage("rand-spec-res", hits)
             }
-            Self::Pareto { h } => within(RAND_PARETO_H, h, h > 0.0 && h < 1.0, "a number between 0 and 1"),
+            Self::Pareto { h } => within("rand-pareto-h", h, h > 0.0 && h < 1.0, "a number between 0 and 1"),
             Self::Zipfian { exponent } => {
-                within(RAND_ZIPFIAN_EXP, exponent, (0.0..=STEEPEST).contains(&exponent), "0 to 100")
+                within("rand-zipfian-exp", exponent, (0.0..=STEEPEST).contains(&exponent), "0 to 100")
             }
             Self::Exponential { rate } => {
                 let fits = rate > 0.0 && rate <= STEEPEST;
-                within(RAND_EXPONENTIAL_RATE, rate, fits, "a number above 0, up to 100")
+                within("rand-exponential-rate", rate, fits, "a number above 0, up to 100")
             }
         }
     }

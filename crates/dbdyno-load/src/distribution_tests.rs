@@ -98,8 +98,7 @@ fn a_zipfian_beyond_32_bits_has_its_median_where_the_integral_says() {
 #[test]
 fn flags_set_parameters_and_mistakes_name_them() {
     let parse = |flags: &[(&'static str, &'static str)]| {
-        let values = Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
-        Distribution::parse(&values, Distribution::SPECIAL).map_err(|error| error.to_string())
+        Distribution::parse(&Values::of(flags), Distribution::SPECIAL).map_err(|error| error.to_string())
     };
     assert_eq!(parse(&[]), Ok(Distribution::SPECIAL));
     let special = Distribution::Special { iterations: 3, percent: 5.0, hits: 90.0 };

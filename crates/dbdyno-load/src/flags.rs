@@ -98,6 +98,27 @@ impl Flag {
     }
 }
 
+/// The flags of some groups as one table.
+///
+/// # Panics
+/// At compile time, when `N` is not how many they are.
+pub const fn joined<const N: usize>(groups: &[&[Flag]]) -> [Flag; N] {
+    let mut all = [Flag::switch("", ""); N];
+    let (mut group, mut at, mut end) = (0, 0, 0);
+    while group < groups.len() {
+        if at < groups[group].len() {
+            all[end] = groups[group][at];
+            at += 1;
+            end += 1;
+        } else {
+            group += 1;
+            at = 0;
+        }
+    }
+    assert!(end == N);
+    all
+}
+
 /// Flags that belong together.
 #[derive(Debug, Clone, Copy)]
 pub struct Group {

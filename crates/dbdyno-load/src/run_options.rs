@@ -223,8 +223,7 @@ mod tests {
     use super::*;
 
     fn read(flags: &[(&'static str, &'static str)]) -> Result<RunOptions, String> {
-        let values = Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
-        RunOptions::read(&values).map_err(|error| error.to_string())
+        RunOptions::read(&Values::of(flags)).map_err(|error| error.to_string())
     }
 
     #[test]

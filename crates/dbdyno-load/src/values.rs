@@ -62,6 +62,12 @@ impl<'a> Values<'a> {
         Self { given, defaults: RefCell::default() }
     }
 
+    /// Flags as a test writes them.
+    #[cfg(test)]
+    pub fn of(given: &[(&'static str, &'a str)]) -> Self {
+        Self::new(given.iter().map(|(name, value)| (*name, Some(*value))).collect())
+    }
+
     /// All values of a flag, in the order given.
     pub fn all(&self, name: &str) -> impl Iterator<Item = &'a str> {
         self.given.iter().filter(move |(given, _)| *given == name).filter_map(|(_, value)| *value)

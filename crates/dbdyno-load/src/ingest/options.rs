@@ -110,8 +110,7 @@ mod tests {
     use super::*;
 
     fn read(flags: &[(&'static str, &'static str)]) -> Result<Options, String> {
-        let values = Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
-        Options::read(&values).map_err(|error| error.to_string())
+        Options::read(&Values::of(flags)).map_err(|error| error.to_string())
     }
 
     #[test]

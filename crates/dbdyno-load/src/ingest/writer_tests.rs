@@ -3,8 +3,7 @@ use crate::protocol::encoder::Prepared;
 use crate::values::Values;
 
 fn options(flags: &[(&'static str, &'static str)]) -> Options {
-    let values = Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
-    Options::read(&values).unwrap()
+    Options::read(&Values::of(flags)).unwrap()
 }
 
 fn portion(first: usize, clients: usize, of: usize) -> Portion {

@@ -8,9 +8,9 @@
 //! a lost connection took away may be there twice. A CREATE INDEX that the server takes longer over than `--stall-timeout`
 //! ends the run.
 
-use crate::distribution::Distribution;
+use crate::distribution::{Distribution, FLAGS as RANDOM};
 use crate::error::Error;
-use crate::flags::{Flag, Takes};
+use crate::flags::{Flag, Takes, joined};
 use crate::protocol::encoder::RequestEncoder;
 use crate::protocol::session::Session;
 use crate::run_options::RunOptions;
@@ -19,7 +19,7 @@ use crate::values::Values;
 use crate::verb::Verb;
 use crate::workload::{Found, Portion, Stepwise, Workload};
 
-use super::flags::{SYSBENCH, TABLES, joined, refuse_unsupported};
+use super::flags::{SYSBENCH, TABLES, refuse_unsupported};
 use super::options::schema;
 use super::rows::{BATCH_BYTES, BATCH_BYTES_MIN, Filler};
 use super::stage::Stage;
@@ -47,7 +47,8 @@ const OWN: &[Flag] = &[
     Flag::ignored("db-ps-mode", Takes::Value, "nothing is prepared in a bulk load"),
 ];
 
-const FLAGS: &[Flag] = &joined::<{ OWN.len() + TABLES.len() + SYSBENCH.len() }>(&[OWN, TABLES, SYSBENCH]);
+const FLAGS: &[Flag] =
+    &joined::<{ OWN.len() + TABLES.len() + RANDOM.len() + SYSBENCH.len() }>(&[OWN, TABLES, RANDOM, SYSBENCH]);
 
 const CREATE: Statement = Statement { kind: 0, part: Part::Apart, rows: 0, phase: 0 };
 const INSERT: Statement = Statement { kind: 1, part: Part::Last, rows: 0, phase: 1 };

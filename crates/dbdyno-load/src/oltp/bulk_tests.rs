@@ -3,8 +3,7 @@ use super::*;
 const TEXT_AT: usize = 5;
 
 fn bulk(flags: &[(&'static str, &'static str)]) -> Result<Bulk, String> {
-    let values = Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
-    Bulk::new(&values).map_err(|error| error.to_string())
+    Bulk::new(&Values::of(flags)).map_err(|error| error.to_string())
 }
 
 /// The next statement of a client, short.

@@ -8,8 +8,7 @@ use std::collections::BTreeSet;
 type Flags<'a> = &'a [(&'static str, &'static str)];
 
 fn options(load: &str, flags: Flags<'_>) -> Options {
-    let values = Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
-    Options::read(&values, load).unwrap()
+    Options::read(&Values::of(flags), load).unwrap()
 }
 
 const PORTION: Portion = Portion { first: 0, clients: 1, of: 1, seed: 1, warmup: false };

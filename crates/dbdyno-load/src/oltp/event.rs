@@ -176,7 +176,7 @@ mod tests {
     use crate::values::Values;
 
     fn counts(flags: &[(&'static str, &'static str)]) -> Counts {
-        Counts::read(&Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect())).unwrap()
+        Counts::read(&Values::of(flags)).unwrap()
     }
 
     fn said(load: Load, flags: &[(&'static str, &'static str)]) -> String {

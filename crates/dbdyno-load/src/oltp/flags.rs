@@ -1,16 +1,15 @@
 //! The flags of `oltp`, under sysbench's names.
 
-use crate::distribution::{
-    RAND_EXPONENTIAL_RATE, RAND_PARETO_H, RAND_SPEC_ITER, RAND_SPEC_PCT, RAND_SPEC_RES, RAND_TYPE, RAND_ZIPFIAN_EXP,
-};
+use crate::distribution::FLAGS as RANDOM;
 use crate::error::Error;
-use crate::flags::{Flag, Takes};
+use crate::flags::{Flag, Takes, joined};
 use crate::values::Values;
 
 use super::tables::switch;
 
 /// The flags.
-pub const FLAGS: &[Flag] = &joined::<{ EVENT.len() + TABLES.len() + SYSBENCH.len() }>(&[EVENT, TABLES, SYSBENCH]);
+pub const FLAGS: &[Flag] =
+    &joined::<{ EVENT.len() + TABLES.len() + RANDOM.len() + SYSBENCH.len() }>(&[EVENT, TABLES, RANDOM, SYSBENCH]);
 
 /// What shapes an event.
 const EVENT: &[Flag] = &[
@@ -29,7 +28,7 @@ const EVENT: &[Flag] = &[
     Flag::value("reconnect-every", "a client takes a new connection after so many events; 0: never"),
 ];
 
-/// What shapes the tables and the choice of rows.
+/// What shapes the tables.
 pub const TABLES: &[Flag] = &[
     Flag::value("tables", "tables sbtest1, sbtest2, ..."),
     Flag::value("table-size", "rows per table"),
@@ -39,13 +38,6 @@ pub const TABLES: &[Flag] = &[
     Flag::value("schema", "schema of the tables"),
     Flag::value("engine", "storage engine of the tables (innodb)").short('e'),
     Flag::value("mysql-table-options", "what else CREATE TABLE ends in"),
-    RAND_TYPE,
-    RAND_SPEC_ITER,
-    RAND_SPEC_PCT,
-    RAND_SPEC_RES,
-    RAND_PARETO_H,
-    RAND_ZIPFIAN_EXP,
-    RAND_EXPONENTIAL_RATE,
 ];
 
 /// sysbench's names for what every verb has, and its flags that change nothing here or cannot be honoured.
@@ -91,27 +83,6 @@ pub const SYSBENCH: &[Flag] = &[
     Flag::refused("pgsql-db", Takes::Value, NO_PGSQL),
     Flag::refused("pgsql-variant", Takes::Value, NO_PGSQL),
 ];
-
-/// The flags of some groups as one table.
-///
-/// # Panics
-/// At compile time, when `N` is not how many they are.
-pub const fn joined<const N: usize>(groups: &[&[Flag]]) -> [Flag; N] {
-    let mut all = [RAND_TYPE; N];
-    let (mut group, mut at, mut end) = (0, 0, 0);
-    while group < groups.len() {
-        if at < groups[group].len() {
-            all[end] = groups[group][at];
-            at += 1;
-            end += 1;
-        } else {
-            group += 1;
-            at = 0;
-        }
-    }
-    assert!(end == N);
-    all
-}
 
 const NO_PGSQL: &str = "only MySQL and MariaDB are spoken to";
 

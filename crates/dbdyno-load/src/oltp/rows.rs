@@ -148,7 +148,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn tables(flags: &[(&'static str, &'static str)]) -> Tables {
-        Tables::read(&Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect())).unwrap()
+        Tables::read(&Values::of(flags)).unwrap()
     }
 
     fn filled(tables: &Tables, seed: u64, batch_bytes: usize) -> (Vec<String>, u32) {

@@ -165,8 +165,7 @@ mod tests {
     }
 
     fn read(flags: &[(&'static str, &str)], file: &str) -> Result<Script, String> {
-        let values = Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
-        script(&values, file).map_err(|error| error.to_string())
+        script(&Values::of(flags), file).map_err(|error| error.to_string())
     }
 
     fn weights(script: &Script) -> Vec<u64> {

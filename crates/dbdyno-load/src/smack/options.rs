@@ -2,12 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use crate::distribution::{
-    Distribution, RAND_EXPONENTIAL_RATE, RAND_PARETO_H, RAND_SPEC_ITER, RAND_SPEC_PCT, RAND_SPEC_RES, RAND_ZIPFIAN_EXP,
-    Sampler,
-};
+use crate::distribution::{Distribution, FLAGS as RANDOM, Sampler};
 use crate::error::Error;
-use crate::flags::Flag;
+use crate::flags::{Flag, joined};
 use crate::tables::OwnTable;
 use crate::values::Values;
 
@@ -24,19 +21,14 @@ const ROW_SIZES: RangeInclusive<usize> = 32..=65_000;
 const ROWS_MAX: i64 = 10_000_000_000;
 
 /// The flags.
-pub const FLAGS: &[Flag] = &[
+pub const FLAGS: &[Flag] = &joined::<{ OWN.len() + RANDOM.len() }>(&[OWN, RANDOM]);
+
+const OWN: &[Flag] = &[
     Flag::value("rows", "rows in the table"),
     Flag::value("table-size", "").same_as("rows"),
     Flag::value("row-size", "bytes of a row, its key included: 32 to 65000"),
     Flag::value("key", "primary key: integer is a BIGINT, char a CHAR(25) as Super-Smack's user names"),
     Flag::value("compressible", "percent of a row's content that compresses away"),
-    Flag::value("rand-type", "of keys: uniform, special, gaussian, pareto, zipfian or exponential"),
-    RAND_SPEC_ITER,
-    RAND_SPEC_PCT,
-    RAND_SPEC_RES,
-    RAND_PARETO_H,
-    RAND_ZIPFIAN_EXP,
-    RAND_EXPONENTIAL_RATE,
     Flag::value("db-ps-mode", "auto: prepared statements; disable: text"),
     Flag::value("engine", "storage engine (the server's default)").short('e'),
     Flag::value("schema", "schema of the table"),
@@ -106,8 +98,7 @@ mod tests {
     use super::*;
 
     fn read(flags: &[(&'static str, &'static str)], load: &str) -> Result<Options, String> {
-        let values = Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
-        Options::read(&values, load).map_err(|error| error.to_string())
+        Options::read(&Values::of(flags), load).map_err(|error| error.to_string())
     }
 
     #[test]

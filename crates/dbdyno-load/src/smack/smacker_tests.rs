@@ -7,8 +7,7 @@ use crate::values::Values;
 const PREPARED: usize = 2;
 
 fn options(load: &str, flags: &[(&'static str, &'static str)]) -> Options {
-    let values = Values::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect());
-    Options::read(&values, load).unwrap()
+    Options::read(&Values::of(flags), load).unwrap()
 }
 
 fn portion(first: usize, clients: usize) -> Portion {
