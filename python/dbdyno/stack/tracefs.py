@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dbdyno.errors import HostError, TrialError
+from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.tools import run_tool
 from dbdyno.stack.undo.log import Journal
-from dbdyno.stack.undo.undos import TRACEFS, RemoveTree, Unmount
-from dbdyno.system.state import make_state_folder, new_token, scratch_path
+from dbdyno.stack.undo.undos import TRACEFS, Unmount
 
 
 def mounted_tracefs() -> Path | None:
@@ -35,11 +35,9 @@ def tracefs(journal: Journal) -> Iterator[Path]:
         return
     if why := why_not_mountable():
         raise HostError(why)
-    folder = scratch_path(new_token())
-    with journal.undoing(RemoveTree(str(folder))):
-        make_state_folder()
-        place = folder / "tracing"
-        place.mkdir(parents=True)
+    with scratch(journal) as ground:
+        place = ground.scratch / "tracing"
+        place.mkdir()
         with journal.undoing(Unmount(str(place))):
             try:
                 run_tool(["mount", "-t", "tracefs", "-o", "nosuid,nodev,noexec", "tracefs", str(place)])

@@ -63,7 +63,7 @@ class Installation:
     @cached_property
     def share(self) -> Path | None:
         """The folder of the messages and of the system tables' SQL."""
-        return _first_folder(self.basedir, _SHARES, "english/errmsg.sys")
+        return _first(self.basedir, _SHARES, "english/errmsg.sys")
 
     def system_tables(self) -> list[Path]:
         """The SQL that makes and fills the system tables, in order."""
@@ -74,12 +74,9 @@ class Installation:
     @cached_property
     def plugins(self) -> Path | None:
         """The folder of the modules."""
-        triplets = (f"lib/{folder.name}/{place.removeprefix('lib/')}" for folder in self._triplets()
+        triplets = (f"lib/{folder.name}/{place.removeprefix('lib/')}" for folder in self.basedir.glob("lib/*-linux-gnu")
                     for place in _PLUGINS if place.startswith("lib/"))  # fmt: skip
-        return _first_folder(self.basedir, (*_PLUGINS, *triplets), "")
-
-    def _triplets(self) -> Iterable[Path]:
-        return self.basedir.glob("lib/*-linux-gnu")
+        return _first(self.basedir, (*_PLUGINS, *triplets))
 
     def command(self, *options: str) -> list[str]:
         """The daemon's command line; option files of the host never come in."""
@@ -154,11 +151,7 @@ def initializes(installation: Installation) -> bool:
     return installation.product == "mysql" and installation.release >= (5, 7, 6)
 
 
-def _first(basedir: Path, places: tuple[str, ...]) -> Path | None:
-    return next((basedir / place for place in places if (basedir / place).is_file()), None)
-
-
-def _first_folder(basedir: Path, places: Iterable[str], holds: str) -> Path | None:
+def _first(basedir: Path, places: Iterable[str], holds: str = "") -> Path | None:
     return next((basedir / place for place in places if (basedir / place / holds).exists()), None)
 
 
