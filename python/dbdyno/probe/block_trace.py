@@ -118,15 +118,8 @@ def tracing(context: StackContext, *, wanted: bool, disk: EmulatedDisk | None = 
         try:
             trace = KernelTrace(ending.enter_context(reading(context.journal, context.device.path)))
         except (NoTraceError, HostError) as error:
-            trace = ending.enter_context(_in_its_place(context, disk, str(error)))
-        yield trace
-
-
-@contextmanager
-def _in_its_place(context: StackContext, disk: EmulatedDisk | None, why: str) -> Iterator[Trace]:
-    with ExitStack() as ending:
-        trace: Trace = NoTrace(why)
-        if disk is not None:
-            with suppress(TrialError):
-                trace = InItsPlace(ending.enter_context(disk_tracing(disk, context.scratch)), why)
+            trace = NoTrace(str(error))
+            if disk is not None:
+                with suppress(TrialError):
+                    trace = InItsPlace(ending.enter_context(disk_tracing(disk, context.scratch)), trace.why)
         yield trace

@@ -102,8 +102,3 @@ def written_anew(text: str, forced: dict[str, str]) -> str:
         elif name not in forced:
             lines.append(f"{name}={value}" if value else name)
     return "\n".join(lines).lstrip("\n") + "\n"
-
-
-def asks_for(text: str, name: str) -> str | None:
-    """The value of the first option of that name, if there is one."""
-    return next((value for _, _, option, value in _parsed(text) if option == name), None)

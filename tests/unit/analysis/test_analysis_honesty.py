@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benches.honesty import designs, rules, split_plot, verdicts
-from dbdyno.analysis.looks.alpha_spending import Looks, planned_looks
+from dbdyno.analysis.looks.alpha_spending import Looks
+from dbdyno.analysis.looks.planned import planned_looks
 from dbdyno.analysis.verdict.evidence import AlwaysValid, Finding
 from dbdyno.analysis.verdict.verdict import Paired, judge
 from dbdyno.model.metrics import METRICS

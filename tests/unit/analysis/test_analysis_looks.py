@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dbdyno.analysis.looks import always_valid
-from dbdyno.analysis.looks.alpha_spending import LOOKS, Looks, nominal_level, planned_looks, sequential_p
+from dbdyno.analysis.looks.alpha_spending import Looks, nominal_level, sequential_p
 from dbdyno.analysis.looks.growth import growth
+from dbdyno.analysis.looks.planned import LOOKS, planned_looks
 from dbdyno.analysis.verdict.evidence import evidence
 
 EQUAL = [Looks(tuple(range(20, n + 1, 20)), 100) for n in (20, 40, 60, 80, 100)]

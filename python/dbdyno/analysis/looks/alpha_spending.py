@@ -22,11 +22,8 @@ import numpy as np
 from scipy import special
 
 from dbdyno.analysis.looks.growth import STEADY, growth
-from dbdyno.analysis.looks.planned import FIRST_DECIDING, LOOKS, planned_looks
+from dbdyno.analysis.looks.planned import FIRST_DECIDING
 from dbdyno.analysis.statistics.arrays import Bools, Floats
-
-__all__ = ["FIRST_DECIDING", "LOOKS", "Looks", "nominal_level", "planned_looks", "sequential_p"]
-
 
 Sides = Literal[1, 2]
 
