@@ -49,7 +49,7 @@ PROBES = sorted(
     one.name
     for module in modules("probe")
     for _, one in inspect.getmembers(module, inspect.isclass)
-    if issubclass(one, Source) and one is not Source and one.__module__ == module.__name__
+    if issubclass(one, Source) and hasattr(one, "name") and one.__module__ == module.__name__
 )
 
 
