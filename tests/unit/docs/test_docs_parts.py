@@ -46,7 +46,7 @@ def layers():
 
 LAYERS = sorted(set(layers()))
 PROBES = sorted(
-    one.name
+    module.__name__.rpartition(".")[2]
     for module in modules("probe")
     for _, one in inspect.getmembers(module, inspect.isclass)
     if issubclass(one, Source) and hasattr(one, "name") and one.__module__ == module.__name__
