@@ -4,7 +4,9 @@ import itertools
 import json
 import os
 import signal
+import tempfile
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -77,6 +79,36 @@ def test_killed_at_any_step_a_filesystem_of_its_own_sort_is_put_back(kind, state
     output = process.communicate(timeout=180)[0]
     assert process.returncode == 0, output
     assert steps > 25, "too few steps: the journal no longer shows them"
+
+
+@pytest.mark.long
+def test_killed_at_any_step_a_file_as_a_disk_is_removed_and_nothing_beside_it(state, study_file, tmp_path, disk_folder):
+    (disk_folder / "dbdyno-others.img").write_text("not dbdyno's")
+    study = study_file(study_text(device=f'"file:{disk_folder}"', size="128MiB", blocks=1))
+    rng, steps = drawn("file"), 0
+    while True:
+        steps += stride(rng, 11)
+        run = tmp_path / f"run{steps}"
+        process = start_dbdyno("run", study, "--into", run, "--fresh-images", state=state)
+        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.001)
+        if process.poll() is not None:
+            break
+        kill(process)
+        restored = dbdyno("restore", state=state)
+        assert restored.returncode == 0, restored.stdout + restored.stderr
+        assert what_is_left(state) == []
+        assert [path.name for path in disk_folder.iterdir()] == ["dbdyno-others.img"]
+    output = process.communicate(timeout=180)[0]
+    assert process.returncode == 0, output
+    assert steps > 15, "too few steps: the journal no longer shows them"
+    assert [path.name for path in disk_folder.iterdir()] == ["dbdyno-others.img"]
+
+
+@pytest.fixture
+def disk_folder():
+    """A folder on a disk, which pytest's own may not be."""
+    with tempfile.TemporaryDirectory(prefix="dd", dir="/var/tmp") as folder:
+        yield Path(folder)
 
 
 def test_killed_while_the_load_runs(state, study_file, tmp_path):
