@@ -85,9 +85,8 @@ def _spec(kind: str, range_: str | None, read: bool, write: bool, for_: str | No
     if read and write:
         raise UserError("--read and --write exclude each other; without either all requests are hit")
     target = "read" if read else "write" if write else "all"
-    wanted = range_of("--range", range_) if range_ else None
-    lasts_ns = nanoseconds_of("--for", for_) if for_ else None
-    return {"kind": kind, "target": target, "range_bytes": wanted, "for_ns": lasts_ns}
+    spec = {"kind": kind, "target": target, "range_bytes": range_of("--range", range_) if range_ else None}
+    return spec | {"for_ns": nanoseconds_of("--for", for_) if for_ else None}
 
 
 def _add(disk: str, spec: dict[str, Any], what: str) -> None:

@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from dbdyno.stack.tools import own_binary
 
@@ -28,3 +30,18 @@ def command(verb: str) -> Callable[[typer.Context], None]:
         os.execv(binary, ["dbdyno-load", verb, *context.args])  # noqa: S606  (no shell on purpose)
 
     return offer
+
+
+class Verbs(TyperGroup):
+    """The verbs, those of the load generator in a list of their own."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401  (typer keeps their types private)
+        """Write both lists."""
+        for heading, names in (
+            ("Commands", [name for name in self.commands if name not in VERBS]),
+            ("Load generator, against any server (dbdyno VERB --help)", list(VERBS)),
+        ):
+            with formatter.section(heading):
+                limit = formatter.width - 6 - max(map(len, names))
+                rows = [(name, self.commands[name].get_short_help_str(limit)) for name in names]
+                formatter.write_dl(rows)

@@ -2,10 +2,9 @@
 
 import sys
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from dbdyno import __version__
 from dbdyno.cli import (
@@ -33,42 +32,20 @@ from dbdyno.model.printable import printable
 INTERRUPTED = 130
 
 
-class Verbs(TyperGroup):
-    """The verbs, those of the load generator in a list of their own."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401  (typer keeps their types private)
-        """Write both lists."""
-        for heading, names in (
-            ("Commands", [name for name in self.commands if name not in load.VERBS]),
-            ("Load generator, against any server (dbdyno VERB --help)", list(load.VERBS)),
-        ):
-            with formatter.section(heading):
-                limit = formatter.width - 6 - max(map(len, names))
-                rows = [(name, self.commands[name].get_short_help_str(limit)) for name in names]
-                formatter.write_dl(rows)
-
-
 app = typer.Typer(
     name="dbdyno",
-    cls=Verbs,
+    cls=load.Verbs,
     help="A dynamometer for database servers and the storage they stand on.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("quick")(quick.quick)
-app.command("plan")(plan.plan)
-app.command("try")(try_.try_)
-app.command("run")(run.run)
-app.command("runs")(runs.runs)
-app.command("aa")(aa.aa)
-app.command("report")(report.report)
-app.command("rank")(rank.rank)
-app.command("compare")(compare.compare)
-app.command("watch")(watch.watch)
-app.command("doctor")(doctor.doctor)
-app.command("restore")(restore.restore)
+for command in (
+    *(quick.quick, plan.plan, try_.try_, run.run, runs.runs, aa.aa, report.report, rank.rank, compare.compare),
+    *(watch.watch, doctor.doctor, restore.restore),
+):
+    app.command(command.__name__.rstrip("_"))(command)
 app.add_typer(servers.app, name="servers")
 app.add_typer(disk.app, name="disk")
 app.add_typer(images.app, name="images")
