@@ -183,7 +183,7 @@ def test_the_state_folder_may_be_a_link_but_not_everybodys(state, study_file, tm
     (state / "open").chmod(0o777)
     done = dbdyno("run", study, "--into", tmp_path / "b", state=state / "open")
     assert done.returncode == 1
-    assert_one_message(done, "must be yours and writable by nobody else")
+    assert_one_message(done, "must be yours and writable by no one else")
     assert (state / "open").stat().st_mode & 0o777 == 0o777, "a folder that was there before keeps its mode"
 
 
