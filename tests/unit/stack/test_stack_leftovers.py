@@ -324,7 +324,7 @@ def test_in_a_state_folder_that_others_can_write_to_nothing_is_undone(state):
     [path] = trees(state, 1)
     left_by_a_dead_process([path])
     state.chmod(0o777)
-    with pytest.raises(HostError, match="must be yours and writable by nobody else"):
+    with pytest.raises(HostError, match="must be yours and writable by no one else"):
         leftovers()
     assert path.exists()
 
