@@ -25,7 +25,7 @@ BENCH_DISK := --json target/bench-disk.json
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
-.PHONY: demo test test-fast test-all check build clean bench bench-overhead bench-probes bench-trace bench-load bench-disk bench-honesty bench-report docs field-reports lock help
+.PHONY: demo test test-fast test-all check build clean bench bench-overhead bench-probes bench-trace bench-load bench-disk bench-honesty bench-report docs field-reports lock wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -53,8 +53,9 @@ build: .make/built ## everything installed and built
 
 .make/built: $(RUST_SOURCES) pyproject.toml .make/venv
 	@cargo build --release --locked --workspace --exclude dbdyno-py
+	@mkdir -p target/programs/scripts
+	@install -m 755 target/release/dbdyno-load target/release/dbdyno-disk target/release/dbdyno-probe target/programs/scripts/
 	@PATH=$(CURDIR)/.venv/bin:$$PATH $(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@install -m 755 target/release/dbdyno-load target/release/dbdyno-disk target/release/dbdyno-probe .venv/bin/
 	@touch $@
 
 .make/dev: requirements-dev.txt .make/built
@@ -117,6 +118,9 @@ docs: .make/dev ## write the pages of docs/ that come from the code
 lock: ## write the requirement files anew
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group build pyproject.toml -o requirements.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group dev pyproject.toml -c requirements.txt -o requirements-dev.txt
+
+wheel: build ## one wheel with every program inside, in target/wheels
+	@PATH=$(CURDIR)/.venv/bin:$$PATH maturin build --locked --out target/wheels
 
 clean: ## remove what was built
 	rm -rf .venv .make target
