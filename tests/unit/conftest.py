@@ -87,6 +87,7 @@ def factors(plan):
 def state(monkeypatch):
     """Keep undo logs and scratch folders away from this host's own; the path is short, since sockets lie below it."""
     with tempfile.TemporaryDirectory(prefix="dd") as name:
+        Path(name).chmod(0o755)  # a server runs as another user, whom it lets through
         folder = Path(name) / "state"
         monkeypatch.setenv("DBDYNO_STATE_DIR", str(folder))
         yield folder

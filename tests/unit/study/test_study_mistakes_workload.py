@@ -57,7 +57,7 @@ MISTAKES = {
     ),
     "a field of another kind": (
         [("clients = 10", "clients = 10\ntables = 4")],
-        [f":18: workload.tables: is unknown here; known are {SLAP}. It is for kind oltp, bulk, sysbench"],
+        [f":18: workload.tables: is unknown here; known are {SLAP}. It is for kind oltp, bulk, sysbench, dump"],
     ),
     "a field of no kind": (
         [("clients = 10", "client = 10")],
