@@ -1,7 +1,8 @@
-"""Run the tests of Python: several at once, what failed there once more alone, and then those marked ``alone``.
+"""Run the tests of Python: several at once, then those marked ``alone``; what failed once more, with nothing beside it.
 
-A machine on which several tests run at once is a busy one, and a test may fail for that. So the second run decides.
-But a test that needs it is a fault of the test: each is named at the end, and more than a few fail the whole.
+A machine on which several tests run at once is a busy one, as may be what shares its processors, and a test may fail
+for that. So the second run decides. But a test that needs it is a fault of the test: each is named at the end, and more
+than a few fail the whole.
 """
 
 import json
@@ -11,7 +12,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-FORGIVEN_MAX = 5  # tests that failed beside others and passed alone
+FORGIVEN_MAX = 5  # tests that failed and passed when run again
 SOME_FAILED = 1  # pytest's exit code; any other above 0 says that the tests could not be run, or were skipped
 
 Pytest = Callable[[list[str]], int]  # run with these arguments; returns its exit code
@@ -25,25 +26,31 @@ def run_suite(workers: str, say: Callable[[str], None]) -> int:
             command = [sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", *arguments]
             return subprocess.run(command, check=False).returncode
 
-        beside, words = run_beside(pytest, Path(cache), workers)
-        alone = pytest(["-m", "alone"])
-    say(words)
-    return beside or alone
+        found = [
+            run_twice(pytest, Path(cache), given) for given in (["-n", workers, "-m", "not alone"], ["-m", "alone"])
+        ]
+    for _, words in found:
+        say(words)
+    return max(code for code, _ in found)
 
 
-def run_beside(pytest: Pytest, cache: Path, workers: str) -> tuple[int, str]:
-    """Run what may run at once, and what failed of it once more; returns an exit code and a sentence."""
-    code = pytest(["-n", workers, "-m", "not alone"])
+def run_twice(pytest: Pytest, cache: Path, arguments: list[str]) -> tuple[int, str]:
+    """Run tests, and what failed of them once more alone; returns an exit code and a sentence.
+
+    The last of the arguments says which tests.
+    """
+    which = arguments[-1]
+    code = pytest(arguments)
     failed = failed_tests(cache) if code == SOME_FAILED else []
     if len(failed) > FORGIVEN_MAX:
-        return code, f"{len(failed)} tests failed; more than {FORGIVEN_MAX} are not run again"
+        return code, f"{which}: {len(failed)} tests failed; more than {FORGIVEN_MAX} are not run again"
     if not failed:
-        return code, f"0 tests failed beside others and passed alone; pytest's exit code was {code}"
-    code = pytest(["--last-failed", "-m", "not alone"])
+        return code, f"{which}: 0 tests were run again; pytest's exit code was {code}"
+    code = pytest(["--last-failed", "-m", which])
     names = "".join(f"\n  {name}" for name in failed)
     if code:
-        return code, f"{len(failed)} tests failed beside others, and not all of them passed alone:{names}"
-    return 0, f"{len(failed)} tests failed beside others and passed alone:{names}"
+        return code, f"{which}: {len(failed)} tests failed, and not all of them passed when run again:{names}"
+    return 0, f"{which}: {len(failed)} tests failed and passed when run again:{names}"
 
 
 def failed_tests(cache: Path) -> list[str]:

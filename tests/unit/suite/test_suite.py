@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.suite import FORGIVEN_MAX, run_beside
+from scripts.suite import FORGIVEN_MAX, run_twice
 
 ROOT = Path(__file__).parents[3]
 
@@ -27,7 +27,7 @@ def suite(tmp_path):
             asked.append(arguments)
             return next(coming)
 
-        code, words = run_beside(played, tmp_path, "4")
+        code, words = run_twice(played, tmp_path, ["-n", "4", "-m", "not alone"])
         return code, words, asked
 
     return run
@@ -36,19 +36,19 @@ def suite(tmp_path):
 def test_where_all_pass_nothing_is_run_again(suite):
     code, words, asked = suite([], 0)
     assert (code, asked) == (0, [["-n", "4", "-m", "not alone"]])
-    assert words.startswith("0 tests failed beside others")
+    assert words.startswith("not alone: 0 tests were run again")
 
 
 def test_what_passes_alone_is_forgiven_and_named(suite):
     code, words, asked = suite(["t.py::b", "t.py::a"], 1, 0)
     assert (code, asked[1]) == (0, ["--last-failed", "-m", "not alone"])
-    assert words == "2 tests failed beside others and passed alone:\n  t.py::a\n  t.py::b"
+    assert words == "not alone: 2 tests failed and passed when run again:\n  t.py::a\n  t.py::b"
 
 
 def test_what_fails_alone_too_is_a_failure(suite):
     code, words, _ = suite(["t.py::a"], 1, 1)
     assert code == 1
-    assert "not all of them passed alone" in words
+    assert "not all of them passed when run again" in words
 
 
 def test_many_are_no_accident(suite):
@@ -89,5 +89,6 @@ def test_with_pytest_itself(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1, "for the one that runs by itself"
     ends = re.findall(r"\d (?:passed|failed).*(?= in )", done.stdout)
-    assert ends == ["1 failed, 1 passed", "1 passed", "1 failed, 2 deselected"], done.stdout
-    assert done.stdout.endswith("1 tests failed beside others and passed alone:\n  test_some.py::test_busy\n")
+    assert ends == ["1 failed, 1 passed", "1 passed", "1 failed, 2 deselected", "1 failed"], done.stdout
+    assert "not alone: 1 tests failed and passed when run again:\n  test_some.py::test_busy\n" in done.stdout
+    assert done.stdout.endswith("not all of them passed when run again:\n  test_some.py::test_by_itself\n")
