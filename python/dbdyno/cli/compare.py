@@ -5,6 +5,7 @@ from pathlib import Path
 import typer
 
 from dbdyno.cli.formats import Format
+from dbdyno.cli.outcome import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, conclude
 from dbdyno.cli.show import print_document
 from dbdyno.cli.values import fraction_of
 from dbdyno.errors import UserError
@@ -21,6 +22,9 @@ def compare(
         [], "--map", metavar="OLD=NEW", help="Labels of a treatment that is called differently in the two runs."
     ),
     control: str | None = typer.Option(None, metavar="LABEL", help="A treatment that should not have changed."),
+    fail_if: list[str] = FAIL_IF,
+    junit: Path | None = JUNIT,
+    annotations: bool = ANNOTATIONS,
 ) -> None:
     """Compare two runs, treatment by treatment, and list what else differs between them."""
     from dbdyno.analysis.two_runs.compare import compare as compared
@@ -29,7 +33,9 @@ def compare(
 
     if before.resolve() == after.resolve():
         raise UserError(f"{before} and {after} are the same folder; name two runs")
+    check_conditions(fail_if)
     width = None if margin is None else fraction_of("--margin", margin)
     runs = read_run(before), read_run(after)
     found = document(*runs, compared(*runs, margin=width, names=names, control=control))
     print_document(found, format_)
+    conclude(found, fail_if, junit, annotations=annotations)

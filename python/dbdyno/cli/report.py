@@ -5,6 +5,7 @@ from pathlib import Path
 import typer
 
 from dbdyno.cli.formats import DETAILS, Format, ReportFormat
+from dbdyno.cli.outcome import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, conclude
 from dbdyno.cli.show import show, show_several
 from dbdyno.cli.values import path_of
 from dbdyno.errors import UserError
@@ -27,6 +28,9 @@ def report(
     prices: Path | None = typer.Option(
         None, parser=path_of, metavar="STUDY", help="Take prices from [cost] of this study file."
     ),
+    fail_if: list[str] = FAIL_IF,
+    junit: Path | None = JUNIT,
+    annotations: bool = ANNOTATIONS,
 ) -> None:
     """Print the result of a run, or of several with a ranking over them, and write their HTML page."""
     if printed in {ReportFormat.CSV, ReportFormat.PARQUET}:
@@ -36,10 +40,12 @@ def report(
             raise UserError(f"--format {printed} is a table without a report; leave out --html")
         show_trials(folders, parquet=printed is ReportFormat.PARQUET)
         return
+    check_conditions(fail_if)
     format_ = Format(printed)
-    if len(folders) == 1:
-        show(folders[0], format_, html, every_pair=every_pair, prices=prices, details=details)
-        return
-    if every_pair or prices:
+    if len(folders) > 1 and (every_pair or prices):
         raise UserError(f"{'--every-pair' if every_pair else '--prices'} is for one run; give one folder")
-    show_several(folders, format_, html, details=details)
+    if len(folders) == 1:
+        found = show(folders[0], format_, html, every_pair=every_pair, prices=prices, details=details)
+    else:
+        found = show_several(folders, format_, html, details=details)
+    conclude(found, fail_if, junit, annotations=annotations)

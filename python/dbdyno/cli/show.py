@@ -44,7 +44,7 @@ def show(
     every_pair: bool = False,
     prices: Path | None = None,
     details: bool = False,
-) -> None:
+) -> "Document":
     """Print the result of a run folder, with ``details`` all of its report; with ``html`` write its page there too."""
     from dbdyno.analysis.analyse import analyse
     from dbdyno.analysis.verdict.pairs import plans_every_pair
@@ -72,9 +72,10 @@ def show(
         write_page(html, found, aside=format_ is not Format.TEXT)
     if brief:
         say_where_the_rest_is(shlex.join(["dbdyno", "report", str(folder)]), html=html is not None)
+    return found
 
 
-def show_several(folders: list[Path], format_: Format, html: Path | None, *, details: bool) -> None:
+def show_several(folders: list[Path], format_: Format, html: Path | None, *, details: bool) -> "Document":
     """Print the ranking over the runs and each one's verdicts; with ``html`` write the page of all of them too."""
     from dbdyno.analysis.several import together
     from dbdyno.cli.members import members
@@ -87,3 +88,4 @@ def show_several(folders: list[Path], format_: Format, html: Path | None, *, det
         write_page(html, found, aside=format_ is not Format.TEXT)
     if brief:
         say_where_the_rest_is("the same with", html=html is not None)
+    return found

@@ -93,3 +93,17 @@ def test_parquet_has_the_same_rows(folders, tmp_path):
 def test_a_table_has_no_page(dbdyno, folders, tmp_path):
     told = "dbdyno: --format csv is a table without a report; leave out --html\n"
     assert dbdyno("report", folders[0], "--format", "csv", "--html", tmp_path / "x.html") == (2, "", told)
+
+
+def test_a_script_learns_by_the_exit_code(dbdyno, folders, tmp_path):
+    code, out, err = dbdyno(
+        "report", folders[1], "--fail-if", "not faster", "--junit", tmp_path / "v.xml", "--annotations"
+    )
+    assert code == 3
+    assert "--fail-if not faster: " in err
+    assert "::error title=SSD or HDD::" in out
+    assert "<failure" in (tmp_path / "v.xml").read_text(encoding="utf-8")
+    assert dbdyno("report", *folders, "--fail-if", "slower by 99%")[0] == 0
+    assert dbdyno("compare", *folders, "--fail-if", "not comparable", "--format", "json")[0] == 0
+    assert dbdyno("report", folders[1], "--fail-if", "slwer")[:2] == (2, "")
+    assert dbdyno("report", folders[1], "--junit", tmp_path / "no" / "v.xml")[0] == 2

@@ -1,0 +1,52 @@
+"""What ``report`` and ``compare`` do for scripts: an exit code, JUnit's XML, GitHub's annotations."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from dbdyno.cli.values import path_of
+
+if TYPE_CHECKING:
+    from dbdyno.report.document import Document
+
+CONDITION_HOLDS = 3
+FAIL_IF = typer.Option(
+    [], "--fail-if", metavar="VERDICT", help='Exit with 3 if a verdict is so, as in "slower by 5%"; may be repeated.'
+)
+JUNIT = typer.Option(None, "--junit", parser=path_of, metavar="FILE", help="Write the verdicts as JUnit's XML.")
+ANNOTATIONS = typer.Option(False, "--annotations", help="Print the verdicts as GitHub's annotations, too.")
+
+
+def conclude(document: "Document", fail_if: list[str], junit: Path | None, *, annotations: bool) -> None:
+    """Write and print what was asked for, and end with 3 where a condition holds; the report has been printed.
+
+    Raises:
+        UserError: A condition is none, or the file can't be written.
+        typer.Exit: A condition holds.
+
+    """
+    from dbdyno.errors import UserError
+    from dbdyno.report import outcome
+
+    found = outcome.compared(document)
+    failures = outcome.failed(found, [outcome.condition_of(text) for text in fail_if])
+    if junit is not None:
+        try:
+            junit.write_text(outcome.junit(document.title, found, failures), encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{junit}: {error.strerror}") from None
+    if annotations:
+        print("\n".join(outcome.annotations(document.title, found, failures)))
+    for one, condition in failures.items():
+        typer.echo(f"--fail-if {condition.text}: {one.sentence}", err=True)
+    if failures:
+        raise typer.Exit(CONDITION_HOLDS)
+
+
+def check_conditions(fail_if: list[str]) -> None:
+    """Raises ``UserError`` for a condition that is none, before anything is read."""
+    from dbdyno.report.outcome import condition_of
+
+    for text in fail_if:
+        condition_of(text)

@@ -1,0 +1,116 @@
+"""What a script does with a report: fail on a condition, JUnit's XML, annotations of GitHub's."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+from dbdyno.errors import UserError
+from dbdyno.model.printable import printable
+from dbdyno.model.wording import percent
+from dbdyno.report.document import Document
+
+WORDS = ("faster", "slower", "equivalent", "undecided", "not comparable")
+_OPEN = ("undecided", "not comparable")
+_CONDITION = re.compile(r"(?P<negated>not (?!comparable))?(?P<word>[a-z ]+?)( by (?P<percent>[0-9]+(\.[0-9]+)?) ?%)?")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A verdict of a report, by its names."""
+
+    of: str  # the run, where there are several
+    name: str
+    word: str
+    effect: float  # of the metric: .03 for +3 %; NaN where it is unknown
+    reason: str
+
+    @property
+    def sentence(self) -> str:
+        """What it says."""
+        return f"{self.name}: {self.word}, {percent(self.effect)}; {self.reason}"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What is to fail a script: a verdict's word or its absence, and how large the effect must be for it."""
+
+    text: str
+    word: str
+    negated: bool
+    least: float  # a fraction: .05 for 5 %
+
+    def holds(self, one: Compared) -> bool:
+        """Whether a verdict meets it; the size is that of the estimate."""
+        return self.negated != (one.word == self.word and not abs(one.effect) < self.least)
+
+
+def condition_of(text: str) -> Condition:
+    """Return the condition of ``slower by 5%``, ``undecided``, ``not equivalent``. Raises ``UserError``."""
+    found = _CONDITION.fullmatch(" ".join(text.lower().split()))
+    if found is None or found["word"] not in WORDS:
+        raise UserError(
+            f'--fail-if {text!r} is none of {", ".join(WORDS)}, "not" before or "by N%" behind it, as in "slower by 5%"'
+        )
+    if found["percent"] and found["word"] not in {"faster", "slower"}:
+        raise UserError(f"--fail-if {text!r}: only faster and slower have a size")
+    return Condition(text, found["word"], bool(found["negated"]), float(found["percent"] or 0) / 100)
+
+
+def compared(document: Document) -> list[Compared]:
+    """Return the verdicts of a report: of a run, of several, or of two that are compared."""
+    values = document.values()
+    if "runs" in values and "verdicts" not in values:
+        return [one for run in values["runs"] for one in _compared(run["verdicts"], run["name"])]
+    return list(_compared(values.get("verdicts") or values.get("changes") or (), ""))
+
+
+def _compared(verdicts: Sequence[dict[str, Any]], of: str) -> Iterator[Compared]:
+    for one in verdicts:
+        level, baseline = (one["level"], one["baseline"]) if "level" in one else (one["after"], one["before"])
+        yield Compared(of, f"{level} against {baseline}", one["verdict"], one["effect"], one.get("reason", ""))
+
+
+def failed(found: Sequence[Compared], conditions: Sequence[Condition]) -> dict[Compared, Condition]:
+    """Return the verdicts that meet a condition, each with the first that it meets."""
+    return {one: condition for one in found for condition in reversed(conditions) if condition.holds(one)}
+
+
+def junit(title: str, found: Sequence[Compared], failures: dict[Compared, Condition]) -> str:
+    """Return a test suite with a case for each comparison; one that is not decided and no failure is skipped."""
+    skipped = [one for one in found if one.word in _OPEN and one not in failures]
+    counts = f'tests="{len(found)}" failures="{len(failures)}" skipped="{len(skipped)}"'
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuite name={_attribute(title)} {counts}>"]
+    for one in found:
+        suite = f"{title}: {one.of}" if one.of else title
+        lines.append(f"  <testcase classname={_attribute(suite)} name={_attribute(one.name)}>")
+        if one in failures:
+            message, detail = _attribute(f"--fail-if {failures[one].text}"), escape(printable(one.sentence))
+            lines.append(f"    <failure message={message}>{detail}</failure>")
+        elif one in skipped:
+            lines.append(f"    <skipped message={_attribute(one.sentence)}/>")
+        lines += [f"    <system-out>{escape(printable(one.sentence))}</system-out>", "  </testcase>"]
+    return "\n".join([*lines, "</testsuite>"]) + "\n"
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(printable(text))
+
+
+def annotations(title: str, found: Sequence[Compared], failures: dict[Compared, Condition]) -> list[str]:
+    """Return a workflow command for each comparison: an error, a warning where it is not decided, or a notice."""
+    lines = []
+    for one in found:
+        level = "error" if one in failures else "warning" if one.word in _OPEN else "notice"
+        name = f"{title}: {one.of}" if one.of else title
+        lines.append(f"::{level} title={_command(name, ':,')}::{_command(one.sentence)}")
+    return lines
+
+
+def _command(text: str, more: str = "") -> str:
+    """Return a text as a workflow command takes it: what would end it is escaped."""
+    escaped = printable(text).replace("%", "%25")
+    for char in ("\r", "\n", *more):
+        escaped = escaped.replace(char, f"%{ord(char):02X}")
+    return escaped
