@@ -1,4 +1,4 @@
-"""Run the tests of Python: several at once, then those marked ``alone``; what failed once more, with nothing beside it.
+"""Run all tests: Rust's beside several of Python's, then those marked ``alone``; what failed once more by itself.
 
 A machine on which several tests run at once is a busy one, as may be what shares its processors, and a test may fail
 for that. So the second run decides. But a test that needs it is a fault of the test: each is named at the end, and more
@@ -9,7 +9,8 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 FORGIVEN_MAX = 5  # tests that failed and passed when run again
@@ -18,20 +19,39 @@ SOME_FAILED = 1  # pytest's exit code; any other above 0 says that the tests cou
 Pytest = Callable[[list[str]], int]  # run with these arguments; returns its exit code
 
 
-def run_suite(workers: str, say: Callable[[str], None]) -> int:
-    """Run everything and say what was forgiven; returns an exit code."""
+def run_suite(workers: str, say: Callable[[str], None], rust: list[str] | None = None) -> int:
+    """Run everything and say what was forgiven; returns an exit code. ``rust`` is the command of Rust's tests."""
     with tempfile.TemporaryDirectory() as cache:
 
         def pytest(arguments: list[str]) -> int:
             command = [sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", *arguments]
             return subprocess.run(command, check=False).returncode
 
-        found = [
-            run_twice(pytest, Path(cache), given) for given in (["-n", workers, "-m", "not alone"], ["-m", "alone"])
-        ]
+        with beside(rust, Path(cache) / "rust.log", say) as ended:
+            found = [run_twice(pytest, Path(cache), ["-n", workers, "-m", "not alone"])]
+        found += [*ended, run_twice(pytest, Path(cache), ["-m", "alone"])]
     for _, words in found:
         say(words)
     return max(code for code, _ in found)
+
+
+@contextmanager
+def beside(command: list[str] | None, log: Path, say: Callable[[str], None]) -> Iterator[list[tuple[int, str]]]:
+    """Run a command beside what is in the context, and once more by itself where it failed.
+
+    Gives a list that has its exit code and a sentence at the end.
+    """
+    ended: list[tuple[int, str]] = []
+    if command is None:
+        yield ended
+        return
+    with log.open("wb") as written, subprocess.Popen(command, stdout=written, stderr=subprocess.STDOUT) as running:
+        yield ended
+        code = running.wait()
+    say(log.read_text(encoding="utf-8", errors="replace"))
+    again = subprocess.run(command, check=False).returncode if code else 0
+    words = "passed" if not code else "failed, and passed when run again" if not again else "failed twice"
+    ended.append((again, f"{command[0]}: {words}"))
 
 
 def run_twice(pytest: Pytest, cache: Path, arguments: list[str]) -> tuple[int, str]:

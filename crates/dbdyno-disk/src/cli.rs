@@ -36,7 +36,7 @@ Exit status: 0 ended as asked, 1 the host refused, 2 a mistake on the command li
 
 /// An emulated disk: a file served through FUSE that takes as long as a given drive would.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(version, args_override_self = true)] // the last of a flag counts, as in sysbench
 pub struct CommandLine {
     #[command(subcommand)]
     pub verb: Verb,

@@ -17,7 +17,7 @@ It ends when standard input does.";
 ///
 /// Exit status: 0 done, 1 the host refused, 2 a mistake on the command line or in a trace.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(version, args_override_self = true)] // the last of a flag counts, as in sysbench
 pub struct CommandLine {
     #[command(subcommand)]
     pub verb: Verb,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.suite import FORGIVEN_MAX, run_twice
+from scripts.suite import FORGIVEN_MAX, beside, run_twice
 
 ROOT = Path(__file__).parents[3]
 
@@ -92,3 +92,21 @@ def test_with_pytest_itself(tmp_path):
     assert ends == ["1 failed, 1 passed", "1 passed", "1 failed, 2 deselected", "1 failed"], done.stdout
     assert "not alone: 1 tests failed and passed when run again:\n  test_some.py::test_busy\n" in done.stdout
     assert done.stdout.endswith("not all of them passed when run again:\n  test_some.py::test_by_itself\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        ("exit 0", 0, "passed"),
+        ("exit 1", 1, "failed twice"),
+        ("test -e seen || { touch seen; exit 1; }", 0, "run again"),
+    ],
+)
+def test_what_runs_beside_has_a_second_run_too(command, code, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = []
+    with beside(["sh", "-c", f"echo it ran; {command}"], tmp_path / "log", said.append) as ended:
+        pass
+    assert ended[0][0] == code
+    assert ended[0][1].endswith(words)
+    assert said == ["it ran\n"]
