@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,12 +19,17 @@ SOME_FAILED = 1  # pytest's exit code; any other above 0 says that the tests cou
 Pytest = Callable[[list[str]], int]  # run with these arguments; returns its exit code
 
 
-def run_suite(workers: str, say: Callable[[str], None], rust: list[str] | None = None) -> int:
-    """Run everything and say what was forgiven; returns an exit code. ``rust`` is the command of Rust's tests."""
+def run_suite(
+    workers: str, say: Callable[[str], None], *, root: Sequence[str] = (), rust: Sequence[str] | None = None
+) -> int:
+    """Run everything and say what was forgiven; returns an exit code.
+
+    ``root`` is what makes Python's tests run as root; ``rust``, the command of Rust's, which run as whoever built them.
+    """
     with tempfile.TemporaryDirectory() as cache:
 
         def pytest(arguments: list[str]) -> int:
-            command = [sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", *arguments]
+            command = [*root, sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", *arguments]
             return subprocess.run(command, check=False).returncode
 
         with beside(rust, Path(cache) / "rust.log", say) as ended:
@@ -36,7 +41,7 @@ def run_suite(workers: str, say: Callable[[str], None], rust: list[str] | None =
 
 
 @contextmanager
-def beside(command: list[str] | None, log: Path, say: Callable[[str], None]) -> Iterator[list[tuple[int, str]]]:
+def beside(command: Sequence[str] | None, log: Path, say: Callable[[str], None]) -> Iterator[list[tuple[int, str]]]:
     """Run a command beside what is in the context, and once more by itself where it failed.
 
     Gives a list that has its exit code and a sentence at the end.

@@ -1,8 +1,18 @@
-"""``python -m scripts.suite WORKERS [COMMAND...]``: the tests of ``make test``; the command runs those of Rust."""
+"""``python -m scripts.suite WORKERS [--root COMMAND] [COMMAND...]``: the tests of ``make test``.
 
+``--root`` is what makes Python's tests run as root, such as "sudo"; the command runs Rust's tests.
+"""
+
+import argparse
+import shlex
 import sys
 
 from scripts.suite import run_suite
 
 if __name__ == "__main__":
-    sys.exit(run_suite(sys.argv[1], lambda text: print(text, flush=True), sys.argv[2:] or None))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("workers")
+    parser.add_argument("--root", default="", type=shlex.split)
+    parser.add_argument("rust", nargs=argparse.REMAINDER)
+    given = parser.parse_args()
+    sys.exit(run_suite(given.workers, lambda text: print(text, flush=True), root=given.root, rust=given.rust or None))
