@@ -78,7 +78,7 @@ test-fast: .make/dev ## tests that need no root, no browser and no simulated stu
 
 test: check ## every check, then every test a machine like this can prove; some are sampled
 	cargo test --locked --workspace --exclude dbdyno-py --no-run
-	@$(PY) -m scripts.suite $(WORKERS) --root="$(SUDO)" cargo test --locked --workspace --exclude dbdyno-py --no-fail-fast
+	@$(PY) -m scripts.suite --root="$(SUDO)" $(WORKERS) cargo test --locked --workspace --exclude dbdyno-py --no-fail-fast
 
 test-all: ## the same in full: kills at every step, every drive, every server that can be had; some hours
 	$(MAKE) test SUDO="$(SUDO) env DBDYNO_TEST_LONG=1 DBDYNO_TEST_SERVERS=all"

@@ -1,4 +1,4 @@
-"""``python -m scripts.suite WORKERS [--root COMMAND] [COMMAND...]``: the tests of ``make test``.
+"""``python -m scripts.suite [--root COMMAND] WORKERS [COMMAND...]``: the tests of ``make test``.
 
 ``--root`` is what makes Python's tests run as root, such as "sudo"; the command runs Rust's tests.
 """

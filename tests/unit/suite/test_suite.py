@@ -84,12 +84,14 @@ def test_by_itself():
 def test_with_pytest_itself(tmp_path):
     (tmp_path / "test_some.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    alone\n")
-    command = [sys.executable, "-m", "scripts.suite", "1"]
+    command = [sys.executable, "-m", "scripts.suite", "--root=env A=b", "1", "sh", "-c", "echo it ran"]
     environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1, "for the one that runs by itself"
     ends = re.findall(r"\d (?:passed|failed).*(?= in )", done.stdout)
     assert ends == ["1 failed, 1 passed", "1 passed", "1 failed, 2 deselected", "1 failed"], done.stdout
+    assert "it ran\n" in done.stdout
+    assert "sh: passed\n" in done.stdout
     assert "not alone: 1 tests failed and passed when run again:\n  test_some.py::test_busy\n" in done.stdout
     assert done.stdout.endswith("not all of them passed when run again:\n  test_some.py::test_by_itself\n")
 
