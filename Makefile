@@ -9,8 +9,8 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
-# Tests of Python that run at once, with Rust's beside them: most wait for a disk or a server. What fails is run once
-# more alone, which is what counts; those marked `alone` run after all others, one by one.
+# Tests of Python that run at once: most wait for a disk or a server. What fails is run once more alone, which is
+# what counts; those marked `alone` run after all others, one by one.
 WORKERS := 4
 
 # Flags of the load generator's benchmark: --quick, --rounds=N, --strict, --json=FILE.
@@ -77,7 +77,6 @@ test-fast: .make/dev ## tests that need no root, no browser and no simulated stu
 	$(PY) -m pytest -q -n 2 -m "not host and not browser and not simulation"
 
 test: check ## every check, then every test a machine like this can prove; some are sampled
-	cargo test --locked --workspace --exclude dbdyno-py --no-run
 	@$(PY) -m scripts.suite --root="$(SUDO)" $(WORKERS) cargo test --locked --workspace --exclude dbdyno-py --no-fail-fast
 
 test-all: ## the same in full: kills at every step, every drive, every server that can be had; some hours

@@ -1,4 +1,4 @@
-"""Run all tests: Rust's beside several of Python's, then those marked ``alone``; what failed once more by itself.
+"""Run all tests: Rust's, several of Python's at once, then those marked ``alone``; what failed once more by itself.
 
 A machine on which several tests run at once is a busy one, as may be what shares its processors, and a test may fail
 for that. So the second run decides. But a test that needs it is a fault of the test: each is named at the end, and more
@@ -9,8 +9,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 FORGIVEN_MAX = 5  # tests that failed and passed when run again
@@ -32,31 +31,21 @@ def run_suite(
             command = [*root, sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", *arguments]
             return subprocess.run(command, check=False).returncode
 
-        with beside(rust, Path(cache) / "rust.log", say) as ended:
-            found = [run_twice(pytest, Path(cache), ["-n", workers, "-m", "not alone"])]
-        found += [*ended, run_twice(pytest, Path(cache), ["-m", "alone"])]
+        found = [command_twice(rust)] if rust else []
+        found += [
+            run_twice(pytest, Path(cache), given) for given in (["-n", workers, "-m", "not alone"], ["-m", "alone"])
+        ]
     for _, words in found:
         say(words)
     return max(code for code, _ in found)
 
 
-@contextmanager
-def beside(command: Sequence[str] | None, log: Path, say: Callable[[str], None]) -> Iterator[list[tuple[int, str]]]:
-    """Run a command beside what is in the context, and once more by itself where it failed.
-
-    Gives a list that has its exit code and a sentence at the end.
-    """
-    ended: list[tuple[int, str]] = []
-    if command is None:
-        yield ended
-        return
-    with log.open("wb") as written, subprocess.Popen(command, stdout=written, stderr=subprocess.STDOUT) as running:
-        yield ended
-        code = running.wait()
-    say(log.read_text(encoding="utf-8", errors="replace"))
-    again = subprocess.run(command, check=False).returncode if code else 0
-    words = "passed" if not code else "failed, and passed when run again" if not again else "failed twice"
-    ended.append((again, f"{command[0]}: {words}"))
+def command_twice(command: Sequence[str]) -> tuple[int, str]:
+    """Run a command, and once more where it failed; returns an exit code and a sentence."""
+    if not subprocess.run(command, check=False).returncode:
+        return 0, f"{command[0]}: passed"
+    code = subprocess.run(command, check=False).returncode
+    return code, f"{command[0]}: failed twice" if code else f"{command[0]}: failed, and passed when run again"
 
 
 def run_twice(pytest: Pytest, cache: Path, arguments: list[str]) -> tuple[int, str]:
