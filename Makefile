@@ -9,7 +9,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
-# Tests of Python that run at once: most wait for a disk or a server. What fails is run once more alone, which is
+# Tests that run at once: most wait for a disk or a server. What fails is run once more alone, which is
 # what counts; those marked `alone` run after all others, one by one.
 WORKERS := 4
 
@@ -76,6 +76,7 @@ check: .make/dev ## linters and types
 test-fast: .make/dev ## tests that need no root, no browser and no simulated studies: while working
 	$(PY) -m pytest -q -n 2 -m "not host and not browser and not simulation"
 
+test: export RUST_TEST_THREADS := $(WORKERS)
 test: check ## every check, then every test a machine like this can prove; some are sampled
 	@$(PY) -m scripts.suite --root="$(SUDO)" $(WORKERS) cargo test --locked --workspace --exclude dbdyno-py --no-fail-fast
 

@@ -1,6 +1,7 @@
 //! The open loop against a server that stalls: what is reported must be the arithmetic of intended starts.
 #![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
 
+#[path = "it/common/mod.rs"]
 mod common;
 
 use std::thread::sleep;

@@ -1,15 +1,11 @@
 //! The SQL of `slap` on the wire against that of a real mysqlslap with the same flags, by the server's general log.
-#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Server, expect};
+use crate::common::{Server, expect};
 
 const KEYS: [&str; 3] = ["", "--auto-generate-sql-add-autoincrement", "--auto-generate-sql-guid-primary"];
 

@@ -1,8 +1,4 @@
 //! What we count against what the server counts: no statement is lost, none counted twice, whatever happens.
-#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Cursor;
@@ -11,7 +7,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Server, expect, json, text, waited_for};
+use crate::common::{Server, expect, json, text, waited_for};
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use serde_json::Value;

@@ -1,14 +1,10 @@
 //! Servers that mean no good, or are none: an error in time, and nothing given away.
-#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
-
-mod common;
-
 use std::io::Write as _;
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::client::{connect, over_tcp, refusal, secured, user};
-use common::scripted_server::{GREETING, server};
+use crate::common::client::{connect, over_tcp, refusal, secured, user};
+use crate::common::scripted_server::{GREETING, server};
 use dbdyno_load::endpoint::Endpoint;
 
 /// A user with a password who waits for a second.

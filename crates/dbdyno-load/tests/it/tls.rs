@@ -1,8 +1,4 @@
 //! TLS against a real MariaDB, with certificates made by openssl for the test.
-#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
-
-mod common;
-
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
@@ -10,9 +6,9 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::Server;
-use common::certificates::Certificates;
-use common::client::{connect, execute, over_socket, over_tcp, query, refusal, secured, session, user};
+use crate::common::Server;
+use crate::common::certificates::Certificates;
+use crate::common::client::{connect, execute, over_socket, over_tcp, query, refusal, secured, session, user};
 use dbdyno_load::endpoint::{Address, Endpoint};
 use dbdyno_load::protocol::encoder::Parameter;
 use dbdyno_load::protocol::session::Session;
@@ -219,15 +215,15 @@ fn a_connection_that_is_lost_is_replaced() {
         command.arg(format!("--mysql-port={}", server.port)).args(flags.split_whitespace());
         command
     };
-    common::expect(&mut oltp("prepare"), 0);
+    crate::common::expect(&mut oltp("prepare"), 0);
     let killed = |flags: &str| {
         let mut run = oltp(flags).arg("--json").arg(&json).stderr(Stdio::piped()).spawn().unwrap();
         sleep(Duration::from_secs(1));
         let running = server.sql("SELECT id FROM information_schema.processlist WHERE db = 'sbtest' ORDER BY id");
         let last = running.lines().last().unwrap();
         server.sql(&format!("KILL {last}"));
-        let (code, said, _) = common::waited_for(&mut run);
-        (code, said, common::json(&json)["runs"][0]["reconnects"].clone())
+        let (code, said, _) = crate::common::waited_for(&mut run);
+        (code, said, crate::common::json(&json)["runs"][0]["reconnects"].clone())
     };
     for io in ["auto", "epoll"] {
         let (code, said, reconnects) = killed(&format!("--threads=4 --time=3 --reconnect=10 --io={io} run"));
@@ -247,15 +243,15 @@ fn the_command_line_takes_tls() {
     let ca = files.path("ca.pem");
     fs::write(&defaults, format!("[client]\nuser=u\npassword=p\nssl_ca={ca}\n")).unwrap();
     let slap = || {
-        let mut command = common::slap();
+        let mut command = crate::common::slap();
         command.arg(format!("--defaults-file={defaults}")).args(["-h127.0.0.1", "-a", "--silent"]);
         command.arg(format!("--port={}", server.port));
         command
     };
-    common::expect(&mut slap(), 0);
-    common::expect(slap().arg("--ssl-verify-server-cert"), 0);
-    let output = common::expect(slap().arg("--skip-ssl"), 1);
-    assert!(common::text(&output.stderr).contains("--ssl-mode=required"));
-    let output = common::expect(slap().arg("--tls-version=TLSv1.3"), 2);
-    assert!(common::text(&output.stderr).contains("rustls"));
+    crate::common::expect(&mut slap(), 0);
+    crate::common::expect(slap().arg("--ssl-verify-server-cert"), 0);
+    let output = crate::common::expect(slap().arg("--skip-ssl"), 1);
+    assert!(crate::common::text(&output.stderr).contains("--ssl-mode=required"));
+    let output = crate::common::expect(slap().arg("--tls-version=TLSv1.3"), 2);
+    assert!(crate::common::text(&output.stderr).contains("rustls"));
 }

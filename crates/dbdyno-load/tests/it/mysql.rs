@@ -1,9 +1,5 @@
 //! Logins and replies of a real MySQL 8 or 9: an unpacked tree of it (a vendor's archive, or packages unpacked with all
 //! their libraries) that DBDYNO_TEST_MYSQLD names; skipped where it names none.
-#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
-
-mod common;
-
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -12,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::client::{connect, execute, over_socket, over_tcp, query, refusal, secured, session, user};
+use crate::common::client::{connect, execute, over_socket, over_tcp, query, refusal, secured, session, user};
 use dbdyno_load::endpoint::Endpoint;
 use dbdyno_load::protocol::encoder::Parameter;
 
@@ -40,7 +36,7 @@ impl Mysql {
             assert!(Command::new("chown").arg("nobody").arg(&folder).status().unwrap().success());
         }
         let output = daemon(&tree, &folder).arg("--initialize-insecure").output().unwrap();
-        assert!(output.status.success(), "{}", common::text(&output.stderr));
+        assert!(output.status.success(), "{}", crate::common::text(&output.stderr));
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = daemon(&tree, &folder);
         command.arg(format!("--port={port}")).arg(format!("--socket={}", folder.join("s").display()));
@@ -165,12 +161,12 @@ fn replies_are_understood() {
         assert!(session.server_version().starts_with(['8', '9']));
         session.prepare_all(&["SELECT ?, 1 UNION SELECT 'b', 2".into(), "CALL test.p()".into()]).unwrap();
         assert!(session.query("LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE mysql.user").is_err());
-        let mut idle = common::client::session(&way);
+        let mut idle = crate::common::client::session(&way);
         idle.execute("SET wait_timeout = 1").unwrap();
         sleep(Duration::from_millis(2500));
         let said = idle.execute("DO 1").unwrap_err().to_string();
         assert!(said.contains("inactivity"), "{said}");
-        let mut killed = common::client::session(&way);
+        let mut killed = crate::common::client::session(&way);
         let number = killed.query("SELECT CONNECTION_ID()").unwrap()[0][0].clone().unwrap();
         server.sql(&[&format!("KILL {number}")]);
         let said = killed.execute("DO 1").unwrap_err().to_string();
@@ -205,7 +201,7 @@ fn a_script_changes_its_own_schema_alone() {
             fs::write(&path, format!("{setup}-- name: a\n{sql};\n")).unwrap();
             let mut command = Command::new(env!("CARGO_BIN_EXE_dbdyno-load"));
             command.arg("script").arg(&path).args(["--no-defaults", "-uroot", "--events=2"]).args(&way);
-            common::text(&common::expect(&mut command, code).stderr)
+            crate::common::text(&crate::common::expect(&mut command, code).stderr)
         };
         for sql in [
             "DELETE FROM theirs.items",

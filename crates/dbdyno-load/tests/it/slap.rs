@@ -1,14 +1,10 @@
 //! `slap` against a real MariaDB.
-#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
-
-mod common;
-
 use std::fs;
 use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::{Server, expect, json, slap, text, wait_until, waited_for};
+use crate::common::{Server, expect, json, slap, text, wait_until, waited_for};
 use rustix::process::{Pid, Signal, kill_process};
 
 const KEY: &str = "--auto-generate-sql-add-autoincrement";

@@ -1,12 +1,8 @@
 //! What `oltp` says against what a real sysbench says with the same flags, by the server's general log.
-#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
-
-mod common;
-
 use std::fs;
 use std::process::Command;
 
-use common::{Server, expect, json, text};
+use crate::common::{Server, expect, json, text};
 
 const DATA: &str = "--tables=2 --table-size=1000";
 

@@ -1,16 +1,12 @@
 //! Files and terminals that can't be written to, or not at once: nothing is measured in vain, and no client waits.
-#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
-
-mod common;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
-use common::fake_server::FakeServer;
-use common::{ended, expect, json, slap_at, text, waited_for};
+use crate::common::fake_server::FakeServer;
+use crate::common::{ended, expect, json, slap_at, text, waited_for};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 fn load_of(server: &FakeServer, flags: &str) -> Command {

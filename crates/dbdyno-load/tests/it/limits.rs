@@ -1,17 +1,13 @@
 //! Servers that say too much, too slowly or nothing at all: each ends in one clean sentence, in time.
-#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
-
-mod common;
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::client::{connect, over_tcp, refusal};
-use common::scripted_server::{GREETING, OK, Peer, server, server_of_all};
-use common::{ended, json, slap};
+use crate::common::client::{connect, over_tcp, refusal};
+use crate::common::scripted_server::{GREETING, OK, Peer, server, server_of_all};
+use crate::common::{ended, json, slap};
 use dbdyno_load::endpoint::Endpoint;
 use dbdyno_load::protocol::packet;
 

@@ -1,12 +1,8 @@
 //! Other people's schemas under odd names: every verb works in the one that it is given, and leaves what it did not make.
-#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
-
-mod common;
-
 use std::fs;
 use std::process::Command;
 
-use common::{Server, expect, text};
+use crate::common::{Server, expect, text};
 
 /// Names that SQL, a comparison or a file system might take for something else.
 const NAMES: [&str; 5] = ["a`b.c", "it's 100% \"so\"", r"back\slash", "sch\u{e9}ma_\u{540d}", "_b%"];

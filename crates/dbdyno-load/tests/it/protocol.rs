@@ -1,13 +1,9 @@
 //! Sessions and their protocol against a real MariaDB.
-#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
-
-mod common;
-
 use std::thread::{self, sleep};
 use std::time::Duration;
 
-use common::Server;
-use common::client::{execute, over_socket, over_tcp, refusal, session, user};
+use crate::common::Server;
+use crate::common::client::{execute, over_socket, over_tcp, refusal, session, user};
 use dbdyno_load::error::Error;
 use dbdyno_load::protocol::encoder::Parameter;
 use dbdyno_load::protocol::packet::PAYLOAD_MAX;

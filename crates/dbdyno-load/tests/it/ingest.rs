@@ -1,10 +1,6 @@
 //! `ingest` against a real MariaDB.
-#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
-
-mod common;
-
-use common::client::{self, over_socket};
-use common::{Server, expect, json, text};
+use crate::common::client::{self, over_socket};
+use crate::common::{Server, expect, json, text};
 use dbdyno_load::error::Error;
 use dbdyno_load::ingest::VERB;
 use dbdyno_load::protocol::session::Session;

@@ -1,14 +1,10 @@
 //! Preparing, interrupted, against a real MariaDB: nothing half done is left, for every verb.
-#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
-
-mod common;
-
 use std::fs;
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Server, text};
+use crate::common::{Server, text};
 use rustix::process::{Pid, Signal, kill_process};
 
 const SCRIPT: &str = "\
@@ -46,7 +42,7 @@ fn an_interrupt_while_preparing_leaves_no_table() {
             let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
             let start = Instant::now();
             while made(&server).is_empty() {
-                assert!(start.elapsed() < common::PATIENCE, "{line}: nothing is made");
+                assert!(start.elapsed() < crate::common::PATIENCE, "{line}: nothing is made");
                 sleep(Duration::from_millis(20));
             }
             sleep(Duration::from_millis(200));

@@ -1,15 +1,11 @@
 //! `script` against a real MariaDB.
-#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
-
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Server, expect, json, text};
+use crate::common::{Server, expect, json, text};
 use serde_json::Value;
 
 /// A script in a file of the server's folder.

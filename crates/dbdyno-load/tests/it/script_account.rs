@@ -1,14 +1,10 @@
 //! What `script` may change on a real MariaDB: its own schema, and nothing else, however a statement puts it.
-#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
-
-mod common;
-
 use std::fs;
 use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Server, expect, text, waited_for};
+use crate::common::{Server, expect, text, waited_for};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// What belongs to others: rows, a routine that drops them, a function that deletes them.

@@ -1,13 +1,9 @@
 //! `oltp` and `bulk` against a real MariaDB.
-#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
-
-mod common;
-
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::{Server, expect, json, text};
+use crate::common::{Server, expect, json, text};
 use serde_json::Value;
 
 /// Runs a line to its end and gives the result of its only run.

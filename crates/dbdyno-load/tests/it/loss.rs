@@ -1,16 +1,12 @@
 //! Servers that die, hang, come back or talk nonsense: a run ends soon, with what was measured and a clear cause.
-#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
-
-mod common;
-
 use std::fs;
 use std::io;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::fake_server::{FakeServer, Greeting, Line, Query};
-use common::{PATIENCE, Server, ended, json, slap_at, wait_until, waited_for};
+use crate::common::fake_server::{FakeServer, Greeting, Line, Query};
+use crate::common::{PATIENCE, Server, ended, json, slap_at, wait_until, waited_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -1,0 +1,22 @@
+//! Tests of the program against real servers and fake ones, in one binary: most wait for a server, so several run at once.
+#![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
+
+mod common;
+mod counters;
+mod hostile;
+mod ingest;
+mod limits;
+mod loss;
+mod mysql;
+mod names;
+mod oltp;
+mod oltp_wire;
+mod output;
+mod prepare;
+mod protocol;
+mod script;
+mod script_account;
+mod slap;
+mod smack;
+mod tls;
+mod wire;
