@@ -73,8 +73,8 @@ check: .make/dev ## linters and types
 	cargo fmt --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
-test-fast: .make/dev ## tests that need no root, no browser and no simulated studies: while working
-	$(PY) -m pytest -q -n 2 -m "not host and not browser and not simulation"
+test-fast: .make/dev ## tests that need no root and no browser and do not take long: while working
+	$(PY) -m pytest -q -n 2 -m "not host and not browser and not simulation and not long"
 
 test: export RUST_TEST_THREADS := $(WORKERS)
 test: check ## every check, then every test a machine like this can prove; some are sampled

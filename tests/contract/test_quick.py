@@ -23,6 +23,7 @@ def folder():
         yield Path(found)
 
 
+@pytest.mark.long
 def test_a_folder_and_a_model(folder):
     done = quick("--rounds", "2", "--against", "ssd-sata", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr

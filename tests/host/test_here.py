@@ -36,7 +36,8 @@ def _passable():
     return all(folder.stat().st_mode & 0o001 for folder in Path(dbdyno.__file__).parents)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.long
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.skipif(not SYSTEM_PYTHON.exists(), reason=f"no {SYSTEM_PYTHON} that everybody may run")
 @pytest.mark.skipif(not _passable(), reason="an ordinary user may not pass through the folders above this checkout")
 @pytest.mark.skipif(shutil.which("mariadbd", path="/usr/sbin") is None, reason="no MariaDB server")

@@ -107,6 +107,7 @@ def resume(script, plan, run):
     return ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_file_is_one_sentence_or_the_same_report(dbdyno, script, whole, tmp_path, damage):
     run, plan = whole

@@ -45,6 +45,7 @@ def fill(place, pages_left):
     (place / "filler").write_bytes(b"x" * left * PAGE_BYTES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_standard_output_that_is_full_is_one_sentence(folder, state, unbuffered):
     told = b"dbdyno: standard output: No space left on device; make room on its filesystem\n"

@@ -75,6 +75,7 @@ def test_a_plan_survives_a_login(command, what):
     assert f"127.0.0.1:{port}" in out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("what", "statement"), [*((what, 0) for what in BYTES | AS_REPLY), *((what, 3) for what in AS_REPLY)]
 )
@@ -85,6 +86,7 @@ def test_a_plan_survives_a_reply(command, what, statement):
         assert f"127.0.0.1:{port}" in out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("at", [(1, 0), (2, -1), (2, 0), (2, 1)])
 @pytest.mark.parametrize("what", ["a byte at a time", "an error to obey", "zeros", "results without end"])
 def test_a_run_survives(command, what, at):
