@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.analysis.over_time.drift import is_clear
 from dbdyno.analysis.two_runs.compare import Change, Compared
 from dbdyno.model.design import ALPHA
@@ -11,6 +12,7 @@ from dbdyno.model.wording import count, listed, margin_text, number, p_value, pe
 from dbdyno.report.differences import Difference, run_differences
 from dbdyno.report.document import Document, Paragraph, Section, bullets
 from dbdyno.report.reasons import as_sentence, reason_code, reason_text
+from dbdyno.report.sections.badges import badges
 from dbdyno.report.sentences import how_different, with_interval
 from dbdyno.report.values import effect_values, fields, p_values
 from dbdyno.report.versus import LISTED_MAX
@@ -39,6 +41,7 @@ def document(before: Run, after: Run, compared: Compared) -> Document:
     headline = changes_sentence(compared)
     sections = (
         Section("headline", "", (Paragraph(headline, "headline"),), data={"headline": headline}, opening=True),
+        badges([(run, usable_blocks(run)) for run in runs.values()], linked=False),
         Section("verdicts", "Verdicts", bullets([_change_text(change, compared) for change in compared.changes])),
         Section("control", "Control", bullets([_control_text(control, compared)] if control else [])),
         Section("against-control", f"Against the control {control.after}" if control else "", bullets(against)),

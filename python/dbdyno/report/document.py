@@ -73,6 +73,23 @@ class Cell:
     tone: str = ""  # of a verdict's word: "faster", "not comparable"
 
 
+@dataclass(frozen=True)
+class Badge:
+    """A fact in two or three words, what it means in full, and the section where more of it stands."""
+
+    text: str
+    title: str
+    section: str = ""
+    beware: bool = False  # whether it makes the result less sure, or the settings less safe
+
+
+@dataclass(frozen=True)
+class Badges:
+    """Facts that a reader takes in at a glance."""
+
+    items: tuple[Badge, ...]
+
+
 _FIGURE = re.compile(r"[-+\d]|unknown$")  # how a cell begins that holds one
 Look = Literal["", "wide", "results", "settings", "figures"]  # of a table
 
@@ -164,7 +181,7 @@ class Section:
     opening: bool = False  # whether a report in brief shows it too
 
 
-Block = Paragraph | List | Table | Chart | TimeCharts | Code | Details | Abridged | Section
+Block = Paragraph | List | Badges | Table | Chart | TimeCharts | Code | Details | Abridged | Section
 
 
 @dataclass(frozen=True)

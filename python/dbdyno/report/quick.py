@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from dbdyno.analysis.quick import ALIKE_MAX, FLUSH_WRITES_MAX, MARGIN, STUDY_BLOCKS, Quick, Step, Target
 from dbdyno.analysis.verdict.verdict import Verdict
 from dbdyno.model.wording import drive_bytes, percent, percent_range
 from dbdyno.report.charts.depths import chart
-from dbdyno.report.document import Abridged, Cell, Document, Paragraph, Section, Table, bullets, pieces
+from dbdyno.report.document import Abridged, Badge, Badges, Cell, Document, Paragraph, Section, Table, bullets, pieces
 from dbdyno.report.sentences import certainty, sentence_of
 from dbdyno.report.values import effect_values, p_values
 
@@ -23,7 +24,8 @@ _LATENCIES = (("p50", "p50 ms"), ("p99", "p99 ms"), ("max", "max ms"))
 def document(quick: Quick) -> Document:
     """Return the report; its values are what ``--json`` prints."""
     warnings = tuple(Paragraph(line, "warning") for line in _warnings(quick))
-    opening = Section("headline", "", (Paragraph(headline(quick), "headline"), *warnings), opening=True)
+    found = Badges(tuple(_badges(quick)))
+    opening = Section("headline", "", (Paragraph(headline(quick), "headline"), found, *warnings), opening=True)
     sections = (
         opening,
         *(_comparison(quick) if quick.against else ()),
@@ -32,6 +34,23 @@ def document(quick: Quick) -> Document:
         Section("facts", "What was measured", (_facts(quick),)),
     )
     return Document(f"Storage of {quick.target.name}", (), sections, _values(quick))
+
+
+def _badges(quick: Quick) -> Iterator[Badge]:
+    """Yield on what and when it was measured, then what makes it less sure."""
+    facts, kind = quick.facts, quick.target.kind
+    what = {"device": ("device, only read", "Nothing was written: what a commit costs is not known.")}
+    filesystem = facts.get("filesystem") or "an unknown filesystem"
+    text, title = what.get(kind, (f"folder on {filesystem}", f"{quick.target.name} on {filesystem}"))
+    yield Badge(text.partition(" (")[0], title, "facts")
+    for name, value in ((name, facts.get(name, "")) for name in ("disk", "host", "measured")):
+        if value:
+            yield Badge(value, f"{name.capitalize()}: {value}", "facts")
+    if quick.flush_is_cheap:
+        title = "A flush costs hardly more than a write: only a power cut would show whether commits are durable."
+        yield Badge("flushes may do nothing", title, "trust", beware=True)
+    if quick.noisy_host:
+        yield Badge("noisy host", "Others or a hypervisor used the processors meanwhile.", "trust", beware=True)
 
 
 def headline(quick: Quick) -> str:
@@ -163,6 +182,7 @@ def _values(quick: Quick) -> dict[str, object]:
         "margin": MARGIN,
         "host": {"others": quick.host.others, "stolen": quick.host.stolen, "tool": quick.host.tool},
         "warnings": list(_warnings(quick)),
+        "badges": [asdict(one) for one in _badges(quick)],
         "facts": dict(quick.facts),
     }
 

@@ -9,6 +9,7 @@ from dbdyno.report import contents
 from dbdyno.report.differences import ABSENT, facts
 from dbdyno.report.document import Abridged, Block, Details, Document, Paragraph, Section, Table, bullets
 from dbdyno.report.refusals import message
+from dbdyno.report.sections.badges import badges
 from dbdyno.report.sections.ranking import ranking_section
 from dbdyno.report.summaries import ranking_sentence
 
@@ -33,7 +34,8 @@ def document(several: Several) -> Document:
     }
     runs = [_member(place, *each) for place, each in enumerate(zip(members, reports, strict=True), start=1)]
     headline = _headline(several, [own.values()["headline"] for own in reports])
-    sections = (headline, ranked, *runs, _differences(several), *_named(reports[0], "reading"))
+    over_all = badges([(one.run, one.analysis.blocks) for one in members], linked=False)
+    sections = (headline, over_all, ranked, *runs, _differences(several), *_named(reports[0], "reading"))
     names = Abridged((Paragraph(" · ".join(one.name for one in members), "soft"),))
     return Document(heading(several), (names, Paragraph(NOT_INTERLEAVED)), sections, values)
 

@@ -49,6 +49,8 @@ def _leaf(block: doc.Block) -> Iterator[str]:
             yield f"{start}{_inline(block.text)}{end}"
         case doc.List():
             yield "\n".join(line for item in block.items for line in _item(item))
+        case doc.Badges():
+            yield " · ".join(f"**{escape(one.text)}**" if one.beware else escape(one.text) for one in block.items)
         case doc.Table():
             yield "\n".join(_table(block))
         case doc.Code():

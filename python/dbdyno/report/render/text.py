@@ -18,6 +18,7 @@ TONES = {
     "not comparable": "bold magenta",
     "differs": "bold",
     "does not differ": "bold blue",
+    "beware": "bold yellow",
 }
 STYLES = {"": "", "headline": "bold", "warning": "yellow", "soft": "dim", "question": "italic"}
 
@@ -96,8 +97,18 @@ def _leaf(block: doc.Block, width: int) -> Iterator[RenderableType]:
         case doc.List():
             for item in block.items:
                 yield from _item(item, width, marked=block.style == "plain")
+        case doc.Badges():
+            yield _paragraph(_badges(block.items), width, style="dim")
         case doc.Code():
             yield RichText("\n".join(f"    {one_line(line)}" for line in block.text.splitlines()), no_wrap=True)
+
+
+def _badges(items: Iterable[doc.Badge]) -> doc.Text:
+    """Return badges as one line; what to beware of stands out."""
+    found: list[str | doc.Strong] = []
+    for place, one in enumerate(items):
+        found += [*([" · "] if place else []), doc.Strong(one.text, "beware") if one.beware else one.text]
+    return tuple(found)
 
 
 def _cell(cell: str | doc.Cell) -> str:

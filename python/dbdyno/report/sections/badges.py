@@ -1,0 +1,181 @@
+"""What a result rests on, in a few words each: on what it was measured, when, and what to beware of."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+
+from dbdyno.analysis.blocks import UsableBlocks
+from dbdyno.analysis.checks.durability import Durability, Lacking, durability
+from dbdyno.analysis.checks.fast_cache import cache_ran_out
+from dbdyno.analysis.checks.load import errors_met
+from dbdyno.model.printable import one_line
+from dbdyno.model.wording import UNKNOWN, count, listed
+from dbdyno.report.document import Badge, Badges, Section
+from dbdyno.report.findings import Findings
+from dbdyno.report.named import named
+from dbdyno.report.notes.whole_run import errors_text, how_it_ended
+from dbdyno.report.recorded import part
+from dbdyno.store.records import Run, Trial
+
+LISTED_MAX = 2  # names in a badge
+_STACKS = {
+    "emulated": (
+        "emulated disk",
+        "A program stood in for the drive, by figures of such drives.",
+    ),
+    "real": ("real disk", "The data was on a disk of this host that was erased for it."),
+    "file": ("disk in a file", "The data was on a disk in a file, on what the host has."),
+    "here": ("this host's disk", "The data was in a folder, on what the host has."),
+    "memory": ("in memory", "The data was in memory (tmpfs): there was no disk."),
+    "external": ("external server", "The server runs elsewhere: its disks are not known, and it was not restarted."),
+    "simulated": ("simulated", "Nothing was run on a disk: its behaviour was computed."),
+}
+_LACKING = {
+    "engine": "tables of {} have no durable commits",
+    "redo log": "with innodb_flush_log_at_trx_commit = {} the log is synced about once a second",
+    "binary log": "with sync_binlog = {} the binary log is not synced at each commit",
+    "flush method": "innodb_flush_method = {} leaves out syncs",
+    "memory": "the data is in memory",
+    "no flush": "a sync does not make the device empty its cache",
+}
+_UNTRIED = "By settings that were read back; power cuts were not tried."
+Measured = Sequence[tuple[Run, UsableBlocks]]
+
+
+def section(findings: Findings) -> Section:
+    """Return the badges of a run."""
+    return badges([(findings.run, findings.analysis.blocks)])
+
+
+def badges(measured: Measured, *, linked: bool = True) -> Section:
+    """Return the badges over one run or several, and the same as values; ``linked`` where the sections are there."""
+    trials = [trial for run, _ in measured for trial in run.trials]
+    found = [
+        *_stack(trials),
+        *_servers(trials),
+        *_dates(trials),
+        _host([run for run, _ in measured]),
+        *_unfinished([run for run, _ in measured]),
+        *_beware(measured),
+        *_durable(measured),
+    ]
+    shown = tuple(found) if linked else tuple(Badge(one.text, one.title, beware=one.beware) for one in found)
+    return Section("badges", "", (Badges(shown),), data={"badges": [asdict(one) for one in shown]}, opening=True)
+
+
+def _stack(trials: Sequence[Trial]) -> Iterator[Badge]:
+    by_kind: dict[str, dict[str, None]] = {}
+    for device in (part(trial.observed, "device") for trial in trials):
+        named_as = str(device.get("model") or device.get("source") or "")
+        by_kind.setdefault(str(device.get("kind", UNKNOWN)), {})[one_line(named_as)] = None
+    for kind, models in by_kind.items():
+        text, title = _STACKS.get(kind, (f"disk {one_line(kind)}", "What the data was on was not read back."))
+        names = ", ".join(filter(None, models))
+        yield Badge(text, f"{title} ({names})" if names else title, "observed", beware=kind == "simulated")
+
+
+def _servers(trials: Sequence[Trial]) -> Iterator[Badge]:
+    found = [part(trial.observed, "server") for trial in trials]
+    versions = dict.fromkeys(str(one.get("version", UNKNOWN)) for one in found if one)
+    comments = dict.fromkeys(str(one.get("version_comment", "")) for one in found if one)
+    tools = dict.fromkeys(" ".join(map(str, part(trial.observed, "tool").values())) for trial in trials)
+    names = [_product(version, "".join(comments)) for version in versions]
+    if names:
+        text = listed(names) if len(names) <= LISTED_MAX else count(len(names), "server version")
+        yield Badge(text, f"Server: {', '.join(map(one_line, versions))}", "observed")
+    for tool in filter(None, tools):
+        yield Badge(_short(tool), f"Load by another program: {one_line(tool)}", "observed")
+
+
+def _product(version: str, comment: str) -> str:
+    number = one_line(version).partition("-")[0]
+    if "mariadb" in version.lower():
+        return f"MariaDB {number}"
+    return f"Percona Server {number}" if "percona" in comment.lower() else f"MySQL {number}"
+
+
+def _short(text: str, most: int = 40) -> str:
+    line = one_line(text)
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def _dates(trials: Sequence[Trial]) -> Iterator[Badge]:
+    began = sorted(trial.started_at for trial in trials if trial.started_at)
+    if began:
+        first, last = began[0], began[-1]
+        days = dict.fromkeys((first[:10], last[:10]))
+        yield Badge(" to ".join(days), f"The first trial began at {first}, the last at {last} (UTC).", "reproduce")
+
+
+def _host(runs: Sequence[Run]) -> Badge:
+    hosts = dict.fromkeys(_host_text(run) for run in runs)
+    text = _short(next(iter(hosts))) if len(hosts) == 1 else count(len(hosts), "host")
+    return Badge(text, f"Host: {'; '.join(hosts)}", "reproduce")
+
+
+def _host_text(run: Run) -> str:
+    cpu = run.host.get("cpu")
+    model = one_line(str(part(run.host, "cpu").get("model", "") if isinstance(cpu, dict) else cpu or ""))
+    cores = run.host.get("cores")
+    virtual = (
+        part(run.host, "virtualisation").get("hypervisor_flag") in {True, "yes"} or run.host.get("virtual") is True
+    )
+    facts = [model, count(cores, "core") if isinstance(cores, int) else "", "virtual" if virtual else ""]
+    return ", ".join(filter(None, facts)) if model or facts[1] else "host unknown"
+
+
+def _unfinished(runs: Sequence[Run]) -> Iterator[Badge]:
+    titles = dict.fromkeys(how_it_ended(run) for run in runs if run.ended != "done")
+    if titles:
+        yield Badge("not finished", " ".join(titles), "notes", beware=True)
+
+
+def _beware(measured: Measured) -> Iterator[Badge]:
+    """Yield what was met in trials that count: interference, a fast cache that ran out, errors."""
+    counting = [trial for _, blocks in measured for row in blocks.trials.values() for trial in row.values()]
+    if disturbed := sum(trial.disturbed for trial in counting):
+        title = f"Others used the host in {disturbed} of {count(len(counting), 'trial')} that verdicts rest on."
+        yield Badge(f"interference in {disturbed} of {count(len(counting), 'trial')}", title, "disturbed", beware=True)
+    full = [
+        treatment.label
+        for run, blocks in measured
+        for treatment in run.design.treatments
+        if cache_ran_out(blocks.of(treatment.id))
+    ]
+    if full:
+        what = f"The drive's fast cache ran out while it was measured: {'; '.join(dict.fromkeys(full))}."
+        yield Badge("cache ran out", what, "verdicts", beware=True)
+    if met := errors_met(counting):
+        yield Badge(f"{count(met.total, 'error')} ignored", f"Ignored: {errors_text(met)}.", "notes", beware=True)
+
+
+def _durable(measured: Measured) -> Iterator[Badge]:
+    """Yield one badge: not durable where any treatment is not, unknown where that is not known of one."""
+    known = [
+        (named([treatment.id], run.design.treatments), found)
+        for run, blocks in measured
+        for treatment in run.design.treatments
+        if (found := durability(blocks.of(treatment.id)))
+    ]
+    answers = Counter(found.durable for _, found in known)
+    if answers[False]:
+        part_of = "" if answers[False] == len(known) else f" in {answers[False]} of {len(known)}"
+        yield Badge(f"commits not durable{part_of}", f"{_why_not(known)} {_UNTRIED}", "observed", beware=True)
+    elif answers[None]:
+        yield Badge("durability unknown", "What a commit waits for was not read back.", "observed", beware=True)
+    elif known:
+        yield Badge("commits durable", f"Each commit waits until the device says it is safe. {_UNTRIED}", "observed")
+
+
+def _why_not(known: Iterable[tuple[str, Durability]]) -> str:
+    """Return what is against durable commits, and with which treatments."""
+    by_reason: dict[Lacking, list[str]] = {}
+    for label, found in known:
+        for reason in found.lacking:
+            by_reason.setdefault(reason, []).append(label)
+    each = (
+        f"{_LACKING[reason.gap].format(one_line(reason.value))} ({', '.join(dict.fromkeys(labels))})"
+        for reason, labels in by_reason.items()
+    )
+    text = "; ".join(each)
+    return f"A power cut may take commits: {text}."

@@ -1,0 +1,57 @@
+"""Whether commits are durable, by the settings that trials read back."""
+
+import pytest
+
+from dbdyno.analysis.checks.durability import Durability, Lacking, durability
+from tests.unit.report.conftest import build
+
+SAFE = {
+    "device": {"kind": "real"},
+    "filesystem": {"flushes_on_fsync": True},
+    "server": {"innodb_flush_log_at_trx_commit": "1", "log_bin": "OFF", "sync_binlog": "0"},
+    "tables": {"engine": "InnoDB"},
+}
+
+
+def found(**layers):
+    observed = {name: {**SAFE.get(name, {}), **layers.get(name, {})} for name in {**SAFE, **layers}}
+    trial = build(1, void_block=0).trials[0]
+    trial.observed.clear()
+    trial.observed.update(observed)
+    return durability([trial])
+
+
+def test_a_server_that_syncs_at_each_commit_is_durable():
+    assert found() == Durability(durable=True)
+    assert found(server={"innodb_flush_log_at_trx_commit": "3"}).durable
+    assert found(server={"log_bin": "ON", "sync_binlog": "1"}).durable
+
+
+@pytest.mark.parametrize(
+    ("layers", "lacking"),
+    [
+        ({"server": {"innodb_flush_log_at_trx_commit": "2"}}, Lacking("redo log", "2")),
+        ({"server": {"innodb_flush_log_at_trx_commit": "0"}}, Lacking("redo log", "0")),
+        ({"server": {"log_bin": "ON"}}, Lacking("binary log", "0")),
+        ({"server": {"innodb_flush_method": "nosync"}}, Lacking("flush method", "nosync")),
+        ({"tables": {"engine": "MyISAM"}}, Lacking("engine", "MyISAM")),
+        ({"device": {"kind": "memory"}}, Lacking("memory", "")),
+        ({"filesystem": {"flushes_on_fsync": False}}, Lacking("no flush", "")),
+    ],
+)
+def test_one_setting_is_enough_to_lose_a_commit(layers, lacking):
+    assert found(**layers) == Durability(durable=False, lacking=(lacking,))
+
+
+def test_a_device_without_a_cache_to_lose_needs_no_flush():
+    assert found(filesystem={"flushes_on_fsync": False}, queue={"write_cache": "write through"}).durable
+
+
+def test_what_was_not_read_back_is_unknown_and_no_server_has_no_commits():
+    trial = build(1, void_block=0).trials[0]
+    trial.observed.clear()
+    assert durability([trial]) is None
+    trial.observed["server"] = {"version": "10.11.14-MariaDB"}
+    assert durability([trial]) == Durability(durable=None)
+    trial.observed["server"] |= {"innodb_flush_log_at_trx_commit": "1", "default_storage_engine": "RocksDB"}
+    assert durability([trial]).durable is None
