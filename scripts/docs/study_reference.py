@@ -10,6 +10,7 @@ from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
 from dbdyno.filesystems.kind import ANY_MOUNT, Kind
 from dbdyno.model.metrics import METRICS
 from dbdyno.study.cost import CostSection, DeviceCostSection
+from dbdyno.study.levels import LevelsSection
 from dbdyno.study.reported import ClaimSection, ReportedSection, RowSection
 from dbdyno.study.rules import TUNABLES
 from dbdyno.study.schema import (
@@ -42,6 +43,7 @@ SECTIONS: dict[str, type[Section]] = {
     "reported.claims": ClaimSection,
     "cost": CostSection,
     "cost.NAME": DeviceCostSection,
+    "levels": LevelsSection,
 }
 
 HEAD = """\

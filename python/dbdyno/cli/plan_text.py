@@ -1,13 +1,11 @@
 """A plan in words."""
 
-from itertools import groupby
 from typing import Any
 
 from dbdyno.cli.plan_touches import touched
-from dbdyno.cli.stop_rule_text import looks_of, stop_rule_text, time_text
+from dbdyno.cli.stop_rule_text import looks_of, order_from, order_text, stop_rule_text, time_text
 from dbdyno.model.printable import printable
 from dbdyno.plan.fast_caches import fast_cache_lines, fast_caches
-from dbdyno.plan.order import whole_plots
 from dbdyno.plan.plan import Plan
 from dbdyno.stack.capabilities import Capability
 
@@ -27,26 +25,26 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     for treatment in design.treatments:
         mark = "   (baseline)" if treatment.id == design.baseline else ""
         lines.append(f"  {treatment.id}  {treatment.label}{mark}")
+    lines += _named_levels(plan)
     lines += ["", f"comparisons ({len(design.comparisons)}), on {design.metric}, margin {design.margin * 100:.3g} %:"]
     lines += [f"  {c.level} against {c.baseline}" for c in design.comparisons]
     if design.comparisons and design.secondary_metrics:
         lines.append(f"  secondary metrics (exploratory): {', '.join(design.secondary_metrics)}")
     hard = [factor.name for factor in design.factors if factor.hard_to_change]
     plots = f"; whole plots, between bars: {', '.join(hard)}" if hard else ""
-    order = f"{_order_from(plan)}{plots}:"
+    order = f"{order_from(plan)}{plots}:"
     lines += [
         "",
         *([f"{stop_rule_text(design)}, {order}"] if design.until == "blocks" else [stop_rule_text(design), order]),
     ]
     for block in range(1, min(design.blocks, BLOCKS_SHOWN) + 1):
-        lines.append(f"  {block:3d}  {_order(plan, block)}")
+        lines.append(f"  {block:3d}  {order_text(plan, block)}")
     if design.blocks > BLOCKS_SHOWN:
         most = "" if design.until == "blocks" else "at most "
         lines.append(f"  ... and {most}{design.blocks - BLOCKS_SHOWN} more")
     if caches := fast_cache_lines(plan):
         lines += ["", "fast caches, which writes fill:", *(f"  {line}" for line in caches)]
-    lines += ["", f"time: {time_text(plan)}"]
-    lines += ["", "touches:", *(f"  {line}" for line in touched(plan, needs))]
+    lines += ["", f"time: {time_text(plan)}", "", "touches:", *(f"  {line}" for line in touched(plan, needs))]
     for warning in plan.warnings():
         lines += ["", f"warning: {warning}"]
     if lacking:
@@ -56,17 +54,9 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     return printable("\n".join(lines), keep="\n")
 
 
-def _order_from(plan: Plan) -> str:
-    if plan.seed_is_drawn:
-        return f"order from seed {plan.design.seed}, as an example: each run draws a seed of its own"
-    return f"order from seed {plan.design.seed}"
-
-
-def _order(plan: Plan, block: int) -> str:
-    """The treatments of a block in their order, a bar between two whole plots."""
-    plots = whole_plots(plan.design)
-    runs = groupby((slot.treatment for slot in plan.slots(block, 1)), key=plots.__getitem__)
-    return " | ".join(" ".join(treatments) for _, treatments in runs)
+def _named_levels(plan: Plan) -> list[str]:
+    given = [["", f"{one.name}:", *(f"  {said}" for said in one.said())] for one in plan.design.factors if one.gives]
+    return [line for lines in given for line in lines]
 
 
 def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
@@ -76,6 +66,7 @@ def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
         "study": plan.study.about.title,
         "scale": plan.study.scale or None,
         "treatments": [{"id": t.id, "levels": t.levels} for t in design.treatments],
+        "levels": {factor.name: factor.gives for factor in design.factors if factor.gives},
         "baseline": design.baseline,
         "comparisons": [{"baseline": c.baseline, "level": c.level} for c in design.comparisons],
         "metric": design.metric,

@@ -1,7 +1,10 @@
-"""How many blocks a plan has, what decides it, and how long that may take."""
+"""How many blocks a plan has, what decides it, how long that may take, and the order in each."""
+
+from itertools import groupby
 
 from dbdyno.analysis.looks.planned import deciding_looks
 from dbdyno.model.design import MIN_BLOCKS, Design
+from dbdyno.plan.order import whole_plots
 from dbdyno.plan.plan import Plan
 from dbdyno.study.units import format_seconds
 
@@ -63,3 +66,17 @@ def _basis(plan: Plan) -> str:
     if all(load.seconds_bound for load in loads):
         return ""
     return f" (a guess: the load is bounded by {loads[0].AMOUNT or 'its data'}, not by time)"
+
+
+def order_from(plan: Plan) -> str:
+    """The seed that the order of trials comes from."""
+    if plan.seed_is_drawn:
+        return f"order from seed {plan.design.seed}, as an example: each run draws a seed of its own"
+    return f"order from seed {plan.design.seed}"
+
+
+def order_text(plan: Plan, block: int) -> str:
+    """The treatments of a block in their order, a bar between two whole plots."""
+    plots = whole_plots(plan.design)
+    runs = groupby((slot.treatment for slot in plan.slots(block, 1)), key=plots.__getitem__)
+    return " | ".join(" ".join(treatments) for _, treatments in runs)

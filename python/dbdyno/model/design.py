@@ -8,6 +8,8 @@ from dbdyno.model.treatment import Treatment
 ALPHA = 0.05  # error allowed to each family of comparisons
 MIN_BLOCKS = 6  # with 5 the exact tests reach p = .0625 at best
 
+AS_STANDS = "the study as it stands"  # what a named level is that gives nothing
+
 Until = Literal["blocks", "decided", "precise", "open"]
 Interference = Literal["repeat", "note"]  # what is done about a trial that met it: its block anew, or a note
 Settle = float | Literal["trial"]  # a rest of so many seconds before each trial's load, or an unmeasured trial
@@ -27,9 +29,28 @@ class Factor:
     """What varies between treatments, e.g. ``device`` of the study's section ``stack``."""
 
     name: str  # a key of ``Treatment.levels``
-    section: str  # "stack", "queue", "filesystem", "server.settings", "workload"
+    section: str  # "stack", "queue", "server.settings", "workload", ...; "levels" of named levels over several
     levels: list[str]  # in the order of the study file
     hard_to_change: bool = False  # varied between whole plots, not between trials
+    gives: dict[str, dict[str, str]] | None = None  # of named levels: level -> field with its section -> value
+
+    def said(self) -> list[str]:
+        """Return what each named level gives: ``"vendor: innodb_flush_method O_DIRECT, scheduler none"``."""
+        named = {
+            level: [f"{field.rpartition('.')[2]} {value}" for field, value in given.items()]
+            for level, given in (self.gives or {}).items()
+        }
+        return [f"{level}: {', '.join(fields) or AS_STANDS}" for level, fields in named.items()]
+
+    def differing(self, one: str, other: str) -> tuple[tuple[str, str], ...]:
+        """Return what differs between two levels: (section, field) of each."""
+        if one == other:
+            return ()
+        if not self.gives:
+            return ((self.section, self.name),)
+        first, second = self.gives.get(one, {}), self.gives.get(other, {})
+        fields = [name for name in {**first, **second} if first.get(name) != second.get(name)]
+        return tuple((section, name) for section, _, name in (field.rpartition(".") for field in fields))
 
 
 @dataclass(frozen=True)

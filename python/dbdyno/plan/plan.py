@@ -167,8 +167,9 @@ def make_plan(study: Study, *, seed: int | None = None, stop_rule: StopRule | No
         factors=[
             Factor(
                 name=factor.name,
-                section=".".join(factor.path[:-1]),
+                section=factor.section,
                 levels=factor.labels(),
+                gives=factor.gives() or None,
                 hard_to_change=factor.name in study.design.hard_to_change,
             )
             for factor in study.factors

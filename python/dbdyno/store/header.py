@@ -73,13 +73,19 @@ class Header:
     def setup(self) -> str:
         """What all treatments have in common, in the study's own words."""
         factors = {name for treatment in self.design.treatments for name in treatment.levels}
+        of_levels = self._of_named_levels()
         parts = []
         for section in ("workload", "stack", "queue", "filesystem"):
             given = dict(self.study.get(section, {}))
-            parts += list(_with_one_value(given | _table(given.pop("iosched", {})), factors))
+            parts += list(_with_one_value(given | _table(given.pop("iosched", {})), factors | of_levels))
         server = dict(self.study.get("server", {}))
         server.pop("option_file", None)  # where it lies is private
-        return ", ".join([*parts, *_with_one_value(_table(server.pop("settings", {})) | server, set())])
+        return ", ".join([*parts, *_with_one_value(_table(server.pop("settings", {})) | server, of_levels)])
+
+    def _of_named_levels(self) -> set[str]:
+        """The names of fields that a named level gives, and so not all treatments have alike."""
+        levels = [level for factor in self.design.factors for level in (factor.gives or {}).values()]
+        return {field.rpartition(".")[2] for level in levels for field in level}
 
 
 def _table(value: object) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from dbdyno.study.design_rules import broken_design_rules
 from dbdyno.study.document import read_document
 from dbdyno.study.former_names import rename_former
 from dbdyno.study.labels import level_label
+from dbdyno.study.levels import LEVELS, LevelsSection, named_levels, tables_of
 from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
 from dbdyno.study.reported import ReportedSection
 from dbdyno.study.reported_rules import misplaced
@@ -25,7 +26,7 @@ from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, StudySection, Tr
 from dbdyno.study.study import Factor, Study, resolved_body, with_levels
 
 BODY = ("stack", "queue", "filesystem", "server", "workload", "probes")  # what a treatment consists of
-TOP_LEVEL = ("version", "study", *BODY, "design", "scale", "reported", "cost")
+TOP_LEVEL = ("version", "study", *BODY, LEVELS, "design", "scale", "reported", "cost")
 
 MAX_TREATMENTS = 256  # a block is every one of them
 
@@ -81,7 +82,7 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     about = _section(StudySection, raw.get("study", {}), ("study",), found)
     design = _section(DesignSection, raw.get("design", {}), ("design",), found)
     body: dict[str, Any] = {name: section for name, section in raw.items() if name in BODY}
-    factors = tuple(_factors(body, found))
+    factors = _all_factors(raw, body, found)
     if too_many := _too_many_treatments(factors):
         raise _Mistakes([too_many])
     reported = tuple(_reported(raw.get("reported", []), found))
@@ -98,10 +99,32 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     found += broken_design_rules(design)
     if found:
         raise _Mistakes(found)
-    raw = resolved_body(body, path.parent)
+    resolved = resolved_body(body, path.parent) | _resolved_levels(factors, path.parent)
     return Study(
-        path=path, text=text, raw=raw, about=about, design=design, factors=factors, reported=reported, cost=cost
+        path=path, text=text, raw=resolved, about=about, design=design, factors=factors, reported=reported, cost=cost
     )
+
+
+def _all_factors(raw: dict[str, Any], body: dict[str, Any], found: list[Mistake]) -> tuple[Factor, ...]:
+    """Every factor in the order of the file; named levels are one of them."""
+    factors = list(_factors(body, found))
+    levels = named_levels(raw, {factor.path: factor.name for factor in factors}, found)
+    if not isinstance(raw.get(LEVELS), dict):
+        return tuple(factors)
+    tables = tables_of(raw[LEVELS])
+    common = {name: value for name, value in raw[LEVELS].items() if name not in tables}
+    section = _section(LevelsSection, common, (LEVELS,), found)
+    if levels and section is not None:
+        order = list(raw)
+        place = sum(order.index(factor.path[0]) < order.index(LEVELS) for factor in factors)
+        factors.insert(place, Factor(name=section.factor, path=(LEVELS,), levels=levels))
+    return tuple(factors)
+
+
+def _resolved_levels(factors: tuple[Factor, ...], folder: Path) -> dict[str, Any]:
+    """What the named levels give, as the body has it: the identity of what is measured depends on it."""
+    named = [level for factor in factors if factor.path == (LEVELS,) for level in factor.levels]
+    return {LEVELS: {level.name: resolved_body(level.as_body(), folder) for level in named}} if named else {}
 
 
 def _misplaced_costs(studies: list[Study]) -> Iterator[Mistake]:
@@ -201,35 +224,45 @@ def _level_mistakes(body: dict[str, Any], factors: tuple[Factor, ...]) -> list[M
     """Every field and every level, each checked once: all first levels, then the others one at a time."""
     first = tuple(factor.levels[0] for factor in factors)
     found: dict[tuple[Path_, str], Mistake] = {}
-    trials = [(first, {factor.path: 0 for factor in factors})]
+    trials = [(first, _places(factors, first))]
     for index, factor in enumerate(factors):
-        for number, level in enumerate(factor.levels[1:], 1):
-            trials.append(((*first[:index], level, *first[index + 1 :]), {factor.path: number}))
-    for levels, numbers in trials:
+        before, after = first[:index], first[index + 1 :]
+        trials += [((*before, level, *after), factor.places(level)) for level in factor.levels[1:]]
+    for levels, places in trials:
         try:
             TrialSpec.model_validate(with_levels(body, factors, levels))
         except ValidationError as error:
             for mistake in mistakes_of(error, TrialSpec, ()):
-                place = _place(mistake.path, numbers)
+                place = _place(mistake.path, places)
                 found.setdefault((place, mistake.text), Mistake(place, mistake.text))
     # A level is reported at its own place; the list as a whole is not at fault.
     varied = {factor.path for factor in factors}
     return [mistake for mistake in found.values() if mistake.path not in varied]
 
 
-def _place(path: Path_, numbers: dict[tuple[str, ...], int]) -> Path_:
-    """The path, with the number of the level where it is a factor's."""
-    number = next((number for factor, number in numbers.items() if factor == path), None)
-    return path if number is None else (*path, number)
+def _places(factors: tuple[Factor, ...], levels: tuple[Any, ...]) -> dict[tuple[str, ...], Path_]:
+    """Of each field that varies, where the file gives the value that it has at these levels."""
+    return {
+        field: place
+        for factor, level in zip(factors, levels, strict=True)
+        for field, place in factor.places(level).items()
+    }
+
+
+def _place(path: Path_, places: dict[tuple[str, ...], Path_]) -> Path_:
+    """Where the file says what stands at a path: a factor's level, by its number, or a field of a named level."""
+    found = next((place for field, place in places.items() if field == path), None)
+    inside = (place for field, place in places.items() if place[0] == LEVELS and field[: len(path)] == path)
+    return found or (next(inside, path) if len(path) > 1 else path)
 
 
 def _combination_mistakes(body: dict[str, Any], factors: tuple[Factor, ...], folder: Path) -> list[Mistake]:
     found: dict[tuple[Path_, str], Mistake] = {}
     for levels in product(*(factor.levels for factor in factors)):
         spec = TrialSpec.model_validate(with_levels(body, factors, levels))
-        numbers = {f.path: f.levels.index(level) for f, level in zip(factors, levels, strict=True)}
+        places = _places(factors, levels)
         for mistake in broken_rules(spec, folder):
-            place = _place(mistake.path, numbers)
+            place = _place(mistake.path, places)
             found.setdefault((place, mistake.text), Mistake(place, mistake.text))
     return list(found.values())
 

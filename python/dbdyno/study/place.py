@@ -13,13 +13,19 @@ from dbdyno.study.study import Study
 def place_in(study: Study, spec: TrialSpec, path: tuple[str, ...]) -> str:
     """File, line and field, ``study.toml:7: stack.engine``; of a factor the line of the treatment's level."""
     where: tuple[str | int, ...] = path
-    factor = next((factor for factor in study.factors if factor.path == path), None)
-    if factor is not None:
-        level: Any = spec
-        for part in path:
-            level = level[part] if isinstance(level, dict) else getattr(level, part)
-        where = (*path, factor.levels.index(level))
+    for factor in study.factors:
+        held = [level for level in factor.levels if path in factor.fields(level)]
+        if held:
+            level = next((one for one in held if factor.fields(one)[path] == _value(spec, path)), held[0])
+            where = factor.places(level)[path]
     mistake = Mistake(where, "")
     if study.scale:
         mistake = in_scale(mistake, tomllib.loads(study.text), study.scale)
     return place_of(study.path, toml_lines(study.text), mistake)
+
+
+def _value(spec: TrialSpec, path: tuple[str, ...]) -> Any:  # noqa: ANN401 - whatever the field holds
+    value: Any = spec
+    for part in path:
+        value = value[part] if isinstance(value, dict) else getattr(value, part)
+    return value

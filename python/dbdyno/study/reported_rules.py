@@ -126,11 +126,12 @@ def _known(studies: list[Study]) -> dict[str, list[str]]:
 def _fixed(study: Study) -> dict[str, str]:
     """Fields with one value, by name; of two of one name the first section's."""
     found: dict[str, str] = {}
+    varied = {path for factor in study.factors for level in factor.levels for path in factor.fields(level)}
     for section in FACTOR_SECTIONS:
         table: Any = study.raw
         for part in section.split("."):
             table = table.get(part, {})
         for name, value in table.items():
-            if not isinstance(value, dict | list):
+            if not isinstance(value, dict | list) and (*section.split("."), name) not in varied:
                 found.setdefault(name, level_label(value))
     return found

@@ -4,27 +4,57 @@ import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from dbdyno.study.cost import Cost
 from dbdyno.study.drives import resolved_drive
 from dbdyno.study.labels import level_label
+from dbdyno.study.levels import LEVELS, NamedLevel
 from dbdyno.study.reported import ReportedSection
 from dbdyno.study.schema import DesignSection, StudySection, TrialSpec
+
+_PRIVATE = {("server", "option_file"), ("workload", "file"), ("workload", "job")}
 
 
 @dataclass(frozen=True)
 class Factor:
-    """A field that the study gives as a list."""
+    """A field that the study gives as a list, or named levels of several fields each."""
 
     name: str  # the field's name; with its section where two sections vary the same field
-    path: tuple[str, ...]  # where it stands: ("stack", "device")
-    levels: tuple[Any, ...]
+    path: tuple[str, ...]  # where it stands: ("stack", "device"); of named levels ("levels",)
+    levels: tuple[Any, ...]  # values of the field, or ``NamedLevel``
 
     def labels(self) -> list[str]:
         """Levels as they are shown and as a baseline names them."""
         return [level_label(level) for level in self.levels]
+
+    @property
+    def section(self) -> str:
+        """The section of what varies; "levels" where fields of several sections do."""
+        sections = {".".join(path[:-1]) for level in self.levels for path in self.fields(level)}
+        return sections.pop() if len(sections) == 1 else LEVELS
+
+    def fields(self, level: Any) -> dict[tuple[str, ...], Any]:  # noqa: ANN401 - whatever TOML can hold
+        """What a level gives, by where it stands in one treatment."""
+        return level.fields if isinstance(level, NamedLevel) else {self.path: level}
+
+    def places(self, level: Any) -> dict[tuple[str, ...], tuple[str | int, ...]]:  # noqa: ANN401
+        """Of each field that a level gives, where the file says it."""
+        if isinstance(level, NamedLevel):
+            return dict(level.places)
+        return {self.path: (*self.path, self.levels.index(level))}
+
+    def gives(self) -> dict[str, dict[str, str]]:
+        """What each named level gives, field -> label; of a file only its name: where it lies is private."""
+        return {
+            level.name: {
+                ".".join(path): PurePath(value).name if path in _PRIVATE else level_label(value)
+                for path, value in level.fields.items()
+            }
+            for level in self.levels
+            if isinstance(level, NamedLevel)
+        }
 
 
 @dataclass(frozen=True)
@@ -58,16 +88,18 @@ class Study:
 
 
 def with_levels(body: dict[str, Any], factors: tuple[Factor, ...], levels: tuple[Any, ...]) -> dict[str, Any]:
-    """The body with each factor's list replaced by one of its levels."""
-    spec = {name: dict(section) for name, section in body.items()}
+    """The body with each factor's list replaced by one of its levels; a named level overrules what the body has."""
+    spec = {name: dict(section) for name, section in body.items() if name != LEVELS}
     for outer, inner in (("server", "settings"), ("queue", "iosched")):
         if isinstance(spec.get(outer, {}).get(inner), dict):
             spec[outer][inner] = dict(spec[outer][inner])
     for factor, level in zip(factors, levels, strict=True):
-        table: Any = spec
-        for part in factor.path[:-1]:
-            table = table[part]
-        table[factor.path[-1]] = level
+        for path, value in factor.fields(level).items():
+            table: Any = spec
+            for part in path[:-1]:
+                table = table.setdefault(part, {}) if isinstance(table, dict) else {}
+            if isinstance(table, dict):  # else it is the section's mistake
+                table[path[-1]] = value
     return spec
 
 

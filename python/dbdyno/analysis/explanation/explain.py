@@ -196,7 +196,7 @@ def variance_shares(d: Mapping[str, Floats]) -> dict[str, float]:
 def _varied(design: Design, baseline: str, level: str) -> tuple[tuple[str, str], ...]:
     levels = {one.id: one.levels for one in design.treatments}
     return tuple(
-        (factor.section, factor.name)
+        field
         for factor in design.factors
-        if levels[baseline].get(factor.name) != levels[level].get(factor.name)
+        for field in factor.differing(levels[baseline].get(factor.name, ""), levels[level].get(factor.name, ""))
     )

@@ -1,4 +1,4 @@
-"""What a result rests on: what was expected of it, and the run in a few facts."""
+"""What a result rests on: what was expected of it, what its named levels give, and the run in a few facts."""
 
 from dbdyno.model.wording import margin_text
 from dbdyno.report.document import Abridged, Paragraph, Section
@@ -11,7 +11,10 @@ def section(findings: Findings) -> Section:
     run = findings.run
     expected = (Paragraph(f"Expected beforehand: {run.expect}", "soft"),) if run.expect else ()
     scale = (Paragraph(f"At scale {run.scale}."),) if run.scale else ()
-    return Section("about", "", (*expected, Abridged((_facts(findings),), scale)))
+    levels = tuple(Paragraph(said) for factor in run.design.factors for said in factor.said())
+    named = {factor.name: factor.gives for factor in run.design.factors if factor.gives}
+    data = {"levels": named} if named else {}
+    return Section("about", "", (*expected, *levels, Abridged((_facts(findings),), scale)), data=data)
 
 
 def _facts(findings: Findings) -> Paragraph:
