@@ -12,9 +12,10 @@ from pydantic import AfterValidator, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from dbdyno.model.metrics import METRICS
+from dbdyno.model.quantity import duration_seconds, fraction, size_bytes
 from dbdyno.study import schema, section, workloads
 from dbdyno.study.section import Section
-from dbdyno.study.units import duration_seconds, format_bytes, fraction, size_bytes
+from dbdyno.study.units import format_bytes
 
 
 def _check_of(annotated: object) -> Callable[..., Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
 from dbdyno.analysis.cost.cost import Cost, cost
+from dbdyno.analysis.curves.curves import Curves, curves
 from dbdyno.analysis.explanation.block_layer import BlockLayer, block_layer
 from dbdyno.analysis.explanation.explain import Seen, Why, explain
 from dbdyno.analysis.factors.factorial import Factorial, factorial
@@ -47,6 +48,7 @@ class Analysis:
     drift: Estimate  # of the primary metric from the first trial to the last
     noise_floor: NoiseFloor | None  # of an A/A run
     factors: Factorial
+    curves: list[Curves]  # of factors that are amounts, such as a number of clients
     stability: list[TreatmentStability]  # empty where no series were given
     block_layer: list[BlockLayer]  # empty where no block trace was asked for
     why: Why  # empty where nothing of what probes saw was given
@@ -85,6 +87,7 @@ def analyse(
         drift=drift_of(run, blocks),
         noise_floor=noise_floor(run, blocks),
         factors=factorial(run.design, blocks, primary, rule),
+        curves=curves(run.design, blocks, primary, rule),
         stability=settling(run.design, blocks, load_series or {}),
         block_layer=block_layer(run.design, blocks),
         why=explain(run.design, blocks, [*verdicts, *unplanned_verdicts], watched or {}, rule),

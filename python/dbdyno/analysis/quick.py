@@ -4,7 +4,7 @@ Its rounds are blocks: every step is done once in each, so two targets that took
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from scipy import special
 from dbdyno.analysis.noise_floor import multiple
 from dbdyno.analysis.statistics.effect import log_ratios, relative
 from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics.geometric_mean import geometric_mean
 from dbdyno.analysis.verdict.verdict import Paired, Verdict, judge
 from dbdyno.model.design import ALPHA
 from dbdyno.model.metrics import METRICS
@@ -110,16 +111,8 @@ def target_of(measured: Mapping[str, Any]) -> Target:
 
 def _step(one: Mapping[str, Any]) -> Step:
     by_round = {place: each["operations"] * 1e9 / each["elapsed_ns"] for place, each in enumerate(one["rounds"], 1)}
-    return Step(one["operation"], one["bytes"], one["depth"], _mean(by_round.values()), by_round, one["latency_ns"])
-
-
-def _mean(rates: Iterable[float]) -> Estimate:
-    logs = np.log(list(rates))
-    value, freedom = float(np.mean(logs)), len(logs) - 1
-    if freedom < 1:
-        return Estimate(math.exp(value), -math.inf, math.inf, len(logs))
-    reach = float(special.stdtrit(freedom, 1 - ALPHA / 2)) * float(np.std(logs, ddof=1)) / math.sqrt(len(logs))
-    return Estimate(math.exp(value), math.exp(value - reach), math.exp(value + reach), len(logs))
+    rate = geometric_mean(by_round.values(), ALPHA)
+    return Step(one["operation"], one["bytes"], one["depth"], rate, by_round, one["latency_ns"])
 
 
 def noise_of(target: Target) -> Estimate:

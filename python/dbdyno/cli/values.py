@@ -43,14 +43,14 @@ def _with_unit(option: str, text: str, parsed: Callable[[str], U]) -> U:
 
 def bytes_of(option: str, text: str) -> int:
     """Bytes of a size such as ``2G``. Raises ``UserError``."""
-    from dbdyno.study.units import size_bytes
+    from dbdyno.model.quantity import size_bytes
 
     return _with_unit(option, text, size_bytes)
 
 
 def seconds_of(option: str, text: str) -> float:
     """Seconds of a time such as ``50ms``, above 0. Raises ``UserError``."""
-    from dbdyno.study.units import duration_seconds
+    from dbdyno.model.quantity import duration_seconds
 
     seconds = _with_unit(option, text, duration_seconds)
     if not seconds:
@@ -60,7 +60,7 @@ def seconds_of(option: str, text: str) -> float:
 
 def fraction_of(option: str, text: str) -> float:
     """Fraction of a percentage such as ``3%``, above 0 and below 1. Raises ``UserError``."""
-    from dbdyno.study.units import fraction
+    from dbdyno.model.quantity import fraction
 
     found = _with_unit(option, text, fraction)
     if not 0 < found < 1:

@@ -16,6 +16,7 @@ SECTIONS = (  # each a file of ``sections/``
     "about",
     "verdicts",
     "stopped",
+    "curve",
     "results",
     "latencies",
     "cells",

@@ -10,6 +10,7 @@ from dbdyno.analysis.ranking.ranking import Ranking
 from dbdyno.analysis.reported import Beside
 from dbdyno.analysis.verdict.reasons import Word
 from dbdyno.model.wording import TWICE, count, listed, margin_text, percent, percent_range
+from dbdyno.report.knees import knees_in_brief
 from dbdyno.report.versus import LISTED_MAX, Versus, by_interest
 
 USUAL_BLOCKS = 10
@@ -26,7 +27,8 @@ def leading(analysis: Analysis) -> list[str]:
 
 def beside_comparisons(analysis: Analysis) -> list[str]:
     """Return what is worth knowing beside them."""
-    return [*_steadiness(analysis), *_cost(analysis), *filter(None, map(_published, analysis.beside))]
+    knees = filter(None, (knees_in_brief(one) for one in analysis.curves if one.primary))
+    return [*knees, *_steadiness(analysis), *_cost(analysis), *filter(None, map(_published, analysis.beside))]
 
 
 def noise_floor_sentence(analysis: Analysis, floor: NoiseFloor) -> str:

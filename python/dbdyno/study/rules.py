@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from dbdyno.model.quantity import size_bytes
 from dbdyno.study.allowed import mkfs_mistake, mount_mistake
 from dbdyno.study.drives import is_emulated
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
@@ -10,7 +11,7 @@ from dbdyno.study.schema import NR_REQUESTS_NONE_MAX, TrialSpec
 from dbdyno.study.server_settings import setting_mistake
 from dbdyno.study.stack_rules import broken_stack_rules
 from dbdyno.study.tool_rules import broken_tool_rules
-from dbdyno.study.units import format_bytes, size_bytes
+from dbdyno.study.units import format_bytes
 from dbdyno.study.workload_rules import broken_workload_rules
 
 # Of each scheduler, in the kernel's words (block/mq-deadline.c, kyber-iosched.c, bfq-iosched.c).

@@ -7,12 +7,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictI
 from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
 from dbdyno.model.design import MIN_BLOCKS, Interference, Settle
 from dbdyno.model.metrics import METRICS
+from dbdyno.model.quantity import duration_seconds
 from dbdyno.study.cpus import cpu_numbers
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_kind
 from dbdyno.study.products import NO_SERVER
 from dbdyno.study.section import Identifier, Line, Section, Setting, matching
 from dbdyno.study.server_url import is_url, server_url
-from dbdyno.study.units import Duration, Fraction, Size, duration_seconds
+from dbdyno.study.units import Duration, Fraction, Size
 from dbdyno.study.workloads import Workload
 
 MAX_BLOCKS = 1000

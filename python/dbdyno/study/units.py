@@ -1,63 +1,10 @@
-"""Sizes, times and percentages as people write them, always with their unit."""
+"""Sizes, times and percentages of a study, and how they are said."""
 
-import math
-import re
 from typing import Annotated
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-# As in MariaDB's own settings, a bare K, M or G is binary; KB, MB and GB are decimal, as disks are sold.
-_SIZE_UNITS: dict[str, int] = {
-    "": 0,
-    "B": 1,
-    **{f"{prefix}": 1024**power for power, prefix in enumerate("KMGT", 1)},
-    **{f"{prefix}IB": 1024**power for power, prefix in enumerate("KMGT", 1)},
-    **{f"{prefix}B": 1000**power for power, prefix in enumerate("KMGT", 1)},
-}
-_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-SIZE_LIMIT_BYTES = 2**63  # off_t
-DURATION_LIMIT_SECONDS = 3600.0 * 10**6  # what a timer of the system can still be set to
-_DIGITS_MAX = 100
-_NUMBER_AND_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\s*")
-
-
-def _split(text: object, what: str, example: str) -> tuple[float, str]:
-    match = _NUMBER_AND_UNIT.fullmatch(text) if isinstance(text, str) else None
-    if match is None or not match[2]:
-        raise ValueError(f"is not a {what}; write a number with its unit in quotes, such as {example}")
-    return float(match[1]) if len(match[1]) <= _DIGITS_MAX else math.inf, match[2]
-
-
-def size_bytes(text: object) -> int:
-    """Bytes of a size such as ``"4GiB"``, ``"256M"`` (binary) or ``"120GB"`` (decimal). Raises ``ValueError``."""
-    number, unit = _split(text, "size", '"4GiB"')
-    factor = _SIZE_UNITS.get(unit.upper(), 0)
-    if not factor:
-        raise ValueError(f"has the unknown unit {unit!r}; known are B, K, M, G, T, KiB .. TiB and KB .. TB")
-    if number * factor >= SIZE_LIMIT_BYTES:
-        raise ValueError("is too large; sizes are below 8 EiB")
-    return round(number * factor)
-
-
-def duration_seconds(text: object) -> float:
-    """Seconds of a time such as ``"500ms"``, ``"10s"`` or ``"5min"``. Raises ``ValueError``."""
-    number, unit = _split(text, "time", '"10s"')
-    if unit not in _SECONDS:
-        minutes = "; minutes are min" if unit.lower() in {"m", "mins", "minute", "minutes"} else ""
-        raise ValueError(f"has the unknown unit {unit!r}; known are {', '.join(_SECONDS)}{minutes}")
-    if number * _SECONDS[unit] > DURATION_LIMIT_SECONDS:
-        raise ValueError("is too long; times are at most 1000000h")
-    return number * _SECONDS[unit]
-
-
-def fraction(text: object) -> float:
-    """The fraction of a percentage such as ``"3%"`` (0.03). Raises ``ValueError``."""
-    number, unit = _split(text, "percentage", '"3%"')
-    if unit != "%":
-        raise ValueError(f'has the unit {unit!r}; a percentage ends in %, such as "3%"')
-    if not math.isfinite(number):
-        raise ValueError("has too many digits")
-    return number / 100
+from dbdyno.model.quantity import duration_seconds, fraction, size_bytes
 
 
 def format_bytes(count: float) -> str:

@@ -9,9 +9,9 @@ import time
 import pytest
 
 from dbdyno.errors import UserError
+from dbdyno.model.quantity import duration_seconds, fraction, size_bytes
 from dbdyno.study.document import MAX_DEPTH, MAX_ENTRIES
 from dbdyno.study.load import MAX_TREATMENTS, load_study
-from dbdyno.study.units import duration_seconds, fraction, size_bytes
 from tests.unit.conftest import changed
 
 DEVICE = 'device = ["hdd-7200", "ssd-sata"]'

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.study.units import duration_seconds, format_bytes, format_seconds, fraction, size_bytes
+from dbdyno.model.quantity import duration_seconds, fraction, size_bytes
+from dbdyno.study.units import format_bytes, format_seconds
 
 SIZES = {
     "B": 1,

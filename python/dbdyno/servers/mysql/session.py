@@ -7,6 +7,7 @@ from decimal import Decimal
 from pymysql.constants import ER
 
 from dbdyno.model.printable import short
+from dbdyno.model.quantity import size_bytes
 from dbdyno.servers.contract import ServerError, Settings, Value
 from dbdyno.servers.mysql.connection import Connection, Cursor, row, rows
 from dbdyno.servers.mysql.external_database import Database
@@ -15,7 +16,6 @@ from dbdyno.servers.mysql.server import settings_of
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.section import Setting
 from dbdyno.study.server_settings import text_mistake
-from dbdyno.study.units import size_bytes
 
 _RESIZE_SECONDS = 120.0
 _SLEEP_SECONDS = 31_536_000  # of a session that says nothing through whole trials

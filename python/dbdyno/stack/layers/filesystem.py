@@ -10,13 +10,13 @@ from dbdyno.errors import TrialError
 from dbdyno.filesystems.btrfs import BTRFS
 from dbdyno.filesystems.kind import Kind
 from dbdyno.host.mounts import mounted_at
+from dbdyno.model.quantity import size_bytes
 from dbdyno.stack.btrfs import check_profiles, observed_profiles
 from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.layers.real_disk import make_on_real_disk
 from dbdyno.stack.tools import run_tool
 from dbdyno.stack.undo.undos import Unmount
 from dbdyno.study.schema import FilesystemSection
-from dbdyno.study.units import size_bytes
 
 # Options that the kernel accepts but does not list, because they are everybody's defaults.
 UNLISTED = {"defaults", "rw", "async", "suid", "dev", "exec", "auto", "nouser"}

@@ -5,9 +5,10 @@ import shutil
 from pathlib import Path
 
 from dbdyno.host.mounts import Mount, mounted_at
+from dbdyno.model.quantity import size_bytes
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.section import Setting
-from dbdyno.study.units import format_bytes, size_bytes
+from dbdyno.study.units import format_bytes
 from dbdyno.system.state import existing, state_folder
 
 _IN_MEMORY = {"tmpfs", "ramfs", "rootfs", "devtmpfs"}

@@ -10,6 +10,7 @@ from typing import Any
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.model.printable import short
+from dbdyno.model.quantity import size_bytes
 from dbdyno.servers.address import Address
 from dbdyno.servers.contract import OwnServer, Settings
 from dbdyno.servers.products import own_server
@@ -20,7 +21,6 @@ from dbdyno.stack.layers.memory import killed_for_memory
 from dbdyno.stack.layers.placement import Placement
 from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses
 from dbdyno.study.section import Setting
-from dbdyno.study.units import size_bytes
 from dbdyno.system.child import exit_words
 from dbdyno.system.state import new_token
 

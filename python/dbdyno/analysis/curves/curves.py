@@ -1,0 +1,124 @@
+"""A metric by the level of a factor that is an amount, a curve for each combination of the other factors."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dbdyno.analysis.blocks import UsableBlocks
+from dbdyno.analysis.curves.plateau import Plateau, plateau
+from dbdyno.analysis.statistics.arrays import Floats
+from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics.geometric_mean import geometric_mean
+from dbdyno.analysis.verdict.evidence import Rule
+from dbdyno.model.design import ALPHA, Design, Factor
+from dbdyno.model.metrics import METRICS, Metric
+from dbdyno.model.quantity import Quantity, quantity_of
+from dbdyno.model.treatment import Treatment
+
+LEVELS_MIN = 3  # two are a comparison
+OFFERED = {"clients", "rate"}  # factors that say how much load is offered, of the section "workload"
+RATE, LATENCY = "queries_per_second", "latency_ms_p99"  # what a stepped load is looked at by
+
+
+@dataclass(frozen=True)
+class Point:
+    """A treatment on a curve."""
+
+    treatment: str  # id
+    level: str
+    amount: float  # of the level, in the factor's unit
+    value: Estimate  # geometric mean over its blocks with the t interval of the logarithms, of one look alone
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric at each level, where the other factors have the levels ``at``; ``points`` by ascending amount."""
+
+    at: dict[str, str]
+    points: tuple[Point, ...]
+    plateau: Plateau | None  # None: unknown, of fewer than two blocks that have all levels
+    blocks: int  # that have all levels
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The curves of one metric by one factor."""
+
+    factor: str
+    unit: str  # of its amounts: "", "B", "s", "%"
+    metric: Metric
+    offered: bool  # whether the factor is how much load is offered
+    primary: bool  # whether the metric is the study's
+    lines: tuple[Curve, ...]
+
+
+def curves(design: Design, blocks: UsableBlocks, primary: Metric, rule: Callable[[int], Rule]) -> list[Curves]:
+    """Return the curves of each factor that has three amounts or more: of the study's metric, then of a load's own."""
+    found = []
+    for factor in design.factors:
+        amounts = quantity_of(factor.levels)
+        if amounts is None or len(factor.levels) < LEVELS_MIN:
+            continue
+        for metric in _metrics(factor, primary):
+            lines = tuple(_Measured(blocks, metric, rule).lines(design.treatments, factor, amounts))
+            if lines:
+                ours = metric.name == primary.name
+                found.append(Curves(factor.name, amounts.unit, metric, _is_offered(factor), ours, lines))
+    return found
+
+
+def _is_offered(factor: Factor) -> bool:
+    return factor.section == "workload" and factor.name in OFFERED
+
+
+def _metrics(factor: Factor, primary: Metric) -> Iterator[Metric]:
+    yield primary
+    if _is_offered(factor):
+        yield from (METRICS[name] for name in (RATE, LATENCY) if name != primary.name)
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """One metric of the treatments of a run."""
+
+    blocks: UsableBlocks
+    metric: Metric
+    rule: Callable[[int], Rule]
+
+    def lines(self, treatments: Sequence[Treatment], factor: Factor, amounts: Quantity) -> Iterator[Curve]:
+        """Yield a curve for each combination of the other factors in which three levels or more are known."""
+        amount = dict(zip(factor.levels, amounts.values, strict=True))
+        groups: dict[tuple[tuple[str, str], ...], dict[str, Treatment]] = {}
+        for treatment in treatments:
+            at = tuple((name, level) for name, level in treatment.levels.items() if name != factor.name)
+            if (level := treatment.levels.get(factor.name, "")) in amount:
+                groups.setdefault(at, {})[level] = treatment
+        for at, by_level in groups.items():
+            ids = {level: by_level[level].id for level in sorted(by_level, key=amount.__getitem__)}
+            values = {level: self._values(id_) for level, id_ in ids.items()}
+            known = [level for level in ids if values[level]]
+            if len(known) < LEVELS_MIN:
+                continue
+            points = (
+                Point(ids[level], level, amount[level], geometric_mean(values[level].values(), ALPHA))
+                for level in known
+            )
+            logs = _logs([values[level] for level in known])
+            found = plateau(logs, self.rule, more_is_better=self.metric.more_is_better)
+            yield Curve(dict(at), tuple(points), found, len(logs))
+
+    def _values(self, treatment: str) -> dict[int, float]:
+        """Return block -> the metric where it is positive; nothing of a treatment that was dropped."""
+        if treatment in self.blocks.dropped:
+            return {}
+        found = self.blocks.values(treatment, self.metric.name)
+        return {block: value for block, value in found.items() if value > 0 and math.isfinite(value)}
+
+
+def _logs(values: Sequence[Mapping[int, float]]) -> Floats:
+    """Return the logarithms of the blocks that have all levels, shape (blocks, levels)."""
+    common = sorted(set.intersection(*(set(one) for one in values)))
+    found = np.array([[one[block] for one in values] for block in common], dtype=np.float64)
+    return np.asarray(np.log(found)).reshape(len(common), len(values))

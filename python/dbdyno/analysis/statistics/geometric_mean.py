@@ -1,0 +1,22 @@
+"""What a treatment comes to by itself: the geometric mean, which is to ratios what the mean is to differences."""
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+from scipy import special
+
+from dbdyno.analysis.statistics.estimate import Estimate
+
+
+def geometric_mean(values: Iterable[float], alpha: float) -> Estimate:
+    """Return that of positive values, with the t interval of their logarithms; unbounded of a single one."""
+    logs = np.log(list(values))
+    if not len(logs):
+        return Estimate.unknown()
+    value, freedom = float(np.mean(logs)), len(logs) - 1
+    if freedom < 1:
+        return Estimate(math.exp(value), -math.inf, math.inf, len(logs))
+    reach = float(special.stdtrit(freedom, 1 - alpha / 2)) * float(np.std(logs, ddof=1)) / math.sqrt(len(logs))
+    with np.errstate(over="ignore"):
+        return Estimate(math.exp(value), float(np.exp(value - reach)), float(np.exp(value + reach)), len(logs))
