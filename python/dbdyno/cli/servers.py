@@ -19,6 +19,7 @@ def servers(context: typer.Context, json_: bool = typer.Option(False, "--json", 
         return
     from dbdyno.cli.text_table import table
     from dbdyno.servers.sources.listing import known_servers
+    from dbdyno.study.products import not_served
 
     found = known_servers()
     if json_:
@@ -35,11 +36,13 @@ def servers(context: typer.Context, json_: bool = typer.Option(False, "--json", 
             str(one["unpacked_mb"] or "-"),
         ]
         for one in found
+        if one["source"]
     ]
     print(table(head, rows, right=4))
     for one in found:
-        if one["problem"]:
+        if one["problem"] and one["source"]:
             print(f"{one['name']}: {one['problem']}")
+    print(not_served(*(one["name"] for one in found if not one["source"])))
 
 
 @app.command("add")
@@ -54,8 +57,15 @@ def add(name: str = NAME, json_: bool = typer.Option(False, "--json", help="Prin
 
 
 @app.command("remove")
-def remove(name: str = NAME) -> None:
+def remove(
+    name: str = NAME, json_: bool = typer.Option(False, "--json", help="Print whether it was there as JSON.")
+) -> None:
     """Remove one that was added, or what is left of a killed try."""
     from dbdyno.servers.sources.cache import remove
 
-    print(f"{name}: {'removed' if remove(name) else 'was not there'}")
+    removed = remove(name)
+    print(
+        json.dumps({"name": name, "removed": removed})
+        if json_
+        else f"{name}: {'removed' if removed else 'was not there'}"
+    )

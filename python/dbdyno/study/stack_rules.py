@@ -18,7 +18,7 @@ from dbdyno.study.drives import (
 )
 from dbdyno.study.external_rules import broken_external_rules
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown, unknown_drive
-from dbdyno.study.products import DISTRIBUTION, NO_SERVER, PROVISIONED
+from dbdyno.study.products import DISTRIBUTION, NO_SERVER, NOT_SERVED, PROVISIONED, not_served
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.tool_rules import broken_server_rules
 from dbdyno.study.units import format_bytes
@@ -182,7 +182,9 @@ def _server(spec: TrialSpec) -> Iterator[Mistake]:
         text = "is for an external server; dbdyno's own is thrown away. Leave it out"
         yield Mistake(("server", "whole_server_may_change"), text)
     known = (DISTRIBUTION, *PROVISIONED, NO_SERVER)
-    if name not in known and not name.startswith("/"):
+    if name in NOT_SERVED:
+        yield Mistake(("stack", "server"), f"is {not_served(name)}")
+    elif name not in known and not name.startswith("/"):
         text = f"is {shown(name)}; known are {', '.join(known)} and the absolute path of an unpacked MariaDB or MySQL"
         yield Mistake(("stack", "server"), text + did_you_mean(name, known))
 

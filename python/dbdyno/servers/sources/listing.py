@@ -7,15 +7,22 @@ from dbdyno.errors import UserError
 from dbdyno.servers.sources.cache import is_installed, tree_of
 from dbdyno.servers.sources.catalogue import PRODUCTS, Product
 from dbdyno.servers.sources.installation import Installation, NoServerError, find_server
-from dbdyno.study.products import DISTRIBUTION
+from dbdyno.study.products import DISTRIBUTION, NOT_SERVED, not_served
 
 _NOT_FOR_TABLES = {"memory", "csv", "mrg_myisam", "archive", "blackhole"}  # no load of a study can do with them
 _CLIENTS = {"Debian": ("apt-get", "apt"), "npm": ("npm", "npm"), "Maven": ("mvn", "maven")}
 
 
 def known_servers() -> list[dict[str, Any]]:
-    """The distribution's server, then the catalogue; asks no registry."""
-    return [_distribution(), *(_provisioned(product) for product in PRODUCTS.values())]
+    """The distribution's server, the catalogue, then those that no registry has; asks no registry."""
+    provisioned = (_provisioned(product) for product in PRODUCTS.values())
+    return [_distribution(), *provisioned, *(_not_served(name) for name in NOT_SERVED)]
+
+
+def _not_served(name: str) -> dict[str, Any]:
+    nothing = dict.fromkeys(("version", "source", "coordinates", "download_mb", "unpacked_mb", "folder"))
+    shown = {"name": name, "title": name, "installed": False, "engines": [], "available": False}
+    return shown | nothing | {"problem": not_served(name)}
 
 
 def _distribution() -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """A server inside a Java archive of Maven's central repository, fetched by mvn."""
 
 import shutil
+import tarfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,17 +23,20 @@ class Maven(OneFile):
     version: str
     sha256: str  # of the archive, as it was seen
     places: Mapping[str, str]  # folder, file or archive inside it -> path in the tree
+    packaging: str = "jar"
+    classifier: str = ""
     kind: str = "Maven"
 
     @property
     def coordinates(self) -> str:
-        """Group, artifact and version."""
-        return f"{self.group}:{self.artifact}:{self.version}"
+        """Group, artifact and version; kind of file and classifier where it has one."""
+        rest = f":{self.packaging}:{self.classifier}" if self.classifier else ""
+        return f"{self.group}:{self.artifact}:{self.version}{rest}"
 
     @property
     def file(self) -> str:
         """The archive."""
-        return f"{self.artifact}-{self.version}.jar"
+        return "-".join(filter(None, (self.artifact, self.version, self.classifier))) + f".{self.packaging}"
 
     def _get(self, part: Path, progress: Progress) -> Path:
         argv = ["mvn", "-B", "-ntp", _PLUGIN, f"-Dartifact={self.coordinates}", "-Dtransitive=false"]
@@ -47,7 +51,7 @@ class Maven(OneFile):
                 with zipfile.ZipFile(downloads / name) as archive:
                     for inside, place in self.places.items():
                         _extract(archive, inside, tree / place)
-            except (zipfile.BadZipFile, OSError, KeyError) as error:
+            except (zipfile.BadZipFile, tarfile.TarError, OSError, KeyError) as error:
                 raise HostError(f"{name} can't be unpacked: {error}") from None
 
 
@@ -55,13 +59,19 @@ def _extract(archive: zipfile.ZipFile, inside: str, place: Path) -> None:
     """One file, one folder (its name ends in a slash), or all of an archive within the archive."""
     if inside.endswith(".jar"):
         with archive.open(inside) as file, zipfile.ZipFile(file) as inner:
-            inner.extractall(place)
+            inner.extractall(place)  # noqa: S202  (a zip: no path leads out of it)
         return
-    members = [one for one in archive.infolist() if one.filename.startswith(inside) and not one.is_dir()]
+    if inside.endswith(".tar.gz"):
+        with archive.open(inside) as file, tarfile.open(fileobj=file) as packed:
+            packed.extractall(place, filter="data")
+        return
+    folder = inside.endswith("/")
+    found = (one for one in archive.infolist() if not one.is_dir() and one.filename.startswith(inside))
+    members = list(found) if folder else [archive.getinfo(inside)]
     if not members:
         raise KeyError(inside)
     for member in members:
-        target = place / member.filename.removeprefix(inside) if inside.endswith("/") else place
+        target = place / member.filename.removeprefix(inside) if folder else place
         target.parent.mkdir(parents=True, exist_ok=True)
         with archive.open(member) as read, target.open("wb") as write:
             shutil.copyfileobj(read, write)
