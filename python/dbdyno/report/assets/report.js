@@ -182,8 +182,50 @@
     }
   }
 
+  /* A run of points without holes: "x,y x,y". */
+  function runs(u, at, scale) {
+    var found = [[]];
+    u.data[at].forEach(function (value, i) {
+      if (value == null) { if (found[found.length - 1].length) { found.push([]); } return; }
+      found[found.length - 1].push(u.valToPos(u.data[0][i], "x").toFixed(1) + "," + u.valToPos(value, scale).toFixed(1));
+    });
+    return found.filter(function (one) { return one.length; });
+  }
+
+  /* A chart over time as SVG, as it is seen now. */
+  function drawing(each) {
+    var u = each.plot, left = u.over.offsetLeft, top = u.over.offsetTop, width = u.over.offsetWidth, height = u.over.offsetHeight;
+    var svg = dbdyno.drawn("svg", { xmlns: "http://www.w3.org/2000/svg", width: u.width, height: u.height, "font-family": "system-ui, sans-serif", "font-size": 12, fill: ink("ink"), style: "background:" + ink("paper") });
+    var inside = dbdyno.drawn("svg", { x: left, y: top, width: width, height: height });
+    u.axes.forEach(function (axis, i) {
+      axis._splits.forEach(function (split, k) {
+        var at = u.valToPos(split, i ? "y" : "x");
+        var label = i ? { x: left - 6, y: top + at + 4, "text-anchor": "end" } : { x: left + at, y: top + height + 17, "text-anchor": "middle" };
+        inside.append(dbdyno.drawn("path", { d: i ? "M0," + at + "h" + width : "M" + at + ",0v" + height, stroke: ink("line") }));
+        svg.append(dbdyno.drawn("text", label, axis._values[k]));
+      });
+    });
+    each.panel.lines.forEach(function (line, i) {
+      var treatment = data.treatments[line.treatment], colour = ink(treatment.class), low = runs(u, 3 * i + 3, "y");
+      if (!u.series[3 * i + 1].show) { return; }
+      runs(u, 3 * i + 2, "y").forEach(function (high, k) {
+        inside.append(dbdyno.drawn("polygon", { points: high.concat((low[k] || []).slice().reverse()).join(" "), fill: colour, "fill-opacity": 0.15 }));
+      });
+      runs(u, 3 * i + 1, "y").forEach(function (median) {
+        var curve = dbdyno.drawn("polyline", { points: median.join(" "), fill: "none", stroke: colour, "stroke-width": 2, "stroke-dasharray": treatment.dash.join(" ") });
+        curve.append(dbdyno.drawn("title", {}, treatment.label));
+        inside.append(curve);
+      });
+    });
+    svg.append(inside, dbdyno.drawn("title", {}, each.panel.title));
+    return new XMLSerializer().serializeToString(svg);
+  }
+
   document.querySelectorAll("[data-panel]").forEach(function (holder) {
     draw(data.panels[Number(holder.dataset.panel)], holder);
+  });
+  plots.forEach(function (each) {
+    dbdyno.pictured(each.holder.closest("figure"), function () { return drawing(each); });
   });
   document.querySelectorAll("[data-treatment]").forEach(function (box) {
     box.addEventListener("change", function () { toggled(Number(box.dataset.treatment), box.checked); });

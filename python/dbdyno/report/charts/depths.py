@@ -47,7 +47,9 @@ def _curve(steps: Sequence[Step], x: Scale, y: Scale, place: int, dash: Sequence
     bars = [
         rule((x(step.depth),) * 2, (y(low), y(high)), stroke=colour) for step in steps for low, high in [_ends(step)]
     ]
-    return [curve(places, colour, dash), *bars, dots(places, 3.5, colour)]
+    says = [f"{step.depth} clients: {step.rate.value:,.4g} ({low:,.4g} to {high:,.4g}) a second" for step in steps
+            for low, high in [_ends(step)]]  # fmt: skip
+    return [curve(places, colour, dash), *bars, dots(places, 3.5, colour, says=says)]
 
 
 def _ends(step: Step) -> tuple[float, float]:

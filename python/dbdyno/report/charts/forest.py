@@ -9,18 +9,21 @@ from markupsafe import Markup
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.model.wording import count, p_value, percent
 from dbdyno.report.charts.palette import LIGHT, VERDICTS
 from dbdyno.report.charts.svg import (
     CHARACTER,
     Scale,
     axis_below,
     band,
-    clipped,
     dots,
     drawing,
     element,
     rim,
     rule,
+    said,
+    target,
+    told_apart,
     words,
 )
 from dbdyno.report.document import Chart, Width
@@ -58,11 +61,19 @@ def charts(analysis: Analysis) -> tuple[Chart, ...]:
     return (whole, Chart("Close to the margin", partial(_drawn, near, analysis, (-CLOSE_UP * bound, CLOSE_UP * bound))))
 
 
-def _names(one: Versus) -> tuple[str, str]:
-    """Return what is compared, and where; where that is everywhere, the two a line each."""
-    if one.place or not one.factors:
-        return clipped(one.pair, _LABEL_MAX), clipped(one.place, _LABEL_MAX)
-    return clipped(one.level, _LABEL_MAX), f"vs {clipped(one.baseline, _LABEL_MAX)}"
+def _names(shown: Sequence[Versus]) -> list[tuple[str, str]]:
+    """Return of each row what is compared, and where; where that is everywhere, the two a line each."""
+    names = [
+        (one.pair, one.place) if one.place or not one.factors else (one.level, f"vs {one.baseline}") for one in shown
+    ]
+    return list(zip(*(told_apart(column, _LABEL_MAX) for column in zip(*names, strict=True)), strict=True))
+
+
+def _says(one: Versus) -> str:
+    """Return a row in full, for whom its label is cut short or its dot hides the interval."""
+    verdict = one.verdict
+    blocks = count(verdict.blocks, "block")
+    return f"{one.name}: {verdict.verdict}, {effect_text(verdict.effect)}, {blocks}, {p_value(verdict.p_adjusted)}"
 
 
 def extent(verdicts: Sequence[Verdict], margin: float) -> Domain:
@@ -111,19 +122,22 @@ def _drawn(shown: list[Versus], analysis: Analysis, domain: Domain, window: Widt
 
 def _wide(shown: list[Versus], analysis: Analysis, domain: Domain) -> Markup:
     """Draw a row for each comparison: what is compared to the left of its bar, its effect in figures to the right."""
-    names = [_names(one) for one in shown]
+    names = _names(shown)
     effects = [effect_text(one.verdict.effect) for one in shown]
     left = CHARACTER * max(len(line) for name in names for line in name) + 10
     x, bottom = Scale(*domain, left, left + WIDTH), ROW_HEIGHT * len(shown)
+    right = left + WIDTH + 18 + CHARACTER * max(map(len, effects))
     marks = _below(x, analysis, bottom, WIDTH)
     for row, (one, (pair, place), effect) in enumerate(zip(shown, names, effects, strict=True)):
         y = ROW_HEIGHT * (row + 0.5)
-        marks += [
+        row_marks = [
+            target((0, right), (y - ROW_HEIGHT / 2, y + ROW_HEIGHT / 2)),
             words(left - 8, y - 7.5, pair, text_anchor="end"),
             words(left - 8, y + 7.5, place, text_anchor="end"),
+            *_bar(one.verdict, x, y),
+            words(left + WIDTH + 18, y, effect),
         ]
-        marks += [*_bar(one.verdict, x, y), words(left + WIDTH + 18, y, effect)]
-    right = left + WIDTH + 18 + CHARACTER * max(map(len, effects))
+        marks.append(said(_says(one), row_marks))
     return drawing(right, bottom + _BELOW, LABEL, marks)
 
 
@@ -131,16 +145,17 @@ def _narrow(shown: list[Versus], analysis: Analysis, domain: Domain) -> Markup:
     """Draw a row for each comparison for a phone: all words above the bar, on a rim that hides the grid."""
     x, bottom = Scale(*domain, 5, 5 + NARROW_WIDTH), NARROW_ROW_HEIGHT * len(shown)
     marks = _below(x, analysis, bottom, NARROW_WIDTH)
-    for row, one in enumerate(shown):
+    for row, (one, (pair, place)) in enumerate(zip(shown, _names(shown), strict=True)):
         y = NARROW_ROW_HEIGHT * (row + 0.5)
         effect = effect_text(one.verdict.effect)
-        pair, place = _names(one)
-        marks += [
+        row_marks = [
+            target((0, NARROW_WIDTH + 17), (y - NARROW_ROW_HEIGHT / 2, y + NARROW_ROW_HEIGHT / 2)),
             words(5, y - 36, pair, font_weight="bold", **rim(LIGHT)),
             words(5, y - 21, place, **rim(LIGHT)),
             words(5, y - 6, effect, **rim(LIGHT)),
             *_bar(one.verdict, x, y + 16),
         ]
+        marks.append(said(_says(one), row_marks))
     return drawing(NARROW_WIDTH + 17, bottom + _BELOW, LABEL, marks)
 
 
@@ -158,9 +173,10 @@ def _below(x: Scale, analysis: Analysis, bottom: float, width: int) -> list[Mark
 def _bar(verdict: Verdict, x: Scale, y: float) -> Iterator[Markup]:
     """Draw a comparison: blocks, interval, estimate; an arrow says that the interval goes on."""
     colour, effect, value = VERDICTS[verdict.verdict], verdict.effect, math.log1p(verdict.effect.value)
-    blocks = [(x(at), y + 13) for _, ratio in verdict.by_block if x.low <= (at := math.log1p(ratio)) <= x.high]
+    blocks = [(at, block, ratio) for block, ratio in verdict.by_block if x.low <= (at := math.log1p(ratio)) <= x.high]
     if blocks:
-        yield dots(blocks, 2.4, opacity="0.5")
+        says = [f"block {block}: {percent(ratio)}" for _, block, ratio in blocks]
+        yield dots([(x(at), y + 13) for at, *_ in blocks], 2.4, opacity="0.5", says=says)
     if effect.bounded:
         low, high = math.log1p(effect.low), math.log1p(effect.high)
         yield rule((x(max(low, x.low)), x(min(high, x.high))), (y, y), stroke=colour, stroke_width=4)

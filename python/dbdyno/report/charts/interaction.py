@@ -16,10 +16,24 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.factors.factorial import SimpleEffect
 from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.model.printable import one_line
+from dbdyno.model.wording import percent
 from dbdyno.report.charts.forest import extent, tick_text, ticks
 from dbdyno.report.charts.palette import DASHES, treatment_colour
-from dbdyno.report.charts.svg import CHARACTER, Scale, axis_beside, band, clipped, curve, dots, drawing, rule, words
+from dbdyno.report.charts.svg import (
+    CHARACTER,
+    Scale,
+    axis_beside,
+    band,
+    clipped,
+    curve,
+    dots,
+    drawing,
+    rule,
+    told_apart,
+    words,
+)
 from dbdyno.report.document import Chart, Width
+from dbdyno.report.sentences import effect_text
 
 MOST = 3  # pairs of factors to draw
 LEFT, TOP, WIDTH, HEIGHT = 84, 8, 480, 260
@@ -79,8 +93,8 @@ def in_order(levels: list[str]) -> list[str]:
 
 def _names_below(levels: list[str], factor: str, across: Scale, width: int) -> Iterator[Markup]:
     room = int(width / len(levels) / CHARACTER)
-    for place, level in enumerate(levels):
-        yield words(across(place), TOP + HEIGHT + 14, clipped(level, room), text_anchor="middle")
+    for place, name in enumerate(told_apart(levels, room)):
+        yield words(across(place), TOP + HEIGHT + 14, name, text_anchor="middle")
     middle = (across.start + across.end) / 2
     yield words(middle, TOP + HEIGHT + 34, clipped(factor, int(width / CHARACTER)), text_anchor="middle")
 
@@ -91,21 +105,25 @@ def _line(  # noqa: PLR0913, PLR0917
     """Draw one line with its intervals and its blocks."""
     colour = treatment_colour(place)
     points = [(across(levels.index(simple[0].baseline)), y(0.0))]
+    says = [f"{simple[0].baseline}, {simple[0].at}: what the others are held against"]
     for one in simple:
         effect, x = one.verdict.effect, across(levels.index(one.level) + shift)
         points.append((x, y(math.log1p(effect.value))))
-        yield dots([(x + 9, y(math.log1p(value))) for _, value in one.verdict.by_block], 2.1, colour, "0.6")
+        says.append(f"{one.level} against {one.baseline}, {one.at}: {effect_text(effect)}")
+        blocks = [f"block {block}: {percent(value)}" for block, value in one.verdict.by_block]
+        yield dots([(x + 9, y(math.log1p(value))) for _, value in one.verdict.by_block], 2.1, colour, "0.6", blocks)
         if effect.bounded:
             yield rule((x, x), (y(math.log1p(effect.low)), y(math.log1p(effect.high))), stroke=colour, stroke_width=4)
     yield curve(sorted(points), colour, DASHES[place % len(DASHES)])
-    yield dots(points, 5.4, colour)
+    yield dots(points, 5.4, colour, says=says)
 
 
 def _legend(heights: dict[str, float], x: float) -> Iterator[Markup]:
     """Write each line's level beside a dot of its colour."""
-    for place, (at, y) in enumerate(heights.items()):
+    names = told_apart(list(heights))
+    for place, (name, y) in enumerate(zip(names, heights.values(), strict=True)):
         yield dots([(x + 8, y)], 4.4, treatment_colour(place))
-        yield words(x + 18, y, clipped(at))
+        yield words(x + 18, y, name)
 
 
 def _at_the_end(simple: list[SimpleEffect], lines: list[str], last: str, y: Scale) -> dict[str, float]:

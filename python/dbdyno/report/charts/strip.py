@@ -10,8 +10,20 @@ from markupsafe import Markup
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.model.metrics import value_of
+from dbdyno.model.wording import number, percent
 from dbdyno.report.charts.palette import treatment_colour
-from dbdyno.report.charts.svg import DASHES, Scale, axis_below, axis_beside, dots, drawing, ring, round_ticks, rule
+from dbdyno.report.charts.svg import (
+    DASHES,
+    Scale,
+    axis_below,
+    axis_beside,
+    dots,
+    drawing,
+    ring,
+    round_ticks,
+    rule,
+    said,
+)
 from dbdyno.report.document import Chart, Width
 from dbdyno.store.records import Run, Trial
 
@@ -55,6 +67,7 @@ def chart(run: Run, analysis: Analysis) -> Chart | None:
 
 
 def _drawn(shown: list[_Dot], starts: list[int], analysis: Analysis, window: Width) -> Markup:
+    labels_of = [row.label for row in analysis.treatments]
     width, labels = (WIDTH, LABELS) if window == "wide" else (NARROW_WIDTH, NARROW_LABELS)
     x = Scale(0.5, len(shown) + 0.5, LEFT, LEFT + width)
     values = [one.value for one in shown]
@@ -70,8 +83,8 @@ def _drawn(shown: list[_Dot], starts: list[int], analysis: Analysis, window: Wid
         *_panel(lower, "% off its mean", x),
         *axis_below(x, places, bottom, bottom, "trial, in run order"),
         *(rule((x(at - 0.5),) * 2, (TOP, bottom), stroke_opacity="0.2", stroke_dasharray=DASHES) for at in starts),
-        *_trials([(x(one.place), upper(one.value), one) for one in shown]),
-        *_trials([(x(one.place), lower(one.off), one) for one in shown]),
+        *_trials([(x(one.place), upper(one.value), number(one.value), one) for one in shown], labels_of),
+        *_trials([(x(one.place), lower(one.off), percent(one.off / 100), one) for one in shown], labels_of),
     ]
     return drawing(x.end + 10, bottom + BELOW, f"{analysis.metric.words} of every trial in run order", marks)
 
@@ -93,15 +106,19 @@ def _panel(scale: Scale, title: str, x: Scale) -> list[Markup]:
     return axis_beside(scale, ticked, x.start, x.end, title)
 
 
-def _trials(placed: list[tuple[float, float, _Dot]]) -> Iterator[Markup]:
+def _trials(placed: list[tuple[float, float, str, _Dot]], labels: list[str]) -> Iterator[Markup]:
     """Draw the trials of each treatment that count as dots, the others as rings."""
     counting = defaultdict(list)
-    for x, y, one in placed:
+    for x, y, value, one in placed:
         if one.counts:
-            counting[one.treatment].append((x, y))
-    for treatment, places in counting.items():
-        yield dots(places, DOT, treatment_colour(treatment))
-    yield from (ring(x, y, RING, treatment_colour(one.treatment)) for x, y, one in placed if not one.counts)
+            counting[one.treatment].append(((x, y), f"{value}, trial {one.place}"))
+    for treatment, each in counting.items():
+        places, says = zip(*each, strict=True)
+        yield dots(places, DOT, treatment_colour(treatment), says=says, what=labels[treatment])
+    for x, y, value, one in placed:
+        if not one.counts:
+            text = f"{labels[one.treatment]}: {value}, trial {one.place}, which does not count"
+            yield said(text, [ring(x, y, RING, treatment_colour(one.treatment))])
 
 
 def _means(usable: list[tuple[Trial, float]]) -> dict[str, float]:

@@ -36,9 +36,22 @@ class Scale:
 
 
 def clipped(text: str, most: int = LABEL_MAX) -> str:
-    """Return a name that is at most so many characters long."""
+    """Return a name that is at most so many characters long; its end is kept, as names of a kind begin alike."""
     short = one_line(text)
-    return short if len(short) <= most else f"{short[: most - 1]}…"
+    end = (most - 1) // 2
+    return short if len(short) <= most else f"{short[: most - 1 - end]}…{short[len(short) - end :]}"
+
+
+def told_apart(texts: Sequence[str], most: int = LABEL_MAX) -> list[str]:
+    """Return names that are clipped and still differ where the names do: else without what they begin with alike."""
+    names = [one_line(text) for text in texts]
+    short = [clipped(name, most) for name in names]
+    if len(set(short)) == len(set(names)):
+        return short
+    long = [name for name in names if len(name) > most]
+    ends = zip(min(long), max(long), strict=False)  # what these two begin with, all begin with
+    alike = next((place for place, (one, other) in enumerate(ends) if one != other), 0)
+    return [clipped(f"…{name[max(0, alike - 1) :]}", most) if len(name) > most else name for name in names]
 
 
 def drawing(width: float, height: float, label: str, marks: Iterable[Markup]) -> Markup:
@@ -84,11 +97,33 @@ def band(x: tuple[float, float], y: tuple[float, float]) -> Markup:
     return element("rect", x=left, y=top, width=right - left, height=bottom - top, fill_opacity=FAINT)
 
 
-def dots(places: Sequence[tuple[float, float]], radius: float, colour: str = INK, opacity: str | None = None) -> Markup:
-    """Return filled dots of one look as one path, a round pen set down at each: a sixth of the bytes of circles."""
+def dots(  # noqa: PLR0913, PLR0917 - how dots look, and what they say
+    places: Sequence[tuple[float, float]],
+    radius: float,
+    colour: str = INK,
+    opacity: str | None = None,
+    says: Sequence[str] = (),
+    what: str = "",
+) -> Markup:
+    """Return filled dots of one look as one path, a round pen set down at each: a sixth of the bytes of circles.
+
+    Each ``says`` its own value, and all of them ``what`` they are, for the page's script to show.
+    """
     path = "".join(f"M{_short(x)},{_short(y)}h0" for x, y in places)
-    return element("path", d=path, stroke=colour, stroke_width=2 * radius, stroke_linecap="round",
-                   stroke_opacity=opacity)  # fmt: skip
+    values = "|".join(one_line(text).replace("|", "/") for text in says) or None
+    title = element("title", one_line(what)) if what else ""
+    return element("path", title, d=path, stroke=colour, stroke_width=2 * radius, stroke_linecap="round",
+                   stroke_opacity=opacity, data_says=values)  # fmt: skip
+
+
+def said(text: str, marks: Iterable[Markup]) -> Markup:
+    """Return marks with what they say under a pointer."""
+    return element("g", Markup("").join([element("title", one_line(text)), *marks]))
+
+
+def target(x: tuple[float, float], y: tuple[float, float]) -> Markup:
+    """Return a place that a pointer meets and nobody sees."""
+    return element("rect", x=x[0], y=y[0], width=x[1] - x[0], height=y[1] - y[0], fill="none", pointer_events="all")
 
 
 def ring(x: float, y: float, radius: float, colour: str) -> Markup:

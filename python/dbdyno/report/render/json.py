@@ -12,8 +12,13 @@ DIGITS = 6  # significant; more would only show the last bits of a sum
 
 def render(document: Document) -> str:
     """Return the report as JSON. Differences are fractions (.03 for +3 %); what is unknown is null."""
-    values = rounded({"schema": SCHEMA, **document.values()})
-    return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(values(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def values(document: Document) -> dict[str, Any]:
+    """Return what the JSON holds."""
+    found: dict[str, Any] = rounded({"schema": SCHEMA, **document.values()})
+    return found
 
 
 def rounded(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
