@@ -223,6 +223,23 @@ def test_servers_engines_filesystems_and_schedulers_crossed(provisioned, state, 
     assert seen == set(product(versions, *list(CROSSED.values())[1:]))
 
 
+def test_defaults_that_differ_between_two_servers_stand_beside_the_verdict(provisioned, state, tmp_path):
+    older, newer = SMALLEST[1], "mariadb"
+    provisioned(older)
+    text = STUDY.format(server="", engines='"innodb"').replace('server = ""', f'server = ["{older}", "{newer}"]')
+    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    done = dbdyno("run", tmp_path / "study.toml", "--into", tmp_path / "run", state=state, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert f"Defaults differ, {older} -> {newer}: " in done.stdout
+    kept = [trial.server_variables for trial in read_run(tmp_path / "run").trials]
+    assert all(len(one) > 250 for one in kept), "of the first block, all settings"
+    asked = dbdyno("report", tmp_path / "run", "--format", "json", state=state)
+    (found,) = json.loads(asked.stdout)["server_defaults"]
+    differing = {one["name"]: (one["before"], one["after"]) for one in found["differing"]}
+    assert differing["innodb_log_file_size"][0] == "50331648", "what MySQL 5.6 says of itself"
+    assert not {"innodb_buffer_pool_size", "innodb_flush_log_at_trx_commit", "datadir", "version"} & differing.keys()
+
+
 def server(name, tmp_path, **settings):
     return Server(find_server(name), settings, "innodb", 4, install=True, log=tmp_path / "server.log")
 

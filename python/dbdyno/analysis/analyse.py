@@ -17,6 +17,7 @@ from dbdyno.analysis.over_time.treatment_stability import LoadSeries, TreatmentS
 from dbdyno.analysis.ranking.letters import Ties, ties
 from dbdyno.analysis.ranking.ranking import Ranking, ranking_of_run
 from dbdyno.analysis.reported import Beside, beside
+from dbdyno.analysis.server_defaults import ServerDefaults, server_defaults
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.stopping import Allowance, Looked, looked
 from dbdyno.analysis.summary import TreatmentSummary, summarise
@@ -55,6 +56,7 @@ class Analysis:
     cost: Cost | None  # where the study gives prices
     beside: list[Beside]  # what others published of it
     steadiness: Steadiness | None  # where the study asks for it
+    server_defaults: list[ServerDefaults]  # of the pairs of servers that it compares
 
 
 def analyse(
@@ -94,6 +96,7 @@ def analyse(
         cost=cost(run.design, blocks, run.prices, rule),
         beside=beside(run, blocks, rule, steady),
         steadiness=steady,
+        server_defaults=server_defaults(run),
     )
 
 

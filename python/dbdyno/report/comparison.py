@@ -13,6 +13,7 @@ from dbdyno.report.differences import Difference, run_differences
 from dbdyno.report.document import Document, Paragraph, Section, bullets
 from dbdyno.report.reasons import as_sentence, reason_code, reason_text
 from dbdyno.report.sections.badges import badges
+from dbdyno.report.sections.server_defaults import defaults_section
 from dbdyno.report.sentences import how_different, with_interval
 from dbdyno.report.values import effect_values, fields, p_values
 from dbdyno.report.versus import LISTED_MAX
@@ -43,6 +44,7 @@ def document(before: Run, after: Run, compared: Compared) -> Document:
         Section("headline", "", (Paragraph(headline, "headline"),), data={"headline": headline}, opening=True),
         badges([(run, usable_blocks(run)) for run in runs.values()], linked=False),
         Section("verdicts", "Verdicts", bullets([_change_text(change, compared) for change in compared.changes])),
+        defaults_section(compared.server_defaults),
         Section("control", "Control", bullets([_control_text(control, compared)] if control else [])),
         Section("against-control", f"Against the control {control.after}" if control else "", bullets(against)),
         Section("beware", "Beware", bullets(beware), data={"warning": " ".join(beware)}),

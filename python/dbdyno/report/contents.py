@@ -12,6 +12,7 @@ SECTIONS = (  # each a file of ``sections/``
     "badges",
     "effects",
     "comparisons",
+    "server_defaults",
     "warnings",
     "about",
     "verdicts",

@@ -73,6 +73,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         smart = {name: {"before": before[name], "after": ports.smart_of(name)} for name in disks}
         observed = observed_of(context, workload, client)
         room = after_load(context.directory) if context.directory else {}
+        variables = variables_of(context) if slot.block == 1 else {}
         watch.lap("check after")
     watch.lap("lower scratch")
     trial = Trial(
@@ -87,6 +88,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         disturbance=background.within(load.window_ns),
         block_trace=traced.figures,
         smart=smart,
+        server_variables=variables,
     )
     return Measured(trial, series_columns(load, series, traced.series))
 
@@ -96,6 +98,11 @@ def observed_of(context: StackContext, workload: Workload, client: Mapping[str, 
     found = {layer: dict(values) for layer, values in context.observed.items()} | {"tables": workload.check(context)}
     found |= {"client": dict(client)} if client else {}
     return found | ({"tool": dict(workload.tool.observed())} if workload.tool else {})
+
+
+def variables_of(context: StackContext) -> dict[str, str]:
+    """What the server says of all its settings, by which two servers are compared; nothing without a server."""
+    return dict(context.endpoint.control.settings().comparable) if context.endpoint else {}
 
 
 def since_measuring(figures: Mapping[str, Any], start_ns: int) -> dict[str, Any]:

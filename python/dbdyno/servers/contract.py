@@ -36,6 +36,7 @@ class Settings:
     data_folder: Path
     variables: Mapping[str, str]
     worth_showing: frozenset[str]  # the variables that decide how a load fares, whether or not a study sets them
+    comparable: Mapping[str, str]  # all variables that are settings: no place, no build, no moment
     engines: Sequence[str]
     tls: str  # of the connection that asked; "none" where it is not encrypted
 

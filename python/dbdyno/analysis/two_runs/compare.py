@@ -8,13 +8,14 @@ of each run is compared instead, and a change of the host that touches both alik
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
 from dbdyno.analysis.over_time.drift import drift_of
 from dbdyno.analysis.refused import RefusedError
+from dbdyno.analysis.server_defaults import ServerDefaults, defaults_of_two_runs
 from dbdyno.analysis.statistics import mean
 from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import log_margin, log_ratios
@@ -72,6 +73,7 @@ class Compared:
     only_before: list[str]  # labels
     only_after: list[str]
     drifts: tuple[Estimate, Estimate]
+    server_defaults: list[ServerDefaults] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,7 @@ def compare(
         only_before=[one.label for one in before.design.treatments if one not in [old for old, _ in matched]],
         only_after=[one.label for one in after.design.treatments if one not in [new for _, new in matched]],
         drifts=(drift_of(before, sides[0].blocks), drift_of(after, sides[1].blocks)),
+        server_defaults=defaults_of_two_runs(before, after, matched),
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from dbdyno.model.printable import short
 from dbdyno.servers.address import Address
 from dbdyno.servers.contract import Settings, Table
+from dbdyno.servers.mysql.comparable import comparable
 from dbdyno.servers.mysql.connection import Cursor, connect, rows
 from dbdyno.servers.mysql.external_database import MARK
 from dbdyno.servers.mysql.process import cause_in
@@ -64,7 +65,8 @@ def settings_of(cursor: Cursor) -> Settings:
     engines = sorted(short(str(row[0])) for row in rows(cursor, 6) if str(row[1]) in {"YES", "DEFAULT"})
     encrypted = (tls and short(str(tls[0][1] or ""))) or "none"
     folder = Path(variables.get("datadir", ""))
-    return Settings(variables.get("version", "none"), folder, variables, WORTH_SHOWING, engines, encrypted)
+    version, settings = variables.get("version", "none"), comparable(variables)
+    return Settings(version, folder, variables, WORTH_SHOWING, settings, engines, encrypted)
 
 
 def with_new_names(shown: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
