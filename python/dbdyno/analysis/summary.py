@@ -1,7 +1,7 @@
 """What each treatment did, as the table people post."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +11,10 @@ from dbdyno.analysis.checks.fast_cache import CacheRanOut, cache_ran_out
 from dbdyno.analysis.checks.load import Overload, overload
 from dbdyno.analysis.statistics.effect import log_ratios
 from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics.geometric_mean import geometric_mean
 from dbdyno.analysis.verdict.evidence import Rule, relative_effect
 from dbdyno.analysis.verdict.resolution import of_pair, resolutions
-from dbdyno.model.design import Design
+from dbdyno.model.design import ALPHA, Design
 from dbdyno.model.metrics import value_of
 from dbdyno.store.records import Trial
 
@@ -46,6 +47,7 @@ class TreatmentSummary:
     seconds_user: float
     seconds_sys: float
     metric_mean: float  # of what the verdicts are about
+    metric: Estimate  # its geometric mean over blocks, with the t interval of the logarithms; unknown where one is 0
     queries_per_second: float
     events_per_second: float
     rows_per_second: float
@@ -87,6 +89,7 @@ def summarise(
                 seconds_real_mean=_mean(seconds),
                 seconds_real_max=max(seconds, default=math.nan),
                 metric_mean=_mean(_known(trials, design.metric)),
+                metric=_typical(blocks.values(treatment.id, design.metric).values()),
                 **{name: _mean(_known(trials, name)) for name in _MEANS},
                 overload=overload(trials),
                 cache_ran_out=cache_ran_out(trials),
@@ -105,6 +108,10 @@ def summarise(
 def _known(trials: Sequence[Trial], name: str) -> list[float]:
     values = (value_of(trial.metrics, name) for trial in trials)
     return [value for value in values if math.isfinite(value)]
+
+
+def _typical(values: Iterable[float]) -> Estimate:
+    return geometric_mean([value for value in values if math.isfinite(value)], ALPHA)
 
 
 def _mean(values: Sequence[float]) -> float:

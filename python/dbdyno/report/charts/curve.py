@@ -17,11 +17,11 @@ from dbdyno.report.charts.svg import (
     curve,
     dots,
     drawing,
-    element,
     rim,
     ring,
     round_ticks,
     rule,
+    said,
     words,
 )
 from dbdyno.report.document import Chart, Width
@@ -125,7 +125,7 @@ def _line(line: Curve, x: Scale, y: Scale, place: int, curves: Curves) -> list[M
 
 def _dots(line: Curve, places: Sequence[tuple[float, float]], curves: Curves, colour: str) -> list[Markup]:
     return [
-        _said(dots([at], DOT, colour), f"{_name(line, point, curves)}: {_figure(point.value, curves)}")
+        said(f"{_name(line, point, curves)}: {_figure(point.value, curves)}", [dots([at], DOT, colour)])
         for at, point in zip(places, line.points, strict=True)
     ]
 
@@ -136,11 +136,6 @@ def _figure(value: Estimate, curves: Curves) -> str:
 
 def _name(line: Curve, point: Point, curves: Curves) -> str:
     return " / ".join(filter(None, (line_name(line), f"{curves.factor} {point.level}")))
-
-
-def _said(mark: Markup, text: str) -> Markup:
-    """Return a mark that says its figures where the pointer rests on it."""
-    return element("g", element("title", text) + mark)
 
 
 def _against(rate: Curves, latency: Curves, window: Width) -> Markup:
@@ -163,7 +158,7 @@ def _against(rate: Curves, latency: Curves, window: Width) -> Markup:
         marks.append(curve(places, colour, treatment_dash(place)))
         for (across, up), (one, other) in zip(places, points, strict=True):
             text = f"{_name(line, one, rate)}: {_figure(one.value, rate)}, {_figure(other.value, latency)}"
-            marks += [*_cross(one.value, other.value, x, y, colour), _said(dots([(across, up)], DOT, colour), text)]
+            marks += [*_cross(one.value, other.value, x, y, colour), said(text, [dots([(across, up)], DOT, colour)])]
             names.append((across, up, one.level))
     marks += [words(across, up, name, **rim(LIGHT)) for across, up, name in _readable(names)]
     return drawing(x.end + 30, TOP + HEIGHT + BELOW, f"{latency.metric.words} by {rate.metric.words}", marks)

@@ -10,16 +10,17 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.verdict.verdict import Verdict
 from dbdyno.model.wording import count, p_value, percent
-from dbdyno.report.charts.palette import LIGHT, VERDICTS
+from dbdyno.report.charts.palette import VERDICTS
+from dbdyno.report.charts.sides import Figures, sides_of
 from dbdyno.report.charts.svg import (
     CHARACTER,
+    FAINT,
     Scale,
     axis_below,
     band,
     dots,
     drawing,
     element,
-    rim,
     rule,
     said,
     target,
@@ -31,8 +32,9 @@ from dbdyno.report.sentences import effect_text
 from dbdyno.report.versus import Versus, by_interest
 
 LABEL = "Effect of each comparison with its interval, a dot per block and the margin"
-WIDTH, ROW_HEIGHT = 560, 46
-NARROW_WIDTH, NARROW_ROW_HEIGHT = 316, 92
+WIDTH, WIDTH_BESIDE, SIDE_WIDTH, BETWEEN = 560, 420, 150, 28  # without figures beside, with them, of these, between
+ROW_HEIGHT, LINE, HEADING = 54, 15, 20
+NARROW_WIDTH, NARROW_ROW_HEIGHT, ZONE, BAR, APART = 316, 114, 34, 10, 8
 CLOSE_UP_FROM = 8  # margins: where the chart is wider than this to either side, a second one shows the middle
 CLOSE_UP = 4
 _PERCENT_TICKS = (
@@ -41,10 +43,11 @@ _PERCENT_TICKS = (
 )
 _TICKS = 11
 LN_TWICE = 0.69  # just below: from twice as much on a tick is a ratio
-_LABEL_MAX = 48
+_LABEL_MAX, NARROW_LABEL_MAX = 34, 38
 _LABEL_GAP = 8  # pixels
 _BELOW = 44  # pixels of the axis with its title
 Domain = tuple[float, float]  # log ratios
+Zone = tuple[float, float]  # pixels from top to bottom
 
 
 def charts(analysis: Analysis) -> tuple[Chart, ...]:
@@ -53,20 +56,13 @@ def charts(analysis: Analysis) -> tuple[Chart, ...]:
     if not shown:
         return ()
     domain = extent([one.verdict for one in shown], analysis.margin)
-    whole = Chart("", partial(_drawn, shown, analysis, domain))
+    whole = Chart("", partial(_drawn, shown, analysis, domain, sides_of(shown, analysis)))
     bound = log_margin(analysis.margin)
     near = [one for one in shown if _near(one.verdict, CLOSE_UP * bound)]
     if not near or bound <= 0 or max(-domain[0], domain[1]) <= CLOSE_UP_FROM * bound:
         return (whole,)
-    return (whole, Chart("Close to the margin", partial(_drawn, near, analysis, (-CLOSE_UP * bound, CLOSE_UP * bound))))
-
-
-def _names(shown: Sequence[Versus]) -> list[tuple[str, str]]:
-    """Return of each row what is compared, and where; where that is everywhere, the two a line each."""
-    names = [
-        (one.pair, one.place) if one.place or not one.factors else (one.level, f"vs {one.baseline}") for one in shown
-    ]
-    return list(zip(*(told_apart(column, _LABEL_MAX) for column in zip(*names, strict=True)), strict=True))
+    middle = (-CLOSE_UP * bound, CLOSE_UP * bound)
+    return (whole, Chart("Close to the margin", partial(_drawn, near, analysis, middle, Figures("", {}))))
 
 
 def _says(one: Versus) -> str:
@@ -116,58 +112,72 @@ def tick_text(value: float) -> str:
     return f"{points:+,g} %" if points else "0 %"
 
 
-def _drawn(shown: list[Versus], analysis: Analysis, domain: Domain, window: Width) -> Markup:
-    return (_wide if window == "wide" else _narrow)(shown, analysis, domain)
+def _drawn(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Figures, window: Width) -> Markup:
+    return (_wide if window == "wide" else _narrow)(shown, analysis, domain, figures)
 
 
-def _wide(shown: list[Versus], analysis: Analysis, domain: Domain) -> Markup:
-    """Draw a row for each comparison: what is compared to the left of its bar, its effect in figures to the right."""
-    names = _names(shown)
+def _wide(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Figures) -> Markup:
+    """Draw a row for each comparison: both sides with their figures to the left of its bar, its effect to the right."""
+    names = _names(shown, _LABEL_MAX)
     effects = [effect_text(one.verdict.effect) for one in shown]
-    left = CHARACTER * max(len(line) for name in names for line in name) + 10
-    x, bottom = Scale(*domain, left, left + WIDTH), ROW_HEIGHT * len(shown)
-    right = left + WIDTH + 18 + CHARACTER * max(map(len, effects))
-    marks = _below(x, analysis, bottom, WIDTH)
-    for row, (one, (pair, place), effect) in enumerate(zip(shown, names, effects, strict=True)):
-        y = ROW_HEIGHT * (row + 0.5)
-        row_marks = [
-            target((0, right), (y - ROW_HEIGHT / 2, y + ROW_HEIGHT / 2)),
-            words(left - 8, y - 7.5, pair, text_anchor="end"),
-            words(left - 8, y + 7.5, place, text_anchor="end"),
-            *_bar(one.verdict, x, y),
-            words(left + WIDTH + 18, y, effect),
-        ]
+    column = CHARACTER * max(len(line) for name in names for line in name) + 10
+    room = figures.width(SIDE_WIDTH) + BETWEEN if figures else 0.0
+    left, width = column + room, WIDTH_BESIDE if figures else WIDTH
+    top = HEADING if figures else 0
+    x, bottom = Scale(*domain, left, left + width), top + ROW_HEIGHT * len(shown)
+    right = x.end + 18 + CHARACTER * max(map(len, effects))
+    marks = [*_below(x, analysis, [(top, bottom)], width)]
+    marks += [words(column, 8, figures.heading, font_weight="bold")] if figures else []
+    for row, (one, name, effect) in enumerate(zip(shown, names, effects, strict=True)):
+        y = top + ROW_HEIGHT * (row + 0.5)
+        row_marks = [target((0, right), (y - ROW_HEIGHT / 2, y + ROW_HEIGHT / 2))]
+        for line, text in enumerate(name):
+            row_marks.append(words(column - 8, y + LINE * (line - 1), text, text_anchor="end"))
+        row_marks += figures.pair(one.verdict, column, SIDE_WIDTH, (y - LINE, y))
+        row_marks += [*_bar(one.verdict, x, y - LINE / 2), words(x.end + 18, y - LINE / 2, effect)]
         marks.append(said(_says(one), row_marks))
     return drawing(right, bottom + _BELOW, LABEL, marks)
 
 
-def _narrow(shown: list[Versus], analysis: Analysis, domain: Domain) -> Markup:
-    """Draw a row for each comparison for a phone: all words above the bar, on a rim that hides the grid."""
-    x, bottom = Scale(*domain, 5, 5 + NARROW_WIDTH), NARROW_ROW_HEIGHT * len(shown)
-    marks = _below(x, analysis, bottom, NARROW_WIDTH)
-    for row, (one, (pair, place)) in enumerate(zip(shown, _names(shown), strict=True)):
-        y = NARROW_ROW_HEIGHT * (row + 0.5)
-        effect = effect_text(one.verdict.effect)
+def _narrow(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Figures) -> Markup:
+    """Draw a row for each comparison for a phone: both sides, where that is, the effect in figures, its bar."""
+    x, height = Scale(*domain, 5, 5 + NARROW_WIDTH), NARROW_ROW_HEIGHT + (2 * BAR if figures else 0)
+    top, bars = (HEADING if figures else 0), 2 * BAR if figures else 0
+    ends = [top + height * (row + 1) - APART for row in range(len(shown))]
+    zones = [(end - ZONE, end) for end in ends]
+    marks = [*_below(x, analysis, zones, NARROW_WIDTH)]
+    marks += [words(5, 8, figures.heading, font_weight="bold")] if figures else []
+    for row, (one, name) in enumerate(zip(shown, _names(shown, NARROW_LABEL_MAX), strict=True)):
+        y, (level, baseline, place) = top + height * row + LINE, name
+        sides = (y, y + LINE + bars / 2)
         row_marks = [
-            target((0, NARROW_WIDTH + 17), (y - NARROW_ROW_HEIGHT / 2, y + NARROW_ROW_HEIGHT / 2)),
-            words(5, y - 36, pair, font_weight="bold", **rim(LIGHT)),
-            words(5, y - 21, place, **rim(LIGHT)),
-            words(5, y - 6, effect, **rim(LIGHT)),
-            *_bar(one.verdict, x, y + 16),
+            target((0, NARROW_WIDTH + 17), (top + height * row, ends[row])),
+            words(5, sides[0], level, font_weight="bold"),
+            words(5, sides[1], baseline),
+            *figures.below(one.verdict, (5, 5 + NARROW_WIDTH), [side + LINE / 2 + BAR / 2 for side in sides]),
+            words(5, sides[1] + LINE + bars / 2, place),
+            words(5, zones[row][0] - LINE / 2, effect_text(one.verdict.effect), font_weight="bold"),
+            *_bar(one.verdict, x, zones[row][0] + 14),
         ]
         marks.append(said(_says(one), row_marks))
-    return drawing(NARROW_WIDTH + 17, bottom + _BELOW, LABEL, marks)
+    return drawing(NARROW_WIDTH + 17, zones[-1][1] + _BELOW, LABEL, marks)
 
 
-def _below(x: Scale, analysis: Analysis, bottom: float, width: int) -> list[Markup]:
-    """Draw what bars stand on: the margin, the axis, and the upright of no difference."""
-    bound = log_margin(analysis.margin)
+def _names(shown: Sequence[Versus], most: int) -> list[tuple[str, ...]]:
+    """Return of each row the one side, the other, and where both stand."""
+    names = [(one.level, f"vs {one.baseline}", one.place) for one in shown]
+    return list(zip(*(told_apart(column, most) for column in zip(*names, strict=True)), strict=True))
+
+
+def _below(x: Scale, analysis: Analysis, zones: Sequence[Zone], width: int) -> Iterator[Markup]:
+    """Draw what bars stand on in each zone: margin, grid and the upright of no difference; the axis below the last."""
+    bound, bottom = log_margin(analysis.margin), zones[-1][1]
     ticked = [(value, tick_text(value)) for value in ticks(x.low, x.high, width)]
-    return [
-        band((x(max(-bound, x.low)), x(min(bound, x.high))), (0, bottom)),
-        *axis_below(x, ticked, 0, bottom, f"difference in {analysis.metric.words}"),
-        rule((x(0), x(0)), (0, bottom), stroke_opacity="0.6"),
-    ]
+    for zone in zones:
+        yield band((x(max(-bound, x.low)), x(min(bound, x.high))), zone)
+        yield from (rule((x(value),) * 2, zone, stroke_opacity=FAINT) for value, _ in ticked)
+        yield rule((x(0), x(0)), zone, stroke_opacity="0.6")
+    yield from axis_below(x, ticked, bottom, bottom, f"difference in {analysis.metric.words}")
 
 
 def _bar(verdict: Verdict, x: Scale, y: float) -> Iterator[Markup]:

@@ -14,10 +14,11 @@ def section(findings: Findings) -> Section | None:
     if not charts:
         return None
     words = interval_words(analysis)
+    sides = "To the left the figure of each side, a geometric mean over blocks, with its 95 % interval; to the right"
     note = (
-        f"The large dot is the estimate ({words.estimate}) and the bar its {words.name}; small dots are single blocks;"
-        f" the grey band is the margin of {margin_text(analysis.margin)}. The axis is logarithmic: twice as fast and"
-        " half as fast are equally far from 0."
+        f"{sides} the difference inside blocks. The large dot is the estimate ({words.estimate}) and the bar its"
+        f" {words.name}; small dots are single blocks; the grey band is the margin of {margin_text(analysis.margin)}."
+        " The axis is logarithmic: twice as fast and half as fast are equally far from 0."
     )
     close_up = (Details("Close to the margin", charts[1:]),) if charts[1:] else ()
     how = Details("How to read this chart", (Paragraph(note, "soft"),))

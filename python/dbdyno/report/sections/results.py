@@ -87,6 +87,7 @@ def treatment_json(row: TreatmentSummary, analysis: Analysis) -> dict[str, Any]:
         "trials": row.n,
         "failures": row.failures,
         **fields(row, "seconds_real_min seconds_real_mean seconds_real_max seconds_user seconds_sys metric_mean"),
+        "metric_geometric_mean": effect_values(row.metric, "value"),
         **fields(row, "queries_per_second events_per_second rows_per_second"),
         **fields(row, "latency_ms_p50 latency_ms_p95 latency_ms_p99 latency_ms_p999"),
         **fields(row, "client_cpu_us_per_query server_cpu_us_per_query errors reconnects"),
