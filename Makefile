@@ -22,10 +22,14 @@ BENCH_PROBES := --json target/bench-probes.json
 # Flags of the disk's benchmark: --quick, --only=GROUPS, --strict, --json=FILE.
 BENCH_DISK := --json target/bench-disk.json
 
+# The folder `valid` of DiskSim 4.0, and flags of the models' benchmark: --only=NAMES, --strict, --json=FILE.
+DISKSIM :=
+BENCH_MODELS := --json target/bench-models.json
+
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
-.PHONY: demo test test-fast test-all check build clean bench bench-overhead bench-probes bench-trace bench-load bench-disk bench-honesty bench-report docs field-reports lock wheel help
+.PHONY: demo test test-fast test-all check build clean bench bench-overhead bench-probes bench-trace bench-load bench-disk bench-models bench-honesty bench-report docs field-reports lock wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -102,6 +106,10 @@ bench-load: .make/dev ## the load generator beside mysqlslap and sysbench, and i
 
 bench-disk: .make/dev ## emulated disks beside the drives they stand for, and their budgets; a quarter of an hour
 	$(SUDO) $(PY) crates/dbdyno-disk/benches/bench_disk.py $(BENCH_DISK)
+
+bench-models: .make/dev ## disk models beside DiskSim on ten measured drives; needs DISKSIM=DIR; a minute
+	cargo build --release --locked -p dbdyno-device --example replay
+	$(PY) crates/dbdyno-device/benches/bench_models.py $(if $(DISKSIM),--disksim $(DISKSIM)) $(BENCH_MODELS)
 
 bench-report: .make/dev ## what the HTML page of a million samples costs, beside DuckDB reading them; a minute
 	$(PY) benches/report.py
