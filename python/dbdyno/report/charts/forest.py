@@ -23,6 +23,7 @@ from dbdyno.report.charts.svg import (
     element,
     rule,
     said,
+    strokes,
     target,
     told_apart,
     words,
@@ -65,11 +66,12 @@ def charts(analysis: Analysis) -> tuple[Chart, ...]:
     return (whole, Chart("Close to the margin", partial(_drawn, near, analysis, middle, Figures("", {}))))
 
 
-def _says(one: Versus) -> str:
+def _says(one: Versus, figures: Figures) -> str:
     """Return a row in full, for whom its label is cut short or its dot hides the interval."""
     verdict = one.verdict
     blocks = count(verdict.blocks, "block")
-    return f"{one.name}: {verdict.verdict}, {effect_text(verdict.effect)}, {blocks}, {p_value(verdict.p_adjusted)}"
+    word, effect, p = verdict.verdict, effect_text(verdict.effect), p_value(verdict.p_adjusted)
+    return f"{one.name}: {word}, {effect}, {blocks}, {p}{figures.says(verdict)}"
 
 
 def extent(verdicts: Sequence[Verdict], margin: float) -> Domain:
@@ -135,7 +137,7 @@ def _wide(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Figu
             row_marks.append(words(column - 8, y + LINE * (line - 1), text, text_anchor="end"))
         row_marks += figures.pair(one.verdict, column, SIDE_WIDTH, (y - LINE, y))
         row_marks += [*_bar(one.verdict, x, y - LINE / 2), words(x.end + 18, y - LINE / 2, effect)]
-        marks.append(said(_says(one), row_marks))
+        marks.append(said(_says(one, figures), row_marks))
     return drawing(right, bottom + _BELOW, LABEL, marks)
 
 
@@ -159,7 +161,7 @@ def _narrow(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Fi
             words(5, zones[row][0] - LINE / 2, effect_text(one.verdict.effect), font_weight="bold"),
             *_bar(one.verdict, x, zones[row][0] + 14),
         ]
-        marks.append(said(_says(one), row_marks))
+        marks.append(said(_says(one, figures), row_marks))
     return drawing(NARROW_WIDTH + 17, zones[-1][1] + _BELOW, LABEL, marks)
 
 
@@ -175,7 +177,7 @@ def _below(x: Scale, analysis: Analysis, zones: Sequence[Zone], width: int) -> I
     ticked = [(value, tick_text(value)) for value in ticks(x.low, x.high, width)]
     for zone in zones:
         yield band((x(max(-bound, x.low)), x(min(bound, x.high))), zone)
-        yield from (rule((x(value),) * 2, zone, stroke_opacity=FAINT) for value, _ in ticked)
+        yield strokes([(x(value), zone[0], 0, zone[1] - zone[0]) for value, _ in ticked], stroke_opacity=FAINT)
         yield rule((x(0), x(0)), zone, stroke_opacity="0.6")
     yield from axis_below(x, ticked, bottom, bottom, f"difference in {analysis.metric.words}")
 

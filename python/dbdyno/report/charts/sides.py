@@ -10,14 +10,15 @@ from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.verdict.verdict import Verdict
 from dbdyno.model.wording import number
 from dbdyno.report.charts.palette import VERDICTS
-from dbdyno.report.charts.svg import CHARACTER, INK, element, rule, said, words
+from dbdyno.report.charts.svg import CHARACTER, element, strokes, words
 from dbdyno.report.sentences import estimate_text
 from dbdyno.report.versus import Versus
 
-BAR = 8  # pixels
+BAR, WHISKER = 8, 3  # pixels
 BASELINE_OPACITY = "0.45"
 BEYOND = 1.15  # of the longest bar: an interval is cut off there
 GAP = 6  # pixels between a bar and its figure
+MOST = 24  # comparisons: of more the chart stays short, and the table of results has the figures
 
 
 @dataclass(frozen=True)
@@ -35,53 +36,51 @@ class Figures:
         """Return the pixels of bars and figures, the longest bar being so long."""
         return BEYOND * longest + GAP + CHARACTER * max(len(number(one.value)) for one in self.of.values())
 
+    def says(self, verdict: Verdict) -> str:
+        """Return both sides' figures with their intervals; nothing where there are none."""
+        both = [self.of.get(id_) for id_ in (verdict.level_id, verdict.baseline_id)]
+        known = [estimate_text(one) for one in both if one]
+        return f"; {' against '.join(known)} {self.heading}" if known else ""
+
     def pair(self, verdict: Verdict, left: float, longest: float, heights: Sequence[float]) -> Iterator[Markup]:
         """Draw the bars of both sides at these heights, the figure of each behind it."""
         for treatment, y, look in _sides(verdict, heights):
             if one := self.of.get(treatment):
-                end = left + longest * min(BEYOND, self._reach(one))
-                yield self._bar(one, (left, left + longest), y, look)
+                end = left + longest * min(BEYOND, (one.high if one.bounded else one.value) / self._most)
+                yield from self._bar(one, (left, left + longest), y, look)
                 yield words(end + GAP, y, number(one.value))
 
     def below(self, verdict: Verdict, ends: tuple[float, float], heights: Sequence[float]) -> Iterator[Markup]:
         """Draw the bars of both sides at these heights over the whole width, the figure of each above its end."""
-        if not self:
-            return
         for treatment, y, look in _sides(verdict, heights):
             if one := self.of.get(treatment):
-                yield self._bar(one, (ends[0], ends[0] + (ends[1] - ends[0]) / BEYOND), y, look)
+                yield from self._bar(one, (ends[0], ends[0] + (ends[1] - ends[0]) / BEYOND), y, look)
                 yield words(ends[1], y - BAR - GAP + 1.5, number(one.value), text_anchor="end")
-
-    def _reach(self, one: Estimate) -> float:
-        """Return how far a figure and its interval reach, the longest bar being 1."""
-        return (max(one.value, one.high) if one.bounded else one.value) / self._most
 
     @property
     def _most(self) -> float:
         return max(one.value for one in self.of.values())
 
-    def _bar(self, one: Estimate, ends: tuple[float, float], y: float, look: Mapping[str, str | None]) -> Markup:
+    def _bar(self, one: Estimate, ends: tuple[float, float], y: float, look: Mapping[str, str]) -> Iterator[Markup]:
         left, longest = ends[0], ends[1] - ends[0]
-        length = longest * one.value / self._most
-        marks = [element("rect", x=left, y=y - BAR / 2, width=length, height=BAR, rx=1, **look)]
+        yield element("rect", x=left, y=y - BAR / 2, width=longest * one.value / self._most, height=BAR, **look)
         if one.bounded:
             low, high = (left + longest * min(BEYOND, max(0.0, end) / self._most) for end in (one.low, one.high))
-            marks.append(rule((low, high), (y, y), stroke_width=1.5))
-            marks += [rule((end, end), (y - 3, y + 3), stroke_width=1.5) for end in (low, high)]
-        return said(f"{estimate_text(one)} {self.heading}", marks)
+            uprights = ((end, y - WHISKER, 0, 2 * WHISKER) for end in (low, high))
+            yield strokes([(low, y, high - low, 0), *uprights], stroke_width=1.5)
 
 
-def _sides(verdict: Verdict, heights: Sequence[float]) -> Iterator[tuple[str, float, dict[str, str | None]]]:
+def _sides(verdict: Verdict, heights: Sequence[float]) -> Iterator[tuple[str, float, dict[str, str]]]:
     """Yield treatment, height and look of both sides: the level in the colour of its word, the baseline grey."""
-    yield verdict.level_id, heights[0], {"fill": VERDICTS[verdict.verdict], "fill_opacity": None}
-    yield verdict.baseline_id, heights[1], {"fill": INK, "fill_opacity": BASELINE_OPACITY}
+    yield verdict.level_id, heights[0], {"fill": VERDICTS[verdict.verdict]}
+    yield verdict.baseline_id, heights[1], {"fill_opacity": BASELINE_OPACITY}
 
 
 def sides_of(shown: Sequence[Versus], analysis: Analysis) -> Figures:
-    """Return the figures of all treatments that are compared; none where that of any is unknown."""
+    """Return the figures of all treatments that are compared; none where that of any is unknown, or of very many."""
     ids = {id_ for one in shown for id_ in (one.verdict.level_id, one.verdict.baseline_id)}
     found = {row.id: row.metric for row in analysis.treatments if row.id in ids and row.metric.known}
-    if found.keys() != ids:
+    if found.keys() != ids or len(shown) > MOST:
         return Figures("", {})
     less = "" if analysis.metric.more_is_better else " (less is better)"
     return Figures(f"{analysis.metric.heading}{less}", found)

@@ -91,6 +91,12 @@ def rule(x: tuple[float, float], y: tuple[float, float], **look: str | float) ->
     return element("line", x1=x[0], x2=x[1], y1=y[0], y2=y[1], **{"stroke": INK, **look})
 
 
+def strokes(lines: Iterable[tuple[float, float, float, float]], **look: str | float) -> Markup:
+    """Return straight lines of one look as one path: each from (x, y) on by (dx, dy)."""
+    path = "".join(f"M{_short(x)},{_short(y)}l{_short(dx)},{_short(dy)}" for x, y, dx, dy in lines)
+    return element("path", d=path, fill="none", **{"stroke": INK, **look})
+
+
 def band(x: tuple[float, float], y: tuple[float, float]) -> Markup:
     """Return the margin's grey band."""
     (left, right), (top, bottom) = sorted(x), sorted(y)
