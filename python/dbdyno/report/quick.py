@@ -28,6 +28,7 @@ def document(quick: Quick) -> Document:
     opening = Section("headline", "", (Paragraph(headline(quick), "headline"), found, *warnings), opening=True)
     sections = (
         opening,
+        _curves(quick),
         *(_comparison(quick) if quick.against else ()),
         *_figures(quick),
         Section("trust", "How far to trust it", bullets(list(_notes(quick))), opening=True),
@@ -93,10 +94,17 @@ def _figures_of(verdict: Verdict) -> str:
     return f": {percent(effect.value)} a second ({certainty(verdict, percent_range(effect.low, effect.high))})"
 
 
+def _targets(quick: Quick) -> list[Target]:
+    return [quick.target, *([quick.against] if quick.against else [])]
+
+
+def _curves(quick: Quick) -> Section:
+    """Return the chart that a page begins with."""
+    return Section("curves", "", (Abridged((chart(_targets(quick), WORDS),)),))
+
+
 def _figures(quick: Quick) -> Iterator[Section]:
-    targets = [quick.target, *([quick.against] if quick.against else [])]
-    yield Section("curves", "By number of clients", (Abridged((chart(targets, WORDS),)),))
-    for place, target in enumerate(targets, 1):
+    for place, target in enumerate(_targets(quick), 1):
         yield Section(f"figures-{place}", f"Figures of {target.name}", (_table(target),), opening=True)
 
 
