@@ -1,4 +1,4 @@
-"""Writing an HTML page without harm to any other file."""
+"""Writing an HTML page, or another file that is asked for, without harm to any other file."""
 
 import os
 from pathlib import Path
@@ -27,18 +27,24 @@ def write_page(path: Path, document: "Document", *, aside: bool) -> None:
     from dbdyno.report.render import html
 
     refuse_to_overwrite(path)
-    content = html.render(document).encode("utf-8", "replace")
+    write_whole(path, html.render(document).encode("utf-8", "replace"))
+    typer.echo(f"HTML report: {path}", err=aside)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole, or leave what is there. Raises ``UserError``, or ``HostError`` where the disk is full."""
     try:
         with whole_or_not_at_all(path, f".{new_token()}") as handle:
             write_all(handle, content)
     except OSError as error:
         wrong = HostError if is_full(error) else UserError
         raise wrong(why_not_written(error, path)) from None
-    typer.echo(f"HTML report: {path}", err=aside)
 
 
-def refuse_to_overwrite(path: Path) -> None:
-    """Raises ``UserError`` where the page would replace something that is no page."""
+def refuse_to_overwrite(
+    path: Path, beginnings: tuple[bytes, ...] = (b"<!doctype html", b"<html"), why: str = "is no HTML page"
+) -> None:
+    """Raises ``UserError`` where a file would replace one that begins otherwise (in small letters)."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except FileNotFoundError:
@@ -52,5 +58,5 @@ def refuse_to_overwrite(path: Path) -> None:
         raise UserError(f"{path}: {error.strerror}") from None
     finally:
         os.close(handle)
-    if not begins.lstrip().lower().startswith((b"<!doctype html", b"<html")):
-        raise UserError(f"{path} exists and is no HTML page; name another file")
+    if not begins.lstrip().lower().startswith(beginnings):
+        raise UserError(f"{path} exists and {why}; name another file")

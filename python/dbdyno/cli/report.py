@@ -6,6 +6,7 @@ import typer
 
 from dbdyno.cli.formats import DETAILS, Format, ReportFormat
 from dbdyno.cli.outcome import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, conclude
+from dbdyno.cli.prometheus_file import PROMETHEUS, check_suffix, write_prometheus
 from dbdyno.cli.show import show, show_several
 from dbdyno.cli.values import path_of
 from dbdyno.errors import UserError
@@ -31,16 +32,19 @@ def report(
     fail_if: list[str] = FAIL_IF,
     junit: Path | None = JUNIT,
     annotations: bool = ANNOTATIONS,
+    prometheus: Path | None = PROMETHEUS,
 ) -> None:
     """Print the result of a run, or of several with a ranking over them, and write their HTML page."""
     if printed in {ReportFormat.CSV, ReportFormat.PARQUET}:
         from dbdyno.cli.report_trials import show_trials
 
-        if html is not None:
-            raise UserError(f"--format {printed} is a table without a report; leave out --html")
+        if html is not None or prometheus is not None:
+            option = "--html" if html is not None else "--prometheus"
+            raise UserError(f"--format {printed} is a table without a report; leave out {option}")
         show_trials(folders, parquet=printed is ReportFormat.PARQUET)
         return
     check_conditions(fail_if)
+    check_suffix(prometheus)
     format_ = Format(printed)
     if len(folders) > 1 and (every_pair or prices):
         raise UserError(f"{'--every-pair' if every_pair else '--prices'} is for one run; give one folder")
@@ -48,4 +52,6 @@ def report(
         found = show(folders[0], format_, html, every_pair=every_pair, prices=prices, details=details)
     else:
         found = show_several(folders, format_, html, details=details)
+    if prometheus is not None:
+        write_prometheus(prometheus, folders)
     conclude(found, fail_if, junit, annotations=annotations)

@@ -107,3 +107,26 @@ def test_a_script_learns_by_the_exit_code(dbdyno, folders, tmp_path):
     assert dbdyno("compare", *folders, "--fail-if", "not comparable", "--format", "json")[0] == 0
     assert dbdyno("report", folders[1], "--fail-if", "slwer")[:2] == (2, "")
     assert dbdyno("report", folders[1], "--junit", tmp_path / "no" / "v.xml")[0] == 2
+
+
+def test_figures_for_prometheus_are_written_whole_and_over_nothing_else(dbdyno, folders, tmp_path):
+    file = tmp_path / "run.prom"
+    for _ in range(2):  # the second time over its own
+        assert dbdyno("report", folders[0], "--prometheus", file)[0] == 0
+    assert 'dbdyno_trials{run="' in file.read_text(encoding="utf-8")
+    assert [path.name for path in tmp_path.iterdir()] == ["run.prom"], "nothing is left beside it"
+    assert file.stat().st_mode & 0o444 == 0o444, "a collector is another user"
+    assert dbdyno("report", *folders, "--prometheus", file)[0] == 0
+    assert len({line for line in file.read_text(encoding="utf-8").splitlines() if "run_info{" in line}) == len(folders)
+    other = tmp_path / "other.prom"
+    other.write_text("node_load1 1\n", encoding="utf-8")
+    wrong = {
+        (other,): f"{other} exists and holds no figures of dbdyno's; name another file",
+        (tmp_path / "run.txt",): "a textfile collector reads *.prom alone; name it run.txt.prom",
+        (tmp_path / "no/run.prom",): "No such file or directory",
+        (file, "--format", "csv"): "--format csv is a table without a report; leave out --prometheus",
+    }
+    for arguments, said in wrong.items():
+        code, _, err = dbdyno("report", folders[0], "--prometheus", *arguments)
+        assert (code, said in err) == (2, True), err
+    assert other.read_text(encoding="utf-8") == "node_load1 1\n"
