@@ -14,6 +14,7 @@ from dbdyno.cli import (
     doctor,
     images,
     load,
+    new,
     plan,
     quick,
     rank,
@@ -42,7 +43,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    *(quick.quick, plan.plan, try_.try_, run.run, runs.runs, aa.aa, report.report, rank.rank, compare.compare),
+    *(quick.quick, plan.plan, new.new, try_.try_, run.run, runs.runs, aa.aa, report.report, rank.rank, compare.compare),
     *(watch.watch, doctor.doctor, restore.restore),
 ):
     app.command(command.__name__.rstrip("_"))(command)

@@ -1,7 +1,6 @@
 """A study from ``FIELD=LEVEL,LEVEL`` on a command line, as the text of a study file that can be kept."""
 
 import difflib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ from dbdyno.errors import UserError
 from dbdyno.model.wording import listed
 from dbdyno.study.drives import device_kind
 from dbdyno.study.schema import FilesystemSection, QueueSection, ServerSection, StackSection
+from dbdyno.study.toml_text import written
 from dbdyno.study.workload_section import WorkloadSection
 from dbdyno.study.workloads import KINDS
 
@@ -39,15 +39,7 @@ def study_text(fields: Sequence[str], workload: Mapping[str, Any], *, blocks: in
     if kind is None:
         raise UserError(f"--kind {workload.get('kind')} is no kind of load; there are {listed(sorted(KINDS))}")
     sections: dict[str, dict[str, Any]] = {"stack": {}, "workload": dict(workload)}
-    factors = []
-    for given in fields:
-        name, levels = _field(given)
-        section, field = _place(name, kind)
-        held = sections.setdefault(section, {})
-        if field in held and section != "workload":
-            raise UserError(f"{name} is given twice")
-        held[field] = levels if len(levels) > 1 else levels[0]
-        factors += [(name, levels)] if len(levels) > 1 else []
+    factors = put(sections, fields, kind)
     if not factors:
         raise UserError(
             "give a field with levels to compare, as in: dbdyno try scheduler=none,mq-deadline --load write"
@@ -55,13 +47,34 @@ def study_text(fields: Sequence[str], workload: Mapping[str, Any], *, blocks: in
     stack = sections["stack"]
     if "device" not in stack:
         raise UserError("say what to stand on, as in device=hdd-7200 (emulated), device=here or device=/dev/sdb")
+    complete(stack)
+    return _text(sections, factors, blocks)
+
+
+def put(
+    sections: dict[str, dict[str, Any]], fields: Sequence[str], kind: type[WorkloadSection]
+) -> list[tuple[str, list[Any]]]:
+    """Put fields into their sections; return those of several levels. Raises ``UserError`` as above."""
+    factors, given_at = [], set()
+    for given in fields:
+        name, levels = _field(given)
+        section, field = _place(name, kind)
+        if (section, field) in given_at:
+            raise UserError(f"{name} is given twice")
+        given_at.add((section, field))
+        sections.setdefault(section, {})[field] = levels if len(levels) > 1 else levels[0]
+        factors += [(name, levels)] if len(levels) > 1 else []
+    return factors
+
+
+def complete(stack: dict[str, Any]) -> None:
+    """Add to a stack that has a device the size and the filesystem that its kind needs."""
     devices = stack["device"] if isinstance(stack["device"], list) else [stack["device"]]
     kinds = {device_kind(str(device)) for device in devices}
     if "emulated" in kinds:
         stack.setdefault("size", SIZE)
     if kinds <= {"emulated", "real"}:
         stack.setdefault("filesystem", FILESYSTEM)
-    return _text(sections, factors, blocks)
 
 
 def _field(given: str) -> tuple[str, list[Any]]:
@@ -98,12 +111,4 @@ def _text(sections: Mapping[str, Mapping[str, Any]], factors: Sequence[tuple[str
     title = "; ".join(f"{name}: {' or '.join(map(str, levels))}" for name, levels in factors)
     design: dict[str, Any] = {"compare": "one-factor", "blocks": blocks, "margin": MARGIN}
     tables = {"study": {"title": title}, **sections, "design": design}
-    lines = ["version = 1"]
-    for name, table in tables.items():
-        lines += ["", f"[{name}]", *(f"{key} = {_value(value)}" for key, value in table.items())]
-    return "\n".join(lines) + "\n"
-
-
-def _value(value: Any) -> str:  # noqa: ANN401
-    """Return a value as TOML: JSON's spelling of texts, numbers, truths and lists of them is TOML's."""
-    return json.dumps(value, ensure_ascii=False)
+    return written({tuple(name.split(".")): table for name, table in tables.items()})

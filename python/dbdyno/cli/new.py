@@ -1,0 +1,80 @@
+"""``dbdyno new``: a study from a few questions, or from the option file of a server."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from dbdyno.cli.questions import KIND, VARY, VARY_OF_FILE, answer, ask
+from dbdyno.errors import UserError
+
+
+def new(
+    study: Path = typer.Argument(Path("study.toml"), metavar="[STUDY]", help="The file to write; it must not exist."),
+    from_: Path = typer.Option(None, "--from", metavar="MY.CNF", help="An option file of MySQL or MariaDB."),
+    vary: list[str] = typer.Option(None, metavar="FIELD=LEVEL,LEVEL", help="What is compared; may be given again."),
+    device: str = typer.Option(None, help='"here", a drive to emulate, or a disk.'),
+    server: str = typer.Option(None, help="Which server."),
+    kind: str = typer.Option(KIND, help="Kind of load; see docs/workloads.md."),
+    load: str = typer.Option(None, help="What the load does, such as write, read or mixed."),
+    clients: int = typer.Option(None, min=1, help="Connections."),
+    duration: str = typer.Option(None, help='Measured time of a trial, such as "10s".'),
+    blocks: int = typer.Option(None, min=1, help="How often every treatment is measured."),
+    json_: bool = typer.Option(False, "--json", help="Print JSON."),
+) -> None:
+    """Write a study: from a few questions at a terminal, from flags, or from a my.cnf. Runs nothing."""
+    from dbdyno.run.unfit_settings import unfit_settings
+    from dbdyno.study.load import load_study
+    from dbdyno.study.new_study import Asked, new_study
+    from dbdyno.study.option_file import read_options
+
+    options = read_options(from_) if from_ else None
+    given = {"device": device, "server": server, "load": load, "clients": clients}
+    given |= {"duration": duration, "blocks": blocks}
+    asks = sys.stdin.isatty() and sys.stderr.isatty() and not json_
+    vary = vary or (ask(*(VARY_OF_FILE if options else VARY)).split() if asks else [])
+    if not vary and not options:
+        raise UserError("say what to compare: --vary FIELD=LEVEL,LEVEL or --from MY.CNF; at a terminal it is asked")
+    answers = {name: answer(name, value, asks=asks) for name, value in given.items() if name != "load" or kind == KIND}
+    answers.setdefault("load", load)
+    asked = Asked(vary=vary, kind=kind, **answers)
+    if options:
+        for name, reason in unfit_settings(asked.server, options.settings).items():
+            options.leave_out(name, reason)
+        if not options.settings:
+            raise UserError(f"--from {from_}: a study can set nothing of what it says to a server")
+    text = new_study(asked, options, from_.name if from_ else "")
+    _write(study, text)
+    try:
+        load_study(study)
+    except UserError:
+        study.unlink()
+        raise
+    _say(study, options, json_=json_)
+
+
+def _write(study: Path, text: str) -> None:
+    try:
+        with study.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UserError(f"{study} is there already; name another file, or move it away") from None
+    except OSError as error:
+        raise UserError(f"{study}: can't be written: {error.strerror}") from None
+
+
+def _say(study: Path, options: Any, *, json_: bool) -> None:  # noqa: ANN401
+    from dataclasses import asdict
+    from json import dumps
+
+    left_out = options.left_out if options else []
+    if json_:
+        settings = options.settings if options else {}
+        print(
+            dumps({"study": str(study), "settings": settings, "left_out": [asdict(one) for one in left_out]}, indent=1)
+        )
+        return
+    for one in left_out:
+        typer.echo(f"left out: {one.place} {one.name}: {one.reason}", err=True)
+    print(f"study: {study}; next: dbdyno plan {study}")

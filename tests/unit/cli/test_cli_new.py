@@ -1,0 +1,123 @@
+"""``dbdyno new``: a study that can be planned, by flags, by answers at a terminal, or from an option file."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from dbdyno.study.load import load_study
+
+CNF = """\
+[client]
+password = hunter2
+[mysqld]
+innodb_io_capacity = 2000
+no_such_variable = 3
+innodb_buffer_pool_size = 900000G
+report-password = hunter2
+"""
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.cnf").write_text(CNF)
+    return tmp_path
+
+
+def test_flags_say_it_all(dbdyno, desk):
+    code, out, err = dbdyno("new", "--vary", "clients=1,8", "--load", "write", "--blocks", "9")
+    assert (code, out, err) == (0, "study: study.toml; next: dbdyno plan study.toml\n", "")
+    read = tomllib.loads((desk / "study.toml").read_text())
+    assert read["workload"] == {"kind": "slap", "load": "write", "clients": [1, 8], "duration": "5s"}
+    assert read["design"]["blocks"] == 9
+    assert [labels for labels, _ in load_study(desk / "study.toml").combinations()] == [
+        {"clients": "1"},
+        {"clients": "8"},
+    ]
+
+
+def test_an_option_file_becomes_a_level_and_what_does_not_fit_is_listed(dbdyno, desk):
+    code, out, err = dbdyno("new", "mine.toml", "--from", "my.cnf", "--json")
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    reasons = {one["name"]: one["reason"] for one in told["left_out"]}
+    assert told["study"] == "mine.toml"
+    assert told["settings"]["innodb_io_capacity"] == 2000
+    assert reasons["innodb_buffer_pool_size"].startswith("is more than half of the memory of this host")
+    assert "report_password" in reasons
+    assert "hunter2" not in out + (desk / "mine.toml").read_text()
+    assert (
+        tomllib.loads((desk / "mine.toml").read_text())["levels"]["as in my.cnf"]["server"]["settings"]
+        == told["settings"]
+    )
+
+
+@pytest.mark.usefixtures("desk")
+def test_what_is_left_out_is_said_to_a_person_too(dbdyno):
+    code, out, err = dbdyno("new", "--from", "my.cnf")
+    assert (code, out) == (0, "study: study.toml; next: dbdyno plan study.toml\n")
+    assert "left out: my.cnf:7 report_password: may be a secret, or the name of one; it is not copied\n" in err
+
+
+def test_a_file_is_never_overwritten(dbdyno, desk):
+    (desk / "study.toml").write_text("mine")
+    code, _, err = dbdyno("new", "--vary", "clients=1,8")
+    assert (code, err) == (2, "dbdyno: study.toml is there already; name another file, or move it away\n")
+    (desk / "link.toml").symlink_to(desk / "elsewhere.toml")
+    assert dbdyno("new", "link.toml", "--vary", "clients=1,8")[0] == 2
+    assert (desk / "study.toml").read_text() == "mine"
+    assert not (desk / "elsewhere.toml").exists()
+
+
+WRONG = {
+    "nothing to compare": ([], "say what to compare: --vary FIELD=LEVEL,LEVEL or --from MY.CNF"),
+    "one level": (["--vary", "clients=8"], "nothing varies; give a field with levels to compare"),
+    "no field": (["--vary", "clients"], "'clients' is not FIELD=LEVEL,LEVEL"),
+    "a load that needs more": (["--vary", "clients=1,2", "--kind", "script"], "--kind script is no load that dbdyno"),
+    "a load of one kind only": (["--vary", "clients=1,2", "--kind", "ingest", "--load", "x"], "--load is not for"),
+    "an external server": (["--vary", "a=1,2", "--server", "mysql://a@b/c"], "--server is an external server"),
+    "an impossible level": (["--vary", "scheduler=foo,none", "--device", "nvme"], "study.toml:12: stack.scheduler: is"),
+    "no such folder": (["no/study.toml", "--vary", "a=1,2"], "no/study.toml: can't be written: No such file"),
+    "no such option file": (["--from", "no.cnf"], "--from no.cnf: can't be read: No such file or directory"),
+    "an option file without use": (["--from", "empty.cnf"], "--from empty.cnf: a study can set nothing of what"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_each_wrong_use_is_one_clear_line_and_leaves_no_file(dbdyno, desk, name):
+    argv, said = WRONG[name]
+    (desk / "empty.cnf").write_text("[mysqld]\nport = 1\n")
+    code, out, err = dbdyno("new", *argv)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"dbdyno: {said}")
+    assert not (desk / "study.toml").exists()
+
+
+def test_a_terminal_is_asked_with_defaults(desk):
+    leader, follower = pty.openpty()
+    asking = subprocess.Popen(
+        [sys.executable, "-m", "dbdyno.cli.main", "new"],
+        stdin=follower,
+        stderr=follower,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    os.write(leader, b"clients=2,4\n\n\nwrite\nmany\n\n3s\n\n")
+    out, _ = asking.communicate(timeout=60)
+    asked = os.read(leader, 65536).decode()
+    os.close(leader)
+    os.close(follower)
+    assert out == "study: study.toml; next: dbdyno plan study.toml\n"
+    assert "How long a trial is measured [5s]: " in asked
+    assert "give a whole number" in asked
+    assert tomllib.loads((desk / "study.toml").read_text())["workload"] == {
+        "kind": "slap",
+        "load": "write",
+        "clients": [2, 4],
+        "duration": "3s",
+    }
