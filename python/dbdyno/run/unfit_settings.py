@@ -2,10 +2,11 @@
 
 from dbdyno.errors import DbdynoError
 from dbdyno.host.memory import memory_facts
+from dbdyno.model.quantity import size_bytes
 from dbdyno.servers.products import own_server
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.study.section import Setting
-from dbdyno.study.units import format_bytes, size_bytes
+from dbdyno.study.units import format_bytes
 
 ENGINE = "innodb"
 POOL = "innodb_buffer_pool_size"
