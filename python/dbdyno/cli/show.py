@@ -51,7 +51,7 @@ def show(
     from dbdyno.report.charts.panels import columns_drawn
     from dbdyno.report.contents import document
     from dbdyno.store.run_folder import read_run
-    from dbdyno.store.series import read_analysed, read_matching
+    from dbdyno.store.series import read_analysed_and
 
     run = read_run(folder)
     if prices is not None:
@@ -61,9 +61,9 @@ def show(
         run = replace(run, prices=prices_for(load_study(prices), run))
     if every_pair and plans_every_pair(run.design):
         typer.echo("the study plans every pair: its verdicts are those of all of them", err=True)
-    analysis = analyse(run, each_pair=every_pair, **read_analysed(folder, run))
+    analysed, series = read_analysed_and(folder, run, columns_drawn() if html is not None else {})
+    analysis = analyse(run, each_pair=every_pair, **analysed)
     brief = format_ is Format.TEXT and not (details or every_pair or prices)
-    series = None if html is None else read_matching(folder, [trial.id for trial in run.trials], columns_drawn())
     found = document(run, analysis, series)
     print_document(found, format_, brief=brief)
     if brief:

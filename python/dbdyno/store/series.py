@@ -1,6 +1,7 @@
 """The series of trials: one Parquet file for each, in the trial's folder."""
 
 import os
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -49,9 +50,33 @@ class AnalysedSeries(TypedDict):
 
 def read_analysed(path: Path, run: "Run") -> AnalysedSeries:
     """Return the series of a run that was read from ``path``, for ``analyse(run, **series)``."""
-    ids, sums = [trial.id for trial in run.trials], _sums(path)
-    load = _read_columns(path, ids, "load", LOAD_COLUMNS, sums)
-    return AnalysedSeries(load_series=load, watched=read_matching(path, ids, WATCHED_COLUMNS, sums))
+    return read_analysed_and(path, run, {})[0]
+
+
+def read_analysed_and(
+    path: Path, run: "Run", drawn: "Mapping[str, str]"
+) -> "tuple[AnalysedSeries, dict[str, dict[str, dict[str, NDArray[Any]]]]]":
+    """Return what an analysis asks for, and beside it what ``drawn`` does: each file is read once."""
+    asked = {"load": LOAD_COLUMNS, **WATCHED_COLUMNS}
+    wanted = {name: "|".join(each[name] for each in (asked, drawn) if name in each) for name in {**asked, **drawn}}
+    found = read_matching(path, [trial.id for trial in run.trials], wanted)
+    loads = {id_: one["load"] for id_, one in _matching(found, {"load": LOAD_COLUMNS}).items() if "load" in one}
+    return AnalysedSeries(load_series=loads, watched=_matching(found, WATCHED_COLUMNS)), _matching(found, drawn)
+
+
+def _matching(
+    found: "Mapping[str, Mapping[str, Mapping[str, NDArray[Any]]]]", wanted: "Mapping[str, str]"
+) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
+    """Return of what was read the series that are wanted, with the columns that are."""
+    names = {name: re.compile(columns).fullmatch for name, columns in wanted.items()}
+    return {
+        id_: {
+            name: {column: values for column, values in columns.items() if names[name](column)}
+            for name, columns in one.items()
+            if name in names
+        }
+        for id_, one in found.items()
+    }
 
 
 def read_matching(

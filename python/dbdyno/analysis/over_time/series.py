@@ -25,6 +25,8 @@ class Rates:
 
 def floats(column: npt.NDArray[np.generic]) -> Floats:
     """Return a column as float64, NaN for what a database handed over as masked (DuckDB's way to say null)."""
+    if not np.ma.isMaskedArray(column):
+        return np.asarray(column, dtype=np.float64)
     values: Floats = np.asarray(np.ma.getdata(column), dtype=np.float64)
     return np.where(np.ma.getmaskarray(column), np.nan, values)
 
@@ -35,13 +37,19 @@ def at_middles(ends: Floats, values: Floats) -> tuple[Floats, Floats]:
     An interval starts where the one before ends, the first at 0. What was counted in a fraction of an interval is too
     noisy to stand beside whole ones: a last one shorter than half of the median is left out.
     """
+    order, middles = middles_of(ends)
+    return middles, values[order]
+
+
+def middles_of(ends: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
+    """Return of which samples, in order of time, and where the middles of their intervals are, as ``at_middles``."""
     order = np.argsort(ends, kind="stable")
-    ends, values = ends[order], values[order]
+    ends = ends[order]
     lengths = np.diff(ends, prepend=0.0)
     middles = ends - lengths / 2
     if len(ends) and lengths[-1] < np.median(lengths) / 2:
-        return middles[:-1], values[:-1]
-    return middles, values
+        return order[:-1], middles[:-1]
+    return order, middles
 
 
 def gathered(ends: Floats, lengths: Floats, rates: Floats) -> Rates:

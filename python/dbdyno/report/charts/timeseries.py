@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.over_time.series import at_middles, floats
+from dbdyno.analysis.over_time.series import floats, middles_of
 from dbdyno.model.wording import number
 from dbdyno.report.charts.panels import PANELS, Panel
 from dbdyno.report.document import Table
@@ -57,7 +57,9 @@ def drawn_panels(run: Run, analysis: Analysis, series: Series) -> list[Drawn]:
     trials = {
         treatment.id: [trial.id for trial in analysis.blocks.of(treatment.id)] for treatment in run.design.treatments
     }
-    found = [(panel, _samples(panel, trials, series)) for panel in PANELS if not _repeats(panel, trials, series)]
+    shown = [panel for panel in PANELS if not _repeats(panel, trials, series)]
+    timed: Timed = {}
+    found = [(panel, _samples(panel, trials, series, timed)) for panel in shown]
     found = [(panel, samples) for panel, samples in found if _worth_showing(panel, samples)]
     if not found:
         return []
@@ -66,13 +68,15 @@ def drawn_panels(run: Run, analysis: Analysis, series: Series) -> list[Drawn]:
     return [_drawn(panel, samples, buckets) for panel, samples in found]
 
 
+Timed = dict[tuple[str, str], tuple[npt.NDArray[np.intp], Floats]]  # (trial, series) -> its samples, their middles
 Samples = dict[str, list[tuple[Floats, Floats]]]  # treatment -> (middles of the intervals in s, values) of each trial
 
 
-def _samples(panel: Panel, trials: Mapping[str, Sequence[str]], series: Series) -> Samples:
+def _samples(panel: Panel, trials: Mapping[str, Sequence[str]], series: Series, timed: Timed) -> Samples:
+    """Return the samples of each treatment's trials; ``timed`` keeps when they are, which panels have in common."""
     found: Samples = {}
     for treatment, ids in trials.items():
-        each = [_column_sum(series.get(id_, {}).get(panel.series, {}), panel.columns) for id_ in ids]
+        each = [_column_sum((id_, panel.series), panel.columns, series, timed) for id_ in ids]
         usable = [(middles, panel.scale * values) for middles, values in filter(None, each)]
         if usable:
             found[treatment] = usable
@@ -92,15 +96,29 @@ def _repeats(panel: Panel, trials: Mapping[str, Sequence[str]], series: Series) 
     return bool(pairs) and all(np.array_equal(*pair) for pair in pairs)
 
 
-def _column_sum(columns: Mapping[str, npt.NDArray[Any]], names: tuple[str, ...]) -> tuple[Floats, Floats] | None:
+def _column_sum(
+    of: tuple[str, str], names: tuple[str, ...], series: Series, timed: Timed
+) -> tuple[Floats, Floats] | None:
+    columns = series.get(of[0], {}).get(of[1], {})
     if "t_s" not in columns or not all(name in columns for name in names):
         return None
-    ends = floats(columns["t_s"])
-    values = np.sum([floats(columns[name]) for name in names], axis=0)
-    timed = np.isfinite(ends) & (ends >= 0)
-    middles, values = at_middles(ends[timed], values[timed])
+    if of not in timed:
+        timed[of] = _timed(floats(columns["t_s"]))
+    places, middles = timed[of]
+    values = floats(columns[names[0]])
+    for name in names[1:]:
+        values = values + floats(columns[name])
+    values = values[places]
     keep = np.isfinite(values)
+    if keep.all():
+        return (middles, values) if len(values) else None
     return (middles[keep], values[keep]) if keep.any() else None
+
+
+def _timed(ends: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
+    known = np.flatnonzero(np.isfinite(ends) & (ends >= 0))
+    order, middles = middles_of(ends[known])
+    return known[order], middles
 
 
 def _worth_showing(panel: Panel, samples: Samples) -> bool:
