@@ -4,7 +4,7 @@
 
 A run folder is made up with a seed: so many treatments, blocks and samples (rows of all series together). Then, in
 turn, one process writes its page, and another has DuckDB read every row of the same Parquet files. A ratio says what
-dbdyno adds.
+dbdyno adds. Of a page as the demo's (four treatments, eight blocks) its bytes, and when headless Chromium paints it.
 """
 
 import argparse
@@ -21,10 +21,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from dbdyno.model.treatment import Treatment
+from tests.browser import CHROMIUM, opened
 from tests.run_folders import written
 from tests.unit.report.conftest import build, series_of
+from tests.unit.report.shared_pages import comparison
 
 SECONDS_MAX, BYTES_MAX = 2.0, 1_000_000
+SMALL_BYTES_MAX, PAINT_MS_MAX = 500_000, 150
+PAINTED = "performance.getEntriesByName('first-contentful-paint').map(one => one.startTime)[0]"
 DRAWN = ("load", "block_device", "host_cpu")  # series that the made-up trials have
 READ_ALL = """
 import sys, duckdb
@@ -56,6 +60,17 @@ def seconds_of(command):
     return time.perf_counter() - began, sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - used
 
 
+def first_paint_ms(page, rounds):
+    """Median time from asking for the page to its first content on the screen; None without Chromium."""
+    if CHROMIUM is None:
+        return None
+    found = []
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory(prefix="dbdyno-bench") as folder, opened(page, Path(folder)) as tab:
+            found.append(tab.value(PAINTED))
+    return statistics.median(found)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, default in (("treatments", 16), ("blocks", 40), ("samples", 1_000_000), ("rounds", 5)):
@@ -83,8 +98,13 @@ def main():
     print(
         f"at most        {SECONDS_MAX:7.2f}          for the page\nthe page has {size:,} bytes (at most {BYTES_MAX:,})"
     )
+    small = comparison()
+    small_bytes, paint_ms = len(small.encode()), first_paint_ms(small, options.rounds)
+    painted = "unknown (no Chromium)" if paint_ms is None else f"{paint_ms:.0f} ms (at most {PAINT_MS_MAX})"
+    print(f"as the demo's: {small_bytes:,} bytes (at most {SMALL_BYTES_MAX:,}), first paint after {painted}")
     if options.json:
         found = {"wall_seconds": wall, "cpu_seconds": cpu, "bytes": size}
+        found |= {"demo_bytes": small_bytes, "demo_first_paint_ms": paint_ms}
         options.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
 
 
