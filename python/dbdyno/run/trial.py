@@ -41,10 +41,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
     erase: Erasing,
     rest_seconds: float,
 ) -> Measured:
-    """Run one trial; its raw files go to ``folder``. Raises ``TrialError`` or ``HostError``; the host is put back.
-
-    It rests when the stack is raised, so that what raising it leaves ends as well as what the trial before has left.
-    """
+    """Run one trial; its raw files go to ``folder``. Raises ``TrialError`` or ``HostError``; the host is put back."""
     started_at, watch = ports.now().isoformat(timespec="seconds"), Stopwatch(ports.monotonic)
     workload, kind = ports.workload_of(spec), ports.kinds[spec.stack.kind]
     stack = kind.stack(spec, image, Raising(folder / "server.log", workload.prepare, seed, erase))
@@ -54,7 +51,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         context = lowering.enter_context(raised(stack.layers, ground, watch.lap))
         workload.check(context)
         watch.lap("check")
-        if rest_seconds:
+        if rest_seconds:  # now, so that what raising the stack leaves ends as well as what the trial before has left
             ports.sleep(rest_seconds)
             watch.lap("settle")
         disks = ports.disks_below(context)
