@@ -279,10 +279,14 @@ impl<'a> Recorder<'a> {
         self.totals.lateness.record(lateness_ns);
     }
 
-    /// An event was finished, so long after its intended start.
+    /// An event was finished, so long after its intended start; it may count as a kind of its own.
     #[inline]
-    pub fn event(&mut self, latency_ns: u64) {
-        self.current.tally.events.record(latency_ns);
+    pub fn event(&mut self, latency_ns: u64, kind: Option<u16>) {
+        let tally = &mut self.current.tally;
+        tally.events.record(latency_ns);
+        if let Some(kind) = kind {
+            tally.kinds[usize::from(kind)].record(latency_ns);
+        }
     }
 
     /// All threads together went from `before` rows to `added` more.

@@ -1,6 +1,7 @@
 //! What clients send: the contract between a workload and the event loop.
 
 use crate::protocol::encoder::RequestEncoder;
+use crate::protocol::kept_rows::KeptRows;
 
 /// What the clients of one thread send, one statement at a time.
 ///
@@ -21,6 +22,32 @@ pub trait Statements: Send {
     fn reconnected(&mut self, client: usize) -> After {
         let _ = client;
         After::GoOn
+    }
+
+    /// Whether replies are shown to [`Self::answered`]; else nothing of their rows is kept.
+    fn reads_rows(&self) -> bool {
+        false
+    }
+
+    /// The server answered `statement`, which was in flight, with these rows.
+    ///
+    /// # Errors
+    /// They can't be true of the tables: the run is given up for this cause.
+    fn answered(&mut self, client: usize, statement: Statement, rows: &KeptRows) -> Result<(), String> {
+        let _ = (client, statement, rows);
+        Ok(())
+    }
+
+    /// The kind that the event of `client`, which has just ended, counts as beside its statements.
+    fn event_kind(&self, client: usize) -> Option<u16> {
+        let _ = client;
+        None
+    }
+
+    /// Closed loop: the pause of `client` before its next event, ns, where it is not the loop's own.
+    fn pause_ns(&mut self, client: usize) -> Option<u64> {
+        let _ = client;
+        None
     }
 }
 

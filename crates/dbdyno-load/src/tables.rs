@@ -56,21 +56,27 @@ impl OwnTable {
         format!("dbdyno {}", self.verb)
     }
 
+    /// Sees that there is no such table.
+    ///
+    /// # Errors
+    /// There is one.
+    pub fn check_absent(&self, session: &mut Session) -> Result<(), Error> {
+        match self.owner(session)? {
+            Owner::Absent => Ok(()),
+            Owner::Other => Err(self.foreign()),
+            Owner::Verb => Err(Error::Usage(format!(
+                "the table {} is there already: drop it with the last word cleanup, or use it with the last word run",
+                self.shown()
+            ))),
+        }
+    }
+
     /// Makes the table, and its schema if that is missing; takes back what it did if it fails.
     ///
     /// # Errors
     /// The table is there, the server refuses a statement or takes another engine than asked for.
     pub fn make(&self, session: &mut Session, columns: &str, begun: &mut bool) -> Result<(), Error> {
-        match self.owner(session)? {
-            Owner::Absent => {}
-            Owner::Other => return Err(self.foreign()),
-            Owner::Verb => {
-                return Err(Error::Usage(format!(
-                    "the table {} is there already: drop it with the last word cleanup, or use it with the last word run",
-                    self.shown()
-                )));
-            }
-        }
+        self.check_absent(session)?;
         let schema_too = !owner::schema_exists(session, &self.schema)?;
         if schema_too {
             session.execute(&format!("CREATE SCHEMA {}", quoted(&self.schema)))?;

@@ -105,6 +105,9 @@ fn work(verb: &Verb, command: &Command) -> Result<u8, Error> {
     if options.duration.is_none() && options.events.is_none() && !workload.is_bounded() {
         options.duration = Some(DURATION);
     }
+    if let Some(clients) = workload.clients() {
+        options.clients = vec![clients];
+    }
     if !values.has("ignore-errors") {
         options.ignore = workload.ignored_errors();
     }

@@ -82,6 +82,11 @@ pub trait Stepwise: Workload {
         false
     }
 
+    /// How many clients it has where that follows from its data.
+    fn clients(&self) -> Option<usize> {
+        None
+    }
+
     /// Errors that do not count where `--ignore-errors` is not given.
     fn ignored_errors(&self) -> Ignore {
         Ignore::Nothing

@@ -16,6 +16,7 @@ VERBS = {
     "slap": "mysqlslap's generated SQL, by mysqlslap's flags.",
     "smack": "Super-Smack's statements by random primary key.",
     "oltp": "sysbench's OLTP loads, by sysbench's flags.",
+    "tpcc": "TPC-C's transactions over its tables; no TPC result.",
     "ingest": "Rows into a table with three indexes.",
     "bulk": "sysbench's prepare: tables made, filled, indexed.",
     "script": "A SQL file with parameters and weights.",

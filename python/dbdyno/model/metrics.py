@@ -34,6 +34,7 @@ def _by_name(*metrics: Metric) -> dict[str, Metric]:
 METRICS: dict[str, Metric] = _by_name(
     _more("queries_per_second", "queries per second", "queries/s", "1/s"),
     _more("events_per_second", "events per second", "events/s", "1/s"),
+    _more("new_orders_per_minute", "new orders per minute", "new orders/min", "1/min"),
     _more("rows_per_second", "rows per second", "rows/s", "1/s"),
     _more("megabytes_per_second", "MB per second", "MB/s", "MB/s"),
     _more("iops", "I/O operations per second", "IOPS", "1/s"),

@@ -12,14 +12,15 @@ from dbdyno.study.workloads import (
     LoopSection,
     ScriptSection,
     SlapSection,
+    TpccSection,
 )
 from dbdyno.system.regular_file import SCRIPT_LIMIT_BYTES, read_text
 
 
 def broken_workload_rules(load: WorkloadSection, folder: Path) -> Iterator[Mistake]:
     """Every rule that a load breaks; ``folder`` is where a relative script is looked for."""
-    if isinstance(load, GeneratedSection) and load.io_threads > load.clients:
-        text = f"is {load.io_threads}, more than there are clients ({load.clients})"
+    if isinstance(load, GeneratedSection) and load.io_threads > load.connections:
+        text = f"is {load.io_threads}, more than there are clients ({load.connections})"
         yield Mistake(("workload", "io_threads"), text)
     if isinstance(load, LoopSection):
         yield from _amount(load)
@@ -27,6 +28,8 @@ def broken_workload_rules(load: WorkloadSection, folder: Path) -> Iterator[Mista
     match load:
         case SlapSection():
             yield from _slap(load)
+        case TpccSection():
+            yield from _tpcc(load)
         case IngestSection():
             yield from _ingest(load)
         case BulkSection():
@@ -65,6 +68,17 @@ def _slap(load: SlapSection) -> Iterator[Mistake]:
         yield Mistake(("workload", "load"), text)
     if load.int_cols + load.char_cols == 0:
         yield Mistake(("workload", "int_cols"), "and char_cols are both 0; a table needs a column")
+
+
+def _tpcc(load: TpccSection) -> Iterator[Mistake]:
+    if not load.keying:
+        return
+    if "clients" in load.model_fields_set:
+        text = f"is {load.clients}; with keying there are {load.connections}, 10 for each warehouse: leave it out"
+        yield Mistake(("workload", "clients"), text)
+    for name in ("rate", "think_time"):
+        if getattr(load, name):
+            yield Mistake(("workload", name), "can't be set with keying: terminals have times of their own")
 
 
 def _ingest(load: IngestSection) -> Iterator[Mistake]:

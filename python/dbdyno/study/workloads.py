@@ -35,6 +35,14 @@ ErrorCodes = Annotated[str, BeforeValidator(_error_codes)]
 Pairs = Annotated[
     str, matching(r"(\s*:?\w+\s*=[^,]*(,\s*:?\w+\s*=[^,]*)*)?", 'must be names with values, such as "buy=3,look=7"')
 ]
+# Of tpcc.
+Mix = Annotated[
+    str,
+    matching(
+        r"\s*\w+\s*(=\s*\d+\s*)?(,\s*\w+\s*(=\s*\d+\s*)?)*",
+        'must be names with weights, such as "new_order=45,payment=43"',
+    ),
+]
 
 
 class GeneratedSection(WorkloadSection):
@@ -156,6 +164,43 @@ class OltpSection(OltpEvents, KeysSection):
         return {**super().data(), "empty": self.load == "insert" and not self.auto_inc}
 
 
+class TpccSection(LoopSection):
+    """``tpcc``: the tables and transactions of TPC-C."""
+
+    AMOUNT: ClassVar[str] = "events"
+    DATA: ClassVar[frozenset[str]] = frozenset({"warehouses"})
+    TERMINALS: ClassVar[int] = 10  # of a warehouse, clause 4.2.1
+    WAREHOUSE_BYTES: ClassVar[int] = 80_000_000
+
+    kind: Literal["tpcc"]
+    """The five transactions of TPC-C over its nine tables. No TPC result."""
+    warehouses: Annotated[StrictInt, Field(ge=1, le=100_000)] = 1
+    """How many, of about 100 MB each."""
+    mix: Mix = "new_order=45,payment=43,order_status=4,delivery=4,stock_level=4"
+    """Weights of the transactions, or one name alone: `"new_order"`. The standard's if not given."""
+    keying: StrictBool = False
+    """The standard's keying and think times, with 10 clients a warehouse: then `clients` is not given."""
+    events: Count | None = None
+    """The amount: transactions."""
+    ignore_errors: ErrorCodes = "1213,1205,1020"
+    """Deadlock, lock wait timeout, record changed since last read: the transaction is sent again."""
+
+    @property
+    def metric(self) -> str:
+        """New orders, where there are any."""
+        return "new_orders_per_minute" if "new_order" in self.mix else self.METRIC
+
+    @property
+    def connections(self) -> int:
+        """Terminals, or clients."""
+        return self.TERMINALS * self.warehouses if self.keying else self.clients
+
+    @property
+    def data_bytes(self) -> int:
+        """The rows alone."""
+        return self.warehouses * self.WAREHOUSE_BYTES
+
+
 class IngestSection(LoopSection):
     """``ingest``: rows into a table with three secondary indexes, as fast as it takes them."""
 
@@ -224,5 +269,5 @@ class ScriptSection(LoopSection):
         return {"file": self.file}
 
 
-Workload = SlapSection | SmackSection | OltpSection | IngestSection | BulkSection | ScriptSection | Tools
+Workload = SlapSection | SmackSection | OltpSection | TpccSection | IngestSection | BulkSection | ScriptSection | Tools
 KINDS: dict[str, type[WorkloadSection]] = {one.named(): one for one in get_args(Workload)}

@@ -81,6 +81,8 @@ class Load:
                 found[f"latency_ms_{name}"] = latency[name] / 1e6
         if result["rows"]:
             found["rows_per_second"] = result["rows"] / real
+        if new_orders := result.get("operations", {}).get("new_order"):
+            found["new_orders_per_minute"] = new_orders["count"] * 60 / real
         if result["offered_per_second"]:
             found["achieved_ratio"] = result["achieved_per_second"] / result["offered_per_second"]
         return found

@@ -6,6 +6,7 @@ import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.plan.identity import image_key
+from dbdyno.plan.metric_fit import why_metric_is_useless
 from dbdyno.study.workloads import KINDS
 from tests.examples import example_of
 
@@ -17,9 +18,9 @@ BOUND = {
     "bonnie": 'size = "2GiB"',
     "mysqlslap": "queries = 1000",
     "command": 'command = "true"',
-    **dict.fromkeys(("smack", "oltp", "script", "sysbench"), "events = 1000"),
+    **dict.fromkeys(("smack", "oltp", "tpcc", "script", "sysbench"), "events = 1000"),
 }
-METRICS = {"ingest": "rows_per_second", "bulk": "rows_per_second",
+METRICS = {"tpcc": "new_orders_per_minute", "ingest": "rows_per_second", "bulk": "rows_per_second",
            "fio": "megabytes_per_second", "bonnie": "seeks_per_second",
            "command": "seconds_real"}  # fmt: skip
 NO_SERVER = [("clients = 10\n", ""), ('[server.settings]\ninnodb_buffer_pool_size = "256M"\n', "")]
@@ -58,6 +59,17 @@ def test_a_study_may_name_another_metric(plan):
     assert made.design.metric == "seconds_real"
 
 
+def test_new_orders_come_of_a_load_that_has_them(plan):
+    for kind in ("oltp", "tpcc"):
+        fields = ['mix = "payment"'] if kind == "tpcc" else []
+        made = plan(*of_kind(kind, *fields))
+        assert made.design.metric == "queries_per_second"
+        why = why_metric_is_useless("new_orders_per_minute", made.specs.values())
+        assert why == f"{kind} does not report it; judge by queries_per_second"
+    made = plan(*of_kind("tpcc"))
+    assert why_metric_is_useless("new_orders_per_minute", made.specs.values()) == ""
+
+
 def keys(plan, kind, field, levels):
     made = plan(*of_kind(kind, f"{field} = {levels}"), ('["hdd-7200", "ssd-sata"]', '"ssd-sata"'), DESIGN)
     return {image_key(spec, "a server") for spec in made.specs.values()}
@@ -73,6 +85,7 @@ SHAPES_DATA = [
     ("oltp", "table_size", "[1000, 2000]"),
     ("oltp", "rand_type", '["uniform", "zipfian"]'),  # as in sysbench, where prepare draws k by it
     ("ingest", "initial_rows", "[0, 1000]"),
+    ("tpcc", "warehouses", "[1, 2]"),
 ]
 SHAPES_LOAD = [
     ("slap", "load", '["write", "mixed"]'),
@@ -82,6 +95,7 @@ SHAPES_LOAD = [
     ("oltp", "load", '["read_only", "read_write"]'),
     ("oltp", "prepared", "[true, false]"),
     ("ingest", "rows_per_commit", "[1, 100]"),
+    ("tpcc", "mix", '["new_order", "payment"]'),
     ("bulk", "table_size", "[1000, 2000]"),
     ("script", "ignore_errors", '["none", "1213,1205"]'),
 ]

@@ -115,12 +115,24 @@ MISTAKES = {
         [("clients = 10", "io_threads = 2")],
         [":17: workload.io_threads: is 2, more than there are clients (1)"],
     ),
+    "clients beside terminals": (
+        [('"slap"', '"tpcc"'), ("queries = 1000", "events = 1000\nkeying = true")],
+        [":17: workload.clients: is 10; with keying there are 10, 10 for each warehouse: leave it out"],
+    ),
+    "a rate of terminals": (
+        [('"slap"', '"tpcc"'), ("clients = 10", "rate = 10"), ("queries = 1000", "events = 1000\nkeying = true")],
+        [":17: workload.rate: can't be set with keying: terminals have times of their own"],
+    ),
+    "a mix that is none": (
+        [('"slap"', '"tpcc"'), ("queries = 1000", 'events = 1000\nmix = "new_order:45"')],
+        [(':19: workload.mix: is "new_order:45", which must be names with weights, such as "new_order=45,payment=43"')],
+    ),
     "a bulk load for a time": (
         [('"slap"', '"bulk"'), ("queries = 1000", 'duration = "5s"')],
         [
             (
                 f":18: workload.duration: is unknown here; known are {fields(BulkSection)}. "
-                "It is for kind slap, smack, oltp, ingest, script, fio, sysbench"
+                "It is for kind slap, smack, oltp, tpcc, ingest, script, fio, sysbench"
             )
         ],
     ),

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 
 use crate::protocol::connection::Connection;
 use crate::protocol::encoder::{Prepared, RequestEncoder};
+use crate::protocol::kept_rows::KeptRows;
 use crate::protocol::packet::reply_sequence;
 use crate::protocol::reply::{ProtocolError, Reply, ReplyParser};
 use crate::protocol::tls::{Tls, TlsError};
@@ -79,7 +80,9 @@ impl Client {
 
     /// Takes a new connection in place of the old one.
     pub fn replace(&mut self, connection: Connection) -> OwnedFd {
+        let keeps_rows = self.parser.kept_rows().is_some();
         (self.parser, self.prepared, self.tls) = (connection.parser, connection.prepared, connection.tls);
+        self.parser.keep_rows(keeps_rows);
         self.connected = true;
         connection.socket
     }
@@ -87,6 +90,17 @@ impl Client {
     /// Whether a request may be written.
     pub fn is_ready(&self) -> bool {
         self.connected && self.activity != Activity::Busy
+    }
+
+    /// Keeps the rows of replies from now on, or does not.
+    pub fn keep_rows(&mut self, keep: bool) {
+        self.parser.keep_rows(keep);
+    }
+
+    /// The rows of the last reply, if they are kept.
+    #[inline]
+    pub fn kept_rows(&self) -> Option<&KeptRows> {
+        self.parser.kept_rows()
     }
 
     /// Has a request written into `out`.

@@ -155,6 +155,7 @@ impl<'r, 's> Engine<'r, 's> {
             let client = &mut self.clients[number];
             (client.event_ns, client.in_event) = (None, false);
             client.activity = Activity::Idle;
+            client.keep_rows(self.statements.reads_rows());
         }
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.pass(now);

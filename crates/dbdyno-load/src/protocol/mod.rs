@@ -3,6 +3,7 @@
 pub mod auth;
 pub mod connection;
 pub mod encoder;
+pub mod kept_rows;
 pub mod packet;
 pub mod patience;
 pub mod prepare;

@@ -3,6 +3,7 @@
 //! The parser keeps at most [`HEAD_MAX`] bytes of a packet, so a server can make it neither
 //! buffer a large result nor trust a length it claims.
 
+use super::kept_rows::KeptRows;
 use super::packet::{HEADER_SIZE, PAYLOAD_MAX, decode_header, take_integer};
 use crate::text::{CHARS_MAX, printable};
 
@@ -116,6 +117,7 @@ pub struct ReplyParser {
     header_filled: usize,
     head: Vec<u8>,
     missing: usize,
+    kept: Option<KeptRows>,
 }
 
 impl ReplyParser {
@@ -134,7 +136,18 @@ impl ReplyParser {
             header_filled: 0,
             head: Vec::new(),
             missing: 0,
+            kept: None,
         }
+    }
+
+    /// Keeps the rows of each reply from now on, or does not.
+    pub fn keep_rows(&mut self, keep: bool) {
+        self.kept = keep.then(KeptRows::default);
+    }
+
+    /// The rows of the reply, if they are kept: up to [`HEAD_MAX`] bytes of each.
+    pub fn kept_rows(&self) -> Option<&KeptRows> {
+        self.kept.as_ref()
     }
 
     /// Makes ready for a reply whose first packet is numbered `sequence`.
@@ -146,6 +159,9 @@ impl ReplyParser {
         self.continued = false;
         self.header_filled = 0;
         self.missing = 0;
+        if let Some(kept) = &mut self.kept {
+            kept.clear();
+        }
     }
 
     /// Rows seen so far of the reply so far unfinished.
@@ -178,7 +194,7 @@ impl ReplyParser {
     /// Passes over whole rows, of which a reply can have a lot; what may be anything else is left.
     #[inline]
     fn pass_rows<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
-        if self.state != Expected::Rows || self.continued || self.header_filled > 0 {
+        if self.state != Expected::Rows || self.continued || self.header_filled > 0 || self.kept.is_some() {
             return bytes;
         }
         let (mut next, mut passed) = (self.sequence, 0);
@@ -277,7 +293,12 @@ impl ReplyParser {
                     ok_status(head)
                 });
             }
-            Expected::Rows => self.rows += 1,
+            Expected::Rows => {
+                self.rows += 1;
+                if let Some(kept) = &mut self.kept {
+                    kept.push(&head[..head.len().min(HEAD_MAX)]);
+                }
+            }
         }
         Ok(false)
     }

@@ -19,4 +19,5 @@ mod script_account;
 mod slap;
 mod smack;
 mod tls;
+mod tpcc;
 mod wire;

@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use super::{Activity, Arrivals, Engine};
 use crate::clock::now_ns;
@@ -26,12 +25,17 @@ impl Engine<'_, '_> {
             return Ok(());
         }
         match self.limits.pace {
-            Loop::Closed { think: Duration::ZERO, .. } => self.start_event(number, now, now),
             Loop::Closed { think, spacing } => {
-                let share = if spacing == Spacing::Fixed { 1.0 } else { self.random.exponential() };
+                let pause_ns = self.statements.pause_ns(number);
+                if think.is_zero() && pause_ns.is_none() {
+                    return self.start_event(number, now, now);
+                }
+                let pause_ns = pause_ns.unwrap_or_else(|| {
+                    let share = if spacing == Spacing::Fixed { 1.0 } else { self.random.exponential() };
+                    (think.as_nanos() as f64 * share) as u64
+                });
                 self.clients[number].activity = Activity::Pausing;
-                let until = now + (think.as_nanos() as f64 * share) as u64;
-                self.pauses.push(Reverse((until, number)));
+                self.pauses.push(Reverse((now + pause_ns, number)));
                 Ok(())
             }
             Loop::Open { .. } => {
@@ -146,10 +150,15 @@ impl Engine<'_, '_> {
             let before = self.shared.rows.fetch_add(u64::from(statement.rows), Ordering::Relaxed);
             self.recorder.rows_passed(before, u64::from(statement.rows), now);
         }
+        if let Some(rows) = self.clients[number].kept_rows() {
+            self.statements.answered(number, statement, rows)?;
+        }
         match statement.part {
             Part::Inner => self.send_next(number, now),
             Part::Last => {
-                self.recorder.event(now - client.event_ns.unwrap_or(client.intended_ns));
+                let client = &self.clients[number];
+                let latency_ns = now - client.event_ns.unwrap_or(client.intended_ns);
+                self.recorder.event(latency_ns, self.statements.event_kind(number));
                 self.free(number, now)
             }
             Part::Apart => self.go_on(number, statement, now),
