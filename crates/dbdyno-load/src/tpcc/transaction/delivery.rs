@@ -8,7 +8,7 @@ use super::super::draw::{between, money};
 use super::super::mix::Type;
 use super::super::schema::DISTRICTS;
 use super::super::sql::{Ask, Sender};
-use super::{Place, Transaction};
+use super::parts::{Place, Transaction};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {

@@ -8,7 +8,7 @@ use super::super::draw::{between, money};
 use super::super::mix::Type;
 use super::super::schema::ITEMS;
 use super::super::sql::{self, Ask, Sender};
-use super::{Place, Transaction};
+use super::parts::{Place, Transaction};
 
 /// Statements before those of the first line, and for each line.
 const HEAD: usize = 6;

@@ -5,7 +5,7 @@ use crate::statements::Statement;
 
 use super::super::mix::Type;
 use super::super::sql::{Ask, Sender};
-use super::{Customer, Place, Transaction};
+use super::parts::{Customer, Place, Transaction};
 
 const ORDER_COLUMNS: usize = 3;
 

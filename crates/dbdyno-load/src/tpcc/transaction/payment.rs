@@ -7,7 +7,7 @@ use crate::statements::Statement;
 use super::super::draw::{between, money};
 use super::super::mix::Type;
 use super::super::sql::{Ask, Sender};
-use super::{Customer, Place, Transaction};
+use super::parts::{Customer, Place, Transaction};
 
 /// Most characters of a customer's data.
 const DATA_MAX: usize = 500;

@@ -6,7 +6,7 @@ use crate::statements::Statement;
 use super::super::draw::between;
 use super::super::mix::Type;
 use super::super::sql::{Ask, Sender};
-use super::{Place, Transaction};
+use super::parts::{Place, Transaction};
 
 /// Orders that are looked at.
 const ORDERS: i64 = 20;
