@@ -10,10 +10,14 @@ from dbdyno.analysis.statistics.estimate import Estimate
 
 
 def geometric_mean(values: Iterable[float], alpha: float) -> Estimate:
-    """Return that of positive values, with the t interval of their logarithms; unbounded of a single one."""
-    logs = np.log(list(values))
-    if not len(logs):
-        return Estimate.unknown()
+    """Return that of values, with the t interval of their logarithms; unbounded of one, unknown where any is 0 or less.
+
+    Nothing is known of none, either.
+    """
+    given = np.array(list(values), dtype=np.float64)
+    if not len(given) or np.any(given <= 0):
+        return Estimate.unknown(len(given))
+    logs = np.log(given)
     value, freedom = float(np.mean(logs)), len(logs) - 1
     if freedom < 1:
         return Estimate(math.exp(value), -math.inf, math.inf, len(logs))
