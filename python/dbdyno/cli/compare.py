@@ -6,7 +6,7 @@ import typer
 
 from dbdyno.cli.formats import Format
 from dbdyno.cli.outcome import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, conclude
-from dbdyno.cli.show import print_document
+from dbdyno.cli.printed import print_document
 from dbdyno.cli.values import fraction_of
 from dbdyno.errors import UserError
 

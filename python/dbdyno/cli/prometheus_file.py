@@ -1,6 +1,7 @@
 """Writing a run's figures for Prometheus, whole or not at all: a textfile collector may read at any moment."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -8,24 +9,24 @@ from dbdyno.cli.page_file import refuse_to_overwrite, write_whole
 from dbdyno.cli.values import path_of
 from dbdyno.errors import UserError
 
+if TYPE_CHECKING:
+    from dbdyno.analysis.analyse import Analysis
+    from dbdyno.store.records import Run
+
 BEGINNING = (b"# help dbdyno_",)
 PROMETHEUS = typer.Option(
     None, "--prometheus", parser=path_of, metavar="FILE", help="Write the figures in Prometheus's text format as well."
 )
 
 
-def write_prometheus(path: Path, folders: list[Path]) -> None:
-    """Write the figures of runs. Raises ``UserError``, or ``HostError`` where the disk is full."""
-    from dbdyno.analysis.analyse import analyse
+def write_prometheus(path: Path, folders: list[Path], runs: "list[tuple[Run, Analysis]]") -> None:
+    """Write the figures of runs, of one folder each. Raises ``UserError``, or ``HostError`` where the disk is full."""
     from dbdyno.report.prometheus import Exported, render
-    from dbdyno.store.run_folder import read_run
 
     refuse_to_overwrite(path, BEGINNING, "holds no figures of dbdyno's")
     names = [folder.resolve().name for folder in folders]
     labels = names if len(set(names)) == len(names) else list(map(str, folders))
-    exported = [
-        Exported(label, run := read_run(folder), analyse(run)) for label, folder in zip(labels, folders, strict=True)
-    ]
+    exported = [Exported(label, *one) for label, one in zip(labels, runs, strict=True)]
     write_whole(path, render(exported).encode("utf-8", "replace"))
 
 

@@ -19,7 +19,7 @@ def quick(
     """Measure the disk below a folder in 40 seconds: durable commits, random reads and writes. No root, no study."""
     from dbdyno.cli.formats import Format
     from dbdyno.cli.page_file import refuse_to_overwrite, write_page
-    from dbdyno.cli.show import print_document
+    from dbdyno.cli.printed import print_document
     from dbdyno.report.quick import document
     from dbdyno.run.quick import look
 

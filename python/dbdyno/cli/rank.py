@@ -6,7 +6,7 @@ import typer
 
 from dbdyno.cli.formats import Format
 from dbdyno.cli.members import each_once
-from dbdyno.cli.show import print_document
+from dbdyno.cli.printed import print_document
 from dbdyno.cli.values import path_of
 
 

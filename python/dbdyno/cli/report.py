@@ -49,9 +49,9 @@ def report(
     if len(folders) > 1 and (every_pair or prices):
         raise UserError(f"{'--every-pair' if every_pair else '--prices'} is for one run; give one folder")
     if len(folders) == 1:
-        found = show(folders[0], format_, html, every_pair=every_pair, prices=prices, details=details)
+        shown = show(folders[0], format_, html, every_pair=every_pair, prices=prices, details=details)
     else:
-        found = show_several(folders, format_, html, details=details)
+        shown = show_several(folders, format_, html, details=details)
     if prometheus is not None:
-        write_prometheus(prometheus, folders)
-    conclude(found, fail_if, junit, annotations=annotations)
+        write_prometheus(prometheus, folders, shown.runs)
+    conclude(shown.document, fail_if, junit, annotations=annotations)

@@ -1,8 +1,7 @@
-"""How every verb prints a report: the document in the format that was asked for, and its page."""
+"""How every verb shows a run folder: the report in the format that was asked for, and its page."""
 
 import shlex
-import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,25 +9,20 @@ import typer
 
 from dbdyno.cli.formats import Format
 from dbdyno.cli.page_file import write_page
+from dbdyno.cli.printed import print_document
 
 if TYPE_CHECKING:
+    from dbdyno.analysis.analyse import Analysis
     from dbdyno.report.document import Document
+    from dbdyno.store.records import Run
 
 
-def print_document(document: "Document", format_: Format, *, brief: bool = False) -> None:
-    """Print a report to standard output, to a terminal in colour and as wide as that is; ``brief`` is for text."""
-    from dbdyno.report.render import json, markdown, text
+@dataclass(frozen=True)
+class Shown:
+    """What was printed, and the runs that it is made of, in the order of their folders."""
 
-    if format_ is Format.TEXT and sys.stdout.isatty():
-        from rich.console import Console
-
-        Console().print(text.Printed(document, brief=brief))
-        return
-    if format_ is Format.TEXT:
-        printed = text.render(document, brief=brief)
-    else:
-        printed = {Format.MARKDOWN: markdown.render, Format.JSON: json.render}[format_](document)
-    sys.stdout.write(printed.rstrip("\n") + "\n")
+    document: "Document"
+    runs: "list[tuple[Run, Analysis]]"
 
 
 def say_where_the_rest_is(command: str, *, html: bool) -> None:
@@ -44,7 +38,7 @@ def show(
     every_pair: bool = False,
     prices: Path | None = None,
     details: bool = False,
-) -> "Document":
+) -> Shown:
     """Print the result of a run folder, with ``details`` all of its report; with ``html`` write its page there too."""
     from dbdyno.analysis.analyse import analyse
     from dbdyno.analysis.verdict.pairs import plans_every_pair
@@ -72,20 +66,21 @@ def show(
         write_page(html, found, aside=format_ is not Format.TEXT)
     if brief:
         say_where_the_rest_is(shlex.join(["dbdyno", "report", str(folder)]), html=html is not None)
-    return found
+    return Shown(found, [(run, analysis)])
 
 
-def show_several(folders: list[Path], format_: Format, html: Path | None, *, details: bool) -> "Document":
+def show_several(folders: list[Path], format_: Format, html: Path | None, *, details: bool) -> Shown:
     """Print the ranking over the runs and each one's verdicts; with ``html`` write the page of all of them too."""
     from dbdyno.analysis.several import together
     from dbdyno.cli.members import members
     from dbdyno.report.several import document
 
-    found = document(together(members(folders)))
+    runs = members(folders)
+    found = document(together(runs))
     brief = format_ is Format.TEXT and not details
     print_document(found, format_, brief=brief)
     if html is not None:
         write_page(html, found, aside=format_ is not Format.TEXT)
     if brief:
         say_where_the_rest_is("the same with", html=html is not None)
-    return found
+    return Shown(found, [(one.run, one.analysis) for one in runs])

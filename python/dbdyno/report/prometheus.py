@@ -5,7 +5,8 @@ unit; samples have no time of their own, as a collector refuses those.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import fmean
@@ -94,8 +95,10 @@ def _samples(one: Exported) -> Iterator[_Sample]:
     yield _Sample(
         "dbdyno_run_usable_blocks", "Blocks that verdicts rest on", labels, float(len(one.analysis.blocks.trials))
     )
+    called = factor_words({name for treatment in run.design.treatments for name in treatment.levels})
     for treatment in run.design.treatments:
-        yield from _of_treatment(one, treatment, (*labels, *_treatment(treatment)))
+        levels = tuple((f"factor_{called[name]}", level) for name, level in treatment.levels.items())
+        yield from _of_treatment(one, treatment, (*labels, ("treatment", treatment.label), *levels))
     for verdict in one.analysis.verdicts:
         yield from _of_comparison(verdict, (*labels, ("metric", run.design.metric)), run)
 
@@ -104,14 +107,26 @@ def _versions(run: Run) -> Mapping[str, str]:
     return {name: run.versions[name] for name in ("dbdyno", "kernel") if name in run.versions}
 
 
-def _treatment(treatment: Treatment) -> Labels:
-    levels = ((f"factor_{_word(name)}", level) for name, level in treatment.levels.items())
-    return (("treatment", treatment.label), *levels)
+def factor_words(names: Collection[str]) -> dict[str, str]:
+    """Return factor -> its name as a label may be called, which no two share: ``device-x`` is ``device_x``.
+
+    Of those that would share one, a sign is its code point, and ``_`` is ``__``: ``device-x`` is ``device_2d_x``.
+    """
+    found = {name: _plain(name) for name in names}
+    times = Counter(found.values())
+    found = {name: _distinct(name) if times[word] > 1 else word for name, word in found.items()}
+    return found if len({*found.values()}) == len(found) else {name: _distinct(name) for name in names}
 
 
-def _word(name: str) -> str:
-    """Return a factor's name as a label may be called."""
+def _plain(name: str) -> str:
     return "".join(char if char.isascii() and char.isalnum() else "_" for char in name)
+
+
+def _distinct(name: str) -> str:
+    """Return a word from which the name can be had again: the escapes of Prometheus's ``values`` scheme."""
+    return "".join(
+        char if char.isascii() and char.isalnum() else "__" if char == "_" else f"_{ord(char):x}_" for char in name
+    )
 
 
 def _of_treatment(one: Exported, treatment: Treatment, labels: Labels) -> Iterator[_Sample]:

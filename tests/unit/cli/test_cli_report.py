@@ -109,6 +109,16 @@ def test_a_script_learns_by_the_exit_code(dbdyno, folders, tmp_path):
     assert dbdyno("report", folders[1], "--junit", tmp_path / "no" / "v.xml")[0] == 2
 
 
+def test_a_run_is_read_and_analysed_once_for_all_that_is_written_of_it(dbdyno, folders, tmp_path, monkeypatch):
+    read = []
+    monkeypatch.setattr("dbdyno.store.run_folder.read_run", lambda folder: read.append(folder) or read_run(folder))
+    argv = ["--html", tmp_path / "p.html", "--prometheus", tmp_path / "p.prom", "--junit", tmp_path / "p.xml"]
+    assert dbdyno("report", folders[0], *argv)[0] == 0
+    assert dbdyno("report", *folders, *argv)[0] == 0
+    assert read == [folders[0], *folders]
+    assert {path.suffix for path in tmp_path.iterdir()} == {".html", ".prom", ".xml"}
+
+
 def test_figures_for_prometheus_are_written_whole_and_over_nothing_else(dbdyno, folders, tmp_path):
     file = tmp_path / "run.prom"
     for _ in range(2):  # the second time over its own

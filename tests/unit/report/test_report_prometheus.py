@@ -5,13 +5,15 @@ import re
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.treatment import Treatment
-from dbdyno.report.prometheus import Exported, base_unit, render
+from dbdyno.report.prometheus import Exported, base_unit, factor_words, render
 
 NASTY = 'a "quoted" \\ back\nslash'
 
@@ -94,3 +96,19 @@ def test_every_metric_has_a_name_of_its_own_that_ends_in_a_base_unit():
     assert names["write_megabytes_per_second"] == ("write_bytes_per_second", 1e6)
     assert names["seek_bytes_mean"] == ("seek_mean_bytes", 1.0)
     assert names["seconds_real"] == ("real_seconds", 1.0)
+
+
+def test_factors_whose_names_differ_in_signs_alone_have_labels_of_their_own(build):
+    levels = {"device-x": "a", "device.x": "b", "device_x": "c", "other.y": "d"}
+    run = build(2, rates={"t1": 1.0}, pairs=[], treatments=[Treatment("t1", levels)])
+    (sample,) = families(render([exported("r", run)]))["dbdyno_trials"]
+    own = {"factor_device_2d_x": "a", "factor_device_2e_x": "b", "factor_device__x": "c", "factor_other_y": "d"}
+    assert own.items() <= sample.labels.items()
+
+
+@given(st.sets(st.text("ab2de-._é", max_size=6), max_size=6))
+def test_no_two_factors_share_a_label(names):
+    found = factor_words(names)
+    assert set(found) == names
+    assert len({*found.values()}) == len(names)
+    assert all(re.fullmatch(r"[a-zA-Z0-9_]*", word) for word in found.values())
