@@ -6,8 +6,9 @@ import typer
 
 from dbdyno.cli.formats import Format
 from dbdyno.cli.outcome import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, conclude
+from dbdyno.cli.page_file import write_page
 from dbdyno.cli.printed import print_document
-from dbdyno.cli.values import fraction_of
+from dbdyno.cli.values import fraction_of, path_of
 from dbdyno.errors import UserError
 
 
@@ -15,6 +16,9 @@ def compare(
     before: Path = typer.Argument(metavar="BEFORE", help="The run folder from before the change."),
     after: Path = typer.Argument(metavar="AFTER", help="The run folder from after it."),
     format_: Format = typer.Option(Format.TEXT, "--format", help="How to print it."),
+    html: Path | None = typer.Option(
+        None, parser=path_of, metavar="FILE", help="Write a self-contained HTML page as well."
+    ),
     margin: str | None = typer.Option(
         None, metavar="PERCENT", help="Judge by this margin, such as 3%; else the runs'."
     ),
@@ -38,4 +42,6 @@ def compare(
     runs = read_run(before), read_run(after)
     found = document(*runs, compared(*runs, margin=width, names=names, control=control))
     print_document(found, format_)
+    if html is not None:
+        write_page(html, found, aside=format_ is not Format.TEXT)
     conclude(found, fail_if, junit, annotations=annotations)

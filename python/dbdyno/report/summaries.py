@@ -76,16 +76,24 @@ def the_best_of_all(ordered: Sequence[Versus], analysis: Analysis) -> str:
     behind = [one.verdict for one in theirs if one.verdict.verdict in {"faster", "slower"}]
     if not behind or len(theirs) > len(behind) + len(tied):
         return ""
-    ahead = sorted(_ratio(one.effect.value, turned=one.baseline_id == best.id) for one in behind)
-    size = percent(ahead[0]) if len(ahead) == 1 else percent_range(ahead[0], ahead[-1])
+    by = sorted(_ratio(one.effect.value, turned=one.baseline_id == best.id) for one in behind)
+    size = percent(by[0]) if len(by) == 1 else percent_range(by[0], by[-1])
     but = f", but not shown to be ahead of {listed(tied, LISTED_MAX)}" if tied else ""
     left = [one.verdict.verdict for one in ordered if one not in theirs]
-    others = f"; of the {count(len(left), 'comparison')} of the others, {counted(left)}" if left else ""
-    return f"{best.label} is ahead of {_those(len(behind), tied)} ({size} {analysis.metric.words}){but}{others}."
+    ahead_of = f"{_those(len(behind), tied)} ({size} {analysis.metric.words})"
+    return f"{best.label} is ahead of {ahead_of}{but}{_of_the_others(left)}."
+
+
+def _of_the_others(left: Sequence[Word]) -> str:
+    if len(left) == 1:
+        return f"; the other two {'differ, too' if left[0] in {'faster', 'slower'} else f'are {left[0]}'}"
+    return f"; of the {count(len(left), 'comparison')} of the others, {counted(left)}" if left else ""
 
 
 def _those(behind: int, tied: Sequence[str]) -> str:
-    return f"{behind} of the others" if tied else "the other one" if behind == 1 else f"all {behind} others"
+    if tied:
+        return f"{behind} of the others"
+    return {1: "the other one", 2: "both others"}.get(behind, f"all {behind} others")
 
 
 def _ratio(effect: float, *, turned: bool) -> float:

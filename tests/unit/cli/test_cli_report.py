@@ -60,6 +60,24 @@ def test_several_runs_are_one_report_and_one_page(dbdyno, folders, tmp_path):
     assert [one["name"] for one in json.loads(out)["runs"]] == ["SSD or HDD (a)", "SSD or HDD (b)"]
 
 
+def test_two_runs_compared_are_a_page_too(dbdyno, folders, tmp_path):
+    page = tmp_path / "page.html"
+    code, out, err = dbdyno("compare", *folders, "--html", page)
+    assert (code, err) == (0, "")
+    assert out.endswith(f"HTML report: {page}\n")
+    shown = page.read_text(encoding="utf-8")
+    assert "<h1>SSD or HDD: before and after</h1>" in shown
+    assert "were not interleaved" in shown
+    code, out, err = dbdyno("compare", *folders, "--html", page, "--format", "json")
+    assert (code, err) == (0, f"HTML report: {page}\n")
+    assert json.loads(out)["changes"]
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine")
+    code, _, err = dbdyno("compare", *folders, "--html", notes)
+    assert (code, err) == (2, f"dbdyno: {notes} exists and is no HTML page; name another file\n")
+    assert notes.read_text() == "mine"
+
+
 def test_mistakes_with_several_runs(dbdyno, folders):
     twice = "dbdyno: a run folder is given twice; its blocks would count twice\n"
     assert dbdyno("report", folders[0], folders[0]) == (2, "", twice)

@@ -72,6 +72,13 @@ def test_every_pair_tells_who_is_ahead(build):
     pairs = list(itertools.combinations(rates, 2))
     run = build(12, treatments=one_factor("scheduler", SCHEDULERS), rates=rates, pairs=pairs)
     assert told(run).startswith("kyber is ahead of all 4 others (1.98 to 2.67x queries per second); of the 6")
+    rates = {"t1": 400, "t2": 500, "t3": 300}
+    run = build(
+        12, treatments=one_factor("scheduler", SCHEDULERS[:3]), rates=rates, pairs=itertools.combinations(rates, 2)
+    )
+    assert told(run) == (
+        "mq-deadline is ahead of both others (+25 to +66 % queries per second); the other two differ, too."
+    )
 
 
 def test_levels_that_are_no_words_go_by_their_factor(build):
