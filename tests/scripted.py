@@ -102,8 +102,8 @@ class Script:
     def say(self, text):
         self.said.append(text)
 
-    def trial(self, slot, label, done, outlook):
-        self.said.append((slot.id, label, done, outlook))
+    def trial(self, slot, note, done, outlook):
+        self.said.append((slot.id, note, done, outlook))
 
     def trial_done(self, seconds):
         pass

@@ -36,9 +36,10 @@ def test_it_ends_when_decided_and_is_left_alone_then(bench):
     assert done.returncode == 0, done.stderr
     assert "Stopped after 10 of at most 40 blocks: every comparison was decided." in done.stdout
     told = r"(about|at most) \d+ more blocks, \d+ (s|min)|how many more it takes can't be known: interference .*"
-    outlook = rf"^after 6 blocks 0 of 1 comparison decided; ({told})$"
-    assert re.search(outlook, done.stderr, re.MULTILINE)
-    assert re.search(r"^trial 20 of (about|at most) \d+, block 10: ", done.stderr, re.MULTILINE)
+    outlook = rf"^after 6 blocks 0 of 1 comparison decided ideal vs \S+: .*\) ({told})"
+    said = re.sub(r"\s+", " ", done.stderr[done.stderr.index("after 6 blocks") :])
+    assert re.match(outlook, said), said
+    assert re.search(r"^trial 20/(~|<=)\d+, block 10: ", done.stderr, re.MULTILINE)
     assert "Stopped after 10 of at most 40" in (run / "report.html").read_text().replace("\u00a0", " ")
     report = report_of(call, run)
     assert (report["stopped"], report["looks"], report["blocks_usable"]) == ("decided", [6, 10], 10)

@@ -44,7 +44,7 @@ def test_done_and_nothing_left(finished):
     assert done.returncode == 0, done.stderr
     assert what_is_left(state) == []
     assert "\x1b" not in done.stdout + done.stderr
-    assert "trial 12 of 12, block 6: " in done.stderr
+    assert "trial 12/12, block 6: " in done.stderr
 
 
 def test_the_ssd_is_faster_and_the_sentence_says_so(finished):

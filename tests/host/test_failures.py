@@ -33,7 +33,7 @@ def run_study(state, study_file, run, *options, prefix=(), **fields):
 
 
 def assert_one_message(done, *words):
-    said = done.stdout + done.stderr
+    said = " ".join((done.stdout + done.stderr).split())
     assert "Traceback" not in said
     for word in words:
         assert word in said, said

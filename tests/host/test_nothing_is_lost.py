@@ -340,7 +340,7 @@ def refusals(case, disk, home, *options):
         asks_plan = user is root and case in ASKED_MORE  # an ordinary user's run asks what plan asks
         for argv in [["plan", study], run] if asks_plan else [run]:
             done = user(*argv, home=home)
-            said = done.stdout + done.stderr
+            said = " ".join((done.stdout + done.stderr).split())
             assert "Traceback" not in said
             assert done.returncode == REFUSED, said
             assert not (home / "run").exists()

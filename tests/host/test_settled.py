@@ -32,7 +32,7 @@ def test_before_each_trial_the_baseline_runs_and_leaves_no_figure(state, study_f
     assert len(run.trials) == 4
     assert all(trial.seconds["settle"] > trial.seconds["measure"] / 4 for trial in run.trials)
     assert "none ran once, unmeasured: whatever a trial leaves" in " ".join(done.stdout.split())
-    assert done.stderr.count(", unmeasured, before ") == 4
+    assert done.stderr.count(": none, unmeasured, ") == 4
     folders = sorted(path.name for path in (tmp_path / "run" / "trials").iterdir())
     assert folders == sorted(trial.id for trial in run.trials)
     assert not list((tmp_path / "run").rglob("settle"))

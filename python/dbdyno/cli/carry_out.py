@@ -48,7 +48,7 @@ def carry_out(
     if lacking:
         raise UserError("\n".join(one.said for one in lacking))
     with (
-        TerminalProgress(len(plan.specs), plan.seconds_per_trial()) as progress,
+        TerminalProgress(plan.design.labels, plan.seconds_per_trial()) as progress,
         only_one(f"run {plan.study.path} into {into}", wait=wait, say=progress.say),
         alone_on_host(wait=wait, say=progress.say),
     ):

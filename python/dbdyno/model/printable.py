@@ -5,8 +5,10 @@ turn the direction of writing, characters of no width, halves of surrogate pairs
 """
 
 import re
+from collections.abc import Sequence
 
 NO_BREAK = "\u00a0"
+LABEL_MAX = 28  # characters of a name in a chart
 SAID_MAX = 500  # characters of what a server or a tool said; an error message is shorter
 _FIGURES = re.compile(r" %|\bp [=<] |(?<=\d) blocks?")
 _LABELS = re.compile(r" / ")
@@ -37,3 +39,22 @@ def glued(text: str, *, labels: bool = True) -> str:
 
 def _unbroken(found: re.Match[str]) -> str:
     return found[0].replace(" ", NO_BREAK)
+
+
+def clipped(text: str, most: int = LABEL_MAX) -> str:
+    """Return a name that is at most so many characters long; its end is kept, as names of a kind begin alike."""
+    short = one_line(text)
+    end = (most - 1) // 2
+    return short if len(short) <= most else f"{short[: most - 1 - end]}…{short[len(short) - end :]}"
+
+
+def told_apart(texts: Sequence[str], most: int = LABEL_MAX) -> list[str]:
+    """Return names that are clipped and still differ where the names do: else without what they begin with alike."""
+    names = [one_line(text) for text in texts]
+    short = [clipped(name, most) for name in names]
+    if len(set(short)) == len(set(names)):
+        return short
+    long = [name for name in names if len(name) > most]
+    ends = zip(min(long), max(long), strict=False)  # what these two begin with, all begin with
+    alike = next((place for place, (one, other) in enumerate(ends) if one != other), 0)
+    return [clipped(f"…{name[max(0, alike - 1) :]}", most) if len(name) > most else name for name in names]

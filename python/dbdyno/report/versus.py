@@ -36,8 +36,13 @@ class Versus:
 
 def by_interest(verdicts: Sequence[Verdict], analysis: Analysis) -> list[Versus]:
     """Return the comparisons, those decided first, of these the different ones, of these what is surely large first."""
-    rows = {row.id: row for row in analysis.treatments}
-    return [_versus(verdict, rows) for verdict in sorted(verdicts, key=_interest)]
+    return named(sorted(verdicts, key=_interest), analysis.treatments)
+
+
+def named(verdicts: Sequence[Verdict], treatments: Sequence[Treatment | TreatmentSummary]) -> list[Versus]:
+    """Return the comparisons of treatments in the order given."""
+    levels = {one.id: one.levels for one in treatments}
+    return [_versus(verdict, levels) for verdict in verdicts]
 
 
 def _interest(verdict: Verdict) -> tuple[int, float, float]:
@@ -51,8 +56,8 @@ def _log(relative: float) -> float:
     return math.log1p(max(relative, _NOTHING_LEFT))
 
 
-def _versus(verdict: Verdict, rows: Mapping[str, TreatmentSummary]) -> Versus:
-    level, baseline = rows[verdict.level_id].levels, rows[verdict.baseline_id].levels
+def _versus(verdict: Verdict, levels_of: Mapping[str, Mapping[str, str]]) -> Versus:
+    level, baseline = levels_of[verdict.level_id], levels_of[verdict.baseline_id]
     factors = [name for name in {**level, **baseline} if level.get(name) != baseline.get(name)]
     back = {name: baseline.get(name, "") for name in factors}
     common = {name: value for name, value in level.items() if name not in factors}
@@ -63,7 +68,7 @@ def _versus(verdict: Verdict, rows: Mapping[str, TreatmentSummary]) -> Versus:
         baseline=_label(baseline, factors),
         pair=f"{_label(level, factors, alone=False)} vs {_label(baseline, factors, alone=False)}",
         place=_place(common),
-        places=_places(level, back, [row.levels for row in rows.values()]),
+        places=_places(level, back, list(levels_of.values())),
     )
 
 

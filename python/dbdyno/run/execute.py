@@ -40,8 +40,8 @@ class Progress(Protocol):
     def say(self, text: str) -> None:
         """One line for the user."""
 
-    def trial(self, slot: Slot, label: str, done: int, outlook: Outlook) -> None:
-        """A trial begins; ``done`` are finished."""
+    def trial(self, slot: Slot, note: str, done: int, outlook: Outlook) -> None:
+        """A trial begins, of which ``note`` may say something; ``done`` are finished."""
 
     def trial_done(self, seconds: float) -> None:
         """It has ended, after so long."""
@@ -194,7 +194,7 @@ class _Runner:
         seconds = self._settled(slot, where) if self.plan.design.settle == "trial" else {}
         if seconds is None:
             return
-        self.progress.trial(slot, self._label(slot) + self._rest_words(), self.history.done(), self.stop.outlook)
+        self.progress.trial(slot, self._rest_words(), self.history.done(), self.stop.outlook)
         if measured := self._measured(slot, where):
             trial = replace(measured.trial, seconds={**seconds, **measured.trial.seconds})
             with shielded():
@@ -205,8 +205,7 @@ class _Runner:
     def _settled(self, slot: Slot, where: Path) -> dict[str, float] | None:
         """Run the baseline unmeasured, and return what it took; None if it failed, which is the baseline's failure."""
         before = replace(slot, treatment=self.plan.design.baseline)
-        label = f"{self._label(before)}, unmeasured, before {self._label(slot)}"
-        self.progress.trial(slot, label, self.history.done(), self.stop.outlook)
+        self.progress.trial(before, "unmeasured", self.history.done(), self.stop.outlook)
         folder = where / "settle"
         folder.mkdir()
         measured = self._measured(before, folder, "in the unmeasured trial before another: ")
@@ -255,7 +254,7 @@ class _Runner:
 
     def _rest_words(self) -> str:
         settle = self.plan.design.settle
-        return f" (rests {format_seconds(settle)} before its load)" if settle and settle != "trial" else ""
+        return f"rests {format_seconds(settle)}" if settle and settle != "trial" else ""
 
     def _failed(self, slot: Slot, cause: str) -> None:
         """Say so; leave a treatment out for good once it has failed again and again."""

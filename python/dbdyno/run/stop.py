@@ -13,6 +13,7 @@ from dbdyno.analysis.stopping import is_look, more_blocks, reason_to_stop, settl
 from dbdyno.analysis.verdict.verdict import Verdict
 from dbdyno.model.design import Design, StopReason
 from dbdyno.model.wording import count
+from dbdyno.report.so_far import so_far
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.units import format_roughly
 
@@ -117,18 +118,20 @@ class Stop:
     def _expect(self, blocks: int, usable: int, more: int | None, verdicts: Sequence[Verdict]) -> None:
         done = sum(settled(verdict, self.design) for verdict in verdicts)
         kind, state = ("interval", "precise") if self.design.until == "precise" else ("comparison", "decided")
-        text = f"after {count(usable, 'block')} {done} of {count(len(verdicts), kind)} {state}; "
+        self.say(f"after {count(usable, 'block')} {done} of {count(len(verdicts), kind)} {state}")
+        for line in so_far(verdicts, self.design.treatments):
+            self.say(line)
         if more is None:
             disturbed = any(one.mostly_disturbed for one in verdicts if not settled(one, self.design))
             why = ": interference in most blocks, so end what else runs on the host" if disturbed else ""
-            self.say(f"{text}how many more it takes can't be known{why}")
+            self.say(f"how many more it takes can't be known{why}")
             return
         # What is expected to take longer than the plan allows takes as long as that.
         self.outlook = Outlook(
             min(blocks + more, self.design.blocks), "at most " if usable + more >= self.design.blocks else "about "
         )
         left = format_roughly(more * (self.pace.block_seconds or 0.0))
-        self.say(f"{text}{self.outlook.how}{count(more, 'more block')}, {left}")
+        self.say(f"{self.outlook.how}{count(more, 'more block')}, {left}")
 
     def _out_of_time(self) -> StopReason:
         budget, length = self.design.budget_seconds, self.pace.block_seconds

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report.charts.svg import told_apart
+from dbdyno.model.printable import told_apart
 from dbdyno.report.document import Badge, Cell, Document, Section, Table
 from dbdyno.report.render import html
 from tests.browser import browser, opened

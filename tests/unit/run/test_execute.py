@@ -34,6 +34,12 @@ def test_every_block_in_the_order_of_the_plan(script, four, into):
     assert [(done, outlook) for _, _, done, outlook in progress] == [(number, Outlook(3)) for number in range(12)]
 
 
+def test_a_fixed_number_of_blocks_shows_no_effect_before_its_end(script, plan, into):
+    script.rate = lambda block, treatment: (100.0 + block) * (3.0 if treatment == "t2" else 1.0)
+    assert perform(script, plan(blocks=12), into).how == "done"
+    assert not [said for said in script.said if isinstance(said, str)]
+
+
 def test_a_failure_ends_the_attempt_and_the_block_is_repeated_whole_in_another_order(script, four, into):
     [first, second, *_] = planned(four, (2, 1))
     script.fails[2, 1, second.treatment] = died()

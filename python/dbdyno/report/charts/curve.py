@@ -7,13 +7,13 @@ from markupsafe import Markup
 
 from dbdyno.analysis.curves.curves import Curve, Curves, Point
 from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.model.printable import clipped
 from dbdyno.report.charts.palette import LIGHT, treatment_colour, treatment_dash
 from dbdyno.report.charts.svg import (
     CHARACTER,
     Scale,
     axis_below,
     axis_beside,
-    clipped,
     curve,
     dots,
     drawing,

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.model.printable import told_apart
 from dbdyno.model.wording import count, p_value, percent
 from dbdyno.report.charts.palette import VERDICTS
 from dbdyno.report.charts.sides import Figures, sides_of
@@ -25,7 +26,6 @@ from dbdyno.report.charts.svg import (
     said,
     strokes,
     target,
-    told_apart,
     words,
 )
 from dbdyno.report.document import Chart, Width

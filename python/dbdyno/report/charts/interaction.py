@@ -15,7 +15,7 @@ from markupsafe import Markup
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.factors.factorial import SimpleEffect
 from dbdyno.analysis.statistics.effect import log_margin
-from dbdyno.model.printable import one_line
+from dbdyno.model.printable import clipped, one_line, told_apart
 from dbdyno.model.wording import percent
 from dbdyno.report.charts.forest import extent, tick_text, ticks
 from dbdyno.report.charts.palette import DASHES, treatment_colour
@@ -24,12 +24,10 @@ from dbdyno.report.charts.svg import (
     Scale,
     axis_beside,
     band,
-    clipped,
     curve,
     dots,
     drawing,
     rule,
-    told_apart,
     words,
 )
 from dbdyno.report.document import Chart, Width

@@ -13,7 +13,6 @@ from dbdyno.model.printable import one_line
 
 INK = "currentColor"
 CHARACTER = 7.4  # pixels of a wide font: which one the reader has is unknown
-LABEL_MAX = 28  # characters of a name
 FAINT = "0.1"  # opacity of a grid and of the margin's band
 DASHES = "3 3"
 TEXT_BASE = 4  # pixels from the middle of a line of text down to where it stands
@@ -33,25 +32,6 @@ class Scale:
         """Return where the value stands."""
         low, high, at = (math.log(one) if self.log else one for one in (self.low, self.high, value))
         return self.start + (at - low) / ((high - low) or 1.0) * (self.end - self.start)
-
-
-def clipped(text: str, most: int = LABEL_MAX) -> str:
-    """Return a name that is at most so many characters long; its end is kept, as names of a kind begin alike."""
-    short = one_line(text)
-    end = (most - 1) // 2
-    return short if len(short) <= most else f"{short[: most - 1 - end]}…{short[len(short) - end :]}"
-
-
-def told_apart(texts: Sequence[str], most: int = LABEL_MAX) -> list[str]:
-    """Return names that are clipped and still differ where the names do: else without what they begin with alike."""
-    names = [one_line(text) for text in texts]
-    short = [clipped(name, most) for name in names]
-    if len(set(short)) == len(set(names)):
-        return short
-    long = [name for name in names if len(name) > most]
-    ends = zip(min(long), max(long), strict=False)  # what these two begin with, all begin with
-    alike = next((place for place, (one, other) in enumerate(ends) if one != other), 0)
-    return [clipped(f"…{name[max(0, alike - 1) :]}", most) if len(name) > most else name for name in names]
 
 
 def drawing(width: float, height: float, label: str, marks: Iterable[Markup]) -> Markup:

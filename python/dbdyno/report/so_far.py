@@ -1,0 +1,36 @@
+"""What a look of a sequential design shows of the comparisons while the run goes on: one short line each.
+
+Only a look that the design plans may show them: who sees effects at other moments is led to end the run at a good one,
+which the intervals do not allow for.
+"""
+
+from collections.abc import Sequence
+
+from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.model.columns import PROGRESS_COLUMNS
+from dbdyno.model.printable import told_apart
+from dbdyno.model.treatment import Treatment
+from dbdyno.report.sentences import effect_text
+from dbdyno.report.versus import named
+
+LINES_MAX, INDENT = 6, "  "
+
+
+def so_far(verdicts: Sequence[Verdict], treatments: Sequence[Treatment]) -> list[str]:
+    """Return a line per comparison, in the order of the plan, of at most ``PROGRESS_COLUMNS`` characters."""
+    shown = named(verdicts[:LINES_MAX], treatments)
+    lines = []
+    for place, one in enumerate(shown):
+        found = f": {_found(one.verdict)}"
+        names = told_apart([each.name for each in shown], PROGRESS_COLUMNS - len(INDENT) - len(found))
+        lines.append(f"{INDENT}{names[place]}{found}")
+    more = len(verdicts) - LINES_MAX
+    return [*lines, *([f"{INDENT}and {more} more"] if more > 0 else [])]
+
+
+def _found(verdict: Verdict) -> str:
+    """Return the effect, and the word where there is one: that nothing is decided yet is what goes without saying."""
+    if not verdict.effect.known:
+        return verdict.verdict
+    decided = "" if verdict.verdict == "undecided" else f", {verdict.verdict}"
+    return f"{effect_text(verdict.effect)}{decided}"
