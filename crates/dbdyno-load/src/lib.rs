@@ -27,6 +27,7 @@ pub mod option_file;
 pub mod output;
 pub mod owner;
 pub mod protocol;
+pub mod replay;
 pub mod run;
 pub mod run_options;
 pub mod run_plan;
