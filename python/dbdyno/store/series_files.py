@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,40 +43,32 @@ def read_files(
 
 def _read(path: Path, ids: list[str], series: str, columns: str, sums: Sums) -> "dict[str, dict[str, NDArray[Any]]]":
     import duckdb
-    import numpy as np
 
     first = path / "trials" / ids[0] / f"{series}.parquet"
-    # Numbers for the files: a path beside every row would be larger than the rows.
-    query = f"""
-        SELECT COLUMNS('^(file number|row number|{columns})$') FROM (
-            SELECT number AS "file number", file_row_number AS "row number",
-                columns.* EXCLUDE (filename, file_row_number)
-            FROM read_parquet($files, union_by_name = true, filename = true, file_row_number = true) AS columns
-            JOIN (SELECT unnest($files) AS filename, unnest(range(len($files))) AS number) USING (filename)
-        )
-    """  # noqa: S608 - our own expression
+    # Rows come in the order of the files: DuckDB's preserve_insertion_order, on unless it is set off.
+    query = f"SELECT COLUMNS('^({columns})$') FROM read_parquet($files, union_by_name = true)"  # noqa: S608 - our own
     with ExitStack() as closing, duckdb.connect() as connection:
         files = _handles(path, ids, series, sums, closing)
         try:
-            _check_sizes(connection, files)
+            lengths = _lengths(connection, files)
             rows = connection.execute(query, {"files": files}).fetchnumpy()
+        except duckdb.BinderException:
+            raise damaged(first, "it holds no column t_s", _REMEDY) from None
         except (duckdb.Error, ValueError, MemoryError) as error:
             why = str(error) if isinstance(error, ValueError) else "it is no Parquet file, or not all of one"
             raise damaged(first, why, _REMEDY) from None
     found = {name: _unmasked(values) for name, values in rows.items()}
-    numbers, places = found.pop("file number"), found.pop("row number")
     for name, values in found.items():
         text = all(value is None or isinstance(value, str) for value in values) if name in TEXT_COLUMNS else False
         if values.dtype.kind not in "fiu" and not text:
             raise damaged(first, f"its column {name} holds no numbers", _REMEDY)
     if "t_s" not in found:
         raise damaged(first, "it holds no column t_s", _REMEDY)
-    order = np.lexsort((places, numbers))  # which is quicker than having DuckDB sort all columns
-    parts = np.split(order, np.searchsorted(numbers[order], np.arange(1, len(ids))))
+    ends = list(accumulate(lengths))
     return {
-        id_: {name: values[part] for name, values in found.items()}
-        for id_, part in zip(ids, parts, strict=True)
-        if len(part)
+        id_: {name: values[end - length : end] for name, values in found.items()}
+        for id_, length, end in zip(ids, lengths, ends, strict=True)
+        if length
     }
 
 
@@ -94,11 +87,13 @@ def _handles(path: Path, ids: list[str], series: str, sums: Sums, closing: ExitS
     return names
 
 
-def _check_sizes(connection: "duckdb.DuckDBPyConnection", files: list[str]) -> None:
-    """Raise ``ValueError`` where a file says that it has more rows than a trial can have, before memory is taken."""
-    rows = connection.execute("SELECT max(num_rows) FROM parquet_file_metadata($files)", {"files": files}).fetchone()
-    if rows and rows[0] and rows[0] > ROWS_MAX:
-        raise ValueError(f"it claims to have {rows[0]} rows")
+def _lengths(connection: "duckdb.DuckDBPyConnection", files: list[str]) -> list[int]:
+    """Return how many rows each file says that it has; ``ValueError`` where that is more than a trial can have."""
+    query = "SELECT file_name, num_rows FROM parquet_file_metadata($files)"
+    rows = dict(connection.execute(query, {"files": files}).fetchall())
+    if max(rows.values()) > ROWS_MAX:
+        raise ValueError(f"it claims to have {max(rows.values())} rows")
+    return [rows[file] for file in files]
 
 
 def _unmasked(values: "NDArray[Any]") -> "NDArray[Any]":

@@ -6,31 +6,73 @@ from itertools import groupby
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.over_time.series import at_middles
 from dbdyno.model.treatment import Treatment
-from dbdyno.report.charts.timeseries import bucketed, drawn_panels, payload, phase_starts
+from dbdyno.report.charts.samples import Samples, Stacked
+from dbdyno.report.charts.timeseries import drawn_panels, payload, phase_starts
 from tests.unit.report.rendered import as_page
 
 
+def of_one_trial(t_s, values):
+    return Samples(np.array([0]), np.array(t_s), np.array(values))
+
+
 def test_buckets_keep_mean_and_extremes():
-    t = np.array([0.1, 0.2, 1.5, 2.5])
-    mean, low, high = bucketed(t, np.array([1.0, 3.0, -5.0, 7.0]), 1.0, 3)
+    ((mean,), (low,), (high,)) = of_one_trial([0.1, 0.2, 1.5, 2.5], [1.0, 3.0, -5.0, 7.0]).bucketed(1.0, 3)
     assert mean.tolist() == [2, -5, 7]
     assert low.tolist() == [1, -5, 7]
     assert high.tolist() == [3, -5, 7]
 
 
 def test_short_holes_are_bridged_and_long_ones_stay():
-    mean, _, _ = bucketed(np.array([0.5, 2.5, 8.5]), np.array([1.0, 3.0, 9.0]), 1.0, 10)
+    ((mean,), _, _) = of_one_trial([0.5, 2.5, 8.5], [1.0, 3.0, 9.0]).bucketed(1.0, 10)
     assert mean[:3].tolist() == [1, 2, 3]
     assert np.isnan(mean[[3, 7, 9]]).all()
 
 
-def test_samples_out_of_order_or_after_the_end():
-    mean, _, _ = bucketed(np.array([5.0, 0.5]), np.array([2.0, 1.0]), 1.0, 2)
+def test_a_hole_is_not_bridged_from_one_trial_to_the_next():
+    (first, second), _, _ = Samples(np.array([0, 1]), np.array([0.5, 1.5]), np.array([1.0, 3.0])).bucketed(1.0, 3)
+    np.testing.assert_array_equal(first, [1, np.nan, np.nan])
+    np.testing.assert_array_equal(second, [np.nan, 3, np.nan])
+
+
+def test_samples_after_the_end_count_for_the_last_bucket():
+    ((mean,), _, _) = of_one_trial([0.5, 5.0], [1.0, 2.0]).bucketed(1.0, 2)
     assert mean.tolist() == [1, 2]
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.floats(0.0, 9.0), st.floats(-1e6, 1e6) | st.just(np.nan)), max_size=30),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_all_trials_at_once_are_as_each_by_itself(trials):
+    each = [{"t_s": np.array([t for t, _ in one]), "a": np.array([a for _, a in one])} for one in trials]
+    alone = [found for one in each if (found := Stacked([one]).samples(["a"], 2.0))]
+    together = Stacked(each).samples(["a"], 2.0)
+    assert (together is None) == (not alone)
+    if together is None:
+        return
+    np.testing.assert_array_equal(together.t_s, np.concatenate([one.t_s for one in alone]))
+    np.testing.assert_allclose(
+        together.bucketed(1.0, 10), np.concatenate([one.bucketed(1.0, 10) for one in alone], axis=1), rtol=1e-9
+    )
+    np.testing.assert_array_equal(together.share_above_0(), [one.share_above_0()[0] for one in alone])
+    assert together.moves(0.02) == any(one.moves(0.02) for one in alone)
+
+
+def test_a_trial_without_a_column_has_no_samples_in_its_sum():
+    full, part = {"t_s": np.array([1.0]), "a": np.array([1.0]), "b": np.array([2.0])}, {"t_s": np.array([1.0])}
+    found = Stacked([part | {"a": np.array([5.0])}, full]).samples(["a", "b"], 1.0)
+    assert found is not None
+    assert (found.starts.tolist(), found.values.tolist()) == ([0], [3])
+    assert Stacked([part]).samples(["a"], 1.0) is None
 
 
 def test_a_sample_stands_at_the_middle_of_its_interval():

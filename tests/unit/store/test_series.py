@@ -1,8 +1,13 @@
 """Series of trials are read back as they were written."""
 
 import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from dbdyno.store.series import LOAD_COLUMNS, read_matching, read_series
+from dbdyno.store.parts import DamageError
+from dbdyno.store.series import LOAD_COLUMNS, read_matching, read_series, write_series
+from dbdyno.store.series_files import read_files
 from tests.unit.store.conftest import SERIES, run_one, trial
 
 
@@ -39,3 +44,38 @@ def test_the_load_of_all_trials_is_read_at_once(folder):
         assert "latency_ms_p99" not in columns
     assert found[done[3].id]["phase"].tolist() == ["load"] * 4
     assert read_matching(folder.path, ["nobody"], {"load": LOAD_COLUMNS}) == {"nobody": {}}
+
+
+@settings(max_examples=20, deadline=None)
+@given(lengths=st.lists(st.integers(0, 3000), min_size=1, max_size=8))
+def test_many_files_read_at_once_keep_their_rows_and_their_order(tmp_path_factory, lengths):
+    path = tmp_path_factory.mktemp("run")
+    written = {f"b{place}": np.arange(length) + 10.0**place for place, length in enumerate(lengths)}
+    for id_, values in written.items():
+        (path / "trials" / id_).mkdir(parents=True)
+        more = {"events_per_second": -values} if len(values) % 2 else {}
+        write_series(path / "trials" / id_ / "load.parquet", {"t_s": values, **more})
+    found = read_files(path, list(written), "load", "t_s|events_per_second", {})
+    assert list(found) == [id_ for id_, values in written.items() if len(values)]
+    for id_, columns in found.items():
+        np.testing.assert_array_equal(columns["t_s"], written[id_])
+        if "events_per_second" in columns:
+            np.testing.assert_array_equal(
+                columns["events_per_second"],
+                -written[id_] if len(written[id_]) % 2 else np.full(len(written[id_]), np.nan),
+            )
+
+
+def test_a_series_without_its_times_is_damaged(tmp_path):
+    (tmp_path / "trials" / "b1").mkdir(parents=True)
+    write_series(tmp_path / "trials" / "b1" / "load.parquet", {"rows": [1.0]})
+    with pytest.raises(DamageError, match="holds no column t_s"):
+        read_files(tmp_path, ["b1"], "load", "t_s|events_per_second", {})
+
+
+def test_a_file_of_more_rows_than_a_trial_can_have_is_not_read(tmp_path, monkeypatch):
+    (tmp_path / "trials" / "b1").mkdir(parents=True)
+    write_series(tmp_path / "trials" / "b1" / "load.parquet", {"t_s": [1.0, 2.0, 3.0]})
+    monkeypatch.setattr("dbdyno.store.series_files.ROWS_MAX", 2)
+    with pytest.raises(DamageError, match="claims to have 3 rows"):
+        read_files(tmp_path, ["b1"], "load", "t_s", {})

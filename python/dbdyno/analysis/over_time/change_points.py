@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dbdyno.analysis.statistics.arrays import Floats
+from dbdyno.analysis.statistics.arrays import Floats, median
 from dbdyno.analysis.statistics.noise import MATTERS, STANDARD_ERRORS, curve, long_run_variance, robust_sd, stands_apart
 
 SHIFTS_MAX = 4
@@ -33,8 +33,8 @@ def shifts(values: Floats) -> list[int]:
 
 def _without_spikes(values: Floats) -> Floats:
     """Clip what is more than 5 standard deviations (by the median absolute deviation) off: a stall is no new level."""
-    median, spread = float(np.median(values)), SPIKE * robust_sd(values)
-    return np.clip(values, median - spread, median + spread) if spread > 0 else values
+    middle, spread = median(values), SPIKE * robust_sd(values)
+    return np.clip(values, middle - spread, middle + spread) if spread > 0 else values
 
 
 def _partitions(means: Floats) -> list[list[int]]:
@@ -86,9 +86,8 @@ def _believed(values: Floats, edges: list[int], smooth: float, shortest: int) ->
     free = (len(edges) - 1) * STANDARD_ERRORS**2 * long_run_variance(residuals, len(parts))
     if float(residuals @ residuals) + free >= smooth:
         return False
-    matters = MATTERS * float(np.median(values))
+    matters = MATTERS * median(values)
     return all(
-        abs(float(np.median(one) - np.median(other))) >= matters
-        and stands_apart(one, other, residuals, unknowns=len(parts))
+        abs(median(one) - median(other)) >= matters and stands_apart(one, other, residuals, unknowns=len(parts))
         for one, other in pairwise(parts)
     )

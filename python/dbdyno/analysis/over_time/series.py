@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dbdyno.analysis.statistics.arrays import Floats
+from dbdyno.analysis.statistics.arrays import Floats, median
 
 Columns = Mapping[str, npt.NDArray[np.generic]]  # column -> samples, "t_s" being the end of each interval in seconds
 
@@ -47,7 +47,7 @@ def middles_of(ends: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
     ends = ends[order]
     lengths = np.diff(ends, prepend=0.0)
     middles = ends - lengths / 2
-    if len(ends) and lengths[-1] < np.median(lengths) / 2:
+    if len(ends) and lengths[-1] < median(lengths) / 2:
         return order[:-1], middles[:-1]
     return order, middles
 

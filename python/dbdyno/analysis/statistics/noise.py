@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dbdyno.analysis.statistics.arrays import Floats
+from dbdyno.analysis.statistics.arrays import Floats, median
 
 MATTERS = 0.03  # of the level; a smaller shift does not matter
 STANDARD_ERRORS = 4.0  # of the steepest step in noise, so that few steady series show one; by simulation
@@ -13,7 +13,7 @@ NORMAL_MAD = 0.6745  # the median absolute deviation of a standard normal
 
 def robust_sd(values: Floats) -> float:
     """Return the standard deviation of values, shape (n,), by their middle half."""
-    return float(np.median(np.abs(values - np.median(values)))) / NORMAL_MAD
+    return median(np.abs(values - median(values))) / NORMAL_MAD
 
 
 def long_run_variance(residuals: Floats, unknowns: int = 1) -> float:
