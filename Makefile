@@ -29,7 +29,7 @@ BENCH_MODELS := --json target/bench-models.json
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
-.PHONY: demo test test-fast test-all check build clean bench bench-overhead bench-probes bench-trace bench-load bench-disk bench-models bench-honesty bench-report docs field-reports lock wheel help
+.PHONY: demo test test-fast test-all check check-python check-rust build clean bench bench-overhead bench-probes bench-trace bench-load bench-disk bench-models bench-honesty bench-report docs field-reports lock wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -67,13 +67,18 @@ build: .make/built ## everything installed and built
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	@touch $@
 
-check: .make/dev ## linters and types
+check: .make/dev ## linters and types, of Python and of Rust at once
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-python check-rust
+
+check-python: .make/dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	$(PY) -m scripts.circles
 	$(PY) -m mypy.stubtest dbdyno._native
+
+check-rust: .make/dev
 	cargo fmt --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 FORGIVEN_MAX = 5  # tests that failed and passed when run again
+SLOWEST = ("--durations=20", "--durations-min=5")  # printed, so that what has become slow is seen
 SOME_FAILED = 1  # pytest's exit code; any other above 0 says that the tests could not be run, or were skipped
 
 Pytest = Callable[[list[str]], int]  # run with these arguments; returns its exit code
@@ -28,7 +29,7 @@ def run_suite(
     with tempfile.TemporaryDirectory() as cache:
 
         def pytest(arguments: list[str]) -> int:
-            command = [*root, sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", *arguments]
+            command = [*root, sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", *SLOWEST, *arguments]
             return subprocess.run(command, check=False).returncode
 
         found = [command_twice(rust)] if rust else []
