@@ -93,31 +93,31 @@ test-all: ## the same in full: kills at every step, every drive, every server th
 	$(MAKE) test SUDO="$(SUDO) env DBDYNO_TEST_LONG=1 DBDYNO_TEST_SERVERS=all"
 
 bench: .make/dev ## what dbdyno itself costs, beside its peers; some minutes on a quiet machine
-	$(SUDO) $(PY) benches/overhead.py
+	$(SUDO) $(PY) -m benches.overhead
 	$(MAKE) bench-load BENCH_LOAD="--quick --json target/bench-load-quick.json"
 
 bench-overhead: .make/dev ## where the wall clock of a study goes; two minutes
-	$(SUDO) $(PY) benches/overhead.py
+	$(SUDO) $(PY) -m benches.overhead
 
 bench-probes: .make/dev ## what the probes cost, and their columns beside iostat's own; three minutes on a quiet machine
 	$(SUDO) $(PY) -m benches.probes $(BENCH_PROBES)
 
 bench-trace: .make/dev ## what the block trace costs a request; a minute on a quiet machine
-	$(SUDO) $(PY) benches/block_trace.py
+	$(SUDO) $(PY) -m benches.block_trace
 
 bench-load: .make/dev ## the load generator beside mysqlslap and sysbench, and its budgets; half an hour
 	cargo build --release --locked -p dbdyno-load --bin dbdyno-load --example floor
-	$(PY) crates/dbdyno-load/benches/bench_load.py $(BENCH_LOAD)
+	PYTHONPATH=. $(PY) crates/dbdyno-load/benches/bench_load.py $(BENCH_LOAD)
 
 bench-disk: .make/dev ## emulated disks beside the drives they stand for, and their budgets; a quarter of an hour
-	$(SUDO) $(PY) crates/dbdyno-disk/benches/bench_disk.py $(BENCH_DISK)
+	$(SUDO) env PYTHONPATH=. $(PY) crates/dbdyno-disk/benches/bench_disk.py $(BENCH_DISK)
 
 bench-models: .make/dev ## disk models beside DiskSim on ten measured drives; needs DISKSIM=DIR; a minute
 	cargo build --release --locked -p dbdyno-device --example replay
-	$(PY) crates/dbdyno-device/benches/bench_models.py $(if $(DISKSIM),--disksim $(DISKSIM)) $(BENCH_MODELS)
+	PYTHONPATH=. $(PY) crates/dbdyno-device/benches/bench_models.py $(if $(DISKSIM),--disksim $(DISKSIM)) $(BENCH_MODELS)
 
 bench-report: .make/dev ## what the HTML page of a million samples costs, beside DuckDB reading them; a minute
-	$(PY) benches/report.py
+	$(PY) -m benches.report
 
 bench-honesty: .make/dev ## how often verdicts are wrong, beside the rules of others; some minutes
 	mkdir -p target

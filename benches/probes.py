@@ -9,12 +9,12 @@ iostat: reads, writes, flushes and discards by fio on an emulated disk; iostat a
 """
 
 import argparse
-import json
 import statistics
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from benches.figures import at_most, within, write
 from benches.iostat import COLUMNS, compared, mixed_load
 from dbdyno.filesystems.ext import EXT4
 from dbdyno.probe import sampler
@@ -104,6 +104,19 @@ def iostat(journal, seconds):
             return compared(stand.device.name, seconds)
 
 
+def judged(figures):
+    """What both parts measured, beside its limits."""
+    cost_percent = figures.get("cost", {}).get("one thread, together")
+    compared_columns = figures.get("iostat", {}).items()
+    return [
+        *([] if cost_percent is None else [at_most("all probes, % of one core", cost_percent, BUDGET_PERCENT)]),
+        *(
+            within(f"{name}, by iostat {theirs:.5g}", ours, None, None, near)
+            for name, (theirs, ours, near) in compared_columns
+        ),
+    ]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=60, help="beside iostat; a load of the cost takes a sixth")
@@ -131,8 +144,7 @@ def main():
                     broken += [] if near else [name]
     finally:
         journal.close()
-    if options.json:
-        options.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
+    write(options.json, judged(figures), figures)
     if broken and options.strict:
         raise SystemExit(f"not kept: {', '.join(broken)}")
 

@@ -1,6 +1,6 @@
 """What the HTML page of a large run costs, beside the least that any reader of its files pays.
 
-    .venv/bin/python benches/report.py [--treatments 16] [--blocks 40] [--samples 1000000] [--rounds 5] [--json FILE]
+    .venv/bin/python -m benches.report [--treatments 16] [--blocks 40] [--samples 1000000] [--rounds 5] [--json FILE]
 
 A run folder is made up with a seed: so many treatments, blocks and samples (rows of all series together). Then, in
 turn, one process writes its page, and another has DuckDB read every row of the same Parquet files. A ratio says what
@@ -8,7 +8,6 @@ dbdyno adds. Of a page as the demo's (four treatments, eight blocks) its bytes, 
 """
 
 import argparse
-import json
 import resource
 import statistics
 import subprocess
@@ -18,8 +17,7 @@ import time
 from itertools import product
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
+from benches.figures import Figure, at_most, write
 from dbdyno.model.treatment import Treatment
 from tests.browser import CHROMIUM, opened
 from tests.run_folders import written
@@ -102,10 +100,14 @@ def main():
     small_bytes, paint_ms = len(small.encode()), first_paint_ms(small, options.rounds)
     painted = "unknown (no Chromium)" if paint_ms is None else f"{paint_ms:.0f} ms (at most {PAINT_MS_MAX})"
     print(f"as the demo's: {small_bytes:,} bytes (at most {SMALL_BYTES_MAX:,}), first paint after {painted}")
-    if options.json:
-        found = {"wall_seconds": wall, "cpu_seconds": cpu, "bytes": size}
-        found |= {"demo_bytes": small_bytes, "demo_first_paint_ms": paint_ms}
-        options.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    figures = [
+        at_most("page of a run, s", wall["page"], SECONDS_MAX),
+        at_most("page of a run, bytes", size, BYTES_MAX),
+        at_most("page like the demo's, bytes", small_bytes, SMALL_BYTES_MAX),
+        at_most("page like the demo's, first paint, ms", paint_ms, PAINT_MS_MAX),
+        Figure("page of a run, CPU beside DuckDB's", cpu["page"] / cpu["duckdb"]),
+    ]
+    write(options.json, figures, {"wall_seconds": wall, "cpu_seconds": cpu})
 
 
 if __name__ == "__main__":

@@ -7,15 +7,13 @@ row was not met.
 """
 
 import argparse
-import json
-import math
 import sys
 import time
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benches.figures import within, write
 from benches.honesty.row import Row
 
 if TYPE_CHECKING:
@@ -65,13 +63,8 @@ def main() -> int:
     failed = sum(row.met is False for row in rows)
     judged = sum(row.met is not None for row in rows)
     print(f"\n{judged - failed} of {judged} rows met, {time.monotonic() - began:.0f} s")
-    if options.json:
-        document = {"seed": options.seed, "replicates": options.replicates}
-        written = [
-            {**asdict(row), "measured": _finite(row.measured), "met": None if row.met is None else bool(row.met)}
-            for row in rows
-        ]
-        options.json.write_text(json.dumps({**document, "rows": written}, indent=1) + "\n", encoding="utf-8")
+    figures = [within(f"{row.group}: {row.name}, {row.unit}", row.measured, row.low, row.high, row.met) for row in rows]
+    write(options.json, figures, {"seed": options.seed, "replicates": options.replicates})
     return 1 if options.strict and failed else 0
 
 
@@ -86,10 +79,6 @@ def _line(row: Row) -> str:
     )
     word = {True: "met", False: "NOT MET", None: ""}[row.met]
     return f"  {row.group:28} {row.name:46} {row.measured:8.1f} {row.unit:4} {limits:16} {word}".rstrip()
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ not met.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import pathlib
 import statistics
@@ -25,6 +24,8 @@ from collections import defaultdict
 
 from disksim import REFERENCES, SECTOR_BYTES, Request, parameters, trace
 from drive_file import drive_file
+
+from benches.figures import Figure, at_most, write
 
 REPOSITORY = pathlib.Path(__file__).parents[3]
 LOCAL_SECTORS = 1000
@@ -117,12 +118,12 @@ def play(options: argparse.Namespace) -> list[dict[str, object]]:
     return rows
 
 
-def judged(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+def judged(rows: list[dict[str, object]]) -> list[Figure]:
     """Figures beside their limits."""
     mean = statistics.geometric_mean(row["ratio"] for row in rows)
     found = [("error, ours over DiskSim's, geometric mean", mean, MEAN_RATIO_MAX)]
     found += [(f"error, ours over DiskSim's, {row['drive']}", row["ratio"], RATIO_MAX) for row in rows]
-    return [{"name": name, "value": value, "limit": limit, "met": value <= limit} for name, value, limit in found]
+    return [at_most(*each) for each in found]
 
 
 def main() -> int:
@@ -131,14 +132,10 @@ def main() -> int:
     rows = play(options)
     figures = judged(rows)
     for figure in figures:
-        verdict = "met" if figure["met"] else "NOT MET"
-        print(f"{figure['name']:<55}{figure['value']:>7.2f}  <= {figure['limit']}  {verdict}")
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-        details = options.json.with_name(f"{options.json.stem}-details.json")
-        details.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    return 1 if options.strict and not all(figure["met"] for figure in figures) else 0
+        verdict = "met" if figure.met else "NOT MET"
+        print(f"{figure.name:<55}{figure.value:>7.2f}  <= {figure.limit}  {verdict}")
+    write(options.json, figures, rows)
+    return 1 if options.strict and not all(figure.met for figure in figures) else 0
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ comes with --strict only, when a row was not met.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import pathlib
 import platform
@@ -34,6 +33,8 @@ from dataclasses import asdict
 
 from groups import FULL, GROUPS, QUICK
 from rows import HEAD, Row
+
+from benches.figures import within, write
 
 
 def arguments() -> argparse.Namespace:
@@ -65,15 +66,12 @@ def run_all(options: argparse.Namespace) -> list[Row]:
     return rows
 
 
-def result(options: argparse.Namespace, rows: list[Row], load_average: float) -> dict[str, object]:
-    """As the result file has it."""
+def details(options: argparse.Namespace, rows: list[Row], load_average: float) -> dict[str, object]:
+    """What the file beside the figures has."""
     return {
-        "version": 1,
-        "kind": "bench_disk",
         "quick": options.quick,
         "host": {"processors": os.cpu_count(), "kernel": platform.release(), "load_average_before": load_average},
         "fio": subprocess.run(["fio", "--version"], check=True, capture_output=True, text=True).stdout.strip(),
-        "met": all(row.met is not False for row in rows),
         "rows": [{**asdict(row), "limits": row.limits, "met": row.met} for row in rows],
     }
 
@@ -91,9 +89,8 @@ def main() -> int:
         rows = run_all(options)
     counted = {verdict: sum(row.met is verdict for row in rows) for verdict in (True, False, None)}
     print(f"{counted[True]} rows met, {counted[False]} not met, {counted[None]} not judged on this host")
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(result(options, rows, load_average), indent=1) + "\n", encoding="utf-8")
+    figures = [within(f"{row.group}: {row.what}, {row.unit}", row.value, row.low, row.high, row.met) for row in rows]
+    write(options.json, figures, details(options, rows, load_average))
     return 1 if options.strict and counted[False] else 0
 
 

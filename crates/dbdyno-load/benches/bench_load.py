@@ -36,7 +36,6 @@ The result is written to --json; exit code 1 comes with --strict only, when a bu
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import pathlib
 import platform
@@ -53,6 +52,8 @@ import budgets
 from cost import Cost, Group, measure
 from private_server import running
 from tools import Bench, Programs
+
+from benches.figures import Figure, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,8 +142,16 @@ class Outcome:
         """By group: processors taken by others, in the worst median of its tools."""
         return {group.name: max(cost.foreign_cores.median for cost in costs.values()) for group, costs in self.groups}
 
+    def figures(self) -> list[Figure]:
+        """The budgets."""
+        rows = [
+            Figure(f"{row.what}, {row.group}: {row.ours} over {row.other}", row.ratio, row.limit, row.met)
+            for row in self.rows
+        ]
+        return [*rows, Figure(f"{MANY_CLIENTS} clients work", float(self.many_work), 1, self.many_work)]
+
     def json(self) -> dict[str, object]:
-        """As the result file has it."""
+        """What the file beside the figures has."""
         foreign = self.foreign_cores()
         groups = [
             {
@@ -156,7 +165,7 @@ class Outcome:
             for group, costs in self.groups
         ]
         many = {"clients": MANY_CLIENTS, "met": self.many_work, "tools": self.many}
-        return {"met": self.met, "budgets": [asdict(row) for row in self.rows], "many_clients": many, "groups": groups}
+        return {"budgets": [asdict(row) for row in self.rows], "many_clients": many, "groups": groups}
 
 
 def planned(bench: Bench, extent: Extent) -> list[tuple[Group, int, Judge]]:
@@ -251,15 +260,13 @@ def main() -> int:
         outcome = run_all(bench, extent, options.only)
     show(outcome)
     if options.json:
-        result = {
-            "version": 1,
-            "kind": "bench_load",
+        details = {
             "extent": asdict(extent),
             "host": {"processors": os.cpu_count(), "kernel": platform.release(), "load_average_before": load_average},
             "versions": {name: version_of(name) for name in ("mariadbd", "mysqlslap", "sysbench", options.binary)},
             **outcome.json(),
         }
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        write(options.json, outcome.figures(), details)
     return 1 if options.strict and not outcome.met else 0
 
 
