@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dbdyno.analysis.advice.advise import Advice, Found, advise
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
 from dbdyno.analysis.cost.cost import Cost, cost
 from dbdyno.analysis.curves.curves import Curves, curves
@@ -57,6 +58,7 @@ class Analysis:
     beside: list[Beside]  # what others published of it
     steadiness: Steadiness | None  # where the study asks for it
     server_defaults: list[ServerDefaults]  # of the pairs of servers that it compares
+    advice: Advice  # what to do
 
 
 def analyse(
@@ -72,6 +74,9 @@ def analyse(
     verdicts = planned_verdicts(run, blocks)
     steady = steadiness(run, blocks, load_series or {}, rule)
     unplanned_verdicts = judge(unplanned, primary, run.design.margin, rule)
+    treatments = summarise(run.design, blocks, failures, rule)
+    tied = _ties(run, blocks, primary, rule)
+    why = explain(run.design, blocks, [*verdicts, *unplanned_verdicts], watched or {}, rule)
     return Analysis(
         title=run.title,
         question=run.question,
@@ -81,8 +86,8 @@ def analyse(
         every_pair=unplanned_verdicts,
         secondary=secondary_metrics(run.design, blocks, rule),
         ranking=ranking_of_run(run, blocks, rule),
-        treatments=summarise(run.design, blocks, failures, rule),
-        ties=_ties(run, blocks, primary, rule),
+        treatments=treatments,
+        ties=tied,
         blocks=blocks,
         looks=looked(run.design, len(blocks.trials)),
         without_figure=_without_figure(blocks, primary),
@@ -92,11 +97,12 @@ def analyse(
         curves=curves(run.design, blocks, primary, rule),
         stability=settling(run.design, blocks, load_series or {}),
         block_layer=block_layer(run.design, blocks),
-        why=explain(run.design, blocks, [*verdicts, *unplanned_verdicts], watched or {}, rule),
+        why=why,
         cost=cost(run.design, blocks, run.prices, rule),
         beside=beside(run, blocks, rule, steady),
         steadiness=steady,
         server_defaults=server_defaults(run),
+        advice=advise(run, blocks, primary, Found(verdicts, unplanned_verdicts, tied, treatments, why)),
     )
 
 

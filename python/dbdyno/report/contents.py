@@ -9,6 +9,7 @@ from dbdyno.store.records import Run
 
 SECTIONS = (  # each a file of ``sections/``
     "headline",
+    "advice",
     "badges",
     "effects",
     "comparisons",

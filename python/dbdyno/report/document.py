@@ -33,10 +33,10 @@ def plain(text: Text) -> str:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph: what is said, the answer to it all, a warning, what may be skipped (``soft``), or the question."""
+    """A paragraph: what is said, the answer to it all, what to do, a warning, what may be skipped, or the question."""
 
     text: Text
-    style: Literal["", "headline", "warning", "soft", "question"] = ""
+    style: Literal["", "headline", "advice", "warning", "soft", "question"] = ""
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """The most important reason of a verdict, in about five words."""
 
+from dbdyno.analysis.advice.next_step import blocks_lacking
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.explanation.bottleneck import Kind
 from dbdyno.analysis.explanation.explain import Changed
 from dbdyno.analysis.explanation.time_parts import PARTS
-from dbdyno.analysis.looks.min_blocks import blocks_needed
-from dbdyno.analysis.verdict.reasons import CarryOver, Dropped, ZeroFigures, excludes_zero
+from dbdyno.analysis.verdict.reasons import CarryOver, Dropped, ZeroFigures
 from dbdyno.analysis.verdict.verdict import MANY_BLOCKS, Verdict
 from dbdyno.model.wording import count, margin_text
 from dbdyno.report.why import PART_NAMES, WORTH_SAYING, changed_of, duration
@@ -41,20 +41,10 @@ def what_is_lacking(verdict: Verdict, analysis: Analysis) -> str:
         return f"interference in {verdict.disturbed} of {count(verdict.blocks, 'block')}"
     if verdict.resolution.too_coarse(analysis.margin):
         return "figures are too coarse"
-    more = blocks_lacking(verdict, analysis)
+    more = blocks_lacking(verdict, len(analysis.verdicts))
     if more > MANY_BLOCKS:
         return "too much noise"
     return f"about {count(more, 'more block')}" if more > 0 else "too close to the margin"
-
-
-def blocks_lacking(verdict: Verdict, analysis: Analysis) -> int:
-    """Return about how many more blocks can decide anything at all, or resolve the margin; 0 or less where none do."""
-    fewest = blocks_needed(len(analysis.verdicts)) - verdict.blocks
-    return (
-        fewest
-        if fewest > 0 and excludes_zero(verdict.effect)
-        else max(fewest, (verdict.blocks_needed or 0) - verdict.blocks)
-    )
 
 
 def why_not_comparable(verdict: Verdict) -> str:

@@ -64,9 +64,9 @@ def _versus(verdict: Verdict, levels_of: Mapping[str, Mapping[str, str]]) -> Ver
     return Versus(
         verdict=verdict,
         factors=tuple(factors),
-        level=_label(level, factors),
-        baseline=_label(baseline, factors),
-        pair=f"{_label(level, factors, alone=False)} vs {_label(baseline, factors, alone=False)}",
+        level=label_of(level, factors),
+        baseline=label_of(baseline, factors),
+        pair=f"{label_of(level, factors, alone=False)} vs {label_of(baseline, factors, alone=False)}",
         place=_place(common),
         places=_places(level, back, list(levels_of.values())),
     )
@@ -78,7 +78,7 @@ def _places(level: Mapping[str, str], baseline: Mapping[str, str], present: Sequ
     return sum({**one, **baseline} in present for one in alike)
 
 
-def _label(levels: Mapping[str, str], factors: Sequence[str], *, alone: bool = True) -> str:
+def label_of(levels: Mapping[str, str], factors: Sequence[str], *, alone: bool = True) -> str:
     """Return the levels as a treatment's label has them; one that says nothing when ``alone`` goes by its factor."""
     found = {name: levels[name] for name in factors if name in levels}
     if alone and len(found) == 1 and set(found.values()) <= _SAYS_NOTHING:
@@ -88,6 +88,6 @@ def _label(levels: Mapping[str, str], factors: Sequence[str], *, alone: bool = T
 
 def _place(common: Mapping[str, str]) -> str:
     """Return ``"on hdd-7200 with ext4 and clients 10"``."""
-    device = f"on {_label(common, ['device'])}" if "device" in common else ""
-    others = [_label(common, [name]) for name in common if name != "device"]
+    device = f"on {label_of(common, ['device'])}" if "device" in common else ""
+    others = [label_of(common, [name]) for name in common if name != "device"]
     return " ".join(filter(None, (device, f"with {listed(others, LISTED_MAX)}" if others else "")))

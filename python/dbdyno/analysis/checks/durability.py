@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 from dbdyno.store.records import Trial
 
-Gap = Literal["engine", "redo log", "binary log", "flush method", "memory", "no flush"]
+Gap = Literal["engine", "redo log", "binary log", "flush method", "doublewrite", "memory", "no flush"]
 
+_COPY_ON_WRITE = {"zfs", "btrfs", "bcachefs"}  # a page is never overwritten there, so none can be half old and half new
+_WORSE = {"redo log": ("2", "0"), "flush method": ("littlesync", "nosync")}  # from bad to worse
 _SYNCED = {"1", "3"}  # of innodb_flush_log_at_trx_commit: the log is synced before a commit returns
 
 
@@ -41,6 +43,24 @@ def durability(trials: Sequence[Trial]) -> Durability | None:
     return Durability(durable=True if known else None)
 
 
+def worse_in(one: Durability, other: Durability) -> tuple[Lacking, ...]:
+    """Return by which settings the first may lose a commit that the second keeps, or may lose more of them."""
+    of_other = {each.gap: each for each in other.lacking}
+    return tuple(each for each in one.lacking if each.gap not in of_other or _is_worse(each, of_other[each.gap]))
+
+
+def _is_worse(one: Lacking, other: Lacking) -> bool:
+    """Return whether one value of a setting loses more than another; where that is not known, whether they differ."""
+    values = one.value.lower(), other.value.lower()
+    if one.gap == "binary log" and all(value.isdecimal() for value in values):
+        each, other_each = (int(value) or float("inf") for value in values)  # 0: synced when the kernel likes
+        return each > other_each
+    known = _WORSE.get(one.gap, ())
+    if all(value in known for value in values):
+        return known.index(values[0]) > known.index(values[1])
+    return values[0] != values[1]
+
+
 def _lacking(observed: Mapping[str, Any]) -> Iterator[Lacking]:
     server, engine = _layer(observed, "server"), _engine(observed)
     if engine in {"myisam", "aria", "memory", "csv", "archive"}:
@@ -51,6 +71,10 @@ def _lacking(observed: Mapping[str, Any]) -> Iterator[Lacking]:
             yield Lacking("redo log", flushed)
         if (method := str(server.get("innodb_flush_method", ""))).lower() in {"nosync", "littlesync"}:
             yield Lacking("flush method", method)
+        doublewrite = str(server.get("innodb_doublewrite", "ON"))
+        on_copies = str(_layer(observed, "filesystem").get("kind", "")).lower() in _COPY_ON_WRITE
+        if doublewrite.lower() in {"off", "0", "false", "detect_only"} and not on_copies:
+            yield Lacking("doublewrite", doublewrite)
         synced = str(server.get("sync_binlog", "1"))
         if str(server.get("log_bin", "")).lower() in {"on", "1"} and synced != "1":
             yield Lacking("binary log", synced)

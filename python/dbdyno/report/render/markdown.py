@@ -8,7 +8,8 @@ from dbdyno.report import document as doc
 
 _SPECIAL = re.compile(r"[\\`*{}\[\]<>|~&#$]|(?<![^\W_])_|_(?![^\W_])")  # of CommonMark, GitHub's additions, HTML
 _LEADING = re.compile(r"^(\d*)([-+=.)])(?=\s|$)")  # a list or an underline, at the start of a line
-_MARKS = {"": ("", ""), "headline": ("**", "**"), "warning": ("> ", ""), "soft": ("", ""), "question": ("*", "*")}
+_MARKS = dict.fromkeys(("", "advice", "soft"), ("", ""))
+_MARKS |= {"headline": ("**", "**"), "warning": ("> ", ""), "question": ("*", "*")}
 
 
 def escape(text: str) -> str:

@@ -20,7 +20,7 @@ TONES = {
     "does not differ": "bold blue",
     "beware": "bold yellow",
 }
-STYLES = {"": "", "headline": "bold", "warning": "yellow", "soft": "dim", "question": "italic"}
+STYLES = {"": "", "headline": "bold", "advice": "", "warning": "yellow", "soft": "dim", "question": "italic"}
 
 
 def render(document: doc.Document, width: int = 120, *, brief: bool = False) -> str:

@@ -12,6 +12,7 @@ from dbdyno.model.printable import one_line
 from dbdyno.model.wording import UNKNOWN, count, listed
 from dbdyno.report.document import Badge, Badges, Section
 from dbdyno.report.findings import Findings
+from dbdyno.report.lacking import lacking_text
 from dbdyno.report.named import named
 from dbdyno.report.notes.whole_run import errors_text, how_it_ended
 from dbdyno.report.recorded import part
@@ -29,14 +30,6 @@ _STACKS = {
     "memory": ("in memory", "The data was in memory (tmpfs): there was no disk."),
     "external": ("external server", "The server runs elsewhere: its disks are not known, and it was not restarted."),
     "simulated": ("simulated", "Nothing was run on a disk: its behaviour was computed."),
-}
-_LACKING = {
-    "engine": "tables of {} have no durable commits",
-    "redo log": "with innodb_flush_log_at_trx_commit = {} the log is synced about once a second",
-    "binary log": "with sync_binlog = {} the binary log is not synced at each commit",
-    "flush method": "innodb_flush_method = {} leaves out syncs",
-    "memory": "the data is in memory",
-    "no flush": "a sync does not make the device empty its cache",
 }
 _UNTRIED = "By settings that were read back; power cuts were not tried."
 Measured = Sequence[tuple[Run, UsableBlocks]]
@@ -173,9 +166,6 @@ def _why_not(known: Iterable[tuple[str, Durability]]) -> str:
     for label, found in known:
         for reason in found.lacking:
             by_reason.setdefault(reason, []).append(label)
-    each = (
-        f"{_LACKING[reason.gap].format(one_line(reason.value))} ({', '.join(dict.fromkeys(labels))})"
-        for reason, labels in by_reason.items()
-    )
+    each = (f"{lacking_text(reason)} ({', '.join(dict.fromkeys(labels))})" for reason, labels in by_reason.items())
     text = "; ".join(each)
     return f"A power cut may take commits: {text}."

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from dbdyno.analysis.advice.next_step import blocks_lacking
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.verdict.reasons import Word
 from dbdyno.model.wording import count, listed, margin_text, number
 from dbdyno.report.document import Paragraph, Section
 from dbdyno.report.findings import Findings
 from dbdyno.report.sentences import how_different
-from dbdyno.report.short_reason import blocks_lacking, what_is_lacking, why_not_comparable
+from dbdyno.report.short_reason import what_is_lacking, why_not_comparable
 from dbdyno.report.summaries import beside_comparisons, counted, leading, the_best_of_all
 from dbdyno.report.versus import LISTED_MAX, Versus, by_interest
 from dbdyno.store.records import Run
@@ -129,7 +130,7 @@ class _Group:
         return f"{found[0].level} and {self.baseline} show {beyond}{self._where(found)}"
 
     def _open(self, names: str, found: Sequence[Versus], *, later: bool) -> str:
-        hardest = max(found, key=lambda one: blocks_lacking(one.verdict, self.analysis))
+        hardest = max(found, key=lambda one: blocks_lacking(one.verdict, len(self.analysis.verdicts)))
         lacking = what_is_lacking(hardest.verdict, self.analysis)
         if self.several:
             return f"{names} {'are' if len({one.level for one in found}) > 1 else 'is'} still open: {lacking}"

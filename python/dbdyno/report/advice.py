@@ -1,0 +1,193 @@
+"""What to do, in a sentence or two, and what it costs in safety."""
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dbdyno.analysis.advice.advise import Advice, Hold, Recommended
+from dbdyno.analysis.advice.next_step import Lack, Step
+from dbdyno.analysis.advice.same_for_all import Free
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.model.printable import one_line
+from dbdyno.model.treatment import Treatment
+from dbdyno.model.wording import count, listed, margin_text
+from dbdyno.report.risk import only_if, risk_text
+from dbdyno.report.versus import LISTED_MAX, label_of
+from dbdyno.store.records import Run
+
+PARTS_MAX = 3  # loads, or groups of them, each with another answer
+_AGAIN = "run the study again"
+_REMEDIES = {
+    Lack.QUIET_HOST: f"Not yet: end what else runs on this host, then {_AGAIN}",
+    Lack.LONGER_WARM_UP: f"Not yet: the buffer pool was still being filled; {_AGAIN} with a longer warm-up",
+    Lack.STRONGER_LOAD_GENERATOR: "No recommendation: the load generator was the limit; give it more CPU",
+    Lack.HIGHER_RATE: "No recommendation: the load asked for no more than this; compare latencies, or raise its rate",
+    Lack.A_TREATMENT_THAT_RUNS: "Not yet: a treatment failed, or has a figure of 0; see to that first",
+    Lack.REST_BETWEEN_TRIALS: f"Not yet: trials leave something for the next; {_AGAIN} with rests (settle in [design])",
+    Lack.EQUAL_FAILURES: "Not yet: one side failed more often; find out why",
+    Lack.FINER_FIGURES: f"Not yet: the figures are too coarse; {_AGAIN} with longer trials",
+    Lack.A_COMPARISON: f'Not yet: what matters was not compared; {_AGAIN} with compare = "every-pair" in [design]',
+    Lack.LESS_NOISE: f"Not yet: too much noise for more blocks to help; {_AGAIN} with longer trials",
+}
+_SHORT = {
+    Lack.QUIET_HOST: "interference",
+    Lack.LONGER_WARM_UP: "the buffer pool was still being filled",
+    Lack.STRONGER_LOAD_GENERATOR: "the load generator was the limit",
+    Lack.HIGHER_RATE: "the load asked for no more",
+    Lack.A_TREATMENT_THAT_RUNS: "a treatment failed",
+    Lack.REST_BETWEEN_TRIALS: "carry-over may explain it",
+    Lack.EQUAL_FAILURES: "one side failed more often",
+    Lack.FINER_FIGURES: "figures are too coarse",
+    Lack.A_COMPARISON: "they were not compared",
+    Lack.LESS_NOISE: "too much noise",
+    Lack.A_WIDER_MARGIN: "too close to the margin",
+}
+
+
+def advice_text(run: Run, analysis: Analysis) -> str:
+    """Return what to do, one line for all formats."""
+    advice = analysis.advice
+    if advice.hold:
+        return _held(advice.hold, run, analysis)
+    if len(advice.parts) > PARTS_MAX:
+        return f"It depends on the load: see the comparisons. {_risk(advice, run)}".strip()
+    words = _Words(run, analysis.margin)
+    sentences = [words.sentence(part) for part in advice.parts]
+    return " ".join(filter(None, [*sentences, _risk(advice, run)]))
+
+
+def _risk(advice: Advice, run: Run) -> str:
+    known = [part.safety for part in advice.parts if part.safety]
+    return risk_text(known, has_disk=any(run.trials)) if known else ""
+
+
+def _held(hold: Hold, run: Run, analysis: Analysis) -> str:
+    go_on = _command(run)
+    match hold:
+        case Hold.NO_BLOCK if run.ended == "done":
+            return "No recommendation: no block can be used; the failures say why."
+        case Hold.NO_BLOCK | Hold.UNFINISHED:
+            return f"Not yet: the run is not finished; go on by {go_on}."
+        case Hold.LOAD_ALONE:
+            lacking = analysis.advice.step
+            then = f" {_Words(run, analysis.margin).to_decide(lacking)}." if lacking else ""
+            return f"Nothing to choose, as only the load varied.{then}"
+        case Hold.NOTHING_COMPARED:
+            return "No recommendation: nothing was compared; give a factor two levels."
+        case Hold.SAME_TREATMENTS:
+            return _of_the_same(analysis)
+
+
+def _command(run: Run) -> str:
+    return f"dbdyno run {shlex.quote(one_line(run.study_file or 'STUDY'))} --into DIR --resume"
+
+
+def _of_the_same(analysis: Analysis) -> str:
+    match analysis.verdicts[0].verdict if analysis.verdicts else "not comparable":
+        case "faster" | "slower":
+            return "Trust no verdict of this host yet: find out what makes two runs of the same differ."
+        case "equivalent":
+            return f"Nothing to change: differences beyond {margin_text(analysis.margin)} on this host can be believed."
+        case _:
+            return "Not yet: run more blocks, or make trials longer, before this host is relied on."
+
+
+@dataclass(frozen=True)
+class _Words:
+    """What names treatments of a run."""
+
+    run: Run
+    margin: float
+
+    def sentence(self, part: Recommended) -> str:
+        """Return what may be taken under some loads."""
+        text = f"{self._text(part)}."
+        if not part.loads:
+            return text
+        loads = listed([Treatment("", dict(load)).label for load in part.loads], LISTED_MAX)
+        return f"With {loads}: {text[0].lower()}{text[1:]}"
+
+    def _text(self, part: Recommended) -> str:
+        if part.step:
+            slower = f"; not {self._labels(part.slower)}, which {_is_or_are(part.slower)} slower" if part.slower else ""
+            return f"{self.to_decide(part.step)}{slower}"
+        if part.safety and part.safety.worse:
+            verb = "keep" if part.choice.kind in {"keep", "any"} else "take"
+            return only_if(part.safety, f"{verb} {self._taken(part)}", self._labels(part.safety.safer))
+        return self._chosen(part)
+
+    def _chosen(self, part: Recommended) -> str:
+        within = f"within {margin_text(self.margin)}"
+        match part.choice.kind:
+            case "any" if part.free and not any(one.step for one in part.free):
+                return f"Nothing to change: {listed([_which(one) for one in part.free])} will do {within}"
+            case "any":
+                return f"Nothing to change: all are as good {within}"
+            case "keep":
+                also = f"; {self._labels(part.choice.as_good)} will do as well {within}" if part.choice.as_good else ""
+                return f"Nothing to change: keep {self._labels(part.choice.take)}{also}"
+            case "safer":
+                return f"Take {self._taken(part)}: as fast {within}, and safer than what is there"
+            case _:
+                return f"Take {self._taken(part)}"
+
+    def _taken(self, part: Recommended) -> str:
+        """Return ``"ssd-sata; either scheduler will do"``."""
+        pool = self._labelled(part.choice.pool)
+        if len(pool) == 1:
+            return pool[0]
+        if not part.free:
+            return f"{_either_of(pool)}, which were not told apart"
+        whole = [one for one in part.free if one.all_of_them and part.fixed]
+        some = [one for one in part.free if one not in whole]
+        named = [label_of(part.fixed, list(part.fixed))] if part.fixed else []
+        named += [_either_of([label_of({one.name: each}, [one.name]) for each in one.levels]) for one in some]
+        clauses = [f"{_which(one)} will do" if one.step is None else self._open(one) for one in whole]
+        clauses += [
+            f"they differ by less than {margin_text(self.margin)}" if one.step is None else self._open(one)
+            for one in some
+        ]
+        return "; ".join([" with ".join(named), *clauses])
+
+    def _open(self, one: Free) -> str:
+        step = one.step or Step(Lack.A_COMPARISON)
+        lacking = f"about {count(step.blocks, 'more block')}" if step.lack is Lack.MORE_BLOCKS else _SHORT[step.lack]
+        return f"which {one.name} is still open: {lacking}"
+
+    def to_decide(self, step: Step) -> str:
+        """Return what to do next."""
+        if step.lack is Lack.MORE_BLOCKS:
+            more = f"run about {count(step.blocks, 'more block')} or somewhat more"
+            return f"Not yet: {more} ({_command(self.run)} --until-decided)"
+        if step.lack is Lack.A_WIDER_MARGIN:
+            return f"Leave it as it is: too close to the margin of {margin_text(self.margin)} for more blocks to decide"
+        return _REMEDIES[step.lack]
+
+    def _labelled(self, ids: Iterable[str]) -> list[str]:
+        """Return the labels, without what all treatments of the study have in common and without the load."""
+        treatments = {one.id: one.levels for one in self.run.design.treatments}
+        varied = _varied(list(treatments.values()))
+        load = {factor.name for factor in self.run.design.factors if factor.section == "workload"}
+        names = [name for name in varied if name not in load]
+        return list(dict.fromkeys(label_of(treatments[id_], names) for id_ in ids))
+
+    def _labels(self, ids: Iterable[str]) -> str:
+        return listed(self._labelled(ids), LISTED_MAX)
+
+
+def _varied(levels: Sequence[Mapping[str, str]]) -> list[str]:
+    names = dict.fromkeys(name for each in levels for name in each)
+    return [name for name in names if len({each.get(name) for each in levels}) > 1]
+
+
+def _which(one: Free) -> str:
+    """Return ``"either scheduler"``."""
+    return f"{'either' if len(one.levels) == 2 else 'any'} {one.name}"  # noqa: PLR2004
+
+
+def _either_of(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _is_or_are(ids: Sequence[str]) -> str:
+    return "is" if len(ids) == 1 else "are"
