@@ -91,7 +91,7 @@ class Script:
         start = round(self.now_seconds * 1e9)
         found = {}
         for name, columns in self.series.items():
-            if name != "load":
+            if name not in {"load", "latency"}:
                 more = {column: list(values) for column, values in columns.items() if column != "t_s"}
                 found[name] = Series([start + round(t * 1e9) for t in columns["t_s"]], more)
         yield found
@@ -226,6 +226,9 @@ class ScriptedLoad:
 
     def columns(self):
         return self.script.series.get("load", {"t_s": []})
+
+    def latencies(self):
+        return self.script.series.get("latency", {})
 
 
 def perform(script, plan, into, *, resume=False):

@@ -36,7 +36,7 @@ const FLAGS: &[Flag] = &[
     Flag::value("interval", "length of an interval of --series and --hlog (1, or --report-interval)"),
     Flag::value("json", "write the result here"),
     Flag::value("series", "write a line per interval here; JSON lines if it ends in .jsonl, else CSV"),
-    Flag::value("hlog", "write an HdrHistogram log here, a tag per kind of statement"),
+    Flag::value("hlog", "write an HdrHistogram log here: events, and a tag per kind of statement"),
     Flag::switch("silent", "print nothing").short('s'),
     Flag::switch("verbose", "say what is done").short('v'),
     Flag::switch("help", "this text").short('?'),

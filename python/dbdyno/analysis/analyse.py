@@ -1,7 +1,7 @@
 """The analysis of a run, from its trials to its verdicts. Deterministic: no clock, no random numbers."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from dbdyno.analysis.advice.advise import Advice, Found, advise
@@ -15,6 +15,7 @@ from dbdyno.analysis.noise_floor import NoiseFloor, noise_floor
 from dbdyno.analysis.over_time.drift import drift_of
 from dbdyno.analysis.over_time.steadiness import Steadiness, steadiness
 from dbdyno.analysis.over_time.treatment_stability import LoadSeries, TreatmentStability, settling
+from dbdyno.analysis.percentiles import PercentileCurve, percentile_curves
 from dbdyno.analysis.ranking.letters import Ties, ties
 from dbdyno.analysis.ranking.ranking import Ranking, ranking_of_run
 from dbdyno.analysis.reported import Beside, beside
@@ -27,6 +28,7 @@ from dbdyno.analysis.verdict.pairs import considered, every_pair, paired, plans_
 from dbdyno.analysis.verdict.secondary import Secondary, secondary_metrics
 from dbdyno.analysis.verdict.verdict import Verdict, judge
 from dbdyno.model.metrics import Metric, metric_of, value_of
+from dbdyno.store.latencies import Latencies
 from dbdyno.store.records import Run
 
 
@@ -59,10 +61,16 @@ class Analysis:
     steadiness: Steadiness | None  # where the study asks for it
     server_defaults: list[ServerDefaults]  # of the pairs of servers that it compares
     advice: Advice  # what to do
+    percentiles: list[PercentileCurve]  # empty where no histograms were given
 
 
 def analyse(
-    run: Run, *, each_pair: bool = False, load_series: LoadSeries | None = None, watched: Seen | None = None
+    run: Run,
+    *,
+    each_pair: bool = False,
+    load_series: LoadSeries | None = None,
+    watched: Seen | None = None,
+    latencies: Mapping[str, Latencies] | None = None,
 ) -> Analysis:
     """Return the verdicts, and the table of a run, finished or not; with ``each_pair`` verdicts of all."""
     blocks = usable_blocks(run)
@@ -103,6 +111,7 @@ def analyse(
         steadiness=steady,
         server_defaults=server_defaults(run),
         advice=advise(run, blocks, primary, Found(verdicts, unplanned_verdicts, tied, treatments, why)),
+        percentiles=percentile_curves(run.design, blocks, latencies or {}),
     )
 
 

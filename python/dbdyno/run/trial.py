@@ -15,6 +15,7 @@ from dbdyno.stack.kinds.kind import Raising
 from dbdyno.stack.layer import StackContext, raised
 from dbdyno.stack.space import after_load
 from dbdyno.stack.undo.log import Journal
+from dbdyno.store.latencies import LATENCIES
 from dbdyno.store.records import Trial
 from dbdyno.study.schema import TrialSpec
 from dbdyno.workload.load import Columns
@@ -175,9 +176,12 @@ def probe_cost(series: Series, load: Outcome) -> dict[str, Any]:
 def series_columns(
     load: Outcome, series: Mapping[str, Series], traced: Mapping[str, Mapping[str, list[float]]]
 ) -> dict[str, Columns]:
-    """Every series on the trial's clock: ``t_s`` is 0 where measuring starts; what lies outside is left out."""
+    """Every series on the trial's clock: ``t_s`` is 0 where measuring starts; what lies outside is left out.
+
+    Beside them, how often each latency was met.
+    """
     start, end = load.window_ns
-    found = {"load": load.columns()}
+    found = {"load": load.columns(), LATENCIES: load.latencies()}
     for name, one in series.items():
         # An interval belongs to the measured run when it began in it; its last may end just after.
         inside = [index for index, t_ns in enumerate(one.t_ns) if start < t_ns <= end + 100_000_000]

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from dbdyno.store.events import read_events
+from dbdyno.store.latencies import COLUMNS as LATENCY_COLUMNS
+from dbdyno.store.latencies import LATENCIES, Latencies, latencies_in
 from dbdyno.store.replay import History
 from dbdyno.store.series_files import FILES_MAX, Sums, read_files
 from dbdyno.store.synced import whole_or_not_at_all
@@ -46,6 +48,7 @@ class AnalysedSeries(TypedDict):
 
     load_series: "dict[str, dict[str, NDArray[Any]]]"  # trial id -> column -> values
     watched: "dict[str, dict[str, dict[str, NDArray[Any]]]]"  # trial id -> probe -> column -> values
+    latencies: "dict[str, Latencies]"  # trial id -> how often each latency of an event was met; unknown of some
 
 
 def read_analysed(path: Path, run: "Run") -> AnalysedSeries:
@@ -57,11 +60,13 @@ def read_analysed_and(
     path: Path, run: "Run", drawn: "Mapping[str, str]"
 ) -> "tuple[AnalysedSeries, dict[str, dict[str, dict[str, NDArray[Any]]]]]":
     """Return what an analysis asks for, and beside it what ``drawn`` does: each file is read once."""
-    asked = {"load": LOAD_COLUMNS, **WATCHED_COLUMNS}
+    asked = {"load": LOAD_COLUMNS, LATENCIES: LATENCY_COLUMNS, **WATCHED_COLUMNS}
     wanted = {name: "|".join(each[name] for each in (asked, drawn) if name in each) for name in {**asked, **drawn}}
     found = read_matching(path, [trial.id for trial in run.trials], wanted)
     loads = {id_: one["load"] for id_, one in _matching(found, {"load": LOAD_COLUMNS}).items() if "load" in one}
-    return AnalysedSeries(load_series=loads, watched=_matching(found, WATCHED_COLUMNS)), _matching(found, drawn)
+    latencies = {id_: latencies_in(path, id_, one[LATENCIES]) for id_, one in found.items() if LATENCIES in one}
+    analysed = AnalysedSeries(load_series=loads, watched=_matching(found, WATCHED_COLUMNS), latencies=latencies)
+    return analysed, _matching(found, drawn)
 
 
 def _matching(
@@ -110,7 +115,8 @@ def _sums(path: Path) -> Sums:
 
 def series_names(path: Path, trial_ids: list[str]) -> list[str]:
     """The series that any of the trials has, by name."""
-    return sorted({file.stem for id_ in trial_ids for file in (path / "trials" / id_).glob("*.parquet")})
+    found = {file.stem for id_ in trial_ids for file in (path / "trials" / id_).glob("*.parquet")}
+    return sorted(found - {LATENCIES})
 
 
 def read_series_named(path: Path, name: str, trial_ids: list[str]) -> "dict[str, NDArray[Any]]":

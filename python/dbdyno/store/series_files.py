@@ -7,6 +7,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.store.latencies import LATENCIES, LATENCY
 from dbdyno.store.parts import DamageError, damaged, opened, see_that_it_is_as_written, sum_of, unread
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ Sums = Mapping[str, Mapping[str, str]]  # trial id -> file -> SHA-256
 FILES_MAX = 256  # open at once; a process may have 1024
 ROWS_MAX = 10**7  # of one file: eleven days of ten samples a second
 TEXT_COLUMNS = {"phase"}
+AXES = {LATENCIES: LATENCY}  # what the rows of a file go by, where that is not the time
 _REMEDY = (
     "put it back from a copy, delete it (the report is then made without this series of the trial), "
     "or go on with the run by --resume, which measures the trial's block again"
@@ -62,8 +64,8 @@ def _read(path: Path, ids: list[str], series: str, columns: str, sums: Sums) -> 
         text = all(value is None or isinstance(value, str) for value in values) if name in TEXT_COLUMNS else False
         if values.dtype.kind not in "fiu" and not text:
             raise damaged(first, f"its column {name} holds no numbers", _REMEDY)
-    if "t_s" not in found:
-        raise damaged(first, "it holds no column t_s", _REMEDY)
+    if (axis := AXES.get(series, "t_s")) not in found:
+        raise damaged(first, f"it holds no column {axis}", _REMEDY)
     ends = list(accumulate(lengths))
     return {
         id_: {name: values[end - length : end] for name, values in found.items()}

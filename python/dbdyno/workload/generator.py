@@ -103,13 +103,14 @@ class Generated(ABC, Generic[SectionT]):
     def run(self, context: StackContext, seed: int, folder: Path) -> Load:
         """Offer the load. Raises ``TrialError`` with the cause of whatever ended it early."""
         endpoint, result, series = context.server, folder / "load.json", folder / "load.csv"
+        log = folder / "latency.hlog"
         argv = [
             *self._argv(endpoint.address, seed),
             *self.login_flags(endpoint),
             *_loop_flags(self.section),
             f"--interval={INTERVAL_MS}ms",
         ]
-        argv += [f"--json={result}", f"--series={series}", f"--hlog={folder / 'latency.hlog'}"]
+        argv += [f"--json={result}", f"--series={series}", f"--hlog={log}"]
         try:
             _run([*argv, *self.step_flags("run")], endpoint.address, limit_seconds(self.section))
         except TrialError as error:
@@ -120,7 +121,7 @@ class Generated(ABC, Generic[SectionT]):
                     endpoint.process.wait(DYING_SECONDS)
             ended = how_it_ended(endpoint)
             raise TrialError(f"{cause}; {ended}" if ended else cause) from None
-        return read_load(result, series)
+        return read_load(result, series, log)
 
     def _argv(self, address: Address, seed: int) -> list[str]:
         argv = [own_binary("dbdyno-load"), self.section.kind, *self.own_flags(), *self.common_flags()]

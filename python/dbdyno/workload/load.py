@@ -1,4 +1,4 @@
-"""What a load came to: scalars, the series, and where the raw histogram lies."""
+"""What a load came to: scalars, the series, and how often each latency was met."""
 
 import csv
 import json
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import TrialError
+from dbdyno.workload.histogram_log import events_of
 
 HALVES_INTERVALS_MIN = 6  # fewer say nothing of two halves
 RATES = ("events", "queries", "rows", "errors", "reconnects")  # counted in each interval
@@ -25,6 +26,7 @@ class Load:
     result: dict[str, Any]  # one element of the load generator's "runs"
     series: dict[str, list[float]]  # column -> one value per interval; t_ns on the monotonic clock
     phase: list[str]  # which part of its work the load was at, per interval; empty texts for a load without
+    met: tuple[list[float], list[float]] = ([], [])  # latencies of events, ns, ascending; how often each was met
 
     @property
     def window_ns(self) -> tuple[int, int]:
@@ -101,8 +103,17 @@ class Load:
             found[f"latency_ms_{name}"] = [value / 1e6 for value in self.series.get(f"latency_ns_{name}", [])]
         return {**found, "phase": self.phase} if any(self.phase) else found
 
+    def latencies(self) -> Columns:
+        """How often each latency of an event was met: ``latency_ns``, ascending, and ``count``."""
+        values, counts = self.met
+        if not values:
+            return {}
+        # A value is the upper end of its bucket, which may lie beyond what was seen.
+        largest = float(self.result["latency_ns"]["max"])
+        return {"latency_ns": [min(value, largest) for value in values], "count": counts}
 
-def read_load(result: Path, series: Path) -> Load:
+
+def read_load(result: Path, series: Path, log: Path) -> Load:
     """Read what ``dbdyno-load`` wrote. Raises ``TrialError`` where it is not whole."""
     try:
         run = json.loads(result.read_text(encoding="utf-8"))["runs"][0]
@@ -111,6 +122,6 @@ def read_load(result: Path, series: Path) -> Load:
         columns = [name for name in rows[0] if name not in {"run", *TEXTS}] if rows else []
         # An interval in which nothing ended has no latency: unknown, not 0.
         values = {name: [math.nan if row[name] == "" else float(row[name]) for row in rows] for name in columns}
-        return Load(run, values, [row["phase"] for row in rows])
+        return Load(run, values, [row["phase"] for row in rows], events_of(log))
     except (OSError, ValueError, TypeError, KeyError, IndexError) as error:
-        raise TrialError(f"{result} and {series} are not what dbdyno-load writes: {error!r}") from None
+        raise TrialError(f"{result}, {series} and {log} are not what dbdyno-load writes: {error!r}") from None

@@ -52,6 +52,10 @@ class ToolLoad:
         """The series on the trial's clock."""
         return self.series
 
+    def latencies(self) -> Columns:
+        """Unknown: what a program prints of its histogram, if it does, is too coarse for rare latencies."""
+        return {}
+
 
 def client_cpu(ended: Ended, queries: float | None = None) -> dict[str, float]:
     """What the program itself burned, from its start to its end."""

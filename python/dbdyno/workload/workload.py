@@ -36,6 +36,9 @@ class Outcome(Protocol):
     def columns(self) -> Columns:
         """The series on the trial's clock: ``t_s`` is the end of each interval, 0 where measuring starts."""
 
+    def latencies(self) -> Columns:
+        """How often each latency of an event was met: ``latency_ns``, ascending, and ``count``; empty if unknown."""
+
 
 class Workload(Protocol):
     """What load a treatment is offered.

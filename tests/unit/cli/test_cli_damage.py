@@ -17,6 +17,7 @@ from tests.scripted import perform
 SERIES = {
     "load": {"t_s": [0.1 * i for i in range(40)], "queries_per_second": [100.0 + i % 3 for i in range(40)]},
     "host_cpu": {"t_s": [0.1 * i for i in range(40)], "%idle": [50.0] * 40},
+    "latency": {"latency_ns": [1e6 * i for i in range(1, 41)], "count": [25.0] * 40},
 }
 BLOCKS = 2
 
@@ -81,7 +82,8 @@ def whole(script, plan, tmp_path):
 def files_of(run):
     trial = sorted((run / "trials").iterdir())[1]
     mine = [run / name for name in ("run.toml", "host.json", "study.toml", "journal.jsonl", "lock")]
-    return [*mine, *(trial / name for name in ("trial.json", "load.parquet", "host_cpu.parquet", "latency.hlog"))]
+    series = ("load.parquet", "host_cpu.parquet", "latency.parquet", "latency.hlog")
+    return [*mine, *(trial / name for name in ("trial.json", *series))]
 
 
 def said(dbdyno, *argv):

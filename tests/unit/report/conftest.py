@@ -5,6 +5,7 @@ import pytest
 
 from dbdyno.model.design import Comparison, Design
 from dbdyno.model.treatment import Treatment
+from dbdyno.store.latencies import Latencies
 from dbdyno.store.records import Failure, Run, Trial
 
 TREATMENTS = [
@@ -135,6 +136,23 @@ def _series(item, rng, rate_hz, samples):
     host = {"t_s": t, "%user": 30 * wobble, "%system": 12 * wobble, "%iowait": 20 * wobble}
     host |= {"%idle": 38 * wobble, "%steal": zero}
     return {"block_device": block_device, "load": load, "host_cpu": host, "server_status": {"t_s": t}}
+
+
+def latencies_of(run, events=QUERIES):
+    """Return how often each latency was met in every trial: most near the typical one, one in 200 in a stall."""
+    rng = np.random.default_rng(run.design.seed)
+    found = {}
+    for item in run.trials:
+        ms = 1e4 / item.metrics["queries_per_second"] * rng.lognormal(-0.1, 0.45, events)
+        found[item.id] = histogram(1e6 * (ms + (rng.random(events) < 0.005) * rng.gamma(2, 40, events)))
+    return found
+
+
+def histogram(latency_ns):
+    """Return latencies as the load generator counts them: in buckets of a 1024th of a power of two."""
+    width = np.exp2(np.maximum(np.floor(np.log2(latency_ns)) - 10, 0))
+    upper = np.minimum((np.floor(latency_ns / width) + 1) * width - 1, np.floor(latency_ns.max()))
+    return Latencies(*np.unique(upper, return_counts=True))
 
 
 @pytest.fixture(scope="session", name="build")

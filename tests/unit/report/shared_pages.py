@@ -10,7 +10,7 @@ from dbdyno.model.treatment import Treatment
 from dbdyno.report.quick import document as quick_document
 from dbdyno.report.render import html
 from tests.unit.analysis.test_analysis_quick import target
-from tests.unit.report.conftest import build, series_of
+from tests.unit.report.conftest import build, latencies_of, series_of
 from tests.unit.report.rendered import as_page
 
 HOST = {
@@ -44,7 +44,8 @@ def observing(run, kind="emulated", **server):
 def page_of(run, **options):
     series = series_of(run)
     loads = {id_: each["load"] for id_, each in series.items()}
-    return as_page(run, analyse(run, load_series=loads, watched=series, **options), series)
+    analysis = analyse(run, load_series=loads, watched=series, latencies=latencies_of(run), **options)
+    return as_page(run, analysis, series)
 
 
 def comparison():

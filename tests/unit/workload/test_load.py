@@ -7,6 +7,7 @@ import pytest
 
 from dbdyno.errors import TrialError
 from dbdyno.workload.load import Load, read_load
+from tests.unit.workload.test_histogram_log import line
 
 SUMMARY = {"mean": 2e6, "p50": 1e6, "p95": 3e6, "p99": 4e6, "p999": 5e6, "max": 6e6}
 RESULT = {
@@ -104,11 +105,12 @@ HEADER = "run,t_ns,phase,events,queries,rows,errors,reconnects,backlog,"
 HEADER += "latency_ns_mean,latency_ns_p50,latency_ns_p95,latency_ns_p99,latency_ns_max\n"
 
 
-def written(folder, *rows, header=HEADER):
-    result, series = folder / "load.json", folder / "load.csv"
+def written(folder, *rows, header=HEADER, log=""):
+    result, series, histograms = folder / "load.json", folder / "load.csv", folder / "latency.hlog"
     result.write_text(json.dumps({"runs": [RESULT]}))
     series.write_text(header + "".join(f"{row}\n" for row in rows))
-    return result, series
+    histograms.write_text(log)
+    return result, series, histograms
 
 
 def test_the_series_on_the_trial_s_clock(tmp_path):
@@ -141,3 +143,18 @@ def test_a_run_of_no_interval_has_an_empty_series(tmp_path):
 def test_a_series_cut_short_is_said_so(tmp_path, row):
     with pytest.raises(TrialError, match="are not what dbdyno-load writes"):
         read_load(*written(tmp_path, row))
+
+
+def test_latencies_are_those_of_the_log_and_none_is_beyond_the_largest(tmp_path):
+    log = line({5_000_000: 3, 6_000_000: 1})
+    found = read_load(*written(tmp_path, log=log)).latencies()
+    assert found == {"latency_ns": [5_001_215, 6e6], "count": [3, 1]}, "a bucket ends at 6,004,735 ns"
+
+
+def test_of_a_log_without_events_latencies_are_unknown(tmp_path):
+    assert read_load(*written(tmp_path, log=line({5_000_000: 3}, tag="Tag=insert,"))).latencies() == {}
+
+
+def test_a_log_that_is_none_is_said_so(tmp_path):
+    with pytest.raises(TrialError, match="line 1 holds no histogram"):
+        read_load(*written(tmp_path, log="0.1,0.1,5.0,HISTFAAA\n"))

@@ -105,7 +105,8 @@ impl<W: Write> Series<W> {
 /// Nanoseconds in the unit of a log's "maximum" column, milliseconds, as other tools write it.
 const MAX_VALUE_DIVISOR: f64 = 1e6;
 
-/// A standard histogram log: one line per interval and kind of statement, values in nanoseconds.
+/// A standard histogram log, values in nanoseconds: for each interval a line of all events, without a tag, which readers
+/// take where no tag is asked for, then one for each kind of statement.
 pub struct HistogramLog<'a, W: Write> {
     writer: IntervalLogWriter<'a, 'a, W, V2DeflateSerializer>,
     started_ns: u64,
@@ -122,7 +123,7 @@ impl<'a, W: Write> HistogramLog<'a, W> {
         let started_ns = now_ns();
         let writer = IntervalLogWriterBuilder::new()
             .add_comment("[Histogram log format version 1.3]")
-            .add_comment("[values in nanoseconds, one tag per kind of statement]")
+            .add_comment("[values in nanoseconds; no tag: events, tags: kinds of statement]")
             .add_comment(&format!("[StartMonotonic: {started_ns} ns]"))
             .with_start_time(now)
             .with_base_time(now)
@@ -138,11 +139,9 @@ impl<'a, W: Write> HistogramLog<'a, W> {
     pub fn lines(&mut self, interval: &Interval) -> io::Result<()> {
         let start = Duration::from_nanos(interval.start_ns.saturating_sub(self.started_ns));
         let length = Duration::from_nanos(interval.end_ns - interval.start_ns);
-        for (name, latencies) in self.tags.iter().zip(&interval.tally.kinds) {
-            if latencies.count() == 0 {
-                continue;
-            }
-            let tag = Tag::new(name);
+        let events = [(None, &interval.tally.events)];
+        let kinds = self.tags.iter().map(|name| Tag::new(name)).zip(&interval.tally.kinds);
+        for (tag, latencies) in events.into_iter().chain(kinds).filter(|(_, latencies)| latencies.count() > 0) {
             self.writer.write_histogram(&latencies.histogram, start, length, tag).map_err(|error| match error {
                 IntervalLogWriterError::IoError(error) => error,
                 IntervalLogWriterError::SerializeError(error) => io::Error::other(error),
@@ -165,6 +164,7 @@ mod tests {
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 
     use super::*;
+    use crate::latency::Latencies;
     use crate::measure::{IntervalSink, Recorder, Terms};
     use crate::statements::Statement;
 
@@ -203,33 +203,51 @@ mod tests {
         for i in 0..5_000 {
             recorder.pass_time(start + i * 1000);
             recorder.answered(Statement::alone(i as u16 % 2), start + i * 1000 - 1000 - i, start + i * 1000);
+            recorder.event(2000 + 3 * i, None);
         }
         recorder.finish(start + 5_000_000);
         let totals = recorder.into_totals();
         assert!(totals.sink_error.is_none());
         drop(only_log);
-        let mut found = BTreeMap::new();
+        let (mut found, mut order) = (BTreeMap::new(), Vec::new());
         for entry in IntervalLogIterator::new(&file) {
             if let LogEntry::Interval(line) = entry.unwrap() {
-                let tag = line.tag().unwrap().as_str().to_owned();
-                let (lines, sum) =
-                    found.entry(tag).or_insert_with(|| (0, hdrhistogram::Histogram::<u64>::new(3).unwrap()));
+                let tag = line.tag().map(|tag| tag.as_str().to_owned());
+                order.push(tag.clone());
+                let (lines, sum) = found.entry(tag).or_insert_with(|| (0, Histogram::<u64>::new(3).unwrap()));
                 *lines += 1;
                 sum.add(histogram(line.encoded_histogram())).unwrap();
             }
         }
-        for (number, tag) in ["insert", "buy._item"].into_iter().enumerate() {
+        // Who asks for no tag reads the events alone, so their line comes without one, and first.
+        let tags = [None, Some("insert".to_owned()), Some("buy._item".to_owned())];
+        assert!(order.chunks(tags.len()).all(|interval| interval == tags), "{order:?}");
+        for (tag, latencies) in tags.iter().zip([&totals.tally.events].into_iter().chain(&totals.tally.kinds)) {
             let (lines, sum) = &found[tag];
             assert_eq!(*lines, 5);
-            assert_eq!(sum, &totals.tally.kinds[number].histogram);
+            assert_eq!(sum, &latencies.histogram);
         }
-        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn an_interval_without_events_has_no_line_of_them() {
+        let mut file = Vec::new();
+        let mut serializer = V2DeflateSerializer::new();
+        let mut log = HistogramLog::new(&mut file, &mut serializer, &names()).unwrap();
+        let mut interval = Interval { end_ns: 7, ..Interval::default() };
+        interval.tally.kinds = vec![Latencies::default(); 2];
+        interval.tally.kinds[1].record(5);
+        log.lines(&interval).unwrap();
+        drop(log);
+        let lines = String::from_utf8(file).unwrap();
+        let lines: Vec<_> = lines.lines().filter(|line| !line.starts_with(['#', '"'])).collect();
+        assert!(lines.len() == 1 && lines[0].starts_with("Tag=buy._item,"), "{lines:?}");
     }
 
     #[test]
     fn a_series_has_a_line_per_interval() {
         let mut interval = Interval { end_ns: 7, ..Interval::default() };
-        interval.tally.kinds = vec![crate::latency::Latencies::default(); 2];
+        interval.tally.kinds = vec![Latencies::default(); 2];
         interval.tally.kinds[0].record(5);
         interval.tally.phases = 3;
         let mut files = [Vec::new(), Vec::new()];

@@ -192,6 +192,7 @@ fn result_series_and_log_tell_the_same() {
             for kind in run["operations"].as_object().unwrap().keys() {
                 assert_eq!(logged.get(kind), Some(&answered(&run, kind)), "{line}: {kind}");
             }
+            assert_eq!(logged.get(""), Some(&events), "{line}: events");
             assert_eq!(run["latency_ns"]["count"], events, "{line}");
         }
     }

@@ -12,6 +12,7 @@ from dbdyno.report.charts.palette import LIGHT, treatment_colour, treatment_dash
 from dbdyno.report.charts.svg import (
     CHARACTER,
     Scale,
+    apart,
     axis_below,
     axis_beside,
     curve,
@@ -32,7 +33,7 @@ LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 84, 12, 600, 236, 260, 44
 LOG_FROM = 8.0  # largest over smallest, from which an axis is logarithmic
 TICKS = 6
 DOT, RING = 3.8, 8.0
-APART, LINE = 6, 12  # pixels between two labels, and of a line of text
+LINE = 12  # pixels of a line of text
 
 
 def chart(curves: Curves) -> Chart:
@@ -56,7 +57,7 @@ def _drawn(curves: Curves, window: Width) -> Markup:
     x, y = _across(list(amounts), window), _upright([point.value for line in curves.lines for point in line.points])
     marks = [
         *_beside(y, x, curves.metric.heading),
-        *axis_below(x, _apart(sorted(amounts.items()), x), TOP, TOP + HEIGHT, _titled(curves.factor, x)),
+        *axis_below(x, apart(sorted(amounts.items()), x), TOP, TOP + HEIGHT, _titled(curves.factor, x)),
     ]
     for place, line in enumerate(curves.lines):
         marks += _line(line, x, y, place, curves)
@@ -95,17 +96,6 @@ def _titled(title: str, scale: Scale) -> str:
 def _beside(y: Scale, x: Scale, title: str) -> list[Markup]:
     ticked = [(value, f"{value:,.6g}") for value in round_ticks(y.low, y.high, TICKS, log=y.log)]
     return axis_beside(y, ticked, x.start, x.end, _titled(title, y))
-
-
-def _apart(labels: Sequence[tuple[float, str]], x: Scale) -> list[tuple[float, str]]:
-    """Return the labels, empty where one would touch the one before; the grid has all."""
-    shown, end = [], float("-inf")
-    for value, text in labels:
-        half = CHARACTER * len(text) / 2
-        fits = x(value) - half >= end + APART
-        shown.append((value, text if fits else ""))
-        end = x(value) + half if fits else end
-    return shown
 
 
 def _line(line: Curve, x: Scale, y: Scale, place: int, curves: Curves) -> list[Markup]:
@@ -149,7 +139,7 @@ def _against(rate: Curves, latency: Curves, window: Width) -> Markup:
     ticked = [(value, f"{value:,.6g}") for value in round_ticks(x.low, x.high, TICKS, log=x.log)]
     marks = [
         *_beside(y, x, latency.metric.heading),
-        *axis_below(x, _apart(ticked, x), TOP, TOP + HEIGHT, _titled(rate.metric.heading, x)),
+        *axis_below(x, apart(ticked, x), TOP, TOP + HEIGHT, _titled(rate.metric.heading, x)),
     ]
     names = []
     for place, (line, points) in enumerate(zip(rate.lines, pairs, strict=True)):

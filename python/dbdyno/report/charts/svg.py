@@ -13,6 +13,7 @@ from dbdyno.model.printable import one_line
 
 INK = "currentColor"
 CHARACTER = 7.4  # pixels of a wide font: which one the reader has is unknown
+APART = 6  # pixels between two labels
 FAINT = "0.1"  # opacity of a grid and of the margin's band
 DASHES = "3 3"
 TEXT_BASE = 4  # pixels from the middle of a line of text down to where it stands
@@ -102,9 +103,10 @@ def dots(  # noqa: PLR0913, PLR0917 - how dots look, and what they say
                    stroke_opacity=opacity, data_says=values)  # fmt: skip
 
 
-def said(text: str, marks: Iterable[Markup]) -> Markup:
-    """Return marks with what they say under a pointer."""
-    return element("g", Markup("").join([element("title", one_line(text)), *marks]))
+def said(text: str | Sequence[str], marks: Iterable[Markup]) -> Markup:
+    """Return marks with what they say under a pointer: a text, or one of several lines."""
+    lines = [text] if isinstance(text, str) else text
+    return element("g", Markup("").join([element("title", "\n".join(map(one_line, lines))), *marks]))
 
 
 def target(x: tuple[float, float], y: tuple[float, float]) -> Markup:
@@ -122,6 +124,12 @@ def curve(places: Sequence[tuple[float, float]], colour: str, dash: Sequence[int
     points = " ".join(f"{_short(x)},{_short(y)}" for x, y in places)
     return element("polyline", points=points, fill="none", stroke=colour, stroke_width=2,
                    stroke_dasharray=" ".join(map(str, dash)) or None)  # fmt: skip
+
+
+def area(places: Sequence[tuple[float, float]], colour: str) -> Markup:
+    """Return what lies inside a line around these points, faintly filled."""
+    points = " ".join(f"{_short(x)},{_short(y)}" for x, y in places)
+    return element("polygon", points=points, fill=colour, fill_opacity="0.15")
 
 
 def words(x: float, y: float, text: str, **look: str | float) -> Markup:
@@ -154,6 +162,17 @@ def axis_beside(
         marks += [rule((left, right), (y, y), stroke_opacity=FAINT), words(left - 6, y, label, text_anchor="end")]
     middle = (scale.start + scale.end) / 2
     return [*marks, words(8, middle, title, text_anchor="middle", transform=f"rotate(-90 8 {middle:.0f})")]
+
+
+def apart(labels: Iterable[tuple[float, str]], scale: Scale) -> list[tuple[float, str]]:
+    """Return labels below an axis, empty where one would touch the one before; the grid has all."""
+    shown, end = [], -math.inf
+    for value, text in labels:
+        half = CHARACTER * len(text) / 2
+        fits = scale(value) - half >= end + APART
+        shown.append((value, text if fits else ""))
+        end = scale(value) + half if fits else end
+    return shown
 
 
 def round_ticks(low: float, high: float, most: int, *, log: bool = False) -> list[float]:

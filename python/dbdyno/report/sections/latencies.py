@@ -1,19 +1,30 @@
 """Percentiles of latency of each treatment, of whole events and of each kind of statement in them."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from dbdyno.model.wording import number
-from dbdyno.report.document import Abridged, Details, Paragraph, Section, Table
+from dbdyno.analysis.percentiles import ABOVE_MIN, PercentileCurve
+from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.model.wording import count, number
+from dbdyno.report.charts import percentiles
+from dbdyno.report.document import Abridged, Block, Cell, Details, Paragraph, Section, Table
 from dbdyno.report.findings import Findings
 from dbdyno.report.recorded import figure, part
+from dbdyno.report.values import effect_values
 from dbdyno.store.records import Trial
 
 EVENT = "event"  # what a client does at a time: a statement, a transaction, a block of a script
+TABLED = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 _PERCENTILES = {"p50": "p50 ms", "p95": "p95 ms", "p99": "p99 ms", "p999": "p99.9 ms"}
-_NOTE = (
+_OF_EVENTS = (
+    "Percentiles of all events of a treatment's usable trials together, each from when it was due. A percentile is left"
+    f" out (-) where fewer than {ABOVE_MIN} events stand above it. Elsewhere in this report a percentile is the mean"
+    " over trials of each trial's own."
+)
+_INTERVALS = " Bands and intervals are of 95 %, from how much single trials move the curve."
+_OF_KINDS = (
     "Percentiles are from the full histogram of each trial and given as means over trials; max is the largest of all"
     " trials. An event's latency runs from when it was due; a statement's from the reply before it, and that of the"
     " first of an event from when the event was due."
@@ -21,18 +32,79 @@ _NOTE = (
 
 
 def section(findings: Findings) -> Section | None:
-    """Return the table, of loads of dbdyno's own: other programs' figures are a section of their own."""
+    """Return the curves and the table, of loads of dbdyno's own: other programs' figures are a section of their own."""
     analysis = findings.analysis
+    curves = [one for one in analysis.percentiles if one.points]
     rows = [(row, found) for row in analysis.treatments for found in latencies_of(analysis.blocks.of(row.id))]
-    if not rows:
+    if not rows and not curves:
         return None
+    data = {
+        "latencies": [{"treatment": row.id, **found} for row, found in rows],
+        "percentiles": [_values(one) for one in curves],
+    }
+    # Where the whole histogram of events is known, their percentiles stand in its table alone.
+    known = {one.treatment for one in curves}
+    others = [(row.label, found) for row, found in rows if found["of"] != EVENT or row.id not in known]
+    blocks = (*_of_events(curves, findings), *_of_kinds(others))
+    return Section("latencies", "Latencies", blocks, data=data)
+
+
+def _of_events(curves: Sequence[PercentileCurve], findings: Findings) -> tuple[Block, ...]:
+    if not curves:
+        return ()
+    labels, note = findings.run.design.labels, _OF_EVENTS + _lacking(curves)
+    return (
+        Abridged(
+            (
+                percentiles.chart(curves, findings.run.design),
+                Paragraph(note + _INTERVALS, "soft"),
+                Details("Percentiles in figures", (_table(curves, labels, _with_interval),)),
+            ),
+            (_table(curves, labels, lambda one: number(one.value)), Paragraph(note, "soft")),
+        ),
+    )
+
+
+def _lacking(curves: Sequence[PercentileCurve]) -> str:
+    """Return of how many trials the histograms are unknown, where they are of any."""
+    lacking = sum(one.without for one in curves)
+    return f" Of {count(lacking, 'trial')} the histogram is unknown." if lacking else ""
+
+
+def _table(
+    curves: Sequence[PercentileCurve], labels: Mapping[str, str], cell: Callable[[Estimate], str | Cell]
+) -> Table:
+    rows = []
+    for one in curves:
+        at = {point.percentile: cell(point.latency_ms) for point in one.points}
+        figures = (at.get(percent, "-") for percent in TABLED)
+        rows.append((labels[one.treatment], f"{one.events:,}", *figures, number(one.largest_ms)))
+    headings = ("treatment", "events", *(f"p{percent:g} ms" for percent in TABLED), "max ms")
+    return Table("Percentiles of latency of events", headings, tuple(rows))
+
+
+def _with_interval(one: Estimate) -> Cell:
+    return Cell(number(one.value), f"{number(one.low)} to {number(one.high)}" if one.bounded else "")
+
+
+def _values(one: PercentileCurve) -> dict[str, Any]:
+    points = [{"percentile": at.percentile, **effect_values(at.latency_ms, "latency_ms")} for at in one.points]
+    counted = {"events": one.events, "trials": one.trials, "trials_without": one.without}
+    return {"treatment": one.treatment, **counted, "latency_ms_max": one.largest_ms, "points": points}
+
+
+def _of_kinds(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Block, ...]:
+    if not rows:
+        return ()
     headings = ("treatment", "of", "number", *_PERCENTILES.values(), "max ms")
-    cells = tuple((row.label, str(found["of"]), f"{found['count']:,}", *_times(found)) for row, found in rows)
-    table = Table("Percentiles of latency, of events and of each kind of statement", headings, cells)
-    note = Paragraph(_NOTE, "soft")
-    data = {"latencies": [{"treatment": row.id, **found} for row, found in rows]}
-    block = Abridged((Details("Percentiles of events and of each kind of statement", (table, note)),), (table, note))
-    return Section("latencies", "Latencies", (block,), data=data)
+    cells = tuple((label, str(found["of"]), f"{found['count']:,}", *_times(found)) for label, found in rows)
+    table, note = Table(_summary(rows), headings, cells), Paragraph(_OF_KINDS, "soft")
+    return (Abridged((Details(_summary(rows), (table, note)),), (table, note)),)
+
+
+def _summary(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    events = any(found["of"] == EVENT for _, found in rows)
+    return f"Percentiles of {'events and of ' if events else ''}each kind of statement"
 
 
 def latencies_of(trials: Sequence[Trial]) -> Iterator[dict[str, Any]]:

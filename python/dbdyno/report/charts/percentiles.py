@@ -1,0 +1,101 @@
+"""Latency by percentile on HdrHistogram's axis, on which each further nine takes as much room as the one before."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+
+from markupsafe import Markup
+
+from dbdyno.analysis.percentiles import PercentileCurve, Point
+from dbdyno.model.design import Design
+from dbdyno.report.charts.palette import treatment_colour, treatment_dash
+from dbdyno.report.charts.svg import (
+    Scale,
+    apart,
+    area,
+    axis_below,
+    axis_beside,
+    curve,
+    drawing,
+    round_ticks,
+    said,
+    target,
+)
+from dbdyno.report.document import Chart, Width
+from dbdyno.report.sentences import estimate_text
+
+LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 84, 12, 760, 236, 260, 44
+LOG_FROM = 8.0  # largest over smallest, from which the upright axis is logarithmic
+TICKS = 6
+TICKED = (50, 90, 99, 99.9, 99.99, 99.999)  # percentiles that have a label
+BANDS_MAX = 4  # curves that are drawn with their intervals: of more, bands would hide each other
+
+Curves = Sequence[PercentileCurve]
+
+
+def chart(curves: Curves, design: Design) -> Chart:
+    """Return the curves of the treatments, each in its colour."""
+    legend = tuple(treatment.label for treatment in design.treatments)
+    return Chart("Latency of events by percentile", partial(_drawn, curves, design), legend)
+
+
+def _drawn(curves: Curves, design: Design, window: Width) -> Markup:
+    shown = sorted({point.percentile for one in curves for point in one.points})
+    x = Scale(1.0, _above(shown[-1]), LEFT, LEFT + (WIDTH if window == "wide" else NARROW_WIDTH), log=True)
+    y = _upright([point.latency_ms.value for one in curves for point in one.points])
+    upright = [(value, f"{value:,.6g}") for value in round_ticks(y.low, y.high, TICKS, log=y.log)]
+    across = [(_above(percent), f"{percent:g}") for percent in TICKED if percent <= shown[-1]]
+    marks = [
+        *axis_beside(y, upright, x.start, x.end, f"ms{' (log)' if y.log else ''}"),
+        *axis_below(x, apart(across, x), TOP, TOP + HEIGHT, "percentile"),
+    ]
+    places = {treatment.id: place for place, treatment in enumerate(design.treatments)}
+    for one in curves if len(curves) <= BANDS_MAX else ():
+        marks += _band(one.points, x, y, treatment_colour(places[one.treatment]))
+    for one in curves:
+        points = [(x(_above(point.percentile)), y(point.latency_ms.value)) for point in one.points]
+        place = places[one.treatment]
+        marks.append(curve(points, treatment_colour(place), treatment_dash(place)))
+    marks += _said(curves, design.labels, shown, x)
+    return drawing(x.end + 20, TOP + HEIGHT + BELOW, "latency by percentile", marks)
+
+
+def _above(percentile: float) -> float:
+    """Return one out of how many events stands above."""
+    return 100 / (100 - percentile)
+
+
+def _upright(values: Sequence[float]) -> Scale:
+    """Return the scale of latencies: logarithmic where they span much, else from 0."""
+    low, high = min(values), max(values)
+    if low > 0 and high >= LOG_FROM * low:
+        return Scale(low / 1.2, high * 1.2, TOP + HEIGHT, TOP, log=True)
+    return Scale(0.0, 1.06 * high or 1.0, TOP + HEIGHT, TOP)
+
+
+def _band(points: Sequence[Point], x: Scale, y: Scale, colour: str) -> list[Markup]:
+    """Draw the intervals of a curve, cut off where the chart ends."""
+    bounded = [(x(_above(one.percentile)), one.latency_ms) for one in points if one.latency_ms.bounded]
+    ends = [[(at, y(min(max(end, y.low), y.high))) for at, end in side] for side in (
+        [(at, one.low) for at, one in bounded], [(at, one.high) for at, one in reversed(bounded)]
+    )]  # fmt: skip
+    return [area([*ends[0], *ends[1]], colour)] if bounded else []
+
+
+def _said(curves: Curves, labels: Mapping[str, str], shown: Sequence[float], x: Scale) -> list[Markup]:
+    """Return an upright strip for each percentile, which says it of every treatment."""
+    at = [x(_above(percent)) for percent in shown]
+    between = [x.start, *((one + other) / 2 for one, other in pairwise(at)), x.end]
+    figures = {
+        one.treatment: {point.percentile: estimate_text(point.latency_ms) for point in one.points} for one in curves
+    }
+    return [
+        said(
+            [
+                f"p{percent:g}, ms",
+                *(f"{labels[id_]}: {of[percent]}" for id_, of in figures.items() if percent in of),
+            ],
+            [target(strip, (TOP, TOP + HEIGHT))],
+        )
+        for percent, strip in zip(shown, pairwise(between), strict=True)
+    ]
