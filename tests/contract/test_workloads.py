@@ -177,10 +177,10 @@ def test_prepared_checked_run_and_counted(name, workload, stand, tmp_path):
     latencies = load.latencies()
     assert sum(latencies["count"]) == result["events"]
     assert latencies["latency_ns"][-1] == result["latency_ns"]["max"]
-    for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+    for percentile, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
         met = itertools.accumulate(latencies["count"])
         at = next(place for place, below in enumerate(met) if below >= share * result["events"])
-        assert latencies["latency_ns"][at] == pytest.approx(result["latency_ns"][name], rel=1e-3), name
+        assert latencies["latency_ns"][at] == pytest.approx(result["latency_ns"][percentile], rel=1e-3), percentile
 
 
 def test_the_same_seed_offers_the_same_load(workload, stand, tmp_path):
