@@ -46,7 +46,7 @@ def read_files(
 def _read(path: Path, ids: list[str], series: str, columns: str, sums: Sums) -> "dict[str, dict[str, NDArray[Any]]]":
     import duckdb
 
-    first = path / "trials" / ids[0] / f"{series}.parquet"
+    first, axis = path / "trials" / ids[0] / f"{series}.parquet", AXES.get(series, "t_s")
     # Rows come in the order of the files: DuckDB's preserve_insertion_order, on unless it is set off.
     query = f"SELECT COLUMNS('^({columns})$') FROM read_parquet($files, union_by_name = true)"  # noqa: S608 - our own
     with ExitStack() as closing, duckdb.connect() as connection:
@@ -55,7 +55,7 @@ def _read(path: Path, ids: list[str], series: str, columns: str, sums: Sums) -> 
             lengths = _lengths(connection, files)
             rows = connection.execute(query, {"files": files}).fetchnumpy()
         except duckdb.BinderException:
-            raise damaged(first, "it holds no column t_s", _REMEDY) from None
+            raise damaged(first, f"it holds no column {axis}", _REMEDY) from None
         except (duckdb.Error, ValueError, MemoryError) as error:
             why = str(error) if isinstance(error, ValueError) else "it is no Parquet file, or not all of one"
             raise damaged(first, why, _REMEDY) from None
@@ -64,7 +64,7 @@ def _read(path: Path, ids: list[str], series: str, columns: str, sums: Sums) -> 
         text = all(value is None or isinstance(value, str) for value in values) if name in TEXT_COLUMNS else False
         if values.dtype.kind not in "fiu" and not text:
             raise damaged(first, f"its column {name} holds no numbers", _REMEDY)
-    if (axis := AXES.get(series, "t_s")) not in found:
+    if axis not in found:
         raise damaged(first, f"it holds no column {axis}", _REMEDY)
     ends = list(accumulate(lengths))
     return {
