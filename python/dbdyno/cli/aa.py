@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.formats import DETAILS
+from dbdyno.cli.formats import DETAILS, JSON, json_or_text
 from dbdyno.cli.options import ERASE, FRESH_IMAGES, HTML, INTO, RESUME, SCALE, SEED, WAIT
 from dbdyno.cli.run_folder import folder_for
 
@@ -22,12 +22,11 @@ def aa(
     details: bool = DETAILS,
     wait: bool = WAIT,
     fresh_images: bool = FRESH_IMAGES,
-    json_: bool = typer.Option(False, "--json", help="Print JSON."),
+    json_: bool = JSON,
     erase: list[str] = ERASE,
 ) -> None:
     """Measure this host's noise floor: one treatment of a study, run under two labels; exits as run does."""
     from dbdyno.cli.carry_out import carry_out, held
-    from dbdyno.cli.formats import Format
     from dbdyno.plan.aa import aa_plan
     from dbdyno.study.load import load_study
 
@@ -41,7 +40,6 @@ def aa(
     label = ["--treatment", treatment] if treatment else []
     sized = ["--scale", scale] if scale else []
     again = shlex.join(["dbdyno", "aa", str(study), "--into", str(into), *label, *sized])
-    format_ = Format.JSON if json_ else Format.TEXT
     carry_out(
         plan,
         into,
@@ -51,6 +49,6 @@ def aa(
         wait=wait,
         fresh_images=fresh_images,
         again=again,
-        format_=format_,
+        format_=json_or_text(json_=json_),
         details=details,
     )

@@ -89,11 +89,11 @@ def held(into: Path) -> "Run | None":
     return replace(run, stopped="") if lost else run
 
 
-def show_as_it_is(run: "Run", into: Path, *, html: bool, details: bool) -> None:
+def show_as_it_is(run: "Run", into: Path, format_: Format, *, html: bool, details: bool) -> None:
     """Say that a run has ended for good and why, and print its report."""
     from dbdyno.analysis.analyse import analyse
     from dbdyno.report.sections.stopped import why_it_stopped
 
     typer.echo(f"nothing to do: {into} is finished. {why_it_stopped(run, analyse(run))}", err=True)
     typer.echo("to go on beyond its plan: --resume --until-decided", err=True)
-    show(into, html=into / "report.html" if html else None, details=details)
+    show(into, format_, html=into / "report.html" if html else None, details=details)

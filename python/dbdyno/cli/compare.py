@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.formats import Format
+from dbdyno.cli.formats import Format, with_json
 from dbdyno.cli.outcome import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, conclude
 from dbdyno.cli.page_file import write_page
 from dbdyno.cli.printed import print_document
@@ -16,6 +16,7 @@ def compare(
     before: Path = typer.Argument(metavar="BEFORE", help="The run folder from before the change."),
     after: Path = typer.Argument(metavar="AFTER", help="The run folder from after it."),
     format_: Format = typer.Option(Format.TEXT, "--format", help="How to print it."),
+    json_: bool = typer.Option(False, "--json", help="The same as --format json."),
     html: Path | None = typer.Option(
         None, parser=path_of, metavar="FILE", help="Write a self-contained HTML page as well."
     ),
@@ -35,6 +36,7 @@ def compare(
     from dbdyno.report.comparison import document
     from dbdyno.store.run_folder import read_run
 
+    format_ = with_json(format_, json_=json_)
     if before.resolve() == after.resolve():
         raise UserError(f"{before} and {after} are the same folder; name two runs")
     check_conditions(fail_if)
@@ -44,4 +46,4 @@ def compare(
     print_document(found, format_)
     if html is not None:
         write_page(html, found, aside=format_ is not Format.TEXT)
-    conclude(found, fail_if, junit, annotations=annotations)
+    conclude(found, fail_if, junit, annotations=annotations, aside=format_ is Format.JSON)

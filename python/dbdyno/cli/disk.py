@@ -1,24 +1,25 @@
 """``dbdyno disk``: emulated disks outside of a study."""
 
-import json
 import sys
 from pathlib import Path
 
 import typer
 
 from dbdyno.cli import disk_content, disk_fault, disk_figures, disk_power
+from dbdyno.cli.formats import JSON
+from dbdyno.cli.printed import print_done, print_json
 
 app = typer.Typer(help="Emulated disks that behave like a named drive.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("models")
-def models(json_: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
+def models(json_: bool = JSON) -> None:
     """List the drives that can be emulated."""
     from dbdyno._native import device_models
 
     found = device_models()
     if json_:
-        print(json.dumps(found, indent=1))
+        print_json(found)
         return
     width = max(len(model["name"]) for model in found)
     for model in found:
@@ -39,10 +40,11 @@ def attach(
     content: str = typer.Option("memory", help="Where its content lies: memory, or a sparse FILE, kept in the end."),
     limit: str = typer.Option(None, help="What the content may take, snapshots included; twice the size by default."),
     sector: int = typer.Option(4096, help="Bytes of a sector as the kernel sees it: 512 or 4096."),
+    json_: bool = JSON,
 ) -> None:
     """Attach an emulated disk; prints its /dev/loopN. It stays until it is detached."""
     from dbdyno.cli.values import bytes_of, one_of
-    from dbdyno.stack.attached import attach_disk
+    from dbdyno.stack.attached import attach_disk, find_disk, summary
     from dbdyno.stack.layers.emulated_disk import DiskSpec
 
     one_of("--state", state, ("fresh", "steady"))
@@ -59,27 +61,35 @@ def attach(
     device, notes = attach_disk(spec, name=name, sector=sector)
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
-    print(device)
+    if json_:
+        print_json({**summary(find_disk(str(device))), "notes": notes})
+    else:
+        print(device)
 
 
 @app.command("detach")
 def detach(
     disk: str = typer.Argument(metavar="DISK", help="A name or /dev/loopN, as dbdyno disk list shows it."),
+    json_: bool = JSON,
 ) -> None:
     """Detach an emulated disk; content in memory is gone."""
     from dbdyno.stack.attached import detach_disk
 
-    print(f"detached {detach_disk(disk)}")
+    detached = detach_disk(disk)
+    print_done(f"detached {detached}", {"detached": detached}, json_=json_)
 
 
 @app.command("list")
-def list_(json_: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
+def list_(json_: bool = JSON) -> None:
     """List the disks that are attached to this host."""
     from dbdyno.cli.disk_text import listed
     from dbdyno.stack.attached import attached_disks, summary
 
     found = [summary(disk) for disk in attached_disks()]
-    print(json.dumps(found, indent=1) if json_ else listed(found))
+    if json_:
+        print_json(found)
+    else:
+        print(listed(found))
 
 
 for part in (disk_content, disk_figures, disk_power):

@@ -2,6 +2,8 @@
 
 import typer
 
+from dbdyno.cli.formats import JSON
+from dbdyno.cli.printed import print_done
 from dbdyno.cli.values import one_of
 
 DISK = typer.Argument(metavar="DISK", help="A name or /dev/loopN, as dbdyno disk list shows it.")
@@ -9,7 +11,9 @@ SNAPSHOT = typer.Argument(metavar="SNAPSHOT", help="Name of the snapshot.")
 
 
 def mode(
-    disk: str = DISK, mode: str = typer.Argument(metavar="instant|model", help="At once, or as the drive.")
+    disk: str = DISK,
+    mode: str = typer.Argument(metavar="instant|model", help="At once, or as the drive."),
+    json_: bool = JSON,
 ) -> None:
     """Answer at once, or when the drive would; it then starts idle, with empty caches."""
     from dbdyno.stack.attached import find_disk
@@ -18,35 +22,35 @@ def mode(
     wanted = one_of("the mode", mode, MODES)
     found = find_disk(disk)
     found.client().set_mode(wanted)
-    print(f"{found.name}: mode {mode}")
+    print_done(f"{found.name}: mode {mode}", {"name": found.name, "mode": mode}, json_=json_)
 
 
-def snapshot(disk: str = DISK, name: str = SNAPSHOT) -> None:
+def snapshot(disk: str = DISK, name: str = SNAPSHOT, json_: bool = JSON) -> None:
     """Keep the content as the drive has it now, under a name; what a filesystem has not written yet is not in it."""
     from dbdyno.stack.attached import find_disk
 
     found = find_disk(disk)
     found.client().snapshot(name)
-    print(f"{found.name}: snapshot {name}")
+    print_done(f"{found.name}: snapshot {name}", {"name": found.name, "snapshot": name}, json_=json_)
 
 
-def restore(disk: str = DISK, name: str = SNAPSHOT) -> None:
+def restore(disk: str = DISK, name: str = SNAPSHOT, json_: bool = JSON) -> None:
     """Put the content back to what it was at a snapshot; unmount it first."""
     from dbdyno.stack.attached import find_disk
 
     found = find_disk(disk)
     found.refuse_if_used("restore it")
     found.client().restore(name)
-    print(f"{found.name}: restored {name}")
+    print_done(f"{found.name}: restored {name}", {"name": found.name, "restored": name}, json_=json_)
 
 
-def forget(disk: str = DISK, name: str = SNAPSHOT) -> None:
+def forget(disk: str = DISK, name: str = SNAPSHOT, json_: bool = JSON) -> None:
     """Drop a snapshot."""
     from dbdyno.stack.attached import find_disk
 
     found = find_disk(disk)
     found.client().forget(name)
-    print(f"{found.name}: forgot {name}")
+    print_done(f"{found.name}: forgot {name}", {"name": found.name, "forgotten": name}, json_=json_)
 
 
 VERBS = {"mode": mode, "snapshot": snapshot, "restore": restore, "forget": forget}

@@ -1,12 +1,14 @@
 """``dbdyno disk fault``: what can go wrong with a drive, put into an emulated one."""
 
-from typing import Any
+from dataclasses import asdict
 
 import typer
 
 from dbdyno.cli.disk_content import DISK
-from dbdyno.cli.values import nanoseconds_of, range_of
-from dbdyno.errors import UserError
+from dbdyno.cli.fault_spec import add_fault, spec_of
+from dbdyno.cli.formats import JSON
+from dbdyno.cli.printed import print_done
+from dbdyno.cli.values import nanoseconds_of
 
 app = typer.Typer(help="Put faults into a disk, and end them.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -32,11 +34,12 @@ def latency(
     write: bool = WRITE,
     seed: int = SEED,
     for_: str = FOR,
+    json_: bool = JSON,
 ) -> None:
     """Answer late."""
-    spec = _spec("latency", range_, read, write, for_)
+    spec = spec_of("latency", range_, read, write, for_)
     spec |= {"extra_ns": nanoseconds_of("--extra", extra), "every": every, "probability": probability, "seed": seed}
-    _add(disk, spec, f"answers {extra} late")
+    add_fault(disk, spec, f"answers {extra} late", json_=json_)
 
 
 @app.command("eio")
@@ -49,52 +52,39 @@ def eio(
     write: bool = WRITE,
     seed: int = SEED,
     for_: str = FOR,
+    json_: bool = JSON,
 ) -> None:
     """Fail with an I/O error."""
-    spec = _spec("eio", range_, read, write, for_)
-    _add(disk, spec | {"every": every, "probability": probability, "seed": seed}, "fails requests")
+    spec = spec_of("eio", range_, read, write, for_)
+    spec |= {"every": every, "probability": probability, "seed": seed}
+    add_fault(disk, spec, "fails requests", json_=json_)
 
 
 @app.command("stuck")
-def stuck(disk: str = DISK, range_: str = RANGE, read: bool = READ, write: bool = WRITE, for_: str = FOR) -> None:
+def stuck(
+    disk: str = DISK, range_: str = RANGE, read: bool = READ, write: bool = WRITE, for_: str = FOR, json_: bool = JSON
+) -> None:
     """Leave the next request without an answer until the fault ends."""
-    _add(disk, _spec("stuck", range_, read, write, for_), "leaves the next request without an answer")
+    spec = spec_of("stuck", range_, read, write, for_)
+    add_fault(disk, spec, "leaves the next request without an answer", json_=json_)
 
 
 @app.command("gone")
-def gone(disk: str = DISK, seed: int = SEED) -> None:
+def gone(disk: str = DISK, seed: int = SEED, json_: bool = JSON) -> None:
     """Pull the drive out: everything fails, and what was not flushed may be lost; fault clear puts it back."""
     from dbdyno.stack.attached import find_disk
 
     found = find_disk(disk)
     cut = found.client().pull_out(seed)
-    print(f"{found.name}: gone; {cut.lost_sectors} of {cut.unflushed_sectors} unflushed sectors are lost")
+    words = f"{found.name}: gone; {cut.lost_sectors} of {cut.unflushed_sectors} unflushed sectors are lost"
+    print_done(words, {"name": found.name, **asdict(cut)}, json_=json_)
 
 
 @app.command("clear")
-def clear(disk: str = DISK) -> None:
+def clear(disk: str = DISK, json_: bool = JSON) -> None:
     """End all faults of a disk."""
     from dbdyno.stack.attached import find_disk
 
     found = find_disk(disk)
     found.client().clear_faults()
-    print(f"{found.name}: no faults")
-
-
-def _spec(kind: str, range_: str | None, read: bool, write: bool, for_: str | None) -> dict[str, Any]:
-    if read and write:
-        raise UserError("--read and --write exclude each other; without either all requests are hit")
-    target = "read" if read else "write" if write else "all"
-    spec = {"kind": kind, "target": target, "range_bytes": range_of("--range", range_) if range_ else None}
-    return spec | {"for_ns": nanoseconds_of("--for", for_) if for_ else None}
-
-
-def _add(disk: str, spec: dict[str, Any], what: str) -> None:
-    from dbdyno.stack.attached import find_disk
-    from dbdyno.stack.disk_client import Fault
-
-    if spec.get("every") is not None and spec.get("probability") is not None:
-        raise UserError("--every and --probability exclude each other")
-    found = find_disk(disk)
-    found.client().add_fault(Fault(**spec))
-    print(f"{found.name}: {what}; end it with: dbdyno disk fault clear {found.name}")
+    print_done(f"{found.name}: no faults", {"name": found.name, "faults": []}, json_=json_)

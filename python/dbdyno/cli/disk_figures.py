@@ -1,13 +1,15 @@
 """``dbdyno disk stats | trace``: what a disk did."""
 
-import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from dbdyno.cli.disk_content import DISK
+from dbdyno.cli.formats import JSON
+from dbdyno.cli.printed import print_done, print_json
 from dbdyno.cli.values import one_of, seconds_of
 from dbdyno.errors import UserError
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 def stats(
     disk: str = DISK,
     reset: bool = typer.Option(False, "--reset", help="Start counting anew."),
-    json_: bool = typer.Option(False, "--json", help="Print JSON."),
+    json_: bool = JSON,
 ) -> None:
     """Show requests, times, lateness, the model's inner state and faults."""
     from dbdyno.cli.disk_text import stats_text
@@ -26,7 +28,10 @@ def stats(
 
     found = find_disk(disk)
     answer = {**summary(found), **found.client().stats(reset=reset)}
-    print(json.dumps(answer, indent=1) if json_ else stats_text(answer))
+    if json_:
+        print_json(answer)
+    else:
+        print(stats_text(answer))
 
 
 def trace(
@@ -35,6 +40,7 @@ def trace(
     format_: str = typer.Option("csv", "--format", help="csv, or binary: 48 bytes a request."),
     for_: str = typer.Option(None, "--for", help='Stop after this time, such as "10s".'),
     stop: bool = typer.Option(False, "--stop", help="Stop the trace that is running."),
+    json_: bool = JSON,
 ) -> None:
     """Write every request with its times to a file; without --for, until trace --stop."""
     from dbdyno.stack.attached import find_disk
@@ -46,22 +52,24 @@ def trace(
         raise UserError("give a FILE to start a trace, or --stop to stop one")
     found = find_disk(disk)
     if stop:
-        print(_trace_text(found.name, found.client().stop_trace()))
+        _print_end(found.name, found.client().stop_trace(), json_=json_)
         return
     client = found.client()
     client.start_trace(file.resolve(), written_as)
     if not seconds:
-        print(f"{found.name}: tracing into {file}; stop it with: dbdyno disk trace {found.name} --stop")
+        words = f"{found.name}: tracing into {file}; stop it with: dbdyno disk trace {found.name} --stop"
+        print_done(words, {"name": found.name, "file": str(file.resolve())}, json_=json_)
         return
     try:
         time.sleep(seconds)
     finally:
-        print(_trace_text(found.name, client.stop_trace()))
+        _print_end(found.name, client.stop_trace(), json_=json_)
 
 
-def _trace_text(name: str, trace: "TraceEnd") -> str:
+def _print_end(name: str, trace: "TraceEnd", *, json_: bool) -> None:
     dropped = f", {trace.dropped} dropped" if trace.dropped else ", none dropped"
-    return f"{name}: {trace.records} requests in {trace.file}{dropped}"
+    words = f"{name}: {trace.records} requests in {trace.file}{dropped}"
+    print_done(words, {"name": name, **asdict(trace)}, json_=json_)
 
 
 VERBS = {"stats": stats, "trace": trace}

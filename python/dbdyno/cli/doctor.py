@@ -1,11 +1,10 @@
 """``dbdyno doctor``: what this host can do, and the remedy for what it can't."""
 
-import json
+from dbdyno.cli.formats import JSON
+from dbdyno.cli.printed import print_json
 
-import typer
 
-
-def doctor(json_: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
+def doctor(json_: bool = JSON) -> None:
     """Show what this host can do, and the remedy for each no."""
     from dbdyno.stack.capabilities import look_around
 
@@ -13,7 +12,7 @@ def doctor(json_: bool = typer.Option(False, "--json", help="Print JSON.")) -> N
     if json_:
         able = all(one.ok for one in found if one.needed)
         rows = [{"name": o.name, "ok": o.ok, "needed": o.needed, "detail": o.detail, "remedy": o.remedy} for o in found]
-        print(json.dumps({"able": able, "capabilities": rows}, indent=1))
+        print_json({"able": able, "capabilities": rows})
         return
     width = max(len(one.name) for one in found)
     for one in found:

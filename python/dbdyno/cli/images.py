@@ -1,9 +1,9 @@
 """``dbdyno images``: prepared data that is kept from run to run."""
 
-import json
-
 import typer
 
+from dbdyno.cli.formats import JSON
+from dbdyno.cli.printed import print_json
 from dbdyno.errors import UserError
 
 app = typer.Typer(
@@ -15,7 +15,7 @@ KEY_CHARS = 12  # shown; as many as distinguish them may be given
 
 
 @app.callback()
-def images(context: typer.Context, json_: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
+def images(context: typer.Context, json_: bool = JSON) -> None:
     """List the images, the one used last first."""
     if context.invoked_subcommand is not None:
         return
@@ -27,7 +27,7 @@ def images(context: typer.Context, json_: bool = typer.Option(False, "--json", h
     found = [one.shown() for one in kept_images()]
     limit = limit_bytes()
     if json_:
-        print(json.dumps({"folder": str(images_folder()), "limit_bytes": limit, "images": found}, indent=1))
+        print_json({"folder": str(images_folder()), "limit_bytes": limit, "images": found})
         return
     rows = [[one["key"][:KEY_CHARS], one["about"], one["used_at"], _size(one["bytes"])] for one in found]
     if rows:
@@ -37,7 +37,10 @@ def images(context: typer.Context, json_: bool = typer.Option(False, "--json", h
 
 
 @app.command("clear")
-def clear(key: str = typer.Argument("", metavar="[KEY]", help="The image to remove; all if not given.")) -> None:
+def clear(
+    key: str = typer.Argument("", metavar="[KEY]", help="The image to remove; all if not given."),
+    json_: bool = JSON,
+) -> None:
     """Remove one image or all; refused while a run goes on."""
     from dbdyno.run.image_cache import kept_images, remove
     from dbdyno.system.run_lock import only_one
@@ -49,8 +52,11 @@ def clear(key: str = typer.Argument("", metavar="[KEY]", help="The image to remo
         for one in found:
             size = _size(one.bytes)
             remove(one.path)
-            print(f"removed {one.key[:KEY_CHARS]} ({one.about}), {size}")
-    if not found:
+            if not json_:
+                print(f"removed {one.key[:KEY_CHARS]} ({one.about}), {size}")
+    if json_:
+        print_json({"removed": [one.shown() for one in found]})
+    elif not found:
         print("there is no image")
 
 

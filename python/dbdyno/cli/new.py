@@ -6,6 +6,8 @@ from typing import Any
 
 import typer
 
+from dbdyno.cli.formats import JSON
+from dbdyno.cli.printed import print_json
 from dbdyno.cli.questions import KIND, VARY, VARY_OF_FILE, answer, ask
 from dbdyno.errors import UserError
 
@@ -21,7 +23,7 @@ def new(
     clients: int = typer.Option(None, min=1, help="Connections."),
     duration: str = typer.Option(None, help='Measured time of a trial, such as "10s".'),
     blocks: int = typer.Option(None, min=1, help="How often every treatment is measured."),
-    json_: bool = typer.Option(False, "--json", help="Print JSON."),
+    json_: bool = JSON,
 ) -> None:
     """Write a study: from a few questions at a terminal, from flags, or from a my.cnf. Runs nothing."""
     from dbdyno.run.unfit_settings import unfit_settings
@@ -66,14 +68,11 @@ def _write(study: Path, text: str) -> None:
 
 def _say(study: Path, options: Any, *, json_: bool) -> None:  # noqa: ANN401
     from dataclasses import asdict
-    from json import dumps
 
     left_out = options.left_out if options else []
     if json_:
         settings = options.settings if options else {}
-        print(
-            dumps({"study": str(study), "settings": settings, "left_out": [asdict(one) for one in left_out]}, indent=1)
-        )
+        print_json({"study": str(study), "settings": settings, "left_out": [asdict(one) for one in left_out]})
         return
     for one in left_out:
         typer.echo(f"left out: {one.place} {one.name}: {one.reason}", err=True)

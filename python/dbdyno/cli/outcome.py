@@ -18,8 +18,10 @@ JUNIT = typer.Option(None, "--junit", parser=path_of, metavar="FILE", help="Writ
 ANNOTATIONS = typer.Option(False, "--annotations", help="Print the verdicts as GitHub's annotations, too.")
 
 
-def conclude(document: "Document", fail_if: list[str], junit: Path | None, *, annotations: bool) -> None:
+def conclude(document: "Document", fail_if: list[str], junit: Path | None, *, annotations: bool, aside: bool) -> None:
     """Write and print what was asked for, and end with 3 where a condition holds; the report has been printed.
+
+    Annotations go ``aside`` to standard error, where GitHub finds them too, if standard output is a program's.
 
     Raises:
         UserError: A condition is none, or the file can't be written.
@@ -37,7 +39,7 @@ def conclude(document: "Document", fail_if: list[str], junit: Path | None, *, an
         except OSError as error:
             raise UserError(f"{junit}: {error.strerror}") from None
     if annotations:
-        print("\n".join(outcome.annotations(document.title, found, failures)))
+        typer.echo("\n".join(outcome.annotations(document.title, found, failures)), err=aside)
     for one, condition in failures.items():
         typer.echo(f"--fail-if {condition.text}: {one.sentence}", err=True)
     if failures:

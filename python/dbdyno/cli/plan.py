@@ -1,11 +1,18 @@
 """``dbdyno plan STUDY``: what a run would do. Changes nothing."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
+from dbdyno.cli.formats import JSON
 from dbdyno.cli.options import BLOCKS, BUDGET, MAX_BLOCKS, SCALE, SEED, UNTIL_DECIDED, stop_options
+from dbdyno.cli.printed import print_json
 from dbdyno.errors import UserError
+
+if TYPE_CHECKING:
+    from dbdyno.plan.plan import Plan
+    from dbdyno.stack.capabilities import Capability
 
 
 def plan(
@@ -19,10 +26,9 @@ def plan(
     erase: list[str] = typer.Option(
         [], metavar="SERIAL", help="Plan to erase the real device with this serial, whatever it holds."
     ),
-    json_: bool = typer.Option(False, "--json", help="Print JSON."),
+    json_: bool = JSON,
 ) -> None:
     """Show treatments, blocks, order, time, what will be touched, and whether this host can do it."""
-    from dbdyno.cli.plan_text import plan_as_dict, plan_as_text
     from dbdyno.plan.plan import make_plan
     from dbdyno.plan.stop_rule import StopRule
     from dbdyno.run.preflight import needs_of
@@ -32,11 +38,16 @@ def plan(
     asked = stop_options(blocks, max_blocks, budget, until_decided=until_decided)
     made = make_plan(loaded, seed=seed, stop_rule=asked.override(StopRule.of_study(loaded.design)))
     needs = needs_of(made, frozenset(erase))
-    if json_:
-        import json
-
-        print(json.dumps(plan_as_dict(made, needs), indent=1))
-    else:
-        print(plan_as_text(made, needs))
+    show_plan(made, needs, json_=json_)
     if not all(one.ok for one in needs):
         raise UserError("this host can't run the study as it is; see above")
+
+
+def show_plan(made: "Plan", needs: "list[Capability]", *, json_: bool) -> None:
+    """Print a plan, and what this host lacks for it."""
+    from dbdyno.cli.plan_text import plan_as_dict, plan_as_text
+
+    if json_:
+        print_json(plan_as_dict(made, needs))
+    else:
+        print(plan_as_text(made, needs))

@@ -1,12 +1,16 @@
-"""What goes to standard output: a report in the format that was asked for."""
+"""What goes to standard output: a report in the format that was asked for, or what a verb found or did."""
 
+import json
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.cli.formats import Format
 
 if TYPE_CHECKING:
     from dbdyno.report.document import Document
+
+SCHEMA = 1  # raised when a key moves or means something else; reports have one of their own
 
 
 def print_document(document: "Document", format_: Format, *, brief: bool = False) -> None:
@@ -23,3 +27,16 @@ def print_document(document: "Document", format_: Format, *, brief: bool = False
     else:
         printed = {Format.MARKDOWN: markdown.render, Format.JSON: json.render}[format_](document)
     sys.stdout.write(printed.rstrip("\n") + "\n")
+
+
+def print_json(values: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+    """Print values as JSON, an object with the version of its schema."""
+    print(json.dumps({"schema": SCHEMA, **values} if isinstance(values, Mapping) else values, indent=1))
+
+
+def print_done(words: str, values: Mapping[str, Any], *, json_: bool) -> None:
+    """Print what was done, in words or as JSON."""
+    if json_:
+        print_json(values)
+    else:
+        print(words)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import typer
 
+from dbdyno.cli.formats import JSON, json_or_text
+
 PAGE = Path("dbdyno-quick.html")
 
 
@@ -14,10 +16,9 @@ def quick(
     html: Path = typer.Option(PAGE, "--html", help="Where the page goes."),
     rounds: int = typer.Option(8, "--rounds", min=2, max=100, help="How often everything is measured."),
     seed: int = typer.Option(1, "--seed", min=0, help="Seed of places and order."),
-    json_: bool = typer.Option(False, "--json", help="Print JSON."),
+    json_: bool = JSON,
 ) -> None:
     """Measure the disk below a folder in 40 seconds: durable commits, random reads and writes. No root, no study."""
-    from dbdyno.cli.formats import Format
     from dbdyno.cli.page_file import refuse_to_overwrite, write_page
     from dbdyno.cli.printed import print_document
     from dbdyno.report.quick import document
@@ -25,7 +26,7 @@ def quick(
 
     refuse_to_overwrite(html)
     found = document(look(place, against, rounds=rounds, seed=seed, progress=_progress))
-    print_document(found, Format.JSON if json_ else Format.TEXT)
+    print_document(found, json_or_text(json_=json_))
     write_page(html, found, aside=json_)
 
 

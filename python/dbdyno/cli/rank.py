@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.formats import Format
+from dbdyno.cli.formats import Format, with_json
 from dbdyno.cli.members import each_once
 from dbdyno.cli.printed import print_document
 from dbdyno.cli.values import path_of
@@ -13,6 +13,7 @@ from dbdyno.cli.values import path_of
 def rank(
     folders: list[Path] = typer.Argument(parser=path_of, metavar="DIR...", help="One or more run folders."),
     format_: Format = typer.Option(Format.TEXT, "--format", help="How to print it."),
+    json_: bool = typer.Option(False, "--json", help="The same as --format json."),
     baseline: str | None = typer.Option(None, metavar="STACK", help="What scores are ratios to [the first run's]."),
 ) -> None:
     """Rank stacks over several tests: the loads of one run, or of several runs of the same stacks."""
@@ -21,6 +22,7 @@ def rank(
     from dbdyno.report.sections.ranking import document
     from dbdyno.store.run_folder import read_run
 
+    format_ = with_json(format_, json_=json_)
     each_once(folders)
     runs = [read_run(folder) for folder in folders]
     names = distinct_names([run.title for run in runs], folders)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.formats import DETAILS, Format, ReportFormat
+from dbdyno.cli.formats import DETAILS, Format, ReportFormat, with_json
 from dbdyno.cli.outcome import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, conclude
 from dbdyno.cli.prometheus_file import PROMETHEUS, check_suffix, write_prometheus
 from dbdyno.cli.show import show, show_several
@@ -22,6 +22,7 @@ def report(
     html: Path | None = typer.Option(
         None, parser=path_of, metavar="FILE", help="Write a self-contained HTML page as well."
     ),
+    json_: bool = typer.Option(False, "--json", help="The same as --format json."),
     details: bool = DETAILS,
     every_pair: bool = typer.Option(
         False, "--every-pair", help="Verdicts of all pairs as well, marked as not planned."
@@ -35,6 +36,7 @@ def report(
     prometheus: Path | None = PROMETHEUS,
 ) -> None:
     """Print the result of a run, or of several with a ranking over them, and write their HTML page."""
+    printed = with_json(printed, json_=json_)
     if printed in {ReportFormat.CSV, ReportFormat.PARQUET}:
         from dbdyno.cli.report_trials import show_trials
 
@@ -54,4 +56,4 @@ def report(
         shown = show_several(folders, format_, html, details=details)
     if prometheus is not None:
         write_prometheus(prometheus, folders, shown.runs)
-    conclude(shown.document, fail_if, junit, annotations=annotations)
+    conclude(shown.document, fail_if, junit, annotations=annotations, aside=format_ is Format.JSON)

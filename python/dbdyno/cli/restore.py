@@ -1,39 +1,68 @@
 """``dbdyno restore``: put back what a killed dbdyno left."""
 
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dbdyno.cli.formats import JSON
+from dbdyno.cli.printed import print_json
 from dbdyno.errors import HostError
 
 if TYPE_CHECKING:
     from dbdyno.stack.undo.leftovers import Leftover
 
 
-def restore() -> None:
+def restore(json_: bool = JSON) -> None:
     """Undo what a killed dbdyno left: mounts, loop devices, disks, servers, changed settings."""
     from dbdyno.stack.undo.leftovers import kept_aside, leftovers, unreadable
 
-    for kept in kept_aside():
+    damaged = kept_aside()
+    for kept in damaged:
         typer.echo(f"{kept} is a damaged undo log; see there what may be left, then remove it", err=True)
     problems = unreadable()
     for problem in problems:
         typer.echo(problem, err=True)
-    done = [_put_back(one) for one in leftovers()]
-    if False in done or problems:
+    found = [_put_back(one, aside=json_) for one in leftovers()]
+    restored = [one for one in found if "undone" in one]
+    if json_:
+        left_alone = [one for one in found if one and "undone" not in one]
+        logs = {"damaged_logs": list(map(str, damaged)), "unreadable_logs": problems}
+        print_json({"restored": restored, "left_alone": left_alone, **logs})
+    if problems or not all(one["whole"] for one in restored):
         raise HostError("some of it could not be undone: see above; end what holds it, then run dbdyno restore again")
-    typer.echo("the host is as it was" if True in done else "nothing to restore")
+    if not json_:
+        typer.echo("the host is as it was" if restored else "nothing to restore")
 
 
-def _put_back(found: "Leftover") -> bool | None:
-    """Undo what a log says; whether all of it worked, ``None`` where there was nothing to do."""
+def _put_back(found: "Leftover", *, aside: bool) -> dict[str, Any]:
+    """Undo what a log says, and say so; what was undone, or whose it is; nothing where there was nothing to do."""
     from dbdyno.stack.undo.leftovers import replay, taken
 
-    with taken(found.path, typer.echo) as held:
+    def say(text: str) -> None:
+        print(text, file=sys.stderr if aside else sys.stdout)
+
+    about = {"what": found.what, "pid": found.owner.pid if found.owner else None}
+    with taken(found.path, say) as held:
         if held:
-            typer.echo(f"{held.what} ({held.by}) has ended without putting the host back:")
-            return replay(held, lambda text: typer.echo(f"  {text}"))
+            say(f"{held.what} ({held.by}) has ended without putting the host back:")
+            undone: list[str] = []
+            return {
+                **about,
+                "whole": replay(held, _both(undone.append, lambda text: say(f"  {text}"))),
+                "undone": undone,
+            }
         if found.path.exists():
             where = "" if found.owner and found.owner.alive() else ", in another PID namespace"
-            typer.echo(f"left alone: {found.what} ({found.by} is running{where})")
-    return None
+            say(f"left alone: {found.what} ({found.by} is running{where})")
+            return about
+    return {}
+
+
+def _both(*takers: Callable[[str], None]) -> Callable[[str], None]:
+    def take(text: str) -> None:
+        for one in takers:
+            one(text)
+
+    return take

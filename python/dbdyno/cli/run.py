@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.formats import DETAILS
+from dbdyno.cli.formats import DETAILS, JSON, json_or_text
 from dbdyno.cli.options import (
     BLOCKS,
     BUDGET,
@@ -35,6 +35,7 @@ def run(
     budget: str | None = BUDGET,
     html: bool = HTML,
     details: bool = DETAILS,
+    json_: bool = JSON,
     wait: bool = WAIT,
     fresh_images: bool = FRESH_IMAGES,
     erase: list[str] = ERASE,
@@ -59,7 +60,7 @@ def run(
     plan = make_plan(loaded, seed=seed, stop_rule=stop_rule)
     if begun and begun.stopped and not until_decided:
         see_that_it_is_the_same(plan, into)
-        show_as_it_is(begun, into, html=html, details=details)
+        show_as_it_is(begun, into, json_or_text(json_=json_), html=html, details=details)
         return
     again = f"dbdyno run {study} --into {into}{f' --scale {scale}' if scale else ''}"
     carry_out(
@@ -71,5 +72,6 @@ def run(
         wait=wait,
         fresh_images=fresh_images,
         again=again,
+        format_=json_or_text(json_=json_),
         details=details,
     )

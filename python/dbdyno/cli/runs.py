@@ -1,18 +1,19 @@
 """``dbdyno runs``: the run folders there are, with what each found."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from dbdyno.cli.formats import JSON
+from dbdyno.cli.printed import print_json
 from dbdyno.cli.run_folder import RUNS
 
 
 def runs(
     folder: Path = typer.Argument(RUNS, metavar="[DIR]", help="Where the run folders are."),
-    json_: bool = typer.Option(False, "--json", help="Print JSON."),
+    json_: bool = JSON,
 ) -> None:
     """List run folders, the latest first, with what each found."""
     from dbdyno.errors import UserError
@@ -21,7 +22,7 @@ def runs(
         raise UserError(f"{folder} is no folder; dbdyno run makes one, or name where your runs are")
     found = sorted(_found(folder), key=lambda one: str(one["started_at"]), reverse=True)
     if json_:
-        print(json.dumps(found, indent=1))
+        print_json(found)
         return
     for one in found:
         print(f"{one['folder']}  {one['started_at'][:16].replace('T', ' ')}  {one['ended']}\n  {one['headline']}")

@@ -1,8 +1,9 @@
 """``dbdyno servers``: the server products that dbdyno knows, and getting one without installing it."""
 
-import json
-
 import typer
+
+from dbdyno.cli.formats import JSON
+from dbdyno.cli.printed import print_done, print_json
 
 app = typer.Typer(
     help="Other servers to measure: add, list, remove; none is installed.",
@@ -13,7 +14,7 @@ NAME = typer.Argument(metavar="NAME", help="A server, as dbdyno servers lists it
 
 
 @app.callback()
-def servers(context: typer.Context, json_: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
+def servers(context: typer.Context, json_: bool = JSON) -> None:
     """List the servers that are known, and what is on this host; asks no registry."""
     if context.invoked_subcommand is not None:
         return
@@ -23,7 +24,7 @@ def servers(context: typer.Context, json_: bool = typer.Option(False, "--json", 
 
     found = known_servers()
     if json_:
-        print(json.dumps(found, indent=1))
+        print_json(found)
         return
     head = ("name", "on this host", "engines", "from", "MB to get", "MB unpacked")
     rows = [
@@ -46,26 +47,21 @@ def servers(context: typer.Context, json_: bool = typer.Option(False, "--json", 
 
 
 @app.command("add")
-def add(name: str = NAME, json_: bool = typer.Option(False, "--json", help="Print what was added as JSON.")) -> None:
+def add(name: str = NAME, json_: bool = JSON) -> None:
     """Download a server into the state folder; goes on where a killed try stopped."""
     from dbdyno.cli.fetching import Fetching
     from dbdyno.servers.sources.cache import add, product_named, tree_of
 
     with Fetching(name, product_named(name).download_mb) as progress:
         record = add(name, progress)
-    print(json.dumps(record, indent=1) if json_ else f"{name}: {record['version']}, in {tree_of(name)}")
+    print_done(f"{name}: {record['version']}, in {tree_of(name)}", record, json_=json_)
 
 
 @app.command("remove")
-def remove(
-    name: str = NAME, json_: bool = typer.Option(False, "--json", help="Print whether it was there as JSON.")
-) -> None:
+def remove(name: str = NAME, json_: bool = JSON) -> None:
     """Remove one that was added, or what is left of a killed try."""
     from dbdyno.servers.sources.cache import remove
 
     removed = remove(name)
-    print(
-        json.dumps({"name": name, "removed": removed})
-        if json_
-        else f"{name}: {'removed' if removed else 'was not there'}"
-    )
+    words = f"{name}: {'removed' if removed else 'was not there'}"
+    print_done(words, {"name": name, "removed": removed}, json_=json_)

@@ -2,7 +2,7 @@
 
 import typer
 
-from dbdyno.cli.formats import DETAILS
+from dbdyno.cli.formats import DETAILS, JSON, json_or_text
 from dbdyno.cli.options import ERASE, HTML, WAIT
 from dbdyno.cli.run_folder import new_folder
 from dbdyno.errors import UserError
@@ -22,10 +22,11 @@ def try_(
     wait: bool = WAIT,
     erase: list[str] = ERASE,
     plan: bool = typer.Option(False, "--plan", help="Write the study and show what it would do; run nothing."),
+    json_: bool = JSON,
 ) -> None:
     """Compare what is given, as in: dbdyno try device=hdd-7200,ssd-sata scheduler=none,mq-deadline --load write."""
     from dbdyno.cli.carry_out import carry_out
-    from dbdyno.cli.plan_text import plan_as_text
+    from dbdyno.cli.plan import show_plan
     from dbdyno.plan.plan import make_plan
     from dbdyno.run.preflight import needs_of
     from dbdyno.study.load import load_study
@@ -44,7 +45,7 @@ def try_(
         raise
     typer.echo(f"study: {study}", err=True)
     if plan:
-        print(plan_as_text(made, needs_of(made, frozenset(erase))))
+        show_plan(made, needs_of(made, frozenset(erase)), json_=json_)
         return
     carry_out(
         made,
@@ -55,5 +56,6 @@ def try_(
         wait=wait,
         fresh_images=False,
         again=f"dbdyno run {study} --into {into}",
+        format_=json_or_text(json_=json_),
         details=details,
     )
