@@ -9,7 +9,7 @@ from dbdyno.cli import disk_content, disk_fault, disk_figures, disk_power
 from dbdyno.cli.formats import JSON
 from dbdyno.cli.printed import print_done, print_json
 
-app = typer.Typer(help="Emulated disks that behave like a named drive.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Emulated disks that behave like a named drive.", rich_markup_mode=None)
 
 
 @app.command("models")

@@ -10,7 +10,7 @@ from dbdyno.cli.formats import JSON
 from dbdyno.cli.printed import print_done
 from dbdyno.cli.values import nanoseconds_of
 
-app = typer.Typer(help="Put faults into a disk, and end them.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Put faults into a disk, and end them.", rich_markup_mode=None)
 
 READ = typer.Option(False, "--read", help="Hit reads only.")
 WRITE = typer.Option(False, "--write", help="Hit writes, flushes and discards only.")

@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 import typer
+from typer.exceptions import TyperException
 
 from dbdyno import __version__
 from dbdyno.cli import (
@@ -27,10 +28,11 @@ from dbdyno.cli import (
     watch,
 )
 from dbdyno.cli.standard_output import end_with, flushed, prepare, say
+from dbdyno.cli.wrong_use import sentence
 from dbdyno.errors import DbdynoError
 from dbdyno.model.printable import printable
 
-INTERRUPTED = 130
+USAGE, INTERRUPTED = 2, 130
 
 
 app = typer.Typer(
@@ -67,10 +69,14 @@ def main() -> NoReturn:
     prepare()
     try:
         try:
-            app(prog_name="dbdyno")
+            code = app(prog_name="dbdyno", standalone_mode=False)
         except SystemExit:
             flushed()
             raise
+        flushed()
+    except TyperException as error:
+        say(printable(sentence(error)))
+        sys.exit(USAGE)
     except DbdynoError as error:
         from dbdyno.report.refusals import message
 
@@ -82,7 +88,7 @@ def main() -> NoReturn:
         end_with(error)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,9 @@ def write_whole(path: Path, content: bytes) -> None:
 def refuse_to_overwrite(
     path: Path, beginnings: tuple[bytes, ...] = (b"<!doctype html", b"<html"), why: str = "is no HTML page"
 ) -> None:
-    """Raises ``UserError`` where a file would replace one that begins otherwise (in small letters)."""
+    """Raises ``UserError``: a file would replace one that begins otherwise (in small letters), or has no folder."""
+    if not path.parent.is_dir():
+        raise UserError(f"{path}: there is no folder {path.parent}; make it, or name another")
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except FileNotFoundError:

@@ -23,14 +23,16 @@ def write_prometheus(path: Path, folders: list[Path], runs: "list[tuple[Run, Ana
     """Write the figures of runs, of one folder each. Raises ``UserError``, or ``HostError`` where the disk is full."""
     from dbdyno.report.prometheus import Exported, render
 
-    refuse_to_overwrite(path, BEGINNING, "holds no figures of dbdyno's")
     names = [folder.resolve().name for folder in folders]
     labels = names if len(set(names)) == len(names) else list(map(str, folders))
     exported = [Exported(label, *one) for label, one in zip(labels, runs, strict=True)]
     write_whole(path, render(exported).encode("utf-8", "replace"))
 
 
-def check_suffix(path: Path | None) -> None:
-    """Raises ``UserError`` where a textfile collector would pass the file over."""
-    if path is not None and path.suffix != ".prom":
+def check_prometheus(path: Path | None) -> None:
+    """Raises ``UserError`` where a textfile collector would pass the file over, or it would replace another."""
+    if path is None:
+        return
+    if path.suffix != ".prom":
         raise UserError(f"--prometheus {path}: a textfile collector reads *.prom alone; name it {path.name}.prom")
+    refuse_to_overwrite(path, BEGINNING, "holds no figures of dbdyno's")

@@ -6,7 +6,8 @@ import typer
 
 from dbdyno.cli.formats import DETAILS, Format, ReportFormat, with_json
 from dbdyno.cli.outcome import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, conclude
-from dbdyno.cli.prometheus_file import PROMETHEUS, check_suffix, write_prometheus
+from dbdyno.cli.page_file import refuse_to_overwrite
+from dbdyno.cli.prometheus_file import PROMETHEUS, check_prometheus, write_prometheus
 from dbdyno.cli.show import show, show_several
 from dbdyno.cli.values import path_of
 from dbdyno.errors import UserError
@@ -46,7 +47,9 @@ def report(
         show_trials(folders, parquet=printed is ReportFormat.PARQUET)
         return
     check_conditions(fail_if)
-    check_suffix(prometheus)
+    if html is not None:
+        refuse_to_overwrite(html)
+    check_prometheus(prometheus)
     format_ = Format(printed)
     if len(folders) > 1 and (every_pair or prices):
         raise UserError(f"{'--every-pair' if every_pair else '--prices'} is for one run; give one folder")

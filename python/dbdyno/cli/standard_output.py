@@ -4,6 +4,7 @@ import os
 import sys
 from contextlib import suppress
 from io import BufferedWriter, FileIO, TextIOWrapper
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from dbdyno.system.full_disk import why_not_written
@@ -24,6 +25,7 @@ class _Named(FileIO):
 
 def prepare() -> None:
     """Have standard output and error take every character, and standard output name itself in its errors."""
+    _stand_in_for_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # not every terminal can show every character
@@ -36,6 +38,13 @@ def prepare() -> None:
             line_buffering=as_it_was.line_buffering,
             write_through=as_it_was.write_through,
         )
+
+
+def _stand_in_for_what_is_closed() -> None:
+    """Have nothing that is opened later be taken for a standard stream that was closed before."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):  # each gets the lowest number: its own
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - it stays
 
 
 def flushed() -> None:

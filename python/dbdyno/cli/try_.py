@@ -1,5 +1,7 @@
 """``dbdyno try FIELD=LEVEL,LEVEL``: a study from the command line, run at once and kept."""
 
+from contextlib import suppress
+
 import typer
 
 from dbdyno.cli.formats import DETAILS, JSON, json_or_text
@@ -42,6 +44,8 @@ def try_(
         made = make_plan(load_study(study))
     except UserError:
         study.unlink()
+        with suppress(OSError):  # others' runs are in it
+            study.parent.rmdir()
         raise
     typer.echo(f"study: {study}", err=True)
     if plan:

@@ -15,7 +15,10 @@ from dbdyno.analysis import quick
 from dbdyno.errors import HostError, UserError
 from dbdyno.host.mounts import mounted_at
 from dbdyno.host.storage import disk_facts, disks_under
+from dbdyno.model.printable import short
 from dbdyno.stack.tools import own_binary
+from dbdyno.study.drives import is_base_name
+from dbdyno.study.mistakes import unknown_drive
 from dbdyno.system.child import child, decoded
 
 ROUNDS = 8
@@ -63,7 +66,12 @@ def look(place: Path, against: str | None, *, rounds: int, seed: int, progress: 
 def _other(against: str | None) -> list[str]:
     if against is None:
         return []
-    return ["--on", str(_usable(Path(against)).resolve())] if Path(against).exists() else ["--model", against]
+    if Path(against).exists():
+        return ["--on", str(_usable(Path(against)).resolve())]
+    file = "the path of a drive file ending in .toml"
+    if is_base_name(against) and (unknown := unknown_drive(against, "a folder", file)):
+        raise UserError(f'no drive model is called "{short(against)}"; {unknown}')
+    return ["--model", against]
 
 
 def _folders(place: Path, against: str | None) -> list[Path]:

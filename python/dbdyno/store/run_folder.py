@@ -169,7 +169,7 @@ def _own_file(path: Path, name: str) -> bytes:
     except (FileNotFoundError, NotADirectoryError):
         if name != RUN:
             raise damaged(path / name, "it is missing") from None
-        raise UserError(f"{path} is not a run folder: it holds no {RUN}") from None
+        raise UserError(f"{path} is not a run folder: it holds no {RUN}; dbdyno runs lists those there are") from None
     except OSError as error:
         raise UserError(f"{path / name}: can't be read: {error.strerror}") from None
 

@@ -122,6 +122,7 @@ def test_restore_says_what_it_did(dbdyno, state):
     assert dbdyno("restore") == (0, "nothing to restore\n", "")
 
 
+NO_RUN = "dbdyno: {tmp} is not a run folder: it holds no run.toml; dbdyno runs lists those there are\n"
 MISTAKES = {
     "no such study": (["plan", "{tmp}/no.toml"], "dbdyno: {tmp}/no.toml: can't be read: No such file or directory\n"),
     "a study with a mistake": (
@@ -155,8 +156,14 @@ MISTAKES = {
     "report of nothing": (["report", ""], "dbdyno: an empty path was given; name a file or a folder\n"),
     "rank of nothing": (["rank", ""], "dbdyno: an empty path was given; name a file or a folder\n"),
     "a page nowhere": (["report", "{tmp}", "--html", ""], "dbdyno: an empty path was given; name a file or a folder\n"),
-    "report of no run": (["report", "{tmp}"], "dbdyno: {tmp} is not a run folder: it holds no run.toml\n"),
-    "rank of no run": (["rank", "{tmp}"], "dbdyno: {tmp} is not a run folder: it holds no run.toml\n"),
+    "report of no run": (
+        ["report", "{tmp}"],
+        NO_RUN,
+    ),
+    "rank of no run": (
+        ["rank", "{tmp}"],
+        NO_RUN,
+    ),
     "rank of one run twice": (
         ["rank", "{tmp}", "{tmp}/"],
         "dbdyno: a run folder is given twice; its blocks would count twice\n",
@@ -167,7 +174,7 @@ MISTAKES = {
     ),
     "a comparison with no run": (
         ["compare", "{tmp}", "{tmp}/other"],
-        "dbdyno: {tmp} is not a run folder: it holds no run.toml\n",
+        NO_RUN,
     ),
     "a margin without unit": (
         ["compare", "{tmp}", "{tmp}/other", "--margin", "3"],
@@ -219,13 +226,16 @@ def test_a_mistake_in_a_script_is_found_before_anything_is_touched(dbdyno, tmp_p
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["plann"], "No such command 'plann'"),
-        (["plan"], "Missing argument 'STUDY'"),
-        (["plan", "x.toml", "--blocks", "0"], "Invalid value for '--blocks'"),
+        (["plann"], "no such command 'plann'. Did you mean 'plan'?"),
+        (["plan"], "STUDY is missing; see dbdyno plan --help"),
+        (["plan", "x.toml", "--blocks", "0"], "--blocks '0' must be at least 1; see dbdyno plan --help"),
         (["plan", "x.toml", "--seed", "-1"], "--seed '-1' must be a whole number"),
-        (["plan", "x.toml", "--seeds", "1"], "No such option: --seeds"),
+        (["plan", "x.toml", "--seeds", "1"], "dbdyno: plan has no option '--seeds'; did you mean --seed?"),
         (["run", "x.toml", "--resume"], "--resume needs --into DIR, the run to go on with"),
-        (["report", ".", "--format", "xml"], "'xml' is not one of 'text', 'markdown', 'json'"),
+        (
+            ["report", ".", "--format", "xml"],
+            "--format 'xml' is none of text, markdown, json, csv, parquet",
+        ),
     ],
 )
 def test_a_command_line_that_makes_no_sense_is_exit_2(dbdyno, argv, said):

@@ -151,7 +151,7 @@ def test_figures_for_prometheus_are_written_whole_and_over_nothing_else(dbdyno, 
     wrong = {
         (other,): f"{other} exists and holds no figures of dbdyno's; name another file",
         (tmp_path / "run.txt",): "a textfile collector reads *.prom alone; name it run.txt.prom",
-        (tmp_path / "no/run.prom",): "No such file or directory",
+        (tmp_path / "no/run.prom",): "there is no folder",
         (file, "--format", "csv"): "--format csv is a table without a report; leave out --prometheus",
     }
     for arguments, said in wrong.items():

@@ -145,7 +145,8 @@ def test_a_file_in_the_way(tmp_path):
 def test_what_is_no_run_folder(tmp_path):
     with pytest.raises(UserError) as refused:
         read_run(tmp_path)
-    assert str(refused.value) == f"{tmp_path} is not a run folder: it holds no run.toml"
+    why = "is not a run folder: it holds no run.toml; dbdyno runs lists those there are"
+    assert str(refused.value) == f"{tmp_path} {why}"
 
 
 def test_a_folder_that_can_not_be_written(tmp_path):

@@ -1,0 +1,177 @@
+"""What is no use of a verb: exit code 2, one sentence on standard error with the remedy, nothing anywhere else."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.run_folders import written
+from tests.unit.cli.test_cli_tree import OURS
+from tests.unit.report.conftest import build
+
+NO_RUN = "is not a run folder: it holds no run.toml; dbdyno runs lists those there are"
+NO_DISK = "gone is not a disk that dbdyno disk attach made; attached are: none"
+NO_SERVER = "'mysql-9.9' is no server that dbdyno can get; known are mariadb-10.5"
+NO_FILE = "can't be read: No such file or directory"
+OF_A_DISK = {"disk mode": "instant", "disk snapshot": "s", "disk restore": "s", "disk forget": "s", "disk stats": "",
+             "disk detach": "", "disk trace": "t.csv", "disk power-cut": "", "disk power-on": "",
+             "disk fault latency": "--extra 1ms", "disk fault eio": "", "disk fault stuck": "", "disk fault gone": "",
+             "disk fault clear": ""}  # fmt: skip
+
+# What is typed, and what is said of it. {study} and {run} are good ones, {folder} holds neither.
+WRONG = [
+    ("quick {folder}/none", "is neither a folder nor a block device"),
+    ("quick --rounds 1", "--rounds '1' must be at least 2; see dbdyno quick --help"),
+    ("quick --rounds many", "--rounds 'many' must be a whole number; see dbdyno quick --help"),
+    ("quick --html {study}", "exists and is no HTML page; name another file"),
+    ("quick --against hdd-720", 'Did you mean "hdd-7200"?'),
+    ("plan", "STUDY is missing; see dbdyno plan --help"),
+    ("plan {folder}/none.toml", NO_FILE),
+    ("plan {folder}", "can't be read: Is a directory"),
+    ("plan {binary}", "can't be read: it is not UTF-8 text"),
+    ("plan {study} --blocks 1001", "--blocks '1001' must be at most 1000; see dbdyno plan --help"),
+    ("plan {study} --blocks 8 --max-blocks 9", "give one"),
+    ("plan {study} --budget 2", 'write a number with its unit in quotes, such as "10s"'),
+    ("plan {study} --scale full", 'has no scale "full"; it has none'),
+    ("plan {study} --blocks", "option '--blocks' requires an argument"),
+    ("new {study} --vary clients=1,2", "is there already; name another file, or move it away"),
+    ("new {folder}/n.toml", "say what to compare: --vary FIELD=LEVEL,LEVEL or --from MY.CNF"),
+    ("new {folder}/n.toml --vary clients", "'clients' is not FIELD=LEVEL,LEVEL..., as in scheduler=none,mq-deadline"),
+    ("new {folder}/n.toml --from {folder}/none.cnf", NO_FILE),
+    ("new {folder}/none/n.toml --vary clients=1,2", "can't be written: No such file or directory"),
+    ("try", "FIELD=LEVEL,LEVEL... is missing; see dbdyno try --help"),
+    ("try device=here", "give a field with levels to compare"),
+    ("try device=here clients=1,2 --load red", 'workload.load: is "red"; allowed are read, key, write, update, mixed'),
+    ("run {folder}/none.toml", NO_FILE),
+    ("run {study} --into {run}", "is not empty; name a new folder, or go on with this run by --resume"),
+    ("run {study} --into {study}/x", "Not a directory"),
+    ("run {study} --resume", "--resume needs --into DIR, the run to go on with; dbdyno runs lists them"),
+    ("run {study} --blocks 8 --until-decided", "give one"),
+    ("runs {folder}/none", "is no folder; dbdyno run makes one, or name where your runs are"),
+    ("aa {folder}/none.toml", NO_FILE),
+    ("aa {study} --treatment hdd", 'it has "hdd-7200", "ssd-sata"'),
+    ("report {folder}", NO_RUN),
+    ("report {folder}/none", NO_RUN),
+    ("report {run} --format jsn", "is none of text, markdown, json, csv, parquet; did you mean json?"),
+    ("report {run} --json --format csv", "--json is --format json; leave out --json or --format csv"),
+    ("report {run} --format csv --html {folder}/p.html", "is a table without a report; leave out --html"),
+    ("report {run} --html {study}", "exists and is no HTML page; name another file"),
+    ("report {run} --html {folder}/none/p.html", "there is no folder"),
+    ("report {run} --fail-if slow", "slow"),
+    ("report {run} --prices {folder}/none.toml", NO_FILE),
+    ("report {run} {run}", "a run folder is given twice; its blocks would count twice"),
+    ("rank {folder}", NO_RUN),
+    ("rank {run} --json --format markdown", "--json is --format json; leave out --json or --format markdown"),
+    ("compare {run}", "AFTER is missing; see dbdyno compare --help"),
+    ("compare {run} {run}", "are the same folder; name two runs"),
+    ("compare {run} {folder}", NO_RUN),
+    ("compare {run} {other} --margin 3", 'write a number with its unit in quotes, such as "3%"'),
+    ("watch", "DEVICE... is missing; see dbdyno watch --help"),
+    ("watch no-such-disk", "is no device, emulated disk or folder"),
+    ("watch {folder} --json --csv", "give --json or --csv, not both"),
+    ("watch {folder} --interval 1ms", "--interval '1ms' is too short"),
+    ("watch {folder} --count 0", "must be at least 1; see dbdyno watch --help"),
+    ("doctor now", "got unexpected extra argument (now); see dbdyno doctor --help"),
+    ("restore now", "got unexpected extra argument (now); see dbdyno restore --help"),
+    ("servers lst", "no such command 'lst'; see dbdyno servers --help"),
+    ("servers add mysql-9.9", NO_SERVER),
+    ("servers remove mysql-9.9", NO_SERVER),
+    ("servers add mysql-8.4", "unpack the vendor's archive and name its folder"),
+    ("images clean", "no such command 'clean'. Did you mean 'clear'?"),
+    ("images clear 0000", "'0000' names 0 images; dbdyno images lists them"),
+    ("disk", "a command is missing; see dbdyno disk --help"),
+    ("disk fault", "a command is missing; see dbdyno disk fault --help"),
+    ("disk models hdd", "got unexpected extra argument (hdd); see dbdyno disk models --help"),
+    ("disk list hdd", "got unexpected extra argument (hdd); see dbdyno disk list --help"),
+    ("disk attach hdd-7200", "--size is missing; see dbdyno disk attach --help"),
+    ("disk attach hdd-720 --size 1G", 'Did you mean "hdd-7200"?'),
+    ("disk attach {folder}/none.toml --size 1G", "No such file or directory"),
+    ("disk attach hdd-7200 --size 1", 'write a number with its unit in quotes, such as "4GiB"'),
+    ("disk attach hdd-7200 --size 1G --sector 1024", "--sector is 512 or 4096, not 1024"),
+    ("disk attach hdd-7200 --size 1G --state old", "--state is fresh or steady, not old"),
+    *((f"{verb} gone {rest}", NO_DISK) for verb, rest in OF_A_DISK.items()),
+    ("disk mode gone fast", "the mode is instant or model, not fast"),
+    ("disk trace gone", "give a FILE to start a trace, or --stop to stop one"),
+    ("disk fault latency gone", "--extra is missing; see dbdyno disk fault latency --help"),
+    ("disk fault eio gone --read --write", "--read and --write exclude each other"),
+    ("disk fault eio gone --every 2 --probability 0.5", "--every and --probability exclude each other"),
+    ("disk fault eio gone --probability 2", "must be at most 1.0; see dbdyno disk fault eio --help"),
+    ("disk fault stuck gone --range 5", 'write it such as "0-1M" or "4096-8192"'),
+]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("runs") / "a", build(4))
+
+
+@pytest.fixture
+def names(tmp_path, write_study, runs, monkeypatch):
+    """What the words of a row stand for; all of it lies in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("run", "other"):
+        shutil.copytree(runs, tmp_path / name)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    write_study()
+    places = {"study": "study.toml", "binary": "binary.toml", "run": "run", "other": "other", "folder": "empty"}
+    return {name: tmp_path / place for name, place in places.items()}
+
+
+def everything(folder):
+    return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+def test_every_verb_is_in_the_table():
+    lacking = [" ".join(words) for words in OURS if not any(row.startswith(" ".join(words)) for row, _ in WRONG)]
+    assert [verb for verb in lacking if verb not in {"servers", "images"}] == []
+
+
+@pytest.mark.parametrize(("typed", "said"), WRONG, ids=[row for row, _ in WRONG])
+def test_wrong_use_is_one_sentence(dbdyno, names, tmp_path, typed, said):
+    before = everything(tmp_path)
+    code, out, err = dbdyno(*(word.format(**names) for word in typed.split()))
+    assert (code, out) == (2, "")
+    assert err.startswith("dbdyno: ")
+    assert said in err
+    assert err.count("\n") == 1
+    assert everything(tmp_path) == before, "nothing was touched"
+
+
+def test_a_value_is_shown_short_and_without_what_a_terminal_obeys(dbdyno):
+    code, out, err = dbdyno("plan", "x.toml", "--blocks", "\x1b[2J" + "9" * 5000)
+    assert (code, out) == (2, "")
+    assert len(err) < 200
+    assert "\x1b" not in err
+
+
+def without(capability, *argv, cwd, state):
+    """Run the command line as root without a right of root's: what it is like for others."""
+    command = ["setpriv", f"--bounding-set={capability}", sys.executable, "-m", "dbdyno.cli.main", *argv]
+    environment = {**os.environ, "DBDYNO_STATE_DIR": str(state)}
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
+@pytest.mark.parametrize("typed", ["disk attach hdd-7200 --size 1G --json", "run study.toml --into r"])
+def test_not_root_where_root_is_needed(names, state, tmp_path, typed):
+    assert names["study"] == tmp_path / "study.toml"
+    done = without("-sys_admin", *typed.split(), cwd=tmp_path, state=state)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+    assert "run it with sudo" in done.stderr
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
+@pytest.mark.parametrize("typed", ["plan study.toml", "report run", "new n.toml --from study.toml"])
+def test_a_file_that_must_not_be_read(names, tmp_path, state, typed):
+    for file in (names["study"], names["run"] / "run.toml"):
+        file.chmod(0)
+    done = without("-dac_override,-dac_read_search", *typed.split(), cwd=tmp_path, state=state)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("dbdyno: ")
+    assert ": can't be read: Permission denied" in done.stderr
+    assert done.stderr.count("\n") == 1
