@@ -6,7 +6,7 @@ import typer
 
 from dbdyno.cli.formats import Format, with_json
 from dbdyno.cli.outcome import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, conclude
-from dbdyno.cli.page_file import write_page
+from dbdyno.cli.page_file import refuse_to_overwrite, write_page
 from dbdyno.cli.printed import print_document
 from dbdyno.cli.values import fraction_of, path_of
 from dbdyno.errors import UserError
@@ -39,7 +39,9 @@ def compare(
     format_ = with_json(format_, json_=json_)
     if before.resolve() == after.resolve():
         raise UserError(f"{before} and {after} are the same folder; name two runs")
-    check_conditions(fail_if)
+    check_conditions(fail_if, junit)
+    if html is not None:
+        refuse_to_overwrite(html)
     width = None if margin is None else fraction_of("--margin", margin)
     runs = read_run(before), read_run(after)
     found = document(*runs, compared(*runs, margin=width, names=names, control=control))

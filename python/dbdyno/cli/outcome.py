@@ -46,9 +46,13 @@ def conclude(document: "Document", fail_if: list[str], junit: Path | None, *, an
         raise typer.Exit(CONDITION_HOLDS)
 
 
-def check_conditions(fail_if: list[str]) -> None:
-    """Raises ``UserError`` for a condition that is none, before anything is read."""
+def check_conditions(fail_if: list[str], junit: Path | None) -> None:
+    """Raises ``UserError`` for a condition that is none, or a file without a folder, before anything is read."""
+    from dbdyno.errors import UserError
     from dbdyno.report.outcome import condition_of
+
+    if junit is not None and not junit.parent.is_dir():
+        raise UserError(f"--junit {junit}: there is no folder {junit.parent}; make it, or name another")
 
     for text in fail_if:
         condition_of(text)

@@ -46,7 +46,7 @@ def report(
             raise UserError(f"--format {printed} is a table without a report; leave out {option}")
         show_trials(folders, parquet=printed is ReportFormat.PARQUET)
         return
-    check_conditions(fail_if)
+    check_conditions(fail_if, junit)
     if html is not None:
         refuse_to_overwrite(html)
     check_prometheus(prometheus)
