@@ -15,8 +15,8 @@ DEVICES = {
 }
 
 
-def study_of(where):
-    text = study_text(amount="queries = 50", blocks=1, **DEVICES[where])
+def study_of(where, **fields):
+    text = study_text(amount="queries = 50", blocks=1, **DEVICES[where], **fields)
     if where == "here":
         text = "\n".join(
             line for line in text.splitlines() if not line.startswith(("size", "scheduler", "filesystem ="))
@@ -66,3 +66,29 @@ def test_what_does_not_fit_is_not_kept_and_nothing_fails(state, study_file, tmp_
     assert done.returncode == 0, done.stderr
     assert "is not kept for later runs: the image takes" in " ".join(done.stderr.split())
     assert json.loads(dbdyno("images", "--json", state=state).stdout)["images"] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("setting", "images"),
+    [("innodb_flush_log_at_trx_commit = [1, 2]", 1), ('innodb_log_file_size = ["16M", "32M"]', 2)],
+    ids=["touches no data", "touches data"],
+)
+def test_treatments_share_an_image_unless_they_differ_in_what_touches_data(
+    state, study_file, tmp_path, setting, images
+):
+    study = study_file(study_of("here", settings=setting))
+    planned = dbdyno("plan", study, "--json", state=state)
+    assert planned.returncode == 0, planned.stderr
+    assert json.loads(planned.stdout)["images"] == ([["t1", "t2"]] if images == 1 else [["t1"], ["t2"]])
+    done = dbdyno("run", study, "--into", tmp_path / "run", state=state)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("preparing data") == images
+    trials = [json.loads(path.read_text()) for path in tmp_path.glob("run/trials/*/trial.json")]
+    assert (len(trials), len({trial["image"] for trial in trials})) == (2, images)
+    shown = dbdyno("report", tmp_path / "run", "--details", state=state).stdout
+    assert f"Data was prepared in {images} image" in " ".join(shown.split())
+    kept = [path.name for path in (state / "images").rglob("*")]
+    assert json.loads(dbdyno("report", tmp_path / "run", "--format", "json", state=state).stdout)["images"] == images
+    assert kept.count("ibdata1") == images
+    assert "ib_buffer_pool" not in kept

@@ -7,6 +7,7 @@ from dbdyno.cli.stop_rule_text import looks_of, order_from, order_text, stop_rul
 from dbdyno.model.printable import printable
 from dbdyno.plan.fast_caches import fast_cache_lines, fast_caches
 from dbdyno.plan.plan import Plan
+from dbdyno.run.planned_images import images_text, planned_images
 from dbdyno.stack.capabilities import Capability
 
 BLOCKS_SHOWN = 12
@@ -44,7 +45,14 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
         lines.append(f"  ... and {most}{design.blocks - BLOCKS_SHOWN} more")
     if caches := fast_cache_lines(plan):
         lines += ["", "fast caches, which writes fill:", *(f"  {line}" for line in caches)]
-    lines += ["", f"time: {time_text(plan)}", "", "touches:", *(f"  {line}" for line in touched(plan, needs))]
+    lines += [
+        *_prepared(plan),
+        "",
+        f"time: {time_text(plan)}",
+        "",
+        "touches:",
+        *(f"  {line}" for line in touched(plan, needs)),
+    ]
     for warning in plan.warnings():
         lines += ["", f"warning: {warning}"]
     if lacking:
@@ -52,6 +60,11 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     else:
         lines += ["", "this host can run it"]
     return printable("\n".join(lines), keep="\n")
+
+
+def _prepared(plan: Plan) -> list[str]:
+    images = planned_images(plan)
+    return ["", f"prepared data: {images_text(images)}"] if images else []
 
 
 def _named_levels(plan: Plan) -> list[str]:
@@ -83,6 +96,7 @@ def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
         "blocks": [[slot.treatment for slot in plan.slots(b, 1)] for b in range(1, design.blocks + 1)],
         "seconds": plan.seconds(design.blocks),
         "fast_caches": list(fast_caches(plan)),
+        "images": planned_images(plan),
         "touches": touched(plan, needs),
         "warnings": list(plan.warnings()),
         "lacking": [{"name": one.name, "detail": one.detail, "remedy": one.remedy} for one in needs if not one.ok],

@@ -2,25 +2,30 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dbdyno.study.schema import TrialSpec
+from dbdyno.study.section import Setting
 from dbdyno.study.workload_section import WorkloadSection
 
+VERSION = 2  # of how data are prepared; what was kept under another one is not used
 
-def image_key(spec: TrialSpec, server: str | None) -> str:
+
+def image_key(spec: TrialSpec, server: str | None, settings: Mapping[str, Setting]) -> str:
     """Names the prepared data of a treatment; ``server`` identifies the build, if there is one.
 
-    The drive's model is not among it.
+    Of its ``settings`` those on which data may depend. The drive's model is not among it.
     """
     stack = spec.stack
     emulated = stack.model is not None
     what = {
+        "version": VERSION,
         "place": [stack.size, stack.devices] if emulated else "tree",
         "filesystem": [stack.filesystem, spec.filesystem.mkfs, spec.filesystem.mount] if emulated else None,
         "server": server,
-        "settings": dict(spec.server.settings),
+        "settings": dict(settings),
         "engine": stack.engine if server else None,
         "data": _data(spec.workload),
     }

@@ -53,6 +53,10 @@ class Plan:
         """The trials of one attempt at a block, in random order."""
         return slots_of(self.design, block, attempt)
 
+    def makers(self) -> list[TrialSpec]:
+        """The treatments in the order in which they are asked to make an image that several share: baseline first."""
+        return [self.specs[id_] for id_ in sorted(self.specs, key=lambda id_: id_ != self.design.baseline)]
+
     def trial_seed(self, block: int) -> int:
         """The seed of load and device: common to a block, so that its treatments meet the same chances."""
         return int.from_bytes(drawn(self.design.seed, "trial", block)[:6])

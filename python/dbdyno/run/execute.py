@@ -97,7 +97,7 @@ def _run_all(  # noqa: PLR0913  (as above)
         journal = Journal(f"run {plan.study.path} into {folder.path}")
         erasing = Erasing(erase)
         try:
-            with Images(journal, erasing, progress.say, fresh=fresh_images, ports=ports) as images:
+            with Images(journal, erasing, progress.say, specs=plan.makers(), fresh=fresh_images, ports=ports) as images:
                 why = _Runner(plan, folder, images, journal, progress, erasing, stop, ports).run()
             ended = Ended("done", why)
         except Interrupted:
@@ -221,7 +221,7 @@ class _Runner:
         try:
             self.plan.check_own_files()
             image = self.images.of(spec)
-            return run_trial(
+            measured = run_trial(
                 slot,
                 spec,
                 image,
@@ -232,6 +232,7 @@ class _Runner:
                 erase=self.erase,
                 rest_seconds=rest_seconds,
             )
+            return replace(measured, trial=replace(measured.trial, image=self.images.name_of(spec)))
         except OSError as error:
             place = first_full([self.folder.path, state_folder()]) if is_full(error) else None
             raise HostError(why_not_written(error, place or where, GO_ON)) from None

@@ -6,7 +6,7 @@ Each kind of stack has images of its own; what can be kept is kept from run to r
 import hashlib
 import json
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -26,17 +26,22 @@ from dbdyno.study.schema import TrialSpec
 
 
 class Images:
-    """The images of one run; a context that ends their disks and removes their folders. ``fresh`` uses no kept one."""
+    """The images of one run; a context that ends their disks and removes their folders.
 
-    def __init__(
+    Of ``specs`` that share an image the first one makes it. ``fresh`` uses no kept one.
+    """
+
+    def __init__(  # noqa: PLR0913  (what images are made of)
         self,
         journal: Journal,
         erase: Erasing,
         say: Callable[[str], None],
         *,
+        specs: Sequence[TrialSpec] = (),
         fresh: bool = False,
         ports: Ports = HOST,
     ) -> None:
+        self._specs = specs  # of the run; the first of those that share an image says how it is made
         self._journal, self._erase, self._say, self._fresh, self._ports = journal, erase, say, fresh, ports
         self._made: dict[str, Image] = {}
         self._using: set[str] = set()  # kept images
@@ -57,8 +62,20 @@ class Images:
             self._say("an emulated disk has ended by itself; its data is loaded or prepared anew")
             del self._made[key]
         if key not in self._made:
-            self._made[key] = self._make(spec, kind, key)
+            self._made[key] = self._make(self._maker(spec, key), kind, key)
         return self._made[key]
+
+    def name_of(self, spec: TrialSpec) -> str:
+        """What a trial is said to have begun with; empty where nothing was prepared."""
+        key = self._key_of(spec)
+        return hashlib.sha256(key.encode()).hexdigest()[:12] if isinstance(self._made.get(key), KeptImage) else ""
+
+    def _key_of(self, spec: TrialSpec) -> str:
+        return self._ports.kinds[spec.stack.kind].image_key(spec)
+
+    def _maker(self, spec: TrialSpec, key: str) -> TrialSpec:
+        alike = (one for one in self._specs if one.stack.kind == spec.stack.kind)
+        return next((one for one in alike if self._key_of(one) == key), spec)
 
     def _make(self, spec: TrialSpec, kind: StackKind[Any], key: str) -> Image:
         with ExitStack() as undoing:

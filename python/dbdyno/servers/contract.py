@@ -95,6 +95,10 @@ class OwnServer(Protocol):
     def settings(self) -> Mapping[str, Setting]:
         """All that it is started with: the study's settings and what dbdyno adds."""
 
+    @property
+    def data_settings(self) -> Mapping[str, Setting]:
+        """Those of the study's settings on which the bytes of prepared data may depend."""
+
     def mistakes(self) -> dict[str, str]:
         """What is wrong with the study's settings, by their names. Raises ``UserError``."""
 
@@ -104,8 +108,8 @@ class OwnServer(Protocol):
     def install(self, data: Path, environment: Mapping[str, str], log: Path) -> None:
         """Make the system tables in an empty folder. Raises ``TrialError``."""
 
-    def command(self, data: Path, socket: Path, log: Path) -> list[str]:
-        """The command line that starts it."""
+    def command(self, data: Path, socket: Path, log: Path, *, preparing: bool = False) -> list[str]:
+        """The command line that starts it; ``preparing`` data, it leaves nothing that depends on other settings."""
 
     def await_ready(self, running: "subprocess.Popen[bytes]", socket: Path, log: Path) -> None:
         """Wait until it answers. Raises ``TrialError`` with the cause where it does not."""

@@ -72,7 +72,7 @@ def test_new_orders_come_of_a_load_that_has_them(plan):
 
 def keys(plan, kind, field, levels):
     made = plan(*of_kind(kind, f"{field} = {levels}"), ('["hdd-7200", "ssd-sata"]', '"ssd-sata"'), DESIGN)
-    return {image_key(spec, "a server") for spec in made.specs.values()}
+    return {image_key(spec, "a server", {}) for spec in made.specs.values()}
 
 
 DESIGN = ('baseline = { device = "hdd-7200" }\n', "")
@@ -134,7 +134,7 @@ def test_scripts_are_known_by_their_content(plan, tmp_path, script):
     assert [spec.workload.file for spec in made.specs.values()] == [
         str(tmp_path / name) for name in ("mine.sql", "same.sql", "other.sql")
     ]
-    one, two, three = (image_key(spec, "a server") for spec in made.specs.values())
+    one, two, three = (image_key(spec, "a server", {}) for spec in made.specs.values())
     assert one == two != three
 
 

@@ -69,7 +69,7 @@ def test_a_factor_like_others_and_data_of_its_own_for_each(load):
     study = load(TWO, BTRFS_, ("devices = 2", "devices = [1, 2]"))
     specs = [spec for _, spec in study.combinations()]
     assert [spec.stack.devices for spec in specs] == [1, 2, 1, 2]
-    keys = [image_key(spec, "a build") for spec in specs]
+    keys = [image_key(spec, "a build", {}) for spec in specs]
     assert keys[:2] == keys[2:], "the drive's model is not in it"
     assert keys[0] != keys[1]
 

@@ -1,9 +1,11 @@
 """How to run it again: the study as it was run, the command, the versions and the host."""
 
 import shlex
+from typing import Any
 
 from dbdyno.model.design import Design
 from dbdyno.model.printable import one_line
+from dbdyno.model.wording import count
 from dbdyno.report.document import Abridged, Block, Code, Details, Paragraph, Section, Table
 from dbdyno.report.findings import Findings
 from dbdyno.report.sections.observed import flattened
@@ -17,14 +19,19 @@ def section(findings: Findings) -> Section:
     run = findings.run
     shown: list[Block] = []
     if run.study_text:
-        shown = [Paragraph(_how(run)), Code("command", "The command", command(run)), _study(run)]
+        shown = [Paragraph(f"{_how(run)}{_images(run)}"), Code("command", "The command", command(run)), _study(run)]
     versions = (("seed", str(run.design.seed)), *flattened(run.versions).items())
     shown.append(_settings("Versions and seed", versions))
     if run.host:
         shown.append(_settings("The host", tuple(flattened(run.host).items())))
     used = ", ".join(f"{name} {version}" for name, version in run.versions.items())
-    short = (Code("command", "", one_line(command(run))), Paragraph(f"Measured with {used}.")) if run.study_text else ()
-    data = {"versions": dict(sorted(run.versions.items()))}
+    short = (
+        (Code("command", "", one_line(command(run))), Paragraph(f"Measured with {used}.{_images(run)}"))
+        if run.study_text
+        else ()
+    )
+    data: dict[str, Any] = {"versions": dict(sorted(run.versions.items()))}
+    data |= {"images": images} if (images := images_of(run)) else {}
     return Section("reproduce", "How to reproduce", (Abridged(tuple(shown), short),), data=data)
 
 
@@ -33,6 +40,17 @@ def _how(run: Run) -> str:
     beside = f" It uses files of its own, which belong beside it: {', '.join(own)}." if own else ""
     save = f"Save the study below as {run.study_file} and run it"
     return f"{save}; the seed gives the same trials in the same order.{beside}"
+
+
+def images_of(run: Run) -> int:
+    """Return how many images of prepared data the trials began with; 0 where that was not recorded."""
+    return len({trial.image for trial in run.trials if trial.image})
+
+
+def _images(run: Run) -> str:
+    images = images_of(run)
+    shared = " for all treatments" if images == 1 else ""
+    return f" Data was prepared in {count(images, 'image')}{shared}." if images else ""
 
 
 def _study(run: Run) -> Block:

@@ -14,6 +14,7 @@ from typing import IO
 from dbdyno.errors import TrialError
 from dbdyno.servers.mysql.command import setting_options
 from dbdyno.servers.mysql.process import cause_in
+from dbdyno.servers.mysql.touches_no_data import DUMP, DUMP_OFF
 from dbdyno.servers.sources.installation import Installation, initializes
 from dbdyno.servers.user import own_folder, unprivileged
 from dbdyno.study.section import Setting
@@ -34,6 +35,7 @@ def install_data(
     # Page size, log size and the like are settled when the data is created.
     settled = {name: value for name, value in settings.items() if name.startswith(("innodb_", "aria_"))}
     given = [f"--datadir={data}", f"--tmpdir={data}", *setting_options(settled)]
+    given += [] if DUMP in settings else [DUMP_OFF]
     if initializes(installation):
         _run(installation.command("--initialize-insecure", "--secure-file-priv=NULL", *given), environment, log)
     else:

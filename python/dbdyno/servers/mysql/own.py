@@ -9,6 +9,7 @@ from dbdyno.servers.mysql.bootstrap import install_data
 from dbdyno.servers.mysql.command import options, refused_settings
 from dbdyno.servers.mysql.server import MysqlServer
 from dbdyno.servers.mysql.settings import misset
+from dbdyno.servers.mysql.touches_no_data import DUMP, DUMP_OFF, data_settings
 from dbdyno.servers.sources.installation import Installation
 from dbdyno.study.section import Setting
 
@@ -34,6 +35,11 @@ class OwnMysql:
             **self.asked,
         }
 
+    @property
+    def data_settings(self) -> dict[str, Setting]:
+        """Those that the study asks for and that may touch data."""
+        return data_settings(self.installation.product, self.asked)
+
     def mistakes(self) -> dict[str, str]:
         """What is wrong with the study's settings, by their names. Raises ``UserError``."""
         return misset(self.installation, self.engine, self.asked)
@@ -46,9 +52,10 @@ class OwnMysql:
         """Make the system tables. Raises ``TrialError``."""
         install_data(self.installation, data, environment, log, self.settings)
 
-    def command(self, data: Path, socket: Path, log: Path) -> list[str]:
-        """The command line that starts it."""
-        return options(self.installation, data, socket, log, self.settings, self.engine)
+    def command(self, data: Path, socket: Path, log: Path, *, preparing: bool = False) -> list[str]:
+        """The command line that starts it; ``preparing`` data, it does not write down what its buffer pool holds."""
+        argv = options(self.installation, data, socket, log, self.settings, self.engine)
+        return [*argv, *([DUMP_OFF] if preparing and DUMP not in self.asked else [])]
 
     await_ready = staticmethod(process.await_ready)
     stop = staticmethod(process.stop)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
-from dbdyno.plan.identity import image_key
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.kinds.kind import Device, Raising
@@ -30,10 +29,7 @@ class EmulatedStack(OwnStack[Disks]):
 
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """The disks, one for each image."""
-        disks = {
-            image_key(spec, spec.stack.server if spec.has_server else None): [spec.stack.size or 0] * spec.stack.devices
-            for spec in specs
-        }
+        disks = {self.planned_key(spec): [spec.stack.size or 0] * spec.stack.devices for spec in specs}
         sizes = sorted(size for each in disks.values() for size in each)
         each = ", ".join(format_bytes(size) for size in sizes)
         yield f"created: {len(sizes)} emulated disk{'s' * (len(sizes) > 1)} in memory ({each}); gone afterwards"

@@ -52,7 +52,7 @@ class ExternalStack(StackKind[ExternalDatabase]):
     def stack(self, spec: TrialSpec, image: ExternalDatabase, raising: Raising) -> Stack:
         """The server as it is, and the data loaded into it."""
         stack, server = spec.stack, spec.server
-        key = image_key(spec, stack.server)
+        key = image_key(spec, stack.server, server.settings)
         data = ExternalData(image, key, raising.prepare, only_read=spec.workload.only_reads, confined=spec.is_confined)
         found = ExternalServer(stack.server, server.option_file, server.settings, stack.engine)
         return Stack(NoDevice("unknown"), (found, data))

@@ -77,7 +77,7 @@ class FileStack(CopiedData):
 
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """The files, one for each image."""
-        files = {self.image_key(spec): (_folder(spec), spec.stack.size or 0) for spec in specs}
+        files = {self.planned_key(spec): (_folder(spec), spec.stack.size or 0) for spec in specs}
         for folder in dict.fromkeys(folder for folder, _ in files.values()):
             sizes = ", ".join(format_bytes(size) for where, size in files.values() if where == folder)
             yield f"created: in {folder}, a file as a disk for each set of data ({sizes}); gone afterwards"
@@ -89,6 +89,10 @@ class FileStack(CopiedData):
     def image_key(self, spec: TrialSpec) -> str:
         """Also by the folder and the size."""
         return f"{super().image_key(spec)} {spec.stack.size} {_folder(spec)}"
+
+    def planned_key(self, spec: TrialSpec) -> str:
+        """The same."""
+        return f"{super().planned_key(spec)} {spec.stack.size} {_folder(spec)}"
 
     @contextmanager
     def new_image(self, spec: TrialSpec, journal: Journal) -> Iterator[DiskFile]:

@@ -83,6 +83,10 @@ class StackKind(ABC, Generic[ImageT]):
     def image_key(self, spec: TrialSpec) -> str:
         """Names the prepared data of a treatment."""
 
+    def planned_key(self, spec: TrialSpec) -> str:
+        """The same, as far as it can be said where the server may not be."""
+        return self.image_key(spec)
+
     @abstractmethod
     def new_image(self, spec: TrialSpec, journal: Journal) -> AbstractContextManager[ImageT]:
         """Room for prepared data, for as long as the context lasts."""

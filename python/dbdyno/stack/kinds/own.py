@@ -12,7 +12,7 @@ from dbdyno.filesystems.catalogue import BY_FUSE
 from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
 from dbdyno.plan.identity import image_key
 from dbdyno.servers.products import own_server
-from dbdyno.servers.sources.installation import find_server
+from dbdyno.servers.sources.installation import NoServerError, find_server
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.image import KeptImage
@@ -81,8 +81,18 @@ class OwnStack(StackKind[KeptT]):
         return [daemon.st_size, daemon.st_mtime_ns]
 
     def image_key(self, spec: TrialSpec) -> str:
-        """By server, engine, filesystem and data."""
-        return image_key(spec, find_server(spec.stack.server).identity if spec.has_server else None)
+        """By server, engine, filesystem and data, and those settings that may touch data."""
+        if not spec.has_server:
+            return image_key(spec, None, {})
+        found = find_server(spec.stack.server)
+        return image_key(spec, found.identity, own_server(found, spec.stack.engine, spec.server.settings).data_settings)
+
+    def planned_key(self, spec: TrialSpec) -> str:
+        """Without the server its name stands for it, and each setting counts."""
+        try:
+            return self.image_key(spec)
+        except NoServerError:
+            return image_key(spec, spec.stack.server, spec.server.settings)
 
 
 class CopiedData(OwnStack[Tree]):

@@ -56,7 +56,8 @@ class Server:
             if self.install:
                 own.install(data, environment, below.scratch / "install.log")
             address = Address("root", home / "server.sock")
-            running = self._start(own.command(data, home / "server.sock", error_log), below, environment)
+            argv = own.command(data, home / "server.sock", error_log, preparing=self.install)
+            running = self._start(argv, below, environment)
             endpoint = Endpoint(own.at(address), address, running, error_log, below.cgroup)
             try:
                 observed = self._observed(own, endpoint, data) | self.placement.observed(running.pid)
