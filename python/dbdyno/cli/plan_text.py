@@ -7,7 +7,7 @@ from dbdyno.cli.stop_rule_text import looks_of, order_from, order_text, stop_rul
 from dbdyno.model.printable import printable
 from dbdyno.plan.fast_caches import fast_cache_lines, fast_caches
 from dbdyno.plan.plan import Plan
-from dbdyno.run.planned_images import images_text, planned_images
+from dbdyno.run.planned_images import planned_images, prepared_lines
 from dbdyno.stack.capabilities import Capability
 
 BLOCKS_SHOWN = 12
@@ -46,7 +46,7 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     if caches := fast_cache_lines(plan):
         lines += ["", "fast caches, which writes fill:", *(f"  {line}" for line in caches)]
     lines += [
-        *_prepared(plan),
+        *prepared_lines(plan),
         "",
         f"time: {time_text(plan)}",
         "",
@@ -60,11 +60,6 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     else:
         lines += ["", "this host can run it"]
     return printable("\n".join(lines), keep="\n")
-
-
-def _prepared(plan: Plan) -> list[str]:
-    images = planned_images(plan)
-    return ["", f"prepared data: {images_text(images)}"] if images else []
 
 
 def _named_levels(plan: Plan) -> list[str]:

@@ -15,8 +15,10 @@ def planned_images(plan: Plan) -> list[list[str]]:
     return list(found.values())
 
 
-def images_text(images: list[list[str]]) -> str:
-    """Return ``"2 images: t1, t3; t2, t4"``, or that all begin with the same."""
+def prepared_lines(plan: Plan) -> list[str]:
+    """Return ``["", "prepared data: 2 images: t1, t3; t2, t4"]``; nothing where nothing is prepared."""
+    images = planned_images(plan)
     if len(images) == 1:
-        return "1 image for all treatments"
-    return f"{count(len(images), 'image')}: {'; '.join(', '.join(each) for each in images)}"
+        return ["", "prepared data: 1 image for all treatments"]
+    each = "; ".join(", ".join(treatments) for treatments in images)
+    return ["", f"prepared data: {count(len(images), 'image')}: {each}"] if images else []
