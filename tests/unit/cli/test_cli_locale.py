@@ -58,6 +58,7 @@ def verbs(odd, other):
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", LOCALES)
 def test_no_verb_fails_for_what_a_terminal_can_t_show(folders, state, name):
     without = {key: value for key, value in os.environ.items() if not key.startswith(("LC_", "LANG", "PYTHONIO"))}

@@ -223,6 +223,7 @@ def test_a_log_that_is_only_just_made_is_not_taken_for_a_dead_one_s(state, monke
     assert (state / "journals").is_dir()
 
 
+@pytest.mark.long
 def test_every_flipped_bit_is_found_and_all_the_rest_is_undone(state):
     paths = trees(state, 3)
     log = left_by_a_dead_process(paths, settle=[2])

@@ -185,6 +185,7 @@ def test_a_pipe_that_nobody_writes_to_keeps_nobody_waiting(tmp_path):
     assert done
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "utf-8"])
 def test_whatever_the_terminal_can_show_nothing_is_a_traceback(write_study, tmp_path, encoding):
     path = write_study(('title = "A study"', 'title = "ê \\u2013 \\u2026 漢"'), ("clients = 10", 'clients = "→"'))

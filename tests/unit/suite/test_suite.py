@@ -81,6 +81,7 @@ def test_by_itself():
 """
 
 
+@pytest.mark.long
 def test_with_pytest_itself(tmp_path):
     (tmp_path / "test_some.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    alone\n")
