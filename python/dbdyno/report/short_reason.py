@@ -8,7 +8,9 @@ from dbdyno.analysis.explanation.time_parts import PARTS
 from dbdyno.analysis.verdict.reasons import CarryOver, Dropped, ZeroFigures
 from dbdyno.analysis.verdict.verdict import MANY_BLOCKS, Verdict
 from dbdyno.model.wording import count, margin_text
-from dbdyno.report.why import PART_NAMES, WORTH_SAYING, changed_of, duration
+from dbdyno.report.amounts import duration
+from dbdyno.report.why import PART_NAMES, changed_of
+from dbdyno.report.why_parts import WORTH_SAYING
 
 _LIMITS: dict[Kind, str] = {
     "client": "load generator limits both",

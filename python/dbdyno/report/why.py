@@ -10,10 +10,12 @@ from dbdyno.analysis.explanation.explain import Changed, TimeSpent
 from dbdyno.analysis.explanation.time_parts import PARTS, Figures
 from dbdyno.analysis.verdict.verdict import Verdict
 from dbdyno.model.wording import listed
+from dbdyno.report.amounts import SAME, digits, duration, one_or_two, rounded, share, signed
 from dbdyno.report.values import fields
+from dbdyno.report.why_opening import noun, opening_of_difference, opening_where_alike
+from dbdyno.report.why_parts import WORTH_SAYING, Parted, parted
 
-WORTH_SAYING = 0.1  # of the time, or of its change
-SAME = 0.05  # figures that differ by less are given once
+LITTLE = 0.005  # of the change: less is left out of its sum
 IDLE = 0.1  # a device busy for less than that can't matter
 BELOW_THE_SERVER = {"device", "scheduler", "filesystem", "size"}
 IN_THE_QUEUE = {"scheduler", "nr_requests"}
@@ -34,7 +36,13 @@ PART_NAMES = {"cpu_ms": "server CPU", "lock_ms": "row locks", "read_ms": "reads"
 def explanation(verdict: Verdict, analysis: Analysis) -> str:
     """Return one paragraph about a verdict; empty where nothing was watched that could explain it."""
     changed = changed_of(verdict, analysis)
-    return f"Why: {' '.join(_sentences(verdict, changed))}" if changed else ""
+    return f"Why: {' '.join(map(_capitalised, _sentences(verdict, changed)))}" if changed else ""
+
+
+def _capitalised(sentence: str) -> str:
+    """Return a sentence that begins with a capital letter, but where it begins with a label."""
+    small = ("a ", "an ", "about ", "with ", "most ", "the ")
+    return f"{sentence[0].upper()}{sentence[1:]}" if sentence.startswith(small) else sentence
 
 
 def changed_of(verdict: Verdict, analysis: Analysis) -> Changed | None:
@@ -46,13 +54,16 @@ def changed_of(verdict: Verdict, analysis: Analysis) -> Changed | None:
 def _sentences(verdict: Verdict, changed: Changed) -> Iterator[str]:
     effect = verdict.effect
     different = verdict.verdict != "equivalent" and (effect.low > 0 or effect.high < 0)
+    limits, opened = _limits(changed), ""
     if different:
+        yield opening_of_difference(changed)
         yield from _what_changed(changed)
-    elif _processor_bound(changed.level) and _processor_bound(changed.baseline):
-        yield _on_the_processor(changed)
     else:
-        yield _alike(changed)
-    yield _limits(changed)
+        opened = opening_where_alike(changed)
+        yield opened or limits
+        yield _on_the_processor(changed) if _both_on_the_processor(changed) else _alike(changed)
+    if different or opened:
+        yield limits
     if not different:
         yield from _seeks(changed)
         yield from _cannot_matter(changed)
@@ -60,29 +71,8 @@ def _sentences(verdict: Verdict, changed: Changed) -> Iterator[str]:
         yield from _noise(changed)
 
 
-def duration(ms: float) -> str:
-    """Return milliseconds with three digits: ``"33.1 ms"``, or ``"62.4 us"`` below 1 ms."""
-    value, unit = (ms * 1000, "us") if abs(ms) < 1 else (ms, "ms")
-    return f"{_digits(value)} {unit}"
-
-
-def _digits(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 or value == 0 else f"{value:#.3g}"  # noqa: PLR2004 - three digits
-
-
-def _rounded(value: float) -> str:
-    """Return a mean number of things with two digits: ``"9.9"``, ``"20"``."""
-    return f"{float(f'{value:.2g}'):,g}"
-
-
-def _noun(one: TimeSpent) -> str:
-    """Return whose latency it is."""
-    queries = one.figures.get("queries", 1.0)
-    return "a query" if abs(queries - 1) < SAME else f"an event of {_rounded(queries)} queries"
-
-
-def _share(fraction: float) -> str:
-    return f"{100 * fraction:.0f} %" if fraction >= 0.01 or fraction == 0 else f"{100 * fraction:.1g} %"  # noqa: PLR2004
+def _both_on_the_processor(changed: Changed) -> bool:
+    return _processor_bound(changed.level) and _processor_bound(changed.baseline)
 
 
 def _processor_bound(one: TimeSpent) -> bool:
@@ -91,27 +81,33 @@ def _processor_bound(one: TimeSpent) -> bool:
 
 def _what_changed(changed: Changed) -> Iterator[str]:
     """Yield the change of the whole, the parts that it consists of, and the CPU if that is not among them."""
-    level, baseline = changed.level, changed.baseline
-    whole = level.figures["latency_ms"] - baseline.figures["latency_ms"]
+    level, baseline, found = changed.level, changed.baseline, parted(changed)
+    whole = found.whole_ms
     said = "more" if whole > 0 else "less"
     takes = f"{duration(level.figures['latency_ms'])} instead of {duration(baseline.figures['latency_ms'])}"
-    yield f"{_noun(level)} takes {takes} on average, {duration(abs(whole))} {said}."
-    moved = sorted(_moved(changed, whole), key=lambda name: -abs(_delta(changed, name)))
-    with_it = [name for name in moved if _delta(changed, name) * whole > 0]
-    against = [name for name in moved if name not in with_it]
-    if with_it:
-        parts = [_part(changed, name, abs(_delta(changed, name))) for name in with_it]
+    yield f"{noun(level)} takes {takes} on average, {duration(abs(whole))} {said}."
+    if found.opposed:
+        yield _against_each_other(changed, found)
+    elif found.parts_ms:
+        parts = [_part(changed, name, abs(delta)) for name, delta in found.parts_ms.items()]
         yield f"Of the {duration(abs(whole))}, {listed(parts)}."
-    for name in against:
-        less = "less" if whole > 0 else "more"
-        part = f"{_words(changed.level, name)}{_how(changed, name)}"
-        yield f"Against that, there are {duration(abs(_delta(changed, name)))} {less} of {part}."
-    if "cpu_ms" not in moved and "cpu_ms" in level.figures:
-        yield f"Server CPU is {_one_or_two(level.figures['cpu_ms'], baseline.figures.get('cpu_ms', 0.0))}."
+    if "cpu_ms" not in found.parts_ms and "cpu_ms" in level.figures:
+        yield f"Server CPU is {one_or_two(level.figures['cpu_ms'], baseline.figures.get('cpu_ms', 0.0))}."
     yield from _seeks(changed)
     yield from _syncs(changed)
     yield from _full_buffers(changed)
     yield from _unexplained(level)
+
+
+def _against_each_other(changed: Changed, found: Parted) -> str:
+    """Return the parts as signed amounts that add up to the whole."""
+    amounts = [
+        f"{signed(delta)} of {_words(changed.level, name)}{_how(changed, name)}"
+        for name, delta in found.parts_ms.items()
+    ]
+    rest = found.rest_of_it_ms
+    amounts += [f"{signed(rest)} of all others"] if abs(rest) >= LITTLE * abs(found.whole_ms) else []
+    return f"The parts work against each other; {signed(found.whole_ms)} is the sum of {listed(amounts)}."
 
 
 def _seeks(changed: Changed) -> Iterator[str]:
@@ -121,8 +117,8 @@ def _seeks(changed: Changed) -> Iterator[str]:
         return
     if all(abs(new[name] - old[name]) <= SAME * max(new[name], old[name]) for name in ("seek_bytes", "sorted_run")):
         return
-    seeks = _one_or_two(new["seek_bytes"], old["seek_bytes"], _distance)
-    runs = _one_or_two(new["sorted_run"], old["sorted_run"], _rounded)
+    seeks = one_or_two(new["seek_bytes"], old["seek_bytes"], _distance)
+    runs = one_or_two(new["sorted_run"], old["sorted_run"], rounded)
     yield f"From one request to the next the device went {seeks}, in sorted runs of {runs} requests."
 
 
@@ -132,11 +128,11 @@ def _syncs(changed: Changed) -> Iterator[str]:
     if "busy_share" in new or "busy_share" in old:
         return
     if "fsyncs" in new and "fsyncs" in old and max(new["fsyncs"], old["fsyncs"]) > 0:
-        each = _noun(changed.level).split()[1]
-        yield f"InnoDB synced its files {_one_or_two(new['fsyncs'], old['fsyncs'], _digits)} times per {each}."
+        each = noun(changed.level).split()[1]
+        yield f"InnoDB synced its files {one_or_two(new['fsyncs'], old['fsyncs'], digits)} times per {each}."
     if "io_wait_share" in new and "io_wait_share" in old:
-        share = _one_or_two(new["io_wait_share"], old["io_wait_share"], _share)
-        yield f"Some task of the host waited for I/O during {share} of the time."
+        waited = one_or_two(new["io_wait_share"], old["io_wait_share"], share)
+        yield f"Some task of the host waited for I/O during {waited} of the time."
 
 
 def _full_buffers(changed: Changed) -> Iterator[str]:
@@ -144,18 +140,12 @@ def _full_buffers(changed: Changed) -> Iterator[str]:
     for name, what in (("log_waits", "the log buffer"), ("pool_waits", "the buffer pool")):
         new, old = changed.level.figures.get(name, 0.0), changed.baseline.figures.get(name, 0.0)
         if max(new, old) >= SELDOM:
-            each = _noun(changed.level).split()[1]
-            yield f"InnoDB waited for room in {what} {_one_or_two(new, old, _digits)} times per {each}."
+            each = noun(changed.level).split()[1]
+            yield f"InnoDB waited for room in {what} {one_or_two(new, old, digits)} times per {each}."
 
 
 def _distance(count: float) -> str:
-    return f"{_digits(count / 1e6)} MB"
-
-
-def _moved(changed: Changed, whole: float) -> Iterator[str]:
-    for name in PARTS:
-        if name in changed.differences and abs(_delta(changed, name)) >= WORTH_SAYING * abs(whole):
-            yield name
+    return f"{digits(count / 1e6)} MB"
 
 
 def _delta(changed: Changed, name: str) -> float:
@@ -185,10 +175,10 @@ def _how(changed: Changed, part: str) -> str:
     new, old = changed.level.figures, changed.baseline.figures
     if not count or count not in new or count not in old:
         return ""
-    per = f"{_one_or_two(new[count], old[count], _digits)} per {_noun(changed.level).split()[1]}"
+    per = f"{one_or_two(new[count], old[count], digits)} per {noun(changed.level).split()[1]}"
     if not new[count]:
         return f" ({per})"
-    long = _one_or_two(new[each], old[each]) if old[count] else duration(new[each])
+    long = one_or_two(new[each], old[each]) if old[count] else duration(new[each])
     return f" ({per}, each {long}{_shared(changed.level) if part == 'flush_ms' else _queued(new, old)})"
 
 
@@ -196,19 +186,13 @@ def _queued(new: Figures, old: Figures) -> str:
     """Return how much of a request's time passed in the queue, where there is a block trace."""
     if "queued_share" not in new or "queued_share" not in old:
         return ""
-    return f", of a request's time {_one_or_two(new['queued_share'], old['queued_share'], _share)} in the queue"
+    return f", of a request's time {one_or_two(new['queued_share'], old['queued_share'], share)} in the queue"
 
 
 def _shared(one: TimeSpent) -> str:
     """Return how many wait at a time where they are several: they share flushes, and wait for those of others."""
     under_way = one.figures["under_way"]
-    return f", while {_rounded(under_way)} are in flight at a time" if under_way >= 1 + WORTH_SAYING else ""
-
-
-def _one_or_two(new: float, old: float, form: Any = duration) -> str:  # noqa: ANN401 - a function of a float
-    """Return one figure where both are about the same, else ``"1.5 ms instead of 10.1 ms"``."""
-    same = abs(new - old) <= SAME * max(abs(new), abs(old))
-    return f"{form(new)}" if same else f"{form(new)} instead of {form(old)}"
+    return f", while {rounded(under_way)} are in flight at a time" if under_way >= 1 + WORTH_SAYING else ""
 
 
 def _unexplained(one: TimeSpent) -> Iterator[str]:
@@ -216,8 +200,8 @@ def _unexplained(one: TimeSpent) -> Iterator[str]:
     if rest < WORTH_SAYING * whole:
         return
     waited = one.figures.get("cpu_wait_share", 0.0)
-    hint = f"; some task waited for a processor during {_share(waited)} of the time" if waited >= WORTH_SAYING else ""
-    unexplained = f"{duration(rest)} of it ({_share(rest / whole)}) is not explained by what was watched{hint}"
+    hint = f"; some task waited for a processor during {share(waited)} of the time" if waited >= WORTH_SAYING else ""
+    unexplained = f"{duration(rest)} of it ({share(rest / whole)}) is not explained by what was watched{hint}"
     yield f"With {one.label}, {unexplained}."
 
 
@@ -229,23 +213,23 @@ def _alike(changed: Changed) -> str:
                    key=lambda name: -level.figures[name])  # fmt: skip
     spent = [_part(changed, name, level.figures[name]) for name in parts]
     return (
-        f"{_noun(level)} takes {duration(new)} on average, with {baseline.label} {duration(old)};"
+        f"{noun(level)} takes {duration(new)} on average, with {baseline.label} {duration(old)};"
         f" of the {duration(new)}, {listed(spent)}."
     )
 
 
 def _on_the_processor(changed: Changed) -> str:
     new, old = changed.level.figures, changed.baseline.figures
-    takes = _one_or_two(new["latency_ms"], old["latency_ms"])
-    cpu = f" and {_one_or_two(new['cpu_ms'], old.get('cpu_ms', 0.0))} of server CPU" if "cpu_ms" in new else ""
+    takes = one_or_two(new["latency_ms"], old["latency_ms"])
+    cpu = f" and {one_or_two(new['cpu_ms'], old.get('cpu_ms', 0.0))} of server CPU" if "cpu_ms" in new else ""
     return (
-        f"{_noun(changed.level)} takes {takes} on average{cpu}; {_rounded(new['under_way'])} are in flight at a"
+        f"{noun(changed.level)} takes {takes} on average{cpu}; {rounded(new['under_way'])} are in flight at a"
         f" time{_on_cores(changed.level)}."
     )
 
 
 def _on_cores(one: TimeSpent) -> str:
-    return f", on {_rounded(one.limit.of)} processors" if one.limit.kind == "processor" and one.limit.of > 1 else ""
+    return f", on {rounded(one.limit.of)} processors" if one.limit.kind == "processor" and one.limit.of > 1 else ""
 
 
 _FULL: dict[Kind, str] = {
@@ -266,7 +250,7 @@ _MOSTLY: dict[Kind, str] = {
 def _limits(changed: Changed) -> str:
     new, old = changed.level.limit, changed.baseline.limit
     if new.kind == old.kind and new.full == old.full:
-        shares = _one_or_two(new.share, old.share, _share)
+        shares = one_or_two(new.share, old.share, share)
         return (
             f"Both are limited by {_limit(changed.level, shares)}." if new.full else _both_mostly(changed.level, shares)
         )
@@ -283,10 +267,10 @@ def _both_mostly(one: TimeSpent, shares: str) -> str:
 def _limited(one: TimeSpent) -> str:
     found = one.limit
     if found.full:
-        return f"{one.label} is limited by {_limit(one, _share(found.share))}"
+        return f"{one.label} is limited by {_limit(one, share(found.share))}"
     if found.kind == "rate":
         return f"{one.label} keeps up with the rate that is offered"
-    return f"with {one.label} nothing is full, and {_part_of_time(one, _share(found.share))}"
+    return f"with {one.label} nothing is full, and {_part_of_time(one, share(found.share))}"
 
 
 def _part_of_time(one: TimeSpent, shares: str) -> str:
@@ -295,12 +279,11 @@ def _part_of_time(one: TimeSpent, shares: str) -> str:
     return f"{most} of the time ({shares}) is {what}"
 
 
-def _limit(one: TimeSpent, share: str) -> str:
+def _limit(one: TimeSpent, busy: str) -> str:
     found = one.limit
-    foreign = one.figures.get("foreign_share", 0.0)
-    others = f", {_share(foreign)} by other processes" if foreign >= WORTH_SAYING else ""
+    others = f", {share(found.others)} by other processes" if found.others >= WORTH_SAYING else ""
     threads = "thread" if found.of == 1 else f"{found.of:.0f} threads"
-    return _FULL[found.kind].format(share=share, others=others, of=threads)
+    return _FULL[found.kind].format(share=busy, others=others, of=threads)
 
 
 def _cannot_matter(changed: Changed) -> Iterator[str]:
@@ -313,25 +296,29 @@ def _cannot_matter(changed: Changed) -> Iterator[str]:
     below = varied <= BELOW_THE_SERVER or sections <= {"queue", "filesystem"}
     busy = max(one["busy_share"] for one in figures)
     if below and busy < IDLE:
-        yield f"The device is busy for {_share(busy)} of the time: what it does can hardly matter to this load."
+        yield f"The device is busy for {share(busy)} of the time: what it does can hardly matter to this load."
         return
     waiting = max(one["requests_under_way"] for one in figures)
     if (varied <= IN_THE_QUEUE or sections == {"queue"}) and waiting < FEW_REQUESTS:
-        average = f"{_rounded(waiting)} requests are in queue and device on average"
+        average = f"{rounded(waiting)} requests are in queue and device on average"
         yield f"No more than {average}: there is little to sort."
 
 
 def _noise(changed: Changed) -> Iterator[str]:
     """Yield how much the difference varies from block to block, and which parts vary with it."""
-    shares = {name: share for name, share in changed.variance_shares.items() if share >= WORTH_SAYING}
-    if not shares:
+    spread, added = changed.spread_ms, changed.spread_parts_ms
+    worth = sorted((name for name in added if abs(added[name]) >= WORTH_SAYING * spread), key=lambda n: -abs(added[n]))
+    if not worth:
         return
-    relative = changed.spread_ms / changed.baseline.figures["latency_ms"]
-    ordered = sorted(shares, key=lambda name: -shares[name])
-    parts = listed([f"{_share(min(1.0, shares[name]))} in {PART_NAMES[name]}" for name in ordered])
+    if shares := changed.variance_shares:
+        parts = f"of that variance {listed([f'{share(shares[name])} in {PART_NAMES[name]}' for name in worth])}"
+    else:
+        amounts = listed([f"{signed(added[name])} are of {PART_NAMES[name]}" for name in worth])
+        parts = f"its parts vary against each other: {amounts}"
+    relative = spread / changed.baseline.figures["latency_ms"]
     yield (
-        f"From block to block the difference varies by {duration(changed.spread_ms)} (standard deviation,"
-        f" {100 * relative:.2g} % of the time); of that variance {parts}."
+        f"From block to block the difference varies by {duration(spread)} (standard deviation,"
+        f" {100 * relative:.2g} % of the time); {parts}."
     )
 
 
@@ -347,7 +334,7 @@ def why_json(analysis: Analysis) -> dict[str, Any]:
             {
                 **fields(one, "baseline_id level_id"),
                 "differences": {name: asdict(estimate) for name, estimate in one.differences.items()},
-                **fields(one, "variance_shares spread_ms"),
+                **fields(one, "variance_shares spread_parts_ms spread_ms"),
                 "text": explanation(verdicts[ids], analysis),
             }
             for ids, one in analysis.why.changes.items()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.explanation.bottleneck import FULL, Part, Place, limit
-from dbdyno.analysis.explanation.explain import variance_shares
+from dbdyno.analysis.explanation.explain import spread_parts, variance_shares
 from dbdyno.analysis.explanation.time_parts import PARTS, figures, means, parts
 from dbdyno.store.records import Trial
 
@@ -199,12 +199,46 @@ def test_part_names_are_those_that_can_limit():
 
 
 @given(st.lists(st.tuples(*[st.floats(-100, 100)] * len(PARTS)), min_size=6, max_size=12))
-def test_shares_of_the_variance_add_up(rows):
+def test_what_parts_add_to_the_spread_adds_up_and_shares_are_shares(rows):
     d = dict(zip(PARTS, np.array(rows).T, strict=True))
     whole = np.sum(list(d.values()), axis=0)
-    shares = variance_shares({"latency_ms": whole, **d})
+    added = spread_parts({"latency_ms": whole, **d})
+    shares = variance_shares(added)
     if np.ptp(whole) > 1e-6:
-        assert math.fsum(shares.values()) == pytest.approx(1.0, abs=1e-4)
+        assert math.fsum(added.values()) == pytest.approx(np.std(whole, ddof=1), rel=1e-4, abs=1e-6)
+    assert all(0 <= value <= 1 for value in shares.values())
+    assert not shares or math.fsum(shares.values()) == pytest.approx(1.0)
+    against = math.fsum(min(0.0, value) for value in added.values())
+    assert bool(shares) == (bool(added) and against >= -0.1 * math.fsum(added.values()))
+
+
+def test_parts_that_vary_against_each_other_have_no_shares():
+    """Reads vary by twice as much as the whole, and CPU by as much against it."""
+    swing = np.array([1.0, -1.0] * 4)
+    added = spread_parts({"latency_ms": swing, "read_ms": 2 * swing, "cpu_ms": -swing})
+    deviation = math.sqrt(8 / 7)
+    assert added == pytest.approx({"read_ms": 2 * deviation, "cpu_ms": -deviation})
+    assert variance_shares(added) == {}
+    assert variance_shares(spread_parts({"latency_ms": swing, "read_ms": 0.75 * swing, "cpu_ms": 0.25 * swing})) == (
+        pytest.approx({"read_ms": 0.75, "cpu_ms": 0.25})
+    )
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["client_cores", "server_cores", "host_busy_share", "foreign_share", "busy_share", *PARTS]),
+        st.floats(0, 4),
+    ),
+    st.sampled_from([None, 1.0, 2.0]),
+    st.booleans(),
+)
+def test_what_is_full_or_takes_most_has_a_share_of_it(drawn, confined, beside):
+    found = {**drawn, **{name: min(1.0, value) for name, value in drawn.items() if name.endswith("_share")}}
+    found = {"busy_share": 0.0, **found, "flush_share": found.get("busy_share", 0.0) / 2}
+    found["latency_ms"] = math.fsum(found.get(name, 0.0) for name in PARTS) or 1.0
+    for rotational in (True, False):
+        limited = limit(found, Place(4.0, confined, beside, 1.0, rotational, kept_up=False))
+        assert 0 <= limited.others <= limited.share <= 1
 
 
 def test_the_difference_between_levels_is_taken_inside_blocks(a_run):
@@ -224,6 +258,20 @@ def test_the_difference_between_levels_is_taken_inside_blocks(a_run):
         assert (estimate.value, estimate.low, estimate.high) == pytest.approx((expected,) * 3, abs=1e-9)
     assert [one.n for one in found.treatments] == [8, 8]
     assert analyse(replace(run, trials=trials)).why.treatments == []
+
+
+def test_a_share_that_coarse_counters_put_above_the_whole_is_the_whole(a_run):
+    run = a_run({"a": [100.0] * 8, "b": [100.0] * 8})
+    pressure = {"pressure": {"cpu_some": 1.02, "io_some": -0.01}, "foreign_cpu": 1.3}
+    metrics = trial(100.0, 10.0, cpu_us=500.0).metrics
+    trials = [replace(one, metrics=metrics, disturbance=pressure) for one in run.trials]
+    locks = {"t_s": ENDS, "Innodb_row_lock_time/s": np.full(len(ENDS), 3000.0)}
+    seen = {one.id: {**watched(w_s=500.0), "server_status": locks} for one in trials}
+    found = analyse(replace(run, trials=trials), watched=seen).why.treatments[0].figures
+    shares = {name: value for name, value in found.items() if name.endswith("_share")}
+    expected = {"cpu_wait_share": 1.0, "io_wait_share": 0.0, "foreign_share": 1.0, "lock_wait_share": 1.0}
+    assert shares == {**expected, "busy_share": 0.0, "flush_share": 0.0}
+    assert found["lock_waiters"] == pytest.approx(3.0)
 
 
 def test_what_was_watched_on_one_side_only_is_in_the_rest_of_both(a_run):

@@ -1,13 +1,23 @@
 """The paragraph beside a verdict: it says what the figures say, and no more."""
 
 import json
+import math
+import re
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
+from dbdyno.analysis.explanation.bottleneck import Limit
+from dbdyno.analysis.explanation.explain import Changed, TimeSpent
 from dbdyno.analysis.explanation.time_parts import PARTS
-from dbdyno.report.why import duration, explanation
+from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.report.amounts import duration
+from dbdyno.report.why import _what_changed, explanation
+from dbdyno.report.why_opening import opening_of_difference, opening_where_alike
+from dbdyno.report.why_parts import parted
 from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 
 CLIENTS = 10
@@ -60,7 +70,10 @@ def paragraph(analysis, level, baseline):
 
 def test_a_difference_is_told_by_the_parts_it_consists_of(told):
     found = paragraph(told[1], "t3", "t1")
-    assert found.startswith("Why: a query takes 6.01 ms instead of 24.8 ms on average, 18.8 ms less.")
+    assert found.startswith(
+        "Why: About ten queries at a time wait for one shared flush of the device, 1.80 ms instead of 8.00 ms for each."
+        " A query takes 6.01 ms instead of 24.8 ms on average, 18.8 ms less."
+    )
     assert "17.8 ms are time under a flush of the device" in found
     assert "each 1.80 ms instead of 8.00 ms, while 10 are in flight at a time" in found
     assert "Both are limited by the device's flushes, with one in flight 95 % of the time." in found
@@ -89,7 +102,8 @@ def test_a_block_trace_adds_the_queue_and_the_order_of_requests(told):
 
 def test_where_nothing_differs_both_sides_are_told_and_why_it_cannot_matter(told):
     found = paragraph(told[1], "t2", "t1")
-    assert "a query takes 24.8 ms on average, with hdd-7200 / mq-deadline 24.8 ms" in found
+    assert found.startswith("Why: About ten queries at a time wait for one shared flush of the device with either.")
+    assert "A query takes 24.8 ms on average, with hdd-7200 / mq-deadline 24.8 ms" in found
     assert "there is little to sort" not in found  # the fixture's study names no factors
     assert "instead" not in found
 
@@ -208,3 +222,89 @@ def test_every_report_has_it_and_a_hostile_label_stays_text(told):
 )
 def test_durations_have_three_digits(ms, expected):
     assert duration(ms) == expected
+
+
+def changed_by(baseline, level, limits=("device", "rest_ms"), **figures):
+    """A change of an event's parts, in ms; ``figures`` of both sides."""
+    sides = []
+    for place, one in enumerate((baseline, level)):
+        known = {"latency_ms": sum(one.values()), **one, **{name: pair[place] for name, pair in figures.items()}}
+        limit = Limit(limits[place], 0.95, full=limits[place] == "device")
+        sides.append(TimeSpent(f"t{place}", ("hdd-7200", "ssd-sata")[place], 8, known, limit))
+    estimates = {name: Estimate(0, 0, 0, 8) for name in ("latency_ms", *baseline)}
+    return Changed("t0", "t1", *sides, estimates, {}, {}, math.nan, ())
+
+
+def times(draw):
+    parts = draw(st.lists(st.sampled_from(PARTS[:-1]), min_size=1, unique=True))
+    return [{"rest_ms": 0.001, **{name: draw(st.floats(0, 1000)) for name in parts}} for _ in range(2)]
+
+
+@given(st.data())
+def test_no_part_is_larger_than_the_whole_or_all_are_signed_and_add_up(data):
+    changed = changed_by(*times(data.draw))
+    found = parted(changed)
+    in_all = sum(found.parts_ms.values())
+    assert in_all + found.rest_of_it_ms == pytest.approx(found.whole_ms, abs=1e-6)
+    if not found.opposed:
+        assert all(delta * (1 if found.whole_ms > 0 else -1) > 0 for delta in found.parts_ms.values())
+        assert abs(in_all) <= abs(found.whole_ms) * (1 + 1e-9)
+    for text in _what_changed(changed):
+        assert not text.startswith("Of the ") or not found.opposed
+        assert all(float(share) <= 100 for share in re.findall(r"([0-9.]+) %", text))
+
+
+def test_parts_that_work_against_each_other_are_signed_amounts():
+    one = changed_by({"read_ms": 30.0, "cpu_ms": 1.0, "rest_ms": 0.8}, {"read_ms": 2.0, "cpu_ms": 9.0, "rest_ms": 0.4})
+    assert list(_what_changed(one))[:2] == [
+        "a query takes 11.4 ms instead of 31.8 ms on average, 20.4 ms less.",
+        (
+            "The parts work against each other; -20.4 ms is the sum of -28.0 ms of reads from the device, +8.00 ms of"
+            " server CPU and -400 us of all others."
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("part", "figures", "said"),
+    [
+        (
+            "read_ms",
+            {"reads": (1.0, 1.0), "read_each_ms": (8.0, 0.12)},
+            (
+                "a query waits for the device's reads, 120 us instead of 8.00 ms for each, and with hdd-7200 the disk's"
+                " queue never empties."
+            ),
+        ),
+        (
+            "read_ms",
+            {"reads": (3.2, 0.1), "read_each_ms": (8.0, 8.0)},
+            (
+                "a query waits for the device's reads (0.100 instead of 3.20 for each query), and with hdd-7200 the"
+                " disk's queue never empties."
+            ),
+        ),
+        (
+            "flush_ms",
+            {"flushes": (1.0, 0.02), "flush_each_ms": (8.0, 8.0), "under_way": (1.0, 1.0)},
+            (
+                "a query waits until the device is flushed (0.0200 instead of 1.00 for each query), and with hdd-7200"
+                " the disk's queue never empties."
+            ),
+        ),
+        ("cpu_ms", {}, "a query keeps the server's processors busy for 1.00 ms instead of 9.00 ms."),
+        ("lock_ms", {}, "a query waits 1.00 ms instead of 9.00 ms for rows that others have locked."),
+        ("rest_ms", {}, "most of the difference is in what was not watched."),
+    ],
+)
+def test_the_first_sentence_says_what_is_waited_for(part, figures, said):
+    assert opening_of_difference(changed_by({part: 9.0}, {part: 1.0}, **figures)) == said
+
+
+def test_the_first_sentence_where_the_same_limits_both():
+    same = {"flushes": (0.3, 0.3), "flush_each_ms": (8.0, 8.0), "under_way": (9.9, 9.9), "read_each_ms": (8.0, 8.0)}
+    one = changed_by({"read_ms": 9.0}, {"read_ms": 9.0}, ("device", "device"), **same)
+    assert opening_where_alike(one) == (
+        "with either the queue of the disk never empties, which takes 8.00 ms for each read."
+    )
+    assert opening_where_alike(changed_by({"read_ms": 9.0}, {"read_ms": 9.0}, **same)) == ""

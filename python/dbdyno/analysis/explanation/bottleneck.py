@@ -22,6 +22,7 @@ class Limit:
     share: float  # of the resource's capacity, or of the event's time
     full: bool
     of: float = 1.0  # capacity: cores or threads
+    others: float = 0.0  # of the capacity, used by other processes: at most the share; 0 where that is not known
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,13 @@ def limit(mean: Figures, place: Place) -> Limit:
 
 def _processors(mean: Figures, place: Place) -> Limit | None:
     if mean.get("client_cores", 0.0) >= FULL * place.client_threads:
-        return Limit("client", mean["client_cores"] / place.client_threads, full=True, of=place.client_threads)
+        share = min(1.0, mean["client_cores"] / place.client_threads)
+        return Limit("client", share, full=True, of=place.client_threads)
     confined = place.server_cores
     used = mean.get("server_cores", 0.0) + (mean.get("client_cores", 0.0) if place.client_beside else 0.0)
     if confined and used >= FULL * confined:
         return Limit("processor", min(1.0, used / confined), full=True, of=confined)
     if mean.get("host_busy_share", 0.0) >= FULL:
-        return Limit("processor", mean["host_busy_share"], full=True, of=place.cores or 0.0)
+        others = min(mean.get("foreign_share", 0.0), mean["host_busy_share"])
+        return Limit("processor", mean["host_busy_share"], full=True, of=place.cores or 0.0, others=others)
     return None

@@ -24,6 +24,7 @@ from dbdyno.model.metrics import value_of
 from dbdyno.store.records import Trial
 
 NO_SPREAD = 1e-24
+AGAINST = 0.1  # of the whole: what varies against it by less in all is taken off the others in proportion
 ROUNDING = 1e-9  # of a latency: what sums of floats leave
 
 Seen = Mapping[str, Watched]  # trial id -> what was watched
@@ -49,7 +50,9 @@ class Changed:
     baseline: TimeSpent
     level: TimeSpent
     differences: dict[str, Estimate]  # "latency_ms" and each part, ms
-    variance_shares: dict[str, float]  # part -> its share of the variance of the difference between blocks; sums to 1
+    variance_shares: dict[str, float]  # part -> its share of the variance of the difference between blocks; sums to 1,
+    # each from 0 to 1; empty where parts vary against each other, so that none has a share
+    spread_parts_ms: dict[str, float]  # part -> signed, what it adds to the spread; sums to that
     spread_ms: float  # standard deviation of the difference in latency between blocks; NaN of few
     factors: tuple[tuple[str, str], ...]  # (section, name) of what was varied between the two
 
@@ -91,9 +94,14 @@ def explain(
 def _time_spent(id_: str, label: str, trials: Sequence[Trial], by_trial: Mapping[str, Figures]) -> TimeSpent:
     names = dict.fromkeys(name for trial in trials for name in by_trial[trial.id])
     mean = {name: _mean([by_trial[trial.id].get(name, math.nan) for trial in trials]) for name in names}
-    found = {name: value for name, value in mean.items() if math.isfinite(value)}
+    found = {name: _bounded(name, value) for name, value in mean.items() if math.isfinite(value)}
     found = _with_rest(found)  # what one trial lacks is in the rest of all
     return TimeSpent(id_, label, len(trials), found, limit(found, _place(trials)))
+
+
+def _bounded(name: str, value: float) -> float:
+    """Return a share of a whole as one: the counters are coarse, and of a short trial they can say 102 %."""
+    return min(1.0, max(0.0, value)) if name.endswith("_share") else value
 
 
 def _with_rest(found: Figures) -> Figures:
@@ -160,13 +168,15 @@ def _changed(
         if all(name in one and name in other for one, other in pairs)
     }
     spread_known = len(pairs) >= MIN_BLOCKS and "latency_ms" in d
+    parted = spread_parts(d) if spread_known else {}
     return Changed(
         baseline_id=baseline.id,
         level_id=level.id,
         baseline=replace(baseline, figures=_only(baseline.figures, common)),
         level=replace(level, figures=_only(level.figures, common)),
         differences={name: _difference(values, rule) for name, values in d.items()},
-        variance_shares=variance_shares(d) if spread_known else {},
+        variance_shares=variance_shares(parted),
+        spread_parts_ms=parted,
         spread_ms=float(np.std(d["latency_ms"], ddof=1)) if spread_known else math.nan,
         factors=factors,
     )
@@ -177,20 +187,33 @@ def _difference(values: Floats, rule: Rule) -> Estimate:
     return Estimate(float(found.value), float(found.low), float(found.high), len(values))
 
 
-def variance_shares(d: Mapping[str, Floats]) -> dict[str, float]:
-    """Return each part's share of the variance of the whole: cov(part, whole) / var(whole). They add up to 1.
+def spread_parts(d: Mapping[str, Floats]) -> dict[str, float]:
+    """Return what each part adds to the standard deviation of the whole, ms: cov(part, whole) / sd(whole), n - 1.
 
-    ``d`` has arrays of shape (blocks,), "latency_ms" being the sum of the others. A part that moves against the whole
-    has a negative share.
+    They add up to it. ``d`` has arrays of shape (blocks,), "latency_ms" being the sum of the others. A part that varies
+    against the whole is negative, and others may then be more than all of it.
     """
     whole = d.get("latency_ms")
     if whole is None:
         return {}
     centred = whole - whole.mean()
-    variance = float(centred @ centred)
-    if not variance > NO_SPREAD * float(whole @ whole):  # rounding errors, or nothing
+    squares = float(centred @ centred)
+    if not squares > NO_SPREAD * float(whole @ whole):  # rounding errors, or nothing
         return {}
-    return {name: float((d[name] - d[name].mean()) @ centred) / variance for name in PARTS if name in d}
+    scale = math.sqrt(squares * (len(whole) - 1))
+    return {name: float((d[name] - d[name].mean()) @ centred) / scale for name in PARTS if name in d}
+
+
+def variance_shares(spread_ms: Mapping[str, float]) -> dict[str, float]:
+    """Return each part's share of the variance of the whole, from ``spread_parts``: from 0 to 1, 1 in all.
+
+    Where parts vary against the whole by more than a tenth there are no shares, and nothing is returned.
+    """
+    whole = math.fsum(spread_ms.values())
+    if not whole > 0 or math.fsum(min(0.0, value) for value in spread_ms.values()) < -AGAINST * whole:
+        return {}
+    positive = {name: max(0.0, value) for name, value in spread_ms.items()}
+    return {name: value / math.fsum(positive.values()) for name, value in positive.items()}
 
 
 def _varied(design: Design, baseline: str, level: str) -> tuple[tuple[str, str], ...]:

@@ -74,8 +74,8 @@ def _each_alone(found: Figures, rate: float) -> Figures:
     alone: Figures = {}
     if "server_cores" in found:
         alone["cpu_ms"] = found["server_cores"] * 1000 / rate
-    if "lock_wait_share" in found:
-        alone["lock_ms"] = found["lock_wait_share"] * 1000 / rate
+    if "lock_waiters" in found:
+        alone["lock_ms"] = found["lock_waiters"] * 1000 / rate
     if "busy_share" in found:
         alone["read_ms"] = found["reads"] * found["read_each_ms"]
         alone["flush_ms"] = found["flush_share"] * waiting_ms
@@ -140,10 +140,12 @@ def _waits(trial: Trial, watched: Watched, rate: float, seconds: float) -> Figur
     pressure = disturbance.get("pressure")
     pressure = pressure if isinstance(pressure, Mapping) else {}
     queue, device = (value_of(trial.metrics, f"{where}_ms_mean") for where in ("queue", "device"))
+    waiters = status.get("Innodb_row_lock_time/s", math.nan) / 1000
     return {
         "log_waits": status.get("Innodb_log_waits/s", math.nan) / rate,
         "fsyncs": status.get("Innodb_data_fsyncs/s", math.nan) / rate,
-        "lock_wait_share": status.get("Innodb_row_lock_time/s", math.nan) / 1000,  # transactions that wait for a row
+        "lock_waiters": waiters,  # mean number of transactions that wait for a row
+        "lock_wait_share": waiters,  # of the time; at most, as several may wait at once
         "pool_waits": status.get("Innodb_buffer_pool_wait_free/s", math.nan) / rate,
         "cpu_wait_share": value_of(pressure, "cpu_some"),
         "io_wait_share": value_of(pressure, "io_some"),

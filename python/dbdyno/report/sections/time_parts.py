@@ -2,9 +2,10 @@
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.explanation.time_parts import PARTS
+from dbdyno.report.amounts import duration
 from dbdyno.report.document import Abridged, Block, Paragraph, Section, Table
 from dbdyno.report.findings import Findings
-from dbdyno.report.why import PART_NAMES, duration, why_json
+from dbdyno.report.why import PART_NAMES, why_json
 
 SEEN = 1e-3  # of the longest bar: what is less in all treatments is left out
 NOTE = (
