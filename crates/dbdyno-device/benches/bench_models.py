@@ -23,7 +23,7 @@ import sys
 from collections import defaultdict
 
 from disksim import REFERENCES, SECTOR_BYTES, Request, parameters, trace
-from drive_file import drive_file
+from drive_file import capacity_sectors, drive_file
 
 from benches.figures import Figure, at_most, write
 
@@ -103,7 +103,7 @@ def play(options: argparse.Namespace) -> list[dict[str, object]]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(drive_file(reference.name, drive), encoding="utf-8")
         requests = trace(options.disksim, reference)
-        size_bytes = int(drive.numbers["Block count"]) * SECTOR_BYTES
+        size_bytes = capacity_sectors(drive) * SECTOR_BYTES
         tries = [errors_ms(requests, replayed(path, size_bytes, requests, seed)) for seed in SEEDS]
         error = {kind: statistics.fmean(one[kind] for one in tries) for kind in tries[0]}
         ratio = error["all"] / reference.disksim_rms_ms

@@ -52,13 +52,20 @@ class Request:
 
 @dataclass(frozen=True)
 class Zone:
-    """Cylinders with the same number of sectors a track; the skews in sectors."""
+    """Cylinders with the same number of sectors a track; skews and the angle of the first sector in sectors.
+
+    ``spares`` are sectors or tracks, as the sparing scheme says; ``slips`` is how many of them are taken by defects.
+    """
 
     first_cylinder: int
     last_cylinder: int
     sectors_per_track: int
     track_skew: float
     cylinder_skew: float
+    offset: float
+    reserved_sectors: int
+    spares: int
+    slips: int
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,10 @@ def _zone(text: str) -> Zone:
         int(numbers["Blocks per track"]),
         numbers["Skew for track switch"],
         numbers["Skew for cylinder switch"],
+        numbers["Offset of first block"],
+        int(numbers["Empty space at zone front"]),
+        int(numbers["Number of spares"]),
+        sum(len(re.findall(r"\d+", slips)) for slips in re.findall(r"slips\s*=\s*\[([^\]]*)\]", text)),
     )
 
 

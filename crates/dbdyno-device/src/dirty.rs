@@ -120,6 +120,11 @@ impl<Position: Copy> DirtyExtents<Position> {
         self.fill_window();
     }
 
+    /// True if dirty sectors end where `sector` begins.
+    pub(crate) fn ends_at(&self, sector: u64) -> bool {
+        self.by_start.range(..sector).next_back().is_some_and(|(start, entry)| start + entry.sectors == sector)
+    }
+
     /// Start and place of the oldest extents, as many as the window takes, in order of their start.
     pub(crate) fn window(&self) -> &[(u64, Position)] {
         &self.window

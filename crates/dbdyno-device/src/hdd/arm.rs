@@ -1,10 +1,10 @@
 //! The arm and the spindle: how long it takes from where the head is to a sector.
 //!
-//! Seek: t = a + b sqrt(d) for d < D cylinders, else c + e d (Ruemmler and Wilkes, "An introduction to disk drive
-//! modeling", IEEE Computer 27(3), 1994), the settle of a read included, plus a further settle for writes; then the wait
-//! until the sector comes round.
+//! A seek or a head switch, which includes the settle of a read, plus a further settle for writes; then the wait until the
+//! sector comes round.
 
 use super::geometry::{Geometry, SectorPosition, fraction};
+use super::seek::Seek;
 use super::spec::HddSpec;
 
 /// Where a transfer begins: what choosing among many needs of a [`SectorPosition`].
@@ -32,12 +32,7 @@ pub(super) struct Arm {
     revolutions_per_ns: f64,
     head_switch_ns: f64,
     write_settle_ns: f64,
-    short_cylinders: f64,
-    seek_short_ns: (f64, f64),
-    seek_long_ns: (f64, f64),
-    /// What the shortest of the long seeks takes: a curve's two pieces need not meet, so a seek of the first piece may
-    /// take longer than a farther one.
-    seek_bend_ns: f64,
+    seek: Seek,
     /// Cylinders of the drive for one of the geometry, see [`Geometry::stretch`].
     stretch: f64,
 }
@@ -58,10 +53,7 @@ impl Arm {
             revolutions_per_ns: 1.0 / geometry.revolution_ns(),
             head_switch_ns: spec.head_switch_ms * 1e6,
             write_settle_ns: spec.write_settle_ms * 1e6,
-            short_cylinders: spec.seek_short_cylinders as f64,
-            seek_short_ns: (spec.seek_a_ms * 1e6, spec.seek_b_ms * 1e6),
-            seek_long_ns: (spec.seek_c_ms * 1e6, spec.seek_e_ms * 1e6),
-            seek_bend_ns: (spec.seek_c_ms + spec.seek_e_ms * spec.seek_short_cylinders as f64) * 1e6,
+            seek: Seek::new(spec),
             stretch: geometry.stretch(),
         }
     }
@@ -75,11 +67,18 @@ impl Arm {
         self.arrival_ns(moment, target, self.move_ns(target), write)
     }
 
-    /// The same where the time to move there is known.
-    fn arrival_ns(&self, moment: Moment, target: &Target, mut move_ns: f64, write: bool) -> f64 {
-        if write && move_ns > 0.0 {
-            move_ns += self.write_settle_ns;
-        }
+    /// Time until the head is on the track of `target`, nanoseconds.
+    pub(super) fn moving_ns(&self, target: &Target, write: bool) -> f64 {
+        self.settled_ns(self.move_ns(target), write)
+    }
+
+    fn settled_ns(&self, move_ns: f64, write: bool) -> f64 {
+        if write && move_ns > 0.0 { (move_ns + self.write_settle_ns).max(0.0) } else { move_ns }
+    }
+
+    /// The same as [`Arm::positioning_ns`] where the time to move there is known.
+    fn arrival_ns(&self, moment: Moment, target: &Target, move_ns: f64, write: bool) -> f64 {
+        let move_ns = self.settled_ns(move_ns, write);
         let ahead = target.angle - fraction(moment.angle + move_ns * self.revolutions_per_ns);
         move_ns + (if ahead < 0.0 { ahead + 1.0 } else { ahead }) * self.revolution_ns
     }
@@ -144,21 +143,12 @@ impl Arm {
     }
 
     fn seek_ns(&self, cylinders: u32) -> f64 {
-        let distance = f64::from(cylinders) * self.stretch;
-        if distance < self.short_cylinders {
-            self.seek_short_ns.0 + self.seek_short_ns.1 * distance.sqrt()
-        } else {
-            self.seek_long_ns.0 + self.seek_long_ns.1 * distance
-        }
+        self.seek.ns(f64::from(cylinders) * self.stretch)
     }
 
-    /// What no move over this distance, which takes `seek_ns`, or over a longer one goes below.
-    fn least_beyond_ns(&self, cylinders: u32, seek_ns: f64) -> f64 {
-        if f64::from(cylinders) * self.stretch < self.short_cylinders {
-            seek_ns.min(self.seek_bend_ns)
-        } else {
-            seek_ns
-        }
+    /// What no move over this distance, which takes `move_ns`, or over a longer one goes below.
+    fn least_beyond_ns(&self, cylinders: u32, move_ns: f64) -> f64 {
+        self.seek.least_beyond_ns(f64::from(cylinders) * self.stretch, move_ns) + self.write_settle_ns.min(0.0)
     }
 }
 
@@ -171,7 +161,7 @@ mod tests {
         let file: toml::Table = include_str!("../../drives/hdd-15k.toml").parse().unwrap();
         let mut spec: HddSpec = file["hdd"].clone().try_into().unwrap();
         // A curve whose pieces do not meet, as fitted ones often don't.
-        spec.seek_c_ms -= 0.5;
+        spec.seek_c_ms = spec.seek_c_ms.map(|ms| ms - 0.5);
         let geometry = Geometry::new(&spec, spec.capacity_bytes);
         let mut arm = Arm::new(&spec, &geometry, 0.3);
         let mut random = dbdyno_common::random::Random::new(1);

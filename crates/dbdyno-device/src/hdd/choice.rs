@@ -124,8 +124,8 @@ impl Hdd {
             self.queue.remove(index);
             self.look_up(waiting.range());
             // What a command costs that needs no arm was done while it waited.
-            let ready_ns = self.now_ns.max(waiting.since_ns + ms(self.spec.overhead_ms));
-            self.deliver_at(ready_ns, waiting.command.id, waiting.command.length_bytes);
+            let ready_ns = self.now_ns.max(waiting.since_ns + self.overheads.hit_ns(Kind::Read, false));
+            self.deliver_at(ready_ns, &waiting.command, waiting.command.length_bytes);
         }
     }
 

@@ -1,10 +1,11 @@
 //! Where a sector lies: zone, cylinder, head and angle.
 //!
-//! Cylinders are filled head after head from the outer edge inwards. Zones have equal numbers of cylinders and sectors
-//! per track falling linearly from the outermost to the innermost. A small disk stretched over the whole drive has all
-//! the zones, with fewer cylinders, each of which stands for several of the drive.
+//! Cylinders are filled head after head from the outer edge inwards; in a serpentine layout every other cylinder of a
+//! zone is filled from the last head to the first. A small disk stretched over the whole drive has all the zones, with
+//! fewer cylinders, each of which stands for several of the drive.
 
-use super::spec::{HddSpec, Span};
+use super::spec::HddSpec;
+use super::zones::{Zone, zones};
 
 /// A place on the platters.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,6 +17,9 @@ pub(super) struct SectorPosition {
     /// Sectors from this one to the end of the track, this one included.
     pub left_on_track: u64,
     pub sectors_per_track: u64,
+    /// Of the sectors to the end of the track, those that hold no data.
+    pub spare_on_track: u64,
+    pub zone: usize,
 }
 
 /// What lies under the heads while a run of sectors passes.
@@ -29,20 +33,11 @@ pub(super) struct Sweep {
 }
 
 #[derive(Debug)]
-struct Zone {
-    first_sector: u64,
-    first_cylinder: u64,
-    sectors_per_track: u64,
-}
-
-#[derive(Debug)]
 pub(super) struct Geometry {
     zones: Vec<Zone>,
     heads: u64,
+    serpentine: bool,
     revolution_ns: f64,
-    /// Skews in revolutions.
-    track_skew: f64,
-    cylinder_skew: f64,
     stretch: f64,
 }
 
@@ -54,37 +49,8 @@ pub(super) fn fraction(number: f64) -> f64 {
 
 impl Geometry {
     pub(super) fn new(spec: &HddSpec, size_bytes: u64) -> Self {
-        let revolution_s = 60.0 / spec.rpm;
-        let per_track = |mb_s: f64| mb_s * 1e6 * revolution_s / spec.sector_bytes as f64;
-        let (outer, inner) = (per_track(spec.outer_mb_s), per_track(spec.inner_mb_s));
-        let steps = (spec.zones - 1).max(1) as f64;
-        let tracks_of: Vec<u64> =
-            (0..spec.zones).map(|zone| (outer + (inner - outer) * zone as f64 / steps).max(1.0) as u64).collect();
-        let sectors_of_all = spec.heads * tracks_of.iter().sum::<u64>();
-        let per_zone = |bytes: u64| bytes.div_ceil(spec.sector_bytes).div_ceil(sectors_of_all).max(1);
-        let real_cylinders_per_zone = per_zone(spec.capacity_bytes);
-        let cylinders_per_zone = match spec.span {
-            Span::Beginning => real_cylinders_per_zone,
-            Span::Whole => per_zone(size_bytes),
-        };
-        let mut first_sector = 0;
-        let zones = tracks_of
-            .into_iter()
-            .zip(0..)
-            .map(|(sectors_per_track, zone)| {
-                let made = Zone { first_sector, first_cylinder: zone * cylinders_per_zone, sectors_per_track };
-                first_sector += cylinders_per_zone * spec.heads * sectors_per_track;
-                made
-            })
-            .collect();
-        Self {
-            zones,
-            heads: spec.heads,
-            revolution_ns: revolution_s * 1e9,
-            track_skew: spec.track_skew_ms / 1e3 / revolution_s,
-            cylinder_skew: spec.cylinder_skew_ms / 1e3 / revolution_s,
-            stretch: real_cylinders_per_zone as f64 / cylinders_per_zone as f64,
-        }
+        let (zones, stretch) = zones(spec, size_bytes);
+        Self { zones, heads: spec.heads, serpentine: spec.serpentine, revolution_ns: 60.0 / spec.rpm * 1e9, stretch }
     }
 
     pub(super) fn revolution_ns(&self) -> f64 {
@@ -97,28 +63,41 @@ impl Geometry {
     }
 
     pub(super) fn locate(&self, sector: u64) -> SectorPosition {
-        let zone = &self.zones[self.zones.partition_point(|zone| zone.first_sector <= sector) - 1];
-        let within = sector - zone.first_sector;
-        let track = within / zone.sectors_per_track;
+        let index = self.zones.partition_point(|zone| zone.first_sector <= sector) - 1;
+        let zone = &self.zones[index];
+        let mut within = sector - zone.first_sector + zone.reserved;
+        let (mut track, mut left_in_region) = (0, u64::MAX);
+        if let Some(spares) = &zone.spares {
+            track = within / spares.data_sectors * spares.tracks;
+            within %= spares.data_sectors;
+            left_in_region = spares.data_sectors - within;
+        }
+        track += within / zone.sectors_per_track;
         let on_track = within % zone.sectors_per_track;
-        let cylinder = zone.first_cylinder + track / self.heads;
-        let head = track % self.heads;
-        let skews =
-            (cylinder * (self.heads - 1) + head) as f64 * self.track_skew + cylinder as f64 * self.cylinder_skew;
+        let (in_zone, head) = (track / self.heads, track % self.heads);
+        let cylinder = zone.first_cylinder + in_zone;
+        let skewed = cylinder - zone.skewed_from_cylinder;
+        let skews = (skewed * (self.heads - 1) + head) as f64 * zone.track_skew
+            + skewed as f64 * zone.cylinder_skew
+            + zone.angle;
+        let to_track_end = zone.sectors_per_track - on_track;
+        let left_on_track = to_track_end.min(left_in_region);
         SectorPosition {
             cylinder,
-            head,
+            head: if self.serpentine && in_zone % 2 == 1 { self.heads - 1 - head } else { head },
             angle: fraction(on_track as f64 / zone.sectors_per_track as f64 + skews),
-            left_on_track: zone.sectors_per_track - on_track,
+            left_on_track,
             sectors_per_track: zone.sectors_per_track,
+            spare_on_track: to_track_end - left_on_track,
+            zone: index,
         }
     }
 
     /// What passes under the heads from the beginning of `sector` on, for `count` sectors, at least one.
     pub(super) fn sweep(&self, sector: u64, count: u64) -> Sweep {
         let (mut sector, mut left, mut revolutions) = (sector, count, 0.0);
+        let mut place = self.locate(sector);
         loop {
-            let place = self.locate(sector);
             let here = left.min(place.left_on_track);
             revolutions += here as f64 / place.sectors_per_track as f64;
             left -= here;
@@ -126,9 +105,22 @@ impl Geometry {
             if left == 0 {
                 return Sweep { pass_ns: revolutions * self.revolution_ns, last: place };
             }
-            let last_head = place.head + 1 == self.heads;
-            revolutions += if last_head { self.cylinder_skew } else { self.track_skew };
+            let next = self.locate(sector);
+            revolutions += self.switch(&place, &next);
+            place = next;
         }
+    }
+
+    /// Revolutions from the end of a track's data to the beginning of the next track's.
+    fn switch(&self, from: &SectorPosition, to: &SectorPosition) -> f64 {
+        let zone = &self.zones[from.zone];
+        if from.zone != to.zone && zone.spares.is_some() {
+            // Where the next zone begins its file says; the arm is there within a revolution.
+            let end = from.angle + from.left_on_track as f64 / from.sectors_per_track as f64;
+            return fraction(to.angle + 2.0 - end);
+        }
+        let skew = if from.cylinder == to.cylinder { zone.track_skew } else { zone.cylinder_skew };
+        if from.spare_on_track == 0 { skew } else { skew + from.spare_on_track as f64 / from.sectors_per_track as f64 }
     }
 
     /// The time of [`Geometry::sweep`].
@@ -144,13 +136,15 @@ impl Geometry {
 
     /// Sectors a nanosecond that pass under the heads when reading on from `place`, switches included.
     pub(super) fn sectors_per_ns(&self, place: &SectorPosition) -> f64 {
-        let switches = ((self.heads - 1) as f64 * self.track_skew + self.cylinder_skew) / self.heads as f64;
+        let zone = &self.zones[place.zone];
+        let switches = ((self.heads - 1) as f64 * zone.track_skew + zone.cylinder_skew) / self.heads as f64;
         place.sectors_per_track as f64 / self.revolution_ns / (1.0 + switches)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::spec::Span;
     use super::*;
 
     fn spec() -> HddSpec {
@@ -201,6 +195,32 @@ mod tests {
         assert!(geometry.locate(0).sectors_per_track > 2 * last.sectors_per_track - 10);
         let rate = |sector| geometry.sectors_per_ns(&geometry.locate(sector)) * geometry.revolution_ns();
         assert!(rate(0) > 0.8 * geometry.locate(0).sectors_per_track as f64);
+    }
+
+    #[test]
+    fn a_table_of_zones_leaves_out_what_is_reserved_or_spare() {
+        let file: toml::Table = include_str!("../../tests/drives/extracted.toml").parse().unwrap();
+        let spec: HddSpec = file["hdd"].clone().try_into().unwrap();
+        let geometry = Geometry::new(&spec, spec.capacity_bytes);
+        let place = |sector| {
+            let at = geometry.locate(sector);
+            (at.cylinder, at.head, at.sectors_per_track - at.left_on_track - at.spare_on_track)
+        };
+        assert_eq!(place(0), (0, 2, 160), "behind 1000 reserved sectors of 420 a track");
+        // 1640 of 1680 sectors a cylinder hold data; every other cylinder goes from the last head to the first.
+        assert_eq!(place(639), (0, 3, 379));
+        assert_eq!(place(640), (1, 3, 0));
+        let second = 4000 * 1640 - 1000;
+        assert_eq!([place(second - 1).0, place(second).0, place(second + 399).0], [3999, 4010, 4010]);
+        assert_eq!([place(second + 398), place(second + 399)], [(4010, 0, 398), (4010, 1, 0)]);
+        let last = place(second + 4000 * 4 * 399 + 3990 * 4 * 360 - 5000 - 1);
+        assert_eq!(last.0, 11996, "5000 sectors at the end are spare");
+        // Reading over an edge takes to the angle where the next sector then is.
+        for first in [420 * 3 - 1000, 640, second, second + 399] {
+            let turned = geometry.pass_ns(first - 1, 2) - geometry.pass_ns(first, 1);
+            let apart = (geometry.locate(first).angle - geometry.locate(first - 1).angle).rem_euclid(1.0);
+            assert!((turned / geometry.revolution_ns() - apart).abs() < 1e-6, "sector {first}");
+        }
     }
 
     #[test]

@@ -5,20 +5,32 @@
 //! start. Writes complete into the cache while it has room. Reads that continue where the head is reading, whether they
 //! arrive in time or wait in the queue, and dirty extents that continue where it is writing, stream at media rate; the
 //! others get their turn by their age. FLUSH waits for every command before it and for the
-//! cache to be written out, and holds up all commands behind it, as ATA's does.
+//! cache to be written out, and holds up all commands behind it, as ATA's does. Where the drive file has a watermark,
+//! transfers overlap with the medium, as on a bus that is slower than it.
+//!
+//! Of ten measured disks the distribution of response times comes out as near as with DiskSim, from the same extracted
+//! parameters (`make bench-models`).
 //!
 //! Cannot: defects and remapping, thermal recalibration, idle states, several actuators, shingled recording.
 
 mod arm;
 mod choice;
 mod geometry;
+mod moves;
+mod overheads;
+mod read_ahead;
 mod read_cache;
+mod seek;
 mod spec;
+mod zones;
 
 use std::collections::VecDeque;
 
 use self::arm::{Arm, Target};
 use self::geometry::Geometry;
+use self::moves::Passage;
+use self::overheads::Overheads;
+use self::read_ahead::Ahead;
 use self::read_cache::{Lookup, ReadCache};
 pub(crate) use self::spec::HddSpec;
 use dbdyno_common::random::Random;
@@ -28,14 +40,13 @@ use crate::contract::{Command, Completion, DeviceModel, Kind, WriteCache};
 use crate::dirty::{DirtyExtents, Extent};
 use crate::due::Agenda;
 
-/// Of what a medium read delivers, only this much still has to cross the interface once the last sector is read.
-const INTERFACE_TAIL_BYTES: u64 = 64 << 10;
-
 /// A host command that needs the arm.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     command: Command,
     since_ns: u64,
+    /// When the arm can begin to move for it.
+    ready_ns: u64,
     extent: Extent,
     target: Target,
 }
@@ -56,7 +67,7 @@ enum Choice {
 enum Work {
     /// Nothing yet: choosing what to do next takes `choose_ms`, and what arrives meanwhile can be chosen.
     Choose,
-    Host(Waiting),
+    Host(Waiting, Passage),
     Destage(Extent),
     /// Reading on; the commands concerned already have their completion times.
     Stream,
@@ -76,6 +87,9 @@ pub(crate) struct Hdd {
     now_ns: u64,
     geometry: Geometry,
     arm: Arm,
+    overheads: Overheads,
+    /// The last read or write to arrive was a write.
+    after_write: bool,
     current: Option<(u64, Work)>,
     queue: VecDeque<Waiting>,
     cache: DirtyExtents<Target>,
@@ -100,13 +114,15 @@ impl Hdd {
             now_ns: 0,
             arm: Arm::new(&spec, &geometry, angle_at_0),
             geometry,
+            overheads: Overheads::new(&spec),
+            after_write: false,
             current: None,
             queue: VecDeque::new(),
             cache: DirtyExtents::new(spec.write_cache_bytes, spec.sector_bytes, spec.destage_window),
             blocked: VecDeque::new(),
             flush: None,
             held: VecDeque::new(),
-            reads: ReadCache::new(spec.read_segments, spec.read_segment_bytes / spec.sector_bytes),
+            reads: ReadCache::new(&spec),
             turn_from_ns: 0,
             interface_free_ns: 0,
             done: Agenda::new(),
@@ -147,6 +163,9 @@ impl Hdd {
                 }
             }
         }
+        if matches!(command.kind, Kind::Read | Kind::Write) {
+            self.after_write = command.kind == Kind::Write;
+        }
     }
 
     fn accept_read(&mut self, command: Command, extent: Extent) {
@@ -168,33 +187,48 @@ impl Hdd {
     }
 
     fn look_up(&mut self, range: (u64, u64)) -> Lookup {
-        let (geometry, arm) = (&self.geometry, &self.arm);
-        let device_end = self.size_bytes / self.spec.sector_bytes;
-        let rotation_ns = |sector| arm.rotation_ns(self.now_ns, geometry.locate(sector).angle);
-        self.reads.look_up(self.now_ns, range, device_end, geometry, rotation_ns)
+        let ready_ns = self.now_ns + self.overheads.miss_ns(Kind::Read, self.after_write);
+        let rotation_ns =
+            |sector| ready_ns - self.now_ns + self.arm.rotation_ns(ready_ns, self.geometry.locate(sector).angle);
+        let ahead = Ahead::new(&self.spec, self.size_bytes, &self.geometry);
+        self.reads.look_up(self.now_ns, range, &ahead, rotation_ns)
     }
 
     /// The head reads on to the end of a read.
     fn stream_until(&mut self, at_ns: u64, command: &Command) {
         self.current = Some((at_ns, Work::Stream));
-        self.deliver_at(at_ns, command.id, command.length_bytes.min(INTERFACE_TAIL_BYTES));
+        let from_ns = self.now_ns + self.overheads.hit_ns(Kind::Read, self.after_write);
+        self.deliver_read(command, from_ns, at_ns, self.spec.sector_bytes);
     }
 
     fn enqueue(&mut self, command: Command, extent: Extent) {
         let target = self.geometry.locate(extent.start).into();
-        self.queue.push_back(Waiting { command, since_ns: self.now_ns, extent, target });
+        let ready_ns = self.now_ns + self.overheads.miss_ns(command.kind, self.after_write);
+        self.queue.push_back(Waiting { command, since_ns: self.now_ns, ready_ns, extent, target });
     }
 
     fn admit_writes(&mut self) {
         while let Some((_, command)) = self.blocked.front().copied() {
             let extent = self.extent(&command);
-            if !self.cache.has_room(extent.sectors) {
+            if !self.cache.has_room(extent.sectors) || !self.has_write_segment(&extent) {
                 return;
             }
             self.blocked.pop_front();
             self.cache.insert(extent, |sector| self.geometry.locate(sector).into());
             self.deliver(&command, command.length_bytes);
         }
+    }
+
+    /// True if a write continues dirty sectors or finds a segment free of them.
+    fn has_write_segment(&self, extent: &Extent) -> bool {
+        let Some(segments) = self.spec.write_segments else { return true };
+        let writing = match &self.current {
+            Some((_, Work::Destage(extent))) => Some(extent),
+            _ => None,
+        };
+        self.cache.len() + usize::from(writing.is_some()) < segments
+            || writing.is_some_and(|writing| writing.end() == extent.start)
+            || self.cache.ends_at(extent.start)
     }
 
     /// Lets the drive choose its next move if the arm is free and there is anything to do.
@@ -211,8 +245,7 @@ impl Hdd {
             Some(Choice::Coming(index)) => self.stream(index),
             Some(Choice::Host(index)) => {
                 if let Some(waiting) = self.queue.remove(index) {
-                    let write = waiting.command.kind == Kind::Write;
-                    self.move_to(&waiting.target, waiting.extent, write, Work::Host(waiting));
+                    self.move_to_host(waiting);
                 }
             }
             Some(Choice::Destage(start)) => {
@@ -220,8 +253,7 @@ impl Hdd {
                     flush.wrote = true;
                 }
                 if let Some(extent) = self.cache.take(start) {
-                    let target = self.geometry.locate(extent.start).into();
-                    self.move_to(&target, extent, true, Work::Destage(extent));
+                    self.move_to_dirty(extent);
                 }
             }
             None => {
@@ -245,37 +277,19 @@ impl Hdd {
         }
     }
 
-    fn move_to(&mut self, target: &Target, extent: Extent, write: bool, work: Work) {
-        self.reads.stop(self.now_ns);
-        let sweep = self.geometry.sweep(extent.start, extent.sectors);
-        let mut move_ns = self.arm.positioning_ns(self.arm.moment(self.now_ns), target, write) + sweep.pass_ns;
-        if write && extent.partial {
-            move_ns += self.geometry.revolution_ns();
-        }
-        self.arm.go_to(&sweep.last);
-        self.current = Some((self.now_ns + move_ns as u64, work));
-    }
-
     fn finish(&mut self, work: Work) {
         match work {
             Work::Choose => self.start_chosen(),
-            Work::Host(waiting) => {
-                let range = (waiting.extent.start, waiting.extent.end());
-                let mut tail_bytes = 0;
-                if waiting.command.kind == Kind::Read {
-                    let rate = self.geometry.sectors_per_ns(&self.geometry.locate(range.0));
-                    self.reads.read(self.now_ns, range, self.size_bytes / self.spec.sector_bytes, rate);
-                    self.turn_from_ns = self.now_ns;
-                    tail_bytes = waiting.command.length_bytes.min(INTERFACE_TAIL_BYTES);
-                } else {
-                    self.reads.invalidate(self.now_ns, range.0, range.1);
-                }
-                self.deliver_at(self.now_ns, waiting.command.id, tail_bytes);
+            Work::Host(waiting, passage) => {
+                self.finish_host(&waiting, passage);
                 self.read_on();
             }
             Work::Destage(extent) => {
                 // The head may have read what lay there before while this waited.
                 self.reads.invalidate(self.now_ns, extent.start, extent.end());
+                if self.spec.read_written {
+                    self.reads.keep_written((extent.start, extent.end()));
+                }
                 self.cache.written(extent.sectors);
                 self.admit_writes();
                 self.write_on(extent.end());
@@ -292,17 +306,6 @@ impl Hdd {
                 }
             }
         }
-    }
-
-    /// Completes a command that needs no medium.
-    fn deliver(&mut self, command: &Command, bytes: u64) {
-        self.deliver_at(self.now_ns + ms(self.spec.overhead_ms), command.id, bytes);
-    }
-
-    fn deliver_at(&mut self, ready_ns: u64, id: u64, bytes: u64) {
-        self.interface_free_ns =
-            ready_ns.max(self.interface_free_ns) + (bytes as f64 * 1e3 / self.spec.interface_mb_s) as u64;
-        self.done.push(self.interface_free_ns, id);
     }
 
     fn extent(&self, command: &Command) -> Extent {
@@ -326,7 +329,7 @@ impl DeviceModel for Hdd {
         let arm_matters = !self.queue.is_empty()
             || !self.blocked.is_empty()
             || self.flush.is_some()
-            || matches!(self.current, Some((_, Work::Host(_))));
+            || matches!(self.current, Some((_, Work::Host(..))));
         let arm_ns = if arm_matters { self.current.map(|(end_ns, _)| end_ns) } else { None };
         [self.done.next_ns(), arm_ns].into_iter().flatten().min()
     }

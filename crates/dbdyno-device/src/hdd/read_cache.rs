@@ -1,17 +1,20 @@
 //! Read segments: what was read, and what the drive goes on reading while no command needs the head elsewhere.
 
-use super::geometry::Geometry;
+use super::read_ahead::Ahead;
+use super::spec::HddSpec;
 
 /// A range of sectors in the cache.
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     start: u64,
     end: u64,
+    /// It was written by the host.
+    written: bool,
 }
 
 /// The read-ahead in progress: since `since_ns` the sectors from `from` to `limit` pass under the head.
 #[derive(Debug, Clone, Copy)]
-struct Ahead {
+struct Reading {
     from: u64,
     since_ns: u64,
     limit: u64,
@@ -41,9 +44,14 @@ impl Run {
 pub(super) struct ReadCache {
     /// Most recently used last. While `ahead` is set it belongs to the last.
     segments: Vec<Segment>,
-    ahead: Option<Ahead>,
+    ahead: Option<Reading>,
     count: usize,
     segment_sectors: u64,
+    /// A segment keeps no more than this, also while the drive reads ahead.
+    kept_sectors: u64,
+    /// A hit lets a read-ahead that has reached its limit go on.
+    resumes: bool,
+    written_segments: usize,
 }
 
 /// What the cache can do for a read.
@@ -58,21 +66,59 @@ pub(super) enum Lookup {
 }
 
 impl ReadCache {
-    pub(super) fn new(count: usize, segment_sectors: u64) -> Self {
-        Self { segments: Vec::new(), ahead: None, count, segment_sectors }
+    pub(super) fn new(spec: &HddSpec) -> Self {
+        Self {
+            segments: Vec::new(),
+            ahead: None,
+            count: spec.read_segments,
+            segment_sectors: spec.read_segment_bytes / spec.sector_bytes,
+            kept_sectors: spec.read_kept_bytes.map_or(u64::MAX, |bytes| bytes / spec.sector_bytes),
+            resumes: spec.read_ahead_after_hit,
+            written_segments: spec.write_segments.unwrap_or(1),
+        }
     }
 
-    /// The medium has been read from `start` to `end`; the head goes on reading.
-    pub(super) fn read(&mut self, now_ns: u64, (start, end): (u64, u64), device_end: u64, sectors_per_ns: f64) {
+    /// The medium has been read from `start` to `end`; the head goes on reading to `limit`.
+    pub(super) fn read(&mut self, now_ns: u64, (start, end): (u64, u64), limit: u64, sectors_per_ns: f64) {
         if self.count == 0 {
             return;
         }
+        self.add(Segment { start: start.max(end.saturating_sub(self.kept_sectors)), end, written: false });
+        self.ahead = Some(Reading { from: end, since_ns: now_ns, limit, sectors_per_ns });
+    }
+
+    /// What the host wrote can be read from the cache.
+    pub(super) fn keep_written(&mut self, (mut start, end): (u64, u64)) {
+        if self.count == 0 {
+            return;
+        }
+        if let Some(before) = self.segments.iter().position(|segment| segment.written && segment.end == start) {
+            start = self.segments.remove(before).start;
+        }
+        let written = self.segments.iter().filter(|segment| segment.written).count();
+        if written >= self.written_segments
+            && let Some(oldest) = self.segments.iter().position(|segment| segment.written)
+        {
+            self.segments.remove(oldest);
+        }
+        self.stop_reading();
+        self.add(Segment { start: start.max(end.saturating_sub(self.segment_sectors)), end, written: true });
+    }
+
+    /// True if a read that starts here continues what is in the cache.
+    pub(super) fn continues(&self, start: u64) -> bool {
+        self.segments.iter().any(|segment| !segment.written && (segment.start..=segment.end).contains(&start))
+    }
+
+    fn add(&mut self, segment: Segment) {
         if self.segments.len() >= self.count {
             self.segments.remove(0);
         }
-        self.segments.push(Segment { start, end });
-        let limit = (end + self.segment_sectors).min(device_end);
-        self.ahead = Some(Ahead { from: end, since_ns: now_ns, limit, sectors_per_ns });
+        self.segments.push(segment);
+    }
+
+    fn stop_reading(&mut self) {
+        self.ahead = None;
     }
 
     /// The arm is wanted elsewhere.
@@ -84,9 +130,12 @@ impl ReadCache {
         self.ahead = None;
     }
 
-    /// What the read-ahead has brought, if there is one.
+    /// What the read-ahead has brought, if there is one that goes on.
     pub(super) fn run_on(&self, now_ns: u64) -> Option<Run> {
         let (reached, segment) = (self.reached(now_ns)?, self.segments.last()?);
+        if !self.resumes && self.ahead.is_some_and(|ahead| reached >= ahead.limit) {
+            return None;
+        }
         Some(Run { start: segment.start, end: segment.end.max(reached) })
     }
 
@@ -96,31 +145,34 @@ impl ReadCache {
         &mut self,
         now_ns: u64,
         (start, end): (u64, u64),
-        device_end: u64,
-        geometry: &Geometry,
+        policy: &Ahead<'_>,
         rotation_ns: impl Fn(u64) -> u64,
     ) -> Lookup {
         let reached = self.reached(now_ns);
         if let (Some(ahead), Some(reached), Some(segment)) = (&mut self.ahead, reached, self.segments.last_mut()) {
             segment.end = segment.end.max(reached);
-            if start >= segment.start && start <= segment.end {
-                if reached >= ahead.limit {
-                    *ahead = Ahead { from: reached, since_ns: now_ns + rotation_ns(reached), limit: reached, ..*ahead };
+            segment.start = segment.start.max(segment.end.saturating_sub(self.kept_sectors));
+            let stopped = reached >= ahead.limit;
+            let is_part = start >= segment.start && start <= segment.end;
+            if is_part && (self.resumes || !stopped || (start < segment.end && end > segment.end)) {
+                if stopped {
+                    let since_ns = now_ns + rotation_ns(reached);
+                    *ahead = Reading { from: reached, since_ns, limit: reached, ..*ahead };
                 }
-                ahead.limit = ahead.limit.max((end + self.segment_sectors).min(device_end));
+                ahead.limit = ahead.limit.max(policy.limit(true, (segment.start, end)));
                 segment.start = segment.start.max(start.saturating_sub(self.segment_sectors));
                 if end <= segment.end {
                     return Lookup::Hit;
                 }
                 // A later read may begin where this one ends, although it is not there yet.
                 segment.end = end;
-                let passing_ns = geometry.read_on_ns(ahead.from, end - ahead.from) as u64;
+                let passing_ns = policy.geometry.read_on_ns(ahead.from, end - ahead.from) as u64;
                 let coming_ns = now_ns.max(ahead.since_ns + passing_ns);
-                *ahead = Ahead {
+                *ahead = Reading {
                     from: end,
                     since_ns: coming_ns,
                     limit: ahead.limit,
-                    sectors_per_ns: geometry.sectors_per_ns(&geometry.locate(end - 1)),
+                    sectors_per_ns: policy.geometry.sectors_per_ns(&policy.geometry.locate(end - 1)),
                 };
                 return Lookup::Coming(coming_ns);
             }

@@ -1,0 +1,163 @@
+//! What happens between the choice of a move and its end: the way to the first sector, the passage under the head, and
+//! how the transfer over the interface overlaps with both.
+
+use super::arm::Target;
+use super::geometry::Sweep;
+use super::read_ahead::Ahead;
+use super::{Hdd, Waiting, Work};
+use crate::contract::{Command, Kind};
+use crate::dirty::Extent;
+
+/// Of what a medium read delivers, only this much still has to cross the interface once the last sector is read, where
+/// the drive file has no watermark.
+const INTERFACE_TAIL_BYTES: u64 = 64 << 10;
+
+/// How a host command's sectors pass under the head.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Passage {
+    /// As much of a read as the watermark asks for has been read.
+    watermark_ns: u64,
+    /// The last byte of a read to reach the cache is followed, in the order of addresses, by this many bytes with its own
+    /// sector's.
+    behind_bytes: u64,
+    /// The first sector that was read.
+    from: u64,
+}
+
+impl Hdd {
+    /// Moves to a host command.
+    pub(super) fn move_to_host(&mut self, waiting: Waiting) {
+        let start_ns = self.now_ns.max(waiting.ready_ns);
+        let sweep = self.geometry.sweep(waiting.extent.start, waiting.extent.sectors);
+        let (end_ns, passage) = if waiting.command.kind == Kind::Read {
+            self.read_pass(start_ns, &waiting, &sweep)
+        } else {
+            let end_ns = self.write_pass(start_ns, &waiting, &sweep);
+            (end_ns, Passage { watermark_ns: end_ns, behind_bytes: 0, from: waiting.extent.start })
+        };
+        self.go(start_ns, end_ns, &sweep, Work::Host(waiting, passage));
+    }
+
+    /// Moves to a dirty extent.
+    pub(super) fn move_to_dirty(&mut self, extent: Extent) {
+        let target = self.geometry.locate(extent.start).into();
+        let sweep = self.geometry.sweep(extent.start, extent.sectors);
+        let end_ns = self.now_ns + self.to_and_over_ns(self.now_ns, &target, extent, true, &sweep) as u64;
+        self.go(self.now_ns, end_ns, &sweep, Work::Destage(extent));
+    }
+
+    fn go(&mut self, start_ns: u64, end_ns: u64, sweep: &Sweep, work: Work) {
+        self.reads.stop(start_ns);
+        self.arm.go_to(&sweep.last);
+        self.current = Some((end_ns, work));
+    }
+
+    /// From `start_ns` to the end of the passage. A write of part of a sector takes a revolution more.
+    fn to_and_over_ns(&self, start_ns: u64, target: &Target, extent: Extent, write: bool, sweep: &Sweep) -> f64 {
+        let over_ns = self.arm.positioning_ns(self.arm.moment(start_ns), target, write) + sweep.pass_ns;
+        if write && extent.partial { over_ns + self.geometry.revolution_ns() } else { over_ns }
+    }
+
+    fn read_pass(&self, start_ns: u64, waiting: &Waiting, sweep: &Sweep) -> (u64, Passage) {
+        let (extent, target) = (waiting.extent, &waiting.target);
+        let moment = self.arm.moment(start_ns);
+        let to_ns = self.arm.positioning_ns(moment, target, false);
+        let mut end_ns = start_ns + (to_ns + sweep.pass_ns) as u64;
+        let sector_bytes = self.spec.sector_bytes;
+        let mut passage = Passage { watermark_ns: end_ns, behind_bytes: sector_bytes, from: extent.start };
+        let revolution_ns = self.geometry.revolution_ns();
+        let first = self.geometry.locate(extent.start);
+        let sector_ns = revolution_ns / first.sectors_per_track as f64;
+        let waited_ns = to_ns - self.arm.moving_ns(target, false);
+        if self.spec.read_before {
+            let on_track = first.sectors_per_track - first.spare_on_track - first.left_on_track;
+            passage.from = extent.start - on_track.min((waited_ns / sector_ns) as u64).min(extent.start);
+        }
+        if let Some(watermark) = self.spec.watermark {
+            let share = (extent.sectors as f64 * watermark).max(1.0) / extent.sectors as f64;
+            passage.watermark_ns = start_ns + (to_ns + sweep.pass_ns * share.min(1.0)) as u64;
+        }
+        if self.spec.read_on_arrival && extent.sectors <= first.left_on_track {
+            // The head that comes down among the sectors has read them all after one revolution; the part before that
+            // place comes last, and what follows it is in the cache already.
+            let whole_turn_ns = waited_ns + sweep.pass_ns - revolution_ns;
+            if whole_turn_ns > 0.0 {
+                let before = ((revolution_ns - waited_ns) / sector_ns) as u64;
+                end_ns -= whole_turn_ns as u64;
+                passage.behind_bytes = (extent.sectors - before.min(extent.sectors - 1)) * sector_bytes;
+                passage.watermark_ns = passage.watermark_ns.min(end_ns);
+            }
+        }
+        (end_ns, passage)
+    }
+
+    /// When an uncached write has reached the medium. Where the interface counts, the head waits another revolution for
+    /// data that come later than the sectors they are for.
+    fn write_pass(&self, start_ns: u64, waiting: &Waiting, sweep: &Sweep) -> u64 {
+        let (extent, command) = (waiting.extent, &waiting.command);
+        let mut over_ns = self.to_and_over_ns(start_ns, &waiting.target, extent, true, sweep);
+        if self.spec.watermark.is_some() {
+            let from_ns = self.interface_free_ns.max(waiting.ready_ns + self.overheads.write_data);
+            let transfer_ns = self.transfer_ns(Kind::Write, command.length_bytes) as f64;
+            let sector_ns = transfer_ns / extent.sectors as f64;
+            let ahead_ns = sector_ns + (transfer_ns - sweep.pass_ns).max(0.0);
+            let needed_ns = from_ns.saturating_sub(start_ns) as f64 + ahead_ns + sweep.pass_ns;
+            let late_revolutions = ((needed_ns - over_ns) / self.geometry.revolution_ns()).ceil().max(0.0);
+            over_ns += late_revolutions * self.geometry.revolution_ns();
+        }
+        start_ns + over_ns as u64
+    }
+
+    /// Ends a move to a host command.
+    pub(super) fn finish_host(&mut self, waiting: &Waiting, passage: Passage) {
+        let (start, end) = (waiting.extent.start, waiting.extent.end());
+        if waiting.command.kind != Kind::Read {
+            self.reads.invalidate(self.now_ns, start, end);
+            if self.spec.read_written {
+                self.reads.keep_written((start, end));
+            }
+            self.deliver_at(self.now_ns, &waiting.command, 0);
+            return;
+        }
+        let rate = self.geometry.sectors_per_ns(&self.geometry.locate(start));
+        let limit = Ahead::new(&self.spec, self.size_bytes, &self.geometry)
+            .limit(self.reads.continues(start), (passage.from, end));
+        self.reads.read(self.now_ns, (passage.from, end), limit, rate);
+        self.turn_from_ns = self.now_ns;
+        self.deliver_read(
+            &waiting.command,
+            passage.watermark_ns + self.overheads.reconnect,
+            self.now_ns,
+            passage.behind_bytes,
+        );
+    }
+
+    /// Completes a read whose data are on the medium until `read_ns`: its transfer begins at `from_ns` at the earliest,
+    /// and its last `behind_bytes` cross the interface after `read_ns`.
+    pub(super) fn deliver_read(&mut self, command: &Command, from_ns: u64, read_ns: u64, behind_bytes: u64) {
+        let bytes = command.length_bytes;
+        if self.spec.watermark.is_none() {
+            return self.deliver_at(read_ns, command, bytes.min(INTERFACE_TAIL_BYTES));
+        }
+        let behind_ns = self.transfer_ns(Kind::Read, behind_bytes.min(bytes));
+        let begin_ns = from_ns.max(self.interface_free_ns);
+        self.interface_free_ns = (begin_ns + self.transfer_ns(Kind::Read, bytes)).max(read_ns + behind_ns);
+        self.done.push(self.interface_free_ns + self.overheads.completion_ns(Kind::Read), command.id);
+    }
+
+    /// Completes a command that needs no medium.
+    pub(super) fn deliver(&mut self, command: &Command, bytes: u64) {
+        self.deliver_at(self.now_ns + self.overheads.hit_ns(command.kind, self.after_write), command, bytes);
+    }
+
+    /// Completes a command of which this many bytes cross the interface from `ready_ns` on.
+    pub(super) fn deliver_at(&mut self, ready_ns: u64, command: &Command, bytes: u64) {
+        self.interface_free_ns = ready_ns.max(self.interface_free_ns) + self.transfer_ns(command.kind, bytes);
+        self.done.push(self.interface_free_ns + self.overheads.completion_ns(command.kind), command.id);
+    }
+
+    fn transfer_ns(&self, kind: Kind, bytes: u64) -> u64 {
+        let write_mb_s = self.spec.interface_write_mb_s.filter(|_| kind == Kind::Write);
+        (bytes as f64 * 1e3 / write_mb_s.unwrap_or(self.spec.interface_mb_s)) as u64
+    }
+}

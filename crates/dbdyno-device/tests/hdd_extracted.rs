@@ -1,0 +1,261 @@
+//! What a drive file can say beyond the short form: zones and seeks as tables, overheads, transfers that overlap with the
+//! medium, read-ahead policies.
+
+#![allow(clippy::unwrap_used)]
+
+mod bench;
+
+use bench::Bench;
+use dbdyno_device::{Kind, model};
+use proptest::prelude::*;
+
+const EXTRACTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/drives/extracted.toml");
+const SIZE_BYTES: u64 = 8 << 30;
+const SECTOR: u64 = 512;
+/// A revolution at 10,000 rpm.
+const REVOLUTION_NS: u64 = 6_000_000;
+/// The second cylinder begins here, with a track of 420 sectors.
+const TRACK: u64 = 640;
+const IDLE_NS: u64 = 100_000_000;
+
+fn with(fields: &str) -> String {
+    format!("{EXTRACTED}({fields})")
+}
+
+/// The drive alone with one command after the other, each after a pause in which the arm comes to rest.
+fn disk(fields: &str, seed: u64) -> Bench {
+    Bench::new(&with(fields), SIZE_BYTES, seed)
+}
+
+fn after_idle(bench: &mut Bench, kind: Kind, sector: u64, sectors: u64) -> u64 {
+    bench.now_ns += IDLE_NS;
+    bench.one(kind, sector * SECTOR, sectors * SECTOR)
+}
+
+/// True if a read needed no medium: its overhead and transfer, and no more.
+fn hits(bench: &mut Bench, sector: u64, sectors: u64) -> bool {
+    let transfer_ns = sectors * SECTOR * 1000 / 5;
+    after_idle(bench, Kind::Read, sector, sectors) <= 210_000 + transfer_ns
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn a_lower_watermark_is_never_slower(sector in 0..16_000_000_u64, sectors in 1..300_u64, seed in 0..99_u64) {
+        let of = |watermark: f64| disk(&format!("watermark={watermark},read_on_arrival=false"), seed)
+            .one(Kind::Read, sector * SECTOR, sectors * SECTOR);
+        let (low, middle, high) = (of(0.0), of(0.5), of(1.0));
+        prop_assert!(low <= middle && middle <= high, "{low} {middle} {high}");
+        let transfer_ns = sectors * SECTOR * 1000 / 5;
+        prop_assert!(low >= transfer_ns);
+        // At this rate the transfer is what counts: the medium, five times as fast, hides behind all of it but a sector.
+        let late_ns = (sectors - 1) * REVOLUTION_NS / 420;
+        prop_assert!(high - low >= late_ns, "{} {late_ns}", high - low);
+    }
+
+    #[test]
+    fn reading_on_arrival_is_never_slower(sector in 0..16_000_000_u64, sectors in 1..350_u64, seed in 0..99_u64) {
+        // At a fast interface only the medium counts.
+        let of = |arrival: bool| disk(&format!("interface_mb_s=5000.0,read_on_arrival={arrival}"), seed)
+            .one(Kind::Read, sector * SECTOR, sectors * SECTOR);
+        prop_assert!(of(true) <= of(false));
+    }
+
+    #[test]
+    fn a_table_of_one_zone_is_the_short_form(sectors in prop::collection::vec(0..4_000_000_u64, 1..60)) {
+        let common = "heads=4,rpm=6000.0,write_cache_bytes=0,watermark=1.0,interface_mb_s=500.0,capacity_bytes=4000000000";
+        let zone = "[{first_cylinder=0,last_cylinder=9999,sectors_per_track=256,track_skew_sectors=32.0,\
+                    cylinder_skew_sectors=64.0}]";
+        let short = include_str!("../drives/hdd-15k.toml").replace("= 20 ", "= 1 ");
+        let folder = tempfile(&short, zone);
+        let rates = "outer_mb_s=13.10721,inner_mb_s=13.10721,track_skew_ms=1.25,cylinder_skew_ms=2.5";
+        let of = |name: String| {
+            let mut bench = Bench::new(&name, 2 << 30, 3);
+            sectors.iter().map(|sector| bench.one(Kind::Read, sector * SECTOR, 40 * SECTOR)).collect::<Vec<_>>()
+        };
+        let by_short = of(format!("{}({common},{rates})", folder.0));
+        let by_table = of(format!("{}({common})", folder.1));
+        for (short_ns, table_ns) in by_short.iter().zip(&by_table) {
+            prop_assert!(short_ns.abs_diff(*table_ns) < 1_000, "{by_short:?} {by_table:?}");
+        }
+    }
+}
+
+/// The drive file with one text replaced.
+fn variant(from: &str, to: &str) -> String {
+    let text = std::fs::read_to_string(EXTRACTED).unwrap();
+    assert!(text.contains(from), "{from}");
+    let name = format!("variant-{}-{}.toml", std::process::id(), to.replace(|c: char| !c.is_alphanumeric(), "_"));
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
+    path.display().to_string()
+}
+
+/// Two drive files: one as given, one with a table of zones instead of the short form.
+fn tempfile(short: &str, zone: &str) -> (String, String) {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let is_short = |line: &&str| {
+        ["zones", "outer_mb_s", "inner_mb_s", "track_skew_ms", "cylinder_skew_ms"]
+            .iter()
+            .any(|name| line.starts_with(name))
+    };
+    let table: Vec<&str> = short.lines().filter(|line| !is_short(line)).collect();
+    let (with_short, with_table) = (folder.join("short.toml"), folder.join("table.toml"));
+    std::fs::write(&with_short, short).unwrap();
+    std::fs::write(&with_table, format!("{}\nzone = {zone}\n", table.join("\n"))).unwrap();
+    (with_short.display().to_string(), with_table.display().to_string())
+}
+
+#[test]
+fn read_ahead_is_as_far_as_its_policy_goes() {
+    // (policy, hit after one read, hit after two neighbours, hit on the next track)
+    for (policy, after_one, after_two, next_track) in [
+        ("never", false, false, false),
+        ("sequential", false, true, false),
+        ("track", true, true, false),
+        ("stream", true, true, true),
+        ("always", true, true, false),
+    ] {
+        let fields = format!("read_ahead={policy},read_before=false,read_on_arrival=false,read_ahead_bytes=16384");
+        let fields = format!("{fields},read_kept_bytes=1048576,read_segment_bytes=1048576");
+        let mut bench = disk(&fields, 1);
+        after_idle(&mut bench, Kind::Read, TRACK + 8, 4);
+        assert_eq!(hits(&mut bench, TRACK + 12, 4), after_one, "{policy}, after one");
+        assert_eq!(hits(&mut bench, TRACK + 16, 4), after_two, "{policy}, after two");
+        let mut bench = disk(&fields, 1);
+        after_idle(&mut bench, Kind::Read, TRACK + 400, 4);
+        after_idle(&mut bench, Kind::Read, TRACK + 404, 40);
+        assert_eq!(hits(&mut bench, TRACK + 420 + 300, 4), next_track, "{policy}, next track");
+    }
+}
+
+#[test]
+fn a_small_segment_is_overrun_by_its_own_read_ahead() {
+    let mut bench = disk("read_kept_bytes=32768,read_segment_bytes=32768,read_before=false", 1);
+    after_idle(&mut bench, Kind::Read, TRACK + 8, 4);
+    assert!(!hits(&mut bench, TRACK + 12, 4), "pushed out by the rest of the track");
+    assert!(hits(&mut bench, TRACK + 410, 4), "the end of the track is there");
+}
+
+#[test]
+fn a_stopped_read_ahead_goes_on_after_a_hit_only_where_the_file_says_so() {
+    for resumes in [false, true] {
+        let fields =
+            format!("read_ahead=always,read_ahead_bytes=8192,read_before=false,read_ahead_after_hit={resumes}");
+        let mut bench = disk(&fields, 1);
+        after_idle(&mut bench, Kind::Read, 8, 4);
+        assert!(hits(&mut bench, 12, 16), "the 16 sectors ahead");
+        assert_eq!(hits(&mut bench, 28, 4), resumes);
+    }
+}
+
+#[test]
+fn what_passes_before_the_sectors_asked_for_is_kept() {
+    let kept = |fields: &str| {
+        let before = |seed| {
+            let mut bench = disk(fields, seed);
+            after_idle(&mut bench, Kind::Read, 1_000_000, 4);
+            hits(&mut bench, 999_992, 8)
+        };
+        (0..100).filter(|seed| before(*seed)).count()
+    };
+    assert_eq!(kept("read_before=false"), 0);
+    assert!(kept("read_before=true") > 90, "{}", kept("read_before=true"));
+}
+
+#[test]
+fn what_was_written_can_be_read_where_the_file_says_so() {
+    for (written, wanted) in [(true, true), (false, false)] {
+        let mut bench = disk(&format!("read_written={written}"), 1);
+        after_idle(&mut bench, Kind::Write, 5_000_000, 8);
+        assert_eq!(hits(&mut bench, 5_000_000, 8), wanted);
+    }
+}
+
+#[test]
+fn one_write_segment_takes_one_run_of_sectors() {
+    let second_ns = |segments: u64, sector: u64, seed| {
+        let mut bench = disk(&format!("write_segments={segments}"), seed);
+        bench.one(Kind::Write, 0, 8 * SECTOR);
+        bench.one(Kind::Write, sector * SECTOR, 8 * SECTOR)
+    };
+    let cached_ns = 250_000 + 8 * SECTOR * 1000 / 4 + 20_000;
+    assert_eq!(second_ns(1, 8, 1), cached_ns, "it continues the first");
+    assert_eq!(second_ns(2, 9_000_000, 1), cached_ns, "it finds a segment");
+    let waits = (0..60).filter(|seed| second_ns(1, 9_000_000, *seed) > cached_ns).count();
+    assert!(waits > 30, "{waits} of 60 wait for the first to reach the medium");
+}
+
+#[test]
+fn overheads_are_by_command_and_by_what_came_before() {
+    let transfer_ns = |rate: u64| 8 * SECTOR * 1000 / rate;
+    let mut bench = disk("read_before=false", 1);
+    assert_eq!(after_idle(&mut bench, Kind::Write, 0, 8), 150_000 + transfer_ns(4) + 20_000, "as after a read");
+    assert_eq!(after_idle(&mut bench, Kind::Write, 8, 8), 250_000 + transfer_ns(4) + 20_000);
+    assert_eq!(after_idle(&mut bench, Kind::Read, 0, 8), 200_000 + transfer_ns(5) + 10_000);
+    assert_eq!(after_idle(&mut bench, Kind::Read, 0, 8), 100_000 + transfer_ns(5) + 10_000);
+    // What needs the arm: the same place again, a whole number of revolutions later less what differs.
+    let miss = |from, to| Bench::new(&variant(from, to), SIZE_BYTES, 1).one(Kind::Read, SECTOR, 8 * SECTOR);
+    let miss_ns = miss("", "");
+    assert_eq!(miss("[0.3, 0.4]", "[0.301, 0.4]"), miss_ns, "the head waits for the sector in any case");
+    assert_eq!(miss("= 0.03", "= 0.53") - miss_ns, 500_000, "reconnecting comes after the medium");
+}
+
+#[test]
+fn a_write_without_a_cache_pays_for_its_transfer() {
+    for sectors in [8, 64, 200] {
+        let mean_ns = |fields: &str| {
+            let of = |seed| disk(fields, seed).one(Kind::Write, 8_000_000 * SECTOR, sectors * SECTOR);
+            (0..200).map(of).sum::<u64>() / 200
+        };
+        let fast_ns = mean_ns("write_cache_bytes=0,interface_write_mb_s=5000.0");
+        let slow_ns = mean_ns("write_cache_bytes=0,interface_write_mb_s=4.0");
+        // The transfer hides behind the seek and the wait for the sector; what is longer costs revolutions.
+        assert!(slow_ns >= fast_ns && slow_ns >= sectors * SECTOR * 1000 / 4, "{sectors} sectors: {fast_ns} {slow_ns}");
+        if sectors == 200 {
+            assert!(slow_ns > fast_ns + REVOLUTION_NS, "{fast_ns} {slow_ns}");
+        }
+    }
+}
+
+#[test]
+fn a_settle_below_zero_makes_writes_quicker_to_position() {
+    let mean_ns = |settle_ms: f64| {
+        let fields = format!("write_cache_bytes=0,interface_write_mb_s=5000.0,write_settle_ms={settle_ms}");
+        let mut bench = disk(&fields, 1);
+        1e9 / bench.random_writes(1, 4000)
+    };
+    let gained_ns = mean_ns(0.0) - mean_ns(-0.6);
+    assert!((400_000.0..800_000.0).contains(&gained_ns), "{gained_ns}");
+}
+
+#[test]
+fn a_small_disk_stretched_over_a_table_of_zones_is_as_fast_as_the_drive() {
+    let whole_bytes = 9_000_000_000;
+    let drive = with("interface_mb_s=500.0,interface_write_mb_s=500.0");
+    let stretched = with("span=whole,interface_mb_s=500.0,interface_write_mb_s=500.0");
+    let whole = Bench::new(&drive, whole_bytes, 1).random_reads(1, 4000);
+    let small = Bench::new(&stretched, 1 << 30, 1).random_reads(1, 4000);
+    assert!((small / whole - 1.0).abs() < 0.04, "{small} {whole}");
+}
+
+#[test]
+fn a_drive_file_with_a_mistake_is_refused_by_field() {
+    for (from, to, reason) in [
+        ("[hdd]", "[hdd]\nouter_mb_s = 100.0", "outer_mb_s can't stand beside [[hdd.zone]]; remove one of them"),
+        ("[hdd]", "[hdd]\nseek_a_ms = 1.0", "seek_a_ms can't stand beside seek_table; remove one of them"),
+        ("[10, 1.0]", "[2, 1.0]", "seek_table has a distance of 2 after one of 2; they must rise"),
+        ("[10, 1.0]", "[10, -1.0]", "seek_table has -1 ms for 10 cylinders; give 0 to 1000000"),
+        ("= 0.5\nqueue", "= 1.5\nqueue", "watermark = 1.5 is not between 0.0 and 1.0"),
+        ("write_segments        = 1", "write_segments = 0", "write_segments = 0 is not above 0"),
+        ("[0.1, 0.2]", "[0.1, -1.0]", "read_hit_ms = -1 is not between"),
+        ("= 9_000_000_000", "= 90_000_000_000", "capacity_bytes = 90000000000 is more than the zones hold"),
+        ("= 4010", "= 3999", "first_cylinder = 3999 is in the zone before"),
+        ("= 8009", "= 4009", "last_cylinder = 4009 is before first_cylinder = 4010"),
+        ("= 5000", "= 50_000_000", "spare_sectors = 50000000, each 0 tracks, leave no room for data"),
+    ] {
+        let error = model(&variant(from, to), SIZE_BYTES, 1).err().unwrap().to_string();
+        assert!(error.contains(reason), "{to}: {error}");
+    }
+}
