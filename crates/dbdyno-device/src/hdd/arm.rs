@@ -53,7 +53,7 @@ impl Arm {
             revolutions_per_ns: 1.0 / geometry.revolution_ns(),
             head_switch_ns: spec.head_switch_ms * 1e6,
             write_settle_ns: spec.write_settle_ms * 1e6,
-            seek: Seek::new(spec),
+            seek: Seek::new(spec.seek_curve(), &spec.seek_table),
             stretch: geometry.stretch(),
         }
     }

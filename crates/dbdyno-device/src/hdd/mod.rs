@@ -8,8 +8,8 @@
 //! cache to be written out, and holds up all commands behind it, as ATA's does. Where the drive file has a watermark,
 //! transfers overlap with the medium, as on a bus that is slower than it.
 //!
-//! Of ten measured disks the distribution of response times comes out as near as with DiskSim, from the same extracted
-//! parameters (`make bench-models`).
+//! Of ten measured disks the distribution of response times comes out as near as with the simulator for which their
+//! parameters were extracted (`make bench-models`).
 //!
 //! Cannot: defects and remapping, thermal recalibration, idle states, several actuators, shingled recording.
 
@@ -22,13 +22,13 @@ mod read_ahead;
 mod read_cache;
 mod seek;
 mod spec;
+mod zone_spec;
 mod zones;
 
 use std::collections::VecDeque;
 
 use self::arm::{Arm, Target};
 use self::geometry::Geometry;
-use self::moves::Passage;
 use self::overheads::Overheads;
 use self::read_ahead::Ahead;
 use self::read_cache::{Lookup, ReadCache};
@@ -74,6 +74,18 @@ enum Work {
     Flush,
 }
 
+/// How a host command's sectors pass under the head.
+#[derive(Debug, Clone, Copy)]
+struct Passage {
+    /// As much of a read as the watermark asks for has been read.
+    watermark_ns: u64,
+    /// The last byte of a read to reach the cache is followed, in the order of addresses, by this many bytes with its own
+    /// sector's.
+    behind_bytes: u64,
+    /// The first sector that was read.
+    from: u64,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Flush {
     id: u64,
@@ -114,7 +126,7 @@ impl Hdd {
             now_ns: 0,
             arm: Arm::new(&spec, &geometry, angle_at_0),
             geometry,
-            overheads: Overheads::new(&spec),
+            overheads: Overheads::new(spec.overheads.as_ref(), spec.overhead_ms),
             after_write: false,
             current: None,
             queue: VecDeque::new(),

@@ -4,25 +4,13 @@
 use super::arm::Target;
 use super::geometry::Sweep;
 use super::read_ahead::Ahead;
-use super::{Hdd, Waiting, Work};
+use super::{Hdd, Passage, Waiting, Work};
 use crate::contract::{Command, Kind};
 use crate::dirty::Extent;
 
 /// Of what a medium read delivers, only this much still has to cross the interface once the last sector is read, where
 /// the drive file has no watermark.
 const INTERFACE_TAIL_BYTES: u64 = 64 << 10;
-
-/// How a host command's sectors pass under the head.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Passage {
-    /// As much of a read as the watermark asks for has been read.
-    watermark_ns: u64,
-    /// The last byte of a read to reach the cache is followed, in the order of addresses, by this many bytes with its own
-    /// sector's.
-    behind_bytes: u64,
-    /// The first sector that was read.
-    from: u64,
-}
 
 impl Hdd {
     /// Moves to a host command.

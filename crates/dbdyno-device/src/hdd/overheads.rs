@@ -2,7 +2,6 @@
 
 use serde::Deserialize;
 
-use super::spec::HddSpec;
 use crate::contract::Kind;
 use crate::limits::within;
 
@@ -67,11 +66,11 @@ pub(super) struct Overheads {
 
 impl Overheads {
     /// Those of the drive file, or `overhead_ms` for all that needs no arm.
-    pub(super) fn new(spec: &HddSpec) -> Self {
+    pub(super) fn new(given: Option<&OverheadSpec>, overhead_ms: f64) -> Self {
         let ns = |ms: f64| (ms * 1e6) as u64;
         let both = |(after_read, after_write)| (ns(after_read), ns(after_write));
-        let hit = (ns(spec.overhead_ms), ns(spec.overhead_ms));
-        match &spec.overheads {
+        let hit = (ns(overhead_ms), ns(overhead_ms));
+        match given {
             Some(given) => Self {
                 read_hit: both(given.read_hit_ms),
                 read_miss: both(given.read_miss_ms),

@@ -1,25 +1,7 @@
 //! How far the drive reads on after a read.
 
-use serde::Deserialize;
-
 use super::geometry::Geometry;
-use super::spec::HddSpec;
-
-/// `read_ahead` of a drive file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ReadAhead {
-    Never,
-    /// After every read, up to the limit.
-    #[default]
-    Always,
-    /// Up to the limit after a read that continues one in the cache.
-    Sequential,
-    /// To the end of the track on which the next sector lies, or to the limit.
-    Track,
-    /// To the end of that track, and one track further where the cache holds the end of the track before.
-    Stream,
-}
+use super::spec::{HddSpec, ReadAhead};
 
 /// The policy at work.
 #[derive(Debug, Clone, Copy)]

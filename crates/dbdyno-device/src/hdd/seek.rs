@@ -3,8 +3,6 @@
 //! The curve: t = a + b sqrt(d) for d < D cylinders, else c + e d (Ruemmler and Wilkes, "An introduction to disk drive
 //! modeling", IEEE Computer 27(3), 1994), the settle of a read included.
 
-use super::spec::HddSpec;
-
 /// The short form; milliseconds, and cylinders.
 #[derive(Debug, Clone, Copy)]
 #[allow(clippy::struct_field_names, reason = "they are fields of the drive file")]
@@ -39,15 +37,16 @@ pub(super) struct Point {
 }
 
 impl Seek {
-    pub(super) fn new(spec: &HddSpec) -> Self {
-        match spec.seek_curve() {
+    /// By the curve, or else by the table.
+    pub(super) fn new(curve: Option<SeekCurve>, table: &[(u64, f64)]) -> Self {
+        match curve {
             Some(curve) => Self::Curve {
                 short_cylinders: curve.seek_short_cylinders as f64,
                 short_ns: (curve.seek_a_ms * 1e6, curve.seek_b_ms * 1e6),
                 long_ns: (curve.seek_c_ms * 1e6, curve.seek_e_ms * 1e6),
                 bend_ns: (curve.seek_c_ms + curve.seek_e_ms * curve.seek_short_cylinders as f64) * 1e6,
             },
-            None => Self::Table(points(&spec.seek_table)),
+            None => Self::Table(points(table)),
         }
     }
 

@@ -3,9 +3,8 @@
 use serde::Deserialize;
 
 use super::overheads::OverheadSpec;
-use super::read_ahead::ReadAhead;
 use super::seek::{self, SeekCurve};
-use super::zones::{self, LinearZones, ZoneSpec};
+use super::zone_spec::{self, LinearZones, ZoneSpec};
 use crate::limits::{above_zero, fields, within};
 
 /// The numbers that make a hard disk. Each field's unit is in its name.
@@ -130,6 +129,22 @@ pub(crate) enum Span {
     Whole,
 }
 
+/// `read_ahead` of a drive file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ReadAhead {
+    Never,
+    /// After every read, up to the limit.
+    #[default]
+    Always,
+    /// Up to the limit after a read that continues one in the cache.
+    Sequential,
+    /// To the end of the track on which the next sector lies, or to the limit.
+    Track,
+    /// To the end of that track, and one track further where the cache holds the end of the track before.
+    Stream,
+}
+
 impl HddSpec {
     /// Refuses numbers the model cannot work with, naming the first.
     pub(crate) fn check(&self) -> Result<(), String> {
@@ -163,7 +178,9 @@ impl HddSpec {
             ("cylinder_skew_ms", self.cylinder_skew_ms),
         ];
         one_form(&short, self.zone.is_empty(), "[[hdd.zone]]")?;
-        let Some(short) = self.linear_zones() else { return zones::check(&self.zone, self) };
+        let Some(short) = self.linear_zones() else {
+            return zone_spec::check(&self.zone, self.heads, self.sector_bytes, self.capacity_bytes);
+        };
         above_zero(&fields! { short; zones, outer_mb_s, inner_mb_s })?;
         within(&(0.0..=1e6), &fields! { short; track_skew_ms, cylinder_skew_ms })?;
         let inner_sectors = short.inner_mb_s * 1e6 * 60.0 / self.rpm / self.sector_bytes as f64;
