@@ -20,6 +20,7 @@ from dbdyno.report.render.markdown import spaced
 
 ASSETS = Path(__file__).parent.parent / "assets"
 CONTENTS_FROM = 4  # sections with a heading; a shorter page needs no list of them
+_BEGIN = "begin.js"  # when all the others run
 _SCRIPTS = ("guard.js", "uplot/uPlot.iife.min.js", "tables.js", "marks.js", "report.js")
 _STYLES = ("uplot/uPlot.min.css", "report.css")
 _NO_CHARTS: dict[str, Any] = {"treatments": [], "panels": [], "phases": []}
@@ -30,7 +31,7 @@ def render(document: doc.Document) -> str:
 
     What a section draws itself, the SVG of a chart, it has escaped itself.
     """
-    script = _joined(_SCRIPTS)
+    script = f"{_joined((_BEGIN,))}afterFirstPaint(function () {{\n{_joined(_SCRIPTS)}}});\n"
     page = _environment().get_template("page.html.j2")
     charts = document.time_charts()
     return page.render(
