@@ -3,8 +3,9 @@
     .venv/bin/python -m benches.report [--treatments 16] [--blocks 40] [--samples 1000000] [--rounds 5] [--json FILE]
 
 A run folder is made up with a seed: so many treatments, blocks and samples (rows of all series together). Then, in
-turn, one process writes its page, and another has DuckDB read every row of the same Parquet files. A ratio says what
-dbdyno adds. Of a page as the demo's (four treatments, eight blocks) its bytes, and when headless Chromium paints it.
+turn, one process writes its page, and another has DuckDB read every row of the same Parquet files, the histograms of
+latency among them. A ratio says what dbdyno adds. Of a page as the demo's (four treatments, eight blocks) its bytes,
+and when headless Chromium paints it.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from benches.figures import Figure, at_most, write
 from dbdyno.model.treatment import Treatment
 from tests.browser import CHROMIUM, opened
 from tests.run_folders import written
-from tests.unit.report.conftest import build, series_of
+from tests.unit.report.conftest import build, latencies_of, series_of
 from tests.unit.report.shared_pages import comparison
 
 SECONDS_MAX, BYTES_MAX = 2.0, 1_000_000
@@ -46,9 +47,10 @@ def made_up(folder, treatments, blocks, samples):
     pairs = [("t1", one.id) for one in named[1:]]
     run = build(blocks, rates=rates, treatments=named, pairs=pairs, void_block=0)
     each = -(-samples // (len(run.trials) * len(DRAWN)))
-    return written(
-        folder, run, {id_: {name: one[name] for name in DRAWN} for id_, one in series_of(run, samples=each).items()}
-    )
+    series = {id_: {name: one[name] for name in DRAWN} for id_, one in series_of(run, samples=each).items()}
+    for id_, met in latencies_of(run).items():
+        series[id_]["latency"] = {"latency_ns": met.latency_ns, "count": met.count}
+    return written(folder, run, series)
 
 
 def seconds_of(command):
@@ -81,7 +83,7 @@ def main():
         commands = {
             "page": [sys.executable, "-m", "dbdyno.cli.main", "report", run, "--html", page],
             "text": [sys.executable, "-m", "dbdyno.cli.main", "report", run],
-            "duckdb": [sys.executable, "-c", READ_ALL, run, *DRAWN],
+            "duckdb": [sys.executable, "-c", READ_ALL, run, *DRAWN, "latency"],
         }
         seconds = {name: [] for name in commands}
         for _ in range(options.rounds):

@@ -217,3 +217,34 @@ def test_markdown_tells_how_to_reproduce_and_a_hostile_file_name_stays_code(run)
     shown = as_markdown(told, analyse(told))
     assert "\n## How to reproduce\n\n    dbdyno run 'a`b # c.toml' --into DIR" in shown
     assert "## How to reproduce" not in as_markdown(run, analyse(run))
+
+
+NEVER = "window.requestAnimationFrame = function never() { return 0; };"
+DRAWN = "document.documentElement.dataset.drawn"
+
+
+def reopened(tab, before):
+    """Have the page read again after a script of the reader's own browser."""
+    tab.call("Page.addScriptToEvaluateOnNewDocument", source=before)
+    tab.call("Page.reload")
+    tab.wait("window.requestAnimationFrame.name === 'never' && document.readyState === 'complete'")
+
+
+@browser
+def test_scripts_wait_for_the_first_paint_unless_it_is_printed_before(page, tmp_path):
+    with opened(page, tmp_path) as tab:
+        drawn = tab.value(DRAWN)
+        reopened(tab, NEVER)
+        assert tab.value(DRAWN) is None
+        assert tab.value("document.querySelectorAll('.tool').length") == 0
+        tab.value("dispatchEvent(new Event('beforeprint')), 0")
+        assert tab.value(DRAWN) == drawn
+        assert tab.value("'printing' in document.documentElement.dataset")
+
+
+@browser
+def test_a_tab_in_the_background_is_ready_when_it_is_looked_at(page, tmp_path):
+    with opened(page, tmp_path) as tab:
+        drawn = tab.value(DRAWN)
+        reopened(tab, f"{NEVER} Object.defineProperty(document, 'hidden', {{ value: true }});")
+        assert tab.value(DRAWN) == drawn

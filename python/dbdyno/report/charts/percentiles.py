@@ -7,7 +7,9 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from dbdyno.analysis.percentiles import PercentileCurve, Point
+from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.design import Design
+from dbdyno.model.wording import number
 from dbdyno.report.charts.palette import treatment_colour, treatment_dash
 from dbdyno.report.charts.svg import (
     Scale,
@@ -28,7 +30,7 @@ LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 84, 12, 760, 236, 260, 44
 LOG_FROM = 8.0  # largest over smallest, from which the upright axis is logarithmic
 TICKS = 6
 TICKED = (50, 90, 99, 99.9, 99.99, 99.999)  # percentiles that have a label
-BANDS_MAX = 4  # curves that are drawn with their intervals: of more, bands would hide each other
+BANDS_MAX = 4  # curves that are drawn and said with their intervals: more would hide each other
 
 Curves = Sequence[PercentileCurve]
 
@@ -82,13 +84,16 @@ def _band(points: Sequence[Point], x: Scale, y: Scale, colour: str) -> list[Mark
     return [area([*ends[0], *ends[1]], colour)] if bounded else []
 
 
+def _value(one: Estimate) -> str:
+    return number(one.value)
+
+
 def _said(curves: Curves, labels: Mapping[str, str], shown: Sequence[float], x: Scale) -> list[Markup]:
     """Return an upright strip for each percentile, which says it of every treatment."""
     at = [x(_above(percent)) for percent in shown]
     between = [x.start, *((one + other) / 2 for one, other in pairwise(at)), x.end]
-    figures = {
-        one.treatment: {point.percentile: estimate_text(point.latency_ms) for point in one.points} for one in curves
-    }
+    text = estimate_text if len(curves) <= BANDS_MAX else _value
+    figures = {one.treatment: {point.percentile: text(point.latency_ms) for point in one.points} for one in curves}
     return [
         said(
             [
