@@ -8,10 +8,11 @@ import typer
 from dbdyno.cli.formats import DETAILS, JSON, json_or_text
 from dbdyno.cli.options import ERASE, FRESH_IMAGES, HTML, INTO, RESUME, SCALE, SEED, WAIT
 from dbdyno.cli.run_folder import folder_for
+from dbdyno.cli.suggested_places import studies
 
 
 def aa(
-    study: Path = typer.Argument(metavar="STUDY", help="The study file."),
+    study: Path = typer.Argument(metavar="STUDY", help="The study file.", autocompletion=studies),
     into: Path | None = INTO,
     treatment: str | None = typer.Option(None, metavar="LABEL", help="What to run; the study's baseline if not given."),
     blocks: int | None = typer.Option(None, min=2, help="Blocks of two trials each; 10 if not given."),

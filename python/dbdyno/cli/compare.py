@@ -8,13 +8,16 @@ from dbdyno.cli.formats import Format, with_json
 from dbdyno.cli.outcome import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, conclude
 from dbdyno.cli.page_file import refuse_to_overwrite, write_page
 from dbdyno.cli.printed import print_document
+from dbdyno.cli.suggested_places import run_folders
 from dbdyno.cli.values import fraction_of, path_of
 from dbdyno.errors import UserError
 
 
 def compare(
-    before: Path = typer.Argument(metavar="BEFORE", help="The run folder from before the change."),
-    after: Path = typer.Argument(metavar="AFTER", help="The run folder from after it."),
+    before: Path = typer.Argument(
+        metavar="BEFORE", help="The run folder from before the change.", autocompletion=run_folders
+    ),
+    after: Path = typer.Argument(metavar="AFTER", help="The run folder from after it.", autocompletion=run_folders),
     format_: Format = typer.Option(Format.TEXT, "--format", help="How to print it."),
     json_: bool = typer.Option(False, "--json", help="The same as --format json."),
     html: Path | None = typer.Option(

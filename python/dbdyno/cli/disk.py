@@ -6,24 +6,15 @@ from pathlib import Path
 import typer
 
 from dbdyno.cli import disk_content, disk_fault, disk_figures, disk_power
+from dbdyno.cli.disk_models import models
 from dbdyno.cli.formats import JSON
 from dbdyno.cli.printed import print_done, print_json
+from dbdyno.cli.suggestions import drives, of_words
 
 app = typer.Typer(help="Emulated disks that behave like a named drive.", rich_markup_mode=None)
 
 
-@app.command("models")
-def models(json_: bool = JSON) -> None:
-    """List the drives that can be emulated."""
-    from dbdyno._native import device_models
-
-    found = device_models()
-    if json_:
-        print_json(found)
-        return
-    width = max(len(model["name"]) for model in found)
-    for model in found:
-        print(f"{model['name']:{width}s}  {model['title']}")
+app.command("models")(models)
 
 
 @app.command("attach")
@@ -32,11 +23,16 @@ def attach(
         metavar="MODEL",
         help="A drive: see dbdyno disk models, or a drive file of your own ending in .toml; other numbers, as in "
         '"ebs-io1(iops=20000)", and arrays, as in "raid1(hdd-15k, 2)", in quotes.',
+        autocompletion=drives,
     ),
     size: str = typer.Option(..., help='Size, such as "2G".'),
     seed: int = typer.Option(1, min=0, help="Seed of the drive's chances."),
     name: str = typer.Option(None, help="What to call it; the model's name, if not given."),
-    state: str = typer.Option("fresh", help="An SSD as new (fresh) or long in use (steady); other drives ignore it."),
+    state: str = typer.Option(
+        "fresh",
+        help="An SSD as new (fresh) or long in use (steady); other drives ignore it.",
+        autocompletion=of_words("fresh", "steady"),
+    ),
     content: str = typer.Option("memory", help="Where its content lies: memory, or a sparse FILE, kept in the end."),
     limit: str = typer.Option(None, help="What the content may take, snapshots included; twice the size by default."),
     sector: int = typer.Option(4096, help="Bytes of a sector as the kernel sees it: 512 or 4096."),
@@ -69,7 +65,7 @@ def attach(
 
 @app.command("detach")
 def detach(
-    disk: str = typer.Argument(metavar="DISK", help="A name or /dev/loopN, as dbdyno disk list shows it."),
+    disk: str = disk_content.DISK,
     json_: bool = JSON,
 ) -> None:
     """Detach an emulated disk; content in memory is gone."""

@@ -4,15 +4,21 @@ import typer
 
 from dbdyno.cli.formats import JSON
 from dbdyno.cli.printed import print_done
+from dbdyno.cli.suggested_places import attached_disks
+from dbdyno.cli.suggestions import of_words
 from dbdyno.cli.values import one_of
 
-DISK = typer.Argument(metavar="DISK", help="A name or /dev/loopN, as dbdyno disk list shows it.")
+DISK = typer.Argument(
+    metavar="DISK", help="A name or /dev/loopN, as dbdyno disk list shows it.", autocompletion=attached_disks
+)
 SNAPSHOT = typer.Argument(metavar="SNAPSHOT", help="Name of the snapshot.")
 
 
 def mode(
     disk: str = DISK,
-    mode: str = typer.Argument(metavar="instant|model", help="At once, or as the drive."),
+    mode: str = typer.Argument(
+        metavar="instant|model", help="At once, or as the drive.", autocompletion=of_words("instant", "model")
+    ),
     json_: bool = JSON,
 ) -> None:
     """Answer at once, or when the drive would; it then starts idle, with empty caches."""

@@ -10,6 +10,7 @@ import typer
 from dbdyno.cli.disk_content import DISK
 from dbdyno.cli.formats import JSON
 from dbdyno.cli.printed import print_done, print_json
+from dbdyno.cli.suggestions import of_words
 from dbdyno.cli.values import one_of, seconds_of
 from dbdyno.errors import UserError
 
@@ -37,7 +38,9 @@ def stats(
 def trace(
     disk: str = DISK,
     file: Path = typer.Argument(None, metavar="FILE", help="Where to write it; a file that is there is replaced."),
-    format_: str = typer.Option("csv", "--format", help="csv, or binary: 48 bytes a request."),
+    format_: str = typer.Option(
+        "csv", "--format", help="csv, or binary: 48 bytes a request.", autocompletion=of_words("binary", "csv")
+    ),
     for_: str = typer.Option(None, "--for", help='Stop after this time, such as "10s".'),
     stop: bool = typer.Option(False, "--stop", help="Stop the trace that is running."),
     json_: bool = JSON,

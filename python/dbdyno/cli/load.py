@@ -5,9 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
-
-from dbdyno.stack.tools import own_binary
+from typer.core import TyperCommand, TyperGroup
 
 # Every flag is the load generator's, so none may be read here.
 CONTEXT = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
@@ -27,10 +25,35 @@ def command(verb: str) -> Callable[[typer.Context], None]:
     """What a verb does; its own ``--help`` lists the flags."""
 
     def offer(context: typer.Context) -> None:
+        from dbdyno.stack.tools import own_binary
+
         binary = own_binary("dbdyno-load")
         os.execv(binary, ["dbdyno-load", verb, *context.args])  # noqa: S606  (no shell on purpose)
 
     return offer
+
+
+class Verb(TyperCommand):
+    """A verb of the load generator, whose own help says to the shell how it may go on."""
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:  # noqa: ANN401  (as below)
+        """Offer its loads first, then its flags."""
+        import re
+        import subprocess
+
+        from typer._click.shell_completion import CompletionItem
+
+        from dbdyno.stack.tools import own_binary
+
+        argv = [own_binary("dbdyno-load"), str(self.name), "--help"]
+        said = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=5, check=False)
+        loads = re.search(r"^loads: (.*)$", said.stdout, re.MULTILINE)
+        if loads and not ctx.args and not incomplete.startswith("-"):
+            words = loads[1].split(", ")
+        else:
+            words = re.findall(r"^  (?:-\S, |    )(--[a-z-]+)", said.stdout, re.MULTILINE)
+            words += ["prepare", "run", "cleanup"]
+        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
 class Verbs(TyperGroup):

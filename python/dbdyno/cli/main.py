@@ -11,6 +11,7 @@ from dbdyno import __version__
 from dbdyno.cli import (
     aa,
     compare,
+    completion,
     disk,
     doctor,
     images,
@@ -46,14 +47,16 @@ app = typer.Typer(
 )
 for command in (
     *(quick.quick, plan.plan, new.new, try_.try_, run.run, runs.runs, aa.aa, report.report, rank.rank, compare.compare),
-    *(watch.watch, doctor.doctor, restore.restore),
+    *(watch.watch, doctor.doctor, restore.restore, completion.completion),
 ):
     app.command(command.__name__.rstrip("_"))(command)
 app.add_typer(servers.app, name="servers")
 app.add_typer(disk.app, name="disk")
 app.add_typer(images.app, name="images")
 for verb, about in load.VERBS.items():
-    app.command(verb, help=about, context_settings=load.CONTEXT, add_help_option=False)(load.command(verb))
+    app.command(verb, cls=load.Verb, help=about, context_settings=load.CONTEXT, add_help_option=False)(
+        load.command(verb)
+    )
 
 
 @app.callback(invoke_without_command=True)
@@ -67,6 +70,7 @@ def _root(context: typer.Context, version: bool = typer.Option(False, "--version
 def main() -> NoReturn:
     """Entry point of the console script."""
     prepare()
+    completion.prepare_to_answer()
     try:
         try:
             code = app(prog_name="dbdyno", standalone_mode=False)

@@ -9,17 +9,20 @@ import typer
 from dbdyno.cli.formats import JSON
 from dbdyno.cli.printed import print_json
 from dbdyno.cli.questions import KIND, VARY, VARY_OF_FILE, answer, ask
+from dbdyno.cli.suggestions import devices, levels, loads, servers, workloads
 from dbdyno.errors import UserError
 
 
 def new(
     study: Path = typer.Argument(Path("study.toml"), metavar="[STUDY]", help="The file to write; it must not exist."),
     from_: Path = typer.Option(None, "--from", metavar="MY.CNF", help="An option file of MySQL or MariaDB."),
-    vary: list[str] = typer.Option(None, metavar="FIELD=LEVEL,LEVEL", help="What is compared; may be given again."),
-    device: str = typer.Option(None, help='"here", a drive to emulate, or a disk.'),
-    server: str = typer.Option(None, help="Which server."),
-    kind: str = typer.Option(KIND, help="Kind of load; see docs/workloads.md."),
-    load: str = typer.Option(None, help="What the load does, such as write, read or mixed."),
+    vary: list[str] = typer.Option(
+        None, metavar="FIELD=LEVEL,LEVEL", help="What is compared; may be given again.", autocompletion=levels
+    ),
+    device: str = typer.Option(None, help='"here", a drive to emulate, or a disk.', autocompletion=devices),
+    server: str = typer.Option(None, help="Which server.", autocompletion=servers),
+    kind: str = typer.Option(KIND, help="Kind of load; see docs/workloads.md.", autocompletion=workloads),
+    load: str = typer.Option(None, help="What the load does, such as write, read or mixed.", autocompletion=loads),
     clients: int = typer.Option(None, min=1, help="Connections."),
     duration: str = typer.Option(None, help='Measured time of a trial, such as "10s".'),
     blocks: int = typer.Option(None, min=1, help="How often every treatment is measured."),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dbdyno.cli.suggestions import VERDICTS, of_words
 from dbdyno.cli.values import path_of
 
 if TYPE_CHECKING:
@@ -12,7 +13,11 @@ if TYPE_CHECKING:
 
 CONDITION_HOLDS = 3
 FAIL_IF = typer.Option(
-    [], "--fail-if", metavar="VERDICT", help='Exit with 3 if a verdict is so, as in "slower by 5%"; may be repeated.'
+    [],
+    "--fail-if",
+    metavar="VERDICT",
+    help='Exit with 3 if a verdict is so, as in "slower by 5%"; may be repeated.',
+    autocompletion=of_words(*VERDICTS),
 )
 JUNIT = typer.Option(None, "--junit", parser=path_of, metavar="FILE", help="Write the verdicts as JUnit's XML.")
 ANNOTATIONS = typer.Option(False, "--annotations", help="Print the verdicts as GitHub's annotations, too.")

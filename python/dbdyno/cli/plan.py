@@ -8,6 +8,7 @@ import typer
 from dbdyno.cli.formats import JSON
 from dbdyno.cli.options import BLOCKS, BUDGET, MAX_BLOCKS, SCALE, SEED, UNTIL_DECIDED, stop_options
 from dbdyno.cli.printed import print_json
+from dbdyno.cli.suggested_places import studies
 from dbdyno.errors import UserError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def plan(
-    study: Path = typer.Argument(metavar="STUDY", help="The study file."),
+    study: Path = typer.Argument(metavar="STUDY", help="The study file.", autocompletion=studies),
     scale: str = SCALE,
     seed: int | None = SEED,
     blocks: int | None = BLOCKS,

@@ -6,13 +6,16 @@ from pathlib import Path
 import typer
 
 from dbdyno.cli.formats import JSON, json_or_text
+from dbdyno.cli.suggestions import drives
 
 PAGE = Path("dbdyno-quick.html")
 
 
 def quick(
     place: Path = typer.Argument(Path(), metavar="[DIR|DEV]", help="A folder, or a block device, which is only read."),
-    against: str = typer.Option(None, "--against", metavar="DIR|MODEL", help="What to compare it with."),
+    against: str = typer.Option(
+        None, "--against", metavar="DIR|MODEL", help="What to compare it with.", autocompletion=drives
+    ),
     html: Path = typer.Option(PAGE, "--html", help="Where the page goes."),
     rounds: int = typer.Option(8, "--rounds", min=2, max=100, help="How often everything is measured."),
     seed: int = typer.Option(1, "--seed", min=0, help="Seed of places and order."),

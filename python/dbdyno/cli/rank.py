@@ -7,11 +7,14 @@ import typer
 from dbdyno.cli.formats import Format, with_json
 from dbdyno.cli.members import each_once
 from dbdyno.cli.printed import print_document
+from dbdyno.cli.suggested_places import run_folders
 from dbdyno.cli.values import path_of
 
 
 def rank(
-    folders: list[Path] = typer.Argument(parser=path_of, metavar="DIR...", help="One or more run folders."),
+    folders: list[Path] = typer.Argument(
+        parser=path_of, metavar="DIR...", help="One or more run folders.", autocompletion=run_folders
+    ),
     format_: Format = typer.Option(Format.TEXT, "--format", help="How to print it."),
     json_: bool = typer.Option(False, "--json", help="The same as --format json."),
     baseline: str | None = typer.Option(None, metavar="STACK", help="What scores are ratios to [the first run's]."),

@@ -9,13 +9,17 @@ from dbdyno.cli.outcome import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, co
 from dbdyno.cli.page_file import refuse_to_overwrite
 from dbdyno.cli.prometheus_file import PROMETHEUS, check_prometheus, write_prometheus
 from dbdyno.cli.show import show, show_several
+from dbdyno.cli.suggested_places import run_folders, studies
 from dbdyno.cli.values import path_of
 from dbdyno.errors import UserError
 
 
 def report(
     folders: list[Path] = typer.Argument(
-        parser=path_of, metavar="DIR...", help="The run folder; with several, all on one page."
+        parser=path_of,
+        metavar="DIR...",
+        help="The run folder; with several, all on one page.",
+        autocompletion=run_folders,
     ),
     printed: ReportFormat = typer.Option(
         ReportFormat.TEXT, "--format", help="How to print it; csv, parquet: a row per trial."
@@ -29,7 +33,11 @@ def report(
         False, "--every-pair", help="Verdicts of all pairs as well, marked as not planned."
     ),
     prices: Path | None = typer.Option(
-        None, parser=path_of, metavar="STUDY", help="Take prices from [cost] of this study file."
+        None,
+        parser=path_of,
+        metavar="STUDY",
+        help="Take prices from [cost] of this study file.",
+        autocompletion=studies,
     ),
     fail_if: list[str] = FAIL_IF,
     junit: Path | None = JUNIT,

@@ -21,10 +21,11 @@ from dbdyno.cli.options import (
     stop_options,
 )
 from dbdyno.cli.run_folder import folder_for
+from dbdyno.cli.suggested_places import studies
 
 
 def run(
-    study: Path = typer.Argument(metavar="STUDY", help="The study file."),
+    study: Path = typer.Argument(metavar="STUDY", help="The study file.", autocompletion=studies),
     into: Path | None = INTO,
     resume: bool = RESUME,
     scale: str = SCALE,

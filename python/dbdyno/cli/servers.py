@@ -4,13 +4,14 @@ import typer
 
 from dbdyno.cli.formats import JSON
 from dbdyno.cli.printed import print_done, print_json
+from dbdyno.cli.suggestions import servers_to_get
 
 app = typer.Typer(
     help="Other servers to measure: add, list, remove; none is installed.",
     rich_markup_mode=None,
     invoke_without_command=True,
 )
-NAME = typer.Argument(metavar="NAME", help="A server, as dbdyno servers lists it.")
+NAME = typer.Argument(metavar="NAME", help="A server, as dbdyno servers lists it.", autocompletion=servers_to_get)
 
 
 @app.callback()

@@ -7,15 +7,18 @@ import typer
 from dbdyno.cli.formats import DETAILS, JSON, json_or_text
 from dbdyno.cli.options import ERASE, HTML, WAIT
 from dbdyno.cli.run_folder import new_folder
+from dbdyno.cli.suggestions import levels, loads, workloads
 from dbdyno.errors import UserError
 
 
 def try_(
     fields: list[str] = typer.Argument(
-        metavar="FIELD=LEVEL,LEVEL...", help="Fields of a study; one with several levels is compared."
+        metavar="FIELD=LEVEL,LEVEL...",
+        help="Fields of a study; one with several levels is compared.",
+        autocompletion=levels,
     ),
-    kind: str = typer.Option("slap", help="Kind of load; see docs/workloads.md."),
-    load: str = typer.Option(None, help="What the load does, such as write, read or mixed."),
+    kind: str = typer.Option("slap", help="Kind of load; see docs/workloads.md.", autocompletion=workloads),
+    load: str = typer.Option(None, help="What the load does, such as write, read or mixed.", autocompletion=loads),
     clients: int = typer.Option(None, min=1, help="Connections."),
     duration: str = typer.Option("5s", help='Measured time of a trial, such as "10s".'),
     blocks: int = typer.Option(8, min=1, help="How often every treatment is measured."),

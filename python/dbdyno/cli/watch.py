@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dbdyno.cli.suggested_places import block_devices
 from dbdyno.cli.values import seconds_of
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def watch(
     devices: list[str] = typer.Argument(
         metavar="DEVICE...",
         help="What to watch: sda, /dev/loop3, an emulated disk by its name, or a folder: the disks below it.",
+        autocompletion=block_devices,
     ),
     interval: str = typer.Option("1s", "--interval", "-i", help='How often, such as "500ms"; at least 100ms.'),
     count: int = typer.Option(None, "--count", "-n", min=1, help="End after so many intervals; never, if not given."),

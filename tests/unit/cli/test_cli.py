@@ -35,6 +35,7 @@ VERBS = [
     "servers",
     "servers add",
     "servers remove",
+    "completion",
     "disk",
     *(f"disk {verb}" for verb in DISK_VERBS),
 ]
@@ -52,7 +53,7 @@ def test_help(snapshot, dbdyno, verb):
 @pytest.mark.parametrize("arguments", [["--help"], ["-a", "--no-such-flag=1", "x.sql", "-vc10", "run"], []])
 def test_verbs_of_the_load_generator_are_its_own_with_whatever_follows(dbdyno, monkeypatch, verb, arguments):
     became = []
-    monkeypatch.setattr("dbdyno.cli.load.own_binary", lambda name: f"/bin/{name}")
+    monkeypatch.setattr("dbdyno.stack.tools.own_binary", lambda name: f"/bin/{name}")
     monkeypatch.setattr("os.execv", lambda path, argv: became.append((path, argv)))
     assert dbdyno(verb, *arguments) == (0, "", "")
     assert became == [("/bin/dbdyno-load", ["dbdyno-load", verb, *arguments])]

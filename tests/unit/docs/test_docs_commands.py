@@ -23,7 +23,16 @@ from tests.unit.conftest import STUDY
 from tests.unit.report.conftest import build, series_of
 
 EVERY = [block for page in PAGES for block in blocks(page)]
-MEASURES = {"quick", "run", "aa", "watch", "restore", "servers add", "servers remove"}  # or changes the host
+MEASURES = {
+    "quick",
+    "run",
+    "aa",
+    "watch",
+    "restore",
+    "servers add",
+    "servers remove",
+    "completion",
+}  # or changes the host
 HOST_CANNOT = "this host can't run the study as it is; see above"  # a plan all the same
 WHOLE = {**tomllib.loads(STUDY), "design": {"blocks": 8}}  # what a part of a study is put into
 WORDS = {"STUDY": "study.toml", "DIR": "runs/kept", "DIR...": "runs/kept", "BEFORE": "runs/kept", "AFTER": "runs/other"}
