@@ -46,7 +46,15 @@ class Verb(TyperCommand):
         from dbdyno.stack.tools import own_binary
 
         argv = [own_binary("dbdyno-load"), str(self.name), "--help"]
-        said = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=5, check=False)
+        said = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=5,
+            check=False,
+        )
         loads = re.search(r"^loads: (.*)$", said.stdout, re.MULTILINE)
         if loads and not ctx.args and not incomplete.startswith("-"):
             words = loads[1].split(", ")

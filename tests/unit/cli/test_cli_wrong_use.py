@@ -78,6 +78,7 @@ WRONG = [
     ("watch {folder} --count 0", "must be at least 1; see dbdyno watch --help"),
     ("doctor now", "got unexpected extra argument (now); see dbdyno doctor --help"),
     ("restore now", "got unexpected extra argument (now); see dbdyno restore --help"),
+    ("completion tcsh", "SHELL 'tcsh' is none of bash, zsh, fish; see dbdyno completion --help"),
     ("servers lst", "no such command 'lst'; see dbdyno servers --help"),
     ("servers add mysql-9.9", NO_SERVER),
     ("servers remove mysql-9.9", NO_SERVER),
