@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.report.charts import forest, interaction, strip
+from dbdyno.report.charts import forest, interaction, percentiles, strip
 from dbdyno.store.records import Run
 
 
@@ -25,7 +25,10 @@ class Chart:
 
 
 def charts_of(run: Run, analysis: Analysis) -> dict[str, Chart]:
-    """Return those this run has of ``effect``, ``close_up``, ``interaction``, ``interaction_2``, ... and ``order``."""
+    """Return those this run has, as in a wide window.
+
+    They are called ``effect``, ``close_up``, ``interaction``, ``interaction_2``, ..., ``latency`` and ``order``.
+    """
     names = ("effect", "close_up")
     found = {
         name: Chart(chart.caption or "Effects and their 95 % intervals", str(chart.drawn("wide")))
@@ -33,6 +36,9 @@ def charts_of(run: Run, analysis: Analysis) -> dict[str, Chart]:
     }
     for place, chart in enumerate(interaction.charts(analysis), 1):
         found["interaction" if place == 1 else f"interaction_{place}"] = Chart(chart.caption, str(chart.drawn("wide")))
+    if percentiles.shown(analysis):
+        latency = percentiles.chart(percentiles.shown(analysis), run.design)
+        found["latency"] = Chart(latency.caption, str(latency.drawn("wide")))
     order = strip.chart(run, analysis)
     if order is not None:
         found["order"] = Chart("Every trial in the order it ran", str(order.drawn("wide")))

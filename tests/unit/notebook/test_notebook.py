@@ -21,7 +21,7 @@ from dbdyno.model.treatment import Treatment
 from dbdyno.notebook import rows
 from dbdyno.notebook.frames import columns_of, frame_of
 from tests.run_folders import STUDY, kept_run
-from tests.unit.report.conftest import build, series_of
+from tests.unit.report.conftest import build, latencies_of, series_of
 from tests.unit.report.rendered import as_json, as_text
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
@@ -40,7 +40,9 @@ def series(record):
 
 @pytest.fixture(scope="module")
 def opened(record, series, tmp_path_factory):
-    made = kept_run(tmp_path_factory.mktemp("made") / "run", record, series)
+    latencies = {id_: {"latency": vars(one)} for id_, one in latencies_of(record).items()}
+    stored = {id_: {**series[id_], **latencies[id_]} for id_ in series}
+    made = kept_run(tmp_path_factory.mktemp("made") / "run", record, stored)
     copy = shutil.copytree(made, tmp_path_factory.mktemp("another machine") / "copy")
     shutil.rmtree(made)
     return dbdyno.open_run(copy)
@@ -146,7 +148,7 @@ def test_a_package_that_is_not_installed_is_named_with_the_remedy(opened, kind, 
 
 
 def test_charts_are_the_reports_own(opened):
-    assert list(opened.charts) == ["effect", "close_up", "order"]
+    assert list(opened.charts) == ["effect", "close_up", "latency", "order"]
     page = opened.page()
     for chart in opened.charts.values():
         assert chart._repr_svg_() in page

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
+from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.percentiles import PercentileCurve, Point
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.design import Design
@@ -35,6 +36,11 @@ BANDS_MAX = 4  # curves that are drawn and said with their intervals: more would
 Curves = Sequence[PercentileCurve]
 
 
+def shown(analysis: Analysis) -> Curves:
+    """Return the curves that have a percentile; one of very few events has none."""
+    return [one for one in analysis.percentiles if one.points]
+
+
 def chart(curves: Curves, design: Design) -> Chart:
     """Return the curves of the treatments, each in its colour."""
     legend = tuple(treatment.label for treatment in design.treatments)
@@ -42,11 +48,11 @@ def chart(curves: Curves, design: Design) -> Chart:
 
 
 def _drawn(curves: Curves, design: Design, window: Width) -> Markup:
-    shown = sorted({point.percentile for one in curves for point in one.points})
-    x = Scale(1.0, _above(shown[-1]), LEFT, LEFT + (WIDTH if window == "wide" else NARROW_WIDTH), log=True)
+    drawn = sorted({point.percentile for one in curves for point in one.points})
+    x = Scale(1.0, _above(drawn[-1]), LEFT, LEFT + (WIDTH if window == "wide" else NARROW_WIDTH), log=True)
     y = _upright([point.latency_ms.value for one in curves for point in one.points])
     upright = [(value, f"{value:,.6g}") for value in round_ticks(y.low, y.high, TICKS, log=y.log)]
-    across = [(_above(percent), f"{percent:g}") for percent in TICKED if percent <= shown[-1]]
+    across = [(_above(percent), f"{percent:g}") for percent in TICKED if percent <= drawn[-1]]
     marks = [
         *axis_beside(y, upright, x.start, x.end, f"ms{' (log)' if y.log else ''}"),
         *axis_below(x, apart(across, x), TOP, TOP + HEIGHT, "percentile"),
@@ -58,7 +64,7 @@ def _drawn(curves: Curves, design: Design, window: Width) -> Markup:
         points = [(x(_above(point.percentile)), y(point.latency_ms.value)) for point in one.points]
         place = places[one.treatment]
         marks.append(curve(points, treatment_colour(place), treatment_dash(place)))
-    marks += _said(curves, design.labels, shown, x)
+    marks += _said(curves, design.labels, drawn, x)
     return drawing(x.end + 20, TOP + HEIGHT + BELOW, "latency by percentile", marks)
 
 
@@ -88,9 +94,9 @@ def _value(one: Estimate) -> str:
     return number(one.value)
 
 
-def _said(curves: Curves, labels: Mapping[str, str], shown: Sequence[float], x: Scale) -> list[Markup]:
+def _said(curves: Curves, labels: Mapping[str, str], drawn: Sequence[float], x: Scale) -> list[Markup]:
     """Return an upright strip for each percentile, which says it of every treatment."""
-    at = [x(_above(percent)) for percent in shown]
+    at = [x(_above(percent)) for percent in drawn]
     between = [x.start, *((one + other) / 2 for one, other in pairwise(at)), x.end]
     text = estimate_text if len(curves) <= BANDS_MAX else _value
     figures = {one.treatment: {point.percentile: text(point.latency_ms) for point in one.points} for one in curves}
@@ -102,5 +108,5 @@ def _said(curves: Curves, labels: Mapping[str, str], shown: Sequence[float], x: 
             ],
             [target(strip, (TOP, TOP + HEIGHT))],
         )
-        for percent, strip in zip(shown, pairwise(between), strict=True)
+        for percent, strip in zip(drawn, pairwise(between), strict=True)
     ]

@@ -34,7 +34,7 @@ _OF_KINDS = (
 def section(findings: Findings) -> Section | None:
     """Return the curves and the table, of loads of dbdyno's own: other programs' figures are a section of their own."""
     analysis = findings.analysis
-    curves = [one for one in analysis.percentiles if one.points]
+    curves = percentiles.shown(analysis)
     rows = [(row, found) for row in analysis.treatments for found in latencies_of(analysis.blocks.of(row.id))]
     if not rows and not curves:
         return None
