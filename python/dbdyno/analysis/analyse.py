@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dbdyno.analysis.advice.advise import Advice, Found, advise
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
+from dbdyno.analysis.checks.pool_filling import PoolFilling, pools_filling
 from dbdyno.analysis.cost.cost import Cost, cost
 from dbdyno.analysis.curves.curves import Curves, curves
 from dbdyno.analysis.explanation.block_layer import BlockLayer, block_layer
@@ -60,6 +61,7 @@ class Analysis:
     beside: list[Beside]  # what others published of it
     steadiness: Steadiness | None  # where the study asks for it
     server_defaults: list[ServerDefaults]  # of the pairs of servers that it compares
+    pools_filling: list[PoolFilling]  # treatments that were measured while their pool still filled
     advice: Advice  # what to do
     percentiles: list[PercentileCurve]  # empty where no histograms were given
 
@@ -85,6 +87,8 @@ def analyse(
     treatments = summarise(run.design, blocks, failures, rule)
     tied = _ties(run, blocks, primary, rule)
     why = explain(run.design, blocks, [*verdicts, *unplanned_verdicts], watched or {}, rule)
+    filling = pools_filling(run.design, blocks, watched or {})
+    found = Found(verdicts, unplanned_verdicts, tied, treatments, why, [one.id for one in filling])
     return Analysis(
         title=run.title,
         question=run.question,
@@ -110,7 +114,8 @@ def analyse(
         beside=beside(run, blocks, rule, steady),
         steadiness=steady,
         server_defaults=server_defaults(run),
-        advice=advise(run, blocks, primary, Found(verdicts, unplanned_verdicts, tied, treatments, why)),
+        pools_filling=filling,
+        advice=advise(run, blocks, primary, found),
         percentiles=percentile_curves(run.design, blocks, latencies or {}),
     )
 

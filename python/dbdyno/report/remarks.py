@@ -7,6 +7,7 @@ from dbdyno.analysis.checks.fast_cache import CacheRanOut
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict.verdict import Verdict
 from dbdyno.model.wording import UNKNOWN, count, drive_bytes, percent
+from dbdyno.report.pool_filling import filling_text
 from dbdyno.report.reasons import totals_text
 from dbdyno.report.sections.stability import rate_text, regime_remarks, seconds
 from dbdyno.report.sentences import with_interval
@@ -20,14 +21,15 @@ def remarks(verdict: Verdict, analysis: Analysis) -> list[str]:
     """Return what must be known beside a verdict.
 
     That trials depend on the trial before, other totals, a treatment behind its rate, with a fast cache that ran out,
-    or of changing regime.
+    with a buffer pool that was still being filled, or of changing regime.
     """
     compared = (verdict.level_id, verdict.baseline_id)
     behind = [text for row in analysis.treatments if row.id in compared and (text := overload_text(row))]
     apart = [text] if (text := totals_text(verdict.totals, verdict.blocks)) else []
     carried = _carry_over(verdict, analysis.metric.words)
     caches = [text for row in analysis.treatments if row.id in compared and (text := cache_text(row))]
-    return [*carried, *apart, *behind, *caches, *regime_remarks(analysis, compared)]
+    filling = [filling_text(one) for one in analysis.pools_filling if one.id in compared]
+    return [*carried, *apart, *behind, *caches, *filling[:1], *regime_remarks(analysis, compared)]
 
 
 def overload_text(row: TreatmentSummary) -> str:

@@ -39,8 +39,9 @@ LOAD_COLUMNS = "t_s|events_per_second|queries_per_second|rows_per_second|iops|ph
 WATCHED_COLUMNS = {
     "block_device": "t_s|[rwf]/s|[rwf]_await|%util",
     "host_cpu": "t_s|%idle|%iowait|%steal",
-    "server_status": "t_s|Innodb_(data_fsyncs|log_waits|row_lock_time|buffer_pool_wait_free)/s",
-}  # probe -> what an explanation needs of it
+    "server_status": "t_s|Questions/s|Innodb_(data_fsyncs|log_waits|row_lock_time|buffer_pool_wait_free|pages_read)/s"
+    "|Innodb_buffer_pool_pages_(free|total)",
+}  # probe -> what an analysis needs of it
 
 
 class AnalysedSeries(TypedDict):

@@ -172,10 +172,10 @@ class _Judged:
     def _step(self, verdict: Verdict) -> Step | None:
         """Return why a verdict carries no recommendation; nothing where it does."""
         ids = verdict.baseline_id, verdict.level_id
+        if set(ids) & set(self.found.filling) and not verdict.mostly_disturbed:
+            return Step(Lack.LONGER_WARM_UP)
         if verdict.verdict in {"undecided", "not comparable"} or verdict.mostly_disturbed:
             return step_of(verdict, self.design.margin, len(self.found.verdicts))
-        if set(ids) & set(self.found.filling):
-            return Step(Lack.LONGER_WARM_UP)
         if verdict.verdict != "equivalent":
             return None
         changed = self.found.why.changes.get(ids)

@@ -36,15 +36,15 @@ class Step:
 
 def step_of(verdict: Verdict, margin: float, comparisons: int) -> Step:
     """Return what a verdict that decides nothing lacks; ``comparisons`` are those of its family."""
-    if verdict.verdict == "not comparable":
-        if isinstance(verdict.reason, Dropped | ZeroFigures):
-            return Step(Lack.A_TREATMENT_THAT_RUNS)
-        return Step(Lack.MORE_BLOCKS, max(blocks_needed(comparisons), MIN_USABLE_BLOCKS) - verdict.blocks)
+    if isinstance(verdict.reason, Dropped | ZeroFigures):
+        return Step(Lack.A_TREATMENT_THAT_RUNS)
     if verdict.withheld_for is not None:
         carried = isinstance(verdict.withheld_for, CarryOver)
         return Step(Lack.REST_BETWEEN_TRIALS if carried else Lack.EQUAL_FAILURES)
     if verdict.mostly_disturbed:
         return Step(Lack.QUIET_HOST)
+    if verdict.verdict == "not comparable":
+        return Step(Lack.MORE_BLOCKS, max(blocks_needed(comparisons), MIN_USABLE_BLOCKS) - verdict.blocks)
     return Step(Lack.FINER_FIGURES) if verdict.resolution.too_coarse(margin) else _by_blocks(verdict, comparisons)
 
 

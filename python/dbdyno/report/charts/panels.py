@@ -89,6 +89,7 @@ _counted = partial(Panel, unit="1/s", series="server_status", group=THE_SERVER, 
 _stands = partial(Panel, series="server_status", group=THE_SERVER, if_it_moves=True)
 _SERVER = (
     _stands("Dirty pages in the buffer pool", "", columns=("Innodb_buffer_pool_pages_dirty",)),
+    _stands("Free pages in the buffer pool", "", columns=("Innodb_buffer_pool_pages_free",)),
     _stands("Log written since the last checkpoint", "MB", columns=("Innodb_checkpoint_age",), scale=1e-6),
     _counted("fsyncs of InnoDB", columns=("Innodb_data_fsyncs/s",)),
     _counted("Pages read into the buffer pool", columns=("Innodb_buffer_pool_reads/s",)),

@@ -31,17 +31,21 @@ _STACKS = {
     "external": ("external server", "The server runs elsewhere: its disks are not known, and it was not restarted."),
     "simulated": ("simulated", "Nothing was run on a disk: its behaviour was computed."),
 }
+_FILLING = "The buffer pool was still being filled while it was measured: figures are those of a warm-up."
 _UNTRIED = "By settings that were read back; power cuts were not tried."
 Measured = Sequence[tuple[Run, UsableBlocks]]
 
 
 def section(findings: Findings) -> Section:
     """Return the badges of a run."""
-    return badges([(findings.run, findings.analysis.blocks)])
+    return badges([(findings.run, findings.analysis.blocks)], filling=bool(findings.analysis.pools_filling))
 
 
-def badges(measured: Measured, *, linked: bool = True) -> Section:
-    """Return the badges over one run or several, and the same as values; ``linked`` where the sections are there."""
+def badges(measured: Measured, *, linked: bool = True, filling: bool = False) -> Section:
+    """Return the badges over one run or several, and the same as values; ``linked`` where the sections are there.
+
+    ``filling``: whether a buffer pool was still being filled.
+    """
     trials = [trial for run, _ in measured for trial in run.trials]
     found = [
         *_stack(trials),
@@ -50,6 +54,7 @@ def badges(measured: Measured, *, linked: bool = True) -> Section:
         _host([run for run, _ in measured]),
         *_unfinished([run for run, _ in measured]),
         *_beware(measured),
+        *([Badge("buffer pool filling", _FILLING, "verdicts", beware=True)] if filling else []),
         *_durable(measured),
     ]
     shown = tuple(found) if linked else tuple(Badge(one.text, one.title, beware=one.beware) for one in found)

@@ -8,6 +8,7 @@ from dbdyno.model.wording import count, number
 from dbdyno.report.document import Abridged, Paragraph, Section
 from dbdyno.report.findings import Findings
 from dbdyno.report.notes.whole_run import failures_met, how_it_ended
+from dbdyno.report.pool_filling import filling_json, filling_line
 from dbdyno.report.reasons import totals_text
 from dbdyno.report.remarks import cache_text, overload_text
 from dbdyno.report.sections.interference import interference_summary
@@ -24,7 +25,9 @@ def section(findings: Findings) -> Section:
     lines = warning_lines(findings.run, findings.analysis)
     left = len(lines) - LINES_MAX
     short = [*lines[:LINES_MAX], *([f"{count(left, 'more warning')} with --details."] if left > 0 else [])]
-    return Section("warnings", "", (Abridged(_marked(lines), _marked(lines), _marked(short)),), opening=True)
+    shown = Abridged(_marked(lines), _marked(lines), _marked(short))
+    data = {"pools_filling": filling_json(findings.analysis.pools_filling)}
+    return Section("warnings", "", (shown,), data=data, opening=True)
 
 
 def _marked(lines: Sequence[str]) -> tuple[Paragraph, ...]:
@@ -50,6 +53,8 @@ def _of_the_run(run: Run, analysis: Analysis) -> Iterator[str]:
         yield f"{count(len(run.failures), 'trial')} failed; {what} not count."
     if any(trial.disturbed for row in analysis.blocks.trials.values() for trial in row.values()):
         yield interference_summary(run, analysis)
+    if line := filling_line(run.design, analysis.pools_filling):
+        yield line
 
 
 def _of_treatments(run: Run, analysis: Analysis) -> Iterator[str]:

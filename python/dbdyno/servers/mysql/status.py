@@ -25,7 +25,8 @@ COUNTERS: tuple[str, ...] = (
 )  # fmt: skip
 CHECKPOINT_AGE = "Innodb_checkpoint_age"
 GAUGES: tuple[str, ...] = (
-    "Threads_running", "Innodb_buffer_pool_pages_dirty", CHECKPOINT_AGE, "Innodb_row_lock_current_waits",
+    "Threads_running", "Innodb_buffer_pool_pages_dirty", "Innodb_buffer_pool_pages_free",
+    "Innodb_buffer_pool_pages_total", CHECKPOINT_AGE, "Innodb_row_lock_current_waits",
     "Innodb_history_list_length", "Key_blocks_not_flushed", "Aria_pagecache_blocks_not_flushed",
 )  # fmt: skip
 # The log's positions, whose difference is the checkpoint's age: MySQL has no name for it.
