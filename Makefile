@@ -59,6 +59,7 @@ build: .make/built ## everything installed and built
 	@cargo build --release --locked --workspace --exclude dbdyno-py
 	@mkdir -p target/programs/scripts
 	@install -m 755 target/release/dbdyno-load target/release/dbdyno-disk target/release/dbdyno-probe target/programs/scripts/
+	@PYTHONPATH=python $(PY) -m scripts.manual target/programs/data
 	@PATH=$(CURDIR)/.venv/bin:$$PATH $(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -130,7 +131,9 @@ lock: ## write the requirement files anew
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group build pyproject.toml -o requirements.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group dev pyproject.toml -c requirements.txt -o requirements-dev.txt
 
-wheel: build ## one wheel with every program inside, in target/wheels
+wheel: build ## one wheel with every program and the manual inside, in target/wheels
+	@$(PY) -m scripts.manual target/programs/data
+	@strip --strip-debug target/programs/scripts/*
 	@PATH=$(CURDIR)/.venv/bin:$$PATH maturin build --locked --out target/wheels
 
 clean: ## remove what was built
