@@ -4,12 +4,12 @@
     .venv/bin/python crates/dbdyno-device/benches/bench_models.py --disksim DIR [--only NAMES] [--strict] [--json FILE]
 
 DIR is the folder `valid` of DiskSim 4.0 (Parallel Data Laboratory, Carnegie Mellon University), which has parameters
-extracted from ten disks, and for each a trace with response times measured on it. A drive file is made of the
+extracted from eleven disks, and for each a trace with response times measured on it. A drive file is made of the
 parameters alone; its model then plays the trace, each request after the one before as in the trace. The error is the
 root mean square horizontal distance between the two distributions of response times (Ruemmler and Wilkes' demerit
-figure), in milliseconds; DiskSim's own is the one that its valid/runvalid states. Classes: sequential (continues the
-request before), local (within 1000 sectors of its end), random. Exit code 1 comes with --strict only, when a limit was
-not met.
+figure), in milliseconds, and as a part of the mean; DiskSim's own is the one that its valid/runvalid states of ten of
+them. Classes: sequential (continues the request before), local (within 1000 sectors of its end), random. Exit code 1
+comes with --strict only, when a limit was not met.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from benches.figures import Figure, at_most, write
 REPOSITORY = pathlib.Path(__file__).parents[3]
 LOCAL_SECTORS = 1000
 MEAN_RATIO_MAX, RATIO_MAX = 1.1, 2.0
+PART_OF_MEAN_MAX = 0.05
 SEEDS = (1, 2, 3)
 
 
@@ -95,7 +96,10 @@ def errors_ms(requests: list[Request], modelled: list[float]) -> dict[str, float
 def play(options: argparse.Namespace) -> list[dict[str, object]]:
     """One row a drive; the table is printed as they come."""
     kinds = [f"{direction} {place}" for direction in ("read", "write") for place in ("sequential", "local", "random")]
-    print(f"{'error, ms':<12}{'ours':>8}{'DiskSim':>9}{'ratio':>7}" + "".join(f"{kind:>18}" for kind in kinds))
+    print(
+        f"{'error, ms':<12}{'ours':>8}{'DiskSim':>9}{'ratio':>7}{'of mean':>9}"
+        + "".join(f"{kind:>18}" for kind in kinds)
+    )
     rows = []
     for reference in (one for one in REFERENCES if one.name in options.only):
         drive = parameters(options.disksim, reference)
@@ -106,12 +110,19 @@ def play(options: argparse.Namespace) -> list[dict[str, object]]:
         size_bytes = capacity_sectors(drive) * SECTOR_BYTES
         tries = [errors_ms(requests, replayed(path, size_bytes, requests, seed)) for seed in SEEDS]
         error = {kind: statistics.fmean(one[kind] for one in tries) for kind in tries[0]}
-        ratio = error["all"] / reference.disksim_rms_ms
-        rows.append(
-            {"drive": reference.name, "error_ms": error, "disksim_ms": reference.disksim_rms_ms, "ratio": ratio}
-        )
+        mean_ms = statistics.fmean(one.measured_us for one in requests) / 1e3
+        theirs_ms = reference.disksim_rms_ms
+        row = {
+            "drive": reference.name,
+            "error_ms": error,
+            "disksim_ms": theirs_ms,
+            "ratio": error["all"] / theirs_ms if theirs_ms else None,
+            "part_of_mean": error["all"] / mean_ms,
+        }
+        rows.append(row)
+        beside = f"{theirs_ms:>9.3f}{row['ratio']:>7.2f}" if theirs_ms else f"{'-':>9}{'-':>7}"
         print(
-            f"{reference.name:<12}{error['all']:>8.3f}{reference.disksim_rms_ms:>9.3f}{ratio:>7.2f}"
+            f"{reference.name:<12}{error['all']:>8.3f}{beside}{row['part_of_mean']:>9.1%}"
             + "".join(f"{error.get(kind, math.nan):>18.3f}" for kind in kinds),
             flush=True,
         )
@@ -120,9 +131,13 @@ def play(options: argparse.Namespace) -> list[dict[str, object]]:
 
 def judged(rows: list[dict[str, object]]) -> list[Figure]:
     """Figures beside their limits."""
-    mean = statistics.geometric_mean(row["ratio"] for row in rows)
-    found = [("error, ours over DiskSim's, geometric mean", mean, MEAN_RATIO_MAX)]
-    found += [(f"error, ours over DiskSim's, {row['drive']}", row["ratio"], RATIO_MAX) for row in rows]
+    compared = [row for row in rows if row["ratio"] is not None]
+    found = [(f"error, ours over DiskSim's, {row['drive']}", row["ratio"], RATIO_MAX) for row in compared]
+    if compared:
+        mean = statistics.geometric_mean(row["ratio"] for row in compared)
+        found.insert(0, ("error, ours over DiskSim's, geometric mean", mean, MEAN_RATIO_MAX))
+    alone = [row for row in rows if row["ratio"] is None]
+    found += [(f"error, part of the mean, {row['drive']}", row["part_of_mean"], PART_OF_MEAN_MAX) for row in alone]
     return [at_most(*each) for each in found]
 
 
@@ -133,7 +148,7 @@ def main() -> int:
     figures = judged(rows)
     for figure in figures:
         verdict = "met" if figure.met else "NOT MET"
-        print(f"{figure.name:<55}{figure.value:>7.2f}  <= {figure.limit}  {verdict}")
+        print(f"{figure.name:<55}{figure.value:>7.3f}  <= {figure.limit}  {verdict}")
     write(options.json, figures, rows)
     return 1 if options.strict and not all(figure.met for figure in figures) else 0
 

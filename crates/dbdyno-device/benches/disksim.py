@@ -17,11 +17,11 @@ SECTOR_BYTES = 512
 
 @dataclass(frozen=True)
 class Reference:
-    """A drive that DiskSim was validated on: its files, and DiskSim's own error on the trace (its valid/runvalid)."""
+    """A drive with a measured trace: its files, and DiskSim's own error on it, where its valid/runvalid states one."""
 
     name: str
     specification: str
-    disksim_rms_ms: float
+    disksim_rms_ms: float | None
     trace: str
 
 
@@ -36,6 +36,7 @@ REFERENCES = (
     Reference("hp_c3323a", "hp_c3323a_validate", 0.306, "hp_c3323a"),
     Reference("hp_c2490a", "hp_c2490a", 0.254, "hp_c2490a"),
     Reference("dec_rz26", "dec_rz26", 0.340, "dec_rz26"),
+    Reference("st41601n", "st41601n", None, "st41601n"),
 )
 
 

@@ -114,6 +114,8 @@ def _interface(numbers: dict[str, float]) -> dict[str, object]:
         "interface_mb_s": mb_s("Read block transfer time"),
         "interface_write_mb_s": mb_s("Write block transfer time"),
         "watermark": numbers["High (read) water mark"],
+        # DiskSim lets a drive that disconnects before the data wait for ten sectors of a write.
+        "write_lead_bytes": 10 * SECTOR_BYTES if numbers["Extra write disconnect"] else 0,
     }
 
 

@@ -174,6 +174,35 @@ fn what_was_written_can_be_read_where_the_file_says_so() {
 }
 
 #[test]
+fn of_a_read_that_is_there_in_part_only_the_rest_is_read() {
+    // The first part crosses the slow interface while the arm goes for the rest.
+    let fields = "read_ahead=always,read_ahead_bytes=8192,read_before=false,read_on_arrival=false";
+    let read_ns = |fields: &str, seed| {
+        let mut bench = disk(fields, seed);
+        after_idle(&mut bench, Kind::Read, 8, 4);
+        after_idle(&mut bench, Kind::Read, 16, 200)
+    };
+    let all_ns = 100_000 + 200 * SECTOR * 1000 / 5 + 10_000;
+    for seed in 0..20 {
+        assert_eq!(read_ns(fields, seed), all_ns, "the rest comes before the transfer needs it");
+        let bound = read_ns(&format!("{fields},interface_mb_s=5000.0"), seed);
+        assert!((2_600_000..2_700_000 + REVOLUTION_NS).contains(&bound), "the arm goes for 188 sectors: {bound}");
+    }
+}
+
+#[test]
+fn a_write_waits_for_its_lead() {
+    // The next sectors pass under the head before 10 sectors have come: a revolution more.
+    let next_ns = |lead_bytes: u64| {
+        let mut bench =
+            disk(&format!("write_cache_bytes=0,interface_write_mb_s=40.0,write_lead_bytes={lead_bytes}"), 1);
+        bench.one(Kind::Write, 0, 10 * SECTOR);
+        bench.one(Kind::Write, 51 * SECTOR, 10 * SECTOR)
+    };
+    assert_eq!(next_ns(5120) - next_ns(0), REVOLUTION_NS);
+}
+
+#[test]
 fn one_write_segment_takes_one_run_of_sectors() {
     let second_ns = |segments: u64, sector: u64, seed| {
         let mut bench = disk(&format!("write_segments={segments}"), seed);

@@ -1,15 +1,23 @@
 //! What the drive does next: which command or dirty extent, and when it goes on reading instead.
 
-use super::arm::Moment;
+use super::arm::{Moment, Target};
 use super::read_cache::Lookup;
 use super::read_cache::Run;
 use super::spec::ms;
 use super::{Choice, Hdd, Waiting};
 use crate::contract::Kind;
+use crate::dirty::Extent;
 
 impl Waiting {
     fn range(&self) -> (u64, u64) {
         (self.extent.start, self.extent.end())
+    }
+
+    /// The same where the sectors before `cached_end` are in the cache.
+    pub(super) fn rest(self, cached_end: u64, cached_ns: u64, target: Target) -> Self {
+        let extent =
+            Extent { start: cached_end, sectors: self.extent.end() - cached_end, partial: self.extent.partial };
+        Self { extent, target, cached_ns: Some(cached_ns), ..self }
     }
 
     fn is_coming(&self, run: Option<Run>) -> bool {
@@ -145,6 +153,10 @@ impl Hdd {
         let Some(waiting) = self.queue.remove(index) else { return };
         let at_ns = match self.look_up(waiting.range()) {
             Lookup::Coming(at_ns) => at_ns,
+            Lookup::Part(cached_end) => {
+                let target = self.geometry.locate(cached_end).into();
+                return self.move_to_host(waiting.rest(cached_end, self.hit_ready_ns(), target));
+            }
             Lookup::Hit | Lookup::Miss => self.now_ns,
         };
         self.stream_until(at_ns, &waiting.command);

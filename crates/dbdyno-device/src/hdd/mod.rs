@@ -47,8 +47,11 @@ struct Waiting {
     since_ns: u64,
     /// When the arm can begin to move for it.
     ready_ns: u64,
+    /// What the arm must go to; of a read of which the first part is in the cache, the rest.
     extent: Extent,
     target: Target,
+    /// When the transfer of the part in the cache can begin.
+    cached_ns: Option<u64>,
 }
 
 /// What the drive may do next.
@@ -194,6 +197,13 @@ impl Hdd {
         match self.look_up(range) {
             Lookup::Hit => self.deliver(&command, command.length_bytes),
             Lookup::Coming(at_ns) => self.stream_until(at_ns, &command),
+            Lookup::Part(cached_end) => {
+                self.enqueue(command, extent);
+                let (ready_ns, target) = (self.hit_ready_ns(), self.geometry.locate(cached_end).into());
+                if let Some(waiting) = self.queue.back_mut() {
+                    *waiting = waiting.rest(cached_end, ready_ns, target);
+                }
+            }
             Lookup::Miss => self.enqueue(command, extent),
         }
     }
@@ -206,17 +216,21 @@ impl Hdd {
         self.reads.look_up(self.now_ns, range, &ahead, rotation_ns)
     }
 
+    /// When the transfer of a read from the cache can begin that comes now.
+    fn hit_ready_ns(&self) -> u64 {
+        self.now_ns + self.overheads.hit_ns(Kind::Read, self.after_write)
+    }
+
     /// The head reads on to the end of a read.
     fn stream_until(&mut self, at_ns: u64, command: &Command) {
         self.current = Some((at_ns, Work::Stream));
-        let from_ns = self.now_ns + self.overheads.hit_ns(Kind::Read, self.after_write);
-        self.deliver_read(command, from_ns, at_ns, self.spec.sector_bytes);
+        self.deliver_read(command, self.hit_ready_ns(), at_ns, self.spec.sector_bytes);
     }
 
     fn enqueue(&mut self, command: Command, extent: Extent) {
         let target = self.geometry.locate(extent.start).into();
         let ready_ns = self.now_ns + self.overheads.miss_ns(command.kind, self.after_write);
-        self.queue.push_back(Waiting { command, since_ns: self.now_ns, ready_ns, extent, target });
+        self.queue.push_back(Waiting { command, since_ns: self.now_ns, ready_ns, extent, target, cached_ns: None });
     }
 
     fn admit_writes(&mut self) {

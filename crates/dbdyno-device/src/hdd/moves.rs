@@ -88,7 +88,8 @@ impl Hdd {
             let from_ns = self.interface_free_ns.max(waiting.ready_ns + self.overheads.write_data);
             let transfer_ns = self.transfer_ns(Kind::Write, command.length_bytes) as f64;
             let sector_ns = transfer_ns / extent.sectors as f64;
-            let ahead_ns = sector_ns + (transfer_ns - sweep.pass_ns).max(0.0);
+            let lead_ns = self.transfer_ns(Kind::Write, self.spec.write_lead_bytes.min(command.length_bytes)) as f64;
+            let ahead_ns = lead_ns.max(sector_ns + (transfer_ns - sweep.pass_ns).max(0.0));
             let needed_ns = from_ns.saturating_sub(start_ns) as f64 + ahead_ns + sweep.pass_ns;
             let late_revolutions = ((needed_ns - over_ns) / self.geometry.revolution_ns()).ceil().max(0.0);
             over_ns += late_revolutions * self.geometry.revolution_ns();
@@ -107,17 +108,16 @@ impl Hdd {
             self.deliver_at(self.now_ns, &waiting.command, 0);
             return;
         }
+        let sequential = self.reads.continues(start);
+        let (first, from_ns) = match waiting.cached_ns {
+            Some(cached_ns) => (self.reads.join(start), cached_ns),
+            None => (passage.from, passage.watermark_ns + self.overheads.reconnect),
+        };
         let rate = self.geometry.sectors_per_ns(&self.geometry.locate(start));
-        let limit = Ahead::new(&self.spec, self.size_bytes, &self.geometry)
-            .limit(self.reads.continues(start), (passage.from, end));
-        self.reads.read(self.now_ns, (passage.from, end), limit, rate);
+        let ahead = Ahead::new(&self.spec, self.size_bytes, &self.geometry);
+        self.reads.read(self.now_ns, (first, end), ahead.limit(sequential, (first, end)), rate);
         self.turn_from_ns = self.now_ns;
-        self.deliver_read(
-            &waiting.command,
-            passage.watermark_ns + self.overheads.reconnect,
-            self.now_ns,
-            passage.behind_bytes,
-        );
+        self.deliver_read(&waiting.command, from_ns, self.now_ns, passage.behind_bytes);
     }
 
     /// Completes a read whose data are on the medium until `read_ns`: its transfer begins at `from_ns` at the earliest,

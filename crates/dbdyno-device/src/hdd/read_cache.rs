@@ -49,6 +49,8 @@ pub(super) struct ReadCache {
     segment_sectors: u64,
     /// A segment keeps no more than this, also while the drive reads ahead.
     kept_sectors: u64,
+    /// What is there of a read need not be read again.
+    serves_parts: bool,
     /// A hit lets a read-ahead that has reached its limit go on.
     resumes: bool,
     written_segments: usize,
@@ -63,6 +65,8 @@ pub(super) enum Lookup {
     Hit,
     /// The read-ahead reaches the end of it at this time.
     Coming(u64),
+    /// What lies before this sector is there; the arm must go to the rest.
+    Part(u64),
 }
 
 impl ReadCache {
@@ -73,6 +77,7 @@ impl ReadCache {
             count: spec.read_segments,
             segment_sectors: spec.read_segment_bytes / spec.sector_bytes,
             kept_sectors: spec.read_kept_bytes.map_or(u64::MAX, |bytes| bytes / spec.sector_bytes),
+            serves_parts: spec.read_kept_bytes.is_some(),
             resumes: spec.read_ahead_after_hit,
             written_segments: spec.write_segments.unwrap_or(1),
         }
@@ -153,8 +158,9 @@ impl ReadCache {
             segment.end = segment.end.max(reached);
             segment.start = segment.start.max(segment.end.saturating_sub(self.kept_sectors));
             let stopped = reached >= ahead.limit;
-            let is_part = start >= segment.start && start <= segment.end;
-            if is_part && (self.resumes || !stopped || (start < segment.end && end > segment.end)) {
+            let begins_here = start >= segment.start && start <= segment.end;
+            let is_part = self.serves_parts && start < segment.end && end > segment.end;
+            if begins_here && !(stopped && (is_part || !self.resumes)) {
                 if stopped {
                     let since_ns = now_ns + rotation_ns(reached);
                     *ahead = Reading { from: reached, since_ns, limit: reached, ..*ahead };
@@ -186,7 +192,24 @@ impl ReadCache {
                 }
                 Lookup::Hit
             }
+            None => self.part(start),
+        }
+    }
+
+    /// What there is of a read that begins here.
+    fn part(&self, start: u64) -> Lookup {
+        let holds = |segment: &&Segment| segment.start <= start && start < segment.end;
+        match self.segments.iter().find(holds).filter(|_| self.serves_parts) {
+            Some(segment) => Lookup::Part(segment.end),
             None => Lookup::Miss,
+        }
+    }
+
+    /// The rest of a read was read from `start` on: joins it to the part that was there.
+    pub(super) fn join(&mut self, start: u64) -> u64 {
+        match self.segments.iter().position(|segment| segment.end == start) {
+            Some(found) => self.segments.remove(found).start,
+            None => start,
         }
     }
 

@@ -68,6 +68,9 @@ pub(crate) struct HddSpec {
     /// transfer counts, and a write that must reach the medium waits for its own; without, the last 64 KiB of a read
     /// cross the interface after the last sector, and the transfer of such a write costs nothing.
     pub watermark: Option<f64>,
+    /// How much of a write without a cache must have come before its first sector goes to the medium, bytes.
+    #[serde(default)]
+    pub write_lead_bytes: u64,
     /// Overheads by command and by what came before; instead of `overhead_ms`.
     pub overheads: Option<OverheadSpec>,
     /// How many of the oldest commands the drive chooses among.
@@ -100,7 +103,8 @@ pub(crate) struct HddSpec {
     #[serde(default = "yes")]
     pub read_ahead_after_hit: bool,
     /// What a segment holds at most while the drive reads ahead, bytes: what comes pushes out the oldest. All if not
-    /// given; once the head is elsewhere, `read_segment_bytes`.
+    /// given; once the head is elsewhere, `read_segment_bytes`. With it a read is served from the cache as far as that has
+    /// its beginning.
     pub read_kept_bytes: Option<u64>,
     /// The sectors of the track that pass before those asked for are kept too.
     #[serde(default)]
