@@ -19,6 +19,7 @@ from tests.unit.report.test_report_page import AXE, OUTSIDE, OVERFLOW
 
 PICTURES = Path(__file__).parent / "pictures"
 SIZES = {1280: 800, 390: 844}
+BELOW_ROWS = 44  # pixels of the axis below the last row of a chart of comparisons
 SCALE = 0.25  # of the kept pictures
 APART_MAX = {"h1": 0.5, ".headline": 0.5, ".badges": 0.45, ".chart svg": 0.2}  # 1: one of two pictures is empty
 PARTS_AT = f"""Object.fromEntries({list(APART_MAX)}.map(name => [name, (box => [box.x, box.y, box.width, box.height])(
@@ -146,6 +147,16 @@ def test_a_shared_page(name, width, dark, tmp_path, request):
         if request.config.option.update_snapshots:
             keep(seen, name, width, dark=dark)
         assert too_far(tab, seen, kept_picture(name, width, dark=dark)) == {}
+
+
+@browser
+def test_on_a_phone_four_comparisons_are_on_the_first_screen(tmp_path):
+    with opened(page("comparison"), tmp_path, width=390, height=844) as tab:
+        bottom, advised = tab.value(FIRST)[-1], tab.value("document.querySelector('.advice').textContent")
+        names = "Array.from(document.querySelector('.chart.tight svg').querySelectorAll('text'))"
+        assert tab.value(f"{names}.filter(e => e.textContent.startsWith('vs ')).length") == 4
+        assert bottom - BELOW_ROWS <= 844
+        assert advised.startswith("Take ssd-sata")
 
 
 def altered(what, tmp_path, width=1280, **how):

@@ -35,7 +35,8 @@ from dbdyno.report.versus import Versus, by_interest
 LABEL = "Effect of each comparison with its interval, a dot per block and the margin"
 WIDTH, WIDTH_BESIDE, SIDE_WIDTH, BETWEEN = 560, 420, 150, 28  # without figures beside, with them, of these, between
 ROW_HEIGHT, LINE, HEADING = 54, 15, 20
-NARROW_WIDTH, NARROW_ROW_HEIGHT, ZONE, BAR, APART = 316, 114, 34, 10, 8
+NARROW_WIDTH, NARROW_ROW_HEIGHT, ZONE, BAR, APART = 316, 85, 27, 9, 5
+EFFECT_LINE = 18  # of its own, where an effect has no room beside where both sides stand
 CLOSE_UP_FROM = 8  # margins: where the chart is wider than this to either side, a second one shows the middle
 CLOSE_UP = 4
 _PERCENT_TICKS = (
@@ -143,14 +144,17 @@ def _wide(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Figu
 
 def _narrow(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Figures) -> Markup:
     """Draw a row for each comparison for a phone: both sides, where that is, the effect in figures, its bar."""
-    x, height = Scale(*domain, 5, 5 + NARROW_WIDTH), NARROW_ROW_HEIGHT + (2 * BAR if figures else 0)
+    names = _names(shown, NARROW_LABEL_MAX)
+    effects = [effect_text(one.verdict.effect) for one in shown]
+    beside = all(_fits(place, effect) for (*_, place), effect in zip(names, effects, strict=True))
     top, bars = (HEADING if figures else 0), 2 * BAR if figures else 0
+    x, height = Scale(*domain, 5, 5 + NARROW_WIDTH), NARROW_ROW_HEIGHT + bars + (0 if beside else EFFECT_LINE)
     ends = [top + height * (row + 1) - APART for row in range(len(shown))]
     zones = [(end - ZONE, end) for end in ends]
     marks = [*_below(x, analysis, zones, NARROW_WIDTH)]
     marks += [words(5, 8, figures.heading, font_weight="bold")] if figures else []
-    for row, (one, name) in enumerate(zip(shown, _names(shown, NARROW_LABEL_MAX), strict=True)):
-        y, (level, baseline, place) = top + height * row + LINE, name
+    for row, (one, (level, baseline, place), effect) in enumerate(zip(shown, names, effects, strict=True)):
+        y = top + height * row + LINE
         sides = (y, y + LINE + bars / 2)
         row_marks = [
             target((0, NARROW_WIDTH + 17), (top + height * row, ends[row])),
@@ -158,11 +162,22 @@ def _narrow(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Fi
             words(5, sides[1], baseline),
             *figures.below(one.verdict, (5, 5 + NARROW_WIDTH), [side + LINE / 2 + BAR / 2 for side in sides]),
             words(5, sides[1] + LINE + bars / 2, place),
-            words(5, zones[row][0] - LINE / 2, effect_text(one.verdict.effect), font_weight="bold"),
-            *_bar(one.verdict, x, zones[row][0] + 14),
+            _effect(effect, sides[1] + LINE + bars / 2 + (0 if beside else EFFECT_LINE), beside=beside),
+            *_bar(one.verdict, x, zones[row][0] + 9),
         ]
         marks.append(said(_says(one, figures), row_marks))
     return drawing(NARROW_WIDTH + 17, zones[-1][1] + _BELOW, LABEL, marks)
+
+
+def _fits(place: str, effect: str) -> bool:
+    """Return whether an effect in bold has room beside where both sides stand."""
+    return CHARACTER * (len(place) + len(effect)) + _LABEL_GAP <= NARROW_WIDTH
+
+
+def _effect(text: str, y: float, *, beside: bool) -> Markup:
+    if beside:
+        return words(5 + NARROW_WIDTH, y, text, font_weight="bold", text_anchor="end")
+    return words(5, y, text, font_weight="bold")
 
 
 def _names(shown: Sequence[Versus], most: int) -> list[tuple[str, ...]]:
