@@ -119,7 +119,8 @@ def do(argv, desk, kept, monkeypatch, capsys):
     verb = " ".join(argv[:2]) if argv[0] in {"servers", "disk", "images"} else argv[0]
     if "--into" in argv and not (into := desk / argv[argv.index("--into") + 1]).exists():
         shutil.copytree(kept, into)
-    if verb in MEASURES or (argv[0] == "disk" and verb not in {"disk models", "disk list"}):
+    measures = verb in MEASURES or (verb == "try" and "--plan" not in argv)
+    if measures or (argv[0] == "disk" and verb not in {"disk models", "disk list"}):
         return
     if argv[0] in LOAD_VERBS:
         if "--help" in argv:
