@@ -25,6 +25,7 @@ _REMEDIES = {
     Lack.A_TREATMENT_THAT_RUNS: "Not yet: a treatment failed, or has a figure of 0; see to that first",
     Lack.REST_BETWEEN_TRIALS: f"Not yet: trials leave something for the next; {_AGAIN} with rests (settle in [design])",
     Lack.EQUAL_FAILURES: "Not yet: one side failed more often; find out why",
+    Lack.NO_STALLS: "No recommendation: in total it comes out otherwise than in the usual block; find the stalls first",
     Lack.FINER_FIGURES: f"Not yet: the figures are too coarse; {_AGAIN} with longer trials",
     Lack.A_COMPARISON: f'Not yet: what matters was not compared; {_AGAIN} with compare = "every-pair" in [design]',
     Lack.LESS_NOISE: f"Not yet: too much noise for more blocks to help; {_AGAIN} with longer trials",
@@ -37,6 +38,7 @@ _SHORT = {
     Lack.A_TREATMENT_THAT_RUNS: "a treatment failed",
     Lack.REST_BETWEEN_TRIALS: "carry-over may explain it",
     Lack.EQUAL_FAILURES: "one side failed more often",
+    Lack.NO_STALLS: "stalls",
     Lack.FINER_FIGURES: "figures are too coarse",
     Lack.A_COMPARISON: "they were not compared",
     Lack.LESS_NOISE: "too much noise",
@@ -50,15 +52,15 @@ def advice_text(run: Run, analysis: Analysis) -> str:
     if advice.hold:
         return _held(advice.hold, run, analysis)
     if len(advice.parts) > PARTS_MAX:
-        return f"It depends on the load: see the comparisons. {_risk(advice, run)}".strip()
+        return f"It depends on the load: see the comparisons. {_risk(advice)}".strip()
     words = _Words(run, analysis.margin)
     sentences = [words.sentence(part) for part in advice.parts]
-    return " ".join(filter(None, [*sentences, _risk(advice, run)]))
+    return " ".join(filter(None, [*sentences, _risk(advice)]))
 
 
-def _risk(advice: Advice, run: Run) -> str:
+def _risk(advice: Advice) -> str:
     known = [part.safety for part in advice.parts if part.safety]
-    return risk_text(known, has_disk=any(run.trials)) if known else ""
+    return risk_text(known) if known else ""
 
 
 def _held(hold: Hold, run: Run, analysis: Analysis) -> str:

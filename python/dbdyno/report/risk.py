@@ -8,11 +8,7 @@ from dbdyno.model.wording import listed
 from dbdyno.report.lacking import lacking_text
 
 _UNTRIED = "power cuts were not tried"
-_DISKS = {
-    "emulated": "The drives were emulated: this is about drives like them.",
-    "simulated": "The drives were simulated: this is about drives like them.",
-    "memory": "The data was in memory: nothing is said of a disk.",
-}
+_MADE_UP = {"emulated", "simulated"}  # kinds of disks
 
 
 def only_if(found: Safety, what: str, safer: str) -> str:
@@ -21,11 +17,17 @@ def only_if(found: Safety, what: str, safer: str) -> str:
     return f"Only if a power cut may take data, {what}: {gaps}, unlike with {safer}"
 
 
-def risk_text(found: Sequence[Safety], *, has_disk: bool = True) -> str:
+def risk_text(found: Sequence[Safety]) -> str:
     """Return the risk of all that is recommended, the worst of it, and on what disks it was measured."""
     worst = min(found, key=lambda one: (one.durable is not False, one.durable is not None))
-    disks = [_DISKS[kind] for kind in dict.fromkeys(kind for one in found for kind in one.disks) if kind in _DISKS]
-    return " ".join([f"Risk: {_risk(worst)}.", *(disks if has_disk else [])])
+    return " ".join(filter(None, [f"Risk: {_risk(worst)}.", _disks({kind for one in found for kind in one.disks})]))
+
+
+def _disks(kinds: set[str]) -> str:
+    if made_up := kinds & _MADE_UP:
+        which = "The drives were" if kinds <= _MADE_UP else "Some drives were"
+        return f"{which} {listed(sorted(made_up))}: this is about drives like them."
+    return "The data was in memory: nothing is said of a disk." if kinds == {"memory"} else ""
 
 
 def _risk(found: Safety) -> str:

@@ -51,7 +51,10 @@ def _headline(several: Several, results: Sequence[str]) -> Section:
 def _member(place: int, member: Member, own: Document) -> Section:
     """Return what is shown of a run: less than its own report, in the same words."""
     aside = Details("Failures, interference and notes", _named(own, "failures", "disturbed", "notes"))
-    parts = (*_named(own, "verdicts", "stopped", "effect", "results"), Section("aside", "", (Abridged((aside,)),)))
+    parts = (
+        *_named(own, "advice", "verdicts", "stopped", "effect", "results"),
+        Section("aside", "", (Abridged((aside,)),)),
+    )
     return Section(f"run-{place}", member.name, (*own.head, Paragraph(f"{member_line(member)}.", "soft"), *parts))
 
 

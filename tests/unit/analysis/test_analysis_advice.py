@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dbdyno.analysis.advice.advise import Found, Hold, advise
 from dbdyno.analysis.advice.choice import Choice, Relations, choose
 from dbdyno.analysis.advice.next_step import Lack, Step, hardest, step_of
+from dbdyno.analysis.advice.safety import Safety
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.analysis.checks.durability import Durability, Lacking, durability, worse_in
@@ -21,6 +22,7 @@ from dbdyno.model.design import Comparison, Factor, SameTreatment
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.treatment import Treatment
 from dbdyno.report.advice import advice_text
+from dbdyno.report.risk import risk_text
 from tests.unit.report.conftest import build
 from tests.unit.report.shared_pages import observing
 
@@ -293,6 +295,34 @@ def test_rates_that_the_load_asked_for_show_no_equivalence():
     load = {"loop": {"kind": "open", "rate": 100.0}, "offered": 5000, "achieved_per_second": 100.0}
     kept_up = [replace(trial, load=load, metrics={**trial.metrics, "achieved_ratio": 1.0}) for trial in run.trials]
     assert text_of(replace(run, trials=kept_up)).startswith("No recommendation: the load asked for no more than this")
+
+
+def test_a_winner_that_is_slower_in_total_is_not_recommended():
+    run = build(rates={"t1": 100.0, "t2": 130.0}, pairs=PAIR, noise=0.004, void_block=0)
+    assert text_of(run).startswith("Take scheduler none.")
+    stalled = [
+        replace(trial, metrics={**trial.metrics, "queries_per_second": trial.metrics["queries_per_second"] / 20})
+        if trial.treatment == "t2" and trial.block == 5
+        else trial
+        for trial in build(14, rates={"t1": 100.0, "t2": 130.0}, pairs=PAIR, noise=0.004, void_block=0).trials
+    ]
+    run = build(14, rates={"t1": 100.0, "t2": 130.0}, pairs=PAIR, noise=0.004, void_block=0)
+    run = replace(run, trials=stalled)
+    analysis = analyse(run)
+    assert analysis.verdicts[0].verdict == "faster"
+    assert analysis.verdicts[0].totals.effect.value > 0
+    assert advice_text(run, analysis).startswith("No recommendation: in total it comes out otherwise than in the usual")
+
+
+def test_what_is_said_of_the_disks():
+    def said(*kinds):
+        return risk_text([Safety(durable=True, served=True, lacking=(), worse=(), safer=(), less_known=False,
+                                 synced=("1",), disks=kinds)]).rpartition("tried.")[2].strip()  # fmt: skip
+
+    assert said("emulated") == "The drives were emulated: this is about drives like them."
+    assert said("emulated", "real") == "Some drives were emulated: this is about drives like them."
+    assert said("memory") == "The data was in memory: nothing is said of a disk."
+    assert said("memory", "real") == said("here") == ""
 
 
 def test_under_loads_that_want_another_stack_each_it_is_said_under_which():

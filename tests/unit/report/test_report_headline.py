@@ -12,15 +12,18 @@ from dbdyno.model.design import Factor, SameTreatment
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.treatment import Treatment
 from dbdyno.report.comparison import changes_sentence
+from dbdyno.report.contents import document
 from dbdyno.report.document import Cell, Document, Paragraph
 from dbdyno.report.findings import Findings
+from dbdyno.report.render import text
 from dbdyno.report.render.layout import plain
 from dbdyno.report.render.text import Printed
 from dbdyno.report.sections import comparisons, warnings
 from dbdyno.report.sections import headline as headline_section
 from dbdyno.report.sections.comparisons import comparisons as table
 from dbdyno.report.sections.headline import headline
-from dbdyno.report.sections.warnings import warning_lines
+from dbdyno.report.sections.warnings import LINES_MAX, warning_lines
+from tests.unit.report.shared_pages import observing
 
 ONE_FACTOR = [("t1", "t2"), ("t1", "t3"), ("t2", "t4"), ("t3", "t4")]
 DEMO = {"t1": 298.7, "t2": 298.0, "t3": 1737.0, "t4": 1745.0}
@@ -174,6 +177,13 @@ def test_the_brief_report_of_the_demo_is_read_in_ten_seconds(build):
     assert len(shown) <= 23  # and two lines that say where the rest is
     assert max(map(len, shown)) <= 80
     assert shown[2].startswith("ssd-sata is 5.9 to 6.0 times as fast as hdd-7200.")
+
+
+def test_the_whole_brief_report_of_the_demo_leaves_room_for_warnings(build):
+    run = observing(build(pairs=ONE_FACTOR, rates=DEMO, noise=0.03))
+    shown = text.render(document(run, analyse(run)), 80, brief=True).splitlines()
+    assert len(shown) + LINES_MAX <= 23  # and two lines that say where the rest is
+    assert "Take ssd-sata; which scheduler is still open: about 24 more blocks. Risk:" in shown
 
 
 def test_of_many_comparisons_and_warnings_the_first_are_shown(build):

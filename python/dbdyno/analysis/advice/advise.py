@@ -1,5 +1,6 @@
 """What to do after a run: what may be taken under which load and at what risk, or why nothing is recommended yet."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +14,7 @@ from dbdyno.analysis.checks.durability import durability
 from dbdyno.analysis.checks.load import shows_capacity
 from dbdyno.analysis.explanation.explain import Why
 from dbdyno.analysis.ranking.letters import Ties
+from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict.verdict import Verdict
 from dbdyno.model.design import Design, Factor
@@ -176,8 +178,13 @@ class _Judged:
             return Step(Lack.LONGER_WARM_UP)
         if verdict.verdict in {"undecided", "not comparable"} or verdict.mostly_disturbed:
             return step_of(verdict, self.design.margin, len(self.found.verdicts))
-        if verdict.verdict != "equivalent":
-            return None
+        if _totals_disagree(verdict, self.design.margin):
+            return Step(Lack.NO_STALLS)
+        return self._step_of_equivalence(verdict) if verdict.verdict == "equivalent" else None
+
+    def _step_of_equivalence(self, verdict: Verdict) -> Step | None:
+        """Return what keeps two from differing that is neither of them."""
+        ids = verdict.baseline_id, verdict.level_id
         changed = self.found.why.changes.get(ids)
         limits = [changed.baseline.limit, changed.level.limit] if changed else []
         if any(one.kind == "client" and one.full for one in limits):
@@ -205,6 +212,16 @@ class _Judged:
             step=(hardest(steps) or Step(Lack.A_COMPARISON)) if is_open else None,
             safety=None if is_open else safety(choice.pool, self.durable, self.trials),
         )
+
+
+def _totals_disagree(verdict: Verdict, margin: float) -> bool:
+    """Return whether the sum over all blocks says otherwise than the usual block, as a few stalls make it."""
+    if not verdict.totals.apart:
+        return False
+    cost = math.log1p(verdict.totals.effect.value)  # of the level: more is worse
+    if verdict.verdict == "equivalent":
+        return abs(cost) > log_margin(margin)
+    return cost >= 0 if verdict.verdict == "faster" else cost <= 0
 
 
 def _pair(verdict: Verdict) -> frozenset[str]:

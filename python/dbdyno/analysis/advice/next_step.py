@@ -19,6 +19,7 @@ class Lack(StrEnum):
     A_TREATMENT_THAT_RUNS = "a treatment that runs"
     REST_BETWEEN_TRIALS = "rest between trials"
     EQUAL_FAILURES = "failures that favour neither"
+    NO_STALLS = "totals that agree with the usual block"
     FINER_FIGURES = "finer figures"
     A_COMPARISON = "a comparison"
     LESS_NOISE = "less noise"
