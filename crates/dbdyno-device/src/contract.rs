@@ -97,6 +97,13 @@ pub trait DeviceModel {
     /// `next_due` has passed: the device then made a choice, and `next_due` is later.
     fn poll(&mut self, now_ns: u64, finished: &mut Vec<Completion>);
 
+    /// Appends to `finished` what no later command can change any more, though its time may not have come; none of it is
+    /// appended again by `poll`, nor counted by `next_due`. Who must answer before the device does, to make up for the
+    /// time that the answer takes, calls it after every `submit` and `poll`. A model may know nothing in advance.
+    fn take_certain(&mut self, finished: &mut Vec<Completion>) {
+        let _ = finished;
+    }
+
     /// What a power cut takes.
     fn write_cache(&self) -> WriteCache;
 

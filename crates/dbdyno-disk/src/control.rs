@@ -58,6 +58,9 @@ enum ControlRequest {
         seed: Option<u64>,
         state: Option<DriveState>,
     },
+    Path {
+        path_ns: u64,
+    },
     Snapshot {
         name: String,
     },
@@ -175,6 +178,7 @@ fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiv
     let failed = |error| steer::said(error).to_owned();
     match request {
         ControlRequest::Mode { mode } => engine.set_mode(mode)?,
+        ControlRequest::Path { path_ns } => engine.set_path(path_ns)?,
         ControlRequest::Model { name, seed, state } => {
             engine.set_model(&name, seed, state.map(|state| ModelOptions { state }))?;
         }

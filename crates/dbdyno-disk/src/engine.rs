@@ -13,14 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::content::{Content, ContentError};
 use crate::faults::{FaultDecision, Faults};
+use crate::margin::{LEAST_NS, Margin};
 use crate::pending::{Answer, Due, InFlight, Pending, Request};
 use crate::process::{Granted, monotonic_ns};
-use crate::stats::Stats;
+use crate::stats::{Stats, Timing};
 use crate::trace::{Record, Trace};
-
-/// Closer to its due time than this the completion thread spins instead of sleeping, because falling asleep and waking
-/// up takes about as long. Kept short: the host's cores belong to the database server.
-const SPIN_NS: u64 = 8_000;
 
 /// A drive without requests goes on by itself (it empties its cache, say). It is brought up to date this often,
 /// or the first request after a long pause would have to wait for all of that to be simulated.
@@ -70,14 +67,17 @@ pub(crate) struct DiskState {
     pub(crate) drive: Drive,
     pub(crate) in_flight: InFlight,
     pub(crate) faults: Faults,
+    /// What a request takes to reach the model and its answer to get back, by which the answer leaves earlier.
+    pub(crate) path_ns: u64,
     /// What the completion thread sleeps for; it must be woken for anything earlier.
     sleeping_until_ns: u64,
+    pub(crate) margin: Margin,
     stopping: bool,
 }
 
 impl DiskState {
     fn take_due(&mut self, now_ns: u64, due: &mut Vec<Due>) {
-        self.in_flight.take_due(self.model.as_mut(), &mut self.faults, now_ns, due);
+        self.in_flight.take_due(self.model.as_mut(), &mut self.faults, (now_ns, self.path_ns), due);
     }
 
     /// When something is next to be done; `u64::MAX` if never.
@@ -118,7 +118,9 @@ impl Engine {
             drive,
             in_flight: InFlight::default(),
             faults: Faults::default(),
+            path_ns: 0,
             sleeping_until_ns: 0,
+            margin: Margin::new(),
             stopping: false,
         };
         content.set_volatile(state.model.write_cache() == WriteCache::Volatile);
@@ -205,9 +207,9 @@ impl Engine {
         let pending = Pending { answer, request, dispatched_ns, queue_depth, decision, sealed };
         let mut wake = false;
         if state.power != Power::On {
-            due.push(Due { pending, at_ns: None, fails: true });
+            due.push(Due { pending, at_ns: None, taken_ns: 0, fails: true });
         } else if state.mode == Mode::Instant && decision.extra_ns == 0 && decision.held_by.is_none() {
-            due.push(Due { pending, at_ns: None, fails: decision.fails });
+            due.push(Due { pending, at_ns: None, taken_ns: 0, fails: decision.fails });
         } else {
             let DiskState { mode, model, model_unused, in_flight, .. } = &mut *state;
             if *mode == Mode::Model {
@@ -240,18 +242,27 @@ impl Engine {
                 drop(state);
                 self.answer(due.drain(..));
                 state = self.lock();
-            } else if next_ns.saturating_sub(now_ns) <= SPIN_NS {
+            } else if next_ns.saturating_sub(now_ns) <= state.margin.ns() {
                 state.sleeping_until_ns = 0;
                 drop(state);
-                while monotonic_ns() < next_ns {
+                // In short turns: what arrives meanwhile may be due earlier.
+                let until_ns = next_ns.min(now_ns + LEAST_NS);
+                while monotonic_ns() < until_ns {
                     std::hint::spin_loop();
                 }
                 state = self.lock();
+                state.margin.spun(until_ns, until_ns - now_ns);
             } else {
                 state.sleeping_until_ns = next_ns;
-                let sleep_ns = next_ns.saturating_sub(now_ns).saturating_sub(SPIN_NS);
-                let sleep = Duration::from_nanos(sleep_ns.min(IDLE_NS));
-                state = self.wake.wait_timeout(state, sleep).unwrap_or_else(PoisonError::into_inner).0;
+                let sleep_ns = next_ns.saturating_sub(now_ns).saturating_sub(state.margin.ns()).min(IDLE_NS);
+                let (woken, ended) = self
+                    .wake
+                    .wait_timeout(state, Duration::from_nanos(sleep_ns))
+                    .unwrap_or_else(PoisonError::into_inner);
+                state = woken;
+                if ended.timed_out() {
+                    state.margin.overslept(monotonic_ns().saturating_sub(now_ns + sleep_ns));
+                }
             }
         }
     }
@@ -263,7 +274,7 @@ impl Engine {
     }
 
     pub(crate) fn answer(&self, due: impl IntoIterator<Item = Due>) {
-        for Due { pending, at_ns, fails } in due {
+        for Due { pending, at_ns, taken_ns, fails } in due {
             let Pending { answer, request, dispatched_ns, queue_depth, sealed, .. } = pending;
             let error = if fails {
                 answer.fail(Errno::EIO);
@@ -272,12 +283,12 @@ impl Engine {
                 !answer.send(&request, sealed, &self.content)
             };
             let now_ns = monotonic_ns();
-            let late_ns = at_ns.map(|at_ns| now_ns.saturating_sub(at_ns));
-            self.lock_stats().answered(request.kind, now_ns - request.arrived_ns, late_ns, error);
+            let timing = at_ns.map(|at_ns| Timing { late_ns: now_ns.saturating_sub(at_ns), taken_ns });
+            self.lock_stats().answered(request.kind, now_ns - request.arrived_ns, timing, error);
             self.trace.take(|| Record {
                 arrival_ns: request.arrived_ns,
                 dispatch_ns: dispatched_ns,
-                due_ns: at_ns.unwrap_or(0),
+                due_ns: at_ns.map_or(0, |at_ns| at_ns + taken_ns),
                 completion_ns: now_ns,
                 offset_bytes: request.offset_bytes,
                 size_bytes: request.length_bytes,

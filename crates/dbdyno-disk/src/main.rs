@@ -15,6 +15,7 @@ mod engine;
 mod error;
 mod faults;
 mod filesystem;
+mod margin;
 mod measure;
 mod pending;
 mod process;

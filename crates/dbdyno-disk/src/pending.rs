@@ -88,8 +88,10 @@ pub struct Pending {
 /// A request whose time has come.
 pub struct Due {
     pub pending: Pending,
-    /// When it was due; `None` where nothing had to be waited for.
+    /// When the answer was to leave; `None` where nothing had to be waited for.
     pub at_ns: Option<u64>,
+    /// How long before the model's time that is.
+    pub taken_ns: u64,
     pub fails: bool,
 }
 
@@ -99,8 +101,9 @@ pub struct InFlight {
     /// By command id.
     slots: Slab<Pending>,
     finished: Vec<Completion>,
-    /// Done by the model, but later by a fault.
-    late: BinaryHeap<Reverse<(u64, u64)>>,
+    /// Answered at a time to come: because the model knew its time in advance, or a fault makes it late. Time, id, and how
+    /// long before the model's time that is.
+    later: BinaryHeap<Reverse<(u64, u64, u64)>>,
     /// Done by the model, but held: fault and id.
     held: Vec<(u64, u64)>,
 }
@@ -125,51 +128,63 @@ impl InFlight {
         self.finished.push(Completion { id, at_ns });
     }
 
-    /// Takes out what is to be answered by `now_ns`.
-    pub fn take_due(&mut self, model: &mut dyn DeviceModel, faults: &mut Faults, now_ns: u64, due: &mut Vec<Due>) {
+    /// Takes out what is to be answered by `now_ns`: `path_ns` before the model's time, as far as that is known so early.
+    pub fn take_due(
+        &mut self,
+        model: &mut dyn DeviceModel,
+        faults: &mut Faults,
+        (now_ns, path_ns): (u64, u64),
+        due: &mut Vec<Due>,
+    ) {
         model.poll(now_ns, &mut self.finished);
+        if path_ns > 0 {
+            model.take_certain(&mut self.finished);
+        }
         for at in 0..self.finished.len() {
             let Completion { id, at_ns } = self.finished[at];
             match self.slots.get(id as usize).map(|pending| pending.decision) {
                 Some(FaultDecision { held_by: Some(fault), .. }) => self.held.push((fault, id)),
-                Some(FaultDecision { extra_ns, .. }) if extra_ns > 0 => self.late.push(Reverse((at_ns + extra_ns, id))),
-                _ => self.take(id, Some(at_ns), due),
+                decision => {
+                    let at_ns = at_ns + decision.map_or(0, |decision| decision.extra_ns);
+                    let taken_ns = at_ns.saturating_sub(now_ns).min(path_ns);
+                    self.later.push(Reverse((at_ns - taken_ns, id, taken_ns)));
+                }
             }
         }
         self.finished.clear();
-        while let Some(Reverse((at_ns, id))) = self.late.peek().copied().filter(|Reverse((at_ns, _))| *at_ns <= now_ns)
+        while let Some(Reverse((at_ns, id, taken_ns))) = self.later.peek().copied().filter(|later| later.0.0 <= now_ns)
         {
-            self.late.pop();
-            self.take(id, Some(at_ns), due);
+            self.later.pop();
+            self.take(id, Some(at_ns), taken_ns, due);
         }
         if !self.held.is_empty() {
             faults.expire(now_ns);
             let (held, freed): (Vec<_>, Vec<_>) = self.held.drain(..).partition(|(fault, _)| faults.holds(*fault));
             self.held = held;
             for (_, id) in freed {
-                self.take(id, None, due);
+                self.take(id, None, 0, due);
             }
         }
     }
 
-    fn take(&mut self, id: u64, at_ns: Option<u64>, due: &mut Vec<Due>) {
+    fn take(&mut self, id: u64, at_ns: Option<u64>, taken_ns: u64, due: &mut Vec<Due>) {
         if let Some(pending) = self.slots.try_remove(id as usize) {
             let fails = pending.decision.fails;
-            due.push(Due { pending, at_ns, fails });
+            due.push(Due { pending, at_ns, taken_ns, fails });
         }
     }
 
     /// When to look again, beside what the model says; `u64::MAX` if never.
     pub fn next_due_ns(&self, faults: &Faults) -> u64 {
-        let late_ns = self.late.peek().map_or(u64::MAX, |Reverse((at_ns, _))| *at_ns);
-        if self.held.is_empty() { late_ns } else { late_ns.min(faults.next_expiry_ns()) }
+        let later_ns = self.later.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns);
+        if self.held.is_empty() { later_ns } else { later_ns.min(faults.next_expiry_ns()) }
     }
 
     /// Takes out everything, as failed: the power is gone.
     pub fn drain(&mut self) -> Vec<Due> {
         self.finished.clear();
-        self.late.clear();
+        self.later.clear();
         self.held.clear();
-        self.slots.drain().map(|pending| Due { pending, at_ns: None, fails: true }).collect()
+        self.slots.drain().map(|pending| Due { pending, at_ns: None, taken_ns: 0, fails: true }).collect()
     }
 }

@@ -12,10 +12,20 @@ pub struct Stats {
     write_bytes: u64,
     service: [Times; 4],
     lateness: Times,
+    path_taken: Times,
     queue_depth_max: u32,
     enospc_errors: u64,
     /// Failed by kind, for whatever reason.
     errors: [u64; 4],
+}
+
+/// How an answer kept the model's time.
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    /// After when it was to leave.
+    pub late_ns: u64,
+    /// How long before the model's time it was to leave, for the way that it still had to go.
+    pub taken_ns: u64,
 }
 
 /// What kinds are called in every output, by their [`index`].
@@ -39,6 +49,7 @@ impl Stats {
             write_bytes: 0,
             service: std::array::from_fn(|_| Times::new()),
             lateness: Times::new(),
+            path_taken: Times::new(),
             queue_depth_max: 0,
             enospc_errors: 0,
             errors: [0; 4],
@@ -55,16 +66,16 @@ impl Stats {
         self.queue_depth_max = self.queue_depth_max.max(queue_depth);
     }
 
-    /// `late_ns`: how long after the model's time the reply was given; `None` if no model was asked. What failed is counted
-    /// apart.
-    pub fn answered(&mut self, kind: Kind, service_ns: u64, late_ns: Option<u64>, error: bool) {
+    /// `timing` is `None` if no model was asked. What failed is counted apart.
+    pub fn answered(&mut self, kind: Kind, service_ns: u64, timing: Option<Timing>, error: bool) {
         if error {
             self.errors[index(kind)] += 1;
             return;
         }
         self.service[index(kind)].record(service_ns);
-        if let Some(late_ns) = late_ns {
+        if let Some(Timing { late_ns, taken_ns }) = timing {
             self.lateness.record(late_ns);
+            self.path_taken.record(taken_ns);
         }
     }
 
@@ -92,6 +103,7 @@ impl Stats {
             "write_bytes": self.write_bytes,
             "service_ns": service,
             "lateness_ns": self.lateness.json(),
+            "path_taken_ns": self.path_taken.json(),
             "queue_depth_max": self.queue_depth_max,
             "enospc_errors": self.enospc_errors,
             "errors": errors,

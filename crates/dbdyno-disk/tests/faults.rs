@@ -201,3 +201,31 @@ fn content_in_a_file_outlives_the_disk() {
         disk.child.wait().unwrap();
     }
 }
+
+#[test]
+fn answers_leave_earlier_by_the_path() {
+    skip_if_impossible!();
+    let disk = Disk::serve("path", "ideal", &[]);
+    let file = open(&disk);
+    let reads = |count: u64| (0..count).for_each(|place| assert!(read(&file, place * 4096).is_ok()));
+    disk.tell(r#"{"op":"fault","spec":{"kind":"latency","extra_ns":5000000}}"#);
+    for path_ns in [0_u64, 400_000] {
+        disk.tell(&format!(r#"{{"op":"path","path_ns":{path_ns}}}"#));
+        disk.tell(r#"{"op":"stats","reset":true}"#);
+        reads(20);
+        let stats = disk.tell(r#"{"op":"stats"}"#);
+        assert_eq!(stats["path_ns"], path_ns);
+        let taken = |figure: &str| stats["path_taken_ns"][figure].as_u64().unwrap();
+        // The histogram resolves a thousandth.
+        assert!(taken("min").abs_diff(path_ns) * 500 <= path_ns && taken("max").abs_diff(path_ns) * 500 <= path_ns);
+        let least_ns = stats["service_ns"]["read"]["min"].as_u64().unwrap();
+        assert!(least_ns * 1001 >= (5_000_000 - path_ns) * 1000, "{stats}");
+    }
+    // What is due at once can't leave any earlier.
+    disk.tell(r#"{"op":"fault-clear"}"#);
+    disk.tell(r#"{"op":"stats","reset":true}"#);
+    reads(20);
+    assert_eq!(disk.tell(r#"{"op":"stats"}"#)["path_taken_ns"]["max"], 0);
+    let refused = disk.ask(r#"{"op":"path","path_ns":2000001}"#);
+    assert!(refused["error"].as_str().unwrap().contains("at most 2000000"), "{refused}");
+}

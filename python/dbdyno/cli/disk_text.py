@@ -43,8 +43,9 @@ def stats_text(disk: dict[str, Any]) -> str:
     for kind in KINDS:
         times, count = disk["service_ns"][kind], disk[{"flush": "flushes"}.get(kind, f"{kind}s")]
         rows.append([kind, str(count), str(disk["errors"][kind]), *(_us(times[key]) for key in TIMES)])
-    late = disk["lateness_ns"]
-    rows.append(["later than asked", str(late["count"]), "", *(_us(late[key]) for key in TIMES)])
+    for name, key in (("later than asked", "lateness_ns"), ("earlier for the path", "path_taken_ns")):
+        if times := disk.get(key):  # a disk attached by an older dbdyno knows of no path
+            rows.append([name, str(times["count"]), "", *(_us(times[one]) for one in TIMES)])
     lines = [
         f"{disk['name']}, {disk['model']} ({disk['state']}), {format_bytes(disk['size_bytes'])}, {disk['device']}",
         f"mode {disk['mode']}, power {disk['power']}, write cache {disk['write_cache']}, granted: {_privileges(disk)}",

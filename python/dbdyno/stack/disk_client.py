@@ -69,6 +69,10 @@ class DiskClient:
         """Behave like this drive from now on, idle and with empty caches."""
         self._ask("model", name=name, seed=seed)
 
+    def set_path(self, path_ns: int) -> None:
+        """Answer so much before the model's time, as far as it is known so early."""
+        self._ask("path", path_ns=path_ns)
+
     def snapshot(self, name: str) -> None:
         """Keep the content under a name."""
         self._ask("snapshot", name=name)

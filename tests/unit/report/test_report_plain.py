@@ -273,3 +273,14 @@ def test_the_table_shows_the_rate_that_verdicts_are_about(run):
     assert "queries/s" not in shown
     by_latency = replace(run, design=replace(run.design, metric="latency_ms_p99"))
     assert "queries/s" in as_text(by_latency, analyse(by_latency))
+
+
+def test_what_was_made_up_for_the_path_is_said(run):
+    device = {"lateness_ns": {"p99": 90_000}, "path_ns": 60_000, "path_taken_ns": {"mean": 45_000.0}}
+    lines = overhead_lines(replace(run, trials=[replace(run.trials[0], device=device)]))
+    late, path = (next(line for line in lines if word in line) for word in ("The emulated disk", "A request takes"))
+    assert "at most 90.00 us after they were to leave" in late
+    assert path.startswith(
+        "A request takes 60.00 us to the emulated disk and back; answers left 45.00 us earlier for it,"
+    )
+    assert path.endswith(" so the drive seems slower by 15.00 us a request (means over trials).")

@@ -7,8 +7,8 @@ pub(super) enum Event {
     Read { die: u32, lane: u32 },
     /// A die has programmed or erased, unless it was suspended meanwhile.
     Job { die: u32, generation: u32 },
-    /// A command is done.
-    Finished { id: u64 },
+    /// A command is done; its place is free.
+    Finished,
     /// The host may write another page although the cache is being emptied.
     Paced,
     /// The host may have been idle for long enough to empty the cache.

@@ -223,7 +223,8 @@ impl Ssd {
 
     fn complete(&mut self, slot: usize, at_ns: u64) {
         if let Some(active) = self.slots.try_remove(slot) {
-            self.events.push(at_ns, Event::Finished { id: active.command.id });
+            self.done.push(at_ns, active.command.id);
+            self.events.push(at_ns, Event::Finished);
         }
     }
 }

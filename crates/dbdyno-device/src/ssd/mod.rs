@@ -120,7 +120,8 @@ pub(crate) struct Ssd {
     /// is in order of time.
     ready_reads: VecDeque<(u64, usize)>,
     ready_writes: VecDeque<(u64, usize)>,
-    finished: Vec<Completion>,
+    /// When commands that are through will be done; [`Event::Finished`] makes room for others then.
+    done: Agenda<u64>,
     slots: Slab<Active>,
     /// Commands the drive has not taken yet.
     waiting: VecDeque<Command>,
@@ -163,7 +164,7 @@ impl Ssd {
             events: Agenda::new(),
             ready_reads: VecDeque::new(),
             ready_writes: VecDeque::new(),
-            finished: Vec::new(),
+            done: Agenda::new(),
             slots: Slab::new(),
             waiting: VecDeque::new(),
             active: 0,
@@ -241,8 +242,7 @@ impl Ssd {
                 }
                 self.dies.start(die, self.now_ns, &mut self.events);
             }
-            Event::Finished { id } => {
-                self.finished.push(Completion { id, at_ns: self.now_ns });
+            Event::Finished => {
                 self.active -= 1;
                 self.barrier &= self.active > 0;
                 self.take_waiting();
@@ -264,17 +264,19 @@ impl DeviceModel for Ssd {
     }
 
     fn next_due(&self) -> Option<u64> {
-        if let Some(completion) = self.finished.first() {
-            return Some(completion.at_ns);
-        }
         // What goes on in the background needs no attention while no command waits.
-        if self.active == 0 && self.waiting.is_empty() { None } else { self.next_event_ns() }
+        let idle = self.active == 0 && self.waiting.is_empty();
+        let event_ns = if idle { None } else { self.next_event_ns() };
+        [self.done.next_ns(), event_ns].into_iter().flatten().min()
     }
 
     fn poll(&mut self, now_ns: u64, finished: &mut Vec<Completion>) {
         self.advance(now_ns.max(self.now_ns));
-        let late = self.finished.iter().position(|completion| completion.at_ns > now_ns).unwrap_or(self.finished.len());
-        finished.extend(self.finished.drain(..late));
+        self.done.finish(now_ns, finished);
+    }
+
+    fn take_certain(&mut self, finished: &mut Vec<Completion>) {
+        self.done.finish(u64::MAX, finished);
     }
 
     fn write_cache(&self) -> WriteCache {

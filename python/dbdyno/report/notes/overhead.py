@@ -48,8 +48,28 @@ def _disk_lines(run: Run) -> list[str]:
     largest = [value / 1e3 for each in late if (value := figure(each, "max")) is not None]
     if not p99:
         return []
+    path = _path_line(run)
+    when = "they were to leave" if path else "the model's time"
     line = (
-        f"The emulated disk answered 99 % of its requests at most {number(fmean(p99))} us after the"
-        f" model's time (mean over trials; {number(max(p99))} us in the worst trial"
+        f"The emulated disk answered 99 % of its requests at most {number(fmean(p99))} us after {when}"
+        f" (mean over trials; {number(max(p99))} us in the worst trial"
     )
-    return [f"{line}; {number(max(largest))} us the latest single answer)." if largest else f"{line})."]
+    return [f"{line}; {number(max(largest))} us the latest single answer)." if largest else f"{line}).", *path]
+
+
+def _path_line(run: Run) -> list[str]:
+    """What loop device, FUSE and wake-ups take of each request, and how much of it the answers made up for."""
+    both = [
+        (path / 1e3, taken / 1e3)
+        for trial in run.trials
+        if (path := figure(trial.device, "path_ns")) is not None
+        and (taken := figure(trial.device.get("path_taken_ns"), "mean")) is not None
+    ]
+    if not both:
+        return []
+    path, taken = (fmean(each) for each in zip(*both, strict=True))
+    line = (
+        f"A request takes {number(path)} us to the emulated disk and back; answers left {number(taken)} us earlier"
+        f" for it, so the drive seems slower by {number(max(0.0, path - taken))} us a request (means over trials)."
+    )
+    return [line]

@@ -16,6 +16,7 @@ import psutil
 from dbdyno._native import device_models
 from dbdyno.errors import HostError, TrialError
 from dbdyno.stack.disk_client import DiskClient
+from dbdyno.stack.layers.disk_path import compensate
 from dbdyno.stack.loop import SECTOR_BYTES, attach_loop
 from dbdyno.stack.tools import own_binary
 from dbdyno.stack.undo.kind import Undo
@@ -150,6 +151,7 @@ def attached_device(disk: EmulatedDisk, *, rotational: bool, sector: int = SECTO
     taken = (queue / "write_cache").read_text(encoding="ascii").strip()
     if taken != cache:
         raise TrialError(f"{path}: queue/write_cache is {taken!r} although {cache!r} was set")
+    compensate(path, disk.client)
     return path
 
 
