@@ -8,10 +8,18 @@ use dbdyno_common::similar::did_you_mean;
 use dbdyno_load::error::Error;
 use dbdyno_load::output::{print, say};
 use dbdyno_load::verb::Verb;
-use dbdyno_load::{ingest, oltp, script, slap, smack, tpcc, verb};
+use dbdyno_load::{ingest, oltp, replay, script, slap, smack, tpcc, verb};
 
-const VERBS: [&Verb; 7] =
-    [&slap::VERB, &smack::VERB, &oltp::VERB, &tpcc::VERB, &ingest::VERB, &oltp::bulk::VERB, &script::VERB];
+const VERBS: [&Verb; 8] = [
+    &slap::VERB,
+    &smack::VERB,
+    &oltp::VERB,
+    &tpcc::VERB,
+    &ingest::VERB,
+    &oltp::bulk::VERB,
+    &script::VERB,
+    &replay::VERB,
+];
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1);

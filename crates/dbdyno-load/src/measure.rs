@@ -191,6 +191,8 @@ pub struct Totals {
     pub gauges: Gauges,
     /// How long after they were due events started for which a client was free.
     pub lateness: Latencies,
+    /// By a log: how long after they were due events started as their session was busy; 0 for most.
+    pub behind: Latencies,
     /// What went wrong in writing.
     pub sink_error: Option<io::Error>,
 }
@@ -202,6 +204,7 @@ impl Totals {
         self.errors.add(other.errors);
         self.gauges.add(other.gauges);
         self.lateness.add(&other.lateness);
+        self.behind.add(&other.behind);
         self.spans.resize(other.spans.len(), None);
         for (mine, others) in self.spans.iter_mut().zip(other.spans) {
             *mine = match (*mine, others) {
@@ -277,6 +280,12 @@ impl<'a> Recorder<'a> {
     #[inline]
     pub fn started_late(&mut self, lateness_ns: u64) {
         self.totals.lateness.record(lateness_ns);
+    }
+
+    /// By a log, an event started so long after it was due, as its session was busy.
+    #[inline]
+    pub fn fell_behind(&mut self, behind_ns: u64) {
+        self.totals.behind.record(behind_ns);
     }
 
     /// An event was finished, so long after its intended start; it may count as a kind of its own.

@@ -274,6 +274,8 @@ impl Context<'_> {
             warmup_queries,
             gauges: totals.gauges,
             lateness: totals.lateness,
+            behind: totals.behind,
+            particulars: self.workload.particulars(),
             errors: totals.errors.list(&self.kinds),
             aborted: match &end {
                 End::Finished => None,

@@ -69,6 +69,11 @@ pub enum Loop {
         /// Times between them.
         spacing: Spacing,
     },
+    /// When it came in a log, or as soon after that as its session is free.
+    Logged {
+        /// Times as fast as in the log; 0: without waiting.
+        speed: f64,
+    },
 }
 
 /// How sockets are waited for.

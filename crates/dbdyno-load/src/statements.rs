@@ -2,6 +2,7 @@
 
 use crate::protocol::encoder::RequestEncoder;
 use crate::protocol::kept_rows::KeptRows;
+use crate::protocol::reply::ServerError;
 
 /// What the clients of one thread send, one statement at a time.
 ///
@@ -16,6 +17,18 @@ pub trait Statements: Send {
     fn refused(&mut self, client: usize, code: u16) -> After {
         let _ = (client, code);
         After::GoOn
+    }
+
+    /// Of a log: what `client` does next and when. What is given is not asked for again.
+    fn due(&mut self, client: usize) -> Due {
+        let _ = client;
+        Due::Done
+    }
+
+    /// What is said of an error of the statement in flight in place of the server's message, where that must not be shown.
+    fn reworded(&self, client: usize, error: &ServerError) -> Option<String> {
+        let _ = (client, error);
+        None
     }
 
     /// The connection was lost with the statement in flight, and there is a new one.
@@ -59,6 +72,17 @@ pub enum Next {
     /// Take a new connection, then ask again.
     Reconnect,
     /// Nothing more: the client is done.
+    Done,
+}
+
+/// What a client does by a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// An event, so long after the start of the log, ns.
+    At(u64),
+    /// It takes a new connection, then is asked again.
+    Reconnect,
+    /// Nothing more.
     Done,
 }
 

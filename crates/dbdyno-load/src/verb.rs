@@ -108,6 +108,9 @@ fn work(verb: &Verb, command: &Command) -> Result<u8, Error> {
     if let Some(clients) = workload.clients() {
         options.clients = vec![clients];
     }
+    if let Some(loops) = workload.loops() {
+        options.loops = loops;
+    }
     if !values.has("ignore-errors") {
         options.ignore = workload.ignored_errors();
     }

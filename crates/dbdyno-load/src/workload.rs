@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::output::report;
 use crate::output::result::RunResult;
 use crate::protocol::session::Session;
-use crate::run_options::Ignore;
+use crate::run_options::{Ignore, Loop};
 use crate::statements::{Kind, Statements};
 
 /// The clients that one thread serves in one run.
@@ -67,6 +67,11 @@ pub trait Workload: Sync {
         Vec::new()
     }
 
+    /// What only this load reports: a key of a run's result and its value.
+    fn particulars(&self) -> Option<(&'static str, serde_json::Value)> {
+        None
+    }
+
     /// What the clients of one thread send in one run.
     ///
     /// # Errors
@@ -84,6 +89,11 @@ pub trait Stepwise: Workload {
 
     /// How many clients it has where that follows from its data.
     fn clients(&self) -> Option<usize> {
+        None
+    }
+
+    /// Its own loops, one run for each, where it has any.
+    fn loops(&self) -> Option<Vec<Loop>> {
         None
     }
 

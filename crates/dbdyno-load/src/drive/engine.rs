@@ -1,6 +1,7 @@
 //! The loop itself: waits for replies and for what is due, and lets clients start events then.
 
 mod events;
+mod logged;
 mod trouble;
 
 use std::cmp::Reverse;

@@ -65,6 +65,8 @@ pub fn summary(run: &RunResult) -> String {
     let pace = match run.plan.pace {
         Loop::Closed { think, .. } if think.is_zero() => "closed loop".to_owned(),
         Loop::Closed { think, .. } => format!("closed loop, {} s think time", think.as_secs_f64()),
+        Loop::Logged { speed } if speed <= 0.0 => "each session as fast as it can".to_owned(),
+        Loop::Logged { speed } => format!("{speed} times as fast as logged"),
         Loop::Open { rate, .. } => format!("open loop, {rate} events per second offered"),
     };
     // Writing to a string cannot fail, here and below.
@@ -100,6 +102,11 @@ pub fn summary(run: &RunResult) -> String {
         let s = run.lateness.summary();
         let [p50, p99, max] = [s.p50, s.p99, s.max].map(milliseconds);
         line("started late by", format!("{p50} / {p99} / {max} ms (p50 / p99 / max)"));
+    }
+    if run.behind.count() > 0 {
+        let s = run.behind.summary();
+        let [p50, p99, max] = [s.p50, s.p99, s.max].map(milliseconds);
+        line("waited for session", format!("{p50} / {p99} / {max} ms (p50 / p99 / max)"));
     }
     if run.tally.reconnects > 0 {
         line("reconnects", run.tally.reconnects.to_string());

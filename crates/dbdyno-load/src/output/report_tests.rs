@@ -37,6 +37,8 @@ fn run(seconds: u64, engine: Option<&str>) -> RunResult {
         tally,
         gauges: Gauges::default(),
         lateness: Latencies::default(),
+        behind: Latencies::default(),
+        particulars: None,
         errors: Vec::new(),
         phases: Vec::new(),
         aborted: None,

@@ -69,6 +69,10 @@ pub struct RunResult {
     pub gauges: Gauges,
     /// How long after they were due events started for which a client was free: our own lateness.
     pub lateness: Latencies,
+    /// By a log: how long events waited for their session after they were due.
+    pub behind: Latencies,
+    /// What only this load reports, and under which key.
+    pub particulars: Option<(&'static str, Value)>,
     /// Refused and lost statements.
     pub errors: Vec<ErrorCount>,
     /// Phases that came.
@@ -120,11 +124,12 @@ impl RunResult {
                 None,
                 json!({"kind": "closed", "think_seconds": think.as_secs_f64(), "spacing": spacing_name(spacing)}),
             ),
+            Loop::Logged { speed } => (None, json!({"kind": "logged", "speed": speed})),
             Loop::Open { rate, spacing } => {
                 (Some(&self.gauges), json!({"kind": "open", "rate": rate, "spacing": spacing_name(spacing)}))
             }
         };
-        json!({
+        let mut result = json!({
             "version": VERSION,
             "kind": plan.verb,
             "load": self.load,
@@ -157,7 +162,14 @@ impl RunResult {
             "operations": operations,
             "phases": self.phases,
             "server_version": self.server_version,
-        })
+        });
+        if self.behind.count() > 0 {
+            result["behind_ns"] = json!(self.behind.summary());
+        }
+        if let Some((key, value)) = &self.particulars {
+            result[*key] = value.clone();
+        }
+        result
     }
 }
 

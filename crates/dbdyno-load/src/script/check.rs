@@ -78,7 +78,11 @@ fn check_strings(script: &Script, session: &mut Session) -> Result<(), Error> {
     }
 }
 
-fn engine(destination: &Destination, session: &mut Session) -> Result<Option<String>, Error> {
+/// The storage engine of the schema's tables, if it is one.
+///
+/// # Errors
+/// It is another than was asked for.
+pub fn engine(destination: &Destination, session: &mut Session) -> Result<Option<String>, Error> {
     let engines = session.values(&format!(
         "SELECT DISTINCT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_TYPE = 'BASE TABLE' \
          AND TABLE_NAME <> '{}'",

@@ -42,12 +42,19 @@ pub enum Item<'a> {
 pub struct Items<'a> {
     text: &'a str,
     lexer: Lexer<'a>,
+    /// Whether comments may steer and names be defined, or all is SQL.
+    is_script: bool,
 }
 
 impl<'a> Items<'a> {
     /// From the start of `text`.
     pub fn new(text: &'a str) -> Self {
-        Self { text, lexer: Lexer::new(text) }
+        Self { text, lexer: Lexer::new(text), is_script: true }
+    }
+
+    /// Of SQL that is no script, such as a dump: there are statements alone.
+    pub fn plain(text: &'a str) -> Self {
+        Self { is_script: false, ..Self::new(text) }
     }
 
     /// The next item; `None` at the end.
@@ -56,13 +63,13 @@ impl<'a> Items<'a> {
     /// Text that cannot be cut, or a steering line where none can be.
     pub fn next(&mut self) -> Result<Option<Item<'a>>, Mistake> {
         while let Some(lexeme) = self.lexer.next()? {
-            if lexeme.token == Token::LineComment {
+            if lexeme.token == Token::LineComment && self.is_script {
                 if let Some(item) = self.steering(lexeme)? {
                     return Ok(Some(item));
                 }
             } else if lexeme.is_word("DELIMITER") {
                 self.lexer.change_delimiter()?;
-            } else if lexeme.token == Token::Parameter {
+            } else if lexeme.token == Token::Parameter && self.is_script {
                 return self.definition(lexeme).map(Some);
             } else if !lexeme.is_blank() && lexeme.token != Token::Delimiter {
                 return self.statement(lexeme).map(Some);
@@ -135,6 +142,7 @@ impl<'a> Items<'a> {
                 return Ok(Item::Statement(lexemes));
             }
             if lexeme.token == Token::LineComment
+                && self.is_script
                 && self.starts_line(lexeme)
                 && let Some(Item::Steer { word, at, .. }) = self.steering(lexeme)?
             {

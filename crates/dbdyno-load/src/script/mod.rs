@@ -5,18 +5,18 @@
 //! [`check`] deal with the server before and after.
 
 mod block;
-mod check;
+pub(crate) mod check;
 mod clients;
 mod definition;
 mod generator;
-mod items;
-mod lexer;
+pub(crate) mod items;
+pub(crate) mod lexer;
 mod literal;
-mod model;
+pub(crate) mod model;
 mod options;
 mod parse;
 mod plan;
-mod stage;
+pub(crate) mod stage;
 mod words;
 
 use std::sync::OnceLock;
@@ -104,7 +104,7 @@ fn workload(values: &Values<'_>, file: &str) -> Result<Box<dyn Stepwise>, Error>
     let prefers_prepared = values.choice("db-ps-mode", &[("auto", true), ("disable", false)], true)?;
     Ok(Box::new(Load {
         script: options::script(values, file)?,
-        destination: Destination { schema, engine: names::engine(values)?, confined },
+        destination: Destination { schema, engine: names::engine(values)?, confined, is_secret: false },
         prefers_prepared,
         ready: OnceLock::new(),
     }))

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::account::Confined;
-use crate::error::Error;
+use crate::error::{Error, Slow};
 use crate::names::{self, quoted};
 use crate::owner;
 use crate::protocol::session::Session;
@@ -21,12 +21,22 @@ pub struct Destination {
     pub engine: Option<String>,
     /// What the server lets its statements change, unless that is the whole server.
     pub confined: Option<Confined>,
+    /// Whether its statements may hold what must not be shown: then of an error there is the code.
+    pub is_secret: bool,
 }
 
 impl Destination {
     /// An error of the server, with where the statement stands.
     pub fn at(&self, place: &str, error: Error) -> Error {
         match error {
+            Error::Statement { error: refusal, .. } if self.is_secret => {
+                let (code, remedy) = (refusal.code, self.remedy(refusal.code));
+                Error::Failed(format!(
+                    "{place}: the server refuses this statement: error {code} ({}){remedy}",
+                    refusal.sqlstate
+                ))
+            }
+            Error::Slow(slow) if self.is_secret => Error::Slow(Slow { sql: None, ..slow }),
             Error::Statement { error: ref refusal, .. } => {
                 Error::Failed(format!("{place}: {error}{}", self.remedy(refusal.code)))
             }

@@ -38,6 +38,7 @@ impl Engine<'_, '_> {
                 self.pauses.push(Reverse((now + pause_ns, number)));
                 Ok(())
             }
+            Loop::Logged { speed } => self.by_log(number, speed, now),
             Loop::Open { .. } => {
                 self.clients[number].activity = Activity::Idle;
                 match self.arrivals.as_mut().and_then(Arrivals::take) {
@@ -168,7 +169,8 @@ impl Engine<'_, '_> {
     /// After a statement that ended no event by success.
     pub(super) fn go_on(&mut self, number: usize, statement: Statement, now: u64) -> Result<(), String> {
         let client = &mut self.clients[number];
-        if statement.part == Part::Apart && !client.in_event && self.arrivals.is_none() {
+        let is_closed = matches!(self.limits.pace, Loop::Closed { .. });
+        if statement.part == Part::Apart && !client.in_event && is_closed {
             // In a closed loop the event that it came before was not meant to start until now.
             client.event_ns = client.event_ns.map(|_| now);
         }

@@ -22,6 +22,8 @@ impl Engine<'_, '_> {
     #[cold]
     pub(super) fn refused(&mut self, number: usize, error: &ServerError, now: u64) -> Result<(), String> {
         let statement = self.clients[number].statement;
+        let reworded = self.statements.reworded(number, error);
+        let error = &reworded.map_or_else(|| error.clone(), |message| ServerError { message, ..error.clone() });
         self.recorder.refused(statement.kind, error);
         if error.ends_session() {
             if self.limits.reconnect_ns == 0 {
@@ -134,6 +136,8 @@ impl Engine<'_, '_> {
                 let after = self.statements.reconnected(number);
                 self.after(after, number, statement, now)
             }
+            // By a log connections change between events.
+            Activity::Disconnected { lost: false } if self.clients[number].event_ns.is_none() => self.free(number, now),
             Activity::Disconnected { lost: false } => self.send_next(number, now),
             _ => Ok(()),
         }

@@ -298,3 +298,26 @@ fn what_is_no_log_is_refused_with_its_line() {
     let said = refused(&huge);
     assert!(said.contains("a.log:4: a statement of more than 64 MiB") && said.len() < 100, "{said}");
 }
+#[test]
+fn a_session_that_sets_its_time_moves_no_other() {
+    let at = |second: i64, length: &str| {
+        format!(
+            "# User@Host: a[a] @ h []\n# Thread_id: 8  Schema:   QC_hit: No\n# Query_time: {length}  Lock_time: 0\nSET timestamp={second};\nSELECT 1;\n"
+        )
+    };
+    let now = BASE_US / 1_000_000;
+    let text = [
+        at(now, "0.000200"),
+        at(now, "0.300000"),
+        at(now, "0.000100"),
+        at(1000, "0.000001"),
+        at(1000, "0.000002"),
+        at(now, "0.000050"),
+        at(now + 1, "0.000010"),
+    ]
+    .concat();
+    let log = parse(text.as_bytes());
+    assert_eq!(log.out_of_order, 2);
+    let starts: Vec<i64> = log.statements.iter().map(|one| one.start_us - BASE_US).collect();
+    assert!(starts.iter().all(|start| (0..2_000_000).contains(start)), "{starts:?}");
+}

@@ -36,18 +36,22 @@ fn written_us(entry: &Entry) -> i64 {
     }
 }
 
-/// Which times can be those of a clock that never goes back, give or take a second: as many as can be.
+/// How far times may fall: of whole seconds they are that vague, and sessions do not wait for each other to write.
+const SLACK_US: i64 = 10 * SECOND_US;
+
+/// Which times can be those of a clock that never goes back, give or take some seconds: as many as can be.
 fn fitting(times: &[i64]) -> Vec<bool> {
     let mut latest = i64::MIN;
     let is_in_order = times.iter().all(|time| {
         latest = latest.max(*time);
-        time + SECOND_US >= latest
+        time + SLACK_US >= latest
     });
     if is_in_order {
         return vec![true; times.len()];
     }
-    let mut fits = longest_rising(times);
-    // Two sessions may have written within a second in another order than their times are: these fit as well.
+    let vague: Vec<i64> = times.iter().map(|time| time / SLACK_US).collect();
+    let mut fits = longest_rising(&vague);
+    // Those that fall a little fit as well.
     let mut earliest_after = vec![i64::MAX; times.len()];
     let mut earliest = i64::MAX;
     for number in (0..times.len()).rev() {
@@ -58,8 +62,8 @@ fn fitting(times: &[i64]) -> Vec<bool> {
     }
     latest = i64::MIN;
     for (number, time) in times.iter().enumerate() {
-        let after = earliest_after[number].saturating_add(SECOND_US);
-        fits[number] |= time + SECOND_US >= latest && *time <= after;
+        let after = earliest_after[number].saturating_add(SLACK_US);
+        fits[number] |= time + SLACK_US >= latest && *time <= after;
         if fits[number] {
             latest = latest.max(*time);
         }

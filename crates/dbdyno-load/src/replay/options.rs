@@ -1,0 +1,77 @@
+//! The replay that a command line asks for.
+
+use std::path::Path;
+
+use crate::error::Error;
+use crate::run_options::CLIENTS_MAX;
+use crate::script::model::Script;
+use crate::values::Values;
+use crate::workload::Stepwise;
+
+use super::choice::{Wish, choose};
+use super::lanes::lanes;
+use super::log::Log;
+use super::{Load, Replay, destination, setup};
+
+/// Greatest speed.
+const SPEED_MAX: f64 = 1e6;
+
+/// What a log itself says, or what would change the data before it is replayed; and what to give instead.
+const MEANINGLESS: [(&str, &str); 5] = [
+    ("rate", "statements come when they came: give --speed"),
+    ("arrivals", "statements come when they came: give --speed"),
+    ("think-time", "sessions pause as they did: give --speed"),
+    ("think-distribution", "sessions pause as they did: give --speed"),
+    ("warmup", "a log is replayed from its start: run it once before, as with --speed=0 run"),
+];
+
+/// Reads the flags and the files.
+///
+/// # Errors
+/// No file, one that cannot be read or is no log, or flags that mean nothing here.
+pub fn workload(values: &Values<'_>, file: &str) -> Result<Box<dyn Stepwise>, Error> {
+    let speeds = values.list("speed", 1.0, 0.0, SPEED_MAX)?;
+    let destination = destination(values)?;
+    for (flag, instead) in MEANINGLESS {
+        if values.has(flag) {
+            return Err(Error::Usage(format!("--{flag} means nothing for a log: {instead}")));
+        }
+    }
+    let path = Some(file).filter(|file| !file.is_empty()).or(values.text("file"));
+    let Some(path) = path else {
+        return Err(Error::Usage("which log? dbdyno replay-log FILE [flags] [prepare|run|cleanup]".into()));
+    };
+    if !file.is_empty() && values.has("file") {
+        return Err(Error::Usage("one log at a time: give it as a word or by --file".into()));
+    }
+    let wish = Wish {
+        writes: values.has("writes"),
+        follows_schemas: values.has("whole-server") && !values.has("from-schema"),
+        from_schema: values.text("from-schema").map(str::to_owned),
+    };
+    let replay = replay(path, &wish)?;
+    let clients: usize = values.number("clients", CLIENTS_MAX)?;
+    let needed = replay.lanes.len();
+    if needed > clients.min(CLIENTS_MAX) {
+        let text = format!(
+            "--clients={clients}: {path} has up to {needed} sessions at a time, each with a connection of its own"
+        );
+        return Err(Error::Usage(format!("{text}: give --clients={needed}, or replay a part of the log")));
+    }
+    let mut script = values.text("setup").map_or_else(|| Ok(Script::default()), setup::read)?;
+    script.name = Script::named(path).name;
+    Ok(Box::new(Load { replay, writes: wish.writes, speeds, setup: script, destination }))
+}
+
+fn replay(path: &str, wish: &Wish) -> Result<Replay, Error> {
+    let log = Log::read(path)?;
+    let (sent, not_sent) = choose(&log, wish, path)?;
+    let first_us = sent.iter().map(|sent| log.statements[sent.number as usize].start_us).min().unwrap_or(0);
+    let mut sessions: Vec<u32> = sent.iter().map(|sent| log.statements[sent.number as usize].session).collect();
+    sessions.sort_unstable();
+    sessions.dedup();
+    let lanes = lanes(&log, &sent);
+    let name = Path::new(path).file_name().map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned());
+    let (sessions, follows_schemas) = (sessions.len(), wish.follows_schemas);
+    Ok(Replay { name, log, lanes, not_sent, sessions, first_us, follows_schemas })
+}
