@@ -42,6 +42,11 @@ COMMIT;
 :id = uniform(1, 100)
 SELECT stock FROM items WHERE id = :id;
 """
+LOG = """\
+2026-11-23T12:59:07.302048Z\t    7 Connect\tapp@web1 on shop using Socket
+2026-11-23T12:59:07.302048Z\t    7 Query\tINSERT INTO items VALUES (1, 'it''s')
+2026-11-23T12:59:07.402048Z\t    8 Query\tSELECT * FROM items
+""" + "".join(f"2026-11-23T12:59:07.5{at:02}048Z\t    9 Query\tSELECT {at}\n" for at in range(98))
 SLAP = {"kind": "slap", "autoincrement": True}
 OLTP = {"kind": "oltp", "tables": 2, "table_size": 500}
 SMACK = {"kind": "smack", "rows": 1000}
@@ -64,6 +69,8 @@ LOADS = {
         {"kind": "ingest", "mode": "statement", "rows": 800, "rows_per_insert": 4, "rows_per_commit": 40}, 20),
     "bulk": ({"kind": "bulk", "tables": 4, "table_size": 300, "batch_bytes": "16KiB"}, None),
     "script": ({"kind": "script", "events": 200, "ignore_errors": "1213"}, 200),
+    "replay-log": ({"kind": "replay-log", "writes": True}, 100),
+    "replay-log of what reads": ({"kind": "replay-log", "speed": 0}, 99),
 }  # fmt: skip
 ROWS = {"smack insert": 400, "ingest procedure": 2000, "ingest statement": 800, "ingest in transactions": 800,
         "bulk": 1200, "slap write": 400, "slap mixed": 220}  # fmt: skip
@@ -116,6 +123,10 @@ def workload(tmp_path):
         if fields["kind"] == "script":
             (tmp_path / "mine.sql").write_text(SCRIPT, encoding="utf-8")
             fields = {"file": str(tmp_path / "mine.sql"), **fields}
+        if fields["kind"] == "replay-log":
+            (tmp_path / "a.log").write_text(LOG, encoding="utf-8")
+            (tmp_path / "a.sql").write_text("CREATE TABLE items (id INT, name TEXT);", encoding="utf-8")
+            fields = {"file": str(tmp_path / "a.log"), "setup": str(tmp_path / "a.sql"), **fields}
         section = KINDS[fields["kind"]].model_validate({"clients": 4, **fields})
         return workload_of(
             SimpleNamespace(workload=section, stack=SimpleNamespace(engine=engine, external_database=None))
@@ -144,11 +155,11 @@ def test_every_kind_is_tried():
 @pytest.mark.parametrize("name", LOADS)
 def test_prepared_checked_run_and_counted(name, workload, stand, tmp_path):
     fields, events = LOADS[name]
-    offered = workload(**fields, **({} if fields["kind"] == "bulk" else {"warmup": "0s"}))
+    offered = workload(**fields, **({} if fields["kind"] in {"bulk", "replay-log"} else {"warmup": "0s"}))
     offered.prepare(stand)
     ready = offered.check(stand)
     assert ready == {} if fields["kind"] == "bulk" else ready["engine"] == "InnoDB"
-    rows_before = counted(stand, f"dbdyno_{fields['kind']}")
+    rows_before = counted(stand, offered.schema)
     before = now_ns()
     load = offered.run(stand, 1, tmp_path)
     assert offered.check(stand)["engine"] == "InnoDB"
@@ -164,7 +175,7 @@ def test_prepared_checked_run_and_counted(name, workload, stand, tmp_path):
     for column in ("events", "queries", "rows", "reconnects"):
         assert sum(load.series[column]) == result[column], column
     assert {len(values) for values in (*load.series.values(), load.phase)} == {len(load.phase)}
-    rows_after = counted(stand, f"dbdyno_{fields['kind']}")
+    rows_after = counted(stand, offered.schema)
     if name in ROWS:
         assert result["rows"] == rows_after - rows_before == ROWS[name]
 
@@ -259,6 +270,7 @@ TIMED = {
     "ingest": {"kind": "ingest", "mode": "statement"},
     "bulk": {"kind": "bulk", "tables": 1, "table_size": 20_000_000, "clients": 1},
     "script": {"kind": "script", "rate": 100},
+    "replay-log": {"kind": "replay-log", "speed": 0.0001},
 }
 
 

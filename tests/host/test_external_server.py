@@ -145,7 +145,9 @@ LOADS = {
     "ingest": 'kind = "ingest"\nrows = 400\nrows_per_call = 100',
     "bulk": 'kind = "bulk"\ntables = 2\ntable_size = 300',
     "script": 'kind = "script"\nfile = "own.sql"\nevents = 20',
+    "replay-log": 'kind = "replay-log"\nfile = "own.log"\nsetup = "own.sql"\nwrites = true',
 }
+COUNTS = "UPDATE own SET n = n + 1 WHERE id = 1"
 SCRIPT = """\
 -- setup:
 CREATE TABLE own (id INT PRIMARY KEY, n INT);
@@ -159,6 +161,7 @@ UPDATE own SET n = n + 1 WHERE id = 1;
 @pytest.mark.parametrize("kind", LOADS)
 def test_every_load_runs_in_the_database_it_was_lent_and_leaves_it_empty(kind, server, study, state, tmp_path):
     (tmp_path / "own.sql").write_text(SCRIPT, encoding="utf-8")
+    (tmp_path / "own.log").write_text(f"2026-11-23T12:59:07.302048Z\t    7 Query\t{COUNTS}\n", encoding="utf-8")
     text = (
         study(settings="", workload=LOADS[kind]).read_text().replace('kind = "slap"\n', "").replace("clients = 2", "")
     )

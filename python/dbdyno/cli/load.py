@@ -18,6 +18,7 @@ VERBS = {
     "ingest": "Rows into a table with three indexes.",
     "bulk": "sysbench's prepare: tables made, filled, indexed.",
     "script": "A SQL file with parameters and weights.",
+    "replay-log": "A server's slow or general log, by its times.",
 }
 
 

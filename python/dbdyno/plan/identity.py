@@ -35,9 +35,11 @@ def image_key(spec: TrialSpec, server: str | None, settings: Mapping[str, Settin
 def _data(load: WorkloadSection) -> dict[str, Any]:
     """What the workload's data depends on; a file of the user's own goes by its content."""
     fields = load.data()
-    return fields | {name: file_sha256(Path(path)) for name, path in load.own_files().items() if name in fields}
+    files = load.own_files() | load.secret_files()
+    return fields | {name: file_sha256(Path(path)) for name, path in files.items() if name in fields}
 
 
 def file_sha256(path: Path) -> str:
     """Identity of a file's content, wherever it lies."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

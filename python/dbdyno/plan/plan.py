@@ -12,9 +12,10 @@ from typing import Any
 
 from dbdyno.analysis.looks.can_decide import can_decide
 from dbdyno.analysis.looks.min_blocks import blocks_needed, smallest_p
-from dbdyno.errors import HostError
+from dbdyno.errors import HostError, UserError
 from dbdyno.model.design import Comparison, Design, Factor
 from dbdyno.model.treatment import Treatment
+from dbdyno.plan.identity import file_sha256
 from dbdyno.plan.metric_fit import cost_warning, page_cache_warning, why_metric_is_useless
 from dbdyno.plan.order import Slot, drawn, slots_of
 from dbdyno.plan.prices import prices_in
@@ -36,6 +37,8 @@ DRAWN_SEED_END = 2**32  # a drawn seed is to be typed again; a given one may be 
 # a guess until the first block has been measured.
 OVERHEAD_SECONDS, GUESSED_LOAD_SECONDS = 1.5, 4.0
 
+_CHANGED = "{} has been changed since the run began; use a new folder for what it is now"
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -45,6 +48,7 @@ class Plan:
     design: Design
     specs: dict[str, TrialSpec]  # treatment id -> what to raise and offer
     own_files: dict[str, dict[str, str]]  # "drive_files", "scripts" -> path -> text, as they were planned with
+    file_hashes: dict[str, str] = field(default_factory=dict)  # of those that are not kept: path -> SHA-256
     reported: list[ReportedTable] = field(default_factory=list)
     prices: Prices | None = None
     seed_is_drawn: bool = False  # none was given: the next plan of the study has another order
@@ -65,6 +69,7 @@ class Plan:
         """Identity of what is measured: equal for two studies whose trials are alike."""
         body: dict[str, Any] = {"body": self.study.raw, "metric": self.design.metric, "baseline": self.design.baseline}
         body |= {name: files for name, files in self.own_files.items() if files}
+        body |= {"file_hashes": sorted(self.file_hashes.values())} if self.file_hashes else {}
         hard = sorted(factor.name for factor in self.design.factors if factor.hard_to_change)
         body |= {"hard_to_change": hard} if hard else {}
         body |= {"settle": self.design.settle} if self.design.settle else {}
@@ -84,13 +89,17 @@ class Plan:
             cost=self.prices,
             drive_files=self.own_files["drive_files"],
             scripts=self.own_files["scripts"],
+            file_hashes=self.file_hashes,
         )
 
     def check_own_files(self) -> None:
         """See that the user's own files are still what was planned. Raises ``HostError``: trials of two are no run."""
         for path, text in (one for files in self.own_files.values() for one in files.items()):
             if _text(path) != text:
-                raise HostError(f"{path} has been changed since the run began; use a new folder for what it is now")
+                raise HostError(_CHANGED.format(path))
+        for path, sha256 in self.file_hashes.items():
+            if _sha256(path) != sha256:
+                raise HostError(_CHANGED.format(path))
 
     def seconds_per_trial(self) -> float:
         """A guess; exact only for loads bounded by time."""
@@ -183,7 +192,9 @@ def make_plan(study: Study, *, seed: int | None = None, stop_rule: StopRule | No
     reported = reported_tables(study, treatments, design.metric)
     prices = prices_in(study.cost, treatments, specs)
     own_files = _own_files(list(specs.values()))
-    return Plan(study, design, specs, own_files, reported, prices, seed_is_drawn=given is None)
+    secret = dict.fromkeys(path for spec in specs.values() for path in spec.workload.secret_files().values())
+    hashes = {path: _sha256(path) for path in secret}
+    return Plan(study, design, specs, own_files, hashes, reported, prices, seed_is_drawn=given is None)
 
 
 def _secondary(study: Study, load: WorkloadSection, primary: str) -> list[str]:
@@ -207,6 +218,13 @@ def _drive_files(device: str) -> Iterator[str]:
         yield path
         for member in tomllib.loads(_text(path)).get("raid", {}).get("members", []):
             yield from _drive_files(resolved_drive(member, Path(path).parent))
+
+
+def _sha256(path: str) -> str:
+    try:
+        return file_sha256(Path(path))
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
 
 
 def _text(path: str) -> str:

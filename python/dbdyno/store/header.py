@@ -41,6 +41,7 @@ class Header:
     cost: Prices | None = None
     drive_files: dict[str, str] = field(default_factory=dict)
     scripts: dict[str, str] = field(default_factory=dict)
+    file_hashes: dict[str, str] = field(default_factory=dict)  # of files that are not kept: path -> SHA-256
 
     def to_toml(self) -> bytes:
         """The content of ``run.toml``."""
@@ -56,7 +57,8 @@ class Header:
 
     def study_without_paths(self) -> dict[str, Any]:
         """The study, the user's own files by name and, as ``files``, by the SHA-256 of their content."""
-        own = {**self.drive_files, **self.scripts}
+        texts = {**self.drive_files, **self.scripts}
+        own = {**texts, **self.file_hashes}
 
         def named(value: Any) -> Any:  # noqa: ANN401  (whatever TOML can hold)
             if isinstance(value, dict):
@@ -67,7 +69,8 @@ class Header:
                 value = value.replace(path, Path(path).name)
             return value
 
-        files = {Path(path).name: hashlib.sha256(text.encode()).hexdigest() for path, text in own.items()}
+        files = {Path(path).name: hashlib.sha256(text.encode()).hexdigest() for path, text in texts.items()}
+        files |= {Path(path).name: sha256 for path, sha256 in self.file_hashes.items()}
         return {**named(self.study), **({"files": files} if files else {})}
 
     def setup(self) -> str:
@@ -97,7 +100,7 @@ def _with_one_value(given: Mapping[str, Any], factors: Container[str]) -> Iterat
     for name, value in given.items():
         if name not in factors and not isinstance(value, list):
             # A script is known by its name; where it lay is private.
-            shown = Path(str(value)).name if name in {"file", "job"} else value
+            shown = Path(str(value)).name if name in {"file", "job", "setup"} else value
             yield f"{name} {str(shown).lower() if isinstance(shown, bool) else shown}"
 
 

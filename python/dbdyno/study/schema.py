@@ -14,7 +14,7 @@ from dbdyno.study.products import NO_SERVER
 from dbdyno.study.section import Identifier, Line, Section, Setting, matching
 from dbdyno.study.server_url import is_url, server_url
 from dbdyno.study.units import Duration, Fraction, Size
-from dbdyno.study.workloads import Workload
+from dbdyno.study.workloads import USERS_SQL, Workload
 
 MAX_BLOCKS = 1000
 
@@ -311,7 +311,7 @@ class TrialSpec(Section):
     @property
     def is_confined(self) -> bool:
         """Whether its SQL is the study's own, and may not change the whole of an external server."""
-        return self.workload.kind == "script" and not self.server.whole_server_may_change
+        return self.workload.kind in USERS_SQL and not self.server.whole_server_may_change
 
 
 FACTOR_SECTIONS = ("stack", "queue", "queue.iosched", "filesystem", "server", "server.settings", "workload")

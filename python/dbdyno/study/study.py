@@ -14,7 +14,7 @@ from dbdyno.study.levels import LEVELS, NamedLevel
 from dbdyno.study.reported import ReportedSection
 from dbdyno.study.schema import DesignSection, StudySection, TrialSpec
 
-_PRIVATE = {("server", "option_file"), ("workload", "file"), ("workload", "job")}
+_PRIVATE = {("server", "option_file"), ("workload", "file"), ("workload", "job"), ("workload", "setup")}
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,7 @@ def resolved_body(body: dict[str, Any], folder: Path) -> dict[str, Any]:
         ("stack", "device", drive),
         ("workload", "file", script),
         ("workload", "job", script),
+        ("workload", "setup", script),
         ("workload", "command", command),
         ("server", "option_file", script),
     ):

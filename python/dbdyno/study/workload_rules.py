@@ -1,5 +1,6 @@
 """What can't be combined in ``[workload]``."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,11 +11,12 @@ from dbdyno.study.workloads import (
     GeneratedSection,
     IngestSection,
     LoopSection,
+    ReplayLogSection,
     ScriptSection,
     SlapSection,
     TpccSection,
 )
-from dbdyno.system.regular_file import SCRIPT_LIMIT_BYTES, read_text
+from dbdyno.system.regular_file import SCRIPT_LIMIT_BYTES, open_regular, read_text
 
 
 def broken_workload_rules(load: WorkloadSection, folder: Path) -> Iterator[Mistake]:
@@ -36,6 +38,8 @@ def broken_workload_rules(load: WorkloadSection, folder: Path) -> Iterator[Mista
             yield from _bulk(load)
         case ScriptSection():
             yield from _script(load, folder)
+        case ReplayLogSection():
+            yield from _replay_log(load, folder)
 
 
 def _amount(load: LoopSection) -> Iterator[Mistake]:
@@ -105,3 +109,12 @@ def _script(load: ScriptSection, folder: Path) -> Iterator[Mistake]:
         yield Mistake(("workload", "file"), text)
     except UnicodeDecodeError:
         yield Mistake(("workload", "file"), f"is {shown(load.file)}, which is not UTF-8 text")
+
+
+def _replay_log(load: ReplayLogSection, folder: Path) -> Iterator[Mistake]:
+    """What is in them only the load generator reads: they may be long."""
+    for name, path in load.secret_files().items():
+        try:
+            os.close(open_regular(folder / path, os.O_RDONLY, follow=True))
+        except OSError as error:
+            yield Mistake(("workload", name), f"is {shown(path)}: {folder / path} can't be read: {error.strerror}")

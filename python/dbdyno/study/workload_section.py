@@ -54,6 +54,10 @@ class WorkloadSection(Section):
         """The user's own files, by field."""
         return {}
 
+    def secret_files(self) -> dict[str, str]:
+        """The user's own files, by field, of which nothing but a hash may be kept."""
+        return {}
+
     @property
     def only_reads(self) -> bool:
         """Whether a run leaves the data as it was."""

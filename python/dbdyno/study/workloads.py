@@ -269,5 +269,50 @@ class ScriptSection(LoopSection):
         return {"file": self.file}
 
 
-Workload = SlapSection | SmackSection | OltpSection | TpccSection | IngestSection | BulkSection | ScriptSection | Tools
+class ReplayLogSection(GeneratedSection):
+    """``replay-log``: a server's slow or general query log, with its sessions and times."""
+
+    DATA: ClassVar[frozenset[str]] = frozenset({"setup"})
+
+    kind: Literal["replay-log"]
+    """A slow or general query log of MySQL or MariaDB, its statements sent when they came."""
+    file: Line
+    """The log, relative to the study. The run folder keeps the SHA-256 of its content and no text of it."""
+    setup: Line | None = None
+    """SQL that makes the tables, such as a dump, relative to the study; kept as the log is. If not given, what the log
+    itself makes is there (`writes`), or nothing.
+    """
+    speed: Annotated[float, Field(ge=0, le=1e6)] = 1.0
+    """Times as fast as logged; 0: each session sends its next statement when the one before is answered."""
+    writes: StrictBool = False
+    """Send the statements that write, too. Else all that is sent runs in transactions that only read."""
+    from_schema: Line | None = None
+    """The schema of the log whose statements are sent, where it has several."""
+    duration: Annotated[Duration, Field(ge=0.1)] | None = None
+    """Of a run; to the log's end if not given. No statement starts after it."""
+    clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 100
+    """Connections at most. A log with more sessions at a time is refused."""
+
+    @property
+    def only_reads(self) -> bool:
+        """What is sent is the server's to refuse if it writes."""
+        return not self.writes
+
+    def secret_files(self) -> dict[str, str]:
+        """The log and the dump."""
+        return {"file": self.file} | ({"setup": self.setup} if self.setup else {})
+
+
+Workload = (
+    SlapSection
+    | SmackSection
+    | OltpSection
+    | TpccSection
+    | IngestSection
+    | BulkSection
+    | ScriptSection
+    | ReplayLogSection
+    | Tools
+)
 KINDS: dict[str, type[WorkloadSection]] = {one.named(): one for one in get_args(Workload)}
+USERS_SQL = ("script", "replay-log")  # kinds whose statements are the user's own

@@ -46,7 +46,7 @@ class Generated(ABC, Generic[SectionT]):
     @property
     def schema(self) -> str:
         """The schema that holds its tables."""
-        return self.external_schema or f"dbdyno_{self.section.kind}"
+        return self.external_schema or f"dbdyno_{self.section.kind.replace('-', '_')}"
 
     def common_flags(self) -> list[str]:
         """Where the tables are, and how much load by how many."""

@@ -1,4 +1,4 @@
-"""Which workload a treatment is offered: a kind is a class of that name in a file of that name."""
+"""Which workload a treatment is offered: ``replay-log`` is the class ``ReplayLog`` in the file ``replay_log.py``."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +11,8 @@ from dbdyno.workload.generator import Generated
 from dbdyno.workload.workload import Workload
 
 WORKLOADS: dict[str, Callable[[Any, str], Workload]] = {
-    kind: getattr(import_module(f"dbdyno.workload.{kind}"), kind.capitalize()) for kind in KINDS
+    kind: getattr(import_module(f"dbdyno.workload.{kind.replace('-', '_')}"), kind.title().replace("-", ""))
+    for kind in KINDS
 }
 
 

@@ -1,5 +1,6 @@
 """Kinds of load in a plan: what its verdicts are about, which treatments share prepared data, and own files."""
 
+import hashlib
 import json
 
 import pytest
@@ -18,6 +19,7 @@ BOUND = {
     "bonnie": 'size = "2GiB"',
     "mysqlslap": "queries = 1000",
     "command": 'command = "true"',
+    "replay-log": 'file = "mine.sql"',
     **dict.fromkeys(("smack", "oltp", "tpcc", "script", "sysbench"), "events = 1000"),
 }
 METRICS = {"tpcc": "new_orders_per_minute", "ingest": "rows_per_second", "bulk": "rows_per_second",
@@ -98,6 +100,7 @@ SHAPES_LOAD = [
     ("tpcc", "mix", '["new_order", "payment"]'),
     ("bulk", "table_size", "[1000, 2000]"),
     ("script", "ignore_errors", '["none", "1213,1205"]'),
+    ("replay-log", "speed", "[1, 2]"),
 ]
 
 
@@ -116,6 +119,27 @@ def test_inserts_with_ids_of_their_own_start_from_empty_tables(plan):
     loads = '["insert", "delete"]'
     assert len(keys(plan, "oltp", "load", loads)) == 1
     assert len(keys(plan, "oltp", "auto_inc = false\nload", loads)) == 2
+
+
+def test_a_log_and_its_dump_are_known_by_their_hashes_and_kept_nowhere(plan, tmp_path, script):
+    """They may hold secrets."""
+    dump = tmp_path / "dump.sql"
+    dump.write_text("CREATE TABLE secret (id INT);\n")
+    changes = of_kind("replay-log", 'setup = "dump.sql"')
+    made = plan(*changes)
+    assert made.own_files["scripts"] == {}
+    assert made.file_hashes == {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in (script, dump)}
+    header = made.header({})
+    assert "secret" not in header.to_toml().decode()
+    assert header.study_without_paths()["files"] == {path.name: made.file_hashes[str(path)] for path in (script, dump)}
+    keys_before = {image_key(spec, "a server") for spec in made.specs.values()}
+    made.check_own_files()
+    dump.write_text("CREATE TABLE other (id INT);\n")
+    again = plan(*changes)
+    assert again.study_sha256() != made.study_sha256()
+    assert keys_before.isdisjoint(image_key(spec, "a server") for spec in again.specs.values())
+    with pytest.raises(HostError, match=r"dump\.sql has been changed since the run began"):
+        made.check_own_files()
 
 
 def test_constants_of_a_script_shape_its_data(plan, script):

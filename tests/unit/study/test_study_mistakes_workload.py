@@ -132,7 +132,7 @@ MISTAKES = {
         [
             (
                 f":18: workload.duration: is unknown here; known are {fields(BulkSection)}. "
-                "It is for kind slap, smack, oltp, tpcc, ingest, script, fio, sysbench"
+                "It is for kind slap, smack, oltp, tpcc, ingest, script, replay-log, fio, sysbench"
             )
         ],
     ),
@@ -154,6 +154,10 @@ MISTAKES = {
     "weights that are none": (
         [('"slap"', '"script"\nfile = "x.sql"'), ("queries = 1000", 'events = 1000\nweights = "buy"')],
         [':20: workload.weights: is "buy", which must be names with values, such as "buy=3,look=7"'],
+    ),
+    "a log that is not there": (
+        [('"slap"', '"replay-log"\nfile = "x.log"\nsetup = "y.sql"'), ("queries = 1000\n", "")],
+        [':17: workload.file: is "x.log": ', "x.log can't be read: No such file", ':18: workload.setup: is "y.sql": '],
     ),
     "ingest of rows for a time": (
         [('"slap"', '"ingest"'), ("queries = 1000", 'rows = 1000\nduration = "5s"')],

@@ -52,7 +52,7 @@ pub struct NotSent {
     pub placeholders: u64,
     /// They need a file of the client's.
     pub local_files: u64,
-    /// KILL, SHUTDOWN, and protocol commands without SQL, such as Ping.
+    /// KILL, SHUTDOWN, FLUSH, SET GLOBAL, and protocol commands without SQL, such as Ping.
     pub administrator_commands: u64,
 }
 

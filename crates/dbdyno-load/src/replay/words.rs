@@ -13,7 +13,7 @@ pub enum Class {
     Writes,
     /// Never: `USE`, as the log has the default schema of each statement.
     Use,
-    /// Never: it is about the connections or the life of the logged server.
+    /// Never: it is about the connections, the settings or the life of the logged server.
     Administers,
     /// Never: it needs a file of the client's.
     LocalFile,
@@ -98,22 +98,13 @@ impl Words {
 
     fn class(&self) -> Class {
         const CHANGES: [&str; 6] = ["INSERT", "UPDATE", "DELETE", "REPLACE", "OUTFILE", "DUMPFILE"];
-        const BEYOND: [&str; 10] = [
-            "GLOBAL",
-            "PERSIST",
-            "PERSIST_ONLY",
-            "PASSWORD",
-            "ROLE",
-            "WRITE",
-            "READ_ONLY",
-            "TX_READ_ONLY",
-            "TRANSACTION_READ_ONLY",
-            "SQL_LOG_BIN",
-        ];
+        const SERVERS: [&str; 4] = ["GLOBAL", "PERSIST", "PERSIST_ONLY", "PASSWORD"];
+        const BEYOND: [&str; 6] =
+            ["ROLE", "WRITE", "READ_ONLY", "TX_READ_ONLY", "TRANSACTION_READ_ONLY", "SQL_LOG_BIN"];
         let first = self.all.first().map_or("", String::as_str);
         let second = self.all.get(1).map_or("", String::as_str);
         let reads = match first {
-            "SELECT" => !self.has(&["OUTFILE", "DUMPFILE"]),
+            "SELECT" => !self.has(&["OUTFILE", "DUMPFILE"]) && !self.all.windows(2).any(|two| two == ["FOR", "UPDATE"]),
             "SHOW" | "DESC" | "DESCRIBE" | "EXPLAIN" | "VALUES" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" => {
                 true
             }
@@ -126,7 +117,9 @@ impl Words {
         match first {
             _ if self.has_placeholder => Class::Placeholder,
             "USE" => Class::Use,
-            "KILL" | "SHUTDOWN" | "RESTART" => Class::Administers,
+            "SET" if self.has(&SERVERS) => Class::Administers,
+            "KILL" | "SHUTDOWN" | "RESTART" | "FLUSH" | "RESET" | "PURGE" | "CHANGE" | "STOP" | "INSTALL"
+            | "UNINSTALL" => Class::Administers,
             "LOAD" if self.has(&["LOCAL"]) => Class::LocalFile,
             _ if reads => Class::Reads,
             _ => Class::Writes,
@@ -168,8 +161,7 @@ mod tests {
             "INSERT INTO t VALUES (1)",
             "SELECT 1 INTO OUTFILE 'x'",
             "with a as (select 1) delete from t",
-            "SET GLOBAL a = 1",
-            "SET @@global.a = 1",
+            "SELECT a FROM t FOR UPDATE",
             "SET SESSION TRANSACTION READ WRITE",
             "START TRANSACTION READ WRITE",
             "SET tx_read_only = 0",
@@ -186,7 +178,9 @@ mod tests {
             assert_eq!(kind(sql).1, Class::Writes, "{sql}");
         }
         assert_eq!(kind("USE shop").1, Class::Use);
-        assert_eq!(kind("KILL 5").1, Class::Administers);
+        for sql in ["KILL 5", "SET GLOBAL a = 1", "SET @@global.a = 1", "set persist a = 1", "SHUTDOWN", "flush logs"] {
+            assert_eq!(kind(sql).1, Class::Administers, "{sql}");
+        }
         assert_eq!(kind("LOAD DATA LOCAL INFILE 'a' INTO TABLE t").1, Class::LocalFile);
         assert_eq!(kind("SELECT * FROM t WHERE a = ?").1, Class::Placeholder);
     }

@@ -14,6 +14,7 @@ mod oltp_wire;
 mod output;
 mod prepare;
 mod protocol;
+mod replay;
 mod script;
 mod script_account;
 mod slap;

@@ -14,6 +14,7 @@ from dbdyno.stack.layers.external_server import ExternalServer
 from dbdyno.stack.undo.log import Journal
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.server_url import server_url
+from dbdyno.study.workloads import USERS_SQL
 
 
 class ExternalStack(StackKind[ExternalDatabase]):
@@ -64,7 +65,7 @@ KIND = ExternalStack()
 def _touched(url: str, specs: Sequence[TrialSpec]) -> Iterator[str]:
     named, place = server_url(url), server_url(url).place
     yield f"created: tables in the database {named.database} of the server at {place}; dropped afterwards"
-    scripts = [spec for spec in specs if spec.workload.kind == "script"]
+    scripts = [spec for spec in specs if spec.workload.kind in USERS_SQL]
     if any(not spec.is_confined for spec in scripts):
         what = f"the whole server at {place}, by the script's SQL as far as {named.user} may"
         yield f"CHANGED: {what}; nothing of it is put back"

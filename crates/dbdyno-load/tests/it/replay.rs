@@ -1,0 +1,218 @@
+//! `replay-log` against a real MariaDB, by logs that it wrote itself.
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::common::{Server, expect, json, text};
+
+const DUMP: &str = "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(200)) ENGINE=InnoDB;\n\
+                    INSERT INTO t VALUES (1, 'one;'), (2, 'it''s two');\n";
+
+/// What the logged sessions say. The words of it that may stand nowhere begin with `SECRET`.
+const FIRST: &str = "SELECT v FROM t WHERE id = 1; SELECT 'SECRET1;\n# Time: 700101  0:16:40\n# User@Host: a[a] @ h []\n\
+                     # Query_time: 1.0  Lock_time: 0.0\nDROP TABLE t;\n' AS v; \
+                     INSERT INTO t VALUES (3, 'SECRET2\\\\'), (4, \"it's\"); SELECT SLEEP(0.3); UPDATE t SET v = 'x' WHERE id = 2";
+const SECOND: &str = "BEGIN; SELECT COUNT(*) FROM t; DELETE FROM t WHERE id = 4; COMMIT; SELECT * FROM SECRET3";
+
+/// A server with its slow and its general log.
+fn logging() -> Option<(Server, [PathBuf; 2])> {
+    let server = Server::start()?;
+    server.sql(&format!("CREATE DATABASE shop; USE shop; {DUMP}"));
+    let logs = [server.file("slow.log"), server.file("general.log")];
+    let [slow, general] = logs.each_ref().map(|path| path.display().to_string());
+    server.sql(&format!("SET GLOBAL slow_query_log_file = '{slow}'; SET GLOBAL general_log_file = '{general}'; SET GLOBAL long_query_time = 0"));
+    server.sql("SET GLOBAL slow_query_log = 1; SET GLOBAL general_log = 1");
+    say(&server, FIRST);
+    sleep(Duration::from_millis(1200));
+    say(&server, SECOND);
+    // As logrotate has it done: the server writes its three lines again.
+    server.sql("FLUSH LOGS; SELECT 5");
+    server.sql("SET GLOBAL slow_query_log = 0; SET GLOBAL general_log = 0");
+    Some((server, logs))
+}
+
+/// A session in the schema; its errors are part of the log.
+fn say(server: &Server, sql: &str) {
+    let mut command = Command::new("mariadb");
+    command.args(["--no-defaults", "-uroot", "--force", "--comments", "shop", "-e", sql, "-S"]).arg(server.socket());
+    command.output().unwrap();
+}
+
+fn replay(server: &Server, log: &Path, flags: &str) -> Command {
+    let dump = server.file("dump.sql");
+    fs::write(&dump, DUMP).unwrap();
+    let mut command = server.load("replay-log");
+    command.arg(log).arg("--setup").arg(dump).args(flags.split_whitespace());
+    command
+}
+
+fn result(server: &Server, log: &Path, flags: &str) -> (Value, String) {
+    let path = server.file("result.json");
+    let series = server.file("series.csv");
+    let mut command = replay(server, log, flags);
+    command.arg("--json").arg(&path).arg("--series").arg(&series).arg("--hlog").arg(server.file("hlog"));
+    let output = expect(&mut command, 0);
+    let said = text(&output.stdout) + &text(&output.stderr) + &fs::read_to_string(&path).unwrap();
+    (json(&path)["runs"][0].clone(), said)
+}
+
+fn count(run: &Value, kind: &str) -> u64 {
+    run["operations"][kind]["count"].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn what_a_server_logged_is_said_again_and_shown_nowhere() {
+    let Some((server, logs)) = logging() else { return };
+    for log in logs {
+        let name = log.file_name().unwrap().to_string_lossy().into_owned();
+        let is_general = name.starts_with("general");
+        expect(&mut replay(&server, &log, "prepare"), 0);
+        let prepared = server.counters(["Com_insert", "Com_update", "Com_delete", "Com_drop_table"]);
+        let (run, said) = result(&server, &log, "--writes --ignore-errors=1146 run");
+        let after = server.counters(["Com_insert", "Com_update", "Com_delete", "Com_drop_table"]);
+        assert_eq!(after, [prepared[0] + 1, prepared[1] + 1, prepared[2] + 1, prepared[3]], "{name}");
+        let rows = server.sql("SELECT id, HEX(v) FROM dbdyno_replay_log.t ORDER BY id");
+        assert_eq!(
+            rows.split_whitespace().collect::<Vec<_>>(),
+            ["1", "6F6E653B", "2", "78", "3", "534543524554325C"],
+            "{name}"
+        );
+        assert!((count(&run, "insert"), count(&run, "begin"), count(&run, "commit")) == (1, 1, 1), "{run}");
+        // A slow log has no statement that the server could not parse or open.
+        let errors: Vec<_> =
+            run["errors"].as_array().unwrap().iter().map(|error| error["code"].as_u64().unwrap()).collect();
+        assert!(errors.is_empty() && !is_general || errors == [1146], "{name} {errors:?}");
+        assert!(!said.contains("SECRET"), "{said}");
+        assert_eq!(run["log"]["form"], if is_general { "general query log" } else { "slow query log" });
+        assert_eq!(run["log"]["not_sent"]["cut_off"], 0);
+        assert_eq!(run["log"]["has_whole_seconds"], true);
+        expect(&mut replay(&server, &log, "cleanup"), 0);
+        assert!(!server.sql("SHOW DATABASES").contains("dbdyno_replay_log"));
+    }
+}
+
+#[test]
+fn times_are_those_of_the_log_and_shrink_with_the_speed() {
+    let Some((server, [_, general])) = logging() else { return };
+    let seconds = |speed: &str| {
+        let (run, _) = result(&server, &general, &format!("--ignore-errors=1146 --speed={speed}"));
+        assert_eq!(run["loop"]["kind"], "logged");
+        (run["seconds_real"].as_f64().unwrap(), run["log"]["seconds"].as_f64().unwrap())
+    };
+    let (as_logged, log) = seconds("1");
+    assert!((1.0..10.0).contains(&log), "{log}");
+    assert!(as_logged >= log, "{as_logged} s for {log} s");
+    let (quick, _) = seconds("4");
+    assert!(quick >= log / 4.0 && quick < as_logged, "{quick} s for {log} s");
+    let (at_once, _) = seconds("0");
+    assert!(at_once < quick.max(1.0), "{at_once} s without waiting");
+}
+
+#[test]
+fn the_server_is_the_guard_of_what_is_only_to_be_read() {
+    let Some(server) = Server::start() else { return };
+    server.sql(&format!("CREATE DATABASE theirs; USE theirs; {DUMP}DELIMITER //\nCREATE FUNCTION wipe() RETURNS INT BEGIN DELETE FROM theirs.t; RETURN 1; END//\n"));
+    let log = server.file("general.log");
+    let line = |sql: &str| format!("2026-11-23T12:59:07.302048Z\t    7 Query\t{sql}\n");
+    let tables = || server.sql("SELECT COUNT(*) FROM theirs.t");
+    for sql in ["SELECT theirs.wipe()", "SELECT 1 FROM theirs.t", "WITH a AS (SELECT 1) SELECT theirs.wipe() FROM a"] {
+        fs::write(&log, line(sql)).unwrap();
+        // The account of the replay reaches its own schema alone; the login reaches all, but its transactions only read.
+        let said = text(&expect(&mut replay(&server, &log, ""), 1).stderr);
+        assert!(said.contains("first in line 1 of general.log") && !said.contains("theirs"), "{said}");
+    }
+    fs::write(&log, line("SELECT theirs.wipe()")).unwrap();
+    server.sql("CREATE DATABASE mine");
+    let said = text(&expect(&mut replay(&server, &log, "--whole-server --schema=mine run"), 1).stderr);
+    assert!(said.contains("1792"), "{said}");
+    fs::write(&log, line("DELETE FROM theirs.t")).unwrap();
+    let said = text(&expect(&mut replay(&server, &log, "--whole-server --schema=mine run"), 2).stderr);
+    assert!(said.contains("nothing to send (1 writes): --writes sends what writes"), "{said}");
+    assert_eq!(tables().trim(), "2");
+    let (run, _) = result(&server, &log, "--whole-server --schema=mine --writes run");
+    assert_eq!((count(&run, "delete"), tables().trim()), (1, "0"));
+}
+
+#[test]
+fn schemas_are_chosen_or_followed() {
+    let Some(server) = Server::start() else { return };
+    let log = server.file("general.log");
+    let at = |rest: &str| format!("2026-11-23T12:59:07.302048Z\t    {rest}\n");
+    let session = |thread, schema: &str| {
+        at(&format!("{thread} Connect\ta@b on {schema} using Socket"))
+            + &at(&format!("{thread} Query\tINSERT INTO t VALUES (9, DATABASE())"))
+            + &at(&format!("{thread} Quit\t"))
+    };
+    fs::write(&log, [session(7, "shop"), session(8, "cr`m"), session(9, "shop")].concat()).unwrap();
+    let said = text(&expect(&mut replay(&server, &log, "--writes"), 2).stderr);
+    assert!(said.contains("in 2 schemas (shop: 2, cr`m: 1): choose one by --from-schema"), "{said}");
+    let said = text(&expect(&mut replay(&server, &log, "--writes --from-schema=sho"), 2).stderr);
+    assert!(said.contains("--from-schema=sho: ") && said.contains("shop: 2"), "{said}");
+    let (run, _) = result(&server, &log, "--writes --from-schema=shop --ignore-errors=1062");
+    assert_eq!(
+        (count(&run, "insert"), &run["log"]["not_sent"]["other_schemas"], &run["clients"]),
+        (1, &1.into(), &2.into())
+    );
+    let said = text(&expect(&mut replay(&server, &log, "--writes --from-schema=shop --clients=1"), 2).stderr);
+    assert!(said.contains("--clients=1") && said.contains("give --clients=2"), "{said}");
+
+    server.sql("CREATE DATABASE shop; CREATE TABLE shop.t (id INT, v TEXT); CREATE DATABASE mine");
+    let whole = "--writes --whole-server --schema=mine run";
+    let said = text(&expect(&mut replay(&server, &log, whole), 2).stderr);
+    assert!(said.contains("general.log:5: the server has no schema cr`m"), "{said}");
+    server.sql("CREATE DATABASE `cr``m`; CREATE TABLE `cr``m`.t (id INT, v TEXT)");
+    let (run, _) = result(&server, &log, whole);
+    assert_eq!(count(&run, "insert"), 3);
+    assert_eq!(
+        server
+            .sql("SELECT GROUP_CONCAT(v) FROM shop.t; SELECT v FROM `cr``m`.t")
+            .split_whitespace()
+            .collect::<Vec<_>>(),
+        ["shop,shop", "cr`m"]
+    );
+}
+
+#[test]
+fn sessions_have_connections_of_their_own() {
+    let Some(server) = Server::start() else { return };
+    let log = server.file("general.log");
+    let at = |second: u32, rest: &str| format!("2026-11-23T12:59:{second:02}.302048Z\t    {rest}\n");
+    let all = [
+        at(7, "7 Query\tCREATE TEMPORARY TABLE mine (i INT)"),
+        at(7, "8 Query\tCREATE TEMPORARY TABLE mine (i INT)"),
+        at(8, "7 Query\tINSERT INTO mine VALUES (1)"),
+        at(8, "7 Quit\t"),
+        at(20, "9 Query\tCREATE TEMPORARY TABLE mine (i INT)"),
+        at(21, "8 Query\tINSERT INTO mine VALUES (2)"),
+        at(21, "9 Query\tINSERT INTO mine VALUES (3)"),
+    ];
+    fs::write(&log, all.concat()).unwrap();
+    for speed in ["0", "100"] {
+        let (run, _) = result(&server, &log, &format!("--writes --speed={speed} --io-threads=2"));
+        // The third session has the first one's connection, anew.
+        let numbers = ["clients", "events", "reconnects"].map(|name| run[name].as_u64().unwrap());
+        assert_eq!((numbers, count(&run, "insert")), ([2, 6, 1], 3));
+    }
+    let said = text(&expect(&mut replay(&server, &log, "--warmup=1"), 2).stderr);
+    assert!(said.contains("--warmup means nothing for a log"), "{said}");
+}
+
+#[test]
+fn a_mistake_in_a_dump_is_named_without_its_text() {
+    let Some(server) = Server::start() else { return };
+    let log = server.file("general.log");
+    fs::write(&log, "2026-11-23T12:59:07.302048Z\t    7 Query\tSELECT 1\n").unwrap();
+    let dump = server.file("wrong.sql");
+    fs::write(&dump, "CREATE TABLE t (i INT);\nINSERT INTO t VALUES ('SECRET');\n").unwrap();
+    let mut command = server.load("replay-log");
+    let said = text(&expect(command.arg(&log).arg("--setup").arg(&dump), 1).stderr);
+    assert!(
+        said.contains("wrong.sql:2: the server refuses this statement: error 1366") && !said.contains("SECRET"),
+        "{said}"
+    );
+    assert!(!server.sql("SHOW DATABASES").contains("dbdyno_replay_log"));
+}
