@@ -67,7 +67,7 @@ OWN_FIELDS = """\
 
 They stand with the kind: dbdyno's own loads in [workloads.md](workloads.md), other programs in [tools.md](tools.md).
 """
-_MARKED = re.compile(r"(<!-- fields of (\w+), by make docs -->\n).*?(?=<!-- end -->)", re.DOTALL)
+_MARKED = re.compile(r"(<!-- fields of ([\w-]+), by make docs -->\n).*?(?=<!-- end -->)", re.DOTALL)
 TABLE = "| field | type | default | meaning |\n|---|---|---|---|"
 
 

@@ -34,12 +34,12 @@ def _not_reported(metric: str, load: WorkloadSection) -> str:
 
 def cost_warning(specs: Iterable[TrialSpec]) -> str:
     """What of ``[cost]`` will stay unknown, and why; empty if nothing need be."""
-    paced = any(getattr(spec.workload, "rate", 0) or getattr(spec.workload, "think_time", 0) for spec in specs)
+    paced = any(getattr(spec.workload, name, 0) for spec in specs for name in ("rate", "think_time", "speed"))
     if not paced:
         return ""
     return (
         "what a query costs, sets for a demand and the break-even will be unknown of treatments that keep up: the load "
-        "asks for a rate of its own, by rate or think_time, which does not show what they can do at most"
+        "asks for a rate of its own, by rate, think_time or a log's times, which does not show what they can do at most"
     )
 
 

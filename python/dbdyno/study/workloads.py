@@ -273,6 +273,7 @@ class ReplayLogSection(GeneratedSection):
     """``replay-log``: a server's slow or general query log, with its sessions and times."""
 
     DATA: ClassVar[frozenset[str]] = frozenset({"setup"})
+    METRIC: ClassVar[str] = "latency_ms_p99"
 
     kind: Literal["replay-log"]
     """A slow or general query log of MySQL or MariaDB, its statements sent when they came."""
@@ -292,6 +293,11 @@ class ReplayLogSection(GeneratedSection):
     """Of a run; to the log's end if not given. No statement starts after it."""
     clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 100
     """Connections at most. A log with more sessions at a time is refused."""
+
+    @property
+    def metric(self) -> str:
+        """How many are answered is the log's, unless they come as fast as they can."""
+        return self.METRIC if self.speed else "queries_per_second"
 
     @property
     def only_reads(self) -> bool:

@@ -24,7 +24,7 @@ BOUND = {
 }
 METRICS = {"tpcc": "new_orders_per_minute", "ingest": "rows_per_second", "bulk": "rows_per_second",
            "fio": "megabytes_per_second", "bonnie": "seeks_per_second",
-           "command": "seconds_real"}  # fmt: skip
+           "command": "seconds_real", "replay-log": "latency_ms_p99"}  # fmt: skip
 NO_SERVER = [("clients = 10\n", ""), ('[server.settings]\ninnodb_buffer_pool_size = "256M"\n', "")]
 
 
