@@ -6,9 +6,9 @@ use crate::protocol::reply::ServerError;
 use crate::statements::{After, Due, Next, Part, Statement, Statements};
 use crate::workload::Portion;
 
-use super::Replay;
 use super::lanes::Lane;
 use super::log::Logged;
+use super::plan::Replay;
 use super::words::USE;
 
 /// What the server's commonest errors mean; its own message may quote the statement.

@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
-use crate::error::Error;
-use crate::run_options::CLIENTS_MAX;
-use crate::script::model::Script;
-use crate::values::Values;
-use crate::workload::Stepwise;
-
 use super::choice::{Wish, choose};
 use super::lanes::lanes;
 use super::log::Log;
-use super::{Load, Replay, destination, setup};
+use super::plan::Replay;
+use super::setup;
+use crate::account::Confined;
+use crate::error::Error;
+use crate::names;
+use crate::run_options::CLIENTS_MAX;
+use crate::script::model::Script;
+use crate::script::stage::Destination;
+use crate::values::Values;
 
 /// Greatest speed.
 const SPEED_MAX: f64 = 1e6;
@@ -25,11 +27,25 @@ const MEANINGLESS: [(&str, &str); 5] = [
     ("warmup", "a log is replayed from its start: run it once before, as with --speed=0 run"),
 ];
 
+/// A replay as it is asked for.
+pub struct Options {
+    /// The log.
+    pub replay: Replay,
+    /// Statements that write are sent as well.
+    pub writes: bool,
+    /// One run for each; 0: without waiting.
+    pub speeds: Vec<f64>,
+    /// What makes the tables.
+    pub setup: Script,
+    /// Where they are.
+    pub destination: Destination,
+}
+
 /// Reads the flags and the files.
 ///
 /// # Errors
 /// No file, one that cannot be read or is no log, or flags that mean nothing here.
-pub fn workload(values: &Values<'_>, file: &str) -> Result<Box<dyn Stepwise>, Error> {
+pub fn read(values: &Values<'_>, file: &str) -> Result<Options, Error> {
     let speeds = values.list("speed", 1.0, 0.0, SPEED_MAX)?;
     let destination = destination(values)?;
     for (flag, instead) in MEANINGLESS {
@@ -60,7 +76,7 @@ pub fn workload(values: &Values<'_>, file: &str) -> Result<Box<dyn Stepwise>, Er
     }
     let mut script = values.text("setup").map_or_else(|| Ok(Script::default()), setup::read)?;
     script.name = Script::named(path).name;
-    Ok(Box::new(Load { replay, writes: wish.writes, speeds, setup: script, destination }))
+    Ok(Options { replay, writes: wish.writes, speeds, setup: script, destination })
 }
 
 fn replay(path: &str, wish: &Wish) -> Result<Replay, Error> {
@@ -74,4 +90,12 @@ fn replay(path: &str, wish: &Wish) -> Result<Replay, Error> {
     let name = Path::new(path).file_name().map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned());
     let (sessions, follows_schemas) = (sessions.len(), wish.follows_schemas);
     Ok(Replay { name, log, lanes, not_sent, sessions, first_us, follows_schemas })
+}
+
+/// Whose statements run where.
+fn destination(values: &Values<'_>) -> Result<Destination, Error> {
+    let schema = names::schema(values, "schema", "dbdyno_replay_log")?;
+    let confined = Confined::new(&schema, values.text("account"))?;
+    let confined = (!values.has("whole-server")).then_some(confined);
+    Ok(Destination { schema, engine: names::engine(values)?, confined, is_secret: true })
 }

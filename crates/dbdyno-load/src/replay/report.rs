@@ -9,8 +9,8 @@ use crate::names::put_digits;
 use crate::output::report::summary;
 use crate::output::result::RunResult;
 
-use super::Replay;
 use super::log::Form;
+use super::plan::Replay;
 
 impl Replay {
     /// Which log it is, in words.

@@ -36,6 +36,9 @@ const OTHER: u16 = QUERIES.len() as u16 - 1;
 /// Longest word that means something here.
 const WORD_MAX: usize = 24;
 
+/// Most words of a statement that are looked at: what comes later in a long one are values.
+const ALL_MAX: usize = 100_000;
+
 /// The kinds of statement.
 pub fn kinds() -> Vec<Kind> {
     QUERIES.into_iter().map(Kind::query).chain(APART.into_iter().map(Kind::apart)).collect()
@@ -85,8 +88,6 @@ impl Words {
     fn take(&mut self, word: &mut String) {
         let means = word.len() <= WORD_MAX && word.starts_with(|c: char| !c.is_ascii_digit());
         let text = std::mem::take(word);
-        // What comes late in a long statement are names and values.
-        const ALL_MAX: usize = 100_000;
         if means && self.all.len() < ALL_MAX {
             self.all.push(text);
         }
