@@ -62,20 +62,14 @@ pub fn block(runs: &[RunResult]) -> String {
 /// The report on one run.
 pub fn summary(run: &RunResult) -> String {
     let mut text = String::new();
-    let pace = match run.plan.pace {
-        Loop::Closed { think, .. } if think.is_zero() => "closed loop".to_owned(),
-        Loop::Closed { think, .. } => format!("closed loop, {} s think time", think.as_secs_f64()),
-        Loop::Logged { speed } if speed <= 0.0 => "each session as fast as it can".to_owned(),
-        Loop::Logged { speed } => format!("{speed} times as fast as logged"),
-        Loop::Open { rate, .. } => format!("open loop, {rate} events per second offered"),
-    };
     // Writing to a string cannot fail, here and below.
     let _ = writeln!(
         text,
-        "{} {}: {}, {pace} ({}, {})",
+        "{} {}: {}, {} ({}, {})",
         run.plan.verb,
         run.load,
         counted(run.plan.clients, "client"),
+        pace(run),
         run.io,
         counted(run.io_threads, "thread")
     );
@@ -122,6 +116,17 @@ pub fn summary(run: &RunResult) -> String {
     trouble(run, &mut line);
     text.push('\n');
     text
+}
+
+/// When events start, in words.
+fn pace(run: &RunResult) -> String {
+    match run.plan.pace {
+        Loop::Closed { think, .. } if think.is_zero() => "closed loop".to_owned(),
+        Loop::Closed { think, .. } => format!("closed loop, {} s think time", think.as_secs_f64()),
+        Loop::Logged { speed } if speed <= 0.0 => "each session as fast as it can".to_owned(),
+        Loop::Logged { speed } => format!("{speed} times as fast as logged"),
+        Loop::Open { rate, .. } => format!("open loop, {rate} events per second offered"),
+    }
 }
 
 /// Latencies of events and of each kind of statement, milliseconds.
