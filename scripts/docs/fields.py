@@ -16,6 +16,7 @@ from dbdyno.model.quantity import duration_seconds, fraction, size_bytes
 from dbdyno.study import schema, section, workloads
 from dbdyno.study.section import Section
 from dbdyno.study.units import format_bytes
+from dbdyno.study.warm_up import warm_up
 
 
 def _check_of(annotated: object) -> Callable[..., Any]:
@@ -31,6 +32,7 @@ CHECKED: dict[Callable[..., Any], str] = {
     _check_of(schema.IoClass): '`"none"`, `"idle"`, `"best-effort:0"` to `":7"`, `"realtime:0"` to `":7"`',
     schema._settle: 'time, `"trial"`',  # noqa: SLF001
     schema._blk_mq_depth: f"{schema.NR_REQUESTS_MIN} to {schema.NR_REQUESTS_MAX}",  # noqa: SLF001
+    warm_up: 'time, `"steady"`',
     workloads._error_codes: "text",  # noqa: SLF001
 }
 BOUNDS = ("ge", "gt", "le", "lt")
@@ -167,6 +169,8 @@ def default_words(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True)
     if value is None or value in ("", {}, []):
         return "-"
+    if warm_up in _notes(field)[2] and isinstance(value, float):
+        return f'`"{UNITS[duration_seconds][1](value).replace(" ", "")}"`'
     measured = [shown for check in _notes(field)[2] if check in UNITS for _, shown in [UNITS[check]]]
     if measured:
         return f'`"{measured[0](value).replace(" ", "")}"`'

@@ -37,6 +37,7 @@ pub mod security;
 pub mod slap;
 pub mod smack;
 pub mod statements;
+pub mod steady;
 pub mod stop;
 pub mod tables;
 pub mod text;

@@ -13,9 +13,10 @@ use crate::measure::{IntervalSink, Recorder, Span, Terms, Totals};
 use crate::output::relay::{IntervalSender, relay};
 use crate::output::result::{Clock, Phase, RunResult};
 use crate::protocol::connection::Connection;
-use crate::run_options::RunOptions;
+use crate::run_options::{RunOptions, Warmup};
 use crate::run_plan::Plan;
 use crate::statements::Kind;
+use crate::steady::{self, Watch, Watcher};
 use crate::stop::Stop;
 use crate::text::shown;
 use crate::workload::{Portion, Workload};
@@ -31,7 +32,8 @@ struct Context<'a> {
     kinds: Arc<[Kind]>,
     stop: &'a Stop,
     /// Of the warm-up, and of the measured run.
-    warming: Shared,
+    warming: &'a Shared,
+    watch: Watch<'a>,
     shared: Shared,
     /// All threads pass it together.
     gate: Barrier,
@@ -74,6 +76,7 @@ pub fn run(
     let (connections, server_version) = dialer.connect_all(plan.clients)?;
     let connect_ns = now_ns() - connect_start_ns;
     let threads = options.io_threads.min(plan.clients);
+    let warming = Shared::new(None);
     let context = Context {
         options,
         plan,
@@ -83,7 +86,8 @@ pub fn run(
         reply_ns: endpoint.reply_timeout.as_nanos() as u64,
         kinds: workload.kinds().into(),
         stop,
-        warming: Shared::new(None),
+        warming: &warming,
+        watch: Watch::new(&warming, threads),
         shared: Shared::new(plan.events),
         gate: Barrier::new(threads),
         marks: Mutex::default(),
@@ -193,11 +197,15 @@ impl Context<'_> {
         // It draws other keys than the measured run, which would otherwise read what was just cached.
         let seed = !self.seed();
         let mut statements = self.workload.statements(Portion { warmup: true, seed, ..portion })?;
-        let mut recorder = Recorder::new(Terms { report_rows: None, ..self.terms(Duration::MAX) }, None);
+        let until_steady = matches!(self.options.warmup, Warmup::Steady(_));
+        let terms = self.terms(if until_steady { steady::INTERVAL } else { Duration::MAX });
+        let mut watcher = Watcher(&self.watch);
+        let sink = until_steady.then_some(&mut watcher as &mut dyn IntervalSink);
+        let mut recorder = Recorder::new(Terms { report_rows: None, ..terms }, sink);
         let start_ns = now_ns();
         recorder.start(start_ns);
-        let limits = self.limits(thread, Some(self.options.warmup), start_ns, seed);
-        let end = connections.drive(&mut *statements, &mut recorder, limits, &self.warming, self.stop);
+        let limits = self.limits(thread, Some(self.options.warmup.most()), start_ns, seed);
+        let end = connections.drive(&mut *statements, &mut recorder, limits, self.warming, self.stop);
         recorder.finish(now_ns());
         let queries = recorder.into_totals().tally.queries(&self.kinds);
         Ok(match end {
@@ -272,6 +280,7 @@ impl Context<'_> {
             load: self.workload.load().to_owned(),
             kinds: Arc::clone(&self.kinds),
             warmup_queries,
+            warmup_steady: matches!(self.options.warmup, Warmup::Steady(_)).then(|| self.watch.was_steady()),
             gauges: totals.gauges,
             lateness: totals.lateness,
             behind: totals.behind,

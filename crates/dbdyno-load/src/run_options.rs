@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::flags::{Flag, Group};
+use crate::steady;
 use crate::values::{Values, number};
 
 /// Most connections of one run.
@@ -25,7 +26,8 @@ const FLAGS: &[Flag] = &[
     Flag::value("arrivals", "of the open loop: poisson or fixed"),
     Flag::value("think-time", "closed loop: pause of a client between events"),
     Flag::value("think-distribution", "of the pause: exponential or fixed"),
-    Flag::value("warmup", "length of the same load before measuring"),
+    Flag::value("warmup", "length of the same load before measuring, or steady: until its rate no longer drifts"),
+    Flag::value("warmup-max", "of --warmup=steady: how long at most (60)"),
     Flag::value("seed", "of all random choices"),
     Flag::value("max-errors", "refused statements after which the run is given up"),
     Flag::value("ignore-errors", "error codes that do not count towards --max-errors: 1213,1205, or all"),
@@ -87,6 +89,28 @@ pub enum Io {
     Epoll,
 }
 
+/// How long the same load runs before measuring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Warmup {
+    /// So long; zero for not at all.
+    For(Duration),
+    /// Until the rate no longer drifts, at most so long.
+    Steady(Duration),
+}
+
+impl Warmup {
+    /// Whether there is none.
+    pub fn is_zero(self) -> bool {
+        self.most().is_zero()
+    }
+
+    /// How long at most.
+    pub fn most(self) -> Duration {
+        let (Self::For(most) | Self::Steady(most)) = self;
+        most
+    }
+}
+
 /// Errors that do not count towards the greatest number allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Ignore {
@@ -121,7 +145,7 @@ pub struct RunOptions {
     pub duration: Option<Duration>,
     /// Events of all clients together.
     pub events: Option<u64>,
-    pub warmup: Duration,
+    pub warmup: Warmup,
     pub seed: u64,
     pub errors_max: u64,
     pub ignore: Ignore,
@@ -163,7 +187,7 @@ impl RunOptions {
             loops: loops(values)?,
             duration: positive("duration")?,
             events: values.number("events", 0).map(|events| Some(events).filter(|events| *events > 0))?,
-            warmup: values.duration("warmup", Duration::ZERO)?,
+            warmup: warmup(values)?,
             seed: values.number("seed", 1)?,
             errors_max: values.number("max-errors", 0)?,
             ignore: ignore(values)?,
@@ -204,6 +228,22 @@ fn loops(values: &Values<'_>) -> Result<Vec<Loop>, Error> {
     Ok(each.collect())
 }
 
+fn warmup(values: &Values<'_>) -> Result<Warmup, Error> {
+    const MOST: Duration = Duration::from_secs(60);
+    if values.text("warmup") != Some("steady") {
+        if values.has("warmup-max") {
+            return Err(Error::Usage("--warmup-max means nothing without --warmup=steady".into()));
+        }
+        return values.duration("warmup", Duration::ZERO).map(Warmup::For);
+    }
+    let most = values.duration("warmup-max", MOST)?;
+    if most < steady::SHORTEST {
+        let least = steady::SHORTEST.as_secs();
+        return Err(Error::Usage(format!("--warmup-max: at least {least} s, as fewer seconds show no drift")));
+    }
+    Ok(Warmup::Steady(most))
+}
+
 fn ignore(values: &Values<'_>) -> Result<Ignore, Error> {
     let name = "ignore-errors";
     match values.text(name) {
@@ -229,6 +269,19 @@ mod tests {
 
     fn read(flags: &[(&'static str, &'static str)]) -> Result<RunOptions, String> {
         RunOptions::read(&Values::of(flags)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_warm_up_has_a_length_or_a_bound() {
+        let warmup = |flags: &[(&'static str, &'static str)]| read(flags).map(|options| options.warmup);
+        assert_eq!(warmup(&[]), Ok(Warmup::For(Duration::ZERO)));
+        assert_eq!(warmup(&[("warmup", "500ms")]), Ok(Warmup::For(Duration::from_millis(500))));
+        assert_eq!(warmup(&[("warmup", "steady")]), Ok(Warmup::Steady(Duration::from_secs(60))));
+        let bound = [("warmup", "steady"), ("warmup-max", "2m")];
+        assert_eq!(warmup(&bound), Ok(Warmup::Steady(Duration::from_secs(120))));
+        assert!(warmup(&[("warmup", "steady"), ("warmup-max", "5s")]).unwrap_err().contains("at least 6 s"));
+        assert!(warmup(&[("warmup", "1s"), ("warmup-max", "9s")]).unwrap_err().contains("without --warmup=steady"));
+        assert!(warmup(&[("warmup", "steadily")]).unwrap_err().contains("--warmup=steadily"));
     }
 
     #[test]

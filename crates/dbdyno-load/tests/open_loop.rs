@@ -214,6 +214,19 @@ fn the_rate_is_kept_after_a_warm_up_and_bounded_by_events() {
 }
 
 #[test]
+fn a_warm_up_until_steady_ends_when_the_rate_is_or_at_its_bound() {
+    // By its very rate the first is steady as soon as one can be; of the second no event ends but the first of each.
+    for (flags, steady) in [("--rate=400 --arrivals=fixed", true), ("--think-time=1h", false)] {
+        let server = FakeServer::answering(|line, _| line.ok());
+        let flags = format!("-c 4 --io-threads=2 {flags} --duration=100ms --warmup=steady --warmup-max=8");
+        let run = run(&server, &flags);
+        assert_eq!(run["warmup_steady"], steady, "{flags}");
+        let seconds = run["clock"]["warmup_ns"].as_u64().unwrap() as f64 / 1e9;
+        assert!((6.0..=7.9).contains(&seconds) == steady && seconds < 30.0, "{flags}: {seconds} s");
+    }
+}
+
+#[test]
 fn the_rate_is_kept_over_lost_connections() {
     for way in ["--io=epoll", "--io=io_uring --io-threads=2"] {
         let server =

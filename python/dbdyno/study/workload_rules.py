@@ -59,7 +59,7 @@ def _loop(load: LoopSection) -> Iterator[Mistake]:
         text = "can't be set with a rate: in an open loop an event starts when it is due, and no client thinks"
         yield Mistake(("workload", "think_time"), text)
     # A field that is given, be it 0, may be a factor's level: then its companion is for the other levels.
-    for name, of in (("arrivals", "rate"), ("think_distribution", "think_time")):
+    for name, of in (("arrivals", "rate"), ("think_distribution", "think_time"), ("warmup_max", "warmup")):
         if name in load.model_fields_set and of not in load.model_fields_set:
             yield Mistake(("workload", name), f"has no effect without workload.{of}; give it too")
 

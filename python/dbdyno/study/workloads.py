@@ -12,6 +12,7 @@ from dbdyno.study.section import Line, matching
 from dbdyno.study.sql_sections import OltpEvents, SbtestTables, SlapTable
 from dbdyno.study.tools import Tools
 from dbdyno.study.units import Duration, Size
+from dbdyno.study.warm_up import SHORTEST_STEADY_SECONDS, WarmUp
 from dbdyno.study.workload_section import Count, Some, WorkloadSection
 
 Distribution = Literal["uniform", "gaussian", "special", "pareto", "zipfian", "exponential"]
@@ -70,8 +71,15 @@ class LoopSection(GeneratedSection):
     """Closed loop: mean pause of a client between its events. Not with a `rate`."""
     think_distribution: Literal["exponential", "fixed"] = "exponential"
     """Of that pause. Needs `think_time`."""
-    warmup: Annotated[Duration, Field(ge=0)] = 0.5
-    """The same load before measuring, not counted. Its writes stay."""
+    warmup: WarmUp = 0.5
+    """The same load before measuring, not counted. Its writes stay. `steady`: until its rate no longer drifts."""
+    warmup_max: Annotated[Duration, Field(ge=SHORTEST_STEADY_SECONDS)] = 60.0
+    """How long `warmup = "steady"` takes at most; then it is measured all the same, and the report says so."""
+
+    @property
+    def seconds_before(self) -> float:
+        """Until steady, the bound."""
+        return self.warmup_max if self.warmup == "steady" else self.warmup
 
 
 class SlapSection(SlapTable, LoopSection):
@@ -228,7 +236,7 @@ class IngestSection(LoopSection):
     """Rows that the table starts with."""
     prepared: StrictBool = True
     """Prepared statements, or text."""
-    warmup: Annotated[Duration, Field(ge=0)] = 0.0
+    warmup: WarmUp = 0.0
     """None, since the table starts empty and a warm-up would fill it."""
 
 

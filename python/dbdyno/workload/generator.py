@@ -150,7 +150,10 @@ def _loop_flags(load: GeneratedSection) -> list[str]:
     flags = [f"--ignore-errors={load.ignore_errors}", f"--io-threads={load.io_threads}"]
     if not isinstance(load, LoopSection):
         return flags
-    flags.append(f"--warmup={_milliseconds(load.warmup)}")
+    if load.warmup == "steady":
+        flags += ["--warmup=steady", f"--warmup-max={_milliseconds(load.warmup_max)}"]
+    else:
+        flags.append(f"--warmup={_milliseconds(load.warmup)}")
     if load.duration is not None:
         flags.append(f"--duration={_milliseconds(load.duration)}")
     if load.rate:

@@ -256,7 +256,7 @@ impl<'r, 's> Engine<'r, 's> {
 
     #[inline]
     fn is_over(&self, now: u64) -> bool {
-        self.stopping || self.limits.deadline_ns.is_some_and(|end| now >= end)
+        self.stopping || self.shared.is_ended() || self.limits.deadline_ns.is_some_and(|end| now >= end)
     }
 
     /// Whether a reply that was outstanding at the deadline takes as long as no answer may.

@@ -40,6 +40,8 @@ pub struct Shared {
     pub(super) errors: AtomicU64,
     /// A thread gave up.
     pub(super) given_up: AtomicBool,
+    /// No event starts any more, before the deadline; those in flight finish.
+    ended: AtomicBool,
     /// Rows added by all.
     pub rows: AtomicU64,
 }
@@ -51,6 +53,7 @@ impl Shared {
             events_left: events.map(AtomicU64::new),
             errors: AtomicU64::new(0),
             given_up: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
             rows: AtomicU64::new(0),
         }
     }
@@ -58,6 +61,17 @@ impl Shared {
     /// Has all threads end early.
     pub fn give_up(&self) {
         self.given_up.store(true, Ordering::Relaxed);
+    }
+
+    /// Has all threads end now as they would at the deadline.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether they are to.
+    #[inline]
+    pub fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
     }
 
     /// Takes one of the events that may still start.

@@ -34,6 +34,7 @@ fn run(seconds: u64, engine: Option<&str>) -> RunResult {
         load: "write".into(),
         kinds: Arc::new([Kind::query("insert"), Kind::apart("commit")]),
         warmup_queries: 0,
+        warmup_steady: None,
         tally,
         gauges: Gauges::default(),
         lateness: Latencies::default(),

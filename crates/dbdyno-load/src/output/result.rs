@@ -63,6 +63,8 @@ pub struct RunResult {
     pub kinds: Arc<[Kind]>,
     /// Queries of the warm-up; in no other number.
     pub warmup_queries: u64,
+    /// Of a warm-up until steady: whether it was, before its bound.
+    pub warmup_steady: Option<bool>,
     /// What was counted.
     pub tally: Tally,
     /// The open loop at its end.
@@ -149,6 +151,7 @@ impl RunResult {
             "queries_planned": plan.queries_planned,
             "queries_dropped": plan.queries_dropped,
             "warmup_queries": self.warmup_queries,
+            "warmup_steady": self.warmup_steady,
             "errors": self.errors,
             "reconnects": self.tally.reconnects,
             "aborted": self.aborted,

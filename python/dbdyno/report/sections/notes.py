@@ -9,6 +9,7 @@ from dbdyno.report.notes.filesystems import filesystem_lines
 from dbdyno.report.notes.overhead import overhead_lines
 from dbdyno.report.notes.settle import settle_lines
 from dbdyno.report.notes.smart import smart_lines
+from dbdyno.report.notes.warm_up import warm_up_lines
 from dbdyno.report.notes.whole_run import run_notes
 from dbdyno.report.recorded import part
 from dbdyno.report.remarks import cache_text, overload_text
@@ -42,4 +43,12 @@ def note_lines(run: Run, analysis: Analysis) -> list[str]:
         *overhead_lines(run),
     ]
     families = [line] if (line := families_line(analysis)) else []
-    return [*run.notes, *settle_lines(run.design), *behind, *run_notes(run, analysis), *families, *of_the_host]
+    return [
+        *run.notes,
+        *settle_lines(run.design),
+        *warm_up_lines(analysis),
+        *behind,
+        *run_notes(run, analysis),
+        *families,
+        *of_the_host,
+    ]

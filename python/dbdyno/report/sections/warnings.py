@@ -7,6 +7,7 @@ from dbdyno.analysis.checks.load import generator_lateness_ms
 from dbdyno.model.wording import count, number
 from dbdyno.report.document import Abridged, Paragraph, Section
 from dbdyno.report.findings import Findings
+from dbdyno.report.notes.warm_up import warm_up_warning
 from dbdyno.report.notes.whole_run import failures_met, how_it_ended
 from dbdyno.report.pool_filling import filling_json, filling_line
 from dbdyno.report.reasons import totals_text
@@ -55,6 +56,7 @@ def _of_the_run(run: Run, analysis: Analysis) -> Iterator[str]:
         yield interference_summary(run, analysis)
     if line := filling_line(run.design, analysis.pools_filling):
         yield line
+    yield from warm_up_warning(analysis)
 
 
 def _of_treatments(run: Run, analysis: Analysis) -> Iterator[str]:
