@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::flags::{Flag, Group};
-use crate::steady;
 use crate::values::{Values, number};
 
 /// Most connections of one run.
 pub const CLIENTS_MAX: usize = 100_000;
+
+/// The shortest that a warm-up until steady can be: the intervals of `steady` that its rule needs.
+pub const STEADY_SHORTEST: Duration = Duration::from_secs(6);
 
 /// Most threads for them.
 const IO_THREADS_MAX: usize = 1024;
@@ -237,8 +239,8 @@ fn warmup(values: &Values<'_>) -> Result<Warmup, Error> {
         return values.duration("warmup", Duration::ZERO).map(Warmup::For);
     }
     let most = values.duration("warmup-max", MOST)?;
-    if most < steady::SHORTEST {
-        let least = steady::SHORTEST.as_secs();
+    if most < STEADY_SHORTEST {
+        let least = STEADY_SHORTEST.as_secs();
         return Err(Error::Usage(format!("--warmup-max: at least {least} s, as fewer seconds show no drift")));
     }
     Ok(Warmup::Steady(most))

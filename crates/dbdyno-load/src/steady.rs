@@ -17,11 +17,8 @@ use crate::measure::{Interval, IntervalSink};
 /// Length of an interval.
 pub const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Fewest intervals that a line is fitted to; also the shortest warm-up.
+/// Fewest intervals that a line is fitted to; also the shortest warm-up, which `run_options` knows.
 const LEAST: usize = 12;
-
-/// The shortest that a warm-up until steady can be.
-pub const SHORTEST: Duration = Duration::from_millis(500 * LEAST as u64);
 
 /// Largest drift over the intervals looked at, of their mean: of the line, and of the far end of its interval.
 const DRIFT_MAX: f64 = 0.03;

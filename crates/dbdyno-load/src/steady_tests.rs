@@ -24,6 +24,11 @@ fn student_s_t_is_that_of_the_tables() {
 }
 
 #[test]
+fn the_shortest_warm_up_is_that_of_the_flags() {
+    assert_eq!(INTERVAL * LEAST as u32, crate::run_options::STEADY_SHORTEST);
+}
+
+#[test]
 fn a_rate_that_does_not_change_is_steady_at_once() {
     assert_eq!(ends_after(100, 0.0, 1, |_| 500.0), Some(LEAST));
 }
