@@ -7,6 +7,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from dbdyno.errors import DbdynoError
+
 # Every flag is the load generator's, so none may be read here.
 CONTEXT = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 
@@ -46,7 +48,10 @@ class Verb(TyperCommand):
 
         from dbdyno.stack.tools import own_binary
 
-        argv = [own_binary("dbdyno-load"), str(self.name), "--help"]
+        try:
+            argv = [own_binary("dbdyno-load"), str(self.name), "--help"]
+        except DbdynoError:
+            return []
         said = subprocess.run(
             argv,
             stdin=subprocess.DEVNULL,
