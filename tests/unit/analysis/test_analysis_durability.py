@@ -1,8 +1,10 @@
 """Whether commits are durable, by the settings that trials read back."""
 
+from dataclasses import replace
+
 import pytest
 
-from dbdyno.analysis.checks.durability import Durability, Lacking, durability
+from dbdyno.analysis.checks.durability import Durability, Lacking, durability, worse_in
 from tests.unit.report.conftest import build
 
 SAFE = {
@@ -55,3 +57,35 @@ def test_what_was_not_read_back_is_unknown_and_no_server_has_no_commits():
     assert durability([trial]) == Durability(durable=None)
     trial.observed["server"] |= {"innodb_flush_log_at_trx_commit": "1", "default_storage_engine": "RocksDB"}
     assert durability([trial]).durable is None
+
+
+@pytest.mark.parametrize(
+    ("gap", "one", "other", "worse"),
+    [
+        ("redo log", "2", "0", False),
+        ("redo log", "0", "2", True),
+        ("binary log", "0", "1000", True),
+        ("binary log", "1000", "100", True),
+        ("binary log", "100", "0", False),
+        ("flush method", "nosync", "littlesync", True),
+        ("engine", "MyISAM", "MEMORY", True),  # not known which is worse: said either way
+        ("engine", "MEMORY", "MyISAM", True),
+        ("engine", "MyISAM", "MyISAM", False),
+    ],
+)
+def test_by_how_much_a_setting_loses(gap, one, other, worse):
+    first, second = (Durability(durable=False, lacking=(Lacking(gap, value),)) for value in (one, other))
+    assert bool(worse_in(first, second)) == worse
+    assert worse_in(first, Durability(durable=True)) == first.lacking
+    assert not worse_in(Durability(durable=True), second)
+
+
+def test_pages_half_written_are_no_danger_where_none_is_overwritten():
+    trial = replace(
+        build(1, void_block=0).trials[0],
+        observed={"server": {"innodb_doublewrite": "OFF", "innodb_flush_log_at_trx_commit": "1"}, "filesystem": {}},
+    )
+    trial.observed["server"]["default_storage_engine"] = "InnoDB"
+    assert durability([trial]).lacking == (Lacking("doublewrite", "OFF"),)
+    trial.observed["filesystem"]["kind"] = "zfs"
+    assert durability([trial]).durable

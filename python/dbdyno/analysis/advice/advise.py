@@ -1,6 +1,5 @@
 """What to do after a run: what may be taken under which load and at what risk, or why nothing is recommended yet."""
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +13,7 @@ from dbdyno.analysis.checks.durability import durability
 from dbdyno.analysis.checks.load import shows_capacity
 from dbdyno.analysis.explanation.explain import Why
 from dbdyno.analysis.ranking.letters import Ties
-from dbdyno.analysis.statistics.effect import log_margin
+from dbdyno.analysis.statistics.effect import log_margin, relative
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict.verdict import Verdict
 from dbdyno.model.design import Design, Factor
@@ -218,9 +217,9 @@ def _totals_disagree(verdict: Verdict, margin: float) -> bool:
     """Return whether the sum over all blocks says otherwise than the usual block, as a few stalls make it."""
     if not verdict.totals.apart:
         return False
-    cost = math.log1p(verdict.totals.effect.value)  # of the level: more is worse
+    cost = verdict.totals.effect.value  # of the level: more is worse
     if verdict.verdict == "equivalent":
-        return abs(cost) > log_margin(margin)
+        return not relative(-log_margin(margin)) <= cost <= margin
     return cost >= 0 if verdict.verdict == "faster" else cost <= 0
 
 
