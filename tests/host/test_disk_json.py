@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from dbdyno.cli import main as cli
+from tests.support import dbdyno
 
 pytestmark = pytest.mark.host
 
@@ -41,7 +42,9 @@ def test_what_was_done_to_a_disk(state, tmp_path, monkeypatch, capsys):
         assert ended.value.code == 0, f"{typed}: {said.err}"  # a note says there what this host refuses a disk
         return json.loads(said.out)
 
-    attached = asked("attach hdd-7200 --size 64M --name slow")
+    attaching = dbdyno("disk", "attach", "hdd-7200", "--size", "64M", "--name", "slow", "--json", state=state)
+    assert attaching.returncode == 0, attaching.stderr
+    attached = json.loads(attaching.stdout)
     try:
         assert attached["name"] == "slow"
         assert attached["device"].startswith("/dev/loop")
