@@ -132,12 +132,12 @@ def test_a_log_and_its_dump_are_known_by_their_hashes_and_kept_nowhere(plan, tmp
     header = made.header({})
     assert "secret" not in header.to_toml().decode()
     assert header.study_without_paths()["files"] == {path.name: made.file_hashes[str(path)] for path in (script, dump)}
-    keys_before = {image_key(spec, "a server") for spec in made.specs.values()}
+    keys_before = {image_key(spec, "a server", {}) for spec in made.specs.values()}
     made.check_own_files()
     dump.write_text("CREATE TABLE other (id INT);\n")
     again = plan(*changes)
     assert again.study_sha256() != made.study_sha256()
-    assert keys_before.isdisjoint(image_key(spec, "a server") for spec in again.specs.values())
+    assert keys_before.isdisjoint(image_key(spec, "a server", {}) for spec in again.specs.values())
     with pytest.raises(HostError, match=r"dump\.sql has been changed since the run began"):
         made.check_own_files()
 

@@ -99,6 +99,14 @@ def test_a_script_that_is_not_there_is_looked_for_beside_the_study(write_study, 
     assert refusal(path) == said
 
 
+def test_a_log_and_its_dump_are_looked_for_beside_the_study(write_study, tmp_path):
+    path = write_study(('"slap"', '"replay-log"\nfile = "x.log"\nsetup = "y.sql"'), ("queries = 1000\n", ""))
+    said = refusal(path)
+    for line, field, name in ((17, "file", "x.log"), (18, "setup", "y.sql")):
+        why = f"{tmp_path / name} can't be read: No such file or directory"
+        assert f'{path}:{line}: workload.{field}: is "{name}": {why}' in said
+
+
 def test_a_script_that_is_no_text_is_said_so(write_study, tmp_path):
     path = write_study(('"slap"', '"script"\nfile = "mine.sql"'), ("queries = 1000", "events = 1000"))
     (tmp_path / "mine.sql").write_bytes(b"SELECT '\xe9'")

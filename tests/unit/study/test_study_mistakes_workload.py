@@ -155,10 +155,6 @@ MISTAKES = {
         [('"slap"', '"script"\nfile = "x.sql"'), ("queries = 1000", 'events = 1000\nweights = "buy"')],
         [':20: workload.weights: is "buy", which must be names with values, such as "buy=3,look=7"'],
     ),
-    "a log that is not there": (
-        [('"slap"', '"replay-log"\nfile = "x.log"\nsetup = "y.sql"'), ("queries = 1000\n", "")],
-        [':17: workload.file: is "x.log": ', "x.log can't be read: No such file", ':18: workload.setup: is "y.sql": '],
-    ),
     "ingest of rows for a time": (
         [('"slap"', '"ingest"'), ("queries = 1000", 'rows = 1000\nduration = "5s"')],
         [":18: workload.rows: and duration are both given; give one of them"],
