@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.checks.load import errors_met, overload
+from dbdyno.analysis.checks.load import errors_met, overload, reconnects_met
 from dbdyno.report.notes.whole_run import errors_text, run_notes
 
 OPEN = {"loop": {"kind": "open", "rate": 1000.0}, "offered": 10_000, "achieved_per_second": 640.0, "backlog_max": 3600}
@@ -59,6 +59,11 @@ def test_errors_are_told_by_code_over_all_statements_and_trials(trials):
         "11 errors (10 x 1213 Deadlock found when trying to get lock, 1 x 1205 Lock wait timeout exceeded) in 2 trials"
     )
     assert errors_met(trials((None, {"errors": []}), (None, {}))) is None
+
+
+def test_the_connections_of_a_replayed_log_end_with_its_sessions(trials):
+    for kind, lost in (("slap", 3), ("replay-log", 0)):
+        assert reconnects_met(trials((None, {"kind": kind, "reconnects": 3}))) == lost
 
 
 def test_notes_name_the_treatment(a_run):
