@@ -135,6 +135,11 @@ impl<Position: Copy> DirtyExtents<Position> {
         self.by_start.range(sector..).next().map(|(&start, _)| start)
     }
 
+    /// The extent that starts here.
+    pub(crate) fn at(&self, start: u64) -> Option<Extent> {
+        self.by_start.get(&start).map(|entry| Extent { start, sectors: entry.sectors, partial: entry.partial })
+    }
+
     /// Takes an extent out to be written to the medium; its room is free only after [`DirtyExtents::written`].
     pub(crate) fn take(&mut self, start: u64) -> Option<Extent> {
         let extent = self.remove(start);

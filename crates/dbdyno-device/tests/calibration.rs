@@ -115,6 +115,26 @@ fn hdd_writes_complete_into_the_cache_until_it_is_full() {
 }
 
 #[test]
+fn a_write_that_waits_for_room_takes_one_poll() {
+    let mut bench = Bench::new("hdd-7200", 4 << 30, 1);
+    bench.random_writes(32, 9_000);
+    let (mut finished, mut polls) = (0, 0);
+    for _ in 0..32 {
+        let offset_bytes = bench.random_offset();
+        bench.submit(Kind::Write, offset_bytes, 4096);
+    }
+    while finished < 2_000 {
+        let done = bench.wait();
+        for _ in 0..done {
+            let offset_bytes = bench.random_offset();
+            bench.submit(Kind::Write, offset_bytes, 4096);
+        }
+        (finished, polls) = (finished + done, polls + 1);
+    }
+    assert!(f64::from(polls) < 1.1 * finished as f64, "{polls} polls for {finished} writes");
+}
+
+#[test]
 fn a_forced_write_reaches_the_medium_of_a_hdd() {
     let mut bench = Bench::new("hdd-7200", HDD_BYTES, 1);
     assert_eq!(bench.device.write_cache(), WriteCache::Volatile);

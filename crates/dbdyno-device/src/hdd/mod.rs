@@ -111,6 +111,8 @@ pub(crate) struct Hdd {
     /// Writes the cache has no room for.
     blocked: VecDeque<(u64, Command)>,
     flush: Option<Flush>,
+    /// While the drive chooses: the dirty extent that it comes to, if nothing else does, and when that is written.
+    planned: Option<(u64, u64)>,
     /// Commands behind a flush.
     held: VecDeque<Command>,
     reads: ReadCache,
@@ -136,6 +138,7 @@ impl Hdd {
             cache: DirtyExtents::new(spec.write_cache_bytes, spec.sector_bytes, spec.destage_window),
             blocked: VecDeque::new(),
             flush: None,
+            planned: None,
             held: VecDeque::new(),
             reads: ReadCache::new(&spec),
             turn_from_ns: 0,
@@ -229,6 +232,7 @@ impl Hdd {
 
     fn enqueue(&mut self, command: Command, extent: Extent) {
         let target = self.geometry.locate(extent.start).into();
+        self.planned = None;
         let ready_ns = self.now_ns + self.overheads.miss_ns(command.kind, self.after_write);
         self.queue.push_back(Waiting { command, since_ns: self.now_ns, ready_ns, extent, target, cached_ns: None });
     }
@@ -240,6 +244,7 @@ impl Hdd {
                 return;
             }
             self.blocked.pop_front();
+            self.planned = None;
             self.cache.insert(extent, |sector| self.geometry.locate(sector).into());
             self.deliver(&command, command.length_bytes);
         }
@@ -261,13 +266,16 @@ impl Hdd {
     fn start_next(&mut self) {
         let idle = self.queue.is_empty() && self.cache.is_empty() && self.flush.is_none();
         if self.current.is_none() && !idle {
-            self.current = Some((self.now_ns + ms(self.spec.choose_ms), Work::Choose));
+            let chosen_ns = self.now_ns + ms(self.spec.choose_ms);
+            self.current = Some((chosen_ns, Work::Choose));
+            self.planned = self.plan(chosen_ns);
         }
     }
 
     fn start_chosen(&mut self) {
         self.answer_what_was_read();
-        match self.choose() {
+        let planned = self.planned.take().map(|(start, _)| Choice::Destage(start));
+        match planned.or_else(|| self.choose()) {
             Some(Choice::Coming(index)) => self.stream(index),
             Some(Choice::Host(index)) => {
                 if let Some(waiting) = self.queue.remove(index) {
@@ -352,11 +360,17 @@ impl DeviceModel for Hdd {
     }
 
     fn next_due(&self) -> Option<u64> {
-        let arm_matters = !self.queue.is_empty()
-            || !self.blocked.is_empty()
-            || self.flush.is_some()
-            || matches!(self.current, Some((_, Work::Host(..))));
-        let arm_ns = if arm_matters { self.current.map(|(end_ns, _)| end_ns) } else { None };
+        let arm_ns = match (self.current, self.blocked.front()) {
+            (Some((end_ns, _)), _) if !self.queue.is_empty() || self.flush.is_some() => Some(end_ns),
+            // Nothing is done before room in the cache has let a write in and its data have come.
+            (Some((end_ns, work)), Some((_, write))) => {
+                let room_ns = self.planned.map_or(end_ns, |(_, written_ns)| written_ns);
+                let lets_in = matches!(work, Work::Destage(_)) || self.planned.is_some();
+                Some(if lets_in { room_ns + self.into_cache_ns(write) } else { end_ns })
+            }
+            (Some((end_ns, Work::Host(..))), None) => Some(end_ns),
+            _ => None,
+        };
         [self.done.next_ns(), arm_ns].into_iter().flatten().min()
     }
 

@@ -28,10 +28,33 @@ impl Hdd {
 
     /// Moves to a dirty extent.
     pub(super) fn move_to_dirty(&mut self, extent: Extent) {
+        let (end_ns, sweep) = self.to_dirty(self.now_ns, extent);
+        self.go(self.now_ns, end_ns, &sweep, Work::Destage(extent));
+    }
+
+    /// When a dirty extent is written, if the arm goes to it now.
+    fn to_dirty(&self, start_ns: u64, extent: Extent) -> (u64, Sweep) {
         let target = self.geometry.locate(extent.start).into();
         let sweep = self.geometry.sweep(extent.start, extent.sectors);
-        let end_ns = self.now_ns + self.to_and_over_ns(self.now_ns, &target, extent, true, &sweep) as u64;
-        self.go(self.now_ns, end_ns, &sweep, Work::Destage(extent));
+        (start_ns + self.to_and_over_ns(start_ns, &target, extent, true, &sweep) as u64, sweep)
+    }
+
+    /// What the drive will choose at `chosen_ns` where writes wait for room and no other command comes: an extent, and when
+    /// it is written. Known beforehand, it saves whoever drives the model from asking in between.
+    pub(super) fn plan(&self, chosen_ns: u64) -> Option<(u64, u64)> {
+        if !self.queue.is_empty() || self.blocked.is_empty() || self.flush.is_some() {
+            return None;
+        }
+        let moment = self.arm.moment(chosen_ns);
+        let (start, _) = self.arm.nearest_write(moment, self.cache.window(), f64::INFINITY)?;
+        Some((start, self.to_dirty(chosen_ns, self.cache.at(start)?).0))
+    }
+
+    /// From the time there is room for a write to its completion, at the least.
+    pub(super) fn into_cache_ns(&self, write: &Command) -> u64 {
+        self.overheads.hit_ns(Kind::Write, false).min(self.overheads.hit_ns(Kind::Write, true))
+            + self.transfer_ns(Kind::Write, write.length_bytes)
+            + self.overheads.completion_ns(Kind::Write)
     }
 
     fn go(&mut self, start_ns: u64, end_ns: u64, sweep: &Sweep, work: Work) {
