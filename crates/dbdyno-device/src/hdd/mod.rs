@@ -366,7 +366,7 @@ impl DeviceModel for Hdd {
             (Some((end_ns, work)), Some((_, write))) => {
                 let room_ns = self.planned.map_or(end_ns, |(_, written_ns)| written_ns);
                 let lets_in = matches!(work, Work::Destage(_)) || self.planned.is_some();
-                Some(if lets_in { room_ns + self.into_cache_ns(write) } else { end_ns })
+                Some(if lets_in { room_ns + self.taking_in_ns(write) } else { end_ns })
             }
             (Some((end_ns, Work::Host(..))), None) => Some(end_ns),
             _ => None,

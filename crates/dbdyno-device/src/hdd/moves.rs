@@ -51,7 +51,7 @@ impl Hdd {
     }
 
     /// From the time there is room for a write to its completion, at the least.
-    pub(super) fn into_cache_ns(&self, write: &Command) -> u64 {
+    pub(super) fn taking_in_ns(&self, write: &Command) -> u64 {
         self.overheads.hit_ns(Kind::Write, false).min(self.overheads.hit_ns(Kind::Write, true))
             + self.transfer_ns(Kind::Write, write.length_bytes)
             + self.overheads.completion_ns(Kind::Write)
