@@ -51,10 +51,21 @@ def test_every_verb_has_an_example(words):
     assert example, f"docs/commands.md has no example of dbdyno {' '.join(words)}"
 
 
+SLOW_LOG = """\
+# Time: 2026-11-01T10:00:00.000000Z
+# User@Host: a[a] @ localhost []  Id:     1
+# Query_time: 0.000100  Lock_time: 0.000000 Rows_sent: 1  Rows_examined: 1
+use shop;
+SET timestamp=1793527200;
+SELECT 1;
+"""
+
+
 @pytest.mark.parametrize("verb", LOAD_VERBS)
 def test_examples_of_the_load_generator_are_understood(verb, tmp_path):
     """It is asked for a server that is not there: 1; a flag that it does not know is 2."""
     (tmp_path / "mine.sql").write_text("SELECT 1;\n", encoding="utf-8")
+    (tmp_path / "slow.log").write_text(SLOW_LOG, encoding="utf-8")
     for _, *words in (one for one in EXAMPLES if one[1] == verb and "--help" not in one):
         flags = [word for word in words if not word.startswith("--socket")]
         command = [own_binary("dbdyno-load"), *flags, "--host=127.0.0.1", "--port=1"]
