@@ -24,6 +24,14 @@ fn hdd_7200_random_reads_by_queue_depth() {
 }
 
 #[test]
+fn hdd_exos18_random_reads_are_those_of_its_data_sheet() {
+    for seed in 1..4 {
+        let iops = Bench::new("hdd-exos18", 18_000_207_937_536, seed).random_reads(16, 4000);
+        assert_near(&format!("reads/s at depth 16, seed {seed}"), iops, 170.0, 0.10);
+    }
+}
+
+#[test]
 fn hdd_7200_flush_after_scattered_writes() {
     for (writes, measured_ms) in [(8, 127.0), (64, 630.0)] {
         let flush_ms = Bench::new("hdd-7200", HDD_BYTES, 1).flush_after(writes, 100);
@@ -35,6 +43,7 @@ fn hdd_7200_flush_after_scattered_writes() {
 fn hdds_stream_at_their_sustained_rates() {
     let drives = [
         ("hdd-7200", HDD_BYTES, 220.0, 107.0),
+        ("hdd-exos18", 18_000_207_937_536, 270.0, 126.0),
         ("hdd-15k", 300_000_000_000, 171.0, 112.0),
         ("hdd-10k", 600_000_000_000, 125.0, 74.0),
     ];
