@@ -7,9 +7,9 @@ use crate::info::ModelError;
 /// The drives that come with this crate: name and drive file.
 pub(crate) const DRIVES: &[(&str, &str)] = &[
     ("hdd-7200", include_str!("../drives/hdd-7200.toml")),
-    ("hdd-exos18", include_str!("../drives/hdd-exos18.toml")),
     ("hdd-15k", include_str!("../drives/hdd-15k.toml")),
     ("hdd-10k", include_str!("../drives/hdd-10k.toml")),
+    ("hdd-exos18", include_str!("../drives/hdd-exos18.toml")),
     ("ssd-sata", include_str!("../drives/ssd-sata.toml")),
     ("ssd-x25e", include_str!("../drives/ssd-x25e.toml")),
     ("ssd-s510", include_str!("../drives/ssd-s510.toml")),
