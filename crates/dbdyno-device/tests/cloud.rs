@@ -114,7 +114,7 @@ fn acknowledged_writes_are_durable() {
 #[test]
 fn what_cannot_be_provisioned_is_refused() {
     for (drive, said) in [
-        ("ebs-gp3(iops=20000)", "more than iops_max"),
+        ("ebs-gp3(iops=90000)", "more than iops_max"),
         ("ebs-io1(iops=10000, volume_gib=100)", "more than the 5000"),
         ("ebs-io1(iops=0)", "iops = 0 is not above 0"),
         ("ebs-gp2(iops=100)", "together with iops_per_gib"),
