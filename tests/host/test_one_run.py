@@ -21,7 +21,7 @@ def test_the_second_run_refuses_or_waits(state, study_file, tmp_path):
     assert not (tmp_path / "second").exists()
     assert dbdyno("disk", "list", state=state).returncode == 0
     second = start_dbdyno("run", study, "--into", tmp_path / "second", "--wait", state=state)
-    assert "waiting for another run to end: run " in second.stdout.readline()
+    assert second.stdout.readline().startswith("waiting for another run to end: run")
     first.send_signal(signal.SIGCONT)
     for run in (first, second):
         said, _ = run.communicate()

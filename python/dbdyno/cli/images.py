@@ -49,13 +49,13 @@ def clear(
         found = [one for one in kept_images() if one.key.startswith(key)]
         if key and len(found) != 1:
             raise UserError(f"{key!r} names {len(found)} images; dbdyno images lists them")
-        for one in found:
-            size = _size(one.bytes)
+        removed = [one.shown() for one in found]  # of which nothing can be asked once they are gone
+        for one, shown in zip(found, removed, strict=True):
             remove(one.path)
             if not json_:
-                print(f"removed {one.key[:KEY_CHARS]} ({one.about}), {size}")
+                print(f"removed {one.key[:KEY_CHARS]} ({one.about}), {_size(shown['bytes'])}")
     if json_:
-        print_json({"removed": [one.shown() for one in found]})
+        print_json({"removed": removed})
     elif not found:
         print("there is no image")
 

@@ -55,7 +55,7 @@ def offered(desk, state):
 
 
 OFFERED = [
-    (["re"], {"report", "restore"}),
+    (["re"], {"report", "restore", "replay-log"}),
     (["disk", "fault", ""], {"latency", "eio", "stuck", "gone", "clear"}),
     (["report", "--fo"], {"--format"}),
     (["report", "--format", ""], {"text", "markdown", "json", "csv", "parquet"}),

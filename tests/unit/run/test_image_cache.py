@@ -167,15 +167,16 @@ def test_clear(keep, capsys):
     for key in ("aa", "ab", "c"):
         keep(key)
     with pytest.raises(UserError, match="'a' names 2 images"):
-        clear("a")
+        clear("a", json_=False)
     with only_one("run a.toml", wait=False, say=print), pytest.raises(UserError, match=r"run a\.toml"):
-        clear("aa")
-    clear("aa")
+        clear("aa", json_=False)
+    clear("aa", json_=False)
     assert set(keys()) == {"ab", "c"}
-    clear("")
-    assert keys() == []
     capsys.readouterr()
-    clear("")
+    clear("", json_=True)
+    assert {one["key"] for one in json.loads(capsys.readouterr().out)["removed"]} == {"ab", "c"}
+    assert keys() == []
+    clear("", json_=False)
     assert capsys.readouterr().out == "there is no image\n"
 
 
