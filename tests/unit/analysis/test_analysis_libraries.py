@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
@@ -15,6 +15,7 @@ P = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 DISTINCT = st.lists(st.integers(-500, 500).filter(bool), min_size=2, max_size=40, unique_by=abs).map(np.array)
 
 
+@settings(max_examples=25)  # the library collects garbage at each call, which takes long after many tests
 @given(P)
 def test_holm(p):
     assert holm(p) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-9)
