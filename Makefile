@@ -26,10 +26,13 @@ BENCH_DISK := --json target/bench-disk.json
 DISKSIM :=
 BENCH_MODELS := --json target/bench-models.json
 
+# Flags of the models' other benchmark: --rounds=N, --only=WORD, --strict, --json=FILE.
+BENCH_SPEED := --json target/bench-speed.json
+
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
-.PHONY: demo test test-fast test-all check check-python check-rust build clean bench bench-overhead bench-probes bench-trace bench-load bench-disk bench-models bench-honesty bench-report docs field-reports lock wheel help
+.PHONY: demo test test-fast test-all check check-python check-rust build clean bench bench-overhead bench-probes bench-trace bench-load bench-disk bench-models bench-speed bench-honesty bench-report docs field-reports lock wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -116,6 +119,10 @@ bench-disk: .make/dev ## emulated disks beside the drives they stand for, and th
 bench-models: .make/dev ## disk models beside DiskSim on ten measured drives; needs DISKSIM=DIR; a minute
 	cargo build --release --locked -p dbdyno-device --example replay
 	PYTHONPATH=. $(PY) crates/dbdyno-device/benches/bench_models.py $(if $(DISKSIM),--disksim $(DISKSIM)) $(BENCH_MODELS)
+
+bench-speed: .make/dev ## how many requests a CPU-second device models simulate; a minute
+	cargo build --release --locked -p dbdyno-device --example speed
+	PYTHONPATH=. $(PY) crates/dbdyno-device/benches/bench_speed.py $(BENCH_SPEED)
 
 bench-report: .make/dev ## what the HTML page of a million samples costs, beside DuckDB reading them; a minute
 	$(PY) -m benches.report

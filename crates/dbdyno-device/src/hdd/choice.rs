@@ -45,8 +45,8 @@ impl Hdd {
             (Some((since_ns, _)), Some(Choice::Coming(_))) => -self.credit_ns(*since_ns),
             (Some(_), _) => 0.0,
         };
-        match self.arm.nearest_write(moment, self.cache.window(), best_score - handicap_ns) {
-            Some((start, _)) => Some(Choice::Destage(start)),
+        match self.cache.window().nearest(&self.arm, moment, best_score - handicap_ns) {
+            Some((slot, _)) => Some(Choice::Destage(slot)),
             None => best,
         }
     }

@@ -13,7 +13,9 @@
 //!
 //! Cannot: defects and remapping, thermal recalibration, idle states, several actuators, shingled recording.
 
+mod accept;
 mod arm;
+mod candidates;
 mod choice;
 mod geometry;
 mod moves;
@@ -28,15 +30,15 @@ mod zones;
 use std::collections::VecDeque;
 
 use self::arm::{Arm, Target};
-use self::geometry::Geometry;
+use self::candidates::Candidates;
+use self::geometry::{Geometry, Sweep};
 use self::overheads::Overheads;
-use self::read_ahead::Ahead;
-use self::read_cache::{Lookup, ReadCache};
+use self::read_cache::ReadCache;
 pub(crate) use self::spec::HddSpec;
 use dbdyno_common::random::Random;
 
 use self::spec::ms;
-use crate::contract::{Command, Completion, DeviceModel, Kind, WriteCache};
+use crate::contract::{Command, Completion, DeviceModel, WriteCache};
 use crate::dirty::{DirtyExtents, Extent};
 use crate::due::Agenda;
 
@@ -61,8 +63,8 @@ enum Choice {
     Host(usize),
     /// Read on to the end of the command at this place in the queue.
     Coming(usize),
-    /// The extent that starts at this sector.
-    Destage(u64),
+    /// The dirty extent in this slot of the cache.
+    Destage(u32),
 }
 
 /// What the arm is doing.
@@ -89,6 +91,14 @@ struct Passage {
     from: u64,
 }
 
+/// A dirty extent, by its slot in the cache, and the way there.
+#[derive(Debug, Clone, Copy)]
+struct Planned {
+    slot: u32,
+    written_ns: u64,
+    sweep: Sweep,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Flush {
     id: u64,
@@ -107,12 +117,12 @@ pub(crate) struct Hdd {
     after_write: bool,
     current: Option<(u64, Work)>,
     queue: VecDeque<Waiting>,
-    cache: DirtyExtents<Target>,
+    cache: DirtyExtents<Candidates>,
     /// Writes the cache has no room for.
     blocked: VecDeque<(u64, Command)>,
     flush: Option<Flush>,
-    /// While the drive chooses: the dirty extent that it comes to, if nothing else does, and when that is written.
-    planned: Option<(u64, u64)>,
+    /// While the drive chooses: the way to a dirty extent that it goes, if nothing else comes.
+    planned: Option<Planned>,
     /// Commands behind a flush.
     held: VecDeque<Command>,
     reads: ReadCache,
@@ -125,17 +135,19 @@ pub(crate) struct Hdd {
 impl Hdd {
     pub(crate) fn new(spec: HddSpec, size_bytes: u64, seed: u64) -> Self {
         let geometry = Geometry::new(&spec, size_bytes);
-        let angle_at_0 = Random::new(seed).unit();
+        let arm = Arm::new(&spec, &geometry, Random::new(seed).unit());
+        let cache_bytes = spec.write_cache_bytes;
+        let cache = DirtyExtents::new(cache_bytes, spec.sector_bytes, Candidates::new(&arm), spec.destage_window);
         Self {
             size_bytes,
             now_ns: 0,
-            arm: Arm::new(&spec, &geometry, angle_at_0),
+            arm,
             geometry,
             overheads: Overheads::new(spec.overheads.as_ref(), spec.overhead_ms),
             after_write: false,
             current: None,
             queue: VecDeque::new(),
-            cache: DirtyExtents::new(spec.write_cache_bytes, spec.sector_bytes, spec.destage_window),
+            cache,
             blocked: VecDeque::new(),
             flush: None,
             planned: None,
@@ -159,109 +171,6 @@ impl Hdd {
         self.now_ns = self.now_ns.max(to_ns);
     }
 
-    fn accept(&mut self, command: Command) {
-        let extent = self.extent(&command);
-        match command.kind {
-            Kind::Flush => self.flush = Some(Flush { id: command.id, wrote: false }),
-            Kind::Discard => self.deliver(&command, 0),
-            Kind::Read | Kind::Write if extent.sectors == 0 => self.deliver(&command, 0),
-            Kind::Read => self.accept_read(command, extent),
-            Kind::Write => {
-                self.reads.invalidate(self.now_ns, extent.start, extent.end());
-                if command.fua && self.cache.enabled() {
-                    self.cache.discard(extent, |sector| self.geometry.locate(sector).into());
-                    self.enqueue(command, extent);
-                    // What it made stale may have been all that a large write was waiting for.
-                    self.admit_writes();
-                } else if self.cache.enabled() {
-                    self.blocked.push_back((self.now_ns, command));
-                    self.admit_writes();
-                } else {
-                    self.enqueue(command, extent);
-                }
-            }
-        }
-        if matches!(command.kind, Kind::Read | Kind::Write) {
-            self.after_write = command.kind == Kind::Write;
-        }
-    }
-
-    fn accept_read(&mut self, command: Command, extent: Extent) {
-        let range = (extent.start, extent.end());
-        if self.cache.covers(range.0, range.1) {
-            return self.deliver(&command, command.length_bytes);
-        }
-        // Where others wait, or the head is busy reading on, what it comes to next is for the drive to choose.
-        let streams = matches!(self.current, Some((_, Work::Stream)));
-        let has_rivals = streams || !self.queue.is_empty() || !self.blocked.is_empty();
-        if has_rivals && self.reads.run_on(self.now_ns).is_some_and(|run| run.is_followed_by(range)) {
-            return self.enqueue(command, extent);
-        }
-        match self.look_up(range) {
-            Lookup::Hit => self.deliver(&command, command.length_bytes),
-            Lookup::Coming(at_ns) => self.stream_until(at_ns, &command),
-            Lookup::Part(cached_end) => {
-                self.enqueue(command, extent);
-                let (ready_ns, target) = (self.hit_ready_ns(), self.geometry.locate(cached_end).into());
-                if let Some(waiting) = self.queue.back_mut() {
-                    *waiting = waiting.rest(cached_end, ready_ns, target);
-                }
-            }
-            Lookup::Miss => self.enqueue(command, extent),
-        }
-    }
-
-    fn look_up(&mut self, range: (u64, u64)) -> Lookup {
-        let ready_ns = self.now_ns + self.overheads.miss_ns(Kind::Read, self.after_write);
-        let rotation_ns =
-            |sector| ready_ns - self.now_ns + self.arm.rotation_ns(ready_ns, self.geometry.locate(sector).angle);
-        let ahead = Ahead::new(&self.spec, self.size_bytes, &self.geometry);
-        self.reads.look_up(self.now_ns, range, &ahead, rotation_ns)
-    }
-
-    /// When the transfer of a read from the cache can begin that comes now.
-    fn hit_ready_ns(&self) -> u64 {
-        self.now_ns + self.overheads.hit_ns(Kind::Read, self.after_write)
-    }
-
-    /// The head reads on to the end of a read.
-    fn stream_until(&mut self, at_ns: u64, command: &Command) {
-        self.current = Some((at_ns, Work::Stream));
-        self.deliver_read(command, self.hit_ready_ns(), at_ns, self.spec.sector_bytes);
-    }
-
-    fn enqueue(&mut self, command: Command, extent: Extent) {
-        let target = self.geometry.locate(extent.start).into();
-        self.planned = None;
-        let ready_ns = self.now_ns + self.overheads.miss_ns(command.kind, self.after_write);
-        self.queue.push_back(Waiting { command, since_ns: self.now_ns, ready_ns, extent, target, cached_ns: None });
-    }
-
-    fn admit_writes(&mut self) {
-        while let Some((_, command)) = self.blocked.front().copied() {
-            let extent = self.extent(&command);
-            if !self.cache.has_room(extent.sectors) || !self.has_write_segment(&extent) {
-                return;
-            }
-            self.blocked.pop_front();
-            self.planned = None;
-            self.cache.insert(extent, |sector| self.geometry.locate(sector).into());
-            self.deliver(&command, command.length_bytes);
-        }
-    }
-
-    /// True if a write continues dirty sectors or finds a segment free of them.
-    fn has_write_segment(&self, extent: &Extent) -> bool {
-        let Some(segments) = self.spec.write_segments else { return true };
-        let writing = match &self.current {
-            Some((_, Work::Destage(extent))) => Some(extent),
-            _ => None,
-        };
-        self.cache.len() + usize::from(writing.is_some()) < segments
-            || writing.is_some_and(|writing| writing.end() == extent.start)
-            || self.cache.ends_at(extent.start)
-    }
-
     /// Lets the drive choose its next move if the arm is free and there is anything to do.
     fn start_next(&mut self) {
         let idle = self.queue.is_empty() && self.cache.is_empty() && self.flush.is_none();
@@ -274,20 +183,22 @@ impl Hdd {
 
     fn start_chosen(&mut self) {
         self.answer_what_was_read();
-        let planned = self.planned.take().map(|(start, _)| Choice::Destage(start));
-        match planned.or_else(|| self.choose()) {
+        if let Some(planned) = self.planned.take() {
+            return self.move_to_dirty(planned);
+        }
+        match self.choose() {
             Some(Choice::Coming(index)) => self.stream(index),
             Some(Choice::Host(index)) => {
                 if let Some(waiting) = self.queue.remove(index) {
                     self.move_to_host(waiting);
                 }
             }
-            Some(Choice::Destage(start)) => {
+            Some(Choice::Destage(slot)) => {
                 if let Some(flush) = &mut self.flush {
                     flush.wrote = true;
                 }
-                if let Some(extent) = self.cache.take(start) {
-                    self.move_to_dirty(extent);
+                if let Some(way) = self.way_to_dirty(self.now_ns, slot) {
+                    self.move_to_dirty(way);
                 }
             }
             None => {
@@ -304,7 +215,7 @@ impl Hdd {
         if !self.queue.is_empty() {
             return;
         }
-        if let Some(extent) = self.cache.take(sector) {
+        if let Some(extent) = self.cache.starting_at(sector).and_then(|slot| self.cache.take(slot)) {
             let pass_ns = self.geometry.read_on_ns(extent.start, extent.sectors) as u64;
             self.arm.go_to(&self.geometry.locate(extent.end() - 1));
             self.current = Some((self.now_ns + pass_ns, Work::Destage(extent)));
@@ -364,7 +275,7 @@ impl DeviceModel for Hdd {
             (Some((end_ns, _)), _) if !self.queue.is_empty() || self.flush.is_some() => Some(end_ns),
             // Nothing is done before room in the cache has let a write in and its data have come.
             (Some((end_ns, work)), Some((_, write))) => {
-                let room_ns = self.planned.map_or(end_ns, |(_, written_ns)| written_ns);
+                let room_ns = self.planned.map_or(end_ns, |way| way.written_ns);
                 let lets_in = matches!(work, Work::Destage(_)) || self.planned.is_some();
                 Some(if lets_in { room_ns + self.taking_in_ns(write) } else { end_ns })
             }

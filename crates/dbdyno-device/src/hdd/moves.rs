@@ -4,7 +4,7 @@
 use super::arm::Target;
 use super::geometry::Sweep;
 use super::read_ahead::Ahead;
-use super::{Hdd, Passage, Waiting, Work};
+use super::{Hdd, Passage, Planned, Waiting, Work};
 use crate::contract::{Command, Kind};
 use crate::dirty::Extent;
 
@@ -27,27 +27,29 @@ impl Hdd {
     }
 
     /// Moves to a dirty extent.
-    pub(super) fn move_to_dirty(&mut self, extent: Extent) {
-        let (end_ns, sweep) = self.to_dirty(self.now_ns, extent);
-        self.go(self.now_ns, end_ns, &sweep, Work::Destage(extent));
+    pub(super) fn move_to_dirty(&mut self, way: Planned) {
+        if let Some(extent) = self.cache.take(way.slot) {
+            self.go(self.now_ns, way.written_ns, &way.sweep, Work::Destage(extent));
+        }
     }
 
-    /// When a dirty extent is written, if the arm goes to it now.
-    fn to_dirty(&self, start_ns: u64, extent: Extent) -> (u64, Sweep) {
-        let target = self.geometry.locate(extent.start).into();
+    /// The way to a dirty extent, if the arm goes there at `start_ns`.
+    pub(super) fn way_to_dirty(&self, start_ns: u64, slot: u32) -> Option<Planned> {
+        let (extent, target) = self.cache.at(slot)?;
         let sweep = self.geometry.sweep(extent.start, extent.sectors);
-        (start_ns + self.to_and_over_ns(start_ns, &target, extent, true, &sweep) as u64, sweep)
+        let written_ns = start_ns + self.to_and_over_ns(start_ns, &target, extent, true, &sweep) as u64;
+        Some(Planned { slot, written_ns, sweep })
     }
 
-    /// What the drive will choose at `chosen_ns` where writes wait for room and no other command comes: an extent, and when
-    /// it is written. Known beforehand, it saves whoever drives the model from asking in between.
-    pub(super) fn plan(&self, chosen_ns: u64) -> Option<(u64, u64)> {
+    /// What the drive will choose at `chosen_ns` where writes wait for room and no other command comes. Known beforehand,
+    /// it saves whoever drives the model from asking in between.
+    pub(super) fn plan(&self, chosen_ns: u64) -> Option<Planned> {
         if !self.queue.is_empty() || self.blocked.is_empty() || self.flush.is_some() {
             return None;
         }
         let moment = self.arm.moment(chosen_ns);
-        let (start, _) = self.arm.nearest_write(moment, self.cache.window(), f64::INFINITY)?;
-        Some((start, self.to_dirty(chosen_ns, self.cache.at(start)?).0))
+        let (slot, _) = self.cache.window().nearest(&self.arm, moment, f64::INFINITY)?;
+        self.way_to_dirty(chosen_ns, slot)
     }
 
     /// From the time there is room for a write to its completion, at the least.

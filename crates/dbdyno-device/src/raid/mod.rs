@@ -58,7 +58,7 @@ impl Raid {
             now_ns: 0,
             members: Members::new(members, spec.layout()),
             host_tasks: 0,
-            cache: DirtyExtents::new(spec.write_cache_bytes, CACHE_SECTOR_BYTES, 0),
+            cache: DirtyExtents::new(spec.write_cache_bytes, CACHE_SECTOR_BYTES, (), 0),
             destaging: 0,
             destage_from: 0,
             blocked: VecDeque::new(),
@@ -130,7 +130,7 @@ impl Raid {
     fn destage(&mut self) {
         while self.destaging < self.spec.destage_depth {
             let next = self.cache.first_from(self.destage_from).or_else(|| self.cache.first_from(0));
-            let Some(extent) = next.and_then(|start| self.cache.take(start)) else { return };
+            let Some(extent) = next.and_then(|slot| self.cache.take(slot)) else { return };
             self.destage_from = extent.end();
             self.destaging += 1;
             let command = Command {

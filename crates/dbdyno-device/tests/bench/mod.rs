@@ -11,6 +11,10 @@ pub struct Bench {
     random: u64,
     next_id: u64,
     finished: Vec<Completion>,
+    /// Calls of the model's `poll`.
+    pub polls: u64,
+    /// Of all completions, in their order.
+    pub checksum: u64,
 }
 
 impl Bench {
@@ -20,7 +24,8 @@ impl Bench {
 
     pub fn with(drive: &str, size_bytes: u64, seed: u64, state: DriveState) -> Self {
         let device = model_with(drive, size_bytes, seed, &ModelOptions { state }).unwrap();
-        Self { device, size_bytes, now_ns: 0, random: seed, next_id: 0, finished: Vec::new() }
+        let finished = Vec::new();
+        Self { device, size_bytes, now_ns: 0, random: seed, next_id: 0, finished, polls: 0, checksum: 0 }
     }
 
     /// Completions per second of `count` random 4 KiB reads, `depth` at a time.
@@ -177,11 +182,19 @@ impl Bench {
     }
 
     fn closed_loop(&mut self, kind: Kind, depth: u64, count: u64, next: impl Fn(&mut Self, u64) -> (u64, u64)) -> f64 {
+        self.closed_loop_of(depth, count, |bench, index| {
+            let (offset_bytes, length_bytes) = next(bench, index);
+            (kind, offset_bytes, length_bytes)
+        })
+    }
+
+    /// Completions per second of `count` commands, `depth` at a time; `next` says kind, offset and length of each.
+    pub fn closed_loop_of(&mut self, depth: u64, count: u64, next: impl Fn(&mut Self, u64) -> (Kind, u64, u64)) -> f64 {
         let start_ns = self.now_ns;
         let (mut submitted, mut finished) = (0, 0);
         while finished < count {
             while submitted < count && submitted - finished < depth {
-                let (offset_bytes, length_bytes) = next(self, submitted);
+                let (kind, offset_bytes, length_bytes) = next(self, submitted);
                 self.submit(kind, offset_bytes, length_bytes);
                 submitted += 1;
             }
@@ -201,6 +214,10 @@ impl Bench {
         self.now_ns = self.device.next_due().unwrap().max(self.now_ns);
         self.finished.clear();
         self.device.poll(self.now_ns, &mut self.finished);
+        self.polls += 1;
+        for Completion { id, at_ns } in &self.finished {
+            self.checksum = (self.checksum ^ id ^ at_ns.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        }
         self.finished.len() as u64
     }
 
