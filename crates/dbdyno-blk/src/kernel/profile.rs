@@ -1,0 +1,186 @@
+//! Profiles of kernels by version, and the stacks made of them.
+
+use dbdyno_common::similar;
+use dbdyno_device::DeviceModel;
+use thiserror::Error;
+
+use crate::layer::{Drive, Layer, Parts, Plugging, Sharing};
+use crate::queue::Limits;
+use crate::scheduler::{SchedulerError, SchedulerName, scheduler};
+
+/// The block layer of one version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kernel {
+    /// The version, as people give it.
+    pub name: &'static str,
+    /// The schedulers it has, the default one first.
+    pub schedulers: &'static [SchedulerName],
+    /// How requests are held back.
+    pub plugging: Plugging,
+    /// Which requests share a pool.
+    pub sharing: Sharing,
+    /// How far requests grow unless someone sets `max_sectors_kb`.
+    pub limits: Limits,
+}
+
+const DEVICE_PLUG: Plugging = Plugging::Device { threshold: 4, delay_ns: 3_000_000 };
+const PROCESS_PLUG: Plugging = Plugging::Process { most: 16, sectors: 256 };
+const LEGACY_LIMITS: Limits = Limits { sectors: 1024, segments: 128 };
+const LATE_LIMITS: Limits = Limits { sectors: 2560, segments: 168 };
+
+const KERNELS: [Kernel; 6] = [
+    Kernel {
+        name: "2.6.9",
+        schedulers: &[SchedulerName::NoopOld, SchedulerName::DeadlineOld],
+        plugging: DEVICE_PLUG,
+        sharing: Sharing::Direction,
+        limits: LEGACY_LIMITS,
+    },
+    Kernel {
+        name: "2.6.18",
+        schedulers: &[SchedulerName::NoopOld, SchedulerName::DeadlineOld],
+        plugging: DEVICE_PLUG,
+        sharing: Sharing::Direction,
+        limits: LEGACY_LIMITS,
+    },
+    Kernel {
+        name: "2.6.32",
+        schedulers: &[SchedulerName::Noop, SchedulerName::Deadline],
+        plugging: DEVICE_PLUG,
+        sharing: Sharing::Sync,
+        limits: LEGACY_LIMITS,
+    },
+    Kernel {
+        name: "3.10",
+        schedulers: &[SchedulerName::Noop, SchedulerName::Deadline],
+        plugging: PROCESS_PLUG,
+        sharing: Sharing::Sync,
+        limits: LEGACY_LIMITS,
+    },
+    Kernel {
+        name: "4.4",
+        schedulers: &[SchedulerName::Noop, SchedulerName::Deadline],
+        plugging: PROCESS_PLUG,
+        sharing: Sharing::Sync,
+        limits: LATE_LIMITS,
+    },
+    Kernel {
+        name: "6.x",
+        schedulers: &[SchedulerName::None, SchedulerName::MqDeadline],
+        plugging: Plugging::Process { most: 32, sectors: 256 },
+        sharing: Sharing::Tags,
+        limits: LATE_LIMITS,
+    },
+];
+
+/// What a user sets of a stack; what is not set is the kernel's default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings<'a> {
+    /// The scheduler's name in sysfs.
+    pub scheduler: Option<&'a str>,
+    /// Its tunables.
+    pub tunables: &'a [(&'a str, u64)],
+    /// `nr_requests`.
+    pub nr_requests: Option<usize>,
+    /// Commands that the drive takes at once, 1 to 256; 32 unless it is set.
+    pub depth: Option<usize>,
+}
+
+/// What is wrong with a stack.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum KernelError {
+    /// No such kernel.
+    #[error("no kernel \"{name}\"{hint}; known are {known}")]
+    Unknown {
+        /// What was given.
+        name: String,
+        /// What may have been meant.
+        hint: String,
+        /// All there are.
+        known: String,
+    },
+    /// The scheduler, or one of its tunables.
+    #[error(transparent)]
+    Scheduler(#[from] SchedulerError),
+    /// A number that the kernel does not take.
+    #[error("kernel {kernel}: {field} = {value} is outside of {least} to {most}")]
+    Value {
+        /// The kernel.
+        kernel: &'static str,
+        /// What was set.
+        field: &'static str,
+        /// To what.
+        value: usize,
+        /// Least.
+        least: usize,
+        /// Most.
+        most: usize,
+    },
+}
+
+/// What a simulator's memory is meant for; the kernels of before blk-mq had no limit.
+const LEGACY_REQUESTS_MOST: usize = 1_000_000;
+
+impl Kernel {
+    /// All of them, the oldest first.
+    pub const ALL: &'static [Self] = &KERNELS;
+
+    /// The one of this name.
+    ///
+    /// # Errors
+    /// [`KernelError::Unknown`] with the nearest name.
+    pub fn named(name: &str) -> Result<Self, KernelError> {
+        Self::ALL.iter().find(|kernel| kernel.name == name).copied().ok_or_else(|| KernelError::Unknown {
+            name: name.to_owned(),
+            hint: similar::did_you_mean(name, Self::ALL.iter().map(|kernel| kernel.name)),
+            known: Self::ALL.iter().map(|kernel| kernel.name).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// The scheduler of this kernel by its name in sysfs; the default without a name.
+    ///
+    /// # Errors
+    /// [`SchedulerError::Unknown`] with the nearest name.
+    pub fn scheduler(&self, name: Option<&str>) -> Result<SchedulerName, SchedulerError> {
+        let Some(name) = name else { return Ok(self.schedulers[0]) };
+        let found = self.schedulers.iter().find(|scheduler| scheduler.sysfs() == name).copied();
+        found.ok_or_else(|| {
+            let known: Vec<_> = self.schedulers.iter().map(|scheduler| scheduler.sysfs()).collect();
+            SchedulerError::unknown(self.name, name, &known)
+        })
+    }
+
+    /// Its block layer over a drive.
+    ///
+    /// # Errors
+    /// [`KernelError`] names what was given and what is possible.
+    pub fn layer(&self, settings: &Settings, model: Box<dyn DeviceModel + Send>) -> Result<Layer, KernelError> {
+        let name = self.scheduler(settings.scheduler)?;
+        let depth = settings.depth.unwrap_or(32);
+        self.check("depth", depth, 1, 256)?;
+        let is_mq = self.sharing == Sharing::Tags;
+        let (default, most) = match name {
+            SchedulerName::None => (depth, depth),
+            _ if is_mq => (2 * depth.min(128), 2048),
+            _ => (128, LEGACY_REQUESTS_MOST),
+        };
+        let nr_requests = settings.nr_requests.unwrap_or(default);
+        self.check("nr_requests", nr_requests, if name == SchedulerName::None { 1 } else { 4.min(default) }, most)?;
+        Ok(Layer::new(Parts {
+            plugging: self.plugging,
+            sharing: self.sharing,
+            nr_requests,
+            limits: self.limits,
+            peeks: !is_mq,
+            scheduler: scheduler(name, settings.tunables)?,
+            drive: Drive::new(model, depth),
+        }))
+    }
+
+    fn check(&self, field: &'static str, value: usize, least: usize, most: usize) -> Result<(), KernelError> {
+        if (least..=most).contains(&value) {
+            return Ok(());
+        }
+        Err(KernelError::Value { kernel: self.name, field, value, least, most })
+    }
+}

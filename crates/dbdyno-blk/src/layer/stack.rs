@@ -1,0 +1,280 @@
+//! The block layer of one device in virtual time.
+
+use std::collections::VecDeque;
+
+use super::drive::Drive;
+use super::plug::{Plug, Plugging};
+use super::pool::{Pools, Sharing};
+use crate::queue::{Bio, Limits, Queue, RequestId, Side};
+use crate::scheduler::Scheduler;
+use crate::statistics::Statistics;
+
+/// What a layer is made of.
+pub struct Parts {
+    /// How requests are held back.
+    pub plugging: Plugging,
+    /// Which requests share a pool.
+    pub sharing: Sharing,
+    /// Requests of a pool.
+    pub nr_requests: usize,
+    /// How far requests grow.
+    pub limits: Limits,
+    /// The driver chooses the next request before it looks whether the drive has room, as SCSI's did.
+    pub peeks: bool,
+    /// Chooses what the drive gets.
+    pub scheduler: Box<dyn Scheduler + Send>,
+    /// Serves it.
+    pub drive: Drive,
+}
+
+/// What became of a bio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Submitted {
+    /// It is queued.
+    Queued,
+    /// There is no request for it. Its process sleeps until [`Layer::next_woken`] names it.
+    Asleep,
+}
+
+/// The block layer of one device.
+pub struct Layer {
+    queue: Queue,
+    scheduler: Box<dyn Scheduler + Send>,
+    drive: Drive,
+    pools: Pools,
+    plug: Plug,
+    peeks: bool,
+    nr_requests: usize,
+    statistics: Statistics,
+    finished: VecDeque<Bio>,
+    woken: VecDeque<u32>,
+}
+
+impl Layer {
+    /// An idle one at time 0.
+    pub fn new(parts: Parts) -> Self {
+        Self {
+            queue: Queue::new(parts.limits),
+            scheduler: parts.scheduler,
+            drive: parts.drive,
+            pools: Pools::new(parts.sharing, parts.nr_requests),
+            plug: Plug::new(parts.plugging),
+            peeks: parts.peeks,
+            nr_requests: parts.nr_requests,
+            statistics: Statistics::default(),
+            finished: VecDeque::new(),
+            woken: VecDeque::new(),
+        }
+    }
+
+    /// What was counted so far.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// The request pools.
+    pub fn pools(&self) -> &Pools {
+        &self.pools
+    }
+
+    /// Takes a bio. `now_ns` is never less than in the call before.
+    pub fn submit(&mut self, now_ns: u64, bio: Bio) -> Submitted {
+        self.queue.now_ns = now_ns;
+        if self.plug.merge(&mut self.queue, bio) || self.merge(bio) {
+            self.statistics.merged(&bio);
+            return Submitted::Queued;
+        }
+        let may = self.scheduler.may_queue(&self.queue, &bio);
+        let limit = self.scheduler.tag_limit(&bio, self.nr_requests);
+        if self.pools.take(now_ns, &bio, may, limit) {
+            self.place(bio);
+            return Submitted::Queued;
+        }
+        self.pools.sleep(bio);
+        self.unplug(now_ns, bio.process);
+        Submitted::Asleep
+    }
+
+    /// A process waits for what it asked for, or returns from the kernel: nothing of it is held back any longer.
+    pub fn unplug(&mut self, now_ns: u64, process: u32) {
+        self.queue.now_ns = now_ns;
+        match self.plug.plugging() {
+            Plugging::Device { .. } => self.plug.release(),
+            Plugging::Process { .. } => self.flush_plug(process),
+        }
+        self.run();
+    }
+
+    /// A process is gone for good.
+    pub fn exit(&mut self, now_ns: u64, process: u32) {
+        self.unplug(now_ns, process);
+        self.scheduler.exited(&mut self.queue, process);
+        self.run();
+    }
+
+    /// When to call [`Layer::advance`] next.
+    pub fn next_due(&self) -> Option<u64> {
+        let timers = [self.drive.next_due(), self.plug.until_ns(), self.scheduler.next_due()];
+        timers.into_iter().flatten().min()
+    }
+
+    /// Lets everything happen that happens at `now_ns`.
+    pub fn advance(&mut self, now_ns: u64) {
+        self.queue.now_ns = now_ns;
+        if self.drive.next_due().is_some_and(|due_ns| due_ns <= now_ns) {
+            let finished = self.drive.poll(now_ns);
+            for completion in &finished {
+                self.complete(completion.id as RequestId);
+            }
+            self.drive.keep(finished);
+        }
+        if self.plug.until_ns().is_some_and(|until_ns| until_ns <= now_ns) {
+            self.plug.release();
+        }
+        if self.scheduler.next_due().is_some_and(|due_ns| due_ns <= now_ns) {
+            self.scheduler.timer(&mut self.queue);
+        }
+        self.run();
+    }
+
+    /// A bio that is finished.
+    pub fn next_finished(&mut self) -> Option<Bio> {
+        self.finished.pop_front()
+    }
+
+    /// A process that got the request it slept for.
+    pub fn next_woken(&mut self) -> Option<u32> {
+        self.woken.pop_front()
+    }
+
+    /// Tries to add a bio to a queued request.
+    fn merge(&mut self, bio: Bio) -> bool {
+        if !bio.can_merge() {
+            return false;
+        }
+        let Some((id, side)) = self.scheduler.find_merge(&self.queue, &bio) else { return false };
+        let old_start = self.queue.requests[id].start_sector;
+        self.queue.join(id, bio, side);
+        self.scheduler.merged(&mut self.queue, id, old_start);
+        self.join_neighbour(id, side);
+        true
+    }
+
+    /// A request that grew may have reached the next one.
+    fn join_neighbour(&mut self, id: RequestId, side: Side) {
+        let Some(other) = self.scheduler.neighbour(&self.queue, id, side) else { return };
+        let (first, behind) = if side == Side::Back { (id, other) } else { (other, id) };
+        if self.queue.can_absorb(first, behind) {
+            self.scheduler.absorbed(&mut self.queue, first, behind);
+            self.absorb(first, behind);
+        }
+    }
+
+    fn absorb(&mut self, id: RequestId, behind: RequestId) {
+        let gone = &self.queue.requests[behind];
+        let pool = self.pools.index(gone.direction, gone.sync);
+        self.statistics.absorbed(self.queue.now_ns, &self.queue.requests[id], gone);
+        self.queue.absorb(id, behind);
+        self.pools.give_back(pool);
+        self.wake(pool);
+    }
+
+    /// Gives a bio the request that was taken for it.
+    fn place(&mut self, bio: Bio) {
+        let now_ns = self.queue.now_ns;
+        let id = self.queue.requests.allocate(now_ns, bio);
+        self.statistics.arrived(now_ns);
+        if self.queue.requests[id].flush {
+            self.queue.dispatch_last(id);
+            return self.run();
+        }
+        match self.plug.plugging() {
+            Plugging::Device { threshold, delay_ns } => {
+                if self.scheduler.is_empty() && self.queue.dispatch().is_empty() {
+                    self.plug.hold(now_ns, delay_ns);
+                }
+                self.insert(id);
+                if self.queue.requests.len() - self.queue.in_driver >= threshold {
+                    self.plug.release();
+                }
+                self.run();
+            }
+            Plugging::Process { .. } => {
+                if self.plug.must_flush(&self.queue, bio.process) {
+                    self.flush_plug(bio.process);
+                    self.run();
+                }
+                self.plug.push(&mut self.queue, bio.process, id);
+            }
+        }
+    }
+
+    fn insert(&mut self, id: RequestId) {
+        self.scheduler.insert(&mut self.queue, id);
+        self.queue.list(id);
+    }
+
+    /// Hands the scheduler what a process held back; where a request continues a queued one, it becomes a part of it.
+    fn flush_plug(&mut self, process: u32) {
+        let held = self.plug.take(&mut self.queue, process);
+        for &(_, _, id) in &held {
+            self.insert(id);
+            if let Some(before) = self.scheduler.neighbour(&self.queue, id, Side::Front)
+                && self.queue.can_absorb(before, id)
+            {
+                self.scheduler.absorbed(&mut self.queue, before, id);
+                self.absorb(before, id);
+            }
+        }
+        self.plug.keep(held);
+    }
+
+    /// Gives the drive what it has room for.
+    fn run(&mut self) {
+        if self.plug.until_ns().is_some() {
+            return;
+        }
+        while self.drive.has_room() || (self.peeks && self.queue.dispatch().is_empty()) {
+            if self.queue.dispatch().is_empty() && !self.scheduler.dispatch(&mut self.queue) {
+                return;
+            }
+            let Some(id) = self.queue.peek() else { return };
+            if !self.drive.has_room() {
+                return;
+            }
+            self.queue.start(id);
+            let request = &self.queue.requests[id];
+            self.drive.submit(self.queue.now_ns, id, request);
+            if !request.flush {
+                self.scheduler.started(&mut self.queue, id);
+            }
+        }
+    }
+
+    fn complete(&mut self, id: RequestId) {
+        self.queue.in_driver -= 1;
+        let request = self.queue.requests[id].clone();
+        let pool = self.pools.index(request.direction, request.sync);
+        self.statistics.completed(self.queue.now_ns, &request);
+        if !request.flush {
+            self.scheduler.completed(&mut self.queue, &request);
+        }
+        while let Some(bio) = self.queue.requests.take_bio(id) {
+            self.statistics.finished(self.queue.now_ns, &bio);
+            self.finished.push_back(bio);
+        }
+        self.pools.give_back(pool);
+        self.wake(pool);
+    }
+
+    /// Wakes those who can have a request of a pool now, in the order they came.
+    fn wake(&mut self, pool: usize) {
+        while let Some(bio) = self.pools.first_sleeper(pool) {
+            let may = self.scheduler.may_queue(&self.queue, &bio);
+            let limit = self.scheduler.tag_limit(&bio, self.nr_requests);
+            let Some(bio) = self.pools.wake(self.queue.now_ns, pool, may, limit) else { return };
+            self.woken.push_back(bio.process);
+            self.place(bio);
+        }
+    }
+}

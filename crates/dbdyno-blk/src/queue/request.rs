@@ -1,0 +1,191 @@
+//! Requests, each with its bios, in slabs: places are used again, so nothing is allocated for one.
+
+use std::ops::{Index, IndexMut};
+
+use slab::Slab;
+
+use super::bio::{Bio, Class, Direction};
+
+/// The place of a request in [`Requests`].
+pub type RequestId = u32;
+
+/// No request.
+pub const NONE: RequestId = u32::MAX;
+
+/// Where a bio or another request joins a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Behind its end.
+    Back,
+    /// Before its start.
+    Front,
+}
+
+/// What is sent to the drive as one command.
+#[allow(clippy::struct_excessive_bools)] // each is a flag of its own, as the kernel has them
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Who asked first.
+    pub process: u32,
+    /// Which way the data goes.
+    pub direction: Direction,
+    /// Someone waits for it.
+    pub sync: bool,
+    /// Class of the I/O priority.
+    pub class: Class,
+    /// Priority within the class.
+    pub priority: u8,
+    /// First sector.
+    pub start_sector: u64,
+    /// Length in sectors.
+    pub sectors: u32,
+    /// Pieces of memory.
+    pub segments: u32,
+    /// A flush of the drive's cache, without data.
+    pub flush: bool,
+    /// On the medium when it is finished.
+    pub fua: bool,
+    /// The driver has taken it, or looked at it as the next: nothing is sorted before it any more.
+    pub started: bool,
+    /// It stands in the table of ends, where bios find it to merge with.
+    pub(super) findable: bool,
+    /// When it was allocated, nanoseconds.
+    pub arrived_ns: u64,
+    /// When it was given to the drive, nanoseconds.
+    pub issued_ns: u64,
+    /// When it has waited long enough, by its scheduler.
+    pub expires_ns: u64,
+    /// Requests are numbered as they are allocated.
+    pub number: u64,
+    /// For the scheduler's own use: which of its queues holds the request.
+    pub owner: u32,
+    pub(super) previous: RequestId,
+    pub(super) next: RequestId,
+    pub(super) next_in_bucket: RequestId,
+    first_bio: u32,
+    last_bio: u32,
+}
+
+impl Request {
+    /// First sector after it.
+    #[inline]
+    pub fn end_sector(&self) -> u64 {
+        self.start_sector + u64::from(self.sectors)
+    }
+
+    /// It may grow.
+    #[inline]
+    pub fn can_merge(&self) -> bool {
+        !self.started && !self.flush && !self.fua
+    }
+}
+
+#[derive(Debug)]
+struct Carried {
+    bio: Bio,
+    next: u32,
+}
+
+/// All requests there are.
+#[derive(Debug, Default)]
+pub struct Requests {
+    slab: Slab<Request>,
+    bios: Slab<Carried>,
+    numbered: u64,
+}
+
+impl Requests {
+    /// A new request for a bio.
+    pub fn allocate(&mut self, now_ns: u64, bio: Bio) -> RequestId {
+        let first_bio = self.bios.insert(Carried { bio, next: NONE }) as u32;
+        self.numbered += 1;
+        self.slab.insert(Request {
+            process: bio.process,
+            direction: bio.direction,
+            sync: bio.sync,
+            class: bio.class,
+            priority: bio.priority,
+            start_sector: bio.start_sector,
+            sectors: bio.sectors,
+            segments: bio.segments(),
+            flush: bio.flush && bio.sectors == 0,
+            fua: bio.fua,
+            started: false,
+            findable: false,
+            arrived_ns: now_ns,
+            issued_ns: now_ns,
+            expires_ns: u64::MAX,
+            number: self.numbered,
+            owner: NONE,
+            previous: NONE,
+            next: NONE,
+            next_in_bucket: NONE,
+            first_bio,
+            last_bio: first_bio,
+        }) as RequestId
+    }
+
+    /// Adds a bio to a request that lies beside it.
+    pub fn join(&mut self, id: RequestId, bio: Bio, side: Side) {
+        let place = self.bios.insert(Carried { bio, next: NONE }) as u32;
+        let last = self[id].last_bio;
+        self.bios[last as usize].next = place;
+        let request = &mut self[id];
+        request.last_bio = place;
+        request.sectors += bio.sectors;
+        request.segments += bio.segments();
+        if side == Side::Front {
+            request.start_sector = bio.start_sector;
+        }
+    }
+
+    /// Makes the request `behind`, which begins where `id` ends, a part of it. It keeps the earlier arrival.
+    pub fn absorb(&mut self, id: RequestId, behind: RequestId) {
+        let gone = self.slab.remove(behind as usize);
+        let last = self[id].last_bio;
+        self.bios[last as usize].next = gone.first_bio;
+        let request = &mut self[id];
+        request.last_bio = gone.last_bio;
+        request.sectors += gone.sectors;
+        request.segments += gone.segments;
+        request.arrived_ns = request.arrived_ns.min(gone.arrived_ns);
+    }
+
+    /// Takes the next bio out of a finished request; with the last one the request is gone, too.
+    pub fn take_bio(&mut self, id: RequestId) -> Option<Bio> {
+        let first = self.slab.get(id as usize)?.first_bio;
+        if first == NONE {
+            self.slab.remove(id as usize);
+            return None;
+        }
+        let carried = self.bios.remove(first as usize);
+        self[id].first_bio = carried.next;
+        Some(carried.bio)
+    }
+
+    /// Requests there are.
+    pub fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    /// There is none.
+    pub fn is_empty(&self) -> bool {
+        self.slab.is_empty()
+    }
+}
+
+impl Index<RequestId> for Requests {
+    type Output = Request;
+
+    #[inline]
+    fn index(&self, id: RequestId) -> &Request {
+        &self.slab[id as usize]
+    }
+}
+
+impl IndexMut<RequestId> for Requests {
+    #[inline]
+    fn index_mut(&mut self, id: RequestId) -> &mut Request {
+        &mut self.slab[id as usize]
+    }
+}

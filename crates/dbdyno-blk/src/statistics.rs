@@ -1,0 +1,209 @@
+//! What is counted: the columns of iostat, and latencies.
+//!
+//! A request is in the queue from its allocation to its completion, or until another absorbs it. Latency is a bio's: from when its
+//! process meant to ask, so it holds the wait for a request, too.
+
+use hdrhistogram::Histogram;
+
+use crate::queue::{Bio, Direction, Request};
+
+/// Latencies of the bios of one direction, in nanoseconds, to three digits; up to an hour.
+type Latencies = Histogram<u64>;
+
+/// An hour: what takes longer counts as an hour in the histogram.
+const MOST_NS: u64 = 3_600_000_000_000;
+
+/// Counts of one direction.
+#[derive(Debug, Clone)]
+pub struct Counts {
+    /// Requests completed.
+    pub requests: u64,
+    /// Bios that joined a request, and requests that others absorbed.
+    pub merges: u64,
+    /// Sectors completed.
+    pub sectors: u64,
+    /// Time from allocation to completion of all requests completed, nanoseconds.
+    pub wait_ns: u128,
+    /// Bios finished.
+    pub bios: u64,
+    /// Latencies of these, nanoseconds.
+    pub latencies: Latencies,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        // Constants that are within what a histogram takes.
+        #[allow(clippy::unwrap_used)]
+        let latencies = Histogram::new_with_bounds(1, MOST_NS, 3).unwrap();
+        Self { requests: 0, merges: 0, sectors: 0, wait_ns: 0, bios: 0, latencies }
+    }
+}
+
+/// Counts since time 0.
+#[derive(Debug, Clone, Default)]
+pub struct Statistics {
+    directions: [Counts; 2],
+    /// Flushes completed.
+    pub flushes: u64,
+    /// Requests there are.
+    queued: u64,
+    /// Until when `queue_ns` and `busy_ns` are counted.
+    counted_ns: u64,
+    /// Requests in the queue, summed over time.
+    queue_ns: u128,
+    /// Time with at least one request.
+    busy_ns: u64,
+    /// Time in the queue of all requests that left it, flushes and absorbed ones included.
+    left_ns: u128,
+    /// Requests that left it.
+    left: u64,
+}
+
+impl Statistics {
+    /// What was counted of one direction.
+    pub fn of(&self, direction: Direction) -> &Counts {
+        &self.directions[direction.index()]
+    }
+
+    /// Requests in the queue, summed over the time up to the last change: request-nanoseconds.
+    pub fn queue_ns(&self) -> u128 {
+        self.queue_ns
+    }
+
+    /// Time with at least one request, nanoseconds.
+    pub fn busy_ns(&self) -> u64 {
+        self.busy_ns
+    }
+
+    /// Requests that left the queue, and their time in it altogether, nanoseconds.
+    pub fn left(&self) -> (u64, u128) {
+        (self.left, self.left_ns)
+    }
+
+    /// Requests in the queue now.
+    pub fn queued(&self) -> u64 {
+        self.queued
+    }
+
+    /// iostat's columns over the time from 0 to `end_ns`.
+    pub fn columns(&self, end_ns: u64) -> Columns {
+        Columns::new(self, end_ns)
+    }
+
+    pub(crate) fn arrived(&mut self, now_ns: u64) {
+        self.advance(now_ns);
+        self.queued += 1;
+    }
+
+    pub(crate) fn merged(&mut self, bio: &Bio) {
+        self.directions[bio.direction.index()].merges += 1;
+    }
+
+    /// Two requests became one, which has been there since the first of them came.
+    pub(crate) fn absorbed(&mut self, now_ns: u64, one: &Request, other: &Request) {
+        self.leave(now_ns, one.arrived_ns.max(other.arrived_ns));
+        self.directions[one.direction.index()].merges += 1;
+    }
+
+    pub(crate) fn completed(&mut self, now_ns: u64, request: &Request) {
+        self.leave(now_ns, request.arrived_ns);
+        if request.flush {
+            self.flushes += 1;
+            return;
+        }
+        let counts = &mut self.directions[request.direction.index()];
+        counts.requests += 1;
+        counts.sectors += u64::from(request.sectors);
+        counts.wait_ns += u128::from(now_ns - request.arrived_ns);
+    }
+
+    pub(crate) fn finished(&mut self, now_ns: u64, bio: &Bio) {
+        if bio.sectors == 0 {
+            return;
+        }
+        let counts = &mut self.directions[bio.direction.index()];
+        counts.bios += 1;
+        counts.latencies.saturating_record((now_ns - bio.intended_ns).max(1));
+    }
+
+    fn leave(&mut self, now_ns: u64, arrived_ns: u64) {
+        self.advance(now_ns);
+        self.queued -= 1;
+        self.left += 1;
+        self.left_ns += u128::from(now_ns - arrived_ns);
+    }
+
+    fn advance(&mut self, now_ns: u64) {
+        let passed_ns = now_ns - self.counted_ns;
+        self.queue_ns += u128::from(passed_ns) * u128::from(self.queued);
+        if self.queued > 0 {
+            self.busy_ns += passed_ns;
+        }
+        self.counted_ns = now_ns;
+    }
+}
+
+/// The columns of `iostat -x`, as sysstat computes them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Columns {
+    /// Reads completed a second (`r/s`).
+    pub reads_per_s: f64,
+    /// Writes completed a second (`w/s`).
+    pub writes_per_s: f64,
+    /// Reads merged a second (`rrqm/s`).
+    pub reads_merged_per_s: f64,
+    /// Writes merged a second (`wrqm/s`).
+    pub writes_merged_per_s: f64,
+    /// KiB read a second (`rkB/s`).
+    pub read_kib_per_s: f64,
+    /// KiB written a second (`wkB/s`).
+    pub written_kib_per_s: f64,
+    /// Sectors of a request (`avgrq-sz`).
+    pub request_sectors_mean: f64,
+    /// Requests in the queue (`avgqu-sz`).
+    pub queue_requests_mean: f64,
+    /// Milliseconds from allocation to completion of a request (`await`).
+    pub wait_ms_mean: f64,
+    /// The same of reads (`r_await`).
+    pub read_wait_ms_mean: f64,
+    /// The same of writes (`w_await`).
+    pub write_wait_ms_mean: f64,
+    /// Busy milliseconds a request (`svctm`).
+    pub service_ms_mean: f64,
+    /// Percent of the time with a request in the queue (`%util`).
+    pub busy_percent: f64,
+}
+
+impl Columns {
+    fn new(counted: &Statistics, end_ns: u64) -> Self {
+        let seconds = end_ns as f64 / 1e9;
+        let [reads, writes] = &counted.directions;
+        let requests = reads.requests + writes.requests;
+        let wait_ms = |ns: u128, requests: u64| ratio(ns as f64 / 1e6, requests as f64);
+        let rate = |count: u64| ratio(count as f64, seconds);
+        // Since the last change the queue has been as it is.
+        let rest_ns = end_ns.saturating_sub(counted.counted_ns);
+        let queue_ns = counted.queue_ns + u128::from(rest_ns) * u128::from(counted.queued);
+        let busy_ns = counted.busy_ns + if counted.queued > 0 { rest_ns } else { 0 };
+        Self {
+            reads_per_s: rate(reads.requests),
+            writes_per_s: rate(writes.requests),
+            reads_merged_per_s: rate(reads.merges),
+            writes_merged_per_s: rate(writes.merges),
+            read_kib_per_s: rate(reads.sectors) / 2.0,
+            written_kib_per_s: rate(writes.sectors) / 2.0,
+            request_sectors_mean: ratio((reads.sectors + writes.sectors) as f64, requests as f64),
+            queue_requests_mean: ratio(queue_ns as f64, end_ns as f64),
+            wait_ms_mean: wait_ms(reads.wait_ns + writes.wait_ns, requests),
+            read_wait_ms_mean: wait_ms(reads.wait_ns, reads.requests),
+            write_wait_ms_mean: wait_ms(writes.wait_ns, writes.requests),
+            service_ms_mean: wait_ms(u128::from(busy_ns), requests),
+            busy_percent: 100.0 * ratio(busy_ns as f64, end_ns as f64),
+        }
+    }
+}
+
+/// 0 where there is nothing to divide by, as iostat prints it.
+fn ratio(value: f64, by: f64) -> f64 {
+    if by > 0.0 { value / by } else { 0.0 }
+}
