@@ -7,6 +7,8 @@ PY := .venv/bin/python
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # Cargo may have been installed by rustup a moment ago, in a place that no login shell has announced yet.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
+# Each of the many commands that tests start would compile its modules again.
+unexport PYTHONDONTWRITEBYTECODE
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
 # Tests that run at once: most wait for a disk or a server. What fails is run once more alone, which is

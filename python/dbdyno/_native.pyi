@@ -1,8 +1,9 @@
 """The native part of dbdyno (crate ``dbdyno-py``)."""
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypedDict, type_check_only
 
-__all__ = ["device_models", "toml_lines"]
+__all__ = ["device_models", "read_parquet", "toml_lines", "write_parquet"]
 
 @type_check_only
 class _DeviceModel(TypedDict):
@@ -26,3 +27,15 @@ def device_models(drive: str | None = None, size_bytes: int | None = None) -> li
 
     Raises ``ValueError`` where there is no such drive, its file is not one, or a disk of ``size_bytes`` does not fit.
     """
+
+def read_parquet(
+    file: bytes, rows_max: int, wanted: Callable[[str], object]
+) -> dict[str, bytearray | list[str | None] | None]:
+    """Columns of a Parquet file whose names are ``wanted``: doubles as bytes, texts, or None where it holds neither.
+
+    Numbers of all kinds become doubles; those that are unknown are NaN. Raises ``ValueError`` where the file can't be
+    read or has more than ``rows_max`` rows.
+    """
+
+def write_parquet(columns: Mapping[str, bytes | Sequence[bool] | Sequence[int] | Sequence[str | None]]) -> bytes:
+    """Return a Parquet file of columns of one length; a column in bytes holds doubles. Raises ``ValueError``."""

@@ -1,18 +1,25 @@
 //! What Python needs from Rust in its own process; the only crate that knows Python.
 
+mod columns;
 mod lines;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyByteArray, PyBytes, PyDict};
 
 /// The native part of dbdyno, see `python/dbdyno/_native.pyi`.
 #[pymodule]
 mod _native {
     use std::collections::HashMap;
+    use std::panic;
 
     use pyo3::exceptions::PyValueError;
+    use pyo3::types::{PyAnyMethods, PyBytesMethods, PyModule};
+    use zerocopy::IntoBytes;
 
-    use super::{Bound, PyDict, PyDictMethods, PyResult, Python, lines, pyfunction};
+    use super::columns::{self, Column, ReadError};
+    use super::{
+        Bound, PyAny, PyByteArray, PyBytes, PyDict, PyDictMethods, PyErr, PyResult, Python, lines, pyfunction,
+    };
 
     /// The smallest disk, which fits every drive.
     const SECTOR_BYTES: u64 = 4096;
@@ -50,5 +57,66 @@ mod _native {
             Ok(dict)
         };
         found.into_iter().map(as_dict).collect()
+    }
+
+    /// What panics becomes an exception of Python, which says all that would be printed.
+    #[pymodule_init]
+    #[allow(clippy::unnecessary_wraps)] // pyo3 asks for a result
+    fn quiet(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        panic::set_hook(Box::new(|_| {}));
+        Ok(())
+    }
+
+    impl From<ReadError> for PyErr {
+        fn from(error: ReadError) -> Self {
+            PyValueError::new_err(error.to_string())
+        }
+    }
+
+    /// Columns of a Parquet file for which `wanted` is true.
+    #[pyfunction]
+    fn read_parquet<'py>(
+        py: Python<'py>,
+        file: &Bound<'py, PyBytes>,
+        rows_max: i64,
+        wanted: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let bytes = bytes::Bytes::copy_from_slice(file.as_bytes());
+        let wanted = |name: &str| wanted.call1((name,))?.is_truthy();
+        // The library may panic over a damaged file.
+        let read = panic::AssertUnwindSafe(|| columns::read::<PyErr>(bytes, rows_max, wanted));
+        let damaged = |_| PyValueError::new_err(columns::NO_PARQUET);
+        let found = PyDict::new(py);
+        for (name, values) in panic::catch_unwind(read).map_err(damaged)?? {
+            match values {
+                Column::Number(values) => found.set_item(name, PyByteArray::new(py, values.as_slice().as_bytes()))?,
+                Column::Text(values) => found.set_item(name, values)?,
+                _ => found.set_item(name, py.None())?,
+            }
+        }
+        Ok(found)
+    }
+
+    /// A Parquet file of columns of one length: bytes are doubles, else a list of whole numbers, of truths or of texts.
+    #[pyfunction]
+    fn write_parquet<'py>(py: Python<'py>, columns: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyBytes>> {
+        let given: PyResult<Vec<_>> =
+            columns.iter().map(|(name, values)| Ok((name.extract()?, column_of(&values)?))).collect();
+        let written = columns::write(&given?).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(PyBytes::new(py, &written))
+    }
+
+    fn column_of(values: &Bound<'_, PyAny>) -> PyResult<Column> {
+        if let Ok(bytes) = values.cast::<PyBytes>() {
+            let (numbers, _) = bytes.as_bytes().as_chunks::<8>();
+            return Ok(Column::Number(numbers.iter().map(|bytes| f64::from_ne_bytes(*bytes)).collect()));
+        }
+        if let Ok(truths) = values.extract() {
+            return Ok(Column::Truth(truths));
+        }
+        if let Ok(wholes) = values.extract() {
+            return Ok(Column::Whole(wholes));
+        }
+        Ok(Column::Text(values.extract()?))
     }
 }

@@ -136,7 +136,6 @@ def is_begun(path: Path) -> bool:
 
 def preload() -> None:
     """Import now what storing needs: a signal in the middle of an import leaves it half done."""
-    import duckdb  # noqa: F401
     import numpy as np  # noqa: F401
 
 

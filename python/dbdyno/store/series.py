@@ -2,7 +2,6 @@
 
 import os
 import re
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -10,15 +9,14 @@ from dbdyno.store.events import read_events
 from dbdyno.store.latencies import COLUMNS as LATENCY_COLUMNS
 from dbdyno.store.latencies import LATENCIES, Latencies, latencies_in
 from dbdyno.store.replay import History
-from dbdyno.store.series_files import FILES_MAX, Sums, read_files
-from dbdyno.store.synced import whole_or_not_at_all
-from dbdyno.store.tables import as_os_error
+from dbdyno.store.series_files import Sums, read_files
+from dbdyno.store.synced import write_synced
+from dbdyno.store.tables import as_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy as np
-    from duckdb import DuckDBPyConnection
     from numpy.typing import NDArray
 
     from dbdyno.store.records import Run
@@ -88,10 +86,7 @@ def _matching(
 def read_matching(
     path: Path, trial_ids: list[str], wanted: "Mapping[str, str]", sums: Sums | None = None
 ) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
-    """Trial id -> series -> column -> values, of the columns that a regular expression for each series matches whole.
-
-    One query for each series, which of many trials is far quicker than one for each file.
-    """
+    """Trial id -> series -> column -> values, of the columns that the regular expression of a series matches."""
     sums = _sums(path) if sums is None else sums
     found = {name: _read_columns(path, trial_ids, name, columns, sums) for name, columns in wanted.items()}
     return {id_: {name: one[id_] for name, one in found.items() if id_ in one} for id_ in trial_ids}
@@ -102,11 +97,7 @@ def _read_columns(
 ) -> "dict[str, dict[str, NDArray[Any]]]":
     """Trial id -> column -> values of one series; ``columns`` is a regular expression. Raises ``DamageError``."""
     ids = [id_ for id_ in trial_ids if os.path.lexists(path / "trials" / id_ / f"{series}.parquet")]
-    batches = [ids[start : start + FILES_MAX] for start in range(0, len(ids), FILES_MAX)]
-    found: dict[str, dict[str, NDArray[Any]]] = {}
-    for batch in batches:
-        found |= read_files(path, batch, series, columns, sums)
-    return found
+    return read_files(path, ids, series, columns, sums)
 
 
 def _sums(path: Path) -> Sums:
@@ -144,31 +135,13 @@ def read_series_named(path: Path, name: str, trial_ids: list[str]) -> "dict[str,
     }
 
 
-@cache
-def _database() -> "DuckDBPyConnection":
-    """Return the one in which this process writes: opening one takes longer than writing a trial's series."""
-    import duckdb
-
-    return duckdb.connect()
-
-
 def write_series(path: Path, columns: "Mapping[str, Column]") -> None:
     """Write one series; without columns, or with columns of unlike lengths, nothing. Raises ``OSError``."""
-    import duckdb
+    if columns and len({len(values) for values in columns.values()}) == 1:
+        write_synced(path, as_parquet({name: _numbers_or_text(values) for name, values in columns.items()}))
+
+
+def _numbers_or_text(values: "Column") -> "Column":
     import numpy as np
 
-    table = {
-        name: np.asarray(values) if _is_text(values) else np.asarray(values, float) for name, values in columns.items()
-    }
-    if not table or not all(len(values) == len(next(iter(table.values()))) for values in table.values()):
-        return
-    with whole_or_not_at_all(path) as handle, _database().cursor() as connection:
-        connection.register("series", table)
-        try:  # by the open file: names that are no UTF-8 are unknown to DuckDB
-            connection.execute("COPY series TO ? (FORMAT parquet, USE_TMP_FILE false)", [f"/dev/fd/{handle}"])
-        except duckdb.Error as error:
-            raise as_os_error(error, path) from None
-
-
-def _is_text(values: "Column") -> bool:
-    return len(values) > 0 and isinstance(values[0], str)
+    return values if len(values) > 0 and isinstance(values[0], str) else np.asarray(values, np.float64)

@@ -1,15 +1,10 @@
 """Columns of one length as CSV or Parquet, for other programs."""
 
 import csv
-import errno
-import os
-import re
-import tempfile
 from io import StringIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.model.printable import one_line
+from dbdyno import _native
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,8 +12,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Columns = Mapping[str, Sequence[Any] | NDArray[Any]]
-
-_ERRNO = re.compile(r'"errno": *"(\d+)"')
 
 
 def as_csv(columns: "Columns") -> str:
@@ -37,22 +30,13 @@ def _cell(value: object) -> object:
 
 
 def as_parquet(columns: "Columns") -> bytes:
-    """Return the columns as one Parquet file; what is unknown is NaN."""
-    import duckdb
+    """Return the columns as one Parquet file: numbers, truths or texts; a number that is unknown is NaN."""
     import numpy as np
 
-    with tempfile.TemporaryFile() as file, duckdb.connect() as connection:
-        connection.register("columns", {name: np.asarray(values) for name, values in columns.items()})
-        try:
-            connection.execute("COPY columns TO ? (FORMAT parquet, USE_TMP_FILE false)", [f"/dev/fd/{file.fileno()}"])
-        except duckdb.Error as error:
-            raise as_os_error(error, Path(tempfile.gettempdir())) from None
-        file.seek(0)
-        return file.read()
+    arrays = {name: np.asarray(values) for name, values in columns.items()}
+    return _native.write_parquet({name: _as_native(values) for name, values in arrays.items()})
 
 
-def as_os_error(error: Exception, path: Path) -> OSError:
-    """What kept DuckDB from writing to ``path``; it says the system's number inside its own text."""
-    found = _ERRNO.search(str(error))
-    number = int(found[1]) if found else errno.EIO
-    return OSError(number, os.strerror(number) if found else one_line(str(error)), str(path))
+def _as_native(values: "NDArray[Any]") -> "bytes | list[Any]":
+    """Return doubles as bytes, and anything else as a list."""
+    return values.astype(float).tobytes() if values.dtype.kind == "f" else values.tolist()

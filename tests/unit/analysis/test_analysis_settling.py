@@ -93,6 +93,6 @@ def test_each_phase_is_judged_by_itself_and_by_rows_where_verdicts_are(a_run):
 def test_series_that_lack_what_is_needed_are_passed_over(a_run):
     run = a_run({"t1": [100.0] * 2, "t2": [110.0] * 2})
     one, other, *_ = (trial.id for trial in run.trials)
-    queries = {"t_s": load(steady(1))["t_s"], "queries_per_second": np.ma.masked_invalid(steady(1))}
+    queries = {"t_s": load(steady(1))["t_s"], "queries_per_second": np.asarray(steady(1))}
     (found,) = analyse(run, load_series={one: queries, other: {"t_s": np.arange(5.0)}}).stability
     assert (found.treatment, found.unit, found.trials) == ("t1", "queries/s", 1)

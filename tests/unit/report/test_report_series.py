@@ -128,8 +128,8 @@ def test_void_attempts_are_not_drawn(run, series_of):
     assert drawn_panels(run, analyse(run), series) == []
 
 
-def test_masked_and_missing_samples(run):
-    column = np.ma.masked_array([1.0, 2.0, 3.0], mask=[False, True, False])
+def test_unknown_and_missing_samples(run):
+    column = np.array([1.0, np.nan, 3.0])
     times = np.array([0.1, 0.2, 0.3])
     series = {trial.id: {"load": {"t_s": times, "queries_per_second": column}} for trial in run.trials}
     (panel,) = drawn_panels(run, analyse(run), series)

@@ -1,13 +1,18 @@
 """Series of trials are read back as they were written."""
 
+import contextlib
+
+import duckdb
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dbdyno import _native
 from dbdyno.store.parts import DamageError
 from dbdyno.store.series import LOAD_COLUMNS, read_matching, read_series, write_series
 from dbdyno.store.series_files import read_files
+from dbdyno.store.tables import as_parquet
 from tests.unit.store.conftest import SERIES, run_one, trial
 
 
@@ -79,3 +84,55 @@ def test_a_file_of_more_rows_than_a_trial_can_have_is_not_read(tmp_path, monkeyp
     monkeypatch.setattr("dbdyno.store.series_files.ROWS_MAX", 2)
     with pytest.raises(DamageError, match="claims to have 3 rows"):
         read_files(tmp_path, ["b1"], "load", "t_s", {})
+
+
+def test_another_reader_of_parquet_finds_the_same(tmp_path):
+    columns = {
+        "t_s": np.array([0.1, np.nan, np.inf]),
+        "trials": [1, -2, 3],
+        "counts": [True, False, True],
+        "phase": ["load", None, "härter"],
+    }
+    (tmp_path / "columns.parquet").write_bytes(as_parquet(columns))
+    with duckdb.connect() as connection:
+        found = connection.execute("SELECT * FROM read_parquet(?)", [str(tmp_path / "columns.parquet")]).fetchall()
+    assert [row[1:] for row in found] == [(1, True, "load"), (-2, False, None), (3, True, "härter")]
+    np.testing.assert_array_equal([row[0] for row in found], columns["t_s"])
+
+
+def test_a_file_of_another_writer_of_parquet_is_read(tmp_path):
+    """Run folders of 2026 and before were written by DuckDB; unknown numbers may be nulls."""
+    (tmp_path / "trials" / "b1").mkdir(parents=True)
+    file = tmp_path / "trials" / "b1" / "load.parquet"
+    query = "SELECT i / 10::DOUBLE AS t_s, CASE WHEN i % 2 = 0 THEN i END AS rows, 'load' AS phase FROM range(5000) AS r(i)"
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY ({query}) TO '{file}' (FORMAT parquet, ROW_GROUP_SIZE 2048)")
+    found = read_files(tmp_path, ["b1"], "load", ".*", {})["b1"]
+    np.testing.assert_array_equal(found["t_s"], np.arange(5000) / 10)
+    np.testing.assert_array_equal(found["rows"], np.where(np.arange(5000) % 2, np.nan, np.arange(5000)))
+    assert set(found["phase"]) == {"load"}
+
+
+@pytest.mark.parametrize("value", ["DATE '2026-01-01'", "[1.0, 2.0]", "{'a': 1.0}", "'text'"])
+def test_a_column_without_numbers_is_damage(tmp_path, value):
+    (tmp_path / "trials" / "b1").mkdir(parents=True)
+    with duckdb.connect() as connection:
+        file = tmp_path / "trials" / "b1" / "load.parquet"
+        connection.execute(f"COPY (SELECT 0.5::DOUBLE AS t_s, {value} AS rows) TO '{file}' (FORMAT parquet)")
+    with pytest.raises(DamageError, match=r"its column rows.* holds no numbers"):
+        read_files(tmp_path, ["b1"], "load", ".*", {})
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_a_damaged_file_is_refused_or_read_never_more(data):
+    """What the library panics about, too, is an error of Python's, with nothing printed."""
+    whole = as_parquet({"t_s": np.arange(40.0), "phase": ["a", None, "load", "b"] * 10})
+    places = data.draw(st.lists(st.tuples(st.integers(0, len(whole) - 1), st.integers(0, 255)), max_size=4))
+    broken = bytearray(whole)
+    for place, value in places:
+        broken[place] = value
+    del broken[data.draw(st.integers(0, 8)) :: len(broken)]
+    with contextlib.suppress(ValueError):
+        found = _native.read_parquet(bytes(broken), 40, lambda _: True)
+        assert all(values is None or len(values) <= 8 * 40 for values in found.values())

@@ -24,11 +24,8 @@ class Rates:
 
 
 def floats(column: npt.NDArray[np.generic]) -> Floats:
-    """Return a column as float64, NaN for what a database handed over as masked (DuckDB's way to say null)."""
-    if not np.ma.isMaskedArray(column):
-        return np.asarray(column, dtype=np.float64)
-    values: Floats = np.asarray(np.ma.getdata(column), dtype=np.float64)
-    return np.where(np.ma.getmaskarray(column), np.nan, values)
+    """Return a column as float64."""
+    return np.asarray(column, dtype=np.float64)
 
 
 def at_middles(ends: Floats, values: Floats) -> tuple[Floats, Floats]:
