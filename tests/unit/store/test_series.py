@@ -104,12 +104,12 @@ def test_a_file_of_another_writer_of_parquet_is_read(tmp_path):
     """Run folders of 2026 and before were written by DuckDB; unknown numbers may be nulls."""
     (tmp_path / "trials" / "b1").mkdir(parents=True)
     file = tmp_path / "trials" / "b1" / "load.parquet"
-    query = "SELECT i / 10::DOUBLE AS t_s, CASE WHEN i % 2 = 0 THEN i END AS rows, 'load' AS phase FROM range(5000) AS r(i)"
+    query = "SELECT i / 10::DOUBLE AS t_s, CASE WHEN i%2=0 THEN i END AS n, 'load' AS phase FROM range(5000) AS r(i)"
     with duckdb.connect() as connection:
         connection.execute(f"COPY ({query}) TO '{file}' (FORMAT parquet, ROW_GROUP_SIZE 2048)")
     found = read_files(tmp_path, ["b1"], "load", ".*", {})["b1"]
     np.testing.assert_array_equal(found["t_s"], np.arange(5000) / 10)
-    np.testing.assert_array_equal(found["rows"], np.where(np.arange(5000) % 2, np.nan, np.arange(5000)))
+    np.testing.assert_array_equal(found["n"], np.where(np.arange(5000) % 2, np.nan, np.arange(5000)))
     assert set(found["phase"]) == {"load"}
 
 
