@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno import _native
+from dbdyno._native import read_parquet
 from dbdyno.store.latencies import LATENCIES, LATENCY
 from dbdyno.store.parts import damaged, read_part, see_that_it_is_as_written, unread
 
@@ -45,7 +45,7 @@ def _read(path: Path, id_: str, series: str, wanted: Callable[[str], object], su
         content = read_part(path, part, BYTES_MAX)
         if recorded := sums.get(id_, {}).get(name):
             see_that_it_is_as_written(hashlib.sha256(content).hexdigest(), recorded)
-        columns = _native.read_parquet(content, ROWS_MAX, wanted)
+        columns = read_parquet(content, ROWS_MAX, wanted)
     except (OSError, ValueError) as error:
         raise unread(path / part, error, _REMEDY) from None
     if axis not in columns:

@@ -4,7 +4,7 @@ import csv
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from dbdyno import _native
+from dbdyno._native import write_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ def as_parquet(columns: "Columns") -> bytes:
     import numpy as np
 
     arrays = {name: np.asarray(values) for name, values in columns.items()}
-    return _native.write_parquet({name: _as_native(values) for name, values in arrays.items()})
+    return write_parquet({name: _as_native(values) for name, values in arrays.items()})
 
 
 def _as_native(values: "NDArray[Any]") -> "bytes | list[Any]":
