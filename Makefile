@@ -11,8 +11,8 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 unexport PYTHONDONTWRITEBYTECODE
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
-# Tests that run at once: most wait for a disk or a server. What fails is run once more alone, which is
-# what counts; those marked `alone` run after all others, one by one.
+# Tests that run at once: most wait for a disk or a server, and Rust is compiled and tested meanwhile. What fails is run
+# once more alone, which is what counts; those marked `alone` run after all others, one by one.
 WORKERS := 4
 
 # Flags of the load generator's benchmark: --quick, --rounds=N, --strict, --json=FILE.
@@ -34,7 +34,7 @@ BENCH_SPEED := --json target/bench-speed.json
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
-.PHONY: demo test test-fast test-all check check-python check-rust build clean bench bench-overhead bench-probes bench-trace bench-load bench-disk bench-models bench-speed bench-honesty bench-report docs field-reports lock wheel help
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust build clean bench bench-overhead bench-probes bench-trace bench-load bench-disk bench-models bench-speed bench-honesty bench-report docs field-reports lock wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -82,18 +82,21 @@ check-python: .make/dev
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	$(PY) -m scripts.circles
-	$(PY) -m mypy.stubtest dbdyno._native
 
 check-rust: .make/dev
 	cargo fmt --check
+	$(PY) -m mypy.stubtest dbdyno._native
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
 test-fast: .make/dev ## tests that need no root and no browser and do not take long: while working
 	$(PY) -m pytest -q -n 2 -m "not host and not browser and not simulation and not long"
 
-test: export RUST_TEST_THREADS := $(WORKERS)
-test: check ## every check, then every test a machine like this can prove; some are sampled
-	@$(PY) -m scripts.suite --root="$(SUDO)" $(WORKERS) cargo test --locked --workspace --exclude dbdyno-py --no-fail-fast
+test-rust: export RUST_TEST_THREADS := $(WORKERS)
+test-rust: check-rust
+	cargo test --locked --workspace --exclude dbdyno-py --no-fail-fast
+
+test: check-python ## every check and every test a machine like this can prove; some are sampled
+	@$(PY) -m scripts.suite --root="$(SUDO)" $(WORKERS) make --no-print-directory test-rust
 
 test-all: ## the same in full: kills at every step, every drive, every server that can be had; some hours
 	$(MAKE) test SUDO="$(SUDO) env DBDYNO_TEST_LONG=1 DBDYNO_TEST_SERVERS=all"

@@ -1,5 +1,6 @@
 """What every test may use, and the rule that a host test is skipped only where ``dbdyno doctor`` says no."""
 
+import gc
 import os
 import shutil
 import signal
@@ -63,6 +64,16 @@ def pytest_collection_modifyitems(items):
         for item in hosted:
             item.add_marker(pytest.mark.skip(reason=f"this host can't: {reason}"))
     items.sort(key=lambda item: (not item.get_closest_marker("long"), not item.get_closest_marker("host")))
+
+
+def pytest_collection_finish():
+    """What was imported and collected stays to the end: a collector that looks through it at each test is in vain."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure():
+    gc.unfreeze()  # what is still there at the very end is called a leak by some libraries
 
 
 def pytest_runtest_logreport(report):

@@ -1,15 +1,18 @@
-"""Run all tests: Rust's, several of Python's at once, then those marked ``alone``; what failed once more by itself.
+"""Run all tests: several of Python's at once, Rust's beside them, then those marked ``alone``; what failed once more.
 
-A machine on which several tests run at once is a busy one, as may be what shares its processors, and a test may fail
-for that. So the second run decides. But a test that needs it is a fault of the test: each is named at the end, and more
-than a few fail the whole.
+Most of Python's tests wait for a disk or a server; Rust is compiled and tested meanwhile, on what they leave of the
+processors. A machine on which several tests run at once is a busy one, as may be what shares its processors, and a test
+may fail for that. So what fails is run once more with nothing beside it, and the second run decides. But a test that
+needs it is a fault of the test: each is named at the end, and more than a few fail the whole.
 """
 
 import json
+import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 FORGIVEN_MAX = 5  # tests that failed and passed when run again
@@ -17,6 +20,7 @@ SLOWEST = ("--durations=20", "--durations-min=5")  # printed, so that what has b
 SOME_FAILED = 1  # pytest's exit code; any other above 0 says that the tests could not be run, or were skipped
 
 Pytest = Callable[[list[str]], int]  # run with these arguments; returns its exit code
+Ended = Callable[[], int]  # waits for what runs beside; returns its exit code, or 0 if nothing does
 
 
 def run_suite(
@@ -26,27 +30,51 @@ def run_suite(
 
     ``root`` is what makes Python's tests run as root; ``rust``, the command of Rust's, which run as whoever built them.
     """
-    with tempfile.TemporaryDirectory() as cache:
+    with tempfile.TemporaryDirectory() as cache, beside(rust, Path(cache) / "beside", say) as ended:
 
         def pytest(arguments: list[str]) -> int:
+            if "-n" not in arguments:
+                ended()
             command = [*root, sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", *SLOWEST, *arguments]
             return subprocess.run(command, check=False).returncode
 
-        found = [command_twice(rust)] if rust else []
-        found += [
-            run_twice(pytest, Path(cache), given) for given in (["-n", workers, "-m", "not alone"], ["-m", "alone"])
-        ]
+        found = [run_twice(pytest, Path(cache), ["-n", workers, "-m", "not alone"])]
+        found += [second_run(rust, ended())] if rust else []
+        found += [run_twice(pytest, Path(cache), ["-m", "alone"])]
     for _, words in found:
         say(words)
     return max(code for code, _ in found)
 
 
-def command_twice(command: Sequence[str]) -> tuple[int, str]:
-    """Run a command, and once more where it failed; returns an exit code and a sentence."""
-    if not subprocess.run(command, check=False).returncode:
-        return 0, f"{command[0]}: passed"
+@contextmanager
+def beside(command: Sequence[str] | None, output: Path, say: Callable[[str], None]) -> Iterator[Ended]:
+    """Have a command run on what others leave of the processors; what it wrote is said when it is waited for."""
+    if not command:
+        yield lambda: 0
+        return
+    with output.open("wb") as file, subprocess.Popen(["nice", *command], stdout=file, stderr=file) as process:
+
+        def ended() -> int:
+            said = process.returncode is not None
+            code = process.wait()
+            if not said:
+                say(output.read_text(encoding="utf-8", errors="replace"))
+            return code
+
+        try:
+            yield ended
+        except BaseException:
+            process.terminate()
+            raise
+
+
+def second_run(command: Sequence[str], code: int) -> tuple[int, str]:
+    """Run a command that ended with this code once more if it failed; returns an exit code and a sentence."""
+    name = shlex.join(command)
+    if not code:
+        return 0, f"{name}: passed"
     code = subprocess.run(command, check=False).returncode
-    return code, f"{command[0]}: failed twice" if code else f"{command[0]}: failed, and passed when run again"
+    return code, f"{name}: failed twice" if code else f"{name}: failed, and passed when run again"
 
 
 def run_twice(pytest: Pytest, cache: Path, arguments: list[str]) -> tuple[int, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.suite import FORGIVEN_MAX, command_twice, run_twice
+from scripts.suite import FORGIVEN_MAX, beside, run_twice, second_run
 
 ROOT = Path(__file__).parents[3]
 
@@ -92,21 +92,30 @@ def test_with_pytest_itself(tmp_path):
     ends = re.findall(r"\d (?:passed|failed).*(?= in )", done.stdout)
     assert ends == ["1 failed, 1 passed", "1 passed", "1 failed, 2 deselected", "1 failed"], done.stdout
     assert "it ran\n" in done.stdout
-    assert "sh: passed\n" in done.stdout
+    assert "sh -c 'echo it ran': passed\n" in done.stdout
     assert "not alone: 1 tests failed and passed when run again:\n  test_some.py::test_busy\n" in done.stdout
     assert done.stdout.endswith("not all of them passed when run again:\n  test_some.py::test_by_itself\n")
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "words"),
-    [
-        ("exit 0", 0, "passed"),
-        ("exit 1", 1, "failed twice"),
-        ("test -e seen || { touch seen; exit 1; }", 0, "run again"),
-    ],
+    ("first", "command", "code", "words"),
+    [(0, "false", 0, "passed"), (1, "false", 1, "failed twice"), (2, "true", 0, "failed, and passed when run again")],
 )
-def test_a_command_has_a_second_run_too(command, code, words, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    ended = command_twice(["sh", "-c", command])
-    assert ended[0] == code
-    assert ended[1].endswith(words)
+def test_a_command_has_a_second_run_too(first, command, code, words):
+    assert second_run([command], first) == (code, f"{command}: {words}")
+
+
+def test_what_runs_beside_is_waited_for_and_shown_once(tmp_path):
+    said = []
+    with beside(["sh", "-c", "sleep 0.1; echo out; echo err >&2; exit 3"], tmp_path / "output", said.append) as ended:
+        assert said == []
+        assert (ended(), ended()) == (3, 3)
+    assert said == ["out\nerr\n"]
+    with beside(None, tmp_path / "nothing", said.append) as ended:
+        assert ended() == 0
+    assert len(said) == 1
+
+
+def test_what_runs_beside_is_ended_with_the_whole(tmp_path):
+    with pytest.raises(KeyboardInterrupt), beside(["sleep", "1000"], tmp_path / "output", print):
+        raise KeyboardInterrupt
