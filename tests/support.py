@@ -85,14 +85,14 @@ def start_dbdyno(*argv, state):
 
 
 def processes_of(state):
-    """Number and command line of each server, load and disk of a state folder, and of its zfs-fuse."""
+    """Number and command line of each server, load, disk, probe and zfs-fuse of a state folder."""
     wanted, marker = str(state).encode(), f"DBDYNO_STATE_DIR={state}".encode()
     found = {}
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             argv = (process / "cmdline").read_bytes().split(b"\0")
             program = argv[0].rpartition(b"/")[2]
-            if program == b"zfs-fuse":
+            if program in {b"zfs-fuse", b"dbdyno-probe"}:
                 ours = marker in (process / "environ").read_bytes()
             else:
                 servers = program.startswith((b"mariadbd", b"mysqld", b"ld-linux", b"dbdyno-"))

@@ -14,6 +14,7 @@ from dbdyno.filesystems.catalogue import KINDS
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.erase.guard import Erasing
 from dbdyno.stack.layer import raised
+from dbdyno.stack.layers.awake import Awake
 from dbdyno.stack.layers.device import Emulated, Here
 from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.layers.filesystem import Filesystem
@@ -25,6 +26,7 @@ from dbdyno.stack.layers.real_disk import Real
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import Server
 from dbdyno.study.schema import FilesystemSection, QueueSection
+from tests.host.test_awake import BY_POLLERS
 from tests.loops import lent_loop
 from tests.support import what_is_left
 
@@ -71,6 +73,8 @@ STACKS = {
     "filesystem: ext4": lambda disk, _: [emulated(disk), filesystem("ext4")],
     "filesystem: xfs": lambda disk, _: [emulated(disk), filesystem("xfs")],
     "filesystem: btrfs": lambda disk, _: [emulated(disk), filesystem("btrfs")],
+    "host": lambda _disk, _: [Awake()],
+    "host: pollers": lambda _disk, _: [BY_POLLERS],
     "memory": lambda _disk, _: [Memory(256 * 1024**2)],
     "server": lambda disk, path: [emulated(disk), filesystem(), server(path, innodb_log_file_size="8M")],
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.stack.capabilities import filesystem
+from dbdyno.stack.capabilities import awake, filesystem
 from tests.disks import LONG
 from tests.sampled import drawn, stride
 from tests.support import dbdyno, journal_lines, start_dbdyno, study_text, under_load, wait_for, what_is_left
@@ -19,6 +19,9 @@ pytestmark = [pytest.mark.host, pytest.mark.timeout(900)]
 
 SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 INTERRUPTED = range(2, 44) if LONG else sorted(drawn("interrupted").sample(range(2, 44), 3))
+
+
+AWAKE = "[host]\nawake = true\n" if awake().ok else ""
 
 
 def finished(run):
@@ -36,7 +39,7 @@ def kill(process):
 @pytest.mark.long
 def test_killed_at_any_step_then_restored_and_resumed(state, study_file, tmp_path):
     blocks = 3 if LONG else 2
-    study, run = study_file(study_text(blocks=blocks) + "[probes]\ntrace = true\n"), tmp_path / "run"
+    study, run = study_file(study_text(blocks=blocks) + "[probes]\ntrace = true\n" + AWAKE), tmp_path / "run"
     rng, steps, kept = drawn("a run that is resumed"), 0, Counter()
     while True:
         steps += stride(rng, 9)

@@ -1,11 +1,14 @@
 //! The command line.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use dbdyno_common::size;
 
+/// The kernel has none with a higher number (`CPU_SETSIZE`).
+const CPUS_MAX: usize = 1024;
 const STEERING: &str = "\
 Lines on standard input that steer it, with --control:
   stop               the trace ends
@@ -13,7 +16,8 @@ Lines on standard input that steer it, with --control:
   figures START END  the figures alone
 It ends when standard input does.";
 
-/// What a block device is asked to do: time in the queue and in the device, distances, sorted runs.
+/// What a block device is asked to do: time in the queue and in the device, distances, sorted runs. And what keeps the
+/// host's processors awake meanwhile.
 ///
 /// Exit status: 0 done, 1 the host refused, 2 a mistake on the command line or in a trace.
 #[derive(Debug, Parser)]
@@ -30,7 +34,47 @@ pub enum Verb {
     Block(BlockArgs),
     /// From a trace that `dbdyno disk trace` wrote
     Disk(DiskArgs),
+    /// Keep processors from halting until standard input ends, or the process that started it does
+    Awake(AwakeArgs),
 }
+
+#[derive(Debug, Args)]
+pub struct AwakeArgs {
+    /// What keeps them awake
+    #[arg(long, value_enum, value_name = "MEANS")]
+    pub by: Means,
+    /// Which ones, as 0-3,8; pollers only [default: all that this process may use]
+    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    pub cpus: Option<CpuList>,
+    /// A control group with cpu.idle = 1, which the pollers join first
+    #[arg(long, value_name = "DIR")]
+    pub cgroup: Option<PathBuf>,
+    /// The process that starts it; where that has ended already, nothing is begun
+    #[arg(long, value_name = "PID")]
+    pub parent: Option<i32>,
+}
+
+/// What keeps processors from halting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Means {
+    /// The kernel's idle loop polls: /dev/cpu_dma_latency held at 0; needs root and an idle state POLL
+    Kernel,
+    /// A thread of the class `SCHED_IDLE` on each processor
+    Pollers,
+}
+
+impl Means {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Pollers => "pollers",
+        }
+    }
+}
+
+/// Numbers of processors, ascending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CpuList(pub Vec<usize>);
 
 #[derive(Debug, Args)]
 pub struct Outputs {
@@ -90,6 +134,20 @@ fn bytes(given: &str) -> Result<u64, String> {
     size::bytes(given).ok_or_else(|| "not a number of bytes, such as 8M".into())
 }
 
+/// `0-3,8`, as the kernel and taskset write sets of processors.
+fn cpu_list(given: &str) -> Result<CpuList, String> {
+    let mut found = BTreeSet::new();
+    for part in given.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let ends = first.parse::<usize>().ok().zip(last.parse::<usize>().ok());
+        let Some((first, last)) = ends.filter(|&(first, last)| first <= last && last < CPUS_MAX) else {
+            return Err("not a list of processors, such as 0-3,8".into());
+        };
+        found.extend(first..=last);
+    }
+    Ok(CpuList(found.into_iter().collect()))
+}
+
 /// A name in tracefs that can be nothing but an instance.
 fn instance(given: &str) -> Result<String, String> {
     let good = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
@@ -122,6 +180,11 @@ mod tests {
         assert_eq!((args.device, args.instance.as_deref()), ("/dev/loop0".into(), Some("a-1")));
         let Ok(Verb::Disk(args)) = parsed("disk t.csv --window 5,9") else { panic!("not understood") };
         assert_eq!((args.file, args.window_ns), ("t.csv".into(), Some((5, 9))));
+        let Ok(Verb::Awake(args)) = parsed("awake --by pollers --cpus 8,0-2 --parent 7 --cgroup /g") else {
+            panic!("not understood")
+        };
+        assert_eq!((args.by.word(), args.parent, args.cgroup), ("pollers", Some(7), Some("/g".into())));
+        assert_eq!(args.cpus, Some(CpuList(vec![0, 1, 2, 8])));
     }
 
     #[test]
@@ -136,6 +199,10 @@ mod tests {
             ("block a --buffer 1X", "'1X' for '--buffer <BYTES>'"),
             ("block a --instance ../x", "'../x' for '--instance <NAME>'"),
             ("disk", "<FILE>"),
+            ("awake", "--by"),
+            ("awake --by magic", "'magic'"),
+            ("awake --by kernel --cpus 3-1", "'3-1' for '--cpus <LIST>': not a list of processors"),
+            ("awake --by kernel --cpus 0-4096", "not a list of processors"),
             ("disk a --window 9,5", "the window \"9,5\""),
         ] {
             let message = parsed(line).unwrap_err();

@@ -1,4 +1,4 @@
-//! Everything that can keep a trace from being taken or read, with what to do about it.
+//! Everything that can keep a trace from being taken or read, or processors from being kept awake, with what to do about it.
 
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,8 @@ pub enum ProbeError {
     Usage(String),
     #[error("no block trace: {0}")]
     NoTrace(String),
+    #[error("processors are not kept awake: {0}")]
+    NotAwake(String),
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
     #[error("{}:{line}: {reason}", path.display())]
@@ -26,7 +28,7 @@ impl ProbeError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Trace { .. } => 2,
-            Self::NoTrace(_) | Self::File { .. } | Self::Announce(_) => 1,
+            Self::NoTrace(_) | Self::NotAwake(_) | Self::File { .. } | Self::Announce(_) => 1,
         }
     }
 }

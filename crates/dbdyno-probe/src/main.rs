@@ -4,9 +4,12 @@
 //! -> [`figures`] (sums and histograms per slice of time) -> [`output`]. A trace of an emulated disk joins at [`figures`]
 //! ([`disk_trace`]): there is one definition of every figure.
 //!
+//! Apart from that, [`awake`] keeps processors from halting while others measure.
+//!
 //! Cannot: see a request between the driver and the medium; say whose request it is; follow a request through stacked
 //! devices (dm, md); read the ring buffer of a big-endian kernel.
 
+mod awake;
 mod cli;
 mod disk_trace;
 mod error;
@@ -38,5 +41,6 @@ fn run() -> Result<(), ProbeError> {
     match CommandLine::parse().verb {
         Verb::Block(args) => watch::block(&args),
         Verb::Disk(args) => disk_trace::summarise(&args),
+        Verb::Awake(args) => awake::keep(&args),
     }
 }

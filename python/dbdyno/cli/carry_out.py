@@ -39,11 +39,12 @@ def carry_out(
     """
     from dbdyno.cli.progress import TerminalProgress
     from dbdyno.run.execute import open_run, run_all
-    from dbdyno.run.preflight import unmet_needs
+    from dbdyno.run.preflight import unmet_needs, with_host_decided
     from dbdyno.run.provenance import host_facts, versions
     from dbdyno.stack.capabilities import nothing_left_over
     from dbdyno.system.run_lock import alone_on_host, only_one
 
+    plan = with_host_decided(plan)
     lacking = unmet_needs(plan, erase)
     if lacking:
         raise UserError("\n".join(one.said for one in lacking))

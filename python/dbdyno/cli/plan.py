@@ -47,7 +47,9 @@ def plan(
 def show_plan(made: "Plan", needs: "list[Capability]", *, json_: bool) -> None:
     """Print a plan, and what this host lacks for it."""
     from dbdyno.cli.plan_text import plan_as_dict, plan_as_text
+    from dbdyno.run.preflight import with_host_decided
 
+    made = with_host_decided(made)
     if json_:
         print_json(plan_as_dict(made, needs))
     else:

@@ -91,6 +91,7 @@ def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
         "blocks": [[slot.treatment for slot in plan.slots(b, 1)] for b in range(1, design.blocks + 1)],
         "seconds": plan.seconds(design.blocks),
         "fast_caches": list(fast_caches(plan)),
+        "awake": plan.awake(),
         "images": planned_images(plan),
         "touches": touched(plan, needs),
         "warnings": list(plan.warnings()),

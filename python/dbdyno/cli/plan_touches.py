@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from dbdyno.plan.plan import Plan, erased_devices
 from dbdyno.servers.user import server_user
+from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.kinds.catalogue import KINDS
 from dbdyno.stack.tracefs import mounted_tracefs
@@ -21,6 +22,9 @@ def touched(plan: Plan, needs: Iterable[Capability] = ()) -> list[str]:
             lines += kind.touches(specs, proofs)
         if kind.IS_RAISED:
             raised += specs
+    if awake := plan.awake():
+        of = "" if len(awake) == len(plan.specs) else f" for {', '.join(awake)}"
+        lines.append(f"kept awake{of}: all processors, while a trial runs; {capabilities.awake().detail}")
     if raised:
         lines += _touched_by_raising(raised)
     return lines if erased_devices(plan) else [*lines, "erased: nothing"]

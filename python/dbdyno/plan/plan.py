@@ -87,10 +87,15 @@ class Plan:
             scale=self.study.scale,
             reported=self.reported,
             cost=self.prices,
+            awake=self.awake(),
             drive_files=self.own_files["drive_files"],
             scripts=self.own_files["scripts"],
             file_hashes=self.file_hashes,
         )
+
+    def awake(self) -> list[str]:
+        """Treatments for which processors are kept awake; "auto" is none before this host was asked."""
+        return [id_ for id_, spec in self.specs.items() if spec.host.awake is True]
 
     def check_own_files(self) -> None:
         """See that the user's own files are still what was planned. Raises ``HostError``: trials of two are no run."""

@@ -101,12 +101,12 @@ class BackgroundLoadSource(Source):
 
     name = "foreign"
 
-    def __init__(self, ours: set[int], disks: list[str]) -> None:
+    def __init__(self, ours: set[int], disks: list[str], *, pollers: bool = False) -> None:
         self._roots, self._disks = {os.getpid(), *ours}, disks
         self._stat = os.open("/proc/stat", os.O_RDONLY)
         self._pressure: PressureSource | None = None
         with suppress(OSError):  # not every kernel has it
-            self._pressure = PressureSource()
+            self._pressure = PressureSource(pollers=pollers)
         self._times_ns: list[int] = []  # of the first and the latest sample
         self._before: dict[tuple[int, int], float] = {}  # process -> its own seconds at the sample before
         self._used: defaultdict[str, float] = defaultdict(float)  # by name, since the first sample
@@ -244,7 +244,7 @@ def watching_background(context: StackContext, disks: list[str]) -> Iterator[Bac
     """
     server = context.endpoint.pid if context.endpoint else None
     ours = {pid for pid in (server, *context.journal.processes()) if pid}
-    load = BackgroundLoad(BackgroundLoadSource(ours, disks))
+    load = BackgroundLoad(BackgroundLoadSource(ours, disks, pollers=context.pollers is not None))
     if context.endpoint and context.endpoint.pid is None:
         yield load
         return

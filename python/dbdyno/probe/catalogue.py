@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from dbdyno.errors import TrialError
+from dbdyno.probe.awake import AwakeSource
 from dbdyno.probe.block_device import BlockDeviceSource
 from dbdyno.probe.drive import INTERVAL_NS as DRIVE_INTERVAL_NS
 from dbdyno.probe.drive import DriveSource
@@ -44,7 +45,7 @@ def watching(context: StackContext, disks: Sequence[str]) -> Iterator[dict[str, 
 
 def sources_of(context: StackContext) -> list[Source]:
     """What is to be sampled at each beat. Raises ``OSError``."""
-    return [*_host(), *_device(context), *_server(context.endpoint)]
+    return [*_host(context), *_device(context), *_server(context.endpoint)]
 
 
 def _server(endpoint: Endpoint | None) -> Iterator[Source]:
@@ -58,10 +59,12 @@ def _server(endpoint: Endpoint | None) -> Iterator[Source]:
     yield ServerStatusSource(endpoint.control, endpoint.pid)
 
 
-def _host() -> Iterator[Source]:
+def _host(context: StackContext) -> Iterator[Source]:
     for of_host in host_sources():
         with suppress(OSError):  # not every kernel has it
-            yield of_host()
+            yield of_host.of_context(context)
+    if context.pollers:
+        yield AwakeSource(context.pollers)
 
 
 @cache

@@ -1,8 +1,10 @@
 """How much of the time tasks of the host waited for CPU, I/O or memory: /proc/pressure (accounting/psi.rst)."""
 
 from collections.abc import Sequence
+from typing import Self
 
 from dbdyno.probe.kernel_files import KernelFileSource
+from dbdyno.stack.layer import StackContext
 
 _KINDS = ("some", "full")
 # The host as a whole has no "full" of the CPU: some task always has it.
@@ -15,21 +17,28 @@ class PressureSource(KernelFileSource):
     name = "pressure"
     of_host = True
 
-    def __init__(self) -> None:
-        super().__init__(*(f"/proc/pressure/{resource}" for resource in dict(PRESSURES)))
+    def __init__(self, *, pollers: bool = False) -> None:
+        # A poller that waits is a task that waits: of the CPU the kernel then says nothing of use.
+        self._pressures = tuple(one for one in PRESSURES if one[0] != "cpu" or not pollers)
+        super().__init__(*(f"/proc/pressure/{resource}" for resource in dict(self._pressures)))
         try:
             self.read()  # some kernels have the files and refuse to be read
         except OSError:
             self.close()
             raise
 
+    @classmethod
+    def of_context(cls, context: StackContext) -> Self:
+        """Without that of the CPU where pollers keep processors awake."""
+        return cls(pollers=context.pollers is not None)
+
     def counters(self, raw: Sequence[bytes]) -> dict[str, float]:
         """Seconds stalled since boot, as ``io_some`` and so on."""
         found = {}
-        for resource, text in zip(dict(PRESSURES), raw, strict=True):
+        for resource, text in zip(dict(self._pressures), raw, strict=True):
             for kind, line in zip(_KINDS, text.splitlines(), strict=False):
                 found[f"{resource}_{kind}"] = int(line[line.rindex(b"=") + 1 :]) / 1e6
-        return {f"{resource}_{kind}": found[f"{resource}_{kind}"] for resource, kind in PRESSURES}
+        return {f"{resource}_{kind}": found[f"{resource}_{kind}"] for resource, kind in self._pressures}
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
         """Percent of the interval in which some, or all, tasks that had work waited."""

@@ -5,8 +5,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
+from dbdyno.stack.layer import StackContext
 from dbdyno.system.clock import now_ns
 
 INTERVAL_NS = 100_000_000
@@ -47,7 +48,7 @@ class Source(ABC):
     """What a probe watches: one file per source in this folder."""
 
     name: str
-    of_host: ClassVar[bool] = False  # made without arguments, and watched in every trial: ``catalogue`` finds it
+    of_host: ClassVar[bool] = False  # made of a context alone, and watched in every trial: ``catalogue`` finds it
 
     @abstractmethod
     def read(self) -> Any:  # noqa: ANN401  (the source's own, as the kernel or the server gave it)
@@ -57,6 +58,12 @@ class Source(ABC):
         """Cumulative counters or gauges from what was read. Raises ``OSError`` where it does not hold them."""
         found: dict[str, float] = raw
         return found
+
+    @classmethod
+    def of_context(cls, context: StackContext) -> Self:
+        """One that watches the host, as this stack stands on it. Raises ``OSError``."""
+        del context
+        return cls()
 
     def sample(self) -> dict[str, float]:
         """Cumulative counters or gauges now. Raises ``OSError`` where they can't be had."""

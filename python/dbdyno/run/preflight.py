@@ -1,11 +1,13 @@
 """What a plan needs of the host, and which of it is not there."""
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from dbdyno.errors import HostError
+from dbdyno.host.awake import is_guest, means_here
 from dbdyno.plan.plan import Plan, erased_devices
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
@@ -13,7 +15,7 @@ from dbdyno.stack.erase.identity import identify
 from dbdyno.stack.kinds.catalogue import KINDS
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.place import place_in
-from dbdyno.study.schema import TrialSpec
+from dbdyno.study.schema import HostSection, TrialSpec
 from dbdyno.workload.kinds import workload_of
 
 
@@ -33,6 +35,18 @@ def needs_of(plan: Plan, erase: frozenset[str] = frozenset()) -> list[Capability
             else:
                 found[one.name] = one if one.name not in found or not one.ok else found[one.name]
     return list(found.values())
+
+
+def with_host_decided(plan: Plan) -> Plan:
+    """The plan with each `host.awake = "auto"` decided for this host: yes on a virtual machine that allows it."""
+    if all(spec.host.awake != "auto" for spec in plan.specs.values()):
+        return plan
+    host = HostSection(awake=is_guest() and bool(means_here(frozenset(os.sched_getaffinity(0))).by))
+    decided = {
+        id_: spec.model_copy(update={"host": host}) if spec.host.awake == "auto" else spec
+        for id_, spec in plan.specs.items()
+    }
+    return replace(plan, specs=decided)
 
 
 def _misgiven(plan: Plan, erase: frozenset[str]) -> Iterator[Capability]:
@@ -75,3 +89,5 @@ def _of_the_processes(spec: TrialSpec) -> Iterator[Capability]:
         yield capabilities.root()
     if stack.memory:
         yield capabilities.memory_cgroup()
+    if spec.host.awake is True:
+        yield capabilities.awake()

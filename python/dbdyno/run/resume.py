@@ -30,6 +30,13 @@ def see_that_it_is_the_same(plan: Plan, into: Path) -> Header:
         raise UserError(f"{into} was begun with other comparisons; a run keeps its design: use a new folder")
     if held.design.margin != plan.design.margin:
         raise UserError(f"{into} was begun with margin {held.design.margin:.3g}; use a new folder for another")
+    decided = all(spec.host.awake != "auto" for spec in plan.specs.values())
+    if decided and sorted(held.awake) != sorted(plan.awake()):
+        kept = "kept awake" if held.awake else "not kept awake"
+        raise UserError(
+            f"{into} was begun with processors {kept} for {', '.join(held.awake) or 'all treatments'}, and "
+            f'host.awake = "auto" decides otherwise now; use a new folder'
+        )
     design = read_run(into, without=[one.trial for one in lost_trials(into)]).design
     if design.interference != plan.design.interference:
         raise UserError(f"{into} was begun with interference = {design.interference!r}; a run keeps that")

@@ -13,6 +13,7 @@ from dbdyno.stack.erase.guard import Erasing
 from dbdyno.stack.image import Image
 from dbdyno.stack.kinds.kind import Raising
 from dbdyno.stack.layer import StackContext, raised
+from dbdyno.stack.layers.awake import Awake
 from dbdyno.stack.space import after_load
 from dbdyno.stack.undo.log import Journal
 from dbdyno.store.latencies import LATENCIES
@@ -49,7 +50,8 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
     with ExitStack() as lowering:
         ground = lowering.enter_context(ports.scratch(journal))
         watch.lap("raise scratch")
-        context = lowering.enter_context(raised(stack.layers, ground, watch.lap))
+        layers = (*_host_layers(spec), *stack.layers)
+        context = lowering.enter_context(raised(layers, ground, watch.lap))
         workload.check(context)
         watch.lap("check")
         if rest_seconds:  # now, so that what raising the stack leaves ends as well as what the trial before has left
@@ -85,9 +87,27 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         disturbance=background.within(load.window_ns),
         block_trace=traced.figures,
         smart=smart,
+        awake=awake_use(observed, series, load.window_ns),
         server_variables=variables,
     )
     return Measured(trial, series_columns(load, series, traced.series))
+
+
+def _host_layers(spec: TrialSpec) -> list[Awake]:
+    return [Awake()] if spec.host.awake is True else []
+
+
+def awake_use(
+    observed: Mapping[str, Mapping[str, Any]], series: Mapping[str, Series], window_ns: tuple[int, int]
+) -> dict[str, Any]:
+    """What kept processors awake, and CPU seconds that it used in the measured window; empty where nothing did."""
+    if not (kept := dict(observed.get("host", {}))):
+        return {}
+    used = 0.0
+    if "awake" in series and series["awake"].t_ns:
+        start, end = (series["awake"].at("cpu_seconds", t_ns) for t_ns in window_ns)
+        used = end - start
+    return {"by": kept["awake"], "cpus": kept["cpus"], "cpu_seconds": used}
 
 
 def observed_of(context: StackContext, workload: Workload, client: Mapping[str, str]) -> dict[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ import psutil
 
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
+from dbdyno.host.awake import means_here
 from dbdyno.servers.sources.installation import NoServerError, find_server
 from dbdyno.stack.layers.here import folder_here
 from dbdyno.stack.layers.memory import memory_hierarchy
@@ -179,6 +180,14 @@ def processors(name: str, cpus: str) -> Capability:
     lacking = cpu_numbers(cpus) - there
     detail = f"{cpus}; this process may use {cpu_list(there)}"
     return Capability(f"stack.{name}", ok=not lacking, detail=detail, remedy="name processors that there are")
+
+
+def awake() -> Capability:
+    """Whether processors can be kept from halting, and by what."""
+    found = means_here(frozenset(os.sched_getaffinity(0)))
+    words = {"kernel": "the kernel polls while it is idle", "pollers": "idle-priority pollers take otherwise idle time"}
+    detail, where = words.get(found.by, found.why), ("host", "awake")
+    return Capability("host.awake", ok=bool(found.by), detail=detail, remedy=found.remedy, needed=False, field=where)
 
 
 def own_programs() -> Capability:

@@ -39,6 +39,7 @@ class Header:
     scale: str = ""
     reported: list[ReportedTable] = field(default_factory=list)
     cost: Prices | None = None
+    awake: list[str] = field(default_factory=list)  # treatments for which processors are kept awake
     drive_files: dict[str, str] = field(default_factory=dict)
     scripts: dict[str, str] = field(default_factory=dict)
     file_hashes: dict[str, str] = field(default_factory=dict)  # of files that are not kept: path -> SHA-256
@@ -78,7 +79,7 @@ class Header:
         factors = {name for treatment in self.design.treatments for name in treatment.levels}
         of_levels = self._of_named_levels()
         parts = []
-        for section in ("workload", "stack", "queue", "filesystem"):
+        for section in ("workload", "stack", "queue", "filesystem", "host"):
             given = dict(self.study.get(section, {}))
             parts += list(_with_one_value(given | _table(given.pop("iosched", {})), factors | of_levels))
         server = dict(self.study.get("server", {}))

@@ -25,7 +25,7 @@ from dbdyno.study.scale import in_scale, scale_mistakes, scaled
 from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, StudySection, TrialSpec
 from dbdyno.study.study import Factor, Study, resolved_body, with_levels
 
-BODY = ("stack", "queue", "filesystem", "server", "workload", "probes")  # what a treatment consists of
+BODY = ("stack", "queue", "filesystem", "server", "host", "workload", "probes")  # what a treatment consists of
 TOP_LEVEL = ("version", "study", *BODY, LEVELS, "design", "scale", "reported", "cost")
 
 MAX_TREATMENTS = 256  # a block is every one of them

@@ -42,6 +42,12 @@ def _settle(value: object) -> Settle:
     return seconds
 
 
+def _awake(value: object) -> object:
+    if isinstance(value, bool) or value == "auto":
+        return value
+    raise ValueError('is none of true, false, "auto"')
+
+
 def _no_newline(value: Setting) -> Setting:
     if isinstance(value, str) and any(ord(char) < ord(" ") for char in value):
         raise ValueError("must not hold control characters")
@@ -226,6 +232,15 @@ class ServerSection(Section):
     """Variables of the server by their whole names, each a possible factor; read back by `SHOW GLOBAL VARIABLES`."""
 
 
+class HostSection(Section):
+    """``[host]``: the machine itself, while a trial runs."""
+
+    awake: Annotated[bool | Literal["auto"], BeforeValidator(_awake)] = False
+    """Whether processors are kept from halting: a halted one takes long to wake up in a virtual machine. `"auto"`: as
+    dbdyno finds better here, decided when the run begins and kept for it; see [layers.md](layers.md#host).
+    """
+
+
 class ProbesSection(Section):
     """``[probes]``: what is watched beside the usual."""
 
@@ -300,6 +315,7 @@ class TrialSpec(Section):
     queue: QueueSection = QueueSection()
     filesystem: FilesystemSection = FilesystemSection()
     server: ServerSection = ServerSection()
+    host: HostSection = HostSection()
     workload: Annotated[Workload, Field(discriminator="kind")]
     probes: ProbesSection = ProbesSection()
 
@@ -314,4 +330,4 @@ class TrialSpec(Section):
         return self.workload.kind in USERS_SQL and not self.server.whole_server_may_change
 
 
-FACTOR_SECTIONS = ("stack", "queue", "queue.iosched", "filesystem", "server", "server.settings", "workload")
+FACTOR_SECTIONS = ("stack", "queue", "queue.iosched", "filesystem", "server", "server.settings", "host", "workload")

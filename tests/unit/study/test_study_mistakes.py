@@ -12,7 +12,9 @@ from tests.unit.study.conftest import fields, refusal
 DEVICES = '["hdd-7200", "ssd-sata"]'
 POOL = 'innodb_buffer_pool_size = "256M"'
 BASELINE = 'baseline = { device = "hdd-7200" }'
-SECTIONS = "version, study, stack, queue, filesystem, server, workload, probes, levels, design, scale, reported, cost"
+SECTIONS = (
+    "version, study, stack, queue, filesystem, server, host, workload, probes, levels, design, scale, reported, cost"
+)
 STACK = fields(StackSection)
 
 # What is changed in the study; the messages, each after the study's path.

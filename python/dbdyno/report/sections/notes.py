@@ -3,6 +3,7 @@
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.report.document import Section, bullets
 from dbdyno.report.findings import Findings
+from dbdyno.report.notes.awake import awake_lines
 from dbdyno.report.notes.external_server import external_server_lines
 from dbdyno.report.notes.families import families_line
 from dbdyno.report.notes.filesystems import filesystem_lines
@@ -41,6 +42,7 @@ def note_lines(run: Run, analysis: Analysis) -> list[str]:
         *others_lines(run, analysis),
         *smart_lines(run),
         *overhead_lines(run),
+        *awake_lines(run),
     ]
     families = [line] if (line := families_line(analysis)) else []
     return [
