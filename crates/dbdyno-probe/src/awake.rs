@@ -1,7 +1,7 @@
 //! Keeps processors from halting, so that waking one up costs no more than a switch of tasks.
 //!
 //! A processor that halts in a virtual machine leaves it to the hypervisor, and a wake-up is a trip through both. Two
-//! means: the kernel's own idle loop polls where its driver has such a state (Documentation/power/pm_qos_interface.rst),
+//! means: the kernel's own idle loop polls where its driver has such a state (`Documentation/power/pm_qos_interface.rst`),
 //! or a thread of the class `SCHED_IDLE` on each processor takes what nothing else wants (sched(7)).
 //!
 //! Cannot: keep the hypervisor from taking a processor away (steal); outlive the process that started it.
@@ -102,8 +102,10 @@ fn start_pollers(cpus: &[usize]) -> Result<(), ProbeError> {
                 let settled = settle_on(cpu);
                 let runs = settled.is_ok();
                 let _ = said.send(settled); // whoever asked may have given up
-                while runs {
-                    spin_loop();
+                if runs {
+                    loop {
+                        spin_loop();
+                    }
                 }
             })
             .map_err(|error| refused(format!("no thread for processor {cpu}: {error}")))?;

@@ -57,7 +57,7 @@ pub struct AwakeArgs {
 /// What keeps processors from halting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Means {
-    /// The kernel's idle loop polls: /dev/cpu_dma_latency held at 0; needs root and an idle state POLL
+    /// The kernel's idle loop polls: `/dev/cpu_dma_latency` held at 0; needs root and an idle state POLL
     Kernel,
     /// A thread of the class `SCHED_IDLE` on each processor
     Pollers,
