@@ -53,7 +53,7 @@ fn data_bytes(ran: &Ran) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8))]
+    #![proptest_config(ProptestConfig::with_cases(5))]
 
     #[test]
     fn nothing_is_lost_and_everything_is_served_once(jobs in jobs(), nr in 4..200_usize, depth in 1..40_usize) {

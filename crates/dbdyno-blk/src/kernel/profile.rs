@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::layer::{Drive, Layer, Parts, Plugging, Sharing};
 use crate::queue::Limits;
-use crate::scheduler::{SchedulerError, SchedulerName, scheduler};
+use crate::scheduler::{CFQ_ROUNDS_NR_REQUESTS, SchedulerError, SchedulerName, scheduler};
 
 /// The block layer of one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,21 +31,31 @@ const LATE_LIMITS: Limits = Limits { sectors: 2560, segments: 168 };
 const KERNELS: [Kernel; 6] = [
     Kernel {
         name: "2.6.9",
-        schedulers: &[SchedulerName::NoopOld, SchedulerName::DeadlineOld],
+        schedulers: &[
+            SchedulerName::CfqRounds,
+            SchedulerName::NoopOld,
+            SchedulerName::DeadlineOld,
+            SchedulerName::Anticipatory,
+        ],
         plugging: DEVICE_PLUG,
         sharing: Sharing::Direction,
         limits: LEGACY_LIMITS,
     },
     Kernel {
         name: "2.6.18",
-        schedulers: &[SchedulerName::NoopOld, SchedulerName::DeadlineOld],
+        schedulers: &[
+            SchedulerName::CfqSlices,
+            SchedulerName::NoopOld,
+            SchedulerName::DeadlineOld,
+            SchedulerName::Anticipatory,
+        ],
         plugging: DEVICE_PLUG,
         sharing: Sharing::Direction,
         limits: LEGACY_LIMITS,
     },
     Kernel {
         name: "2.6.32",
-        schedulers: &[SchedulerName::Noop, SchedulerName::Deadline],
+        schedulers: &[SchedulerName::Noop, SchedulerName::Deadline, SchedulerName::Anticipatory],
         plugging: DEVICE_PLUG,
         sharing: Sharing::Sync,
         limits: LEGACY_LIMITS,
@@ -66,7 +76,7 @@ const KERNELS: [Kernel; 6] = [
     },
     Kernel {
         name: "6.x",
-        schedulers: &[SchedulerName::None, SchedulerName::MqDeadline],
+        schedulers: &[SchedulerName::None, SchedulerName::MqDeadline, SchedulerName::Kyber],
         plugging: Plugging::Process { most: 32, sectors: 256 },
         sharing: Sharing::Tags,
         limits: LATE_LIMITS,
@@ -161,6 +171,7 @@ impl Kernel {
         let is_mq = self.sharing == Sharing::Tags;
         let (default, most) = match name {
             SchedulerName::None => (depth, depth),
+            SchedulerName::CfqRounds => (CFQ_ROUNDS_NR_REQUESTS, LEGACY_REQUESTS_MOST),
             _ if is_mq => (2 * depth.min(128), 2048),
             _ => (128, LEGACY_REQUESTS_MOST),
         };

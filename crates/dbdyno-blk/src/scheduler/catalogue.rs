@@ -1,8 +1,12 @@
 //! The schedulers there are, by name and version.
 
+use super::anticipatory::{self, Anticipatory};
+use super::cfq_rounds::{self, CfqRounds};
+use super::cfq_slices::{self, CfqSlices};
 use super::contract::Scheduler;
 use super::deadline::{self, Deadline};
 use super::error::SchedulerError;
+use super::kyber::{self, Kyber};
 use super::mq_deadline::{self, MqDeadline};
 use super::none::{self, NoScheduler};
 use super::noop::{self, Noop};
@@ -19,24 +23,45 @@ pub enum SchedulerName {
     DeadlineOld,
     /// deadline from 2.6.25.
     Deadline,
+    /// anticipatory, to 2.6.32.
+    Anticipatory,
+    /// cfq of 2.6.9: rounds over all processes.
+    CfqRounds,
+    /// cfq of 2.6.18: slices of time.
+    CfqSlices,
     /// none, of blk-mq.
     None,
     /// mq-deadline.
     MqDeadline,
+    /// kyber.
+    Kyber,
 }
 
 impl SchedulerName {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::NoopOld, Self::Noop, Self::DeadlineOld, Self::Deadline, Self::None, Self::MqDeadline];
+    pub const ALL: [Self; 10] = [
+        Self::NoopOld,
+        Self::Noop,
+        Self::DeadlineOld,
+        Self::Deadline,
+        Self::Anticipatory,
+        Self::CfqRounds,
+        Self::CfqSlices,
+        Self::None,
+        Self::MqDeadline,
+        Self::Kyber,
+    ];
 
     /// Its name in `/sys/block/DEVICE/queue/scheduler`.
     pub fn sysfs(self) -> &'static str {
         match self {
             Self::NoopOld | Self::Noop => "noop",
             Self::DeadlineOld | Self::Deadline => "deadline",
+            Self::Anticipatory => "anticipatory",
+            Self::CfqRounds | Self::CfqSlices => "cfq",
             Self::None => "none",
             Self::MqDeadline => "mq-deadline",
+            Self::Kyber => "kyber",
         }
     }
 
@@ -45,8 +70,12 @@ impl SchedulerName {
         match self {
             Self::NoopOld | Self::Noop => noop::TUNABLES,
             Self::DeadlineOld | Self::Deadline => deadline::TUNABLES,
+            Self::Anticipatory => anticipatory::TUNABLES,
+            Self::CfqRounds => cfq_rounds::TUNABLES,
+            Self::CfqSlices => cfq_slices::TUNABLES,
             Self::None => none::TUNABLES,
             Self::MqDeadline => mq_deadline::TUNABLES,
+            Self::Kyber => kyber::TUNABLES,
         }
     }
 }
@@ -62,7 +91,11 @@ pub fn scheduler(name: SchedulerName, given: &[(&str, u64)]) -> Result<Box<dyn S
         SchedulerName::Noop => Box::new(Noop::new(false)),
         SchedulerName::DeadlineOld => Box::new(Deadline::new(given, true)?),
         SchedulerName::Deadline => Box::new(Deadline::new(given, false)?),
+        SchedulerName::Anticipatory => Box::new(Anticipatory::new(given)?),
+        SchedulerName::CfqRounds => Box::new(CfqRounds::new(given)?),
+        SchedulerName::CfqSlices => Box::new(CfqSlices::new(given)?),
         SchedulerName::None => Box::<NoScheduler>::default(),
         SchedulerName::MqDeadline => Box::new(MqDeadline::new(given)?),
+        SchedulerName::Kyber => Box::new(Kyber::new(given)?),
     })
 }

@@ -1,15 +1,24 @@
 //! I/O schedulers: one contract, one file each.
 
+mod anticipation;
+mod anticipatory;
 mod catalogue;
+mod cfq_rounds;
+mod cfq_slices;
 mod contract;
 mod deadline;
 mod error;
+mod habits;
+mod kyber;
 mod mq_deadline;
 mod none;
 mod noop;
+mod process_queue;
+mod rotation;
 mod tunables;
 
 pub use self::catalogue::{SchedulerName, scheduler};
+pub(crate) use self::cfq_rounds::NR_REQUESTS as CFQ_ROUNDS_NR_REQUESTS;
 pub use self::contract::{May, Scheduler};
 pub use self::error::SchedulerError;
 pub use self::tunables::{Tunable, Unit};

@@ -1,0 +1,43 @@
+//! What old kernels are known for.
+
+#![allow(clippy::unwrap_used)]
+
+mod bench;
+
+use bench::ran;
+use dbdyno_blk::kernel::{Kernel, Settings};
+use dbdyno_blk::queue::Direction;
+use dbdyno_blk::source::{Job, Pattern};
+
+/// Reads finished in 20 s under a scheduler of 2.6.18.
+fn reads(scheduler: &str, drive: &str, depth: usize, jobs: &[Job]) -> u64 {
+    let settings = Settings { scheduler: Some(scheduler), depth: Some(depth), ..Settings::default() };
+    let kernel = Kernel::named("2.6.18").unwrap();
+    ran(&kernel, &settings, drive, jobs, 20).layer.statistics().of(Direction::Read).bios
+}
+
+#[test]
+fn a_read_beside_a_streaming_write_starves_under_deadline_and_not_under_anticipatory() {
+    // As Morton measured in 2003: 48 s against 3.8 s for 100 MB.
+    let reader = Job { pattern: Pattern::Sequential, size_bytes: 16 << 10, think_ns: 100_000, ..Job::default() };
+    let writer = Job {
+        pattern: Pattern::Sequential,
+        read_percent: 0,
+        size_bytes: 4096,
+        depth: 4096,
+        offset_bytes: 4 << 30,
+        asynchronous: true,
+        ..Job::default()
+    };
+    let drive = "hdd-7200(write_cache_bytes=0)";
+    let [deadline, anticipatory] =
+        ["deadline", "anticipatory"].map(|scheduler| reads(scheduler, drive, 1, &[reader.clone(), writer.clone()]));
+    assert!(anticipatory > 4 * deadline, "{anticipatory} with anticipatory, {deadline} with deadline");
+}
+
+#[test]
+fn cfq_idles_on_a_fast_drive_and_loses_to_noop() {
+    let job = Job { processes: 8, ..Job::default() };
+    let [cfq, noop] = ["cfq", "noop"].map(|scheduler| reads(scheduler, "ssd-x25e", 32, std::slice::from_ref(&job)));
+    assert!(cfq * 2 < noop, "{cfq} with cfq, {noop} with noop");
+}
