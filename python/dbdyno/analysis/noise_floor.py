@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.over_time.drift import drift_over_run
@@ -19,6 +18,7 @@ from dbdyno.analysis.statistics.effect import log_ratios, relative
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.exact import dropped
 from dbdyno.analysis.statistics.sample_size import POWER
+from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.analysis.statistics.signed_rank import signed_rank_cdf
 from dbdyno.analysis.statistics.welch import welch_p
 from dbdyno.model.design import ALPHA, MIN_BLOCKS

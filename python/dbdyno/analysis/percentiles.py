@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.model.design import ALPHA, Design
 from dbdyno.store.latencies import Latencies
 

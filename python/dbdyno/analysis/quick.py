@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from dbdyno.analysis.noise_floor import multiple
 from dbdyno.analysis.statistics.effect import log_ratios, relative
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.geometric_mean import geometric_mean
+from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.analysis.verdict.verdict import Paired, Verdict, judge
 from dbdyno.model.design import ALPHA
 from dbdyno.model.metrics import METRICS

@@ -38,31 +38,30 @@ def unread(path: Path, error: Exception, remedy: str) -> UserError:
 
 def opened(root: Path, part: str) -> int:
     """Open a regular file below a run folder for reading. Raises ``OSError`` where a step of ``part`` is a link."""
-    *folders, name = PurePosixPath(part).parts
-    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    path = root
+    *folders, name = part.split("/")
+    handle, path = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), str(root)
     for step in folders:
-        path /= step
+        path = f"{path}/{step}"
         handle = _step(handle, step, path, _READ | os.O_DIRECTORY)
-    path /= name
+    path = f"{path}/{name}"
     return regular(_step(handle, name, path, _READ), path)
 
 
-def _step(folder: int, name: str, path: Path, flags: int) -> int:
+def _step(folder: int, name: str, path: str, flags: int) -> int:
     """Open ``name`` in an open folder, which is closed."""
     try:
         return os.open(name, flags, dir_fd=folder)
     except OSError as error:
-        if path.is_symlink():
-            raise link_error(path) from None
-        raise OSError(error.errno, error.strerror, str(path)) from None
+        if (where := Path(path)).is_symlink():
+            raise link_error(where) from None
+        raise OSError(error.errno, error.strerror, path) from None
     finally:
         os.close(folder)
 
 
 def read_part(root: Path, part: str, limit_bytes: int = LIMIT_BYTES) -> bytes:
     """All of a file below a run folder. Raises ``OSError``."""
-    return content_of(opened(root, part), root / part, limit_bytes)
+    return content_of(opened(root, part), f"{root}/{part}", limit_bytes)
 
 
 def sum_of(handle: int) -> str:

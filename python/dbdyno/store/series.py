@@ -96,7 +96,7 @@ def _read_columns(
     path: Path, trial_ids: list[str], series: str, columns: str, sums: Sums
 ) -> "dict[str, dict[str, NDArray[Any]]]":
     """Trial id -> column -> values of one series; ``columns`` is a regular expression. Raises ``DamageError``."""
-    ids = [id_ for id_ in trial_ids if os.path.lexists(path / "trials" / id_ / f"{series}.parquet")]
+    ids = [id_ for id_ in trial_ids if os.path.lexists(f"{path}/trials/{id_}/{series}.parquet")]
     return read_files(path, ids, series, columns, sums)
 
 

@@ -46,18 +46,19 @@ def _read(path: Path, id_: str, series: str, wanted: Callable[[str], object], su
         if recorded := sums.get(id_, {}).get(name):
             see_that_it_is_as_written(hashlib.sha256(content).hexdigest(), recorded)
         columns = read_parquet(content, ROWS_MAX, wanted)
+        found = {column: _values(column, values) for column, values in columns.items()}
     except (OSError, ValueError) as error:
         raise unread(path / part, error, _REMEDY) from None
-    if axis not in columns:
+    if axis not in found:
         raise damaged(path / part, f"it holds no column {axis}", _REMEDY)
-    return {column: _values(path / part, column, values) for column, values in columns.items()}
+    return found
 
 
-def _values(file: Path, column: str, values: bytearray | list[str | None] | None) -> "NDArray[Any]":
+def _values(column: str, values: bytearray | list[str | None] | None) -> "NDArray[Any]":
     import numpy as np
 
     if isinstance(values, bytearray):
         return np.frombuffer(values)
     if values is None or column not in TEXT_COLUMNS:
-        raise damaged(file, f"its column {column} holds no numbers", _REMEDY)
+        raise ValueError(f"its column {column} holds no numbers")
     return np.array(values, object)

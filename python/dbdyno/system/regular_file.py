@@ -28,7 +28,7 @@ def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:
         raise
 
 
-def content_of(handle: int, path: Path, limit_bytes: int) -> bytes:
+def content_of(handle: int, path: Path | str, limit_bytes: int) -> bytes:
     """All of an open file, which is closed; ``path`` is what errors call it. Raises ``OSError`` as above."""
     with os.fdopen(handle, "rb") as file:
         content = file.read(limit_bytes + 1)
@@ -42,7 +42,7 @@ def link_error(path: Path) -> OSError:
     return OSError(errno.ELOOP, "it is a link, and links are not followed here", str(path))
 
 
-def regular(handle: int, path: Path) -> int:
+def regular(handle: int, path: Path | str) -> int:
     """The handle of an open file; closed where it is of no regular one. Raises ``OSError`` then."""
     try:
         see_that_it_is_regular(handle, path)
@@ -52,7 +52,7 @@ def regular(handle: int, path: Path) -> int:
     return handle
 
 
-def see_that_it_is_regular(handle: int, path: Path) -> None:
+def see_that_it_is_regular(handle: int, path: Path | str) -> None:
     """Raise ``OSError`` where an open file is a folder, a device, a pipe or a socket."""
     mode = os.fstat(handle).st_mode
     if stat.S_ISDIR(mode):

@@ -21,11 +21,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from dbdyno.analysis.looks import always_valid
 from dbdyno.analysis.looks.alpha_spending import nominal_level
 from dbdyno.analysis.statistics.arrays import Bools, Floats
+from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.analysis.verdict.evidence import AlwaysValid, Rule
 from dbdyno.model.design import ALPHA
 

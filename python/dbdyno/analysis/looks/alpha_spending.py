@@ -19,11 +19,11 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from scipy import special
 
 from dbdyno.analysis.looks.growth import STEADY, growth
 from dbdyno.analysis.looks.planned import FIRST_DECIDING
 from dbdyno.analysis.statistics.arrays import Bools, Floats
+from dbdyno.analysis.statistics.scipy_special import special
 
 Sides = Literal[1, 2]
 

@@ -5,11 +5,12 @@ taken per second. Here a number of shifts is believed only if each stands apart 
 variance of what is left, matters, and if levels explain the series better than a smooth curve.
 """
 
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 
-from dbdyno.analysis.statistics.arrays import Floats, median
+from dbdyno.analysis.statistics.arrays import Bools, Floats, median
 from dbdyno.analysis.statistics.noise import MATTERS, STANDARD_ERRORS, curve, long_run_variance, robust_sd, stands_apart
 
 SHIFTS_MAX = 4
@@ -45,17 +46,15 @@ def _partitions(means: Floats) -> list[list[int]]:
     n = len(means)
     centred = means - means.mean()
     sums, squares = (np.concatenate(([0.0], np.cumsum(each))) for each in (centred, centred**2))
-    start, end = np.meshgrid(np.arange(n + 1), np.arange(n + 1), indexing="ij")
-    length = end - start
-    with np.errstate(divide="ignore", invalid="ignore"):
-        cost = squares[None, :] - squares[:, None] - (sums[None, :] - sums[:, None]) ** 2 / length
-    cost = np.where(length >= SHORTEST, cost, np.inf)
-    best, begun = cost[0], []
+    length, allowed = _lengths(n)
+    cost = squares[None, :] - squares[:, None] - (sums[None, :] - sums[:, None]) ** 2 / length
+    cost[~allowed] = np.inf
+    best, begun, every = cost[0], [], np.arange(n + 1)
     found = []
     for _ in range(SHIFTS_MAX):
         totals = best[:, None] + cost  # (start of the last level, end)
         begun.append(np.argmin(totals, axis=0))
-        best = np.min(totals, axis=0)
+        best = totals[begun[-1], every]
         if not np.isfinite(best[n]):
             break
         places = [n]
@@ -63,6 +62,14 @@ def _partitions(means: Floats) -> list[list[int]]:
             places.append(int(level[places[-1]]))
         found.append(sorted(places[1:]))
     return found
+
+
+@lru_cache(maxsize=8)
+def _lengths(n: int) -> tuple[Floats, Bools]:
+    """Return how long a level from each place to each other is, at least 1, and which levels are long enough."""
+    places = np.arange(n + 1)
+    length = places[None, :] - places[:, None]
+    return np.maximum(length, 1).astype(np.float64), length >= SHORTEST
 
 
 def _refined(values: Floats, edges: list[int], reach: int) -> list[int]:
@@ -81,13 +88,12 @@ def _believed(values: Floats, edges: list[int], smooth: float, shortest: int) ->
     parts = np.split(values, edges)
     if min(map(len, parts)) < shortest:
         return False  # found only because the search is by pieces
+    matters = MATTERS * median(values)
+    if any(abs(one - other) < matters for one, other in pairwise(map(median, parts))):
+        return False
     residuals = np.concatenate([part - part.mean() for part in parts])
     # A free place of one more level soaks up noise, as the steepest step in it would.
     free = (len(edges) - 1) * STANDARD_ERRORS**2 * long_run_variance(residuals, len(parts))
     if float(residuals @ residuals) + free >= smooth:
         return False
-    matters = MATTERS * median(values)
-    return all(
-        abs(median(one) - median(other)) >= matters and stands_apart(one, other, residuals, unknowns=len(parts))
-        for one, other in pairwise(parts)
-    )
+    return all(stands_apart(one, other, residuals, unknowns=len(parts)) for one, other in pairwise(parts))

@@ -9,10 +9,10 @@ Arguments ``each`` are the differences ``y_j - x_i``, shape (..., m, n).
 """
 
 import numpy as np
-from scipy import special
 
 from dbdyno.analysis.statistics.arrays import Floats, Ints
 from dbdyno.analysis.statistics.exact import TIE
+from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.analysis.statistics.welch import freedom
 
 

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-from scipy import special
 
 from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics.scipy_special import special
 
 
 def geometric_mean(values: Iterable[float], alpha: float) -> Estimate:

@@ -6,9 +6,9 @@ nine, and its user waits all the same. So *equivalent* asks the mean of the log 
 """
 
 import numpy as np
-from scipy import special
 
 from dbdyno.analysis.statistics.arrays import Floats
+from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.analysis.statistics.welch import freedom
 
 

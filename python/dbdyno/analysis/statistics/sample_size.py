@@ -4,9 +4,9 @@ import math
 from statistics import NormalDist
 
 import numpy as np
-from scipy import special
 
 from dbdyno.analysis.statistics.arrays import Floats
+from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.model.design import ALPHA
 
 POWER = 0.80

@@ -9,11 +9,11 @@ weighed by how well it explains the values. The three families have the same wei
 """
 
 import numpy as np
-from scipy.special import stdtr
 
 from dbdyno.analysis.statistics.arrays import Floats, Ints
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.long_memory import covariances
+from dbdyno.analysis.statistics.scipy_special import special
 
 SPARE_MIN = 8  # values beyond one per unknown; of fewer the interval says nothing
 _RHO = np.linspace(-0.9, 0.95, 38)
@@ -113,7 +113,7 @@ def _quantile(weights: Floats, slopes: Floats, errors: Floats, freedom: int, p: 
     low, high = float(np.min(slopes - _REACH * errors)), float(np.max(slopes + _REACH * errors))
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        if float(weights @ stdtr(freedom, (middle - slopes) / errors)) < p:
+        if float(weights @ special.stdtr(freedom, (middle - slopes) / errors)) < p:
             low = middle
         else:
             high = middle

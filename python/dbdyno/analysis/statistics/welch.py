@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
-from scipy import special
 
 from dbdyno.analysis.statistics.arrays import Floats
+from dbdyno.analysis.statistics.scipy_special import special
 
 
 def freedom(a: Floats, b: Floats, n: int, m: int) -> Floats:

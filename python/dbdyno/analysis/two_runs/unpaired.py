@@ -12,12 +12,12 @@ import functools
 import math
 
 import numpy as np
-from scipy import special
 
 from dbdyno.analysis.statistics import brunner_munzel, mean
 from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.statistics.exact import dropped, p_above, p_below, p_two_sided
+from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.analysis.verdict.evidence import Evidence
 from dbdyno.analysis.verdict.resolution import MARGIN_SHARE
 from dbdyno.model.design import ALPHA

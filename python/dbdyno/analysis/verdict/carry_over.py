@@ -20,10 +20,10 @@ trials", Statistics in Medicine 8 (1989).
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from dbdyno.analysis.statistics.arrays import Bools, Floats, Ints
 from dbdyno.analysis.statistics.noise import NORMAL_MAD
+from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.analysis.statistics.signed_rank import walsh_averages
 from dbdyno.model.design import ALPHA
 

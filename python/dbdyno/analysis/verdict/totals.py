@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from dbdyno.analysis.statistics.arrays import Bools, Floats
 from dbdyno.analysis.statistics.effect import log_margin, relative
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.noise import robust_sd
+from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.model.design import ALPHA, MIN_BLOCKS
 
 FAR = 4.0  # standard deviations, as the middle half of the blocks gives them: farther off is no noise
