@@ -1,7 +1,5 @@
 """``dbdyno``: one verb per file; errors become one message and an exit code here."""
 
-import gc
-import os
 import sys
 from contextlib import suppress
 from typing import NoReturn
@@ -71,8 +69,6 @@ def _root(context: typer.Context, version: bool = typer.Option(False, "--version
 
 def main() -> NoReturn:
     """Entry point of the console script."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its matrices are small: more threads are only in the way
-    gc.set_threshold(50_000, 20)  # the records of a large run are many, and none of them garbage
     prepare()
     completion.prepare_to_answer()
     try:
