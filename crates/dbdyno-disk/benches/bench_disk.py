@@ -5,8 +5,9 @@
 
 Groups:
   service   the path through loop device and FUSE, with a model that takes no time
-  asked     latencies asked for and delivered at depth 1 to 128, and lateness: how long after the model's time an answer
-            was given; judged while half a processor or more was idle, reported always
+  asked     latencies asked for and delivered at depth 1 to 128; how much later than asked for the block layer had the
+            answers, in the mean; and lateness: how long after an answer was to be there it was. These two are judged
+            while half a processor or more was idle, reported always
   hdd       hdd-7200, whole, beside the measured ST2000DM006, and its rates beside the drive file
   ssd       published figures of the SSDs; where this host cannot pass on as much, the row says so and is not judged
   cache     60 s of sequential writes: the knee of the 980 PRO, the cache of the 760p that fills and drains; with an

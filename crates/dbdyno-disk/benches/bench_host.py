@@ -33,6 +33,7 @@ class Result:
     p50_us: float
     p99_us: float
     lateness_us: dict[str, float | None]
+    left_us: float | None  # how much longer than the model's time requests took for the block layer, mean
     idle: float  # processors that did nothing meanwhile
 
 
@@ -76,7 +77,8 @@ def fio(target: Disk, rw: str, bs: str, depth: int, seconds: float, **more) -> R
     idle = (idle_seconds() - idle) / (time.monotonic() - began)
     job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
     side = job["read" if "read" in rw else "write"]
-    times, late = side["clat_ns"], target.stats()["lateness_ns"]
+    times, stats = side["clat_ns"], target.stats()
+    late, left, early = (stats[name] for name in ("lateness_ns", "path_left_ns", "path_early_ns"))
     return Result(
         iops=side["iops"],
         mb_s=side["bw_bytes"] / 1e6,
@@ -84,6 +86,7 @@ def fio(target: Disk, rw: str, bs: str, depth: int, seconds: float, **more) -> R
         p50_us=times["percentile"]["50.000000"] / 1e3,
         p99_us=times["percentile"]["99.000000"] / 1e3,
         lateness_us={key: late[key] and late[key] / 1e3 for key in ("p50", "p99", "max")},
+        left_us=(left["mean"] - early["mean"]) / 1e3 if left["count"] else None,
         idle=idle,
     )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bench_host import GIB, Disk, disk, fio, flush_ms, write_rate
-from rows import PEER, Row, lateness
+from rows import PEER, Row, lateness, left
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,8 @@ HDD_BYTES = 2_000_398_934_016
 SSDS = ("ssd-x25e", "ssd-s510", "ssd-860pro", "nvme-760p", "nvme-980pro")
 DEPTH_MAX = 128  # of a loop device
 CACHED_BYTES, CACHED_SECONDS = 96 * GIB, 1.5  # a disk whose scaled SLC cache takes published write rates for so long
-ASKED = {1000: (1, 8, 32), 5000: (1, 8, 32, 128)}  # us, and depths that ask for no more requests than a host can serve
+ASKED_US = (1000, 5000)
+ASKED_DEPTHS = (1, 8, 32, 128)  # at 1000 us the last asks for 128,000 requests a second
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,11 @@ def service(extent: Extent) -> Iterator[Row]:
 def asked(extent: Extent) -> Iterator[Row]:
     """A latency that is asked for, and how late its answers are."""
     with tempfile.TemporaryDirectory(prefix="ddb", dir="/tmp") as folder:
-        for asked_us, depths in ASKED.items():
+        for asked_us in ASKED_US:
             drive = pathlib.Path(folder) / f"late-{asked_us}.toml"
             drive.write_text(f"title = 'late'\n[ideal]\nlatency_us = {asked_us}.0\n", encoding="ascii")
             with disk(str(drive), GIB) as target:
-                for depth in depths:
+                for depth in ASKED_DEPTHS:
                     run = fio(target, "randread", "4k", depth, extent.service)
                     what, off = f"{asked_us} us asked, depth {depth}", asked_us * 0.01 + 20
                     # fio's percentiles come in steps of 1.3 %, its mean does not.
@@ -73,6 +74,7 @@ def asked(extent: Extent) -> Iterator[Row]:
                         high=asked_us + off,
                         reference=str(asked_us),
                     )
+                    yield left("asked", f"{what}: later than asked, mean", run.left_us, run.idle)
                     yield lateness("asked", f"{what}: lateness p99", run.lateness_us["p99"] or 0.0, run.idle)
 
 

@@ -72,3 +72,10 @@ def lateness(group: str, what: str, p99_us: float, idle: float) -> Row:
     busy = idle < NO_CORE_FREE
     note = f"{idle:.2f} processors idle" + (": no core was free" if busy else "")
     return Row(group, what, p99_us, "us", high=75, peer=PEER["lateness"], note=note, unjudged=busy)
+
+
+def left(group: str, what: str, mean_us: float | None, idle: float) -> Row:
+    """How much longer than asked for requests took for the block layer in the mean, after all compensation."""
+    if mean_us is None:
+        return Row(group, what, 0.0, "us", note="the host does not show when requests start", unjudged=True)
+    return replace(lateness(group, what, mean_us, idle), low=-10, high=10, peer="")

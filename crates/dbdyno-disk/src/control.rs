@@ -61,6 +61,9 @@ enum ControlRequest {
     Path {
         path_ns: u64,
     },
+    Follow {
+        device: PathBuf,
+    },
     Snapshot {
         name: String,
     },
@@ -166,7 +169,7 @@ fn send(writer: &mut impl Write, outcome: &Result<Value, String>) -> std::io::Re
 fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiver<()>) -> Result<Value, String> {
     let request: ControlRequest = serde_json::from_slice(line).map_err(|error| {
         format!(
-            "not a request: {error} (ops are ping, mode, model, snapshot, restore, forget, clear, save, load, stats, \
+            "not a request: {error} (ops are ping, mode, model, path, follow, snapshot, restore, forget, clear, save, load, stats, \
              gauges, trace, trace-stop, power-cut, power-on, fault, fault-gone, fault-clear, stop; an example: {{\"op\":\"stats\"}})"
         )
     })?;
@@ -179,6 +182,7 @@ fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiv
     match request {
         ControlRequest::Mode { mode } => engine.set_mode(mode)?,
         ControlRequest::Path { path_ns } => engine.set_path(path_ns)?,
+        ControlRequest::Follow { device } => return Ok(engine.follow(&device)),
         ControlRequest::Model { name, seed, state } => {
             engine.set_model(&name, seed, state.map(|state| ModelOptions { state }))?;
         }

@@ -14,9 +14,12 @@ use serde::{Deserialize, Serialize};
 use crate::content::{Content, ContentError};
 use crate::faults::{FaultDecision, Faults};
 use crate::margin::{LEAST_NS, Margin};
+use crate::path::Path;
 use crate::pending::{Answer, Due, InFlight, Pending, Request};
 use crate::process::{Granted, monotonic_ns};
-use crate::stats::{Stats, Timing};
+use crate::soft_interrupts::SoftInterrupts;
+use crate::starts::Following;
+use crate::stats::{Answered, Stats, Timing};
 use crate::trace::{Record, Trace};
 
 /// A drive without requests goes on by itself (it empties its cache, say). It is brought up to date this often,
@@ -67,8 +70,6 @@ pub(crate) struct DiskState {
     pub(crate) drive: Drive,
     pub(crate) in_flight: InFlight,
     pub(crate) faults: Faults,
-    /// What a request takes to reach the model and its answer to get back, by which the answer leaves earlier.
-    pub(crate) path_ns: u64,
     /// What the completion thread sleeps for; it must be woken for anything earlier.
     sleeping_until_ns: u64,
     pub(crate) margin: Margin,
@@ -77,7 +78,7 @@ pub(crate) struct DiskState {
 
 impl DiskState {
     fn take_due(&mut self, now_ns: u64, due: &mut Vec<Due>) {
-        self.in_flight.take_due(self.model.as_mut(), &mut self.faults, (now_ns, self.path_ns), due);
+        self.in_flight.take_due(self.model.as_mut(), &mut self.faults, now_ns, due);
     }
 
     /// When something is next to be done; `u64::MAX` if never.
@@ -99,6 +100,9 @@ impl DiskState {
 pub struct Engine {
     pub content: Content,
     pub trace: Trace,
+    pub(crate) path: Path,
+    pub(crate) following: Following,
+    soft_interrupts: SoftInterrupts,
     /// What the process may do, set by [`Engine::granted`].
     pub(crate) granted: OnceLock<Granted>,
     state: Mutex<DiskState>,
@@ -118,7 +122,6 @@ impl Engine {
             drive,
             in_flight: InFlight::default(),
             faults: Faults::default(),
-            path_ns: 0,
             sleeping_until_ns: 0,
             margin: Margin::new(),
             stopping: false,
@@ -127,6 +130,9 @@ impl Engine {
         Ok(Arc::new(Self {
             content,
             trace: Trace::default(),
+            path: Path::new(),
+            following: Following::default(),
+            soft_interrupts: SoftInterrupts::new(),
             granted: OnceLock::new(),
             state: Mutex::new(state),
             may_fault: AtomicBool::new(false),
@@ -139,6 +145,13 @@ impl Engine {
     pub fn granted(&self, granted: Granted) {
         // Said once, before anybody can ask.
         let _ = self.granted.set(granted);
+    }
+
+    /// A request that has just arrived.
+    pub fn arrived(&self, kind: Kind, offset_bytes: u64, length_bytes: u64) -> Request {
+        let arrived_ns = monotonic_ns();
+        let start_ns = self.following.start_ns(offset_bytes, length_bytes, arrived_ns);
+        Request { kind, offset_bytes, length_bytes, fua: false, start_ns, arrived_ns }
     }
 
     /// Takes a read or a FLUSH.
@@ -204,7 +217,9 @@ impl Engine {
         // The clock is read under the lock so that the model sees times in order.
         let dispatched_ns = monotonic_ns();
         let queue_depth = state.in_flight.len() as u32 + 1;
-        let pending = Pending { answer, request, dispatched_ns, queue_depth, decision, sealed };
+        let ahead_ns = 0;
+        let mut pending = Pending { answer, request, dispatched_ns, ahead_ns, queue_depth, decision, sealed };
+        pending.ahead_ns = self.path.ahead_ns(pending.before_ns());
         let mut wake = false;
         if state.power != Power::On {
             due.push(Due { pending, at_ns: None, taken_ns: 0, fails: true });
@@ -274,29 +289,45 @@ impl Engine {
     }
 
     pub(crate) fn answer(&self, due: impl IntoIterator<Item = Due>) {
-        for Due { pending, at_ns, taken_ns, fails } in due {
-            let Pending { answer, request, dispatched_ns, queue_depth, sealed, .. } = pending;
-            let error = if fails {
-                answer.fail(Errno::EIO);
-                true
-            } else {
-                !answer.send(&request, sealed, &self.content)
-            };
-            let now_ns = monotonic_ns();
-            let timing = at_ns.map(|at_ns| Timing { late_ns: now_ns.saturating_sub(at_ns), taken_ns });
-            self.lock_stats().answered(request.kind, now_ns - request.arrived_ns, timing, error);
-            self.trace.take(|| Record {
-                arrival_ns: request.arrived_ns,
-                dispatch_ns: dispatched_ns,
-                due_ns: at_ns.map_or(0, |at_ns| at_ns + taken_ns),
-                completion_ns: now_ns,
-                offset_bytes: request.offset_bytes,
-                size_bytes: request.length_bytes,
-                queue_depth,
-                kind: request.kind,
-                error,
-            });
+        // All answers first: what is counted of them keeps no other waiting.
+        let answered: Vec<_> = due.into_iter().map(|due| self.give(due)).collect();
+        if let Some(off_ns) = answered.first().and_then(Answered::off_ns_if_free) {
+            self.path.came(off_ns);
         }
+        let mut stats = self.lock_stats();
+        for one in &answered {
+            stats.answered(one);
+        }
+        drop(stats);
+        for one in answered {
+            self.trace.take(|| one.record);
+        }
+    }
+
+    fn give(&self, Due { pending, at_ns, taken_ns, fails }: Due) -> Answered {
+        let before_ns = pending.before_ns();
+        let Pending { answer, request, dispatched_ns, ahead_ns, queue_depth, sealed, .. } = pending;
+        let error = if fails {
+            answer.fail(Errno::EIO);
+            true
+        } else {
+            !answer.send(&request, sealed, &self.content)
+        };
+        self.soft_interrupts.run();
+        let now_ns = monotonic_ns();
+        let timing = at_ns.map(|at_ns| Timing { done_ns: now_ns, at_ns, taken_ns, ahead_ns, before_ns });
+        let record = Record {
+            arrival_ns: request.arrived_ns,
+            dispatch_ns: dispatched_ns,
+            due_ns: at_ns.unwrap_or(0),
+            completion_ns: now_ns,
+            offset_bytes: request.offset_bytes,
+            size_bytes: request.length_bytes,
+            queue_depth,
+            kind: request.kind,
+            error,
+        };
+        Answered { record, timing }
     }
 
     /// Something that [`Engine::decision`] and [`Engine::answer_when_due`] must know of has changed.

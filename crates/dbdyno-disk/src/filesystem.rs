@@ -13,8 +13,7 @@ use fuser::{
 };
 
 use crate::engine::Engine;
-use crate::pending::{self, Answer};
-use crate::process::monotonic_ns;
+use crate::pending::Answer;
 
 /// The name of the file.
 pub const FILE_NAME: &str = "disk.img";
@@ -71,11 +70,6 @@ impl DiskFilesystem {
             flags: 0,
         })
     }
-}
-
-/// A request that has just arrived.
-fn arrived(kind: Kind, offset_bytes: u64, length_bytes: u64) -> pending::Request {
-    pending::Request { kind, offset_bytes, length_bytes, fua: false, arrived_ns: monotonic_ns() }
 }
 
 impl Filesystem for DiskFilesystem {
@@ -150,7 +144,7 @@ impl Filesystem for DiskFilesystem {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        self.engine.take(arrived(Kind::Read, offset, u64::from(size)), Answer::Read(reply));
+        self.engine.take(self.engine.arrived(Kind::Read, offset, u64::from(size)), Answer::Read(reply));
     }
 
     fn write(
@@ -165,14 +159,14 @@ impl Filesystem for DiskFilesystem {
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let mut request = arrived(Kind::Write, offset, data.len() as u64);
+        let mut request = self.engine.arrived(Kind::Write, offset, data.len() as u64);
         // The kernel's way of saying "force unit access" to a file: it sends no fsync after such a write.
         request.fua = flags.0 & libc::O_DSYNC != 0;
         self.engine.take_change(request, Answer::Write(reply), |content| content.write(offset, data));
     }
 
     fn fsync(&self, _request: &Request, _inode: INodeNo, _handle: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        self.engine.take(arrived(Kind::Flush, 0, 0), Answer::Done(reply));
+        self.engine.take(self.engine.arrived(Kind::Flush, 0, 0), Answer::Done(reply));
     }
 
     fn fallocate(
@@ -188,7 +182,7 @@ impl Filesystem for DiskFilesystem {
         if mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) == 0 {
             return reply.error(Errno::EOPNOTSUPP);
         }
-        let request = arrived(Kind::Discard, offset, length);
+        let request = self.engine.arrived(Kind::Discard, offset, length);
         self.engine.take_change(request, Answer::Done(reply), |content| content.discard(offset, length));
     }
 

@@ -1,14 +1,12 @@
 //! What the disk has not answered yet.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use dbdyno_device::{Command, Completion, DeviceModel, Kind};
 use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
 use slab::Slab;
 
 use crate::content::Content;
 use crate::faults::{FaultDecision, Faults};
+use crate::leaving::{Leaving, Left};
 
 /// A request as it came from the kernel.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +16,8 @@ pub struct Request {
     pub length_bytes: u64,
     /// Durable when it completes.
     pub fua: bool,
+    /// When the block layer handed it to the loop device, where that is known.
+    pub start_ns: Option<u64>,
     /// When it reached this process.
     pub arrived_ns: u64,
 }
@@ -78,6 +78,8 @@ pub struct Pending {
     pub request: Request,
     /// When it was handed to the model.
     pub dispatched_ns: u64,
+    /// How long before the model's time its answer should leave.
+    pub ahead_ns: u64,
     /// Requests in flight at its arrival, itself included.
     pub queue_depth: u32,
     pub decision: FaultDecision,
@@ -85,12 +87,19 @@ pub struct Pending {
     pub sealed: u64,
 }
 
+impl Pending {
+    /// How long it took from the block layer to the model, where that is known.
+    pub fn before_ns(&self) -> Option<u64> {
+        self.request.start_ns.map(|start_ns| self.dispatched_ns.saturating_sub(start_ns))
+    }
+}
+
 /// A request whose time has come.
 pub struct Due {
     pub pending: Pending,
-    /// When the answer was to leave; `None` where nothing had to be waited for.
+    /// When the model, and faults, would have answered; `None` where nothing had to be waited for.
     pub at_ns: Option<u64>,
-    /// How long before the model's time that is.
+    /// How long before that the answer was to leave.
     pub taken_ns: u64,
     pub fails: bool,
 }
@@ -101,9 +110,8 @@ pub struct InFlight {
     /// By command id.
     slots: Slab<Pending>,
     finished: Vec<Completion>,
-    /// Answered at a time to come: because the model knew its time in advance, or a fault makes it late. Time, id, and how
-    /// long before the model's time that is.
-    later: BinaryHeap<Reverse<(u64, u64, u64)>>,
+    /// Answered at a time to come: because the model knew its time in advance, or a fault makes it late.
+    later: Leaving,
     /// Done by the model, but held: fault and id.
     held: Vec<(u64, u64)>,
 }
@@ -128,33 +136,18 @@ impl InFlight {
         self.finished.push(Completion { id, at_ns });
     }
 
-    /// Takes out what is to be answered by `now_ns`: `path_ns` before the model's time, as far as that is known so early.
-    pub fn take_due(
-        &mut self,
-        model: &mut dyn DeviceModel,
-        faults: &mut Faults,
-        (now_ns, path_ns): (u64, u64),
-        due: &mut Vec<Due>,
-    ) {
+    /// Takes out what is to be answered by `now_ns`: before the model's time, as far as that is known so early.
+    pub fn take_due(&mut self, model: &mut dyn DeviceModel, faults: &mut Faults, now_ns: u64, due: &mut Vec<Due>) {
         model.poll(now_ns, &mut self.finished);
-        if path_ns > 0 {
-            model.take_certain(&mut self.finished);
-        }
-        for at in 0..self.finished.len() {
-            let Completion { id, at_ns } = self.finished[at];
-            match self.slots.get(id as usize).map(|pending| pending.decision) {
-                Some(FaultDecision { held_by: Some(fault), .. }) => self.held.push((fault, id)),
-                decision => {
-                    let at_ns = at_ns + decision.map_or(0, |decision| decision.extra_ns);
-                    let taken_ns = at_ns.saturating_sub(now_ns).min(path_ns);
-                    self.later.push(Reverse((at_ns - taken_ns, id, taken_ns)));
-                }
+        model.take_certain(&mut self.finished);
+        for Completion { id, at_ns } in self.finished.drain(..) {
+            let Some(Pending { decision, ahead_ns, .. }) = self.slots.get(id as usize) else { continue };
+            match decision.held_by {
+                Some(fault) => self.held.push((fault, id)),
+                None => self.later.add(now_ns, id, at_ns + decision.extra_ns, *ahead_ns),
             }
         }
-        self.finished.clear();
-        while let Some(Reverse((at_ns, id, taken_ns))) = self.later.peek().copied().filter(|later| later.0.0 <= now_ns)
-        {
-            self.later.pop();
+        while let Some(Left { id, at_ns, taken_ns }) = self.later.next(now_ns) {
             self.take(id, Some(at_ns), taken_ns, due);
         }
         if !self.held.is_empty() {
@@ -176,7 +169,7 @@ impl InFlight {
 
     /// When to look again, beside what the model says; `u64::MAX` if never.
     pub fn next_due_ns(&self, faults: &Faults) -> u64 {
-        let later_ns = self.later.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns);
+        let later_ns = self.later.next_ns();
         if self.held.is_empty() { later_ns } else { later_ns.min(faults.next_expiry_ns()) }
     }
 

@@ -3,7 +3,9 @@
 use dbdyno_device::Kind;
 use serde_json::{Value, json};
 
+use crate::kinds::{NAMES, index};
 use crate::times::Times;
+use crate::trace::Record;
 
 /// Counters since the start or the last reset.
 pub struct Stats {
@@ -12,32 +14,58 @@ pub struct Stats {
     write_bytes: u64,
     service: [Times; 4],
     lateness: Times,
+    path_before: Times,
     path_taken: Times,
+    path_left: Times,
+    path_early: Times,
     queue_depth_max: u32,
     enospc_errors: u64,
     /// Failed by kind, for whatever reason.
     errors: [u64; 4],
 }
 
-/// How an answer kept the model's time.
-#[derive(Debug, Clone, Copy)]
-pub struct Timing {
-    /// After when it was to leave.
-    pub late_ns: u64,
-    /// How long before the model's time it was to leave, for the way that it still had to go.
-    pub taken_ns: u64,
+/// A request that was answered.
+pub struct Answered {
+    pub record: Record,
+    /// `None` if no model was asked.
+    pub timing: Option<Timing>,
 }
 
-/// What kinds are called in every output, by their [`index`].
-pub const NAMES: [&str; 4] = ["read", "write", "flush", "discard"];
+impl Answered {
+    /// How much later than the model's time the block layer had it, less than 0 if earlier; `None` if that was not free to
+    /// come out at 0.
+    pub fn off_ns_if_free(&self) -> Option<i64> {
+        self.timing.filter(|timing| timing.taken_ns == timing.ahead_ns).and_then(|timing| timing.off_ns())
+    }
+}
 
-/// Number of a kind, also in the compact format of a trace.
-pub fn index(kind: Kind) -> usize {
-    match kind {
-        Kind::Read => 0,
-        Kind::Write => 1,
-        Kind::Flush => 2,
-        Kind::Discard => 3,
+/// How an answer kept the model's time.
+#[derive(Debug, Clone, Copy)]
+#[allow(clippy::struct_field_names, reason = "names end in their unit")]
+pub struct Timing {
+    /// When the block layer had it.
+    pub done_ns: u64,
+    /// When the model said, counted from when it was given the request.
+    pub at_ns: u64,
+    /// How long before that it was to leave.
+    pub taken_ns: u64,
+    /// How long it should have been.
+    pub ahead_ns: u64,
+    /// How long the request took from the block layer to the model, where that is known.
+    pub before_ns: Option<u64>,
+}
+
+impl Timing {
+    /// After when it was to be there: the model's time, less what its request's way took as far as that could be given back.
+    pub fn late_ns(&self) -> u64 {
+        let given_back_ns = self.before_ns.map_or(self.taken_ns, |before_ns| before_ns.min(self.taken_ns));
+        self.done_ns.saturating_sub(self.at_ns - given_back_ns)
+    }
+
+    /// How much longer than the model's time the request took for the block layer; less than 0 if it took less.
+    pub fn off_ns(&self) -> Option<i64> {
+        let off_ns = |before_ns: u64| (self.done_ns + before_ns).cast_signed() - self.at_ns.cast_signed();
+        self.before_ns.map(off_ns)
     }
 }
 
@@ -49,7 +77,10 @@ impl Stats {
             write_bytes: 0,
             service: std::array::from_fn(|_| Times::new()),
             lateness: Times::new(),
+            path_before: Times::new(),
             path_taken: Times::new(),
+            path_left: Times::new(),
+            path_early: Times::new(),
             queue_depth_max: 0,
             enospc_errors: 0,
             errors: [0; 4],
@@ -66,16 +97,21 @@ impl Stats {
         self.queue_depth_max = self.queue_depth_max.max(queue_depth);
     }
 
-    /// `timing` is `None` if no model was asked. What failed is counted apart.
-    pub fn answered(&mut self, kind: Kind, service_ns: u64, timing: Option<Timing>, error: bool) {
-        if error {
-            self.errors[index(kind)] += 1;
+    /// What failed is counted apart.
+    pub fn answered(&mut self, Answered { record, timing }: &Answered) {
+        let kind = index(record.kind);
+        if record.error {
+            self.errors[kind] += 1;
             return;
         }
-        self.service[index(kind)].record(service_ns);
-        if let Some(Timing { late_ns, taken_ns }) = timing {
-            self.lateness.record(late_ns);
-            self.path_taken.record(taken_ns);
+        self.service[kind].record(record.completion_ns - record.arrival_ns);
+        let Some(timing) = timing else { return };
+        self.lateness.record(timing.late_ns());
+        self.path_taken.record(timing.taken_ns);
+        if let (Some(before_ns), Some(off_ns)) = (timing.before_ns, timing.off_ns()) {
+            self.path_before.record(before_ns);
+            self.path_left.record(off_ns.max(0).unsigned_abs());
+            self.path_early.record(off_ns.min(0).unsigned_abs());
         }
     }
 
@@ -103,7 +139,10 @@ impl Stats {
             "write_bytes": self.write_bytes,
             "service_ns": service,
             "lateness_ns": self.lateness.json(),
+            "path_before_ns": self.path_before.json(),
             "path_taken_ns": self.path_taken.json(),
+            "path_left_ns": self.path_left.json(),
+            "path_early_ns": self.path_early.json(),
             "queue_depth_max": self.queue_depth_max,
             "enospc_errors": self.enospc_errors,
             "errors": errors,

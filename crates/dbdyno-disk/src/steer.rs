@@ -1,5 +1,7 @@
 //! What a running disk is asked to do (modes, models, power, faults), and what it reports.
 
+use std::path::Path;
+
 use dbdyno_device::{DriveState, ModelOptions, drive};
 use serde_json::{Value, json};
 
@@ -39,13 +41,22 @@ impl Engine {
         state.renew_model(&drive, &self.content)
     }
 
-    /// Makes answers leave earlier by what the way to the model and back takes.
+    /// Makes answers leave earlier by what the way to the model and back takes, where a request's own start is not known.
     pub fn set_path(&self, path_ns: u64) -> Result<(), String> {
         if path_ns > PATH_NS_MAX {
             return Err(format!("path_ns is {path_ns}; it is at most {PATH_NS_MAX}"));
         }
-        self.lock().path_ns = path_ns;
+        self.path.estimate(path_ns);
         Ok(())
+    }
+
+    /// Counts each request from when the block layer handed it to this loop device over the disk, where the host lets its
+    /// trace be read; says whether.
+    pub fn follow(&self, device: &Path) -> Value {
+        match self.following.follow(device) {
+            Ok(()) => json!({"followed": true}),
+            Err(error) => json!({"followed": false, "reason": error.to_string()}),
+        }
     }
 
     /// Cuts the power: what is in flight fails, and of what was not flushed a random part is lost if the drive has a
@@ -131,7 +142,9 @@ impl Engine {
         let gauges = by_name(state.model.gauges());
         let more = json!({
             "mode": state.mode,
-            "path_ns": state.path_ns,
+            "path_ns": self.path.estimated_ns(),
+            "path_followed": self.following.on(),
+            "path_after_ns": self.path.after_ns(),
             "spun_seconds": state.margin.spun_seconds(),
             "model": state.drive.name,
             "seed": state.drive.seed,

@@ -15,7 +15,7 @@ use dbdyno_device::Kind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::stats::{NAMES, index};
+use crate::kinds::{NAMES, index};
 
 /// Records that may wait to be written, 56 bytes each: .4 s at 150,000 requests a second.
 const WAITING_MAX: usize = 64 << 10;

@@ -118,3 +118,40 @@ fn a_restored_snapshot_is_the_filesystem_as_it_was() {
         disk.tell(r#"{"op":"restore","name":"prepared"}"#);
     }
 }
+
+/// Each request counts from the block layer on, so the disk's time is the asked one there, however long the way is.
+#[test]
+fn requests_count_from_the_block_layer_on() {
+    skip_if_impossible!();
+    let disk = Disk::serve("loop-followed", "ideal", &[]);
+    let Some(device) = Loop::attach(&disk, "4096") else { return };
+    let follow = |place: &str| disk.tell(&format!(r#"{{"op":"follow","device":"{place}"}}"#));
+    assert_eq!(follow("/dev/null")["reason"], "/dev/null is not a block device");
+    let followed = follow(&device.0);
+    if followed["followed"] == false {
+        eprintln!("skipped: the host does not allow it: {}", followed["reason"]);
+        return;
+    }
+    let dd = |arguments: &[&str]| run("dd", &[&["status=none"], arguments].concat());
+    let (input, output) = (format!("if={}", device.0), format!("of={}", device.0));
+    // The largest request of the block layer, of which FUSE makes two; a FLUSH; and one past the loop device.
+    assert_eq!(device.setting("queue/max_sectors_kb"), "1280");
+    disk.tell(r#"{"op":"fault","spec":{"kind":"latency","extra_ns":20000000}}"#);
+    disk.tell(r#"{"op":"stats","reset":true}"#);
+    let of_file = format!("if={}", disk.file().display());
+    dd(&[&input, "of=/dev/null", "iflag=direct", "bs=1280K", "count=3"]);
+    dd(&["if=/dev/zero", &output, "oflag=direct", "bs=4K", "count=20", "conv=fsync"]);
+    let before = disk.tell(r#"{"op":"stats"}"#);
+    dd(&[&of_file, "of=/dev/null", "iflag=direct", "bs=4K", "count=5"]);
+    let stats = disk.tell(r#"{"op":"stats"}"#);
+    let count = |stats: &serde_json::Value, name: &str| stats[name]["count"].as_u64().unwrap();
+    assert_eq!(count(&before, "path_before_ns"), count(&before, "path_taken_ns"), "all have a start: {before}");
+    assert!(before["reads"].as_u64() >= Some(6) && before["flushes"].as_u64() >= Some(1), "{before}");
+    assert_eq!(count(&stats, "path_before_ns"), count(&before, "path_before_ns"), "no start past the loop device");
+    assert!(count(&stats, "path_taken_ns") > count(&before, "path_taken_ns"));
+    // What its way took has been taken off, and hardly more: nobody had an answer before the time.
+    let figure = |name: &str, which: &str| before[name][which].as_u64().unwrap();
+    assert!(figure("path_taken_ns", "min") > 0, "{before}");
+    assert!(figure("path_early_ns", "max") < 1_000_000, "{before}");
+    assert!(figure("path_before_ns", "max") < 1_000_000_000, "{before}");
+}

@@ -70,8 +70,13 @@ class DiskClient:
         self._ask("model", name=name, seed=seed)
 
     def set_path(self, path_ns: int) -> None:
-        """Answer so much before the model's time, as far as it is known so early."""
+        """Answer so much before the model's time, as far as it is known so early, where a request's start is not."""
         self._ask("path", path_ns=path_ns)
+
+    def follow(self, device: Path) -> bool:
+        """Count each request from when it was handed to this loop device; whether the host lets it."""
+        followed: bool = self._ask("follow", device=str(device))["followed"]
+        return followed
 
     def snapshot(self, name: str) -> None:
         """Keep the content under a name."""

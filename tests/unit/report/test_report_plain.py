@@ -284,3 +284,12 @@ def test_what_was_made_up_for_the_path_is_said(run):
         "A request takes 60.00 us to the emulated disk and back; answers left 45.00 us earlier for it,"
     )
     assert path.endswith(" so the drive seems slower by 15.00 us a request (means over trials).")
+
+
+@pytest.mark.parametrize(("early", "words"), [(1_000.0, "slower by 2.000 us"), (5_000.0, "faster by 2.000 us")])
+def test_what_remains_of_the_path_is_said_as_it_was_seen(run, early, words):
+    seen = {"path_taken_ns": {"mean": 57_000.0}, "path_left_ns": {"mean": 3_000.0}, "path_early_ns": {"mean": early}}
+    device = {"lateness_ns": {"p99": 30_000}, "path_ns": 0, **seen}
+    lines = overhead_lines(replace(run, trials=[replace(run.trials[0], device=device)]))
+    path = next(line for line in lines if "A request takes" in line)
+    assert "answers left 57.00 us earlier for it, so the drive seems " + words in path

@@ -12,7 +12,7 @@ from dbdyno.stack.disk_client import MODES, TRACE_FORMATS, DiskClient, Fault, Po
 
 SOURCE = Path(__file__).parents[3] / "crates/dbdyno-disk/src"
 GIVEN = {"mode": "model", "file": Path("/f"), "format_": "csv", "spec": Fault("eio")}
-ANSWER = {"gauges": {}, "file": "/f", "records": 1, "dropped": 0}
+ANSWER = {"gauges": {}, "file": "/f", "records": 1, "dropped": 0, "followed": True}
 CUT = dict.fromkeys((field.name for field in fields(PowerCut)), 0)
 ONLY_FOR_PEOPLE = {"ping", "stop"}  # which no part of dbdyno asks
 

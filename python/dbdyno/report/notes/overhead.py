@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from statistics import fmean
+from typing import Any
 
 from dbdyno.model.wording import count, number
 from dbdyno.report.recorded import figure
@@ -59,17 +60,25 @@ def _disk_lines(run: Run) -> list[str]:
 
 def _path_line(run: Run) -> list[str]:
     """What loop device, FUSE and wake-ups take of each request, and how much of it the answers made up for."""
-    both = [
-        (path / 1e3, taken / 1e3)
-        for trial in run.trials
-        if (path := figure(trial.device, "path_ns")) is not None
-        and (taken := figure(trial.device.get("path_taken_ns"), "mean")) is not None
-    ]
+    both = [found for trial in run.trials if (found := _path_us(trial.device))]
     if not both:
         return []
-    path, taken = (fmean(each) for each in zip(*both, strict=True))
+    taken, left = (fmean(each) for each in zip(*both, strict=True))
+    seems = "slower" if left >= 0 else "faster"
     line = (
-        f"A request takes {number(path)} us to the emulated disk and back; answers left {number(taken)} us earlier"
-        f" for it, so the drive seems slower by {number(max(0.0, path - taken))} us a request (means over trials)."
+        f"A request takes {number(taken + left)} us to the emulated disk and back; answers left {number(taken)} us"
+        f" earlier for it, so the drive seems {seems} by {number(abs(left))} us a request (means over trials)."
     )
     return [line]
+
+
+def _path_us(device: Mapping[str, Any]) -> tuple[float, float] | None:
+    """How much earlier answers left in the mean, and what of the path that did not make up for, us; if known."""
+    mean = {name: figure(device.get(f"path_{name}_ns"), "mean") for name in ("taken", "left", "early")}
+    taken, left, early = mean["taken"], mean["left"], mean["early"]
+    if taken is None:
+        return None
+    if left is not None and early is not None:
+        return taken / 1e3, (left - early) / 1e3
+    path = figure(device, "path_ns")  # all of it, as it was measured when the disk was attached
+    return None if path is None else (taken / 1e3, max(0.0, path - taken) / 1e3)
