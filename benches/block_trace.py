@@ -26,6 +26,7 @@ TIMED = 20  # in a round
 SIZE = 64 * 1024**2
 BUDGET_NS = 1000
 EVENTS = ("block_bio_queue", "block_rq_issue", "block_rq_requeue", "block_rq_complete")
+INSTANCES = Path("/sys/kernel/tracing/instances")
 PROBE = Path(sys.executable).parent / "dbdyno-probe"
 
 
@@ -73,6 +74,8 @@ def main():
     options.add_argument("--json", type=Path)
     options.add_argument("--strict", action="store_true")
     asked = options.parse_args()
+    if not INSTANCES.is_dir():
+        return f"tracefs is not mounted; mount it: mount -t tracefs tracefs {INSTANCES.parent}"
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         image = Path(folder) / "image"
         image.write_bytes(os.urandom(1024**2) * (SIZE // 1024**2))
@@ -84,7 +87,7 @@ def main():
         try:
             probe.stdout.readline()
             before = reader_seconds(probe)
-            found = measured(device, Path("/sys/kernel/tracing/instances", name), asked.rounds)
+            found = measured(device, INSTANCES / name, asked.rounds)
             figures, after = summary(probe), reader_seconds(probe)
         finally:
             probe.stdin.close()

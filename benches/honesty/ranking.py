@@ -1,4 +1,4 @@
-"""Ranking, tie letters and screening: whether intervals cover, and how often what is alike is told apart."""
+"""Ranking, tie letters and screening: whether intervals cover, and how often what is alike is called different."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -57,13 +57,13 @@ def _ranking(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
 
 def _letters(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
     values = stack_values(rng, replicates)
-    yield _told_apart("identical stacks told apart", values, replicates)
+    yield _called_different("identical stacks called different", values, replicates)
     ratios = blocked(rng, reference, replicates, TREATMENTS, BLOCKS)
     values = np.concatenate((np.zeros_like(ratios[:, :1]), ratios), axis=1)
-    yield _told_apart("identical treatments told apart", values, replicates)
+    yield _called_different("identical treatments called different", values, replicates)
 
 
-def _told_apart(name: str, values: Floats, replicates: int) -> Row:
+def _called_different(name: str, values: Floats, replicates: int) -> Row:
     """Return in how many studies any two of (replicates, k, blocks) share no letter: p over all pairs, Holm."""
     first, second = zip(*combinations(range(values.shape[1]), 2), strict=True)
     p = _judged(values[:, list(second)] - values[:, list(first)]).p

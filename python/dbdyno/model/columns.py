@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Sequence
 
-from dbdyno.model.printable import told_apart
+from dbdyno.model.printable import distinguishable
 
 PROGRESS_COLUMNS = 60
 NAME_COLUMNS_MIN = 16  # of a name, before what comes after it is left out
@@ -14,7 +14,7 @@ def fitted(before: str, names: Sequence[str], place: int, after: Sequence[str]) 
     said = [f", {text}" for text in after if text]
     while said and _room(before, said) < min(len(names[place]), NAME_COLUMNS_MIN):
         said.pop()
-    return f"{before}{told_apart(names, _room(before, said))[place]}{''.join(said)}"
+    return f"{before}{distinguishable(names, _room(before, said))[place]}{''.join(said)}"
 
 
 def _room(before: str, after: Sequence[str]) -> int:

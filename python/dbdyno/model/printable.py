@@ -48,7 +48,7 @@ def clipped(text: str, most: int = LABEL_MAX) -> str:
     return short if len(short) <= most else f"{short[: most - 1 - end]}…{short[len(short) - end :]}"
 
 
-def told_apart(texts: Sequence[str], most: int = LABEL_MAX) -> list[str]:
+def distinguishable(texts: Sequence[str], most: int = LABEL_MAX) -> list[str]:
     """Return names that are clipped and still differ where the names do: else without what they begin with alike."""
     names = [one_line(text) for text in texts]
     short = [clipped(name, most) for name in names]

@@ -139,7 +139,7 @@ class _Words:
         if len(pool) == 1:
             return pool[0]
         if not part.free:
-            return f"{_either_of(pool)}, which were not told apart"
+            return f"{_either_of(pool)}, between which no difference was shown"
         whole = [one for one in part.free if one.all_of_them and part.fixed]
         some = [one for one in part.free if one not in whole]
         named = [label_of(part.fixed, list(part.fixed))] if part.fixed else []

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from dbdyno.analysis.verdict.verdict import Verdict
 from dbdyno.model.columns import PROGRESS_COLUMNS
-from dbdyno.model.printable import told_apart
+from dbdyno.model.printable import distinguishable
 from dbdyno.model.treatment import Treatment
 from dbdyno.report.sentences import effect_text
 from dbdyno.report.versus import named
@@ -22,7 +22,7 @@ def so_far(verdicts: Sequence[Verdict], treatments: Sequence[Treatment]) -> list
     lines = []
     for place, one in enumerate(shown):
         found = f": {_found(one.verdict)}"
-        names = told_apart([each.name for each in shown], PROGRESS_COLUMNS - len(INDENT) - len(found))
+        names = distinguishable([each.name for each in shown], PROGRESS_COLUMNS - len(INDENT) - len(found))
         lines.append(f"{INDENT}{names[place]}{found}")
     more = len(verdicts) - LINES_MAX
     return [*lines, *([f"{INDENT}and {more} more"] if more > 0 else [])]

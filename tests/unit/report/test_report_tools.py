@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.model.printable import told_apart
+from dbdyno.model.printable import distinguishable
 from dbdyno.report.document import Badge, Cell, Document, Section, Table
 from dbdyno.report.render import html
 from tests.browser import browser, opened
@@ -187,8 +187,8 @@ def test_a_badge_without_a_section_is_no_link():
 
 
 def test_names_that_are_cut_short_still_differ():
-    assert told_apart(["a", "b"], 9) == ["a", "b"]
-    assert told_apart(["a" * 30 + "1", "a" * 30 + "2"], 9) == ["aaaa…aaa1", "aaaa…aaa2"]
+    assert distinguishable(["a", "b"], 9) == ["a", "b"]
+    assert distinguishable(["a" * 30 + "1", "a" * 30 + "2"], 9) == ["aaaa…aaa1", "aaaa…aaa2"]
     middle = ["x" * 20 + name + "y" * 20 for name in ("ext4", "xfs")]
-    assert len(set(told_apart(middle, 9))) == 2
-    assert all(len(name) <= 9 for name in told_apart(middle, 9))
+    assert len(set(distinguishable(middle, 9))) == 2
+    assert all(len(name) <= 9 for name in distinguishable(middle, 9))

@@ -98,12 +98,12 @@ def free_factors(part: Sequence[Chosen]) -> tuple[Stack, tuple[Free, ...]]:
 
 
 def _free(name: str, levels: tuple[str, ...], part: Sequence[Chosen]) -> Free:
-    steps = [step for one in part for step in _not_told_apart(name, one)]
+    steps = [step for one in part for step in _not_distinguished(name, one)]
     of_study = {stack.get(name, "") for one in part for stack in one.load.stacks.values()}
     return Free(name, levels, of_study == set(levels), hardest(steps))
 
 
-def _not_told_apart(name: str, one: Chosen) -> list[Step]:
+def _not_distinguished(name: str, one: Chosen) -> list[Step]:
     """Return what comparisons lack that show no equivalence, of stacks that differ in this factor alone."""
     steps = []
     for first, second in combinations(one.choice.pool, 2):

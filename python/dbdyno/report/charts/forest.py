@@ -9,7 +9,7 @@ from markupsafe import Markup
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.verdict.verdict import Verdict
-from dbdyno.model.printable import told_apart
+from dbdyno.model.printable import distinguishable
 from dbdyno.model.wording import count, p_value, percent
 from dbdyno.report.charts.palette import VERDICTS
 from dbdyno.report.charts.sides import Figures, sides_of
@@ -183,7 +183,7 @@ def _effect(text: str, y: float, *, beside: bool) -> Markup:
 def _names(shown: Sequence[Versus], most: int) -> list[tuple[str, ...]]:
     """Return of each row the one side, the other, and where both stand."""
     names = [(one.level, f"vs {one.baseline}", one.place) for one in shown]
-    return list(zip(*(told_apart(column, most) for column in zip(*names, strict=True)), strict=True))
+    return list(zip(*(distinguishable(column, most) for column in zip(*names, strict=True)), strict=True))
 
 
 def _below(x: Scale, analysis: Analysis, zones: Sequence[Zone], width: int) -> Iterator[Markup]:

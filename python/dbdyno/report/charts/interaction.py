@@ -15,7 +15,7 @@ from markupsafe import Markup
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.factors.factorial import SimpleEffect
 from dbdyno.analysis.statistics.effect import log_margin
-from dbdyno.model.printable import clipped, one_line, told_apart
+from dbdyno.model.printable import clipped, distinguishable, one_line
 from dbdyno.model.wording import percent
 from dbdyno.report.charts.forest import extent, tick_text, ticks
 from dbdyno.report.charts.palette import DASHES, treatment_colour
@@ -91,7 +91,7 @@ def in_order(levels: list[str]) -> list[str]:
 
 def _names_below(levels: list[str], factor: str, across: Scale, width: int) -> Iterator[Markup]:
     room = int(width / len(levels) / CHARACTER)
-    for place, name in enumerate(told_apart(levels, room)):
+    for place, name in enumerate(distinguishable(levels, room)):
         yield words(across(place), TOP + HEIGHT + 14, name, text_anchor="middle")
     middle = (across.start + across.end) / 2
     yield words(middle, TOP + HEIGHT + 34, clipped(factor, int(width / CHARACTER)), text_anchor="middle")
@@ -118,7 +118,7 @@ def _line(  # noqa: PLR0913, PLR0917
 
 def _legend(heights: dict[str, float], x: float) -> Iterator[Markup]:
     """Write each line's level beside a dot of its colour."""
-    names = told_apart(list(heights))
+    names = distinguishable(list(heights))
     for place, (name, y) in enumerate(zip(names, heights.values(), strict=True)):
         yield dots([(x + 8, y)], 4.4, treatment_colour(place))
         yield words(x + 18, y, name)
