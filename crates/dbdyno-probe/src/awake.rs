@@ -62,7 +62,7 @@ fn refused(why: String) -> ProbeError {
 }
 
 /// The processors that this process may use.
-fn allowed() -> Vec<usize> {
+pub fn allowed() -> Vec<usize> {
     let set = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
     (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
 }

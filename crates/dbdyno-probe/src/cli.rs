@@ -36,6 +36,18 @@ pub enum Verb {
     Disk(DiskArgs),
     /// Keep processors from halting until standard input ends, or the process that started it does
     Awake(AwakeArgs),
+    /// What wake-ups, timers, the clock, memory and a disk take here, a line of JSON each
+    Host(HostArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct HostArgs {
+    /// How long each is measured
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "1")]
+    pub each: Duration,
+    /// Such as /dev/loop0; it is only read
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@
 //! -> [`figures`] (sums and histograms per slice of time) -> [`output`]. A trace of an emulated disk joins at [`figures`]
 //! ([`disk_trace`]): there is one definition of every figure.
 //!
-//! Apart from that, [`awake`] keeps processors from halting while others measure.
+//! Apart from that, [`awake`] keeps processors from halting while others measure, and [`host`] measures what a host takes.
 //!
 //! Cannot: see a request between the driver and the medium; say whose request it is; follow a request through stacked
 //! devices (dm, md); read the ring buffer of a big-endian kernel.
@@ -14,6 +14,7 @@ mod cli;
 mod disk_trace;
 mod error;
 mod figures;
+mod host;
 mod output;
 mod requests;
 mod tracefs;
@@ -41,6 +42,7 @@ fn run() -> Result<(), ProbeError> {
     match CommandLine::parse().verb {
         Verb::Block(args) => watch::block(&args),
         Verb::Disk(args) => disk_trace::summarise(&args),
+        Verb::Host(args) => host::measure(&args),
         Verb::Awake(args) => awake::keep(&args),
     }
 }

@@ -1,20 +1,82 @@
-"""``dbdyno doctor``: what this host can do, and the remedy for what it can't."""
+"""``dbdyno doctor``: what this host can do, the remedy for what it can't, and which studies it is good for."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from dbdyno.cli.formats import JSON
 from dbdyno.cli.printed import print_json
+from dbdyno.cli.text_table import table
+
+if TYPE_CHECKING:
+    from dbdyno.analysis.host_figures import HostFigures
+    from dbdyno.stack.capabilities import Capability
 
 
-def doctor(json_: bool = JSON) -> None:
-    """Show what this host can do, and the remedy for each no."""
+def doctor(
+    quick: bool = typer.Option(False, "--quick", help="What this host can do; measure nothing."),
+    json_: bool = JSON,
+) -> None:
+    """Show what this host can do, and the remedy for each no; then measure it for 10 s: what it is good for."""
     from dbdyno.stack.capabilities import look_around
 
     found = look_around()
+    if not json_:
+        print("\n".join(_capability_lines(found)), flush=True)
+    host = None if quick else _measured()
     if json_:
         able = all(one.ok for one in found if one.needed)
         rows = [{"name": o.name, "ok": o.ok, "needed": o.needed, "detail": o.detail, "remedy": o.remedy} for o in found]
-        print_json({"able": able, "capabilities": rows})
-        return
+        print_json({"able": able, "capabilities": rows, **({} if host is None else _as_values(host))})
+    elif host:
+        print("\n".join(_host_lines(host)))
+
+
+def _capability_lines(found: "list[Capability]") -> list[str]:
     width = max(len(one.name) for one in found)
+    return [
+        f"{'yes' if one.ok else 'no ':3s}  {one.name:{width}s}  {one.detail}"
+        f"{f'; {one.remedy}' if one.remedy and not one.ok else ''}"
+        for one in found
+    ]
+
+
+def _measured() -> "HostFigures":
+    from dbdyno.run.measure_host import measure_host
+
+    found = measure_host(_progress)
+    if sys.stderr.isatty():
+        typer.echo(f"\r{'':60}\r", err=True, nl=False)
+    return found
+
+
+def _progress(what: str) -> None:
+    line = f"measuring for about 10 s: {what}"
+    typer.echo(f"\r{line:60}" if sys.stderr.isatty() else line, err=True, nl=not sys.stderr.isatty())
+
+
+def _host_lines(host: "HostFigures") -> list[str]:
+    from dbdyno.report.host_advice import advice, figure_lines, fitness
+
+    figures = [list(line) for line in figure_lines(host)]
+    fit = [[one.fit, f"{one.study}{f': {one.why}' if one.why else ''}"] for one in fitness(host)]
+    lines = ["", table(("measured", ""), figures, 9), "", table(("fit", "for"), fit, 9)]
+    found = advice(host)
     for one in found:
-        remedy = f"; {one.remedy}" if one.remedy and not one.ok else ""
-        print(f"{'yes' if one.ok else 'no ':3s}  {one.name:{width}s}  {one.detail}{remedy}")
+        lines += ["", f"{one.what}: {one.why}", f"    {one.command}"]
+    return lines if found else [*lines, "", "nothing to change"]
+
+
+def _as_values(host: "HostFigures") -> dict[str, Any]:
+    """What was measured and what follows, for a script; what is unknown is null."""
+    from dataclasses import asdict
+
+    from dbdyno.report.host_advice import advice, fitness
+
+    figures = {name: None if value != value or value == "unknown" else value for name, value in asdict(host).items()}  # noqa: PLR0124 - NaN
+    return {
+        "measured": figures,
+        "studies": [asdict(one) for one in fitness(host)],
+        "advice": [asdict(one) for one in advice(host)],
+    }

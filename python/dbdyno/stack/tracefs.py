@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dbdyno.errors import HostError, TrialError
@@ -14,7 +14,11 @@ from dbdyno.stack.undo.undos import TRACEFS, Unmount
 
 def mounted_tracefs() -> Path | None:
     """Where tracefs is mounted, if this user may read it there."""
-    return next((place for place in TRACEFS if (place / "events/block").is_dir()), None)
+    for place in TRACEFS:
+        with suppress(PermissionError):  # mounted, but not for this user
+            if (place / "events/block").is_dir():
+                return place
+    return None
 
 
 def why_not_mountable() -> str:

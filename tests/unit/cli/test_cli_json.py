@@ -30,7 +30,7 @@ ASKED = [
     "report runs/a --annotations --html page.html",
     "rank runs/a",
     "compare runs/a runs/b --annotations",
-    "doctor",
+    "doctor --quick",
     "restore",
     "images",
     "images clear",

@@ -53,7 +53,7 @@ def verbs(odd, other):
         (0, ["rank", odd]),
         (2, ["plan", study]),
         (2, ["run", study, "--into", f"{odd}-ö€"]),
-        (0, ["doctor"]),
+        (0, ["doctor", "--quick"]),
         (2, ["watch", "nö€"]),
     ]
 

@@ -120,6 +120,7 @@ def do(argv, desk, kept, monkeypatch, capsys):
     if "--into" in argv and not (into := desk / argv[argv.index("--into") + 1]).exists():
         shutil.copytree(kept, into)
     measures = verb in MEASURES or (verb == "try" and "--plan" not in argv)
+    measures = measures or (verb == "doctor" and "--quick" not in argv)
     if measures or (argv[0] == "disk" and verb not in {"disk models", "disk list"}):
         return
     if argv[0] in LOAD_VERBS:

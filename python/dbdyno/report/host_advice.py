@@ -1,0 +1,209 @@
+"""What a measured host is good for, and what to change: rules from figures to sentences."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dbdyno.analysis.host_figures import UNKNOWN, HostFigures
+from dbdyno.analysis.quick import OTHERS_MAX, STOLEN_MAX
+from dbdyno.model.wording import number, percent
+
+# A SELECT by key takes some 50 to 100 us on a server whose data are in memory: a round trip that takes longer than
+# that at its p99 is most of what is measured. Elsewhere it fell from 723 to 86 us where processors were kept awake.
+WAKE_UP_US_MAX = 150.0
+# A sleep may end 50 us late by the slack of timers alone (prctl(2), PR_SET_TIMERSLACK); awake, p99 was 99 us.
+TIMER_LATE_US_MAX = 200.0
+# Through the vDSO a look at the clock takes 20 to 50 ns, by a system call several hundred (vdso(7)); a server takes
+# some ten a statement.
+CLOCK_READ_NS_MAX = 200.0
+# What a drive's own answer takes: the path to an emulated one must be shorter (docs/disk.md).
+SATA_READ_US, NVME_READ_US, NVME_IOPS = 90.0, 50.0, 100_000.0
+# A server, its client and an emulated disk want one each, and a fourth is left for the probes and the kernel.
+CORES_ENOUGH, CORES_MIN = 4, 2
+MEMORY_BYTES_MIN = 2 * 1024**3  # of the demo: a disk of 1 GiB in memory, server, and page cache
+MEMORY_BYTES_PER_SECOND_MIN = 2e9  # one memory channel of twenty years ago; a host below is starved or emulated
+
+GOOD, WITH_CARE, NO, NOT_KNOWN = "good", "with care", "no", "unknown"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Something to change, why, and the command or line of a study that does it."""
+
+    what: str
+    why: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Fitness:
+    """A kind of study, whether this host is good for it, and what speaks against it."""
+
+    study: str
+    fit: str  # GOOD, WITH_CARE, NO, NOT_KNOWN
+    why: str = ""
+
+
+def advice(host: HostFigures) -> list[Advice]:
+    """Return what to change, what matters most first; nothing of what is unknown."""
+    return [*_others(host), *_wake_ups(host), *_clock(host), *_memory(host), *_processors(host)]
+
+
+def _wake_ups(host: HostFigures) -> Iterator[Advice]:
+    slow = [
+        *([f"a wake-up takes {_us(host.wake_up_us_p99)} at its p99"] if host.wake_up_us_p99 > WAKE_UP_US_MAX else []),
+        *([f"a timer is {_us(host.timer_late_us_p99)} late"] if host.timer_late_us_p99 > TIMER_LATE_US_MAX else []),
+    ]
+    if not slow:
+        return
+    cause = "others use the processors" if host.busy_share > OTHERS_MAX else "processors that halt wake up late"
+    why = f"{' and '.join(slow)}: {cause}"
+    if host.can_be_awake:
+        yield Advice("keep processors awake", why, "in the study: [host] awake = true")
+    else:
+        lacking = host.why_not_awake or "nothing here can"
+        yield Advice("keep processors awake", f"{why}; {lacking}", host.awake_remedy or "use another host")
+
+
+def _others(host: HostFigures) -> Iterator[Advice]:
+    if host.stolen_share > STOLEN_MAX:
+        why = f"the hypervisor took {percent(host.stolen_share, sign=False)} of the processors' time"
+        yield Advice("use a machine with processors of its own, or a quieter hour", why, "vmstat 1 (column st)")
+    if host.busy_share > OTHERS_MAX:
+        why = f"other programs use {percent(host.busy_share, sign=False)} of the processors' time"
+        yield Advice("stop what runs beside", why, "top")
+
+
+def _clock(host: HostFigures) -> Iterator[Advice]:
+    if not host.clock_read_ns > CLOCK_READ_NS_MAX:
+        return
+    better = next((one for one in ("tsc", "kvm-clock", "arch_sys_counter") if one in host.clock_sources), None)
+    why = f"a look at the clock ({host.clock_source}) takes {number(host.clock_read_ns)} ns: it is a system call"
+    place = "/sys/devices/system/clocksource/clocksource0"
+    if better and better != host.clock_source:
+        yield Advice(f"use the clock source {better}", why, f"echo {better} | sudo tee {place}/current_clocksource")
+    else:
+        yield Advice("look for a faster clock source", why, f"cat {place}/available_clocksource")
+
+
+def _memory(host: HostFigures) -> Iterator[Advice]:
+    if host.swap_bytes > 0:
+        why = "memory of a server may be moved to swap, and come back late"
+        yield Advice("switch swap off while you measure", why, "sudo swapoff -a (afterwards: sudo swapon -a)")
+    if host.memory_bytes < MEMORY_BYTES_MIN:
+        why = f"there is {number(host.memory_bytes / 1024**3)} GiB of memory, which emulated disks lie in"
+        yield Advice("give small disks and pools", why, 'in the study: [stack] size = "512MiB"')
+    if host.memory_bytes_per_second < MEMORY_BYTES_PER_SECOND_MIN:
+        why = f"memory is copied at {number(host.memory_bytes_per_second / 1e9)} GB/s only"
+        yield Advice("look for what else uses the memory, or for an emulated processor", why, "lscpu")
+
+
+def _processors(host: HostFigures) -> Iterator[Advice]:
+    if "powersave" in host.governor or "ondemand" in host.governor:
+        why = f"the frequency governor is {host.governor}: processors begin slow"
+        yield Advice("have processors run at full speed", why, "sudo cpupower frequency-set -g performance")
+    if host.cores < CORES_ENOUGH:
+        why = f"server, client and emulated disk share {host.cores} processors"
+        line = 'in the study: [stack] server_cpus = "0" and client_cpus = "0"'
+        yield Advice("for short statements, keep server and client on one processor", why, line)
+
+
+def fitness(host: HostFigures) -> list[Fitness]:
+    """Return each kind of study and how far this host is good for it."""
+    return [
+        _judged("hard disks and SATA SSDs, emulated", _disk(host, SATA_READ_US, 0.0)),
+        _judged("NVMe drives, emulated", _disk(host, NVME_READ_US, NVME_IOPS)),
+        _judged("commits and writes of larger effects (over 10 %)", _quiet(host)),
+        _judged("short statements, latency at the p99, small effects", [*_quiet(host), *_quick(host)]),
+        _judged("many clients (16 and more)", _wide(host)),
+    ]
+
+
+@dataclass(frozen=True)
+class _Doubt:
+    """Something against a kind of study; ``known`` is false where it could not be measured."""
+
+    why: str
+    rules_out: bool = False
+    known: bool = True
+
+
+def _judged(study: str, doubts: list[_Doubt]) -> Fitness:
+    against = [doubt.why for doubt in doubts if doubt.known]
+    if any(doubt.rules_out for doubt in doubts):
+        return Fitness(study, NO, "; ".join(against))
+    if against:
+        return Fitness(study, WITH_CARE, "; ".join(against))
+    if doubts:
+        return Fitness(study, NOT_KNOWN, "; ".join(doubt.why for doubt in doubts))
+    return Fitness(study, GOOD)
+
+
+def _disk(host: HostFigures, read_us: float, iops: float) -> list[_Doubt]:
+    if math.isnan(host.disk_us_p50):
+        return [_Doubt(host.no_disk or "not measured", known=False)]
+    found = []
+    if host.disk_us_p50 > read_us:
+        way = f"the path to an emulated disk takes {_us(host.disk_us_p50)}, a read of the drive {_us(read_us)}"
+        found.append(_Doubt(way, rules_out=host.disk_us_p50 > 2 * read_us))
+    if host.disk_iops < iops:
+        found.append(_Doubt(f"{number(host.disk_iops)} IOPS at most, the drive has {number(iops)} and more"))
+    return found
+
+
+def _quiet(host: HostFigures) -> list[_Doubt]:
+    found = []
+    if math.isnan(host.stolen_share):
+        found.append(_Doubt("stolen time is unknown", known=False))
+    elif host.stolen_share > STOLEN_MAX:
+        found.append(_Doubt("stolen time", rules_out=host.stolen_share > 10 * STOLEN_MAX))
+    if host.busy_share > OTHERS_MAX:
+        found.append(_Doubt("other programs use the processors"))
+    return found
+
+
+def _quick(host: HostFigures) -> list[_Doubt]:
+    if math.isnan(host.wake_up_us_p99):
+        return [_Doubt("wake-ups were not measured", known=False)]
+    found = []
+    if host.wake_up_us_p99 > WAKE_UP_US_MAX:
+        remedy = " ([host] awake = true may help)" if host.can_be_awake else ""
+        found.append(_Doubt(f"a wake-up takes {_us(host.wake_up_us_p99)} at its p99{remedy}"))
+    if host.clock_read_ns > CLOCK_READ_NS_MAX:
+        found.append(_Doubt("slow clock"))
+    if host.cores < CORES_MIN:
+        found.append(_Doubt("one processor for all"))
+    return found
+
+
+def _wide(host: HostFigures) -> list[_Doubt]:
+    if host.cores >= CORES_ENOUGH:
+        return _quiet(host)
+    why = f"{host.cores} processors for server, client and disk: at high rates all three are measured together"
+    return [_Doubt(why, rules_out=host.cores < CORES_MIN), *_quiet(host)]
+
+
+def figure_lines(host: HostFigures) -> list[tuple[str, str]]:
+    """Return name and value of each figure, unknown ones as such."""
+    disk = f"{_us(host.disk_us_p50)}, p99 {_us(host.disk_us_p99)}, {_number(host.disk_iops)} IOPS with 16 readers"
+    return [
+        ("wake-up, there and back", f"{_us(host.wake_up_us_p50)}, p99 {_us(host.wake_up_us_p99)}"),
+        ("lateness of a 1 ms sleep", f"{_us(host.timer_late_us_p50)}, p99 {_us(host.timer_late_us_p99)}"),
+        ("clock", f"{host.clock_source}, {_number(host.clock_read_ns)} ns a look"),
+        ("memory, copied by one thread", f"{_number(host.memory_bytes_per_second / 1e9)} GB/s"),
+        ("stolen by the hypervisor", _share(host.stolen_share)),
+        ("used by other programs", _share(host.busy_share)),
+        ("emulated disk, a read", f"not measured: {host.no_disk}" if host.no_disk else disk),
+    ]
+
+
+def _number(value: float) -> str:
+    return UNKNOWN if math.isnan(value) else number(value)
+
+
+def _us(value: float) -> str:
+    return UNKNOWN if math.isnan(value) else f"{number(value)} us"
+
+
+def _share(value: float) -> str:
+    return UNKNOWN if math.isnan(value) else percent(value, sign=False)
