@@ -119,7 +119,7 @@ fn one_takes_ns(drive: &str) -> u64 {
 fn one_request_at_a_time_takes_what_the_drive_alone_takes() {
     for drive in ["hdd-15k", "ssd-x25e", "ideal"] {
         for (kernel, scheduler) in stacks() {
-            let job = Job { read_percent: 60, ios: 400, fsync_every: 7, ..Job::default() };
+            let job = Job { read_percent: 60, ios: 120, fsync_every: 7, ..Job::default() };
             let ran = ran(kernel, &settings(scheduler, 128, 32), drive, &[job], 3600);
             let mut alone = model(drive, SIZE_BYTES, 1).unwrap();
             let (mut now_ns, mut ends) = (0, Vec::new());
@@ -142,11 +142,11 @@ fn one_request_at_a_time_takes_what_the_drive_alone_takes() {
 fn nobody_starves_beyond_its_expiry() {
     // A write far away, beside eight readers that never leave a gap.
     let readers = Job { processes: 8, pattern: Pattern::Sequential, depth: 16, range_bytes: 1 << 30, ..Job::default() };
-    let writer = Job { read_percent: 0, offset_bytes: 6 << 30, ios: 3, asynchronous: true, ..Job::default() };
+    let writer = Job { read_percent: 0, offset_bytes: 6 << 30, ios: 2, asynchronous: true, ..Job::default() };
     for (kernel, scheduler) in stacks() {
-        let ran = ran(kernel, &settings(scheduler, 128, 1), "hdd-7200", &[readers.clone(), writer.clone()], 60);
+        let ran = ran(kernel, &settings(scheduler, 128, 1), "hdd-7200", &[readers.clone(), writer.clone()], 25);
         let far: Vec<_> = ran.finished.iter().filter(|(_, bio)| bio.direction == Direction::Write).collect();
-        assert_eq!(far.len(), 3, "{} {scheduler}", kernel.name);
+        assert_eq!(far.len(), 2, "{} {scheduler}", kernel.name);
         for (at_ns, bio) in far {
             let wait_ns = at_ns - bio.intended_ns;
             assert!(wait_ns < 10 * SECOND_NS, "{} {scheduler}: {wait_ns} ns", kernel.name);

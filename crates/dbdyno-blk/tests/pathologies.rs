@@ -41,3 +41,18 @@ fn cfq_idles_on_a_fast_drive_and_loses_to_noop() {
     let [cfq, noop] = ["cfq", "noop"].map(|scheduler| reads(scheduler, "ssd-x25e", 32, std::slice::from_ref(&job)));
     assert!(cfq * 2 < noop, "{cfq} with cfq, {noop} with noop");
 }
+
+#[test]
+fn later_cfq_does_not_idle_on_a_drive_without_heads_that_queues() {
+    // Eight processes with four each: the drive shows that it takes several commands.
+    let job = Job { processes: 8, depth: 4, ..Job::default() };
+    let rate = |kernel: &str, scheduler| {
+        let settings = Settings { scheduler: Some(scheduler), non_rotational: true, ..Settings::default() };
+        let ran = ran(&Kernel::named(kernel).unwrap(), &settings, "ssd-x25e", std::slice::from_ref(&job), 5);
+        ran.layer.statistics().of(Direction::Read).bios
+    };
+    for kernel in ["2.6.32", "3.10"] {
+        let (cfq, noop) = (rate(kernel, "cfq"), rate(kernel, "noop"));
+        assert!(cfq * 10 > noop * 8, "{kernel}: {cfq} with cfq, {noop} with noop");
+    }
+}

@@ -55,21 +55,26 @@ const KERNELS: [Kernel; 6] = [
     },
     Kernel {
         name: "2.6.32",
-        schedulers: &[SchedulerName::Noop, SchedulerName::Deadline, SchedulerName::Anticipatory],
+        schedulers: &[
+            SchedulerName::CfqOneTree,
+            SchedulerName::Noop,
+            SchedulerName::Deadline,
+            SchedulerName::Anticipatory,
+        ],
         plugging: DEVICE_PLUG,
         sharing: Sharing::Sync,
         limits: LEGACY_LIMITS,
     },
     Kernel {
         name: "3.10",
-        schedulers: &[SchedulerName::Noop, SchedulerName::Deadline],
+        schedulers: &[SchedulerName::CfqTrees, SchedulerName::Noop, SchedulerName::Deadline],
         plugging: PROCESS_PLUG,
         sharing: Sharing::Sync,
         limits: LEGACY_LIMITS,
     },
     Kernel {
         name: "4.4",
-        schedulers: &[SchedulerName::Noop, SchedulerName::Deadline],
+        schedulers: &[SchedulerName::CfqTrees, SchedulerName::Noop, SchedulerName::Deadline],
         plugging: PROCESS_PLUG,
         sharing: Sharing::Sync,
         limits: LATE_LIMITS,
@@ -94,6 +99,8 @@ pub struct Settings<'a> {
     pub nr_requests: Option<usize>,
     /// Commands that the drive takes at once, 1 to 256; 32 unless it is set.
     pub depth: Option<usize>,
+    /// The drive has no heads (`queue/rotational` is 0).
+    pub non_rotational: bool,
 }
 
 /// What is wrong with a stack.
@@ -183,6 +190,7 @@ impl Kernel {
             nr_requests,
             limits: self.limits,
             peeks: !is_mq,
+            rotational: !settings.non_rotational,
             scheduler: scheduler(name, settings.tunables)?,
             drive: Drive::new(model, depth),
         }))

@@ -21,6 +21,8 @@ pub struct Parts {
     pub limits: Limits,
     /// The driver chooses the next request before it looks whether the drive has room, as SCSI's did.
     pub peeks: bool,
+    /// The drive has heads.
+    pub rotational: bool,
     /// Chooses what the drive gets.
     pub scheduler: Box<dyn Scheduler + Send>,
     /// Serves it.
@@ -54,7 +56,7 @@ impl Layer {
     /// An idle one at time 0.
     pub fn new(parts: Parts) -> Self {
         Self {
-            queue: Queue::new(parts.limits),
+            queue: Queue::new(parts.limits, parts.rotational),
             scheduler: parts.scheduler,
             drive: parts.drive,
             pools: Pools::new(parts.sharing, parts.nr_requests),

@@ -25,6 +25,8 @@ pub struct Queue {
     pub end_sector: u64,
     /// Requests that the drive has.
     pub in_driver: usize,
+    /// The drive has heads.
+    pub rotational: bool,
     limits: Limits,
     dispatch: Fifo,
     ends: Ends,
@@ -34,12 +36,13 @@ pub struct Queue {
 
 impl Queue {
     /// An empty one at time 0.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: Limits, rotational: bool) -> Self {
         Self {
             now_ns: 0,
             requests: Requests::default(),
             end_sector: 0,
             in_driver: 0,
+            rotational,
             limits,
             dispatch: Fifo::default(),
             ends: Ends::new(),

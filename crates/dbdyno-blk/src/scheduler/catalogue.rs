@@ -3,6 +3,8 @@
 use super::anticipatory::{self, Anticipatory};
 use super::cfq_rounds::{self, CfqRounds};
 use super::cfq_slices::{self, CfqSlices};
+use super::cfq_trees::CfqTrees;
+use super::cfq_tunables;
 use super::contract::Scheduler;
 use super::deadline::{self, Deadline};
 use super::error::SchedulerError;
@@ -29,6 +31,10 @@ pub enum SchedulerName {
     CfqRounds,
     /// cfq of 2.6.18: slices of time.
     CfqSlices,
+    /// cfq of 2.6.32: one service tree.
+    CfqOneTree,
+    /// cfq of 2.6.33 to 4.20: a service tree for each way of being served.
+    CfqTrees,
     /// none, of blk-mq.
     None,
     /// mq-deadline.
@@ -39,7 +45,7 @@ pub enum SchedulerName {
 
 impl SchedulerName {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::NoopOld,
         Self::Noop,
         Self::DeadlineOld,
@@ -47,6 +53,8 @@ impl SchedulerName {
         Self::Anticipatory,
         Self::CfqRounds,
         Self::CfqSlices,
+        Self::CfqOneTree,
+        Self::CfqTrees,
         Self::None,
         Self::MqDeadline,
         Self::Kyber,
@@ -58,7 +66,7 @@ impl SchedulerName {
             Self::NoopOld | Self::Noop => "noop",
             Self::DeadlineOld | Self::Deadline => "deadline",
             Self::Anticipatory => "anticipatory",
-            Self::CfqRounds | Self::CfqSlices => "cfq",
+            Self::CfqRounds | Self::CfqSlices | Self::CfqOneTree | Self::CfqTrees => "cfq",
             Self::None => "none",
             Self::MqDeadline => "mq-deadline",
             Self::Kyber => "kyber",
@@ -73,6 +81,8 @@ impl SchedulerName {
             Self::Anticipatory => anticipatory::TUNABLES,
             Self::CfqRounds => cfq_rounds::TUNABLES,
             Self::CfqSlices => cfq_slices::TUNABLES,
+            Self::CfqOneTree => cfq_tunables::TUNABLES_2_6_32,
+            Self::CfqTrees => cfq_tunables::TUNABLES,
             Self::None => none::TUNABLES,
             Self::MqDeadline => mq_deadline::TUNABLES,
             Self::Kyber => kyber::TUNABLES,
@@ -94,6 +104,8 @@ pub fn scheduler(name: SchedulerName, given: &[(&str, u64)]) -> Result<Box<dyn S
         SchedulerName::Anticipatory => Box::new(Anticipatory::new(given)?),
         SchedulerName::CfqRounds => Box::new(CfqRounds::new(given)?),
         SchedulerName::CfqSlices => Box::new(CfqSlices::new(given)?),
+        SchedulerName::CfqOneTree => Box::new(CfqTrees::new(given, true)?),
+        SchedulerName::CfqTrees => Box::new(CfqTrees::new(given, false)?),
         SchedulerName::None => Box::<NoScheduler>::default(),
         SchedulerName::MqDeadline => Box::new(MqDeadline::new(given)?),
         SchedulerName::Kyber => Box::new(Kyber::new(given)?),

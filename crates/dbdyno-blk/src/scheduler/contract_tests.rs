@@ -42,7 +42,7 @@ fn apart() -> impl Strategy<Value = Vec<u64>> {
 
 /// The order in which writes are served that came at 0 s, at a later time.
 fn order_after(name: SchedulerName, starts: &[u64], now_ns: u64) -> Vec<u64> {
-    let (mut scheduler, mut queue) = (scheduler(name, &[]).unwrap(), Queue::new(LIMITS));
+    let (mut scheduler, mut queue) = (scheduler(name, &[]).unwrap(), Queue::new(LIMITS, true));
     for start in starts {
         insert(&mut *scheduler, &mut queue, write(*start));
     }
@@ -87,7 +87,7 @@ proptest! {
     #[test]
     fn whoever_has_requests_dispatches_one_when_asked(bios in prop::collection::vec((0..4_u32, any::<bool>(), 0..5000_u64, 0..5_000_000_u64), 1..200)) {
         for name in SchedulerName::ALL {
-            let (mut scheduler, mut queue) = (scheduler(name, &[]).unwrap(), Queue::new(LIMITS));
+            let (mut scheduler, mut queue) = (scheduler(name, &[]).unwrap(), Queue::new(LIMITS, true));
             for &(process, is_read, page, gap_ns) in &bios {
                 let direction = if is_read { Direction::Read } else { Direction::Write };
                 insert(&mut *scheduler, &mut queue, Bio::new(process, direction, page * 16, 8));
@@ -113,7 +113,7 @@ proptest! {
 #[test]
 fn reads_go_first_and_writes_get_their_turn_after_two_batches() {
     let (mut scheduler, mut queue) =
-        (scheduler(SchedulerName::Deadline, &[("fifo_batch", 1)]).unwrap(), Queue::new(LIMITS));
+        (scheduler(SchedulerName::Deadline, &[("fifo_batch", 1)]).unwrap(), Queue::new(LIMITS, true));
     for at in 0..6 {
         insert(&mut *scheduler, &mut queue, Bio::new(0, Direction::Read, at * 16, 8));
         insert(&mut *scheduler, &mut queue, write(1000 + at * 16));
@@ -126,7 +126,7 @@ fn reads_go_first_and_writes_get_their_turn_after_two_batches() {
 #[test]
 fn old_noop_stops_merging_a_stream_that_came_to_a_gap() {
     let merged = |name| {
-        let (mut scheduler, mut queue) = (scheduler(name, &[]).unwrap(), Queue::new(LIMITS));
+        let (mut scheduler, mut queue) = (scheduler(name, &[]).unwrap(), Queue::new(LIMITS, true));
         insert(&mut *scheduler, &mut queue, write(0));
         insert(&mut *scheduler, &mut queue, write(160));
         scheduler.find_merge(&queue, &write(168)).is_some()

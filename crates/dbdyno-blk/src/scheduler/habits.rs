@@ -50,6 +50,11 @@ impl Seeks {
     pub(super) fn mean(&self) -> u64 {
         self.mean.mean()
     }
+
+    /// Where the last request ends.
+    pub(super) fn last_end(&self) -> u64 {
+        self.last_end
+    }
 }
 
 /// How far back a head may go, and what that costs.

@@ -5,6 +5,8 @@ mod anticipatory;
 mod catalogue;
 mod cfq_rounds;
 mod cfq_slices;
+mod cfq_trees;
+mod cfq_tunables;
 mod contract;
 mod deadline;
 mod error;
@@ -15,6 +17,8 @@ mod none;
 mod noop;
 mod process_queue;
 mod rotation;
+mod served;
+mod service_tree;
 mod tunables;
 
 pub use self::catalogue::{SchedulerName, scheduler};

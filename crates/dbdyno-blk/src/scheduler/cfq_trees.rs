@@ -1,0 +1,370 @@
+//! cfq of 2.6.32, and of 2.6.33 to 4.20: queues by key in service trees, one request at a time.
+//!
+//! 2.6.32 has one tree. Later there is one for asynchronous queues, one for those not worth idling for, and one for the rest; each is
+//! served for its share of `target_latency`. A slice begins with its first completion.
+//!
+//! Cannot: groups (`group_idle` acts on none), queues merged because their processes cooperate, how the kernel finds the
+//! depth of the drive (here: it has had more than four commands at once).
+
+use super::cfq_tunables::{TUNABLES, TUNABLES_2_6_32};
+use super::contract::{May, Scheduler};
+use super::error::SchedulerError;
+use super::habits::Nearness;
+use super::served::Served;
+use super::service_tree::{Service, ServiceTrees};
+use super::tunables::Settings;
+use crate::queue::{Bio, Class, Queue, Request, RequestId, Side};
+
+const QUEUEING: usize = 4;
+const SEEKY_IDLE_NS: u64 = 2_000_000;
+const ASYNC_QUEUES: u32 = 8;
+
+pub(super) struct CfqTrees {
+    one_tree: bool,
+    quantum: usize,
+    expire_ns: [u64; 2],
+    nearness: Nearness,
+    slice_ns: [u64; 2],
+    async_requests: u64,
+    idle_ns: u64,
+    low_latency: bool,
+    target_ns: u64,
+    served: Vec<Served>,
+    trees: ServiceTrees,
+    active: Option<u32>,
+    idle_until_ns: Option<u64>,
+    /// Queues that hold requests: asynchronous, synchronous.
+    nonempty: [usize; 2],
+    /// Requests at the drive: asynchronous, synchronous.
+    in_flight: [usize; 2],
+    last_sync_end_ns: u64,
+    drive_queues: bool,
+    length: usize,
+}
+
+impl CfqTrees {
+    pub(super) fn new(given: &[(&str, u64)], one_tree: bool) -> Result<Self, SchedulerError> {
+        let settings = Settings::new("cfq", if one_tree { TUNABLES_2_6_32 } else { TUNABLES }, given)?;
+        Ok(Self {
+            one_tree,
+            quantum: settings.get("quantum").max(1) as usize,
+            expire_ns: [settings.ns("fifo_expire_async"), settings.ns("fifo_expire_sync")],
+            nearness: Nearness {
+                back_most: settings.get("back_seek_max") * 2,
+                penalty: settings.get("back_seek_penalty").max(1),
+            },
+            slice_ns: [settings.ns("slice_async"), settings.ns("slice_sync").max(1)],
+            async_requests: settings.get("slice_async_rq"),
+            idle_ns: settings.ns("slice_idle"),
+            low_latency: settings.get("low_latency") == 1,
+            target_ns: if one_tree { u64::MAX } else { settings.ns("target_latency") },
+            served: (0..ASYNC_QUEUES).map(|level| Served::new(false, Class::BestEffort, level as u8)).collect(),
+            trees: ServiceTrees::default(),
+            active: None,
+            idle_until_ns: None,
+            nonempty: [0, 0],
+            in_flight: [0, 0],
+            last_sync_end_ns: 0,
+            drive_queues: false,
+            length: 0,
+        })
+    }
+
+    fn place(process: u32, sync: bool, priority: u8) -> u32 {
+        if sync { ASYNC_QUEUES + process } else { u32::from(priority) }
+    }
+
+    fn of(&mut self, request: &Request) -> u32 {
+        let at = Self::place(request.process, request.sync, request.priority);
+        while self.served.len() as u32 <= at {
+            self.served.push(Served::new(true, request.class, request.priority));
+        }
+        at
+    }
+
+    /// Queues with requests, the active one included; all, and synchronous ones.
+    fn busy(&self) -> (usize, usize) {
+        let active = self.active.map(|at| &self.served[at as usize]).filter(|active| active.held.is_empty());
+        let [asyncs, syncs] = self.nonempty;
+        let active_sync = active.is_some_and(|active| active.sync);
+        (asyncs + syncs + usize::from(active.is_some()), syncs + usize::from(active_sync))
+    }
+
+    fn base_slice_ns(&self, sync: bool, priority: u8) -> u64 {
+        let base_ns = self.slice_ns[usize::from(sync)];
+        (base_ns + base_ns / 5 * 4).saturating_sub(base_ns / 5 * u64::from(priority))
+    }
+
+    /// A slice, shortened so that all are served within the target.
+    fn slice_length_ns(&self, at: u32) -> u64 {
+        let served = &self.served[at as usize];
+        let slice_ns = self.base_slice_ns(served.sync, served.priority);
+        let expected_ns = self.slice_ns[1] * self.busy().1 as u64;
+        if !self.low_latency || expected_ns <= self.target_ns {
+            return slice_ns;
+        }
+        let least_ns = slice_ns.min(2 * self.idle_ns * slice_ns / self.slice_ns[1]);
+        (slice_ns * self.target_ns / expected_ns).max(least_ns)
+    }
+
+    fn enqueue(&mut self, now_ns: u64, at: u32, first: bool) {
+        let busy = self.busy().0 as u64;
+        let served = &self.served[at as usize];
+        let (class, service) = (served.class, served.service(self.one_tree));
+        let own_ns = self.base_slice_ns(served.sync, served.priority);
+        let behind_ns = busy.saturating_sub(1) * self.base_slice_ns(true, 0).saturating_sub(own_ns);
+        let key_ns = if first {
+            self.trees.before_first(class, service)
+        } else {
+            (now_ns + behind_ns).cast_signed() - served.residue_ns
+        };
+        let served = &mut self.served[at as usize];
+        served.residue_ns = 0;
+        served.waits = Some((key_ns, class, service));
+        self.trees.add(key_ns, at, class, service);
+    }
+
+    fn leave_tree(&mut self, at: u32) {
+        if let Some((key_ns, class, service)) = self.served[at as usize].waits.take() {
+            self.trees.remove(key_ns, at, class, service);
+        }
+    }
+
+    fn expire(&mut self, now_ns: u64) {
+        self.idle_until_ns = None;
+        let Some(at) = self.active.take() else { return };
+        let served = &mut self.served[at as usize];
+        served.residue_ns = served.slice_end_ns.map_or(0, |end_ns| end_ns.cast_signed() - now_ns.cast_signed());
+        (served.slice_end_ns, served.dispatched, served.looked) = (None, 0, false);
+        if !served.held.is_empty() {
+            self.enqueue(now_ns, at, false);
+        }
+    }
+
+    /// The drive is to idle behind this queue.
+    fn should_idle(&self, queue: &Queue, at: u32) -> bool {
+        let served = &self.served[at as usize];
+        if !served.sync || served.class == Class::Idle || self.idle_ns == 0 || served.has_exited {
+            return false;
+        }
+        if !queue.rotational && self.drive_queues {
+            return false;
+        }
+        served.idles || (!self.one_tree && self.trees.count(served.class, Service::NoIdle) == 0)
+    }
+
+    fn idle(&mut self, queue: &Queue, at: u32) -> bool {
+        let served = &self.served[at as usize];
+        if served.in_flight > 0 || !self.should_idle(queue, at) {
+            return false;
+        }
+        let left_ns = served.slice_end_ns.map(|end_ns| end_ns.saturating_sub(queue.now_ns));
+        if left_ns.is_some_and(|left_ns| left_ns == 0 || served.think_ns() > left_ns) {
+            return false;
+        }
+        let is_short = self.one_tree && served.is_seeky(true);
+        self.idle_until_ns = Some(queue.now_ns + if is_short { self.idle_ns.min(SEEKY_IDLE_NS) } else { self.idle_ns });
+        true
+    }
+
+    fn select(&mut self, queue: &Queue) -> Option<u32> {
+        if let Some(at) = self.active {
+            let served = &self.served[at as usize];
+            let is_over = served.slice_end_ns.is_some_and(|end_ns| queue.now_ns > end_ns);
+            if !is_over && !served.held.is_empty() {
+                return Some(at);
+            }
+            let waits = match self.idle_until_ns {
+                Some(until_ns) => queue.now_ns < until_ns,
+                None if served.in_flight > 0 => self.should_idle(queue, at),
+                None => self.idle(queue, at),
+            };
+            if !is_over && waits {
+                return None;
+            }
+            self.expire(queue.now_ns);
+        }
+        let (target_ns, idle_ns, slices) = (self.target_ns, self.idle_ns, self.slice_ns);
+        let share_ns = |service: Service, own: usize, all: usize| {
+            let share_ns = target_ns / all.max(1) as u64 * own as u64;
+            match service {
+                _ if target_ns == u64::MAX => 0,
+                Service::Async => (u128::from(share_ns) * u128::from(slices[0]) / u128::from(slices[1])) as u64,
+                _ => share_ns.max(2 * idle_ns),
+            }
+        };
+        self.active = self.trees.next(queue.now_ns, share_ns);
+        if let Some(at) = self.active {
+            self.served[at as usize].waits = None;
+        }
+        self.active
+    }
+
+    /// The queue may have one more at the drive.
+    fn may_dispatch(&self, queue: &Queue, at: u32) -> bool {
+        let served = &self.served[at as usize];
+        let [asyncs, syncs] = self.in_flight;
+        if (asyncs > 0 && self.should_idle(queue, at)) || (syncs > 0 && !served.sync) {
+            return false;
+        }
+        let (busy, busy_sync) = self.busy();
+        let is_alone = busy == 1 || (!self.one_tree && served.sync && busy_sync == 1);
+        let mut most = match (self.one_tree, is_alone) {
+            _ if served.class == Class::Idle => 1,
+            (true, true) => self.quantum * 4,
+            (true, false) => self.quantum,
+            (false, true) => usize::MAX,
+            (false, false) => {
+                let ends_soon = served
+                    .slice_end_ns
+                    .is_some_and(|end_ns| queue.now_ns + self.idle_ns * served.in_flight as u64 > end_ns);
+                if ends_soon { (self.quantum / 2).max(1) } else { self.quantum }
+            }
+        };
+        if !served.sync && self.low_latency {
+            let depth = (queue.now_ns - self.last_sync_end_ns) / self.slice_ns[1];
+            most = most.min((depth as usize).max(usize::from(served.in_flight == 0)));
+        }
+        served.in_flight < most
+    }
+}
+
+impl Scheduler for CfqTrees {
+    fn insert(&mut self, queue: &mut Queue, id: RequestId) {
+        let at = self.of(&queue.requests[id]);
+        let served = &mut self.served[at as usize];
+        let was_empty = served.held.is_empty();
+        if was_empty && served.sync {
+            (served.class, served.priority) = (queue.requests[id].class, queue.requests[id].priority);
+        }
+        served.learn(queue, &queue.requests[id], self.idle_ns, self.one_tree);
+        let request = &mut queue.requests[id];
+        (request.owner, request.expires_ns) = (at, queue.now_ns + self.expire_ns[usize::from(served.sync)]);
+        served.held.insert(queue, id, self.nearness);
+        self.nonempty[usize::from(served.sync)] += usize::from(was_empty);
+        self.length += 1;
+        if self.active == Some(at) {
+            self.idle_until_ns = None;
+            return;
+        }
+        if was_empty {
+            self.enqueue(queue.now_ns, at, false);
+        }
+        let Some(active) = self.active.map(|active| &self.served[active as usize]) else { return };
+        let new = &self.served[at as usize];
+        let has_higher_class = new.class < active.class;
+        let is_sync_over_async = new.class == active.class && new.sync && !active.sync;
+        if has_higher_class || is_sync_over_async {
+            self.expire(queue.now_ns);
+            self.leave_tree(at);
+            self.enqueue(queue.now_ns, at, true);
+        }
+    }
+
+    fn find_merge(&self, queue: &Queue, bio: &Bio) -> Option<(RequestId, Side)> {
+        // Only with what is in the queue that the bio would be put into.
+        let at = Self::place(bio.process, bio.sync, bio.priority);
+        let is_own = |id: RequestId| queue.requests[id].owner == at;
+        let last = queue.find_last_merge(bio).filter(|(id, _)| is_own(*id));
+        last.or_else(|| queue.find_back(bio, is_own)).or_else(|| {
+            let id = self.served.get(at as usize)?.held.sorted.starts_at(bio.end_sector())?;
+            Some((id, queue.side(id, bio)?))
+        })
+    }
+
+    fn merged(&mut self, queue: &mut Queue, id: RequestId, old_start: u64) {
+        if queue.requests[id].start_sector != old_start {
+            let at = queue.requests[id].owner as usize;
+            self.served[at].held.moved(queue, id, old_start, self.nearness);
+        }
+    }
+
+    fn neighbour(&self, queue: &Queue, id: RequestId, side: Side) -> Option<RequestId> {
+        let request = &queue.requests[id];
+        self.served[request.owner as usize].held.neighbour(request, side)
+    }
+
+    fn absorbed(&mut self, queue: &mut Queue, id: RequestId, gone: RequestId) {
+        let held = &mut self.served[queue.requests[gone].owner as usize].held;
+        held.inherit(queue, id, gone);
+        held.remove(queue, gone, self.nearness, queue.end_sector);
+        self.length -= 1;
+    }
+
+    fn dispatch(&mut self, queue: &mut Queue) -> bool {
+        let Some(at) = self.select(queue).filter(|at| self.may_dispatch(queue, *at)) else { return false };
+        let served = &mut self.served[at as usize];
+        let oldest = served.held.fifo.head().filter(|_| !std::mem::replace(&mut served.looked, true));
+        let expired = oldest.filter(|id| queue.requests[*id].expires_ns < queue.now_ns);
+        let Some(id) = expired.or(served.held.next) else { return false };
+        let head = queue.requests[id].end_sector();
+        served.held.remove(queue, id, self.nearness, head);
+        served.in_flight += 1;
+        served.dispatched += 1;
+        self.in_flight[usize::from(served.sync)] += 1;
+        self.nonempty[usize::from(served.sync)] -= usize::from(served.held.is_empty());
+        self.length -= 1;
+        let async_most = 2 * self.async_requests * (8 - u64::from(served.priority));
+        let has_had_its_turn = (!served.sync && served.dispatched >= async_most) || served.class == Class::Idle;
+        queue.dispatch_sorted(id);
+        if has_had_its_turn && self.busy().0 > 1 {
+            self.expire(queue.now_ns);
+        }
+        true
+    }
+
+    fn started(&mut self, queue: &mut Queue, _id: RequestId) {
+        self.drive_queues |= queue.in_driver > QUEUEING;
+    }
+
+    fn completed(&mut self, queue: &mut Queue, request: &Request) {
+        let (at, now_ns) = (request.owner, queue.now_ns);
+        let length_ns = self.slice_length_ns(at);
+        let served = &mut self.served[at as usize];
+        served.in_flight -= 1;
+        self.in_flight[usize::from(served.sync)] -= 1;
+        if served.sync {
+            served.last_end_ns = now_ns;
+            self.last_sync_end_ns = now_ns;
+        }
+        if self.active != Some(at) {
+            return;
+        }
+        let end_ns = *served.slice_end_ns.get_or_insert(now_ns + length_ns);
+        let (is_empty, is_last) = (served.held.is_empty(), served.in_flight == 0);
+        let is_over = now_ns > end_ns || served.class == Class::Idle;
+        if is_over || (is_empty && is_last && !self.idle(queue, at)) {
+            self.expire(now_ns);
+        }
+    }
+
+    fn next_due(&self) -> Option<u64> {
+        self.idle_until_ns
+    }
+
+    fn timer(&mut self, queue: &mut Queue) {
+        if let Some(at) = self.active {
+            self.served[at as usize].came_too_late();
+        }
+        self.expire(queue.now_ns);
+    }
+
+    fn may_queue(&self, _queue: &Queue, bio: &Bio) -> May {
+        let at = Self::place(bio.process, bio.sync, bio.priority);
+        if self.idle_until_ns.is_some() && self.active == Some(at) { May::Must } else { May::Yes }
+    }
+
+    fn exited(&mut self, queue: &mut Queue, process: u32) {
+        let at = ASYNC_QUEUES + process;
+        if let Some(served) = self.served.get_mut(at as usize) {
+            served.has_exited = true;
+            if self.active == Some(at) && self.idle_until_ns.is_some() {
+                self.expire(queue.now_ns);
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.length
+    }
+}
