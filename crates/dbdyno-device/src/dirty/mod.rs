@@ -129,13 +129,9 @@ impl<W: Window> DirtyExtents<W> {
         }
         self.used_sectors += new.sectors;
         let mut at = self.by_start.from(new.start);
-        let overlaps = |slot: Option<u32>| {
-            slot.is_some_and(|slot| {
-                let there = &self.entries[slot as usize].extent;
-                there.start < new.end() && there.end() > new.start
-            })
-        };
-        if overlaps(self.by_start.before(at)) || overlaps(self.by_start.after(at)) {
+        let end_before = self.by_start.before(at).map(|slot| self.entries[slot as usize].extent.end());
+        let start_after = self.by_start.start_after(at);
+        if end_before.is_some_and(|end| end > new.start) || start_after.is_some_and(|start| start < new.end()) {
             self.discard(new, &place_of);
             at = self.by_start.from(new.start);
         }

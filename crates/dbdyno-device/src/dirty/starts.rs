@@ -59,6 +59,12 @@ impl Starts {
         slot.or_else(|| self.blocks.get(place.block + 1)?.slots.first()).copied()
     }
 
+    /// Where the entry behind a place starts.
+    pub(super) fn start_after(&self, place: Place) -> Option<u64> {
+        let start = self.blocks[place.block].starts.get(place.index);
+        start.or_else(|| self.blocks.get(place.block + 1)?.starts.first()).copied()
+    }
+
     /// The slot of the entry in front of a place.
     pub(super) fn before(&self, place: Place) -> Option<u32> {
         match place.index.checked_sub(1) {
@@ -151,6 +157,7 @@ mod tests {
                 }
                 let sector = random.below(below);
                 let place = starts.from(sector);
+                assert_eq!(starts.start_after(place), tree.range(sector..).next().map(|(start, _)| *start));
                 assert_eq!(starts.after(place), tree.range(sector..).next().map(|(_, slot)| *slot));
                 assert_eq!(starts.before(place), tree.range(..sector).next_back().map(|(_, slot)| *slot));
                 assert_eq!((starts.at(start), starts.len()), (tree.get(&start).copied(), tree.len()));

@@ -2,7 +2,7 @@
 
 use super::read_ahead::Ahead;
 use super::read_cache::Lookup;
-use super::{Flush, Hdd, Waiting, Work};
+use super::{Blocked, Flush, Hdd, Waiting, Work};
 use crate::contract::{Command, Kind};
 use crate::dirty::Extent;
 
@@ -22,7 +22,7 @@ impl Hdd {
                     // What it made stale may have been all that a large write was waiting for.
                     self.admit_writes();
                 } else if self.cache.enabled() {
-                    self.blocked.push_back((self.now_ns, command));
+                    self.blocked.push_back(Blocked { since_ns: self.now_ns, command, extent });
                     self.admit_writes();
                 } else {
                     self.enqueue(command, extent);
@@ -86,8 +86,7 @@ impl Hdd {
     }
 
     pub(super) fn admit_writes(&mut self) {
-        while let Some((_, command)) = self.blocked.front().copied() {
-            let extent = self.extent(&command);
+        while let Some(Blocked { command, extent, .. }) = self.blocked.front().copied() {
             if !self.cache.has_room(extent.sectors) || !self.has_write_segment(&extent) {
                 return;
             }

@@ -7,6 +7,9 @@ use super::geometry::{Geometry, SectorPosition, fraction};
 use super::seek::Seek;
 use super::spec::HddSpec;
 
+/// More than rounding makes of times.
+pub(super) const SLACK_NS: f64 = 1.0;
+
 /// Where a transfer begins: what choosing among many needs of a [`SectorPosition`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Target {
@@ -67,6 +70,12 @@ impl Arm {
         let move_ns = self.moving_ns(target, write);
         let ahead = target.angle - fraction(moment.angle + move_ns * self.revolutions_per_ns);
         move_ns + (if ahead < 0.0 { ahead + 1.0 } else { ahead }) * self.revolution_ns
+    }
+
+    /// What no way to `target` takes less than, but for rounding: until its angle is under the head.
+    pub(super) fn turning_ns(&self, moment: Moment, target: &Target) -> f64 {
+        let ahead = target.angle - moment.angle;
+        (if ahead < 0.0 { ahead + 1.0 } else { ahead }) * self.revolution_ns
     }
 
     /// Time until the head is on the track of `target`, nanoseconds.

@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use super::arm::{Arm, Moment, Target};
+use super::arm::{Arm, Moment, SLACK_NS, Target};
 use crate::dirty::Window;
 
 /// Parts of a revolution; a bit each in a word says which of them have candidates.
@@ -15,8 +15,8 @@ const PARTS: usize = 64;
 const STEPS: usize = 4;
 /// Revolutions for which that is known. Later everything counts as within reach.
 const TURNS: usize = 4;
-/// More than rounding makes of times.
-const SLACK_NS: f64 = 1.0;
+/// Cylinders that are told apart where candidates are counted by cylinder.
+const CYLINDERS: usize = 2048;
 
 /// An extent that waits to be written.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +31,10 @@ pub(super) struct Candidates {
     by_angle: [Vec<Candidate>; PARTS],
     /// Which of `by_angle` are not empty.
     occupied: u64,
+    /// How many candidates lie on the cylinders of each remainder. Where there is none on the arm's own, nothing is
+    /// reached within the shortest seek.
+    by_cylinder: Vec<u32>,
+    shortest_ns: f64,
     /// By steps of time: the farthest cylinder within reach. What is not here is.
     reach: Vec<u32>,
 }
@@ -46,6 +50,7 @@ impl Window for Candidates {
         let part = part_of(target);
         self.by_angle[part].push(Candidate { slot, start, target });
         self.occupied |= 1 << part;
+        self.by_cylinder[target.cylinder as usize % CYLINDERS] += 1;
     }
 
     fn remove(&mut self, slot: u32, target: Target) {
@@ -53,6 +58,7 @@ impl Window for Candidates {
         let here = &mut self.by_angle[part];
         if let Some(index) = here.iter().position(|candidate| candidate.slot == slot) {
             here.swap_remove(index);
+            self.by_cylinder[target.cylinder as usize % CYLINDERS] -= 1;
         }
         if here.is_empty() {
             self.occupied &= !(1 << part);
@@ -70,30 +76,45 @@ impl Candidates {
             cylinders = farthest(arm, cylinders, step as f64 * step_ns + SLACK_NS);
             reach.push(cylinders);
         }
-        Self { by_angle: std::array::from_fn(|_| Vec::new()), occupied: 0, reach }
+        Self {
+            by_angle: std::array::from_fn(|_| Vec::new()),
+            occupied: 0,
+            by_cylinder: vec![0; CYLINDERS],
+            shortest_ns: arm.least_beyond_ns(1),
+            reach,
+        }
     }
 
     /// The slot of the candidate that a write reaches soonest, and when, if that is before `limit_ns`. Of equals it is the
     /// nearer, and then the one farther inwards.
     pub(super) fn nearest(&self, arm: &Arm, moment: Moment, limit_ns: f64) -> Option<(u32, f64)> {
         let part_ns = arm.revolution_ns / PARTS as f64;
-        let (now_part, into_part) = (part_of_moment(moment), moment.angle * PARTS as f64);
-        let into_part = into_part - now_part as f64;
+        let turned = moment.angle * PARTS as f64;
+        let now_part = turned as u32 as usize;
+        let into_part = turned - now_part as f64;
+        // Parts are counted from the one that is under the head now.
+        let part_at = |ns: f64| (ns / part_ns + into_part) as u32 as usize;
+        let on_cylinder = self.by_cylinder[arm.cylinder as usize % CYLINDERS] > 0;
+        let first = if on_cylinder { 0 } else { part_at(self.shortest_ns - SLACK_NS) };
+        let end_step = ((1.0 - into_part) * STEPS as f64) as usize + 1;
         let coming = self.occupied.rotate_right(now_part as u32);
         let (mut best, mut best_ns): (Option<&Candidate>, f64) = (None, limit_ns);
+        let mut last = part_at(limit_ns + SLACK_NS);
         // Once all counts as within reach, one more turn passes all.
-        for turn in 0..=TURNS + 1 {
+        let first_turn = first / PARTS;
+        for turn in first_turn..=first_turn + TURNS + 1 {
             let mut left = coming;
+            if turn * PARTS < first {
+                left &= u64::MAX << (first % PARTS);
+            }
             while left != 0 {
-                let ahead = left.trailing_zeros() as usize;
+                let part = turn * PARTS + left.trailing_zeros() as usize;
                 left &= left - 1;
-                let begins = (turn * PARTS + ahead) as f64 - into_part;
-                if begins * part_ns > best_ns + SLACK_NS {
+                if part > last {
                     return best.map(|found| (found.slot, best_ns));
                 }
-                let step = ((begins + 1.0) * STEPS as f64) as usize + 1;
-                let reach = self.reach.get(step).copied().unwrap_or(u32::MAX);
-                for candidate in &self.by_angle[(now_part + ahead) % PARTS] {
+                let reach = self.reach.get(part * STEPS + end_step).copied().unwrap_or(u32::MAX);
+                for candidate in &self.by_angle[(now_part + part) % PARTS] {
                     if candidate.target.cylinder.abs_diff(arm.cylinder) > reach {
                         continue;
                     }
@@ -105,16 +126,13 @@ impl Candidates {
                     };
                     if wins {
                         (best, best_ns) = (Some(candidate), ns);
+                        last = part_at(ns + SLACK_NS);
                     }
                 }
             }
         }
         best.map(|found| (found.slot, best_ns))
     }
-}
-
-fn part_of_moment(moment: Moment) -> usize {
-    (moment.angle * PARTS as f64) as usize
 }
 
 /// Lower for the candidate that is chosen among those that are reached at the same time.

@@ -1,6 +1,6 @@
 //! What the drive does next: which command or dirty extent, and when it goes on reading instead.
 
-use super::arm::{Moment, Target};
+use super::arm::{Moment, SLACK_NS, Target};
 use super::read_cache::Lookup;
 use super::read_cache::Run;
 use super::spec::ms;
@@ -28,21 +28,23 @@ impl Waiting {
 impl Hdd {
     /// The next move: shortest positioning time, less what a host command has waited by its weight; but a command that
     /// has waited too long goes first. A read that the head comes to by reading on needs no move, and goes before all.
-    pub(super) fn choose(&self) -> Option<Choice> {
+    ///
+    /// `run` is what [`Hdd::answer_what_was_read`] gave.
+    pub(super) fn choose(&self, run: Option<Run>) -> Option<Choice> {
         let too_long = |since_ns: u64| self.now_ns - since_ns >= ms(self.spec.age_limit_ms);
-        let starved_write = self.blocked.front().is_some_and(|(since_ns, _)| too_long(*since_ns));
+        let starved_write = self.blocked.front().is_some_and(|write| too_long(write.since_ns));
         if !starved_write && self.queue.front().is_some_and(|oldest| too_long(oldest.since_ns)) {
-            return Some(self.way_to(0, self.reads.run_on(self.now_ns)));
+            return Some(self.way_to(0, run));
         }
         let moment = self.arm.moment(self.now_ns);
         let (mut best, mut best_score) = (None, f64::INFINITY);
-        if !starved_write && let Some((choice, score)) = self.best_of_queue(moment) {
+        if !starved_write && let Some((choice, score)) = self.best_of_queue(moment, run) {
             (best, best_score) = (Some(choice), score);
         }
         let handicap_ns = match (self.blocked.front(), best) {
             (None, _) => self.spec.destage_handicap_ms * 1e6,
             // No extent is nearer than what the head comes to: age alone gives a write that waits for room its turn.
-            (Some((since_ns, _)), Some(Choice::Coming(_))) => -self.credit_ns(*since_ns),
+            (Some(write), Some(Choice::Coming(_))) => -self.credit_ns(write.since_ns),
             (Some(_), _) => 0.0,
         };
         match self.cache.window().nearest(&self.arm, moment, best_score - handicap_ns) {
@@ -53,9 +55,8 @@ impl Hdd {
 
     /// The best of the host's commands, and its score. A stream ends when another command's wait *since it began*
     /// weighs more than the way there: counted in full, the waits of several streams would let none have its turn.
-    fn best_of_queue(&self, moment: Moment) -> Option<(Choice, f64)> {
-        let run = self.reads.run_on(self.now_ns);
-        let coming = self.oldest().position(|waiting| waiting.is_coming(run));
+    fn best_of_queue(&self, moment: Moment, run: Option<Run>) -> Option<(Choice, f64)> {
+        let coming = run.and_then(|_| self.oldest().position(|waiting| waiting.is_coming(run)));
         let nearest = self.nearest_host(moment, run);
         if let Some(coming) = coming {
             let ends = nearest.is_some_and(|(index, score)| {
@@ -98,6 +99,10 @@ impl Hdd {
                 continue;
             }
             let write = waiting.command.kind == Kind::Write;
+            // Most can be told to be too far round before the way there is known.
+            if self.arm.turning_ns(moment, &waiting.target) - SLACK_NS >= best_score + credit {
+                continue;
+            }
             let score = self.arm.positioning_ns(moment, &waiting.target, write) - credit;
             if score < best_score {
                 (best, best_score) = (Some((index, score)), score);
@@ -119,9 +124,13 @@ impl Hdd {
         index
     }
 
-    /// Answers the waiting reads that the head has passed over since they came.
-    pub(super) fn answer_what_was_read(&mut self) {
-        let Some(run) = self.reads.run_on(self.now_ns) else { return };
+    /// Answers the waiting reads that the head has passed over since they came. What it gives is the run on which the head
+    /// is, if a waiting read may begin there.
+    pub(super) fn answer_what_was_read(&mut self) -> Option<Run> {
+        let run = self.reads.run_on(self.now_ns)?;
+        if !self.oldest().any(|waiting| run.meets(waiting.extent.start)) {
+            return None;
+        }
         let mut index = 0;
         while index < self.queue.len().min(self.spec.queue_depth) {
             let waiting = self.queue[index];
@@ -135,14 +144,15 @@ impl Hdd {
             let ready_ns = self.now_ns.max(waiting.since_ns + self.overheads.hit_ns(Kind::Read, false));
             self.deliver_at(ready_ns, &waiting.command, waiting.command.length_bytes);
         }
+        self.reads.run_on(self.now_ns)
     }
 
     /// Goes on reading without a pause to choose if a waiting read is next, unless it is another command's turn.
     pub(super) fn read_on(&mut self) {
-        self.answer_what_was_read();
-        let run = self.reads.run_on(self.now_ns);
-        if self.oldest().any(|waiting| waiting.is_coming(run))
-            && let Some(Choice::Coming(index)) = self.choose()
+        let run = self.answer_what_was_read();
+        if run.is_some()
+            && self.oldest().any(|waiting| waiting.is_coming(run))
+            && let Some(Choice::Coming(index)) = self.choose(run)
         {
             self.stream(index);
         }

@@ -28,6 +28,8 @@ pub(super) struct Sweep {
     /// Time from the beginning of the first sector to the end of the last, track and cylinder switches (which the skews
     /// hide exactly) included.
     pub pass_ns: f64,
+    /// Where the first sector lies.
+    pub first: SectorPosition,
     /// Where the last sector lies.
     pub last: SectorPosition,
 }
@@ -42,9 +44,9 @@ pub(super) struct Geometry {
 }
 
 /// The part after the point of a number that is not negative. Unlike `f64::fract` it needs no library call on plain
-/// `x86_64`, and choosing the next move comes down to this.
+/// `x86_64`, and choosing the next move comes down to this; signed, it is one instruction each way.
 pub(super) fn fraction(number: f64) -> f64 {
-    number - (number as u64) as f64
+    number - (number as i64) as f64
 }
 
 impl Geometry {
@@ -96,14 +98,15 @@ impl Geometry {
     /// What passes under the heads from the beginning of `sector` on, for `count` sectors, at least one.
     pub(super) fn sweep(&self, sector: u64, count: u64) -> Sweep {
         let (mut sector, mut left, mut revolutions) = (sector, count, 0.0);
-        let mut place = self.locate(sector);
+        let first = self.locate(sector);
+        let mut place = first;
         loop {
             let here = left.min(place.left_on_track);
             revolutions += here as f64 / place.sectors_per_track as f64;
             left -= here;
             sector += here;
             if left == 0 {
-                return Sweep { pass_ns: revolutions * self.revolution_ns, last: place };
+                return Sweep { pass_ns: revolutions * self.revolution_ns, first, last: place };
             }
             let next = self.locate(sector);
             revolutions += self.switch(&place, &next);

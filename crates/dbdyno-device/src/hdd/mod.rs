@@ -89,6 +89,8 @@ struct Passage {
     behind_bytes: u64,
     /// The first sector that was read.
     from: u64,
+    /// Rate at which sectors pass there.
+    sectors_per_ns: f64,
 }
 
 /// A dirty extent, by its slot in the cache, and the way there.
@@ -97,6 +99,14 @@ struct Planned {
     slot: u32,
     written_ns: u64,
     sweep: Sweep,
+}
+
+/// A write that the cache has no room for.
+#[derive(Debug, Clone, Copy)]
+struct Blocked {
+    since_ns: u64,
+    command: Command,
+    extent: Extent,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -119,7 +129,7 @@ pub(crate) struct Hdd {
     queue: VecDeque<Waiting>,
     cache: DirtyExtents<Candidates>,
     /// Writes the cache has no room for.
-    blocked: VecDeque<(u64, Command)>,
+    blocked: VecDeque<Blocked>,
     flush: Option<Flush>,
     /// While the drive chooses: the way to a dirty extent that it goes, if nothing else comes.
     planned: Option<Planned>,
@@ -162,9 +172,8 @@ impl Hdd {
 
     /// Lets everything happen that happens up to `to_ns`.
     fn advance(&mut self, to_ns: u64) {
-        while let Some((end_ns, work)) = self.current.filter(|(end_ns, _)| *end_ns <= to_ns) {
+        while let Some((end_ns, work)) = self.current.take_if(|(end_ns, _)| *end_ns <= to_ns) {
             self.now_ns = self.now_ns.max(end_ns);
-            self.current = None;
             self.finish(work);
             self.start_next();
         }
@@ -182,11 +191,11 @@ impl Hdd {
     }
 
     fn start_chosen(&mut self) {
-        self.answer_what_was_read();
+        let run = self.answer_what_was_read();
         if let Some(planned) = self.planned.take() {
             return self.move_to_dirty(planned);
         }
-        match self.choose() {
+        match self.choose(run) {
             Some(Choice::Coming(index)) => self.stream(index),
             Some(Choice::Host(index)) => {
                 if let Some(waiting) = self.queue.remove(index) {
@@ -271,15 +280,15 @@ impl DeviceModel for Hdd {
     }
 
     fn next_due(&self) -> Option<u64> {
-        let arm_ns = match (self.current, self.blocked.front()) {
-            (Some((end_ns, _)), _) if !self.queue.is_empty() || self.flush.is_some() => Some(end_ns),
+        let arm_ns = match (&self.current, self.blocked.front()) {
+            (Some((end_ns, _)), _) if !self.queue.is_empty() || self.flush.is_some() => Some(*end_ns),
             // Nothing is done before room in the cache has let a write in and its data have come.
-            (Some((end_ns, work)), Some((_, write))) => {
-                let room_ns = self.planned.map_or(end_ns, |way| way.written_ns);
+            (Some((end_ns, work)), Some(write)) => {
+                let room_ns = self.planned.map_or(*end_ns, |way| way.written_ns);
                 let lets_in = matches!(work, Work::Destage(_)) || self.planned.is_some();
-                Some(if lets_in { room_ns + self.taking_in_ns(write) } else { end_ns })
+                Some(if lets_in { room_ns + self.taking_in_ns(&write.command) } else { *end_ns })
             }
-            (Some((end_ns, Work::Host(..))), None) => Some(end_ns),
+            (Some((end_ns, Work::Host(..))), None) => Some(*end_ns),
             _ => None,
         };
         [self.done.next_ns(), arm_ns].into_iter().flatten().min()

@@ -21,7 +21,7 @@ impl Hdd {
             self.read_pass(start_ns, &waiting, &sweep)
         } else {
             let end_ns = self.write_pass(start_ns, &waiting, &sweep);
-            (end_ns, Passage { watermark_ns: end_ns, behind_bytes: 0, from: waiting.extent.start })
+            (end_ns, Passage { watermark_ns: end_ns, behind_bytes: 0, from: waiting.extent.start, sectors_per_ns: 0.0 })
         };
         self.go(start_ns, end_ns, &sweep, Work::Host(waiting, passage));
     }
@@ -77,9 +77,11 @@ impl Hdd {
         let to_ns = self.arm.positioning_ns(moment, target, false);
         let mut end_ns = start_ns + (to_ns + sweep.pass_ns) as u64;
         let sector_bytes = self.spec.sector_bytes;
-        let mut passage = Passage { watermark_ns: end_ns, behind_bytes: sector_bytes, from: extent.start };
+        let first = sweep.first;
+        let sectors_per_ns = self.geometry.sectors_per_ns(&first);
+        let mut passage =
+            Passage { watermark_ns: end_ns, behind_bytes: sector_bytes, from: extent.start, sectors_per_ns };
         let revolution_ns = self.geometry.revolution_ns();
-        let first = self.geometry.locate(extent.start);
         let sector_ns = revolution_ns / first.sectors_per_track as f64;
         let waited_ns = to_ns - self.arm.moving_ns(target, false);
         if self.spec.read_before {
@@ -138,9 +140,8 @@ impl Hdd {
             Some(cached_ns) => (self.reads.join(start), cached_ns),
             None => (passage.from, passage.watermark_ns + self.overheads.reconnect),
         };
-        let rate = self.geometry.sectors_per_ns(&self.geometry.locate(start));
         let ahead = Ahead::new(&self.spec, self.size_bytes, &self.geometry);
-        self.reads.read(self.now_ns, (first, end), ahead.limit(sequential, (first, end)), rate);
+        self.reads.read(self.now_ns, (first, end), ahead.limit(sequential, (first, end)), passage.sectors_per_ns);
         self.turn_from_ns = self.now_ns;
         self.deliver_read(&waiting.command, from_ns, self.now_ns, passage.behind_bytes);
     }

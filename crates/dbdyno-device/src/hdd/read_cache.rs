@@ -34,6 +34,11 @@ impl Run {
         start >= self.start && end <= self.end
     }
 
+    /// True if what begins at this sector may have been read in part, or be next.
+    pub(super) fn meets(&self, start: u64) -> bool {
+        (self.start..=self.end).contains(&start)
+    }
+
     /// True if the head, reading on, comes to the end of a range.
     pub(super) fn is_followed_by(&self, (start, end): (u64, u64)) -> bool {
         (self.start..=self.end).contains(&start) && end > self.end

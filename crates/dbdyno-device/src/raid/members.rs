@@ -2,6 +2,7 @@
 
 use slab::Slab;
 
+use super::member_set::{MemberSet, WaitingFor};
 use super::spec::{Layout, Part};
 use crate::contract::{Command, Completion, DeviceModel, Kind, WriteCache};
 
@@ -11,6 +12,8 @@ const LEAD_BYTES_MAX: u64 = 4 << 20;
 
 struct Member {
     model: Box<dyn DeviceModel + Send>,
+    /// The model's `next_due`, which changes only where it is called.
+    due_ns: Option<u64>,
     outstanding: usize,
     /// Where its last command ended, which is where a disk's head is.
     end_bytes: u64,
@@ -19,7 +22,8 @@ struct Member {
 /// Something that is done when all its parts are.
 struct Pending<Task> {
     task: Task,
-    parts: usize,
+    /// The members that still work on it.
+    left: MemberSet,
     /// When the last part so far was done.
     at_ns: u64,
 }
@@ -29,41 +33,50 @@ pub(super) struct Members<Task> {
     layout: Layout,
     /// A member has at most one part of a task, so the task's place here is the part's id there.
     pending: Slab<Pending<Task>>,
+    waiting_for: WaitingFor,
     finished: Vec<Completion>,
 }
 
 impl<Task> Members<Task> {
     pub(super) fn new(models: Vec<Box<dyn DeviceModel + Send>>, layout: Layout) -> Self {
-        let member = |model| Member { model, outstanding: 0, end_bytes: 0 };
-        Self { drives: models.into_iter().map(member).collect(), layout, pending: Slab::new(), finished: Vec::new() }
+        let member = |model| Member { model, due_ns: None, outstanding: 0, end_bytes: 0 };
+        Self {
+            drives: models.into_iter().map(member).collect(),
+            layout,
+            pending: Slab::new(),
+            waiting_for: WaitingFor::new(),
+            finished: Vec::new(),
+        }
     }
 
     /// Sends a command's parts to the members that have them; `task` ends with the last.
     pub(super) fn send(&mut self, now_ns: u64, command: &Command, task: Task) {
-        let slot = self.pending.insert(Pending { task, parts: 0, at_ns: 0 });
-        let everywhere = self.drives.len();
-        self.pending[slot].parts = if command.kind == Kind::Flush {
-            (0..everywhere).for_each(|member| self.send_to(member, now_ns, slot, *command));
-            everywhere
+        let slot = self.pending.insert(Pending { task, left: MemberSet::NONE, at_ns: 0 });
+        let members = if command.kind == Kind::Flush {
+            let everywhere = 0..self.drives.len();
+            everywhere.clone().for_each(|member| self.send_to(member, now_ns, slot, *command));
+            MemberSet::of(everywhere)
         } else if command.length_bytes == 0 {
             self.send_to(0, now_ns, slot, Command { offset_bytes: 0, ..*command });
-            1
+            MemberSet::of(0..1)
         } else {
             self.send_parts(now_ns, slot, command)
         };
+        self.pending[slot].left = members;
+        self.waiting_for.add(members);
     }
 
-    fn send_parts(&mut self, now_ns: u64, slot: usize, command: &Command) -> usize {
-        let mut sent = 0;
+    fn send_parts(&mut self, now_ns: u64, slot: usize, command: &Command) -> MemberSet {
+        let mut sent = MemberSet::NONE;
         for part in self.layout.parts(command.offset_bytes, command.length_bytes) {
             let own = Command { offset_bytes: part.offset_bytes, length_bytes: part.length_bytes, ..*command };
             let mirrors = part.set as usize * self.layout.mirrors..(part.set as usize + 1) * self.layout.mirrors;
             if command.kind == Kind::Read {
                 let chosen = self.reader(mirrors, &part);
                 self.send_to(chosen, now_ns, slot, own);
-                sent += 1;
+                sent.add(MemberSet::of(chosen..chosen + 1));
             } else {
-                sent += mirrors.len();
+                sent.add(MemberSet::of(mirrors.clone()));
                 mirrors.for_each(|member| self.send_to(member, now_ns, slot, own));
             }
         }
@@ -91,23 +104,36 @@ impl<Task> Members<Task> {
             member.end_bytes = command.end_bytes();
         }
         member.model.submit(now_ns, Command { id: slot as u64, ..command });
+        member.due_ns = member.model.next_due();
     }
 
-    pub(super) fn next_due(&self) -> Option<u64> {
-        self.drives.iter().filter_map(|member| member.model.next_due()).min()
+    /// When a member is to be polled next.
+    pub(super) fn next_event_ns(&self) -> Option<u64> {
+        self.drives.iter().filter_map(|member| member.due_ns).min()
+    }
+
+    /// The earliest time at which a task may end: not before the last of the members it waits for may answer.
+    pub(super) fn next_end_ns(&self) -> Option<u64> {
+        self.waiting_for.earliest(|member| self.drives[member].due_ns)
     }
 
     /// Appends the tasks that have ended by `now_ns`, and when, in the order of the members' last parts.
     pub(super) fn poll(&mut self, now_ns: u64, ended: &mut Vec<(Task, u64)>) {
-        for member in &mut self.drives {
+        for (index, member) in self.drives.iter_mut().enumerate() {
+            if member.due_ns.is_none_or(|due_ns| due_ns > now_ns) {
+                continue;
+            }
             member.model.poll(now_ns, &mut self.finished);
+            member.due_ns = member.model.next_due();
             member.outstanding -= self.finished.len();
             for Completion { id, at_ns } in self.finished.drain(..) {
                 let slot = id as usize;
                 let Some(pending) = self.pending.get_mut(slot) else { continue };
-                pending.parts -= 1;
+                let before = pending.left;
+                pending.left.remove(index);
                 pending.at_ns = pending.at_ns.max(at_ns);
-                if pending.parts == 0 {
+                self.waiting_for.change(before, pending.left);
+                if pending.left == MemberSet::NONE {
                     let Pending { task, at_ns, .. } = self.pending.remove(slot);
                     ended.push((task, at_ns));
                 }

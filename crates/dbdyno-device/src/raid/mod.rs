@@ -10,6 +10,7 @@
 //! Cannot: parity (RAID 5, 6), rebuilding, a failed member, write intent logs, read-ahead and read caching of the
 //! controller, a limit of its processor.
 
+mod member_set;
 mod members;
 mod spec;
 
@@ -71,7 +72,7 @@ impl Raid {
 
     /// Lets everything happen that happens up to `to_ns`.
     fn advance(&mut self, to_ns: u64) {
-        while let Some(due_ns) = self.members.next_due().filter(|due_ns| *due_ns <= to_ns) {
+        while let Some(due_ns) = self.members.next_event_ns().filter(|due_ns| *due_ns <= to_ns) {
             self.now_ns = self.now_ns.max(due_ns);
             let mut ended = std::mem::take(&mut self.ended);
             self.members.poll(self.now_ns, &mut ended);
@@ -161,7 +162,7 @@ impl DeviceModel for Raid {
     fn next_due(&self) -> Option<u64> {
         // Writing the cache out needs no attention while no command waits.
         let members_matter = self.host_tasks > 0 || !self.blocked.is_empty();
-        let members_ns = if members_matter { self.members.next_due() } else { None };
+        let members_ns = if members_matter { self.members.next_end_ns() } else { None };
         [self.done.next_ns(), members_ns].into_iter().flatten().min()
     }
 
