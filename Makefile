@@ -14,6 +14,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml C
 # Tests that run at once: most wait for a disk or a server, and Rust is compiled and tested meanwhile. What fails is run
 # once more alone, which is what counts; those marked `alone` run after all others, one by one.
 WORKERS := 4
+RUST_TESTS := --locked --workspace --exclude dbdyno-py
 
 # Flags of the load generator's benchmark: --quick, --rounds=N, --strict, --json=FILE.
 BENCH_LOAD := --json target/bench-load.json
@@ -86,14 +87,17 @@ check-python: .make/dev
 check-rust: .make/dev
 	cargo fmt --check
 	$(PY) -m mypy.stubtest dbdyno._native
-	cargo clippy --locked --workspace --all-targets -- -D warnings
+	nice cargo clippy --locked --workspace --all-targets -- -D warnings
 
 test-fast: .make/dev ## tests that need no root and no browser and do not take long: while working
 	$(PY) -m pytest -q -n 2 -m "not host and not browser and not simulation and not long"
 
-test-rust: export RUST_TEST_THREADS := $(WORKERS)
+# Tests of Rust that run at once beside Python's, and which of them: the names of some, or all.
+test-rust: export RUST_TEST_THREADS := 2
+test-rust: ONLY :=
 test-rust: check-rust
-	cargo test --locked --workspace --exclude dbdyno-py --no-fail-fast
+	nice cargo test $(RUST_TESTS) --no-run
+	cargo test $(RUST_TESTS) --no-fail-fast $(if $(ONLY),-- --exact $(ONLY))
 
 test: check-python ## every check and every test a machine like this can prove; some are sampled
 	@$(PY) -m scripts.suite --root="$(SUDO)" $(WORKERS) make --no-print-directory test-rust

@@ -7,6 +7,7 @@ needs it is a fault of the test: each is named at the end, and more than a few f
 """
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -17,10 +18,11 @@ from pathlib import Path
 
 FORGIVEN_MAX = 5  # tests that failed and passed when run again
 SLOWEST = ("--durations=20", "--durations-min=5")  # printed, so that what has become slow is seen
+RUST_FAILED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. FAILED$", re.MULTILINE)
 SOME_FAILED = 1  # pytest's exit code; any other above 0 says that the tests could not be run, or were skipped
 
 Pytest = Callable[[list[str]], int]  # run with these arguments; returns its exit code
-Ended = Callable[[], int]  # waits for what runs beside; returns its exit code, or 0 if nothing does
+Ended = Callable[[], tuple[int, str]]  # waits for what runs beside; returns its exit code, and what it wrote
 
 
 def run_suite(
@@ -39,7 +41,7 @@ def run_suite(
             return subprocess.run(command, check=False).returncode
 
         found = [run_twice(pytest, Path(cache), ["-n", workers, "-m", "not alone"])]
-        found += [second_run(rust, ended())] if rust else []
+        found += [second_run(rust, *ended())] if rust else []
         found += [run_twice(pytest, Path(cache), ["-m", "alone"])]
     for _, words in found:
         say(words)
@@ -48,18 +50,18 @@ def run_suite(
 
 @contextmanager
 def beside(command: Sequence[str] | None, output: Path, say: Callable[[str], None]) -> Iterator[Ended]:
-    """Have a command run on what others leave of the processors; what it wrote is said when it is waited for."""
+    """Have a command run meanwhile; what it wrote is said when it is first waited for."""
     if not command:
-        yield lambda: 0
+        yield lambda: (0, "")
         return
-    with output.open("wb") as file, subprocess.Popen(["nice", *command], stdout=file, stderr=file) as process:
+    with output.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:
 
-        def ended() -> int:
+        def ended() -> tuple[int, str]:
             said = process.returncode is not None
-            code = process.wait()
+            code, wrote = process.wait(), output.read_text(encoding="utf-8", errors="replace")
             if not said:
-                say(output.read_text(encoding="utf-8", errors="replace"))
-            return code
+                say(wrote)
+            return code, wrote
 
         try:
             yield ended
@@ -68,13 +70,18 @@ def beside(command: Sequence[str] | None, output: Path, say: Callable[[str], Non
             raise
 
 
-def second_run(command: Sequence[str], code: int) -> tuple[int, str]:
-    """Run a command that ended with this code once more if it failed; returns an exit code and a sentence."""
+def second_run(command: Sequence[str], code: int, wrote: str) -> tuple[int, str]:
+    """Run what failed of Rust once more: tests, or all of the command; returns an exit code and a sentence.
+
+    The command takes ``ONLY=NAMES``.
+    """
     name = shlex.join(command)
     if not code:
         return 0, f"{name}: passed"
-    code = subprocess.run(command, check=False).returncode
-    return code, f"{name}: failed twice" if code else f"{name}: failed, and passed when run again"
+    failed = sorted(set(RUST_FAILED.findall(wrote)))
+    code = subprocess.run([*command, *([f"ONLY={' '.join(failed)}"] if failed else [])], check=False).returncode
+    names = "".join(f"\n  {one}" for one in failed)
+    return code, f"{name}: failed twice{names}" if code else f"{name}: failed, and passed when run again{names}"
 
 
 def run_twice(pytest: Pytest, cache: Path, arguments: list[str]) -> tuple[int, str]:

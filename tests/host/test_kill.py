@@ -42,7 +42,7 @@ def test_killed_at_any_step_then_restored_and_resumed(state, study_file, tmp_pat
     study, run = study_file(study_text(blocks=blocks) + "[probes]\ntrace = true\n" + AWAKE), tmp_path / "run"
     rng, steps, kept = drawn("a run that is resumed"), 0, Counter()
     while True:
-        steps += stride(rng, 9)
+        steps += stride(rng, 13)
         resume = ["--resume"] if (run / "run.toml").exists() else []
         process = start_dbdyno("run", study, "--into", run, "--fresh-images", *resume, state=state)
         # The undo journal grows by a line before each change and after each undoing: a step each.
@@ -69,7 +69,7 @@ def test_killed_at_any_step_a_filesystem_of_its_own_sort_is_put_back(kind, state
     study = study_file(study_text(filesystem=f'"{kind}"', mount="defaults", blocks=1))
     rng, steps = drawn(kind), 0
     while True:
-        steps += stride(rng, 11)
+        steps += stride(rng, 17)
         run = tmp_path / f"run{steps}"
         process = start_dbdyno("run", study, "--into", run, "--fresh-images", state=state)
         wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.001)
@@ -90,7 +90,7 @@ def test_killed_at_any_step_a_file_as_a_disk_is_removed_and_nothing_beside_it(st
     study = study_file(study_text(device=f'"file:{disk_folder}"', size="128MiB", blocks=1))
     rng, steps = drawn("file"), 0
     while True:
-        steps += stride(rng, 11)
+        steps += stride(rng, 17)
         run = tmp_path / f"run{steps}"
         process = start_dbdyno("run", study, "--into", run, "--fresh-images", state=state)
         wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.001)

@@ -102,17 +102,25 @@ def test_with_pytest_itself(tmp_path):
     [(0, "false", 0, "passed"), (1, "false", 1, "failed twice"), (2, "true", 0, "failed, and passed when run again")],
 )
 def test_a_command_has_a_second_run_too(first, command, code, words):
-    assert second_run([command], first) == (code, f"{command}: {words}")
+    assert second_run([command], first, "") == (code, f"{command}: {words}")
+
+
+def test_of_rust_s_tests_only_those_that_failed_are_run_again(tmp_path):
+    wrote = "test a::one ... FAILED\ntest two ... ok\ntest a::one ... FAILED\ntest three - should panic ... FAILED\n"
+    code, words = second_run(["sh", "-c", f"echo $0 > {tmp_path}/asked"], 101, wrote)
+    assert (tmp_path / "asked").read_text() == "ONLY=a::one three\n"
+    assert code == 0
+    assert words.endswith(": failed, and passed when run again\n  a::one\n  three")
 
 
 def test_what_runs_beside_is_waited_for_and_shown_once(tmp_path):
     said = []
     with beside(["sh", "-c", "sleep 0.1; echo out; echo err >&2; exit 3"], tmp_path / "output", said.append) as ended:
         assert said == []
-        assert (ended(), ended()) == (3, 3)
+        assert [ended(), ended()] == [(3, "out\nerr\n")] * 2
     assert said == ["out\nerr\n"]
     with beside(None, tmp_path / "nothing", said.append) as ended:
-        assert ended() == 0
+        assert ended() == (0, "")
     assert len(said) == 1
 
 
