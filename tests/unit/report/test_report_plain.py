@@ -293,3 +293,10 @@ def test_what_remains_of_the_path_is_said_as_it_was_seen(run, early, words):
     lines = overhead_lines(replace(run, trials=[replace(run.trials[0], device=device)]))
     path = next(line for line in lines if "A request takes" in line)
     assert "answers left 57.00 us earlier for it, so the drive seems " + words in path
+
+
+def test_the_path_of_two_disks_is_that_of_both(run):
+    two = [{"path_taken_ns": {"mean": taken}, "path_ns": 60_000} for taken in (40_000.0, 50_000.0)]
+    device = {"lateness_ns": {"p99": 30_000}, "disks": two}
+    lines = overhead_lines(replace(run, trials=[replace(run.trials[0], device=device)]))
+    assert any("answers left 45.00 us earlier for it" in line for line in lines)

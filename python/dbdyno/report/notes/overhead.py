@@ -60,7 +60,7 @@ def _disk_lines(run: Run) -> list[str]:
 
 def _path_line(run: Run) -> list[str]:
     """What loop device, FUSE and wake-ups take of each request, and how much of it the answers made up for."""
-    both = [found for trial in run.trials if (found := _path_us(trial.device))]
+    both = [found for trial in run.trials for disk in _disks(trial.device) if (found := _path_us(disk))]
     if not both:
         return []
     taken, left = (fmean(each) for each in zip(*both, strict=True))
@@ -70,6 +70,12 @@ def _path_line(run: Run) -> list[str]:
         f" earlier for it, so the drive seems {seems} by {number(abs(left))} us a request (means over trials)."
     )
     return [line]
+
+
+def _disks(device: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the figures of each disk: several devices have theirs side by side."""
+    each = device.get("disks")
+    return [one for one in each if isinstance(one, Mapping)] if isinstance(each, list) else [device]
 
 
 def _path_us(device: Mapping[str, Any]) -> tuple[float, float] | None:
