@@ -33,6 +33,7 @@ class Result:
     p50_us: float
     p99_us: float
     lateness_us: dict[str, float | None]
+    block_us: float  # mean by the kernel's own sums, which leave out how long fio takes to notice
     left_us: float | None  # how much longer than the model's time requests took for the block layer, mean
     idle: float  # processors that did nothing meanwhile
 
@@ -71,10 +72,11 @@ def fio(target: Disk, rw: str, bs: str, depth: int, seconds: float, **more) -> R
         "randseed": 7, "allow_mounted_write": 0, "size": target.size, **more,
     }  # fmt: skip
     target.stats(reset=True)
-    idle, began = idle_seconds(), time.monotonic()
+    before, idle, began = block_sums(target), idle_seconds(), time.monotonic()
     command = ["fio", "--output-format=json", *(f"--{key}={value}" for key, value in given.items())]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     idle = (idle_seconds() - idle) / (time.monotonic() - began)
+    requests, milliseconds = (after - at for after, at in zip(block_sums(target), before, strict=True))
     job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
     side = job["read" if "read" in rw else "write"]
     times, stats = side["clat_ns"], target.stats()
@@ -86,9 +88,16 @@ def fio(target: Disk, rw: str, bs: str, depth: int, seconds: float, **more) -> R
         p50_us=times["percentile"]["50.000000"] / 1e3,
         p99_us=times["percentile"]["99.000000"] / 1e3,
         lateness_us={key: late[key] and late[key] / 1e3 for key in ("p50", "p99", "max")},
+        block_us=milliseconds * 1e3 / max(1, requests),
         left_us=(left["mean"] - early["mean"]) / 1e3 if left["count"] else None,
         idle=idle,
     )
+
+
+def block_sums(target: Disk) -> tuple[int, int]:
+    """Reads and writes that have completed, and the milliseconds that they took, both since the device was made."""
+    fields = (pathlib.Path("/sys/block") / target.device.name / "stat").read_text(encoding="ascii").split()
+    return int(fields[0]) + int(fields[4]), int(fields[3]) + int(fields[7])
 
 
 def idle_seconds() -> float:

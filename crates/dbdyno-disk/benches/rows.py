@@ -59,12 +59,12 @@ class Row:
         verdict = {True: "met", False: "NOT MET", None: "not judged"}[self.met]
         note = f" ({self.note})" if self.note else ""
         return (
-            f"  {self.what:<44} {self.value:>10.5g} {self.unit:<6} {self.limits:<20} {self.reference:<12} "
+            f"  {self.what:<57} {self.value:>10.5g} {self.unit:<6} {self.limits:<20} {self.reference:<12} "
             f"{self.peer:<13} {verdict}{note}"
         )
 
 
-HEAD = f"  {'':<44} {'measured':>10} {'':<6} {'limits':<20} {'reference':<12} {'peer':<13}"
+HEAD = f"  {'':<57} {'measured':>10} {'':<6} {'limits':<20} {'reference':<12} {'peer':<13}"
 
 
 def lateness(group: str, what: str, p99_us: float, idle: float) -> Row:
