@@ -30,5 +30,6 @@ pub mod scheduler;
 mod simulation;
 pub mod source;
 pub mod statistics;
+pub mod trace;
 
 pub use self::simulation::run;
