@@ -38,8 +38,9 @@ def wheel(tmp_path_factory):
 def installed(wheel, tmp_path_factory):
     """The folder of an environment that the wheel was installed into, and nothing else."""
     clean = tmp_path_factory.mktemp("clean")
-    subprocess.run([sys.executable, "-m", "venv", clean], check=True)
-    command = [clean / "bin/pip", "install", "--quiet", "--disable-pip-version-check", wheel]
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", clean], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", clean / "bin/python", "--quiet", "--disable-pip-version-check"]
+    command = [*pip, "install", "--no-compile", wheel]  # what is imported is compiled then
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode and "onnection" in done.stderr:
         pytest.skip(f"the wheel's dependencies can't be had here: {done.stderr.strip().splitlines()[-1]}")
