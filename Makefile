@@ -35,7 +35,7 @@ BENCH_SPEED := --json target/bench-speed.json
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
-.PHONY: demo test test-fast test-rust test-all check check-python check-rust build clean bench bench-overhead bench-probes bench-trace bench-load bench-disk bench-models bench-speed bench-honesty bench-report docs field-reports lock wheel help
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust build clean bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-disk bench-models bench-speed bench-honesty bench-report docs field-reports lock wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -104,6 +104,9 @@ test: check-python ## every check and every test a machine like this can prove; 
 
 test-all: ## the same in full: kills at every step, every drive, every server that can be had; some hours
 	$(MAKE) test SUDO="$(SUDO) env DBDYNO_TEST_LONG=1 DBDYNO_TEST_SERVERS=all"
+
+bench-awake: .make/dev ## whether trials differ less where processors are kept awake; 14 minutes on a quiet machine
+	$(SUDO) $(PY) -m benches.awake --json target/bench-awake.json
 
 bench: .make/dev ## what dbdyno itself costs, beside its peers; some minutes on a quiet machine
 	$(SUDO) $(PY) -m benches.overhead
