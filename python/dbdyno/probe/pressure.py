@@ -18,8 +18,10 @@ class PressureSource(KernelFileSource):
     of_host = True
 
     def __init__(self, *, pollers: bool = False) -> None:
-        # A poller that waits is a task that waits: of the CPU the kernel then says nothing of use.
-        self._pressures = tuple(one for one in PRESSURES if one[0] != "cpu" or not pollers)
+        # A poller that waits is a task that waits for the CPU, and while one runs not all tasks wait ("full").
+        self._pressures = tuple(
+            (resource, kind) for resource, kind in PRESSURES if not pollers or (resource != "cpu" and kind == "some")
+        )
         super().__init__(*(f"/proc/pressure/{resource}" for resource in dict(self._pressures)))
         try:
             self.read()  # some kernels have the files and refuse to be read
@@ -29,7 +31,7 @@ class PressureSource(KernelFileSource):
 
     @classmethod
     def of_context(cls, context: StackContext) -> Self:
-        """Without that of the CPU where pollers keep processors awake."""
+        """Without what pollers falsify, where they keep processors awake."""
         return cls(pollers=context.pollers is not None)
 
     def counters(self, raw: Sequence[bytes]) -> dict[str, float]:

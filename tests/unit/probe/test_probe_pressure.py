@@ -43,3 +43,12 @@ def test_a_kernel_that_does_not_tell(monkeypatch):
     with pytest.raises(OSError, match="not supported"):
         PressureSource()
     assert opened == ["/proc/pressure/cpu"]
+
+
+@needs_pressure
+def test_what_pollers_falsify_is_left_out():
+    """A poller is always either running, so that nothing is ever "full", or waiting for the CPU."""
+    source = PressureSource(pollers=True)
+    found = source.sample()
+    source.close()
+    assert list(found) == ["io_some", "memory_some"]
