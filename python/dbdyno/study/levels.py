@@ -10,7 +10,14 @@ from pydantic import AfterValidator
 from dbdyno.model.wording import listed
 from dbdyno.study.mistakes import FIELDS_OF, Mistake, did_you_mean, shown
 from dbdyno.study.rules import TUNABLES
-from dbdyno.study.schema import FACTOR_SECTIONS, FilesystemSection, QueueSection, ServerSection, StackSection
+from dbdyno.study.schema import (
+    FACTOR_SECTIONS,
+    FilesystemSection,
+    HostSection,
+    QueueSection,
+    ServerSection,
+    StackSection,
+)
 from dbdyno.study.section import Section, matching
 from dbdyno.study.workload_section import WorkloadSection
 from dbdyno.study.workloads import KINDS
@@ -158,6 +165,7 @@ def _homes(field: str, kind: type[WorkloadSection]) -> list[str]:
         "queue.iosched": {tunable for tunables in TUNABLES.values() for tunable in tunables},
         "filesystem": FilesystemSection.model_fields,
         "server": ServerSection.model_fields,
+        "host": HostSection.model_fields,
         "workload": kind.model_fields,
     }
     homes = [section for section, fields in sections.items() if field in fields]

@@ -46,6 +46,7 @@ FIELDS_OF = {
     **dict.fromkeys(("blocks", "margin", "seed", "settle", "baseline", "metric", "secondary_metrics"), "design"),
     **dict.fromkeys(("compare", "compare_factors", "hard_to_change"), "design"),
     **dict.fromkeys(("mkfs", "mount"), "filesystem"),
+    "awake": "host",
 }
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from dbdyno.errors import UserError
 from dbdyno.model.wording import listed
 from dbdyno.study.drives import device_kind
-from dbdyno.study.schema import FilesystemSection, QueueSection, ServerSection, StackSection
+from dbdyno.study.schema import FilesystemSection, HostSection, QueueSection, ServerSection, StackSection
 from dbdyno.study.toml_text import written
 from dbdyno.study.workload_section import WorkloadSection
 from dbdyno.study.workloads import KINDS
@@ -25,6 +25,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "queue": QueueSection,
     "filesystem": FilesystemSection,
     "server": ServerSection,
+    "host": HostSection,
 }
 
 

@@ -63,6 +63,11 @@ def test_a_level_may_be_written_as_sections_or_as_plain_names(named):
     assert first[1].workload.clients == 20
 
 
+def test_a_level_may_keep_processors_awake(named):
+    plan = make_plan(named("[levels.halting]\n[levels.awake]\nawake = true\n"))
+    assert [spec.host.awake for spec in plan.specs.values()] == [False, True]
+
+
 def test_levels_cross_with_other_factors_in_the_order_of_the_file(named):
     study = named(OURS_AND_VENDOR, ("clients = 10", "clients = [1, 10]"))
     labels = [labels for labels, _ in study.combinations()]

@@ -18,7 +18,14 @@ def written(*fields, **more):
 
 def test_fields_go_where_a_study_has_them(tmp_path):
     text = study_text(
-        ["device=hdd-7200,ssd-sata", "nr_requests=64", "innodb_flush_log_at_trx_commit=1,2", "mount=noatime"], WRITE
+        [
+            "device=hdd-7200,ssd-sata",
+            "nr_requests=64",
+            "innodb_flush_log_at_trx_commit=1,2",
+            "mount=noatime",
+            "awake=auto",
+        ],
+        WRITE,
     )
     file = tmp_path / "study.toml"
     file.write_text(text)
@@ -28,6 +35,7 @@ def test_fields_go_where_a_study_has_them(tmp_path):
     assert read["stack"] == {"device": ["hdd-7200", "ssd-sata"], "size": "2GiB", "filesystem": "ext4"}
     assert read["queue"] == {"nr_requests": 64}
     assert read["filesystem"] == {"mount": "noatime"}
+    assert read["host"] == {"awake": "auto"}
     assert read["server"]["settings"] == {"innodb_flush_log_at_trx_commit": [1, 2]}
     assert read["study"]["title"] == "device: hdd-7200 or ssd-sata; innodb_flush_log_at_trx_commit: 1 or 2"
 
