@@ -43,7 +43,7 @@ impl Default for Counts {
 #[derive(Debug, Clone, Default)]
 pub struct Statistics {
     directions: [Counts; 2],
-    /// Flushes completed.
+    /// Flushes that the drive finished.
     pub flushes: u64,
     /// Requests there are.
     queued: u64,
@@ -108,13 +108,17 @@ impl Statistics {
     pub(crate) fn completed(&mut self, now_ns: u64, request: &Request) {
         self.leave(now_ns, request.arrived_ns);
         if request.flush {
-            self.flushes += 1;
             return;
         }
         let counts = &mut self.directions[request.direction.index()];
         counts.requests += 1;
         counts.sectors += u64::from(request.sectors);
         counts.wait_ns += u128::from(now_ns - request.arrived_ns);
+    }
+
+    /// The drive finished a flush.
+    pub(crate) fn flushed(&mut self) {
+        self.flushes += 1;
     }
 
     pub(crate) fn finished(&mut self, now_ns: u64, bio: &Bio) {

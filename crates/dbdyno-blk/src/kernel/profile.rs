@@ -4,7 +4,7 @@ use dbdyno_common::similar;
 use dbdyno_device::DeviceModel;
 use thiserror::Error;
 
-use crate::layer::{Drive, Layer, Parts, Plugging, Sharing};
+use crate::layer::{Drive, Flushing, Layer, Parts, Plugging, Sharing};
 use crate::queue::Limits;
 use crate::scheduler::{CFQ_ROUNDS_NR_REQUESTS, SchedulerError, SchedulerName, scheduler};
 
@@ -21,6 +21,8 @@ pub struct Kernel {
     pub sharing: Sharing,
     /// How far requests grow unless someone sets `max_sectors_kb`.
     pub limits: Limits,
+    /// How writes that ask for flushes are served.
+    pub flushing: Flushing,
 }
 
 const DEVICE_PLUG: Plugging = Plugging::Device { threshold: 4, delay_ns: 3_000_000 };
@@ -40,6 +42,7 @@ const KERNELS: [Kernel; 6] = [
         plugging: DEVICE_PLUG,
         sharing: Sharing::Direction,
         limits: LEGACY_LIMITS,
+        flushing: Flushing::Barrier,
     },
     Kernel {
         name: "2.6.18",
@@ -52,6 +55,7 @@ const KERNELS: [Kernel; 6] = [
         plugging: DEVICE_PLUG,
         sharing: Sharing::Direction,
         limits: LEGACY_LIMITS,
+        flushing: Flushing::Barrier,
     },
     Kernel {
         name: "2.6.32",
@@ -64,6 +68,7 @@ const KERNELS: [Kernel; 6] = [
         plugging: DEVICE_PLUG,
         sharing: Sharing::Sync,
         limits: LEGACY_LIMITS,
+        flushing: Flushing::Barrier,
     },
     Kernel {
         name: "3.10",
@@ -71,6 +76,7 @@ const KERNELS: [Kernel; 6] = [
         plugging: PROCESS_PLUG,
         sharing: Sharing::Sync,
         limits: LEGACY_LIMITS,
+        flushing: Flushing::Sequence,
     },
     Kernel {
         name: "4.4",
@@ -78,6 +84,7 @@ const KERNELS: [Kernel; 6] = [
         plugging: PROCESS_PLUG,
         sharing: Sharing::Sync,
         limits: LATE_LIMITS,
+        flushing: Flushing::Sequence,
     },
     Kernel {
         name: "6.x",
@@ -85,6 +92,7 @@ const KERNELS: [Kernel; 6] = [
         plugging: Plugging::Process { most: 32, sectors: 256 },
         sharing: Sharing::Tags,
         limits: LATE_LIMITS,
+        flushing: Flushing::Sequence,
     },
 ];
 
@@ -101,6 +109,8 @@ pub struct Settings<'a> {
     pub depth: Option<usize>,
     /// The drive has no heads (`queue/rotational` is 0).
     pub non_rotational: bool,
+    /// The drive takes no writes with FUA: a flush follows them.
+    pub no_fua: bool,
 }
 
 /// What is wrong with a stack.
@@ -191,6 +201,8 @@ impl Kernel {
             limits: self.limits,
             peeks: !is_mq,
             rotational: !settings.non_rotational,
+            flushing: self.flushing,
+            takes_fua: !settings.no_fua,
             scheduler: scheduler(name, settings.tunables)?,
             drive: Drive::new(model, depth),
         }))

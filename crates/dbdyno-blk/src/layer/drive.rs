@@ -2,7 +2,7 @@
 
 use dbdyno_device::{Command, Completion, DeviceModel, Kind};
 
-use crate::queue::{Direction, Request, RequestId};
+use crate::queue::{Direction, FlushStep, Request, RequestId};
 
 /// Bytes of a sector.
 const SECTOR_BYTES: u64 = 512;
@@ -31,7 +31,7 @@ impl Drive {
 
     pub(super) fn submit(&mut self, now_ns: u64, id: RequestId, request: &Request) {
         let kind = match request.direction {
-            _ if request.flush => Kind::Flush,
+            _ if request.flush || request.step != FlushStep::Data => Kind::Flush,
             Direction::Read => Kind::Read,
             Direction::Write => Kind::Write,
         };

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use super::drive::Drive;
+use super::flush::{Flusher, Flushing};
 use super::plug::{Plug, Plugging};
 use super::pool::{Pools, Sharing};
-use crate::queue::{Bio, Limits, Queue, RequestId, Side};
+use crate::queue::{Bio, FlushStep, Limits, Queue, RequestId, Side};
 use crate::scheduler::Scheduler;
 use crate::statistics::Statistics;
 
@@ -23,6 +24,10 @@ pub struct Parts {
     pub peeks: bool,
     /// The drive has heads.
     pub rotational: bool,
+    /// How writes that ask for flushes are served.
+    pub flushing: Flushing,
+    /// The drive takes writes with FUA; else a flush follows them.
+    pub takes_fua: bool,
     /// Chooses what the drive gets.
     pub scheduler: Box<dyn Scheduler + Send>,
     /// Serves it.
@@ -46,6 +51,11 @@ pub struct Layer {
     pools: Pools,
     plug: Plug,
     peeks: bool,
+    flushing: Flushing,
+    takes_fua: bool,
+    flusher: Flusher,
+    /// A barrier is at the drive: nothing else is.
+    barrier: bool,
     nr_requests: usize,
     statistics: Statistics,
     finished: VecDeque<Bio>,
@@ -62,6 +72,10 @@ impl Layer {
             pools: Pools::new(parts.sharing, parts.nr_requests),
             plug: Plug::new(parts.plugging),
             peeks: parts.peeks,
+            flushing: parts.flushing,
+            takes_fua: parts.takes_fua,
+            flusher: Flusher::default(),
+            barrier: false,
             nr_requests: parts.nr_requests,
             statistics: Statistics::default(),
             finished: VecDeque::new(),
@@ -186,8 +200,13 @@ impl Layer {
         let now_ns = self.queue.now_ns;
         let id = self.queue.requests.allocate(now_ns, bio);
         self.statistics.arrived(now_ns);
-        if self.queue.requests[id].flush {
-            self.queue.dispatch_last(id);
+        let takes_fua = self.takes_fua;
+        let request = &mut self.queue.requests[id];
+        request.flush_behind = request.fua && !takes_fua;
+        request.fua &= takes_fua;
+        request.bypasses |= request.flush_behind;
+        if request.bypasses {
+            self.place_flush(id);
             return self.run();
         }
         match self.plug.plugging() {
@@ -208,6 +227,81 @@ impl Layer {
                 }
                 self.plug.push(&mut self.queue, bio.process, id);
             }
+        }
+    }
+
+    /// A request that asks for flushes.
+    fn place_flush(&mut self, id: RequestId) {
+        let request = &mut self.queue.requests[id];
+        match self.flushing {
+            Flushing::Barrier if request.flush => self.queue.dispatch_last(id),
+            Flushing::Barrier => {
+                // Whoever asked for a flush before its data wants one behind it, too.
+                request.flush_behind |= !request.fua;
+                self.scheduler.drain(&mut self.queue);
+                self.queue.dispatch_last(id);
+            }
+            Flushing::Sequence if request.flush || request.step == FlushStep::Before => {
+                self.flusher.add(&mut self.queue, id);
+                self.send_flush();
+            }
+            Flushing::Sequence => self.write_sequence(id),
+        }
+    }
+
+    /// Sends the flush that sequences wait for, if it is due.
+    fn send_flush(&mut self) {
+        if let Some(command) = self.flusher.next_command(&mut self.queue) {
+            self.queue.dispatch_last(command);
+        }
+    }
+
+    /// A sequence comes to its data.
+    fn write_sequence(&mut self, id: RequestId) {
+        self.queue.requests[id].step = FlushStep::Data;
+        self.flusher.writing += 1;
+        self.queue.dispatch_last(id);
+    }
+
+    /// The flush of sequences is finished.
+    fn complete_flush(&mut self, command: RequestId) {
+        self.queue.in_driver -= 1;
+        self.statistics.flushed();
+        self.queue.requests.take_bio(command);
+        while let Some(id) = self.flusher.next_flushed(&mut self.queue) {
+            if self.queue.requests[id].step == FlushStep::Before {
+                self.write_sequence(id);
+            } else {
+                self.end(id);
+            }
+        }
+        self.send_flush();
+    }
+
+    /// A step of a write that asked for flushes is finished.
+    fn complete_step(&mut self, id: RequestId) {
+        let request = &mut self.queue.requests[id];
+        if request.flush || request.step != FlushStep::Data {
+            self.statistics.flushed();
+        }
+        let is_last = request.step == FlushStep::Behind || (request.step == FlushStep::Data && !request.flush_behind);
+        if self.flushing == Flushing::Sequence {
+            self.queue.in_driver -= 1;
+            self.flusher.writing -= 1;
+            if is_last {
+                self.end(id);
+            } else {
+                request.step = FlushStep::Behind;
+                self.flusher.add(&mut self.queue, id);
+            }
+            self.send_flush();
+        } else if is_last {
+            self.barrier = false;
+            self.queue.in_driver -= 1;
+            self.end(id);
+        } else {
+            request.step = if request.step == FlushStep::Before { FlushStep::Data } else { FlushStep::Behind };
+            self.drive.submit(self.queue.now_ns, id, request);
         }
     }
 
@@ -233,7 +327,7 @@ impl Layer {
 
     /// Gives the drive what it has room for.
     fn run(&mut self) {
-        if self.plug.until_ns().is_some() {
+        if self.plug.until_ns().is_some() || self.barrier {
             return;
         }
         while self.drive.has_room() || (self.peeks && self.queue.dispatch().is_empty()) {
@@ -241,26 +335,43 @@ impl Layer {
                 return;
             }
             let Some(id) = self.queue.peek() else { return };
-            if !self.drive.has_room() {
+            let request = &self.queue.requests[id];
+            let is_barrier = self.flushing == Flushing::Barrier && request.bypasses && !request.flush;
+            if !self.drive.has_room() || (is_barrier && self.queue.in_driver > 0) {
                 return;
             }
             self.queue.start(id);
             let request = &self.queue.requests[id];
             self.drive.submit(self.queue.now_ns, id, request);
-            if !request.flush {
+            if is_barrier {
+                self.barrier = true;
+                return;
+            }
+            if !request.bypasses {
                 self.scheduler.started(&mut self.queue, id);
             }
         }
     }
 
     fn complete(&mut self, id: RequestId) {
-        self.queue.in_driver -= 1;
-        let request = self.queue.requests[id].clone();
-        let pool = self.pools.index(request.direction, request.sync);
-        self.statistics.completed(self.queue.now_ns, &request);
-        if !request.flush {
-            self.scheduler.completed(&mut self.queue, &request);
+        if self.flusher.is_command(id) {
+            return self.complete_flush(id);
         }
+        let request = &self.queue.requests[id];
+        if request.bypasses {
+            return self.complete_step(id);
+        }
+        self.queue.in_driver -= 1;
+        let request = request.clone();
+        self.scheduler.completed(&mut self.queue, &request);
+        self.end(id);
+    }
+
+    /// All that a request asked for is done.
+    fn end(&mut self, id: RequestId) {
+        let request = &self.queue.requests[id];
+        let pool = self.pools.index(request.direction, request.sync);
+        self.statistics.completed(self.queue.now_ns, request);
         while let Some(bio) = self.queue.requests.take_bio(id) {
             self.statistics.finished(self.queue.now_ns, &bio);
             self.finished.push_back(bio);

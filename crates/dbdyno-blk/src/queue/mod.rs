@@ -9,6 +9,6 @@ mod sorted;
 
 pub use self::bio::{Bio, Class, Direction};
 pub use self::fifo::Fifo;
-pub use self::request::{NONE, Request, RequestId, Requests, Side};
+pub use self::request::{FlushStep, NONE, Request, RequestId, Requests, Side};
 pub use self::shared::{Limits, Queue};
 pub use self::sorted::Sorted;

@@ -21,6 +21,17 @@ pub enum Side {
     Front,
 }
 
+/// What is done now of a write that asks for flushes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlushStep {
+    /// The flush before its data.
+    Before,
+    /// Its data, or all of a request that asks for no flush.
+    Data,
+    /// The flush behind its data.
+    Behind,
+}
+
 /// What is sent to the drive as one command.
 #[allow(clippy::struct_excessive_bools)] // each is a flag of its own, as the kernel has them
 #[derive(Debug, Clone)]
@@ -45,6 +56,12 @@ pub struct Request {
     pub flush: bool,
     /// On the medium when it is finished.
     pub fua: bool,
+    /// What is done now, if it asks for flushes.
+    pub step: FlushStep,
+    /// A flush must follow its data.
+    pub flush_behind: bool,
+    /// It does not pass through the scheduler.
+    pub bypasses: bool,
     /// The driver has taken it, or looked at it as the next: nothing is sorted before it any more.
     pub started: bool,
     /// It stands in the table of ends, where bios find it to merge with.
@@ -76,7 +93,7 @@ impl Request {
     /// It may grow.
     #[inline]
     pub fn can_merge(&self) -> bool {
-        !self.started && !self.flush && !self.fua
+        !self.started && !self.bypasses && !self.fua
     }
 }
 
@@ -110,6 +127,9 @@ impl Requests {
             segments: bio.segments(),
             flush: bio.flush && bio.sectors == 0,
             fua: bio.fua,
+            step: if bio.flush && bio.sectors > 0 { FlushStep::Before } else { FlushStep::Data },
+            flush_behind: false,
+            bypasses: bio.flush,
             started: false,
             findable: false,
             arrived_ns: now_ns,
@@ -123,6 +143,14 @@ impl Requests {
             first_bio,
             last_bio: first_bio,
         }) as RequestId
+    }
+
+    /// A flush of the layer's own, for no bio.
+    pub fn allocate_flush(&mut self, now_ns: u64) -> RequestId {
+        let id = self.allocate(now_ns, Bio { flush: true, ..Bio::new(0, Direction::Write, 0, 0) });
+        let bio = std::mem::replace(&mut self[id].first_bio, NONE);
+        self.bios.remove(bio as usize);
+        id
     }
 
     /// Adds a bio to a request that lies beside it.

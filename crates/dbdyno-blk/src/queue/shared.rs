@@ -97,7 +97,7 @@ impl Queue {
         let own = place(self.requests[id].start_sector);
         let stays_before = |other: &RequestId| {
             let other = &self.requests[*other];
-            other.started || other.flush || place(other.start_sector) <= own
+            other.started || other.bypasses || place(other.start_sector) <= own
         };
         let before = self.dispatch.backwards(&self.requests).find(stays_before).unwrap_or(NONE);
         self.dispatch.insert_after(&mut self.requests, before, id);
@@ -116,7 +116,7 @@ impl Queue {
         self.in_driver += 1;
         let request = &mut self.requests[id];
         request.issued_ns = self.now_ns;
-        if !request.flush {
+        if request.sectors > 0 {
             self.end_sector = request.end_sector();
         }
     }

@@ -279,6 +279,14 @@ impl Scheduler for Anticipatory {
         true
     }
 
+    fn drain(&mut self, queue: &mut Queue) {
+        for of in [SYNC, ASYNC] {
+            while let Some(id) = self.waiting[of].fifo.head() {
+                self.give(queue, id);
+            }
+        }
+    }
+
     fn started(&mut self, queue: &mut Queue, id: RequestId) {
         self.anticipation.started(&queue.requests[id]);
     }

@@ -202,6 +202,16 @@ impl CfqSlices {
         served.held.next
     }
 
+    fn give(&mut self, queue: &mut Queue, at: u32, id: RequestId) {
+        let head = queue.requests[id].end_sector();
+        let served = &mut self.served[at as usize];
+        served.held.remove(queue, id, self.nearness, head);
+        served.in_flight += 1;
+        served.dispatched += 1;
+        self.length -= 1;
+        queue.dispatch_sorted(id);
+    }
+
     fn learn(&mut self, queue: &Queue, at: u32, id: RequestId) {
         let (idle, drive_queues) = (self.idle_ns / TICK_NS, self.drive_queues);
         let served = &mut self.served[at as usize];
@@ -288,14 +298,9 @@ impl Scheduler for CfqSlices {
         for _ in 0..most {
             let Some(id) = self.choose(queue, at) else { break };
             let length_ns = self.slice_length_ns(at);
-            let head = queue.requests[id].end_sector();
             let served = &mut self.served[at as usize];
             served.slice_end_ns = served.slice_end_ns.or(Some(queue.now_ns + length_ns));
-            served.held.remove(queue, id, self.nearness, head);
-            served.in_flight += 1;
-            served.dispatched += 1;
-            self.length -= 1;
-            queue.dispatch_sorted(id);
+            self.give(queue, at, id);
         }
         let served = &self.served[at as usize];
         let async_most = 2 * (self.async_requests + self.async_requests * (7 - u64::from(served.priority)));
@@ -303,6 +308,17 @@ impl Scheduler for CfqSlices {
             self.expire(queue.now_ns);
         }
         true
+    }
+
+    fn drain(&mut self, queue: &mut Queue) {
+        self.expire(queue.now_ns);
+        for at in 0..self.served.len() as u32 {
+            self.rotation.remove(at);
+            while let Some(id) = self.served[at as usize].held.fifo.head() {
+                self.give(queue, at, id);
+            }
+            self.served[at as usize].dispatched = 0;
+        }
     }
 
     fn started(&mut self, queue: &mut Queue, _id: RequestId) {

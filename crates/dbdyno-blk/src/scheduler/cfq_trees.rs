@@ -200,6 +200,18 @@ impl CfqTrees {
         self.active
     }
 
+    fn give(&mut self, queue: &mut Queue, at: u32, id: RequestId) {
+        let head = queue.requests[id].end_sector();
+        let served = &mut self.served[at as usize];
+        served.held.remove(queue, id, self.nearness, head);
+        served.in_flight += 1;
+        served.dispatched += 1;
+        self.in_flight[usize::from(served.sync)] += 1;
+        self.nonempty[usize::from(served.sync)] -= usize::from(served.held.is_empty());
+        self.length -= 1;
+        queue.dispatch_sorted(id);
+    }
+
     /// The queue may have one more at the drive.
     fn may_dispatch(&self, queue: &Queue, at: u32) -> bool {
         let served = &self.served[at as usize];
@@ -297,20 +309,25 @@ impl Scheduler for CfqTrees {
         let oldest = served.held.fifo.head().filter(|_| !std::mem::replace(&mut served.looked, true));
         let expired = oldest.filter(|id| queue.requests[*id].expires_ns < queue.now_ns);
         let Some(id) = expired.or(served.held.next) else { return false };
-        let head = queue.requests[id].end_sector();
-        served.held.remove(queue, id, self.nearness, head);
-        served.in_flight += 1;
-        served.dispatched += 1;
-        self.in_flight[usize::from(served.sync)] += 1;
-        self.nonempty[usize::from(served.sync)] -= usize::from(served.held.is_empty());
-        self.length -= 1;
+        self.give(queue, at, id);
+        let served = &self.served[at as usize];
         let async_most = 2 * self.async_requests * (8 - u64::from(served.priority));
         let has_had_its_turn = (!served.sync && served.dispatched >= async_most) || served.class == Class::Idle;
-        queue.dispatch_sorted(id);
         if has_had_its_turn && self.busy().0 > 1 {
             self.expire(queue.now_ns);
         }
         true
+    }
+
+    fn drain(&mut self, queue: &mut Queue) {
+        self.expire(queue.now_ns);
+        for at in 0..self.served.len() as u32 {
+            self.leave_tree(at);
+            while let Some(id) = self.served[at as usize].held.fifo.head() {
+                self.give(queue, at, id);
+            }
+            self.served[at as usize].dispatched = 0;
+        }
     }
 
     fn started(&mut self, queue: &mut Queue, _id: RequestId) {

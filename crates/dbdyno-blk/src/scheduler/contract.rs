@@ -44,6 +44,11 @@ pub trait Scheduler {
     /// Moves at least one request to the dispatch list; false if there is none to move, or it waits on purpose.
     fn dispatch(&mut self, queue: &mut Queue) -> bool;
 
+    /// Moves all requests to the dispatch list, without waiting for any: a barrier comes behind them.
+    fn drain(&mut self, queue: &mut Queue) {
+        while self.dispatch(queue) {}
+    }
+
     /// The driver issued a request.
     fn started(&mut self, queue: &mut Queue, id: RequestId) {
         let _ = (queue, id);
