@@ -52,6 +52,16 @@ pub fn model_with(
     Ok(drive.model(size_bytes, seed, options))
 }
 
+/// As [`model`], of a drive file's text.
+///
+/// # Errors
+/// As [`model`].
+pub fn model_of_text(text: &str, size_bytes: u64, seed: u64) -> Result<Box<dyn DeviceModel + Send>, ModelError> {
+    let drive = Drive::of_text(text)?;
+    drive.check_size(size_bytes)?;
+    Ok(drive.model(size_bytes, seed, &ModelOptions::default()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

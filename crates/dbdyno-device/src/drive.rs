@@ -88,6 +88,13 @@ impl Drive {
         Self::of(name, file, state, (own_folder, depth), |reason| misnamed(format!("cannot be: {reason}")))
     }
 
+    /// The drive of a drive file's text; paths in it are relative to where the program runs.
+    pub(crate) fn of_text(text: &str) -> Result<Self, ModelError> {
+        let malformed = |reason| ModelError::Malformed { path: "the drive file".into(), reason };
+        let file: DriveFile = toml::from_str(text).map_err(|error| malformed(error.to_string()))?;
+        Self::of("the drive file", file, None, (Path::new(""), 0), |reason| malformed(with_line(text, reason)))
+    }
+
     /// Checks a drive file and loads what it is made of; `wrong` makes an error of a reason.
     fn of(
         name: &str,
@@ -127,6 +134,7 @@ impl Drive {
             kind,
             title: self.title.clone(),
             rotational: self.rotational(),
+            capacity_bytes: self.capacity_bytes(),
             fast_cache: self.fast_cache(size_bytes.unwrap_or_else(|| self.capacity_bytes())),
             published: self.published.clone(),
         }

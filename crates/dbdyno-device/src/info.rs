@@ -13,6 +13,8 @@ pub struct DriveInfo {
     pub title: String,
     /// What the kernel's `queue/rotational` should say of it.
     pub rotational: bool,
+    /// The largest disk there can be of it, bytes; `u64::MAX` where there is no largest.
+    pub capacity_bytes: u64,
     /// Its cache of single-bit blocks, if it has one.
     pub fast_cache: Option<FastCacheSize>,
     /// What its maker publishes, if its file says so.

@@ -40,6 +40,6 @@ mod limits;
 mod raid;
 mod ssd;
 
-pub use by_name::{catalogue, drive, model, model_with};
+pub use by_name::{catalogue, drive, model, model_of_text, model_with};
 pub use contract::{Command, Completion, DeviceModel, FastCache, Kind, WriteCache};
 pub use info::{DriveInfo, DriveState, FastCacheSize, ModelError, ModelOptions, Published};

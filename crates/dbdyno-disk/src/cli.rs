@@ -10,6 +10,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::Error as UnknownWord;
 
 use crate::engine::Mode;
+use crate::fit::FitArgs;
 use crate::measure::MeasureArgs;
 
 const COMMANDS: &str = "\
@@ -56,6 +57,10 @@ pub enum Verb {
     /// time. In a folder it makes a file without a name, which is gone afterwards; a device is only read; a model answers
     /// in virtual time. Several take turns.
     Measure(MeasureArgs),
+    /// Find a drive's parameters by timing requests, and print JSON: a line a stage, the figures and a drive file last
+    ///
+    /// A device is only read, unless --write; a model answers in virtual time.
+    Fit(FitArgs),
     /// List the drives there are
     Models {
         #[arg(long)]

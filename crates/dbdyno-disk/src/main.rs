@@ -8,6 +8,7 @@
 //! other commands (`NVMe`) shows no such overlap here. The path through FUSE and the loop device adds its own time to
 //! every request; measure it with the model `ideal`.
 
+mod buffer;
 mod cli;
 mod content;
 mod control;
@@ -15,6 +16,7 @@ mod engine;
 mod error;
 mod faults;
 mod filesystem;
+mod fit;
 mod kernel_ring;
 mod kinds;
 mod leaving;
@@ -53,6 +55,7 @@ fn run() -> Result<(), DiskError> {
     match CommandLine::parse().verb {
         Verb::Serve(args) => serve::serve(&args),
         Verb::Measure(args) => measure::measure(&args),
+        Verb::Fit(args) => fit::fit(&args),
         Verb::Models { json } => {
             let listed = std::io::stdout().write_all(models(json).as_bytes());
             listed.map_err(|source| DiskError::Announce { source })

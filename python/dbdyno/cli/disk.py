@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli import disk_content, disk_fault, disk_figures, disk_power
+from dbdyno.cli import disk_content, disk_fault, disk_figures, disk_fit, disk_power
 from dbdyno.cli.disk_models import models
 from dbdyno.cli.formats import JSON
 from dbdyno.cli.printed import print_done, print_json
@@ -88,7 +88,7 @@ def list_(json_: bool = JSON) -> None:
         print(listed(found))
 
 
-for part in (disk_content, disk_figures, disk_power):
+for part in (disk_content, disk_figures, disk_power, disk_fit):
     for verb, command in part.VERBS.items():
         app.command(verb)(command)
 app.add_typer(disk_fault.app, name="fault")

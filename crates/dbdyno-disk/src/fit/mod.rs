@@ -1,0 +1,115 @@
+//! `dbdyno-disk fit`: a drive file from a drive, by timing requests.
+//!
+//! A [`bench::Bench`] answers requests: a device in real time, or a model in virtual time, which must give back what its
+//! drive file says. The rest is the same for both: `rotation`, `tracks`, `zones`, `seek`, `local`, `cache` and `writes`
+//! each ask for what they need and make estimates of it; `hdd` goes through them in order, `ssd` does so for a drive that
+//! does not turn, and `hdd_file` and `ssd_file` make a drive file of the estimates.
+//!
+//! Cannot: defects and spare sectors inside a zone, a disk that answers most reads from a cache of flash.
+
+mod args;
+mod bench;
+mod cache;
+mod checks;
+mod device_bench;
+mod drive_file;
+mod estimate;
+mod hdd;
+mod hdd_file;
+mod local;
+mod model_bench;
+mod rotation;
+mod seek;
+mod ssd;
+mod ssd_file;
+#[cfg(test)]
+mod tests;
+mod tracks;
+mod writes;
+mod zones;
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+pub use args::FitArgs;
+
+use self::bench::Bench;
+use self::device_bench::DeviceBench;
+use self::drive_file::DriveFile;
+use self::model_bench::ModelBench;
+use self::rotation::{PROBE_BYTES, hit_ns, revolution};
+use crate::error::DiskError;
+
+/// A smaller device has too few tracks.
+const SIZE_BYTES_MIN: u64 = 256 << 20;
+/// In virtual time there is as much of it as is needed.
+const MODEL_NS: u64 = 24 * 3_600_000_000_000;
+
+/// Fits a drive and prints a line of JSON when a stage begins, and the result as the last one.
+pub fn fit(args: &FitArgs) -> Result<(), DiskError> {
+    let (mut bench, name, limit_ns) = opened(args)?;
+    if bench.size_bytes() < SIZE_BYTES_MIN {
+        return Err(DiskError::Usage(format!("{name} has {} bytes; 256 MiB are needed", bench.size_bytes())));
+    }
+    let fitted = fitted(&mut *bench, &name, (limit_ns, args.seed), &mut |stage| line(&json!({"stage": stage})))?;
+    line(&fitted)
+}
+
+fn opened(args: &FitArgs) -> Result<(Box<dyn Bench>, String, u64), DiskError> {
+    if let Some(path) = &args.on {
+        let bench = DeviceBench::open(path, args.write)?;
+        return Ok((Box::new(bench), path.display().to_string(), args.seconds * 1_000_000_000));
+    }
+    let name = args.model.clone().unwrap_or_default();
+    let whole = dbdyno_device::drive(&name, 0)?.capacity_bytes / PROBE_BYTES * PROBE_BYTES;
+    let size_bytes = args.size_bytes.unwrap_or(whole);
+    let model = dbdyno_device::model(&name, size_bytes, args.seed)?;
+    Ok((Box::new(ModelBench::new(model, size_bytes, args.write)), name, MODEL_NS))
+}
+
+/// The drive file and its figures, and what the model that it makes comes to beside the drive.
+fn fitted(bench: &mut dyn Bench, name: &str, (limit_ns, seed): (u64, u64), say: hdd::Say) -> Result<Value, DiskError> {
+    let size_bytes = bench.size_bytes();
+    say("rotation")?;
+    let none = || DiskError::Usage(format!("{name} answers no reads"));
+    let hit = hit_ns(bench, PROBE_BYTES, seed)?.ok_or_else(none)?;
+    let Some(turn) = revolution(bench, hdd::hit_limit_ns(hit), (limit_ns / 10, seed))? else {
+        let found = ssd::ssd(bench, (limit_ns, seed), say)?;
+        say("model")?;
+        let mut file = ssd_file::file_of(&found, size_bytes);
+        name_file(&mut file, format!("Solid-state drive fitted from {name}: {size_bytes} bytes"));
+        ssd_file::fit_build(&mut file, &found, (size_bytes, seed))?;
+        let model = ssd_file::model_of(&file, size_bytes, found.writes.is_some(), seed)?;
+        return Ok(result(&file, &checks::of_ssd(&found, &model), bench.now_ns(), &[]));
+    };
+    let found = hdd::hdd(bench, turn, hit, (limit_ns, seed), say)?;
+    let found = found.ok_or_else(|| DiskError::Usage(format!("{name} turns, but its addresses show no tracks")))?;
+    say("model")?;
+    let mut file = hdd_file::file_of(&found, size_bytes);
+    let rpm = 60e9 / found.revolution_ns.value;
+    name_file(&mut file, format!("Hard disk fitted from {name}: {rpm:.0} rpm, {size_bytes} bytes"));
+    hdd_file::fit_queue(&mut file, &found, (size_bytes, seed))?;
+    let model = hdd_file::model_queue(&file, size_bytes, seed)?;
+    Ok(result(&file, &checks::of_hdd(&found, &model), bench.now_ns(), &found.cut_short))
+}
+
+fn name_file(file: &mut DriveFile, title: String) {
+    file.title = title;
+    file.notes.push("Written by dbdyno disk fit. Intervals hold the figure with 95 %.".into());
+}
+
+fn result(file: &DriveFile, checks: &[Value], elapsed_ns: u64, cut_short: &[&str]) -> Value {
+    let seconds = elapsed_ns as f64 / 1e9;
+    json!({
+        "drive_file": file.text(), "figures": file.figures(), "checks": checks, "seconds": seconds,
+        "cut_short": cut_short,
+    })
+}
+
+fn line(value: &Value) -> Result<(), DiskError> {
+    let announce = |source| DiskError::Announce { source };
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{value}").map_err(announce)?;
+    out.flush().map_err(announce)
+}

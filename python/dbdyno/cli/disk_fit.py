@@ -1,0 +1,85 @@
+"""``dbdyno disk fit``: a drive file from a drive."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from dbdyno.cli.formats import JSON
+from dbdyno.cli.printed import print_json
+from dbdyno.cli.suggestions import drives
+from dbdyno.errors import UserError
+
+
+def fit(
+    source: str = typer.Argument(
+        metavar="DEV|MODEL",
+        help="A block device, which is only read; or a drive, in virtual time.",
+        autocompletion=drives,
+    ),
+    out: Path = typer.Option(None, "--out", metavar="FILE", help="Where the drive file goes, if not to the output."),
+    time_: str = typer.Option("2min", "--time", metavar="TIME", help="About how long to measure a device."),
+    size: str = typer.Option(None, help="Size of a model's disk, if not that of the drive."),
+    write: bool = typer.Option(False, "--write", help="Write, too: a model, or a device that is proved to be empty."),
+    erase: str = typer.Option(None, metavar="SERIAL", help="Write to the device with this serial, whatever it holds."),
+    seed: int = typer.Option(1, "--seed", min=0, help="Seed of places."),
+    json_: bool = JSON,
+) -> None:
+    """Find a drive's parameters by timing requests, and write its drive file."""
+    from dbdyno.cli.page_file import write_whole
+    from dbdyno.cli.values import bytes_of, seconds_of
+    from dbdyno.run.fit import Asked
+    from dbdyno.run.fit import fit as fitted
+
+    if out is not None:
+        _refuse_to_overwrite(out)
+    asked = Asked(
+        source, seconds_of("--time", time_), seed, bytes_of("--size", size) if size else None, write, erase=erase
+    )
+    found = fitted(asked, _progress)
+    if out is not None:
+        write_whole(out, found["drive_file"].encode())
+    if json_:
+        print_json(found)
+    elif out is None:
+        sys.stdout.write(found["drive_file"])
+        _print_checks(found, aside=True)
+    else:
+        print(f"drive file: {out}; {_counts(found)}")
+        _print_checks(found, aside=False)
+
+
+def _refuse_to_overwrite(out: Path) -> None:
+    """Raises ``UserError`` where a file would not be found as a drive file, or would replace another."""
+    from dbdyno.cli.page_file import refuse_to_overwrite
+
+    if out.suffix != ".toml":
+        raise UserError(f"--out {out}: a drive file ends in .toml; name it {out.name}.toml")
+    refuse_to_overwrite(out, (b"# written by dbdyno disk fit",), "was not written by dbdyno disk fit")
+
+
+def _counts(found: dict[str, Any]) -> str:
+    sources = [figure["source"] for figure in found["figures"]]
+    parts = [f"{count} {word}" for word in ("measured", "fitted", "default") if (count := sources.count(word))]
+    return ", ".join(parts)
+
+
+def _print_checks(found: dict[str, Any], *, aside: bool) -> None:
+    """What the drive did, and what the model of the drive file does."""
+    from dbdyno.cli.text_table import table
+
+    rows = [
+        [check["what"], f"{check['drive']['value']:,.1f}", f"{check['model']:,.1f}" if "model" in check else ""]
+        for check in found["checks"]
+    ]
+    typer.echo(table(("", "drive", "model"), rows, 1), err=aside)
+    for field in found["cut_short"]:
+        typer.echo(f"note: {field} is coarser than it could be; give more --time", err=True)
+
+
+def _progress(stage: str) -> None:
+    typer.echo(f"measuring: {stage}", err=True)
+
+
+VERBS = {"fit": fit}
