@@ -107,6 +107,11 @@ pub trait DeviceModel {
     /// What a power cut takes.
     fn write_cache(&self) -> WriteCache;
 
+    /// Whether FLUSH is acknowledged and makes nothing durable, so that a power cut takes what was flushed, too.
+    fn ignores_flush(&self) -> bool {
+        false
+    }
+
     /// Its fast cache, for a drive that has one.
     fn fast_cache(&self) -> Option<FastCache> {
         None

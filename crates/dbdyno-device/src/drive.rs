@@ -223,11 +223,14 @@ fn overridden(text: &str, overrides: Table) -> Result<DriveFile, String> {
     DriveFile::deserialize(table).map_err(|error| reason_of(&error))
 }
 
-/// Replaces a value where the section has it: `flash.read_us` in the part of that name, `read_us` in the section itself or
-/// else in the first part that has one.
+/// Replaces a value where the section has it: `flash.read_us` in the part of that name, which is made if need be, `read_us`
+/// in the section itself or else in the first part that has one.
 fn replace(section: &mut Table, key: &str, value: Value) {
     let (part, field) = match key.split_once('.') {
-        Some((part, field)) => (Some(part.to_owned()), field),
+        Some((part, field)) => {
+            section.entry(part).or_insert_with(|| Table::new().into());
+            (Some(part.to_owned()), field)
+        }
         None if section.contains_key(key) => (None, key),
         None => {
             let has = |part: &Value| part.as_table().is_some_and(|part| part.contains_key(key));

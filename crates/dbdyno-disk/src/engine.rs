@@ -92,7 +92,14 @@ impl DiskState {
         self.model_unused = true;
         self.drive = drive.clone();
         content.set_volatile(self.model.write_cache() == WriteCache::Volatile);
+        self.tell_of_flush(content);
         Ok(())
+    }
+
+    /// A drive that ignores FLUSH does so only while it is the drive that answers: what is prepared in instant mode and
+    /// flushed is durable.
+    pub(crate) fn tell_of_flush(&self, content: &Content) {
+        content.set_flush_ignored(self.mode == Mode::Model && self.model.ignores_flush());
     }
 }
 
@@ -127,6 +134,7 @@ impl Engine {
             stopping: false,
         };
         content.set_volatile(state.model.write_cache() == WriteCache::Volatile);
+        state.tell_of_flush(&content);
         Ok(Arc::new(Self {
             content,
             trace: Trace::default(),

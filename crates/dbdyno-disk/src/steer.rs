@@ -26,6 +26,7 @@ impl Engine {
             }
         }
         state.mode = mode;
+        state.tell_of_flush(&self.content);
         Ok(())
     }
 
@@ -151,6 +152,7 @@ impl Engine {
             "state": if state.drive.options.state == DriveState::Steady { "steady" } else { "fresh" },
             "power": state.power,
             "write_cache": state.model.write_cache(),
+            "flush_ignored": state.model.ignores_flush(),
             "gauges": gauges,
             "fast_cache": state.model.fast_cache().map(|cache| json!({
                 "bytes": cache.bytes,

@@ -57,6 +57,30 @@ fn a_power_cut_takes_what_was_not_flushed_and_the_disk_is_dead_until_power_on() 
 }
 
 #[test]
+fn a_drive_that_ignores_flush_loses_what_was_flushed() {
+    skip_if_impossible!();
+    let disk = Disk::serve("lies", "nvme(flush_ignored=true)", &["--mode", "instant"]);
+    let file = open(&disk);
+    for place in 0..200 {
+        write(&file, place * 4096, 1).unwrap();
+    }
+    file.sync_data().unwrap();
+    disk.tell(r#"{"op":"mode","mode":"model"}"#);
+    for place in 0..100 {
+        write(&file, place * 4096, 2).unwrap();
+        file.sync_data().unwrap();
+    }
+    assert_eq!(disk.tell(r#"{"op":"stats"}"#)["flush_ignored"], true);
+    let cut = disk.tell(r#"{"op":"power-cut","seed":5,"sector_bytes":4096}"#);
+    assert_eq!(cut["unflushed_sectors"].as_u64(), Some(100), "{cut}");
+    disk.tell(r#"{"op":"power-on"}"#);
+    let after: Vec<u8> = (0..200).map(|place| read(&file, place * 4096).unwrap()).collect();
+    let lost = after[..100].iter().filter(|byte| **byte == 1).count() as u64;
+    assert!(lost > 0 && Some(lost) == cut["lost_sectors"].as_u64(), "{lost}, {cut}");
+    assert!(after[100..].iter().all(|byte| *byte == 1), "what was prepared in instant mode and flushed is gone");
+}
+
+#[test]
 fn a_power_cut_fails_what_is_in_flight() {
     skip_if_impossible!();
     let slow = Folder::new("slow-cut");

@@ -52,9 +52,10 @@ def stats_text(disk: dict[str, Any]) -> str:
     for name, key in WAY:
         if (times := disk.get(key)) and times["count"]:  # a disk attached by an older dbdyno knows of no path
             rows.append([name, str(times["count"]), "", *(_us(times[one]) for one in TIMES)])
+    cache = disk["write_cache"] + (" (FLUSH ignored)" if disk.get("flush_ignored") else "")
     lines = [
         f"{disk['name']}, {disk['model']} ({disk['state']}), {format_bytes(disk['size_bytes'])}, {disk['device']}",
-        f"mode {disk['mode']}, power {disk['power']}, write cache {disk['write_cache']}, granted: {_privileges(disk)}",
+        f"mode {disk['mode']}, power {disk['power']}, write cache {cache}, granted: {_privileges(disk)}",
         "",
         table(("us", "requests", "errors", "mean", "p50", "p99", "p99.9", "max"), rows, right=1),
         "",
@@ -72,12 +73,19 @@ def stats_text(disk: dict[str, Any]) -> str:
         lines.append(f"{disk['enospc_errors']} writes got no space: the limit on content is reached (attach --limit)")
     lines += [f"{name:32s} {gauge_text(name, value)}" for name, value in disk["gauges"].items()]
     if cache := disk.get("fast_cache"):  # a disk attached by an older dbdyno has none
+<<<<<<< HEAD
         lines.append(fast_cache_text(cache))
     lines += [f"fault: {fault_text(fault)}" for fault in disk["faults"]]
     if disk["trace"]:
         lines.append(
             f"trace: {disk['trace']['records']} requests in {disk['trace']['file']}, {disk['trace']['dropped']} dropped"
         )
+=======
+        lines.append(_fast_cache(cache))
+    lines += [f"fault: {_fault(fault)}" for fault in disk["faults"]]
+    if trace := disk["trace"]:
+        lines.append(f"trace: {trace['records']} requests in {trace['file']}, {trace['dropped']} dropped")
+>>>>>>> bdd641b (SSD: steady from the first request; reading ahead, retries of worn pages; drives that ignore FLUSH)
     return "\n".join(lines)
 
 

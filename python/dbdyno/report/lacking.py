@@ -11,6 +11,7 @@ _LACKING: dict[Gap, str] = {
     "flush method": "innodb_flush_method = {} leaves out syncs",
     "memory": "the data is in memory",
     "no flush": "a sync does not make the device empty its cache",
+    "drive": "the drive ignores FLUSH: what it says is safe is still in its volatile cache",
 }
 
 

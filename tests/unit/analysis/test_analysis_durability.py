@@ -39,6 +39,7 @@ def test_a_server_that_syncs_at_each_commit_is_durable():
         ({"tables": {"engine": "MyISAM"}}, Lacking("engine", "MyISAM")),
         ({"device": {"kind": "memory"}}, Lacking("memory", "")),
         ({"filesystem": {"flushes_on_fsync": False}}, Lacking("no flush", "")),
+        ({"device": {"kind": "emulated", "flush_ignored": True}}, Lacking("drive", "")),
     ],
 )
 def test_one_setting_is_enough_to_lose_a_commit(layers, lacking):

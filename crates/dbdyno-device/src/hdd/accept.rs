@@ -10,6 +10,7 @@ impl Hdd {
     pub(super) fn accept(&mut self, command: Command) {
         let extent = self.extent(&command);
         match command.kind {
+            Kind::Flush if self.spec.flush_ignored => self.deliver(&command, 0),
             Kind::Flush => self.flush = Some(Flush { id: command.id, wrote: false }),
             Kind::Discard => self.deliver(&command, 0),
             Kind::Read | Kind::Write if extent.sectors == 0 => self.deliver(&command, 0),

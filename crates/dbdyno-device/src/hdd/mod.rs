@@ -307,6 +307,10 @@ impl DeviceModel for Hdd {
         if self.cache.enabled() { WriteCache::Volatile } else { WriteCache::None }
     }
 
+    fn ignores_flush(&self) -> bool {
+        self.spec.flush_ignored
+    }
+
     fn gauges(&self) -> Vec<(&'static str, f64)> {
         vec![
             ("queue_depth", self.queue.len() as f64),

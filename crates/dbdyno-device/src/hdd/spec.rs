@@ -88,6 +88,9 @@ pub(crate) struct HddSpec {
     pub destage_window: usize,
     /// Head start of host commands over destaging when the next move is chosen, ms.
     pub destage_handicap_ms: f64,
+    /// True where FLUSH is acknowledged at once and leaves the write cache as it is: a drive that lies.
+    #[serde(default)]
+    pub flush_ignored: bool,
     /// What FLUSH takes beyond writing out the cache, if there was anything to write, ms.
     pub flush_ms: f64,
     /// Read segments in the cache.
@@ -168,6 +171,9 @@ impl HddSpec {
         self.overheads.map_or(Ok(()), |overheads| overheads.check())?;
         if self.heads > 1000 {
             return Err(format!("heads = {} must be at most 1000", self.heads));
+        }
+        if self.flush_ignored && self.write_cache_bytes == 0 {
+            return Err("flush_ignored = true needs a write cache: write_cache_bytes is 0".into());
         }
         self.check_zones()?;
         self.check_seek()

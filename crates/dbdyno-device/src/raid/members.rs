@@ -158,6 +158,11 @@ impl<Task> Members<Task> {
         Some((caches().map(|cache| cache.bytes).min()?, caches().filter_map(|cache| cache.ran_out_ns).min()))
     }
 
+    /// Whether any of them ignores FLUSH.
+    pub(super) fn ignore_flush(&self) -> bool {
+        self.drives.iter().any(|member| member.model.ignores_flush())
+    }
+
     /// What a power cut takes: as much as of the least safe member.
     pub(super) fn write_cache(&self) -> WriteCache {
         let kinds = || self.drives.iter().map(|member| member.model.write_cache());

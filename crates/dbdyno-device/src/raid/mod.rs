@@ -179,6 +179,10 @@ impl DeviceModel for Raid {
         if self.cache.enabled() { WriteCache::Protected } else { self.members.write_cache() }
     }
 
+    fn ignores_flush(&self) -> bool {
+        !self.cache.enabled() && self.members.ignore_flush()
+    }
+
     fn fast_cache(&self) -> Option<FastCache> {
         let (least_bytes, ran_out_ns) = self.members.fast_cache()?;
         Some(FastCache { bytes: self.spec.capacity_bytes(least_bytes), ran_out_ns })

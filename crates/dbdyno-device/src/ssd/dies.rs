@@ -26,6 +26,8 @@ pub(super) struct PageRead {
 pub(super) enum Reader {
     /// The command in this slot.
     Host(usize),
+    /// Nobody yet: pages of the disk from this one on, read ahead.
+    Ahead(u32),
     /// Collection, from this page of flash on.
     Moved(u32),
 }
@@ -132,7 +134,7 @@ impl Dies {
     pub(super) fn add_read(&mut self, place: PageAddress, read: PageRead, now_ns: u64, events: &mut Agenda<Event>) {
         let die = &mut self.all[place.die as usize];
         let lane = place.plane as usize % die.lanes.len();
-        if matches!(read.reader, Reader::Host(_)) {
+        if !matches!(read.reader, Reader::Moved(_)) {
             die.lanes[lane].host.push_back(read);
             die.host_waiting += 1;
         } else {

@@ -1,8 +1,8 @@
-//! The drive as the host sees it: commands, the write buffer, FLUSH.
+//! The drive as the host sees it: commands, the write buffer, FLUSH. Reads are in `read`.
 
-use super::dies::{Job, PageRead, Reader};
+use super::dies::Job;
 use super::event::Event;
-use super::ftl::{Appended, Found, Stream, Unit};
+use super::ftl::{Appended, Stream, Unit};
 use super::spec::PAGE_BYTES;
 use super::spec::{transfer_ns, us};
 use super::{Active, Ssd};
@@ -63,65 +63,10 @@ impl Ssd {
                 let before = self.ftl.mapped;
                 self.ftl.discard(first, end.max(first));
                 self.counts.discarded += u64::from(before - self.ftl.mapped);
+                self.read_ahead.forget(first..end.max(first));
                 self.complete(slot, self.now_ns);
                 self.reclaim();
             }
-        }
-    }
-
-    /// Reads each flash page once for all neighbouring pages of the command that it holds.
-    fn read(&mut self, slot: usize, command: Command) {
-        let geometry = &self.ftl.geometry;
-        let (end, flash_pages) = (command.end_bytes(), geometry.flash_pages);
-        let (mut at, mut reads, mut at_once) = (command.offset_bytes, 0, 0);
-        let mut last: Option<(u32, PageRead)> = None;
-        while at < end {
-            let bytes = end.min((at / PAGE_BYTES + 1) * PAGE_BYTES) - at;
-            if let Found::Flash(page) = self.ftl.find((at / PAGE_BYTES) as u32) {
-                match &mut last {
-                    Some((first, read)) if page / flash_pages == *first / flash_pages => read.bytes += bytes,
-                    _ => {
-                        let place = self.ftl.geometry.place_of(page);
-                        let read = PageRead { reader: Reader::Host(slot), bytes, read_ns: self.dies.read_ns(place) };
-                        if let Some((first, read)) = last.replace((page, read)) {
-                            self.read_flash(first, read);
-                        }
-                        reads += 1;
-                    }
-                }
-            } else {
-                at_once += bytes;
-            }
-            at += bytes;
-        }
-        if let Some((first, read)) = last {
-            self.read_flash(first, read);
-        }
-        if let Some(active) = self.slots.get_mut(slot) {
-            // One more for what needs no flash.
-            active.remaining = reads + 1;
-        }
-        self.page_arrived(slot, at_once, self.now_ns);
-    }
-
-    fn read_flash(&mut self, page: u32, read: PageRead) {
-        let place = self.ftl.geometry.place_of(page);
-        self.dies.add_read(place, read, self.now_ns, &mut self.events);
-    }
-
-    /// Part of a read has come from the flash, or from memory.
-    pub(super) fn page_arrived(&mut self, slot: usize, bytes: u64, across_ns: u64) {
-        let slowdown = if self.thermal.throttled { self.thermal.slowdown(self.now_ns) } else { 1.0 };
-        if bytes > 0 {
-            let crossing_ns = (transfer_ns(bytes, self.spec.link_mb_s) as f64 * slowdown) as u64;
-            self.link_out_free_ns = across_ns.max(self.link_out_free_ns) + crossing_ns;
-        }
-        let Some(active) = self.slots.get_mut(slot) else { return };
-        active.remaining -= 1;
-        active.done_ns = active.done_ns.max(if bytes > 0 { self.link_out_free_ns } else { across_ns });
-        if active.remaining == 0 {
-            let done_ns = active.done_ns;
-            self.complete(slot, done_ns);
         }
     }
 
@@ -157,6 +102,7 @@ impl Ssd {
     }
 
     fn append(&mut self, stream: Stream, page: u32) {
+        self.read_ahead.forget(page..page + 1);
         match self.ftl.append(stream, page) {
             Appended::Merged => return,
             Appended::Buffered => {}
@@ -173,7 +119,7 @@ impl Ssd {
     }
 
     fn flush(&mut self, slot: usize) {
-        if self.spec.power_loss_protected {
+        if self.spec.power_loss_protected || self.spec.flush_ignored {
             self.complete(slot, self.now_ns);
         } else {
             self.wait_for_programs(slot);
@@ -221,7 +167,7 @@ impl Ssd {
         self.admit_writes();
     }
 
-    fn complete(&mut self, slot: usize, at_ns: u64) {
+    pub(super) fn complete(&mut self, slot: usize, at_ns: u64) {
         if let Some(active) = self.slots.try_remove(slot) {
             self.done.push(at_ns, active.command.id);
             self.events.push(at_ns, Event::Finished);

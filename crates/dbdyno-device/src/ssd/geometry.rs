@@ -19,6 +19,14 @@ const BLOCKS_MIN: u64 = 1024;
 /// Blocks beyond the nominal spare area: those being written and erased, and the reserve that collection works with.
 pub(super) const RESERVE_BLOCKS: u32 = 3;
 
+/// Free blocks that the host's writes must leave: one for collection to write to, and one that stands for pages
+/// collected from a block which is not erased yet.
+const HOST_LEAVES: u64 = 2;
+
+/// Units on each die that collection keeps free beyond those, two blocks at most: enough to keep the dies busy before the
+/// host has to wait, and so little that a pause does not make a steady drive fast for long.
+const UNITS_AHEAD: u64 = 4;
+
 /// Blocks of one kind: of the cells' full density, or written with one bit a cell.
 #[derive(Debug, Clone)]
 pub(super) struct Region {
@@ -105,6 +113,17 @@ impl Geometry {
             first_unit: data.blocks * (data.block_pages / data.unit_pages),
             shot: 1,
         }
+    }
+
+    /// Free pages that the host's writes must leave.
+    pub(super) fn host_leaves_pages(&self) -> u64 {
+        HOST_LEAVES * u64::from(self.data.block_pages)
+    }
+
+    /// Free pages below which collection begins.
+    pub(super) fn collect_below_pages(&self) -> u64 {
+        let ahead = UNITS_AHEAD * u64::from(self.dies * self.data.unit_pages);
+        self.host_leaves_pages() + ahead.min(2 * u64::from(self.data.block_pages))
     }
 
     pub(super) fn pages(&self) -> usize {

@@ -11,7 +11,7 @@
 //! in proportionally less time (`geometry` says how). Its cache is the drive's, as what lies behind the disk is unwritten
 //! on a fresh drive, and written on a steady one; with `slc.scaled` it is a cache, and a drive, in proportion.
 //!
-//! Cannot: read-ahead, wear and failing blocks, parity across dies, compression (`SandForce`), a mapping table that does
+//! Cannot: wear that grows with what is written, failing blocks, parity across dies, compression (`SandForce`), a mapping table that does
 //! not fit the drive's memory, data that moves to cold blocks by how often it changes.
 
 mod dies;
@@ -21,7 +21,10 @@ mod ftl;
 mod geometry;
 #[cfg(test)]
 mod invariants;
+mod read;
+mod read_ahead;
 mod reclaim;
+mod retry;
 mod spec;
 mod steady;
 mod thermal;
@@ -34,6 +37,8 @@ use self::dies::{Dies, Job, Reader};
 use self::event::Event;
 use self::ftl::Ftl;
 use self::geometry::Geometry;
+use self::read_ahead::ReadAhead;
+use self::retry::Retries;
 use self::spec::PAGE_BYTES;
 pub(crate) use self::spec::SsdSpec;
 use self::thermal::Thermal;
@@ -144,6 +149,8 @@ pub(crate) struct Ssd {
     ftl: Ftl,
     reclaim: Reclaim,
     thermal: Thermal,
+    read_ahead: ReadAhead,
+    retries: Retries,
     counts: Counts,
     /// Pages of the drive behind the disk's end that nothing was written to.
     unwritten_behind: u64,
@@ -179,6 +186,8 @@ impl Ssd {
             flushes: Vec::new(),
             reclaim: Reclaim::new(spec.slc.as_ref()),
             thermal: Thermal::new(spec.thermal.clone()),
+            read_ahead: ReadAhead::new(spec.read_ahead_bytes),
+            retries: Retries::new(spec.read_retry.clone(), seed),
             counts: Counts::default(),
             unwritten_behind: match &spec.slc {
                 Some(slc) if !slc.scaled && state == DriveState::Fresh => {
@@ -221,6 +230,9 @@ impl Ssd {
                     self.thermal.read(read.bytes);
                     match read.reader {
                         Reader::Host(slot) => self.page_arrived(slot, read.bytes, across_ns),
+                        Reader::Ahead(first) => {
+                            self.ahead_arrived(first, (read.bytes / PAGE_BYTES) as u32, across_ns);
+                        }
                         Reader::Moved(flash_page) => self.moved_page_arrived(flash_page, read.bytes / PAGE_BYTES),
                     }
                 }
@@ -283,6 +295,10 @@ impl DeviceModel for Ssd {
         if self.spec.power_loss_protected { WriteCache::Protected } else { WriteCache::Volatile }
     }
 
+    fn ignores_flush(&self) -> bool {
+        self.spec.flush_ignored
+    }
+
     fn fast_cache(&self) -> Option<FastCache> {
         let slc = self.spec.slc.as_ref()?;
         let bytes = slc.bytes_on(self.size_bytes, self.spec.capacity_bytes);
@@ -304,6 +320,9 @@ impl DeviceModel for Ssd {
         if self.spec.slc.is_some() {
             gauges.push(("slc_cache_free_bytes", bytes(self.cache_free_pages())));
             gauges.push(("folded_bytes", bytes(self.counts.folded)));
+        }
+        if self.retries.is_modelled() {
+            gauges.push(("read_retried_pages", self.retries.pages as f64));
         }
         if self.thermal.is_modelled() {
             gauges.push(("temperature_c", self.thermal.temperature_c));

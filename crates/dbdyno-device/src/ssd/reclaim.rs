@@ -1,28 +1,21 @@
 //! What the drive does of its own accord: it collects garbage, and empties the cache of single-bit blocks.
 //!
 //! Both take a block, read its valid pages, program them elsewhere at full density, and erase it. Collection takes the
-//! block with the fewest valid pages (greedy), and begins when [`COLLECT_BELOW`] blocks are free; the host may write
-//! down to [`HOST_BELOW`]. In between, and while the host waits, the pages that the block under collection has been
+//! block with the fewest valid pages (greedy), and begins when little more is free than the host must leave (`geometry`
+//! has both levels). In between, and while the host waits, the pages that the block under collection has been
 //! relieved of count as free, so that the host goes on at the pace of collection, not by fits and starts.
 //!
 //! The cache is emptied (*folded*) when the host has written nothing for a while. When it is full, either the host
 //! writes past it, to blocks of full density (Samsung's way), or it is emptied at once while the host's writes are held
-//! down, until a good part of it is free again (the way of Intel's 600p and 760p).
+//! down, until a good part of it is free again (the way of Intel's 600p and 760p). Meanwhile the host leaves so much
+//! free that emptying gets its turn beside collection.
 
-use super::dies::{Job, PageRead, Reader};
+use super::dies::{Job, Reader};
 use super::event::Event;
 use super::ftl::{Appended, Stream, Unit};
 use super::spec::PAGE_BYTES;
 use super::spec::{SlcSpec, transfer_ns};
-use super::steady::COLLECT_BELOW;
 use super::{Host, Reclaim, Ssd, Victim};
-
-/// Free blocks below which the cache is folded only if there is no garbage.
-const FOLD_ABOVE: u64 = 3;
-
-/// Free blocks that the host's writes must leave: one for collection to write to, and one that stands for pages
-/// collected from a block which is not erased yet.
-const HOST_BELOW: u64 = 2;
 
 /// Flash pages read and units programmed at a time for moving, for each die.
 const MOVES_PER_DIE: u32 = 2;
@@ -69,8 +62,9 @@ impl Ssd {
     }
 
     fn host_has_room(&self) -> bool {
-        let block_pages = u64::from(self.ftl.geometry.data.block_pages);
-        self.ftl.has_room(Stream::Host) && self.reclaimable_pages() > HOST_BELOW * block_pages
+        let geometry = &self.ftl.geometry;
+        let leaves = if self.reclaim.draining { geometry.collect_below_pages() } else { geometry.host_leaves_pages() };
+        self.ftl.has_room(Stream::Host) && self.reclaimable_pages() > leaves
     }
 
     /// Free pages of full density, with those of blocks being erased and those that collection has passed.
@@ -144,19 +138,18 @@ impl Ssd {
     }
 
     fn choose_victim(&mut self) -> bool {
-        let block_pages = u64::from(self.ftl.geometry.data.block_pages);
-        let free = self.reclaimable_pages();
+        let (free, enough) = (self.reclaimable_pages(), self.ftl.geometry.collect_below_pages());
         let folds = (self.reclaim.draining || self.reclaim.host == Host::Idle) && self.ftl.has_full_cached();
-        if !folds && free >= COLLECT_BELOW * block_pages {
+        if !folds && free >= enough {
             return false;
         }
         let mut block = None;
-        if free < FOLD_ABOVE * block_pages || !folds {
+        if free < enough {
             block = self.ftl.take_greediest();
         }
         // Folding needs a block to write to; collection, which can always go on, must have had its turn by then.
         let erases = self.reclaim.erasing.len() < ERASING_MAX;
-        if block.is_none() && folds && erases && free > HOST_BELOW * block_pages {
+        if block.is_none() && folds && erases && free > self.ftl.geometry.host_leaves_pages() {
             block = self.ftl.take_oldest_cached();
         }
         let Some(block) = block else { return false };
@@ -176,10 +169,7 @@ impl Ssd {
             return false;
         }
         self.reclaim.moving += valid;
-        let place = self.ftl.geometry.place_of(flash_page);
-        let reader = Reader::Moved(flash_page);
-        let read = PageRead { reader, bytes: valid * PAGE_BYTES, read_ns: self.dies.read_ns(place) };
-        self.dies.add_read(place, read, self.now_ns, &mut self.events);
+        self.read_flash(flash_page, valid * PAGE_BYTES, Reader::Moved(flash_page));
         true
     }
 

@@ -19,6 +19,9 @@ pub(crate) struct SsdSpec {
     pub flush_is_a_barrier: bool,
     /// True where capacitors make the write buffer safe, so that FLUSH has nothing to wait for.
     pub power_loss_protected: bool,
+    /// True where FLUSH is acknowledged at once and leaves the write buffer as it is: a drive that lies.
+    #[serde(default)]
+    pub flush_ignored: bool,
     /// Time FLUSH takes beyond writing the buffer (mapping tables), if there was anything to write, microseconds.
     pub flush_us: f64,
     /// The host link, each way, MB/s.
@@ -32,10 +35,14 @@ pub(crate) struct SsdSpec {
     pub read_command_us: f64,
     /// Memory for writes not yet programmed, bytes.
     pub buffer_bytes: u64,
+    /// How far the drive reads on behind a read that continues another, bytes; 0: not at all.
+    #[serde(default)]
+    pub read_ahead_bytes: u64,
     pub flash: FlashSpec,
     pub ftl: FtlSpec,
     pub slc: Option<SlcSpec>,
     pub thermal: Option<ThermalSpec>,
+    pub read_retry: Option<ReadRetrySpec>,
 }
 
 /// `[ssd.flash]`: dies and channels.
@@ -122,6 +129,39 @@ pub(crate) struct ThermalSpec {
     pub slowdown: f64,
 }
 
+/// `[ssd.read_retry]`: pages of worn blocks that must be read again before their errors can be corrected.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReadRetrySpec {
+    /// Part of the blocks that are worn; all if not given. Those of the cache of single-bit blocks never are.
+    #[serde(default = "all")]
+    pub worn_blocks: f64,
+    /// How probable it is that a read of a flash page of a worn block must be repeated.
+    pub probability: f64,
+    /// How often it is repeated then.
+    pub retries: u32,
+    /// What each repetition takes, with its transfer to the controller, microseconds; if not given the page's own time.
+    pub retry_us: Option<f64>,
+}
+
+fn all() -> f64 {
+    1.0
+}
+
+impl ReadRetrySpec {
+    fn check(&self) -> Result<(), String> {
+        for (field, value, most) in [
+            ("read_retry.worn_blocks", self.worn_blocks, 1.0),
+            ("read_retry.probability", self.probability, 1.0),
+            ("read_retry.retries", f64::from(self.retries), 1e3),
+            ("read_retry.retry_us", self.retry_us.unwrap_or(0.0), 1e6),
+        ] {
+            within(&(0.0..=most), &[(field, value)])?;
+        }
+        Ok(())
+    }
+}
+
 impl SsdSpec {
     /// Refuses numbers the model cannot work with, naming the first.
     pub(crate) fn check(&self) -> Result<(), String> {
@@ -146,6 +186,13 @@ impl SsdSpec {
         if self.capacity_bytes as f64 * (1.2 + spare) / PAGE_BYTES as f64 > f64::from(u32::MAX) {
             return Err(format!("capacity_bytes = {} and the spare area pass 16 TiB", self.capacity_bytes));
         }
+        if self.flush_ignored && self.power_loss_protected {
+            return Err(
+                "flush_ignored = true needs a buffer that a power cut takes: power_loss_protected = false".into()
+            );
+        }
+        within(&(0.0..=1e9), &fields! { self; read_ahead_bytes })?;
+        self.read_retry.as_ref().map_or(Ok(()), ReadRetrySpec::check)?;
         self.slc.as_ref().map_or(Ok(()), |slc| slc.check(self.capacity_bytes))?;
         self.thermal.as_ref().map_or(Ok(()), ThermalSpec::check)
     }

@@ -9,11 +9,11 @@
 //! So block k of n, the youngest being 0, holds exp(-(1 + r) k / (n A)) of its pages.
 //!
 //! Each page of the disk is dealt to a block with that probability, in one pass over the disk; valid pages lie
-//! evenly among those that are not.
+//! evenly among those that are not. Every [`ROUND`] pages each block gets its share but for rounding: left to chance, some
+//! blocks would hold fewer valid pages than any that greedy collection has not taken yet, and it would begin with these.
 //!
-//! The drive is caught just after it has collected a block: as many blocks are free as collection leaves free, and of the
-//! one that the host writes as much as that block gave. So the first collection is due when the host has written 1 / A of
-//! a block, as it is from then on. The cache of single-bit blocks is full, as it is while the host never pauses: of old
+//! The drive is caught when collection is due: so much is free as it leaves free, and the next page that the host writes
+//! lets it take a block. Nothing runs before that, and from then on the host writes at the pace of collection. The cache of single-bit blocks is full, as it is while the host never pauses: of old
 //! garbage where the host writes past a full cache, of the latest writes where it is emptied under load.
 
 use dbdyno_common::random::Random;
@@ -21,11 +21,12 @@ use dbdyno_common::random::Random;
 use super::ftl::Ftl;
 use super::spec::SlcSpec;
 
-/// Free blocks below which collection begins.
-pub(super) const COLLECT_BELOW: u64 = 4;
+/// Pages that are dealt together at most, each to another part of the blocks, so that none gets more than its share by
+/// chance. A power of two.
+const ROUND: usize = 1 << 17;
 
-/// Resolution of the table that deals pages to blocks.
-const DEALS: usize = 1 << 17;
+/// By how many parts of a page's share of the blocks a round may be shifted against another.
+const SHIFTS: usize = 8;
 
 /// Flash pages written for each page of the host under greedy collection of uniform random writes.
 ///
@@ -71,10 +72,17 @@ impl Dealt {
 pub(super) fn precondition(ftl: &mut Ftl, slc: Option<&SlcSpec>, seed: u64) {
     let mut dealt = fill_cache(ftl, slc);
     dealt.extend(fill_data(ftl));
-    let turns = deals(&dealt);
+    let together = ROUND.min(ftl.geometry.logical_pages.next_power_of_two() as usize);
+    let turns = turns(&dealt, together * SHIFTS);
     let mut random = Random::new(seed);
+    let order = shuffled(together, &mut random);
+    let (mut mask, mut shift) = (0, 0);
     for page in 0..ftl.geometry.logical_pages {
-        let mut turn = turns[(random.bits() >> 47) as usize] as usize;
+        let place = page as usize % together;
+        if place == 0 {
+            (mask, shift) = (random.below(together as u64) as usize, random.below(SHIFTS as u64) as usize);
+        }
+        let mut turn = turns[(order[place] as usize ^ mask) * SHIFTS + shift] as usize;
         // Chance may give a block more than it has room for; there is some in another.
         while dealt[turn].at >= dealt[turn].end {
             turn = (turn + 1) % dealt.len();
@@ -107,12 +115,13 @@ fn fill_cache(ftl: &mut Ftl, slc: Option<&SlcSpec>) -> Vec<Dealt> {
 /// Closes the data blocks, opens the one that the host writes, and says how they are to be filled.
 fn fill_data(ftl: &mut Ftl) -> Vec<Dealt> {
     let (data, logical_pages) = (ftl.geometry.data.clone(), ftl.geometry.logical_pages);
-    let blocks = data.blocks - COLLECT_BELOW as u32 - 1;
+    let ahead = ftl.geometry.collect_below_pages().next_multiple_of(u64::from(data.unit_pages)) as u32;
+    let free_blocks = (ahead - 1) / data.block_pages;
+    let blocks = data.blocks - free_blocks - 1;
     let spare = f64::from(blocks) * f64::from(data.block_pages) / f64::from(logical_pages) - 1.0;
     let amplification = greedy_write_amplification(spare);
     let decay = (1.0 + spare) / amplification / f64::from(blocks);
-    let given = (f64::from(data.block_pages) / amplification) as u32;
-    let written = data.block_pages.saturating_sub(given.next_multiple_of(data.unit_pages));
+    let written = (free_blocks + 1) * data.block_pages - ahead;
     ftl.fill_data(blocks, written);
     // The mean of exp(-decay k) over the block's time, so that the sum is right for few blocks, too.
     let at = |block: u32| (-decay * f64::from(block)).exp() / decay;
@@ -121,19 +130,28 @@ fn fill_data(ftl: &mut Ftl) -> Vec<Dealt> {
     full.chain(open).collect()
 }
 
-/// For each of [`DEALS`] equal chances, whose turn it is.
-fn deals(dealt: &[Dealt]) -> Vec<u32> {
+/// The numbers below `end` in random order (Fisher and Yates).
+fn shuffled(end: usize, random: &mut Random) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..end as u32).collect();
+    for last in (1..end).rev() {
+        order.swap(last, random.below(last as u64 + 1) as usize);
+    }
+    order
+}
+
+/// For each of so many equal parts of the blocks' shares, whose turn it is.
+fn turns(dealt: &[Dealt], parts: usize) -> Vec<u32> {
     let total: f64 = dealt.iter().map(|block| block.share).sum();
     let (mut turn, mut below) = (0, dealt[0].share);
-    let deal = |index: usize| {
-        let chance = (index as f64 + 0.5) / DEALS as f64 * total;
+    let turn_of = |index: usize| {
+        let chance = (index as f64 + 0.5) / parts as f64 * total;
         while below < chance && turn + 1 < dealt.len() {
             turn += 1;
             below += dealt[turn].share;
         }
         turn as u32
     };
-    (0..DEALS).map(deal).collect()
+    (0..parts).map(turn_of).collect()
 }
 
 #[cfg(test)]

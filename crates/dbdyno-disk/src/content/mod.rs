@@ -27,6 +27,8 @@ struct Inner {
     unflushed: Unflushed,
     /// Whether a power cut takes what was not flushed; else nothing need be remembered.
     volatile: bool,
+    /// Whether a FLUSH is acknowledged and makes nothing durable.
+    flush_ignored: bool,
     powered: bool,
     /// The first FLUSH that arrived after the last power cut; an earlier one cannot make anything durable.
     sealed_min: u64,
@@ -65,7 +67,14 @@ impl Content {
     }
 
     fn new(size_bytes: u64, held_bytes_max: u64, held: Held, file: Option<Arc<File>>, store: Box<dyn Store>) -> Self {
-        let inner = Inner { store, unflushed: Unflushed::new(), volatile: false, powered: true, sealed_min: 0 };
+        let inner = Inner {
+            store,
+            unflushed: Unflushed::new(),
+            volatile: false,
+            flush_ignored: false,
+            powered: true,
+            sealed_min: 0,
+        };
         Self { size_bytes, held_bytes_max, held, file, inner: Mutex::new(inner) }
     }
 
@@ -190,9 +199,15 @@ impl Content {
         drop(durable);
     }
 
+    /// Says whether FLUSH is ignored from now on: acknowledged, and nothing is durable for it.
+    pub fn set_flush_ignored(&self, ignored: bool) {
+        self.lock().flush_ignored = ignored;
+    }
+
     /// A FLUSH has arrived; returns what to give [`Content::flushed`] when it completes.
     pub fn seal(&self) -> u64 {
-        self.lock().unflushed.seal()
+        let mut inner = self.lock();
+        if inner.flush_ignored { inner.unflushed.latest() } else { inner.unflushed.seal() }
     }
 
     /// A FLUSH has completed; false if the power was cut meanwhile, so that it must not be acknowledged.
@@ -200,6 +215,9 @@ impl Content {
         let mut inner = self.lock();
         if sealed < inner.sealed_min {
             return false;
+        }
+        if inner.flush_ignored {
+            return true;
         }
         let durable = inner.unflushed.flushed(sealed);
         drop(inner);

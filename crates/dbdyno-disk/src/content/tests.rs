@@ -172,6 +172,29 @@ fn only_what_was_flushed_is_sure_to_survive_a_power_cut() {
 }
 
 #[test]
+fn a_power_cut_takes_what_an_ignored_flush_left_in_the_cache() {
+    both("ignored", SIZE, |content| {
+        content.set_volatile(true);
+        content.write(0, &[1; 40_960]).unwrap();
+        assert!(content.flushed(content.seal()));
+        content.set_flush_ignored(true);
+        for round in 0..100 {
+            content.write(round % 10 * 4096, &[2; 4096]).unwrap();
+            assert!(content.flushed(content.seal()), "it says that all is well");
+        }
+        let flushing = content.seal();
+        // Some seeds let all survive, this one does not.
+        let counted = content.power_cut(4, 4096).unwrap();
+        assert!(!content.flushed(flushing), "the power went off before the answer");
+        content.power_on();
+        assert!(content.flushed(content.seal()));
+        let lost = bytes(content, 0, 40_960).chunks(4096).filter(|sector| sector[0] == 1).count() as u64;
+        assert_eq!((counted.unflushed_sectors, counted.lost_sectors), (10, lost));
+        assert!(lost > 0, "another seed");
+    });
+}
+
+#[test]
 fn a_larger_sector_is_lost_as_a_whole() {
     let content = Content::in_memory(SIZE, SIZE);
     content.set_volatile(true);

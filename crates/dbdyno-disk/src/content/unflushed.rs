@@ -84,6 +84,11 @@ impl Unflushed {
         self.first + self.layers.len() as u64 - 2
     }
 
+    /// The number of the layer that takes new writes.
+    pub fn latest(&self) -> u64 {
+        self.first + self.layers.len() as u64 - 1
+    }
+
     /// A FLUSH has completed: what came before it is durable. Returns it so that memory is given back outside any lock.
     pub fn flushed(&mut self, sealed: u64) -> Vec<Layer> {
         let mut durable = Vec::new();

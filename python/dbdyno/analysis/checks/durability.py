@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from dbdyno.store.records import Trial
 
-Gap = Literal["engine", "redo log", "binary log", "flush method", "doublewrite", "memory", "no flush"]
+Gap = Literal["engine", "redo log", "binary log", "flush method", "doublewrite", "memory", "no flush", "drive"]
 
 _COPY_ON_WRITE = {"zfs", "btrfs", "bcachefs"}  # a page is never overwritten there, so none can be half old and half new
 _WORSE = {"redo log": ("2", "0"), "flush method": ("littlesync", "nosync")}  # from bad to worse
@@ -82,6 +82,8 @@ def _lacking(observed: Mapping[str, Any]) -> Iterator[Lacking]:
         yield Lacking("memory", "")
     elif _layer(observed, "filesystem").get("flushes_on_fsync") is False and not _written_through(observed):
         yield Lacking("no flush", "")
+    if _layer(observed, "device").get("flush_ignored"):
+        yield Lacking("drive", "")
 
 
 def _written_through(observed: Mapping[str, Any]) -> bool:

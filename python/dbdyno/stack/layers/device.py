@@ -49,6 +49,8 @@ class Emulated:
                 "io_flusher": self.disk.observed.get("io_flusher"),
                 "realtime": self.disk.observed.get("realtime"),
             }
+            if disk.stats().get("flush_ignored"):
+                observed["flush_ignored"] = True
             device = BlockDevice(path, rotational=self.rotational, disposable=True, control=self.disk.control)
             yield below.raised(self.name, observed, device=device)
 
