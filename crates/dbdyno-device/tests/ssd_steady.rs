@@ -26,8 +26,9 @@ fn the_first_writes_are_as_fast_as_those_after_hours() {
     for (seed, drive) in (1..).zip(drives) {
         let ratio = first_to_later(&drive.name, seed);
         println!("{}: {ratio:.3}", drive.name);
-        // Up to 4 % of a window are in the write buffer, which is empty at the start.
-        assert!((0.93..1.15).contains(&ratio), "{}: {ratio}", drive.name);
+        // Up to 4 % of a window are in the write buffer, which is empty at the start. On so small a disk a drive of many dies
+        // has few units to a block, and its free blocks at the start are some of the window, too.
+        assert!((0.93..1.2).contains(&ratio), "{}: {ratio}", drive.name);
     }
 }
 

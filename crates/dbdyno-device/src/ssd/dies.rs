@@ -134,12 +134,12 @@ impl Dies {
     pub(super) fn add_read(&mut self, place: PageAddress, read: PageRead, now_ns: u64, events: &mut Agenda<Event>) {
         let die = &mut self.all[place.die as usize];
         let lane = place.plane as usize % die.lanes.len();
-        if !matches!(read.reader, Reader::Moved(_)) {
-            die.lanes[lane].host.push_back(read);
-            die.host_waiting += 1;
-        } else {
+        if matches!(read.reader, Reader::Moved(_)) {
             die.lanes[lane].moved.push_back(read);
             die.moved_waiting += 1;
+        } else {
+            die.lanes[lane].host.push_back(read);
+            die.host_waiting += 1;
         }
         self.start(place.die, now_ns, events);
     }
