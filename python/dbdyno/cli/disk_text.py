@@ -73,19 +73,10 @@ def stats_text(disk: dict[str, Any]) -> str:
         lines.append(f"{disk['enospc_errors']} writes got no space: the limit on content is reached (attach --limit)")
     lines += [f"{name:32s} {gauge_text(name, value)}" for name, value in disk["gauges"].items()]
     if cache := disk.get("fast_cache"):  # a disk attached by an older dbdyno has none
-<<<<<<< HEAD
         lines.append(fast_cache_text(cache))
     lines += [f"fault: {fault_text(fault)}" for fault in disk["faults"]]
-    if disk["trace"]:
-        lines.append(
-            f"trace: {disk['trace']['records']} requests in {disk['trace']['file']}, {disk['trace']['dropped']} dropped"
-        )
-=======
-        lines.append(_fast_cache(cache))
-    lines += [f"fault: {_fault(fault)}" for fault in disk["faults"]]
     if trace := disk["trace"]:
         lines.append(f"trace: {trace['records']} requests in {trace['file']}, {trace['dropped']} dropped")
->>>>>>> bdd641b (SSD: steady from the first request; reading ahead, retries of worn pages; drives that ignore FLUSH)
     return "\n".join(lines)
 
 
