@@ -74,7 +74,7 @@ fn a_drive_that_ignores_flush_loses_what_was_flushed() {
     let cut = disk.tell(r#"{"op":"power-cut","seed":5,"sector_bytes":4096}"#);
     assert_eq!(cut["unflushed_sectors"].as_u64(), Some(100), "{cut}");
     disk.tell(r#"{"op":"power-on"}"#);
-    let after: Vec<u8> = (0..200).map(|place| read(&file, place * 4096).unwrap()).collect();
+    let after: Vec<u32> = (0..200).map(|place| read(&file, place * 4096).unwrap().into()).collect();
     let lost = after[..100].iter().filter(|byte| **byte == 1).count() as u64;
     assert!(lost > 0 && Some(lost) == cut["lost_sectors"].as_u64(), "{lost}, {cut}");
     assert!(after[100..].iter().all(|byte| *byte == 1), "what was prepared in instant mode and flushed is gone");

@@ -175,7 +175,7 @@ fn only_what_was_flushed_is_sure_to_survive_a_power_cut() {
 fn a_power_cut_takes_what_an_ignored_flush_left_in_the_cache() {
     both("ignored", SIZE, |content| {
         content.set_volatile(true);
-        content.write(0, &[1; 40_960]).unwrap();
+        content.write(0, &vec![1; 40_960]).unwrap();
         assert!(content.flushed(content.seal()));
         content.set_flush_ignored(true);
         for round in 0..100 {
