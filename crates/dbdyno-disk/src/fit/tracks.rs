@@ -15,8 +15,8 @@ use crate::error::DiskError;
 
 /// Jumps smaller than this, in turns, are no skew.
 const JUMP_MIN: f64 = 0.012;
-/// A jump larger than this is a small one backwards: a late answer.
-const SKEW_MAX: f64 = 0.75;
+/// A jump that differs from the usual by more turns is of a late answer.
+const LATE: f64 = 0.25;
 /// Angles further from a line, in turns, follow none.
 const NOISE_MAX: f64 = 0.06;
 
@@ -111,7 +111,9 @@ pub fn tracks(angles: &[Angle]) -> Option<Tracks> {
 
 /// The skews, and how many heads a cylinder has; `None` where fewer than four tracks end.
 pub fn skews(tracks: &Tracks) -> Option<Skews> {
-    let mut sizes: Vec<f64> = tracks.jumps.iter().map(|jump| jump.turns).filter(|turns| *turns < SKEW_MAX).collect();
+    let all: Vec<f64> = tracks.jumps.iter().map(|jump| jump.turns).collect();
+    let usual = Estimate::median(&all)?.value;
+    let mut sizes: Vec<f64> = all.into_iter().filter(|turns| (turns - usual).abs() < LATE).collect();
     sizes.sort_by(f64::total_cmp);
     if sizes.len() < 4 {
         return None;
@@ -143,13 +145,19 @@ pub fn skews(tracks: &Tracks) -> Option<Skews> {
     let larger = high.len() <= low.len() + 2;
     let (track, cylinder) = if larger { (small, large) } else { (large, small) };
     let edge = high[0];
-    let is_cylinder = |jump: &Jump| jump.turns < SKEW_MAX && (jump.turns >= edge) == larger;
+    let is_cylinder = |jump: &Jump| (jump.turns - usual).abs() < LATE && (jump.turns >= edge) == larger;
     let changes: Vec<&Jump> = tracks.jumps.iter().filter(|jump| is_cylinder(jump)).collect();
     let heads: Vec<f64> = changes
         .windows(2)
         .map(|pair| ((pair[1].after_bytes - pair[0].after_bytes) / tracks.track_bytes.value).round())
         .collect();
-    let heads = Estimate::median(&heads)?;
+    let median = Estimate::median(&heads)?;
+    // Changes of cylinder come at even distances.
+    let even = heads.iter().filter(|heads| (**heads - median.value).abs() < 0.5).count() * 5 >= heads.len() * 3;
+    if !even {
+        return alike();
+    }
+    let heads = median;
     Some(Skews { track, cylinder: Some(cylinder), heads: Some(heads), cylinder_bytes: changes.last()?.before_bytes })
 }
 
