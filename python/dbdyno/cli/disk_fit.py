@@ -18,12 +18,12 @@ def fit(
         help="A block device, which is only read; or a drive, in virtual time.",
         autocompletion=drives,
     ),
-    out: Path = typer.Option(None, "--out", metavar="FILE", help="Where the drive file goes, if not to the output."),
+    out: Path = typer.Option(None, "--out", metavar="FILE", help="File to write, NAME.toml; else standard output."),
     time_: str = typer.Option("2min", "--time", metavar="TIME", help="About how long to measure a device."),
     size: str = typer.Option(None, help="Size of a model's disk, if not that of the drive."),
     write: bool = typer.Option(False, "--write", help="Write, too: a model, or a device that is proved to be empty."),
     erase: str = typer.Option(None, metavar="SERIAL", help="Write to the device with this serial, whatever it holds."),
-    seed: int = typer.Option(1, "--seed", min=0, help="Seed of places."),
+    seed: int = typer.Option(1, "--seed", min=0, help="Seed of the random places."),
     json_: bool = JSON,
 ) -> None:
     """Find a drive's parameters by timing requests, and write its drive file."""
@@ -66,7 +66,7 @@ def _counts(found: dict[str, Any]) -> str:
 
 
 def _print_checks(found: dict[str, Any], *, aside: bool) -> None:
-    """What the drive did, and what the model of the drive file does."""
+    """Print figures of the drive beside those of the model that its drive file makes."""
     from dbdyno.cli.text_table import table
 
     rows = [

@@ -1,4 +1,4 @@
-"""Lines about the inside of a disk: its drive's cache and gauges, and the faults put into it."""
+"""Lines about an emulated disk: its drive's fast cache and gauges, and its injected faults."""
 
 import time
 from typing import Any

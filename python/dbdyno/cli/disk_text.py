@@ -7,11 +7,11 @@ from dbdyno.cli.text_table import table
 from dbdyno.study.units import format_bytes
 
 KINDS = ("read", "write", "flush", "discard")
-WAY = (
+PATH = (
     ("later than asked", "lateness_ns"),
-    ("on the way there", "path_before_ns"),
-    ("left earlier for it", "path_taken_ns"),
-    ("later than the drive", "path_left_ns"),
+    ("path to the model", "path_before_ns"),
+    ("left earlier by", "path_taken_ns"),
+    ("later than the model", "path_left_ns"),
     ("earlier than it", "path_early_ns"),
 )
 TIMES = ("mean", "p50", "p99", "p999", "max")
@@ -49,7 +49,7 @@ def stats_text(disk: dict[str, Any]) -> str:
     for kind in KINDS:
         times, count = disk["service_ns"][kind], disk[{"flush": "flushes"}.get(kind, f"{kind}s")]
         rows.append([kind, str(count), str(disk["errors"][kind]), *(_us(times[key]) for key in TIMES)])
-    for name, key in WAY:
+    for name, key in PATH:
         if (times := disk.get(key)) and times["count"]:  # a disk attached by an older dbdyno knows of no path
             rows.append([name, str(times["count"]), "", *(_us(times[one]) for one in TIMES)])
     cache = disk["write_cache"] + (" (FLUSH ignored)" if disk.get("flush_ignored") else "")

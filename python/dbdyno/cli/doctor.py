@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def doctor(
-    quick: bool = typer.Option(False, "--quick", help="What this host can do; measure nothing."),
+    quick: bool = typer.Option(False, "--quick", help="List what this host can do; measure nothing."),
     json_: bool = JSON,
 ) -> None:
-    """Show what this host can do, and the remedy for each no; then measure it for 10 s: what it is good for."""
+    """Show what this host can do, with the remedy for each no; then measure for 10 s which studies it is good for."""
     from dbdyno.stack.capabilities import look_around
 
     found = look_around()

@@ -1,4 +1,4 @@
-"""What could keep this host's processors from halting: the kernel's own polling, else pollers that give way to all.
+"""What could keep this host's processors from halting: the kernel's own polling, else threads that poll when idle.
 
 A processor that halts takes long to wake up in a virtual machine, where each halt leaves it to the hypervisor.
 """
@@ -14,7 +14,7 @@ from typing import Literal
 from dbdyno.host.read import UNKNOWN, text_of
 
 ROOT = Path("/")
-CPU_IDLE_SINCE = (5, 15)  # the kernel whose control groups can give way as a whole: cpu.idle
+CPU_IDLE_SINCE = (5, 15)  # the first kernel whose control groups can yield as a whole: cpu.idle
 ALONE = "run it with sudo, or: sysctl -w kernel.sched_autogroup_enabled=0"
 
 
@@ -29,7 +29,7 @@ class Means:
 
 
 def means_here(cpus: frozenset[int], root: Path = ROOT) -> Means:
-    """The first that this host allows; ``root`` is where /dev, /proc and /sys are found.
+    """The first means that this host allows; ``root`` is where /dev, /proc and /sys are found.
 
     ``SCHED_IDLE`` counts inside a control group, or a session where the kernel groups by those (sched(7), "The
     autogroup feature"). Without a group of their own pollers would take as much as the whole server.
@@ -41,25 +41,25 @@ def means_here(cpus: frozenset[int], root: Path = ROOT) -> Means:
         why = f"the control group {limit} limits CPU time, which pollers would use up"
         return Means("", why=why, remedy="run it outside of that group")
     if group is None and text_of(root / "proc/sys/kernel/sched_autogroup_enabled") == "1":
-        why = "the kernel schedules by session, so that pollers would not give way to the server"
+        why = "the kernel schedules by session, so that pollers would not yield to the server"
         return Means("", why=why, remedy=ALONE)
     return Means("pollers", group)
 
 
 def is_guest(root: Path = ROOT) -> bool:
-    """Whether this is a virtual machine, by the processor's own flag; an architecture without it is taken for none."""
+    """Whether this is a virtual machine, by the processor's own flag; without such a flag it counts as none."""
     return re.search(r"^flags\s*:.*\bhypervisor\b", text_of(root / "proc/cpuinfo"), re.MULTILINE) is not None
 
 
 def _kernel_polls(cpus: frozenset[int], root: Path) -> bool:
-    """Whether an idle state that polls is there to be chosen, and may be (admin-guide/pm/cpuidle.rst)."""
+    """Whether each processor has an idle state that polls, and this user may choose it (admin-guide/pm/cpuidle.rst)."""
     states = [root / f"sys/devices/system/cpu/cpu{cpu}/cpuidle/state0" for cpu in cpus]
     polls = all(text_of(state / "name") == "POLL" and text_of(state / "disable", "0") == "0" for state in states)
     return bool(states) and polls and os.access(root / "dev/cpu_dma_latency", os.R_OK | os.W_OK)
 
 
 def _group_root(root: Path) -> Path | None:
-    """Where a control group can be made that gives way to all others; none without root or on an older kernel."""
+    """Where a control group can be made that yields to all others; none without root or on an older kernel."""
     version_1, version_2 = root / "sys/fs/cgroup/cpu", root / "sys/fs/cgroup"
     if (version_1 / "cgroup.procs").exists():
         able, found = (version_1 / "cpu.idle").exists(), version_1

@@ -13,15 +13,15 @@ from dbdyno.model.wording import number, percent
 WAKE_UP_US_MAX = 150.0
 # A sleep may end 50 us late by the slack of timers alone (prctl(2), PR_SET_TIMERSLACK); awake, p99 was 99 us.
 TIMER_LATE_US_MAX = 200.0
-# Through the vDSO a look at the clock takes 20 to 50 ns, by a system call several hundred (vdso(7)); a server takes
-# some ten a statement.
+# Through the vDSO reading the clock takes 20 to 50 ns, by a system call several hundred (vdso(7)); a server reads it
+# some ten times a statement.
 CLOCK_READ_NS_MAX = 200.0
 # What a drive's own answer takes: the path to an emulated one must be shorter (docs/disk.md).
 SATA_READ_US, NVME_READ_US, NVME_IOPS = 90.0, 50.0, 100_000.0
 # A server, its client and an emulated disk want one each, and a fourth is left for the probes and the kernel.
 CORES_ENOUGH, CORES_MIN = 4, 2
 MEMORY_BYTES_MIN = 2 * 1024**3  # of the demo: a disk of 1 GiB in memory, server, and page cache
-MEMORY_BYTES_PER_SECOND_MIN = 2e9  # one memory channel of twenty years ago; a host below is starved or emulated
+MEMORY_BYTES_PER_SECOND_MIN = 2e9  # one memory channel of twenty years ago; less is emulated or starved
 
 GOOD, WITH_CARE, NO, NOT_KNOWN = "good", "with care", "no", "unknown"
 
@@ -56,7 +56,7 @@ def _wake_ups(host: HostFigures) -> Iterator[Advice]:
     ]
     if not slow:
         return
-    cause = "others use the processors" if host.busy_share > OTHERS_MAX else "processors that halt wake up late"
+    cause = "other programs use the processors" if host.busy_share > OTHERS_MAX else "processors that halt wake up late"
     why = f"{' and '.join(slow)}: {cause}"
     if host.can_be_awake:
         yield Advice("keep processors awake", why, "in the study: [host] awake = true")
@@ -71,14 +71,14 @@ def _others(host: HostFigures) -> Iterator[Advice]:
         yield Advice("use a machine with processors of its own, or a quieter hour", why, "vmstat 1 (column st)")
     if host.busy_share > OTHERS_MAX:
         why = f"other programs use {percent(host.busy_share, sign=False)} of the processors' time"
-        yield Advice("stop what runs beside", why, "top")
+        yield Advice("stop other programs", why, "top")
 
 
 def _clock(host: HostFigures) -> Iterator[Advice]:
     if not host.clock_read_ns > CLOCK_READ_NS_MAX:
         return
     better = next((one for one in ("tsc", "kvm-clock", "arch_sys_counter") if one in host.clock_sources), None)
-    why = f"a look at the clock ({host.clock_source}) takes {number(host.clock_read_ns)} ns: it is a system call"
+    why = f"reading the clock ({host.clock_source}) takes {number(host.clock_read_ns)} ns: it is a system call"
     place = "/sys/devices/system/clocksource/clocksource0"
     if better and better != host.clock_source:
         yield Advice(f"use the clock source {better}", why, f"echo {better} | sudo tee {place}/current_clocksource")
@@ -189,7 +189,7 @@ def figure_lines(host: HostFigures) -> list[tuple[str, str]]:
     return [
         ("wake-up, there and back", f"{_us(host.wake_up_us_p50)}, p99 {_us(host.wake_up_us_p99)}"),
         ("lateness of a 1 ms sleep", f"{_us(host.timer_late_us_p50)}, p99 {_us(host.timer_late_us_p99)}"),
-        ("clock", f"{host.clock_source}, {_number(host.clock_read_ns)} ns a look"),
+        ("clock", f"{host.clock_source}, {_number(host.clock_read_ns)} ns to read"),
         ("memory, copied by one thread", f"{_number(host.memory_bytes_per_second / 1e9)} GB/s"),
         ("stolen by the hypervisor", _share(host.stolen_share)),
         ("used by other programs", _share(host.busy_share)),

@@ -52,7 +52,7 @@ def fit(asked: Asked, progress: Progress) -> dict[str, Any]:
     if place.is_block_device():
         return _of_device(place, asked, arguments, progress)
     if asked.erase:
-        raise UserError(f"--erase is of a block device; {short(asked.source)} is none")
+        raise UserError(f"--erase is for a block device, which {short(asked.source)} is not; leave it out")
     if place.exists() and place.suffix != ".toml":
         raise UserError(f"{place} is neither a block device nor a drive file ending in .toml")
     if is_base_name(asked.source) and (unknown := unknown_drive(asked.source, "a block device", "a drive file")):
@@ -64,7 +64,7 @@ def fit(asked: Asked, progress: Progress) -> dict[str, Any]:
 
 def _of_device(device: Path, asked: Asked, arguments: Sequence[str], progress: Progress) -> dict[str, Any]:
     if asked.size_bytes is not None:
-        raise UserError(f"--size is of a model's disk; {device} has its own")
+        raise UserError(f"--size is for a model; {device} has a size of its own: leave --size out")
     if not os.access(device, os.R_OK):
         raise UserError(f"{device}: permission denied; run it with sudo")
     if not (asked.write or asked.erase):
@@ -99,7 +99,9 @@ def _fitted(arguments: Sequence[str], seconds: float, progress: Progress) -> dic
         finally:
             watch.cancel()
     if code == -signal.SIGKILL:
-        raise HostError(f"not done after {GRACE * seconds + GRACE_SECONDS:,.0f} s: the disk hardly answers")
+        raise HostError(
+            f"not done after {GRACE * seconds + GRACE_SECONDS:,.0f} s: the disk hardly answers; look into dmesg"
+        )
     if code == 2:  # noqa: PLR2004 - a mistake on the command line
         raise UserError(short(said))
     if code or not result:

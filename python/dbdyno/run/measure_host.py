@@ -39,7 +39,7 @@ Progress = Callable[[str], None]
 
 def measure_host(progress: Progress) -> HostFigures:
     """Measure this host; ``progress`` is called with what is measured now. Raises ``HostError``."""
-    progress("what runs beside")
+    progress("other programs")
     before = _processors()
     time.sleep(BESIDE_SECONDS)
     spent = _spent(before, _processors())

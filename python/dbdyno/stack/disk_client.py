@@ -70,11 +70,11 @@ class DiskClient:
         self._ask("model", name=name, seed=seed)
 
     def set_path(self, path_ns: int) -> None:
-        """Answer so much before the model's time, as far as it is known so early, where a request's start is not."""
+        """Answer requests of unknown start ``path_ns`` before the model's time, as far as that is known so early."""
         self._ask("path", path_ns=path_ns)
 
     def follow(self, device: Path) -> bool:
-        """Count each request from when it was handed to this loop device; whether the host lets it."""
+        """Count each request from when it was handed to this loop device; false where the host does not allow it."""
         followed: bool = self._ask("follow", device=str(device))["followed"]
         return followed
 

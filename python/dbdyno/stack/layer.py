@@ -66,7 +66,7 @@ class StackContext:
     files: Path | None = None  # a folder on it for a program that works on files of its own
     cgroup: Path | None = None  # that the server must join, or the program where there is no server
     endpoint: Endpoint | None = None  # none where no server is in the stack
-    pollers: int | None = None  # the process that keeps processors awake, where it takes their time for that
+    pollers: int | None = None  # pid of the pollers that keep processors awake, where the kernel does not
     observed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # layer -> what was read back
 
     @property

@@ -30,7 +30,7 @@ def _cell(value: object) -> object:
 
 
 def as_parquet(columns: "Columns") -> bytes:
-    """Return the columns as one Parquet file: numbers, truths or texts; a number that is unknown is NaN."""
+    """Return the columns as one Parquet file: numbers, booleans or texts; a number that is unknown is NaN."""
     import numpy as np
 
     arrays = {name: np.asarray(values) for name, values in columns.items()}

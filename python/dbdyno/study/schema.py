@@ -236,8 +236,8 @@ class HostSection(Section):
     """``[host]``: the machine itself, while a trial runs."""
 
     awake: Annotated[bool | Literal["auto"], BeforeValidator(_awake)] = False
-    """Whether processors are kept from halting: a halted one takes long to wake up in a virtual machine. `"auto"`: as
-    dbdyno finds better here, decided when the run begins and kept for it; see [layers.md](layers.md#host).
+    """Whether processors are kept from halting: a halted one takes long to wake up in a virtual machine. `"auto"`: yes
+    on a virtual machine that allows it, decided when the run begins; see [layers.md](layers.md#host).
     """
 
 

@@ -95,7 +95,7 @@ WRONG = [
     ("disk fit hdd-7200 --time 1s", "--time must be from 5 s to 24 h"),
     ("disk fit hdd-7200 --out {folder}/mine", "a drive file ends in .toml; name it mine.toml"),
     ("disk fit hdd-7200 --out {study}", "was not written by dbdyno disk fit; name another file"),
-    ("disk fit hdd-7200 --erase S1", "--erase is of a block device; hdd-7200 is none"),
+    ("disk fit hdd-7200 --erase S1", "--erase is for a block device, which hdd-7200 is not; leave it out"),
     ("disk list hdd", "got unexpected extra argument (hdd); see dbdyno disk list --help"),
     ("disk attach hdd-7200", "--size is missing; see dbdyno disk attach --help"),
     ("disk attach hdd-720 --size 1G", 'Did you mean "hdd-7200"?'),

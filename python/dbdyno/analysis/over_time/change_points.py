@@ -66,7 +66,7 @@ def _partitions(means: Floats) -> list[list[int]]:
 
 @lru_cache(maxsize=8)
 def _lengths(n: int) -> tuple[Floats, Bools]:
-    """Return how long a level from each place to each other is, at least 1, and which levels are long enough."""
+    """Return the length of a level from each place to each other, at least 1, and whether it is long enough."""
     places = np.arange(n + 1)
     length = places[None, :] - places[:, None]
     return np.maximum(length, 1).astype(np.float64), length >= SHORTEST

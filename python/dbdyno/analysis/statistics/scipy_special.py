@@ -1,8 +1,8 @@
-"""scipy's special functions, without loading for them what nothing here needs."""
+"""``scipy.special``, imported without numpy.f2py, which nothing here needs."""
 
 import numpy as np
 
-# scipy begins by asking numpy for all its names, and for that of f2py numpy loads a compiler's front end, in .15 s.
+# scipy asks for all names of numpy when it is imported; at the name f2py numpy imports a Fortran front end, in .15 s.
 _LAZY = "f2py" not in vars(np)
 if _LAZY:
     vars(np)["f2py"] = None

@@ -25,6 +25,6 @@ def _line(run: Run, by: str, treatments: set[str]) -> str:
     if not used:
         return f"{line}."
     return (
-        f"{line}, which used {number(fmean(used))} s of otherwise idle time a trial (mean). It counts as idle in"
-        " %idle, where waiting for I/O (%iowait) can't be told from it; pressure of the CPU is not known."
+        f"{line}, which used {number(fmean(used))} s of otherwise idle time a trial (mean). It counts as %idle,"
+        " which then includes waiting for I/O (%iowait); CPU pressure is unknown."
     )

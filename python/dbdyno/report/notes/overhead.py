@@ -79,7 +79,7 @@ def _disks(device: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _path_us(device: Mapping[str, Any]) -> tuple[float, float] | None:
-    """How much earlier answers left in the mean, and what of the path that did not make up for, us; if known."""
+    """How much earlier answers left on average, and what of the path remained, us; none if unknown."""
     mean = {name: figure(device.get(f"path_{name}_ns"), "mean") for name in ("taken", "left", "early")}
     taken, left, early = mean["taken"], mean["left"], mean["early"]
     if taken is None:

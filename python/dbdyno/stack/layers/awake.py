@@ -1,4 +1,4 @@
-"""Processors that do not halt while a trial runs. A process of its own sees to it, which ends with dbdyno."""
+"""Processors that do not halt while a trial runs. ``dbdyno-probe awake`` keeps them so, and ends with dbdyno."""
 
 import json
 import os
@@ -56,7 +56,7 @@ class Awake:
 
 @contextmanager
 def _yielding_group(journal: Journal, group: Path) -> Iterator[Path]:
-    """A control group that gives way to all others as a whole."""
+    """A control group that yields to all others as a whole."""
     with journal.undoing(RemoveCgroup(str(group))):
         try:
             group.mkdir()

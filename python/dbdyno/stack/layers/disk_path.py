@@ -1,10 +1,10 @@
 """What a request takes to reach an emulated disk's model, and its answer to get back: loop device, FUSE, wake-ups.
 
-The disk answers so much before its model's time, as far as the model knows that time so early. Where the host lets its
-block trace be read, the disk sees when each request was handed to the loop device, and counts from there. Elsewhere all
-requests count as late as the median read: measured with answers that are asked for a millisecond late, for a processor
-that has gone to rest takes longer to wake than one that never did. Once for all disks of a process: two estimates would
-make two drives differ by their error.
+The disk answers so much before its model's time, as far as the model knows that time so early. Where the host lets
+the disk read the trace point block_rq_issue, it sees when each request was handed to the loop device, and counts from
+there. Elsewhere all requests count as late as the median read: measured with answers that are due after a millisecond,
+for a processor that has gone to rest takes longer to wake than one that never did. Once for all disks of a process:
+two estimates would make two drives differ by their error.
 """
 
 import mmap
