@@ -1,4 +1,4 @@
-//! The Linux block layer in virtual time, over a drive model: what a kernel that is at no hand would have done.
+//! The Linux block layer in virtual time, over a drive model: what a kernel would have done that can't be run here.
 //!
 //! A [`source`] offers bios; a [`Layer`](layer::Layer) of some [`Kernel`](kernel::Kernel) merges, holds back, schedules
 //! and gives them to a drive of `dbdyno-device`; [`run`] goes from event to event. One thread, no clock, no I/O: the same

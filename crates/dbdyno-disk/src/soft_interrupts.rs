@@ -17,10 +17,10 @@ impl SoftInterrupts {
         Self(socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None).ok())
     }
 
-    /// Runs what this thread has raised. The option set is one that no other thread or process can notice.
+    /// Runs the soft interrupts that this thread has raised, by setting an option of a socket that nothing else uses.
     pub fn run(&self) {
         if let Some(socket) = &self.0 {
-            // It cannot fail, and nothing would follow from it.
+            // If it failed, they would run when the kernel comes to it.
             let _ = rustix::net::sockopt::set_socket_reuseaddr(socket, true);
         }
     }

@@ -3,7 +3,7 @@
 //! Between it and the request's arrival here lie the loop device's queue and FUSE's. The trace point `block_rq_issue` has
 //! the time; a request is known again by its first byte.
 //!
-//! Cannot: tell apart two requests in flight that begin at the same byte (the earlier start counts for the first to come).
+//! Cannot: distinguish two requests in flight that begin at the same byte (the earlier start counts for the first to come).
 
 use std::collections::VecDeque;
 use std::io::{Error, ErrorKind, Result};

@@ -32,7 +32,7 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// How much later than the model's time the block layer had it, less than 0 if earlier; `None` if that was not free to
+    /// How much later than the model's time the block layer had it, negative if earlier; `None` if that was not free to
     /// come out at 0.
     pub fn off_ns_if_free(&self) -> Option<i64> {
         self.timing.filter(|timing| timing.taken_ns == timing.ahead_ns).and_then(|timing| timing.off_ns())

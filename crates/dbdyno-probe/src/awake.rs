@@ -41,7 +41,7 @@ pub fn keep(args: &AwakeArgs) -> Result<(), ProbeError> {
         }
     };
     output::print(&format!("{}\n", json!({"awake": args.by.word(), "cpus": cpus})))?;
-    // Nothing is read from it: whoever holds the other end lives as long as it is open.
+    // Nothing is read from it: the process at the other end lives as long as it is open.
     std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink()).map_err(ProbeError::Announce)?;
     Ok(())
 }
@@ -80,7 +80,7 @@ fn hold_latency(path: &Path) -> Result<File, ProbeError> {
     }
 }
 
-/// Moves this process into a control group that gives way to all others.
+/// Moves this process into a control group that yields to all others.
 fn join(group: &Path) -> Result<(), ProbeError> {
     let (members, idle) = (group.join("cgroup.procs"), group.join("cpu.idle"));
     let is_idle = std::fs::read_to_string(&idle).map_err(ProbeError::at(&idle))?;

@@ -124,7 +124,7 @@ fn timer_lateness(lasting: Duration) -> Value {
     figures(&times)
 }
 
-/// Mean time of a look at the clock: tens of nanoseconds without a system call, hundreds with one.
+/// Mean time of reading the clock: tens of nanoseconds without a system call, hundreds with one.
 fn clock_read_ns() -> f64 {
     let began = now_ns();
     for _ in 0..CLOCK_READS {

@@ -97,7 +97,7 @@ mod _native {
         Ok(found)
     }
 
-    /// A Parquet file of columns of one length: bytes are doubles, else a list of whole numbers, of truths or of texts.
+    /// A Parquet file of columns of one length: bytes are doubles, else a list of integers, booleans or texts.
     #[pyfunction]
     fn write_parquet<'py>(py: Python<'py>, columns: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyBytes>> {
         let given: PyResult<Vec<_>> =

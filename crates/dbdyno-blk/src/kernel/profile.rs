@@ -11,7 +11,7 @@ use crate::scheduler::{CFQ_ROUNDS_NR_REQUESTS, SchedulerError, SchedulerName, sc
 /// The block layer of one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kernel {
-    /// The version, as people give it.
+    /// The version, as users give it.
     pub name: &'static str,
     /// The schedulers it has, the default one first.
     pub schedulers: &'static [SchedulerName],
@@ -19,7 +19,7 @@ pub struct Kernel {
     pub plugging: Plugging,
     /// Which requests share a pool.
     pub sharing: Sharing,
-    /// How far requests grow unless someone sets `max_sectors_kb`.
+    /// The largest request unless `max_sectors_kb` is set.
     pub limits: Limits,
     /// How writes that ask for flushes are served.
     pub flushing: Flushing,

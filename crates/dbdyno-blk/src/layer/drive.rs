@@ -48,7 +48,7 @@ impl Drive {
         );
     }
 
-    /// Looks what has been finished; give the list back with [`Drive::keep`].
+    /// Reads which commands have been finished; give the list back with [`Drive::keep`].
     pub(super) fn poll(&mut self, now_ns: u64) -> Vec<Completion> {
         let mut finished = std::mem::take(&mut self.finished);
         self.model.poll(now_ns, &mut finished);

@@ -2,7 +2,7 @@
 //!
 //! To 2.6.36 a write that asks for a flush is a *barrier*: all before it is served first, then the flush, the write, and another flush
 //! unless the write was sent with FUA; nothing else meanwhile. From 2.6.37 it is a *sequence* of the same steps beside all
-//! other requests: one flush at a time serves all who wait for one, and none begins while sequences write their data, for 5 s
+//! other requests: one flush at a time serves all sequences that wait for one, and none begins while sequences write their data, for 5 s
 //! at most. A bare flush is sent as it is to 2.6.36, and is a sequence of one step later.
 
 use crate::queue::{Fifo, Queue, RequestId};
@@ -61,7 +61,7 @@ impl Flusher {
     pub fn next_flushed(&mut self, queue: &mut Queue) -> Option<RequestId> {
         let next = self.running.pop(&mut queue.requests);
         if next.is_none() {
-            // Only now: whoever is woken meanwhile must not begin the next one.
+            // Only now: a sequence woken meanwhile must not begin the next flush.
             self.command = None;
         }
         next

@@ -1,6 +1,6 @@
 //! Plugging: requests are held back for a moment, so that what follows can join them.
 //!
-//! To 2.6.38 an empty queue is plugged by the first request and unplugged by the fourth, by someone who waits, or after 3 ms.
+//! To 2.6.38 an empty queue is plugged by the first request and unplugged by the fourth, by a process that waits, or after 3 ms.
 //! From 2.6.39 every process collects in a list of its own, which goes to the scheduler, sorted, when it is long enough or
 //! the process sleeps.
 

@@ -1,9 +1,9 @@
 //! How many requests there may be, and who waits for one.
 //!
 //! To 2.6.29 reads and writes, later synchronous and asynchronous requests, each have a pool of `nr_requests`. It is congested from
-//! nr - nr/8 + 1 requests on and clear below nr - nr/8 - nr/16 - 1, which steers writeback; it blocks none. Whoever fills it,
-//! and everyone who slept and is woken, may take 32 more within 20 ms, up to one and a half times `nr_requests`; all others
-//! sleep, first come first served. In blk-mq all share the tags.
+//! nr - nr/8 + 1 requests on and clear below nr - nr/8 - nr/16 - 1, which steers writeback; it blocks none. A process that
+//! fills it, or slept and is woken, is a *batcher*: it may take 32 more within 20 ms, up to one and a half times
+//! `nr_requests`; all others sleep, first come first served. In blk-mq all share the tags.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::scheduler::May;
 
 /// Requests that a batcher may take.
 const BATCH: u32 = 32;
-/// How long a process stays a batcher.
+/// How long a process stays a batcher, nanoseconds.
 const BATCH_NS: u64 = 20_000_000;
 
 /// Which requests share a pool.
@@ -153,7 +153,7 @@ impl Pools {
         self.each[at].sleepers.push_back(bio);
     }
 
-    /// Whoever waits longest in a pool that has requests.
+    /// The process that waits longest in a pool that has requests.
     pub(super) fn first_sleeper(&self, at: usize) -> Option<Bio> {
         let pool = &self.each[at];
         (pool.count < self.nr_requests).then(|| pool.sleepers.front().copied())?

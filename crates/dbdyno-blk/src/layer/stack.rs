@@ -236,7 +236,7 @@ impl Layer {
         match self.flushing {
             Flushing::Barrier if request.flush => self.queue.dispatch_last(id),
             Flushing::Barrier => {
-                // Whoever asked for a flush before its data wants one behind it, too.
+                // A bio that asked for a flush before its data wants one behind it, too.
                 request.flush_behind |= !request.fua;
                 self.scheduler.drain(&mut self.queue);
                 self.queue.dispatch_last(id);

@@ -49,7 +49,7 @@ pub struct Bio {
     pub token: u64,
     /// Which way the data goes.
     pub direction: Direction,
-    /// Someone waits for it: every read, and writes past the page cache or of an fsync.
+    /// A process waits for it: every read, and writes past the page cache or of an fsync.
     pub sync: bool,
     /// First sector of 512 bytes.
     pub start_sector: u64,

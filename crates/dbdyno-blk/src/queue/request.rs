@@ -40,7 +40,7 @@ pub struct Request {
     pub process: u32,
     /// Which way the data goes.
     pub direction: Direction,
-    /// Someone waits for it.
+    /// A process waits for it.
     pub sync: bool,
     /// Class of the I/O priority.
     pub class: Class,

@@ -28,7 +28,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
 
 /// Commands at the drive from which on it counts as one that queues.
 const QUEUEING: usize = 4;
-/// A process whose requests lie farther apart, on the mean, seeks; sectors.
+/// A process whose requests lie farther apart than this in the mean seeks; sectors.
 const SEEKY: u64 = 131_072;
 /// How long the drive waits for one that seeks.
 const SEEKY_IDLE_NS: u64 = 2_000_000;

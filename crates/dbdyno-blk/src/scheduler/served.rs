@@ -107,7 +107,7 @@ impl Served {
         }
     }
 
-    /// It was idled for in vain.
+    /// The drive idled for it, and no request came.
     pub fn came_too_late(&mut self) {
         self.is_deep = false;
     }

@@ -35,7 +35,7 @@ impl ServiceTrees {
         self.tree(class, service).remove(&(key_ns, at));
     }
 
-    /// The key of whoever would be first, less one.
+    /// The key of the queue that would be first, less one.
     pub fn before_first(&self, class: Class, service: Service) -> i64 {
         let tree = &self.trees[class as usize][service as usize];
         tree.first().map_or(0, |(key_ns, _)| key_ns - 1)

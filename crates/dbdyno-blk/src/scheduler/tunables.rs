@@ -40,7 +40,7 @@ impl Unit {
 pub struct Tunable {
     /// The file's name.
     pub name: &'static str,
-    /// What is in it unless someone writes to it.
+    /// Its default.
     pub default: u64,
     /// What it counts.
     pub unit: Unit,

@@ -47,7 +47,7 @@ enum When {
 #[derive(Debug, Default)]
 struct Process {
     planned: VecDeque<(When, Bio)>,
-    /// Of those somebody waits for.
+    /// Of those that its process waits for.
     outstanding: u32,
     last_request_ns: u64,
     last_completion_ns: u64,

@@ -19,7 +19,7 @@ pub struct Record {
     pub start_sector: u64,
     /// Length in sectors; 0 for a bare flush.
     pub sectors: u32,
-    /// Someone waits for it, as far as the trace tells: every read, and writes marked so.
+    /// A process waits for it, as far as the trace tells: every read, and writes marked so.
     pub sync: bool,
     /// The drive's cache must be written out before the data.
     pub flush: bool,

@@ -15,7 +15,7 @@ const PARTS: usize = 64;
 const STEPS: usize = 4;
 /// Revolutions for which that is known. Later everything counts as within reach.
 const TURNS: usize = 4;
-/// Cylinders that are told apart where candidates are counted by cylinder.
+/// Remainders by which candidates are counted by cylinder.
 const CYLINDERS: usize = 2048;
 
 /// An extent that waits to be written.

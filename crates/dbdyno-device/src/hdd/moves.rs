@@ -42,7 +42,7 @@ impl Hdd {
     }
 
     /// What the drive will choose at `chosen_ns` where writes wait for room and no other command comes. Known beforehand,
-    /// it saves whoever drives the model from asking in between.
+    /// it saves the model's caller from polling in between.
     pub(super) fn plan(&self, chosen_ns: u64) -> Option<Planned> {
         if !self.queue.is_empty() || self.blocked.is_empty() || self.flush.is_some() {
             return None;

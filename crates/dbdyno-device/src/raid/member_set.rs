@@ -29,7 +29,7 @@ impl MemberSet {
 }
 
 /// How many tasks wait for each set of members. A task of two mirrors that one of them has answered waits for the other:
-/// whoever drives the array need not look at it before that may answer.
+/// the array need not be polled before that may answer.
 #[derive(Debug)]
 pub(super) struct WaitingFor {
     /// In order of the sets; no count is 0.

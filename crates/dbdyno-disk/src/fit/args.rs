@@ -14,16 +14,16 @@ pub struct FitArgs {
     /// A drive model instead, in virtual time
     #[arg(long, value_name = "NAME", conflicts_with = "on")]
     pub model: Option<String>,
-    /// Size of the model's disk, if not that of the drive
+    /// Size of the model's disk; else that of its drive
     #[arg(long = "size", value_name = "BYTES", value_parser = bytes, conflicts_with = "on")]
     pub size_bytes: Option<u64>,
     /// Write to the device, too: its content is lost
     #[arg(long)]
     pub write: bool,
-    /// After how many seconds to be content with what there is, roughly
+    /// About how long to measure; what is cut short then is named
     #[arg(long, default_value_t = 120, value_parser = value_parser!(u64).range(5..=86_400))]
     pub seconds: u64,
-    /// Seed of places
+    /// Seed of the random places
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }

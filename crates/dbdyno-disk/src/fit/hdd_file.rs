@@ -50,7 +50,7 @@ fn general(found: &Hdd, size_bytes: u64) -> Vec<Figure> {
     figures.extend([
         Figure::default("queue_depth", "32", "not fitted"),
         Figure::default("age_weight", "0.05", "not fitted"),
-        Figure::default("age_limit_ms", "2000.0", "it shows in no response time below it"),
+        Figure::default("age_limit_ms", "2000.0", "no response time shows it"),
     ]);
     figures.extend(cache(found));
     figures
@@ -62,7 +62,7 @@ fn cache(found: &Hdd) -> Vec<Figure> {
     let mut figures = vec![
         Figure::or_counted("write_cache_bytes", writes.and_then(|writes| writes.cache_bytes), "33554432", READ_ONLY),
         Figure::default("destage_window", "64", "not fitted"),
-        Figure::default("destage_handicap_ms", "5.0", "no two kinds of requests were mixed"),
+        Figure::default("destage_handicap_ms", "5.0", "reads and writes were not mixed"),
         flush(found),
         Figure::or_counted("read_segments", found.cache.segments, "16", none),
     ];
@@ -74,7 +74,8 @@ fn cache(found: &Hdd) -> Vec<Figure> {
         "nothing is read ahead after a single read",
     ));
     let always = if ahead.is_some() { "\"always\"" } else { "\"sequential\"" };
-    let source = ahead.map_or_else(|| Source::Default("after a single read nothing is".into()), Source::Measured);
+    let source =
+        ahead.map_or_else(|| Source::Default("nothing is read ahead after a single read".into()), Source::Measured);
     figures.push(Figure { field: "read_ahead".into(), text: always.into(), source });
     figures
 }

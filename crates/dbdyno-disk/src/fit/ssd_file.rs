@@ -157,7 +157,7 @@ fn best_rate(found: &Ssd) -> (Option<Estimate>, bool) {
     (best, saturated)
 }
 
-/// The time of a program if the dies take in what the drive does, or else less than that of a FLUSH.
+/// The time of a program with which the dies write at the drive's rate, or else less than that of a FLUSH.
 fn program_us(found: &Ssd, build: Build) -> Option<f64> {
     let writes = found.writes.as_ref()?;
     let taken_in = writes.after_full.map(|after| build.bytes_at_once() as f64 * 1e6 / after.value);
@@ -169,9 +169,9 @@ fn flash(found: &Ssd, parts: &Parts) -> Vec<Figure> {
     let times: Vec<String> = parts.read_us.iter().map(|us| number(*us)).collect();
     let mean = Estimate::mean(&found.reads_ns).unwrap_or(Estimate::new(0.0, 0.0, 0.0, 0));
     let of_read = mean.map(|ns| (ns - parts.beside_flash_ns) / 1e3);
-    let unseen = "how the flash is built shows in no response time";
+    let unseen = "no response time shows how the flash is built";
     let program = program_us(found, SIMPLEST).map_or(number(PROGRAM_US), number);
-    let why = if found.writes.is_some() { "so that the assumed dies take in what was measured" } else { READ_ONLY };
+    let why = if found.writes.is_some() { "the assumed dies program at the measured rate" } else { READ_ONLY };
     vec![
         Figure::default("channels", &CHANNELS.to_string(), unseen),
         Figure::default("dies_per_channel", "1", "not fitted"),
@@ -249,7 +249,7 @@ fn set_build(file: &mut DriveFile, found: &Ssd, build: Build, source: &Source) {
     file.set("pages_per_program", &build.pages.to_string(), source);
     file.set("block_bytes", &build.block_bytes().to_string(), &Source::Default("512 programs".into()));
     if let (Some(us), Some(writes)) = (program_us(found, build), &found.writes) {
-        let how = if writes.after_full.is_some() { "what the drive takes in for long" } else { "less than a FLUSH" };
+        let how = if writes.after_full.is_some() { "the rate of long writes" } else { "less than a FLUSH" };
         file.set("program_us", &format!("[{}]", number(us)), &Source::Fitted(how.into()));
     }
 }
