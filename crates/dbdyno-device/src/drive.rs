@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use dbdyno_common::random::Random;
+use dbdyno_common::similar::did_you_mean;
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -77,7 +78,7 @@ impl Drive {
             return Err(misnamed(format!("has {:?} where key=value must stand", parsed.plain[0])));
         }
         let malformed = |reason| ModelError::Malformed { path: path.display().to_string(), reason };
-        let whole: DriveFile = toml::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+        let whole: DriveFile = toml::from_str(&text).map_err(|error| malformed(place_and_reason(&text, &error)))?;
         let mut overrides = parsed.overrides;
         if overrides.is_empty() {
             return Self::of(name, whole, None, (own_folder, depth), |reason| malformed(with_line(&text, reason)));
@@ -91,7 +92,7 @@ impl Drive {
     /// The drive of a drive file's text; paths in it are relative to where the program runs.
     pub(crate) fn of_text(text: &str) -> Result<Self, ModelError> {
         let malformed = |reason| ModelError::Malformed { path: "the drive file".into(), reason };
-        let file: DriveFile = toml::from_str(text).map_err(|error| malformed(error.to_string()))?;
+        let file: DriveFile = toml::from_str(text).map_err(|error| malformed(place_and_reason(text, &error)))?;
         Self::of("the drive file", file, None, (Path::new(""), 0), |reason| malformed(with_line(text, reason)))
     }
 
@@ -248,6 +249,19 @@ fn reason_of(error: &toml::de::Error) -> String {
     format!("cannot be: {}", error.message())
 }
 
+/// What the parser says of a drive file on one line, with the line at fault and, of a field that is none, the nearest.
+fn place_and_reason(text: &str, error: &toml::de::Error) -> String {
+    let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    let said = error.message().replace('\n', "; ");
+    let place = line.map_or_else(String::new, |line| format!("line {line}: "));
+    let mut quoted = said.split('`').skip(1).step_by(2);
+    let (Some(given), true) = (quoted.next(), said.starts_with("unknown field")) else { return place + &said };
+    match did_you_mean(given, quoted) {
+        hint if hint.is_empty() => place + &said,
+        hint => format!("{place}unknown field `{given}`{hint}"),
+    }
+}
+
 /// A reason begins with the field at fault; names the line that has it.
 fn with_line(text: &str, reason: String) -> String {
     let field = reason.split(' ').next().unwrap_or_default();
@@ -256,5 +270,26 @@ fn with_line(text: &str, reason: String) -> String {
     match text.lines().position(of_field) {
         Some(index) => format!("line {}: {reason}", index + 1),
         None => reason,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistake_in_a_drive_file_is_one_line_with_its_place() {
+        for (text, said) in [
+            (
+                "title = \"a\"\n[ideal]\nlatency_su = 1.0\n",
+                "line 3: unknown field `latency_su`: did you mean latency_us?",
+            ),
+            ("title = \"a\"\n[ideal]\nx = 1.0\n", "line 3: unknown field `x`, expected `latency_us`"),
+            ("title = \"a\"\n[ideal]\nlatency_us = \"no\"\n", "line 3: invalid type: string \"no\", expected f64"),
+            ("title = \n", "line 1: string values must be quoted"),
+        ] {
+            let error = Drive::of_text(text).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains(said) && !error.contains('\n'), "{error}");
+        }
     }
 }

@@ -7,7 +7,7 @@ import typer
 
 from dbdyno.cli.formats import JSON
 from dbdyno.cli.printed import print_json
-from dbdyno.cli.text_table import table
+from dbdyno.cli.text_table import hanging, table
 
 if TYPE_CHECKING:
     from dbdyno.analysis.host_figures import HostFigures
@@ -36,8 +36,10 @@ def doctor(
 def _capability_lines(found: "list[Capability]") -> list[str]:
     width = max(len(one.name) for one in found)
     return [
-        f"{'yes' if one.ok else 'no ':3s}  {one.name:{width}s}  {one.detail}"
-        f"{f'; {one.remedy}' if one.remedy and not one.ok else ''}"
+        hanging(
+            f"{'yes' if one.ok else 'no ':3s}  {one.name:{width}s}  ",
+            f"{one.detail}{f'; {one.remedy}' if one.remedy and not one.ok else ''}",
+        )
         for one in found
     ]
 
@@ -60,11 +62,14 @@ def _host_lines(host: "HostFigures") -> list[str]:
     from dbdyno.report.host_advice import advice, figure_lines, fitness
 
     figures = [list(line) for line in figure_lines(host)]
-    fit = [[one.fit, f"{one.study}{f': {one.why}' if one.why else ''}"] for one in fitness(host)]
-    lines = ["", table(("measured", ""), figures, 9), "", table(("fit", "for"), fit, 9)]
+    judged = fitness(host)
+    width = max(len(one.fit) for one in judged)
+    lines = ["", table(("measured", ""), figures, 9), "", f"{'fit':{width}s}  for"]
+    for one in judged:
+        lines.append(hanging(f"{one.fit:{width}s}  ", f"{one.study}{f': {one.why}' if one.why else ''}"))
     found = advice(host)
     for one in found:
-        lines += ["", f"{one.what}: {one.why}", f"    {one.command}"]
+        lines += ["", hanging("", f"{one.what}: {one.why}"), f"    {one.command}"]
     return lines if found else [*lines, "", "nothing to change"]
 
 

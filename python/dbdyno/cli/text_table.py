@@ -1,4 +1,8 @@
-"""A table for the terminal."""
+"""Tables and long lines for the terminal."""
+
+import textwrap
+
+COLUMNS = 100
 
 
 def table(head: tuple[str, ...], rows: list[list[str]], right: int) -> str:
@@ -12,3 +16,11 @@ def table(head: tuple[str, ...], rows: list[list[str]], right: int) -> str:
         for row in (list(head), *rows)
     )
     return "\n".join(line.rstrip() for line in lines)
+
+
+def hanging(start: str, text: str) -> str:
+    """A text behind its start, continued below its own beginning where it is longer than a line."""
+    indent = " " * len(start)
+    return textwrap.fill(
+        text, COLUMNS, initial_indent=start, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )

@@ -56,7 +56,11 @@ def _wake_ups(host: HostFigures) -> Iterator[Advice]:
     ]
     if not slow:
         return
-    cause = "other programs use the processors" if host.busy_share > OTHERS_MAX else "processors that halt wake up late"
+    cause = (
+        "other programs use the processors, end those first"
+        if host.busy_share > OTHERS_MAX
+        else "processors that halt wake up late"
+    )
     why = f"{' and '.join(slow)}: {cause}"
     if host.can_be_awake:
         yield Advice("keep processors awake", why, "in the study: [host] awake = true")

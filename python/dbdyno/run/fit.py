@@ -53,6 +53,10 @@ def fit(asked: Asked, progress: Progress) -> dict[str, Any]:
         return _of_device(place, asked, arguments, progress)
     if asked.erase:
         raise UserError(f"--erase is for a block device, which {short(asked.source)} is not; leave it out")
+    if place.is_absolute() and not place.exists():
+        raise UserError(
+            f"{short(asked.source)} is not there; lsblk lists the devices, dbdyno disk list the emulated ones"
+        )
     if place.exists() and place.suffix != ".toml":
         raise UserError(f"{place} is neither a block device nor a drive file ending in .toml")
     if is_base_name(asked.source) and (unknown := unknown_drive(asked.source, "a block device", "a drive file")):

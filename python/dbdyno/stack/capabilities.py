@@ -193,10 +193,12 @@ def awake() -> Capability:
 def own_programs() -> Capability:
     """Whether dbdyno's own programs are built."""
     try:
-        places = [own_binary(name) for name in ("dbdyno-disk", "dbdyno-load", "dbdyno-probe")]
+        places = [Path(own_binary(name)) for name in ("dbdyno-disk", "dbdyno-load", "dbdyno-probe")]
     except DbdynoError as error:
         return Capability("dbdyno programs", ok=False, detail=str(error), remedy="make build")
-    return Capability("dbdyno programs", ok=True, detail=", ".join(places))
+    folders = list(dict.fromkeys(place.parent for place in places))
+    names = [f"{', '.join(place.name for place in places if place.parent == one)} in {one}" for one in folders]
+    return Capability("dbdyno programs", ok=True, detail="; ".join(names))
 
 
 def tracefs() -> Capability:

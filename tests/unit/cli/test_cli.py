@@ -84,7 +84,16 @@ def test_doctor_has_a_remedy_for_every_no(dbdyno):
         row["name"] for row in rows
     }
     lines = dbdyno("doctor", "--quick")[1].splitlines()
-    assert [line[:3].strip() for line in lines] == ["yes" if row["ok"] else "no" for row in rows]
+    begin = [line for line in lines if not line.startswith(" ")]
+    assert [line[:3].strip() for line in begin] == ["yes" if row["ok"] else "no" for row in rows]
+
+
+def test_a_long_line_goes_on_below_its_own_beginning():
+    from dbdyno.cli.text_table import COLUMNS, hanging
+
+    lines = hanging("no   loop  ", "a word " * 40 + "/" + "x" * 200).splitlines()
+    assert [line[:11] for line in lines] == ["no   loop  ", *[" " * 11] * (len(lines) - 1)]
+    assert [len(line) > COLUMNS for line in lines] == [False] * (len(lines) - 1) + [True]
 
 
 def test_nothing_to_restore_is_success(dbdyno):

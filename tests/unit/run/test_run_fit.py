@@ -38,5 +38,10 @@ def test_what_can_not_be_fitted_is_said(tmp_path):
     text.write_text("no drive", encoding="utf-8")
     with pytest.raises(UserError, match="neither a block device nor a drive file"):
         fitted(str(text))
+    with pytest.raises(UserError, match="/dev/nosuch is not there; lsblk"):
+        fitted("/dev/nosuch")
+    for name, kind in (("ideal", "ideal"), ("ebs-gp2", "cloud")):
+        with pytest.raises(UserError, match=rf"{name} is neither a hard disk nor .* of kind \[{kind}\] by hand"):
+            fitted(name)
     with pytest.raises(UserError, match="256 MiB are needed"):
         fitted("hdd-7200", size_bytes=1024**2)

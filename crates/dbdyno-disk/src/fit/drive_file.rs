@@ -113,7 +113,10 @@ impl DriveFile {
             let lines: Vec<_> = figures.iter().map(|figure| format!("{} = {}", figure.field, figure.text)).collect();
             let wide = lines.iter().map(String::len).filter(|length| *length < 60).max().unwrap_or(0);
             for (line, figure) in lines.iter().zip(figures) {
-                if line.contains('\n') {
+                if line.contains('\n') && matches!(figure.source, Source::Measured(_)) {
+                    let _ =
+                        writeln!(text, "# measured: cylinders and ms, each row with the interval of its ms\n{line}");
+                } else if line.contains('\n') {
                     let _ = writeln!(text, "# {}\n{line}", figure.comment());
                 } else {
                     let _ = writeln!(text, "{line:wide$}  # {}", figure.comment());

@@ -130,7 +130,9 @@ fn seek_table(found: &Hdd) -> Figure {
         widest = widest.max((reach.ns.high - reach.ns.low) / 2e6);
         n = n.min(reach.ns.n);
         let (low, high) = (number((reach.ns.low - without) / 1e6), number((reach.ns.high - without) / 1e6));
-        let _ = writeln!(rows, "  [{}, {}], # {low} to {high}, n = {}", reach.cylinders, number(least), reach.ns.n);
+        let raised = if least > ms { "; raised to the row before" } else { "" };
+        let n = reach.ns.n;
+        let _ = writeln!(rows, "  [{}, {}], # {low} to {high}, n = {n}{raised}", reach.cylinders, number(least));
     }
     let source = match found.curve.len() {
         0 => Source::Default("no distance could be timed".into()),

@@ -62,7 +62,12 @@ fn opened(args: &FitArgs) -> Result<(Box<dyn Bench>, String, u64), DiskError> {
         return Ok((Box::new(bench), path.display().to_string(), args.seconds * 1_000_000_000));
     }
     let name = args.model.clone().unwrap_or_default();
-    let whole = dbdyno_device::drive(&name, 0)?.capacity_bytes / PROBE_BYTES * PROBE_BYTES;
+    let drive = dbdyno_device::drive(&name, 0)?;
+    if ["cloud", "ideal"].contains(&drive.kind) {
+        let what = "is neither a hard disk nor a solid-state drive, which alone can be fitted";
+        return Err(DiskError::Usage(format!("{name} {what}; write a drive file of kind [{}] by hand", drive.kind)));
+    }
+    let whole = drive.capacity_bytes / PROBE_BYTES * PROBE_BYTES;
     let size_bytes = args.size_bytes.unwrap_or(whole);
     let model = dbdyno_device::model(&name, size_bytes, args.seed)?;
     Ok((Box::new(ModelBench::new(model, size_bytes, args.write)), name, MODEL_NS))
@@ -78,7 +83,7 @@ fn fitted(bench: &mut dyn Bench, name: &str, (limit_ns, seed): (u64, u64), say: 
         let found = ssd::ssd(bench, (limit_ns, seed), say)?;
         say("model")?;
         let mut file = ssd_file::file_of(&found, size_bytes);
-        name_file(&mut file, format!("Solid-state drive fitted from {name}: {size_bytes} bytes"));
+        name_file(&mut file, format!("Solid-state drive fitted from {name}: {}", gb(size_bytes)));
         ssd_file::fit_build(&mut file, &found, (size_bytes, seed))?;
         let model = ssd_file::model_of(&file, size_bytes, found.writes.is_some(), seed)?;
         return Ok(result(&file, &checks::of_ssd(&found, &model), bench.now_ns(), &[]));
@@ -88,10 +93,14 @@ fn fitted(bench: &mut dyn Bench, name: &str, (limit_ns, seed): (u64, u64), say: 
     say("model")?;
     let mut file = hdd_file::file_of(&found, size_bytes);
     let rpm = 60e9 / found.revolution_ns.value;
-    name_file(&mut file, format!("Hard disk fitted from {name}: {rpm:.0} rpm, {size_bytes} bytes"));
+    name_file(&mut file, format!("Hard disk fitted from {name}: {rpm:.0} rpm, {}", gb(size_bytes)));
     hdd_file::fit_queue(&mut file, &found, (size_bytes, seed))?;
     let model = hdd_file::model_queue(&file, size_bytes, seed)?;
     Ok(result(&file, &checks::of_hdd(&found, &model), bench.now_ns(), &found.cut_short))
+}
+
+fn gb(bytes: u64) -> String {
+    format!("{:.1} GB", bytes as f64 / 1e9)
 }
 
 fn name_file(file: &mut DriveFile, title: String) {

@@ -167,8 +167,10 @@ fn program_us(found: &Ssd, build: Build) -> Option<f64> {
 fn flash(found: &Ssd, parts: &Parts) -> Vec<Figure> {
     let n = found.reads_ns.len();
     let times: Vec<String> = parts.read_us.iter().map(|us| number(*us)).collect();
-    let mean = Estimate::mean(&found.reads_ns).unwrap_or(Estimate::new(0.0, 0.0, 0.0, 0));
-    let of_read = mean.map(|ns| (ns - parts.beside_flash_ns) / 1e3);
+    // Of several times what is known is how far their mean may be off.
+    let alone = parts.read_us.len() == 1;
+    let middle = if alone { Estimate::median(&found.reads_ns) } else { Estimate::mean(&found.reads_ns) };
+    let of_read = middle.unwrap_or(Estimate::new(0.0, 0.0, 0.0, 0)).map(|ns| (ns - parts.beside_flash_ns) / 1e3);
     let unseen = "no response time shows how the flash is built";
     let program = program_us(found, SIMPLEST).map_or(number(PROGRAM_US), number);
     let why = if found.writes.is_some() { "the assumed dies program at the measured rate" } else { READ_ONLY };
