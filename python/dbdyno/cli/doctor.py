@@ -65,8 +65,7 @@ def _host_lines(host: "HostFigures") -> list[str]:
     judged = fitness(host)
     width = max(len(one.fit) for one in judged)
     lines = ["", table(("measured", ""), figures, 9), "", f"{'fit':{width}s}  for"]
-    for one in judged:
-        lines.append(hanging(f"{one.fit:{width}s}  ", f"{one.study}{f': {one.why}' if one.why else ''}"))
+    lines += [hanging(f"{one.fit:{width}s}  ", f"{one.study}{f': {one.why}' if one.why else ''}") for one in judged]
     found = advice(host)
     for one in found:
         lines += ["", hanging("", f"{one.what}: {one.why}"), f"    {one.command}"]
