@@ -113,7 +113,7 @@ def test_a_folder_that_is_no_disk_or_has_no_room_is_said_by_plan_run_and_doctor(
     assert refused.returncode == 2
     assert said in refused.stderr
     assert not (tmp_path / "run").exists()
-    doctor = run_dbdyno("doctor", "--quick", state=state, prefix=alone).stdout
+    doctor = " ".join(run_dbdyno("doctor", "--quick", state=state, prefix=alone).stdout.split())
     assert said in doctor or ground == "a full disk", "how much a study needs, doctor does not know"
 
 

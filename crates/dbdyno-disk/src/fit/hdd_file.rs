@@ -84,7 +84,7 @@ fn cache(found: &Hdd) -> Vec<Figure> {
 fn less(one: Estimate, other: Estimate) -> Estimate {
     let value = one.value - other.value;
     let half = |estimate: Estimate| (estimate.high - estimate.low) / 2.0;
-    let error = half(one).hypot(half(other));
+    let error = (half(one).powi(2) + half(other).powi(2)).sqrt();
     Estimate::new(value.max(0.0), (value - error).max(0.0), (value + error).max(0.0), one.n.min(other.n))
 }
 
