@@ -30,8 +30,11 @@ def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:
 
 def content_of(handle: int, path: Path | str, limit_bytes: int) -> bytes:
     """All of an open file, which is closed; ``path`` is what errors call it. Raises ``OSError`` as above."""
-    with os.fdopen(handle, "rb") as file:
-        content = file.read(limit_bytes + 1)
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        # Room for all of the limit would be made for every file; one of /proc says that it has 0 bytes.
+        content = file.read(min(os.fstat(handle).st_size, limit_bytes) + 1)
+        while len(content) <= limit_bytes and (more := file.read(min(limit_bytes + 1 - len(content), MIB))):
+            content += more
     if len(content) > limit_bytes:
         raise OSError(errno.EFBIG, f"it is larger than {limit_bytes // MIB} MiB", str(path))
     return content

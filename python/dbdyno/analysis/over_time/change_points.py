@@ -24,10 +24,14 @@ def shifts(values: Floats) -> list[int]:
     size = max(1, len(values) // PIECES)
     values = _without_spikes(values)
     smooth = float(np.sum((values - curve(values)) ** 2))
+    matters = MATTERS * median(values)
+    sums = np.concatenate(([0.0], np.cumsum(values - values.mean())))
     found: list[int] = []
     for pieces in _partitions(values[: len(values) // size * size].reshape(-1, size).mean(axis=1)):
-        edges = _refined(values, [piece * size for piece in pieces], size)
-        if _believed(values, edges, smooth, SHORTEST * size):
+        edges = _refined(sums, [piece * size for piece in pieces], size)
+        parts = [values[start:end] for start, end in pairwise([0, *edges, len(values)])]
+        # Parts may be too short only because the search is by pieces.
+        if min(map(len, parts)) >= SHORTEST * size and _believed(parts, smooth, matters):
             found = edges
     return found
 
@@ -72,28 +76,25 @@ def _lengths(n: int) -> tuple[Floats, Bools]:
     return np.maximum(length, 1).astype(np.float64), length >= SHORTEST
 
 
-def _refined(values: Floats, edges: list[int], reach: int) -> list[int]:
+def _refined(sums: Floats, edges: list[int], reach: int) -> list[int]:
     """Move each edge, within ``reach`` samples, to where the levels on both sides fit best."""
-    moved = [0, *edges, len(values)]
+    moved = [0, *edges, len(sums) - 1]
     for i in range(1, len(moved) - 1):
-        near = range(max(moved[i - 1] + 1, moved[i] - reach), min(moved[i + 1] - 1, moved[i] + reach) + 1)
-        part = values[moved[i - 1] : moved[i + 1]] - values[moved[i - 1] : moved[i + 1]].mean()
-        left = np.asarray(near) - moved[i - 1]
-        before = np.cumsum(part)[left - 1]  # the parts sum to 0, so the other side's sum is the opposite
-        moved[i] = int(near[int(np.argmax(before**2 / left + before**2 / (len(part) - left)))])
+        start, end = moved[i - 1], moved[i + 1]
+        first = max(start + 1, moved[i] - reach)
+        left = np.arange(first, min(end - 1, moved[i] + reach) + 1) - start
+        # Less the mean of both sides the sum of one is the opposite of the other's.
+        before = sums[left + start] - sums[start] - left * ((sums[end] - sums[start]) / (end - start))
+        moved[i] = first + int(np.argmax(before**2 / left + before**2 / (end - start - left)))
     return moved[1:-1]
 
 
-def _believed(values: Floats, edges: list[int], smooth: float, shortest: int) -> bool:
-    parts = np.split(values, edges)
-    if min(map(len, parts)) < shortest:
-        return False  # found only because the search is by pieces
-    matters = MATTERS * median(values)
+def _believed(parts: list[Floats], smooth: float, matters: float) -> bool:
     if any(abs(one - other) < matters for one, other in pairwise(map(median, parts))):
         return False
     residuals = np.concatenate([part - part.mean() for part in parts])
     # A free place of one more level soaks up noise, as the steepest step in it would.
-    free = (len(edges) - 1) * STANDARD_ERRORS**2 * long_run_variance(residuals, len(parts))
+    free = (len(parts) - 2) * STANDARD_ERRORS**2 * long_run_variance(residuals, len(parts))
     if float(residuals @ residuals) + free >= smooth:
         return False
     return all(stands_apart(one, other, residuals, unknowns=len(parts)) for one, other in pairwise(parts))

@@ -86,12 +86,14 @@ def raw_rates(columns: Mapping[str, npt.NDArray[np.generic]], metric: str) -> li
     ends, rate = floats(columns["t_s"]), floats(columns[column])
     known = np.isfinite(ends) & np.isfinite(rate) & (ends > 0)
     ends, rate = ends[known], rate[known]
-    phases = np.ma.filled(columns["phase"], "").astype(str)[known] if "phase" in columns else np.full(len(ends), "")
     order = np.argsort(ends, kind="stable")
-    ends, rate, phases = ends[order], rate[order], phases[order]
-    lengths = np.diff(ends, prepend=0.0)
+    ends, rate = ends[order], rate[order]
     kept = len(at_middles(ends, rate)[0])
-    ends, rate, phases, lengths = ends[:kept], rate[:kept], phases[:kept], lengths[:kept]
+    lengths = np.diff(ends, prepend=0.0)[:kept]
+    ends, rate = ends[:kept], rate[:kept]
+    if "phase" not in columns:
+        return [PhaseRates("", unit, ends, lengths, rate)] if kept else []
+    phases = np.asarray(columns["phase"]).astype(str)[known][order][:kept]
     return [
         PhaseRates(phase, unit, ends[phases == phase], lengths[phases == phase], rate[phases == phase])
         for phase in dict.fromkeys(phases.tolist())
