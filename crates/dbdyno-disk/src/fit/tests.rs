@@ -108,11 +108,12 @@ fn what_only_writes_show_is_a_default_of_a_disk_that_is_only_read() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
     #[test]
     fn a_drive_of_other_numbers_gives_them_back(
         rpm in 4000.0..16_000.0_f64, heads in 2..7_u64, segments in 1..40_u64, seek in 0.3..3.0_f64,
-        flush in 0.5..12.0_f64, settle in 0.2..2.0_f64, overhead in 0.02..0.5_f64,
+        // With more overhead a write is on the medium before FLUSH comes.
+        flush in 0.5..12.0_f64, settle in 0.2..2.0_f64, overhead in 0.02..0.3_f64,
     ) {
         let size = 64 << 30;
         let name = format!(
@@ -127,7 +128,7 @@ proptest! {
         prop_assert!((field("flush_ms") - flush).abs() < 0.1, "{} for {flush}", field("flush_ms"));
         prop_assert!((field("write_settle_ms") - settle).abs() < 0.25, "{} for {settle}", field("write_settle_ms"));
         prop_assert!((field("overhead_ms") - overhead).abs() < 0.001);
-        prop_assert!((field("choose_ms") - 0.6).abs() < 0.02 + 240.0 / rpm, "{}", field("choose_ms"));
+        prop_assert!((field("choose_ms") - 0.6).abs() < 0.02 + 600.0 / rpm, "{}", field("choose_ms"));
         prop_assert!((field("write_cache_bytes") / 33_554_432.0 - 1.0).abs() < 0.1);
         let far = found.curve.iter().find(|reach| reach.cylinders > 1000).unwrap();
         let wanted = seek + 0.053 * (far.cylinders as f64).sqrt();
