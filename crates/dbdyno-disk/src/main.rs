@@ -32,6 +32,7 @@ mod stats;
 mod steer;
 mod times;
 mod trace;
+mod virtual_drive;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use dbdyno_common::random::Random;
-use dbdyno_device::{Command, Completion, DeviceModel, Kind};
+use dbdyno_device::{Completion, Kind};
 use serde_json::{Value, json};
 
 use super::args::MeasureArgs;
 use super::target::{Done, Fill, Operation, Step, Target};
 use crate::error::DiskError;
 use crate::times::Times;
+use crate::virtual_drive::VirtualDrive;
 
 /// The disk that is made of the drive; the steps use its beginning, as a file on a new filesystem would.
 const DISK_BYTES: u64 = 16 << 30;
@@ -20,12 +21,9 @@ const FILL_DEPTH: u64 = 4;
 
 pub struct ModelTarget {
     name: String,
-    model: Box<dyn DeviceModel + Send>,
+    drive: VirtualDrive,
     region_bytes: u64,
     step_ns: u64,
-    now_ns: u64,
-    next_id: u64,
-    finished: Vec<Completion>,
 }
 
 impl ModelTarget {
@@ -33,33 +31,14 @@ impl ModelTarget {
         let disk_bytes = DISK_BYTES.max(args.region_bytes);
         Ok(Self {
             name: name.to_owned(),
-            model: dbdyno_device::model(name, disk_bytes, args.seed)?,
+            drive: VirtualDrive::new(dbdyno_device::model(name, disk_bytes, args.seed)?),
             region_bytes: args.region_bytes,
             step_ns: args.step_ms * 1_000_000,
-            now_ns: 0,
-            next_id: 0,
-            finished: Vec::new(),
         })
     }
 
-    fn submit(&mut self, kind: Kind, offset_bytes: u64, length_bytes: u64) -> u64 {
-        self.next_id += 1;
-        self.model.submit(self.now_ns, Command { id: self.next_id, kind, offset_bytes, length_bytes, fua: false });
-        self.next_id
-    }
-
-    /// Goes on to the next completions; none are left if nothing is outstanding.
-    fn wait(&mut self) -> Vec<Completion> {
-        while self.finished.is_empty() {
-            let Some(due_ns) = self.model.next_due() else { break };
-            self.now_ns = self.now_ns.max(due_ns);
-            self.model.poll(self.now_ns, &mut self.finished);
-        }
-        std::mem::take(&mut self.finished)
-    }
-
     fn idle(&mut self) {
-        while !self.wait().is_empty() {}
+        while !self.drive.wait().is_empty() {}
     }
 }
 
@@ -70,17 +49,17 @@ impl Target for ModelTarget {
 
     fn fill(&mut self) -> Result<Option<Fill>, DiskError> {
         let commands = self.region_bytes / FILL_COMMAND_BYTES;
-        let (began_ns, mut sent, mut outstanding) = (self.now_ns, 0, 0);
+        let (began_ns, mut sent, mut outstanding) = (self.drive.now_ns(), 0, 0);
         while sent < commands || outstanding > 0 {
             while sent < commands && outstanding < FILL_DEPTH {
-                self.submit(Kind::Write, sent * FILL_COMMAND_BYTES, FILL_COMMAND_BYTES);
+                self.drive.submit(Kind::Write, sent * FILL_COMMAND_BYTES, FILL_COMMAND_BYTES);
                 (sent, outstanding) = (sent + 1, outstanding + 1);
             }
-            outstanding -= self.wait().len() as u64;
+            outstanding -= self.drive.wait().len() as u64;
         }
-        self.submit(Kind::Flush, 0, 0);
+        self.drive.submit(Kind::Flush, 0, 0);
         self.idle();
-        Ok(Some(Fill { bytes: commands * FILL_COMMAND_BYTES, elapsed_ns: self.now_ns - began_ns }))
+        Ok(Some(Fill { bytes: commands * FILL_COMMAND_BYTES, elapsed_ns: self.drive.now_ns() - began_ns }))
     }
 
     fn can(&self, _: Operation) -> bool {
@@ -88,23 +67,23 @@ impl Target for ModelTarget {
     }
 
     fn run(&mut self, step: Step, seed: u64) -> Result<Done, DiskError> {
-        let began_ns = self.now_ns;
+        let began_ns = self.drive.now_ns();
         let mut clients = Clients::new(step, self.region_bytes, seed);
         for client in 0..step.depth {
             clients.begin(self, client);
         }
-        while clients.operations < OPERATIONS_MAX && self.now_ns - began_ns < self.step_ns {
-            for completion in self.wait() {
+        while clients.operations < OPERATIONS_MAX && self.drive.now_ns() - began_ns < self.step_ns {
+            for completion in self.drive.wait() {
                 for client in clients.completed(self, completion) {
                     clients.begin(self, client);
                 }
             }
         }
-        let elapsed_ns = (self.now_ns - began_ns).max(1);
+        let elapsed_ns = (self.drive.now_ns() - began_ns).max(1);
         let done = Done { operations: clients.operations, elapsed_ns, times: clients.times };
         // What is cached is written back before the next step, as the pause between two steps on a drive allows.
         self.idle();
-        self.submit(Kind::Flush, 0, 0);
+        self.drive.submit(Kind::Flush, 0, 0);
         self.idle();
         Ok(done)
     }
@@ -163,8 +142,8 @@ impl Clients {
             Operation::RandomRead => (Kind::Read, self.random.below(self.region_bytes / bytes) * bytes),
             Operation::RandomWrite => (Kind::Write, self.random.below(self.region_bytes / bytes) * bytes),
         };
-        let id = target.submit(kind, offset_bytes, bytes);
-        self.waiting.insert(id, Waiting { client, since_ns: target.now_ns });
+        let id = target.drive.submit(kind, offset_bytes, bytes);
+        self.waiting.insert(id, Waiting { client, since_ns: target.drive.now_ns() });
     }
 
     /// The clients that a completion leaves without a request.
@@ -178,7 +157,7 @@ impl Clients {
             ended = self.flush.take().map(|(_, all)| all).unwrap_or_default();
         }
         if self.flush.is_none() && !self.next_flush.is_empty() {
-            let id = target.submit(Kind::Flush, 0, 0);
+            let id = target.drive.submit(Kind::Flush, 0, 0);
             self.flush = Some((id, std::mem::take(&mut self.next_flush)));
         }
         self.operations += ended.len() as u64;
