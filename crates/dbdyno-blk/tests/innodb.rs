@@ -1,0 +1,269 @@
+//! Commits, logs, flushing and the buffer pool of the simulated server.
+
+#![allow(clippy::unwrap_used)]
+
+mod bench;
+
+use bench::{Commands, SECOND_NS, watched};
+use dbdyno_blk::kernel::{Kernel, Settings};
+use dbdyno_blk::layer::Layer;
+use dbdyno_blk::queue::Direction;
+use dbdyno_blk::run;
+use dbdyno_blk::source::{FlushMethod, Innodb, InnodbError, InnodbLoad, InnodbSettings, InnodbVersion};
+use dbdyno_device::Kind;
+
+/// A scheduler that adds nothing of its own.
+const NOOP: Settings = Settings {
+    scheduler: Some("noop"),
+    tunables: &[],
+    nr_requests: None,
+    depth: None,
+    non_rotational: false,
+    no_fua: false,
+};
+
+struct Served {
+    server: Innodb,
+    layer: Layer,
+    commands: Commands,
+}
+
+fn served_on(drive: &str, settings: InnodbSettings, seconds: u64) -> Served {
+    let (model, commands) = watched(drive);
+    let mut layer = Kernel::named("3.10").unwrap().layer(&NOOP, model).unwrap();
+    let mut server = Innodb::new(settings, 3).unwrap();
+    assert!(server.end_bytes() <= bench::SIZE_BYTES);
+    run(&mut layer, &mut server, 0, seconds * SECOND_NS);
+    Served { server, layer, commands }
+}
+
+/// On a drive where everything takes 100 us.
+fn served(settings: InnodbSettings, seconds: u64) -> Served {
+    served_on("ideal(latency_us=100)", settings, seconds)
+}
+
+impl Served {
+    fn sent(&self, kind: Kind) -> usize {
+        self.commands.lock().unwrap().iter().filter(|(_, command)| command.kind == kind).count()
+    }
+}
+
+/// Inserts that take next to no CPU, and a log whose flush is one write and one FLUSH.
+fn inserts(clients: u32, statements: u64) -> InnodbSettings {
+    InnodbSettings {
+        clients,
+        statements_per_client: statements,
+        cpu_us: 1.0,
+        cores: 1024,
+        journal_blocks: 0,
+        ..InnodbSettings::default()
+    }
+}
+
+#[test]
+fn one_client_flushes_the_log_for_each_commit() {
+    let served = served(inserts(1, 500), 60);
+    let counts = served.server.counts();
+    assert_eq!((counts.commits, counts.statements, counts.rows, counts.log_flushes), (500, 500, 500, 500));
+    // One write and one flush of 100 us each, and the CPU.
+    let each_ns = counts.ended_ns.unwrap() / 500;
+    assert!((200_000..202_000).contains(&each_ns), "{each_ns} ns");
+    assert_eq!(counts.log_bytes, 500 * 400);
+    assert_eq!(served.layer.statistics().flushes, 500);
+}
+
+#[test]
+fn all_who_wait_share_the_next_flush() {
+    // The first to come flushes alone; then all others together, who meanwhile wait; it comes too late for theirs.
+    for clients in [2, 10, 50] {
+        let counts = served(inserts(clients, 1), 60).server.counts().clone();
+        assert_eq!((counts.commits, counts.log_flushes), (u64::from(clients), 2), "{clients} clients");
+        // And so on by turns: two flushes for one commit of each client.
+        let counts = served(inserts(clients, 100), 60).server.counts().clone();
+        assert_eq!(counts.commits, 100 * u64::from(clients));
+        assert!((199..=201).contains(&counts.log_flushes), "{} of {clients} clients", counts.log_flushes);
+    }
+}
+
+#[test]
+fn without_flush_at_commit_the_log_is_flushed_once_a_second() {
+    for flush_log_at_commit in [0, 2] {
+        let settings = InnodbSettings { flush_log_at_commit, cpu_us: 1000.0, ..inserts(4, 0) };
+        let served = served(settings, 10);
+        let counts = served.server.counts();
+        assert!((39_000..41_000).contains(&counts.commits), "{}", counts.commits);
+        // The last flush is not finished; pages that are flushed may have asked for one more.
+        assert!((9..=12).contains(&counts.log_flushes), "{}", counts.log_flushes);
+    }
+}
+
+#[test]
+fn a_transaction_of_more_statements_flushes_once() {
+    let served = served(InnodbSettings { statements_per_transaction: 10, ..inserts(1, 500) }, 60);
+    let counts = served.server.counts();
+    assert_eq!((counts.commits, counts.statements, counts.log_flushes), (50, 500, 50));
+}
+
+#[test]
+fn the_binary_log_shares_flushes_from_5_6_on() {
+    let of = |version, sync_binlog| {
+        let settings = InnodbSettings { version, sync_binlog: Some(sync_binlog), ..inserts(20, 50) };
+        let counts = served(settings, 60).server.counts().clone();
+        assert_eq!(counts.commits, 1000);
+        (counts.log_flushes, counts.binlog_flushes)
+    };
+    // One by one: prepare, binary log, commit.
+    let (log, binlog) = of(InnodbVersion::V51, 1);
+    assert_eq!(binlog, 1000);
+    assert!((1900..=2000).contains(&log), "{log}");
+    let (log, binlog) = of(InnodbVersion::V56, 1);
+    assert!(log <= 110 && binlog == log, "{log} {binlog}");
+    assert_eq!(of(InnodbVersion::V56, 0).1, 0);
+    let (log, binlog) = of(InnodbVersion::V56, 10);
+    assert_eq!(binlog, log / 10);
+}
+
+#[test]
+fn the_journal_adds_its_blocks_and_one_flush() {
+    let served = served(InnodbSettings { journal_blocks: 3, ..inserts(1, 100) }, 60);
+    let counts = served.server.counts();
+    assert_eq!((counts.log_flushes, counts.journal_commits), (100, 100));
+    assert_eq!((served.sent(Kind::Write), served.sent(Kind::Flush)), (300, 100));
+    // Log, two blocks in one write, flush and commit block, one after the other.
+    assert!((400_000..402_000).contains(&(counts.ended_ns.unwrap() / 100)));
+}
+
+/// Updates of so many rows that pages must be flushed.
+fn updates() -> InnodbSettings {
+    InnodbSettings {
+        load: InnodbLoad::Update,
+        rows: 2_000_000,
+        log_bytes: 4 << 20,
+        buffer_pool_bytes: 512 << 20,
+        ..inserts(8, 3000)
+    }
+}
+
+#[test]
+fn a_log_that_is_full_has_pages_flushed_first() {
+    let settings = updates();
+    let (model, _) = watched("ideal(latency_us=100)");
+    let mut layer = Kernel::named("3.10").unwrap().layer(&NOOP, model).unwrap();
+    let mut server = Innodb::new(settings.clone(), 3).unwrap();
+    let (mut now_ns, mut oldest) = (0, 0);
+    while server.counts().ended_ns.is_none() {
+        now_ns += SECOND_NS / 100;
+        run(&mut layer, &mut server, now_ns - SECOND_NS / 100, now_ns);
+        oldest = oldest.max(server.checkpoint_age_bytes());
+    }
+    let counts = server.counts();
+    // 9.6 MB of log in files of 4 MB: it went round, never over itself.
+    assert_eq!(counts.commits, 24_000);
+    assert!(oldest < settings.log_bytes && oldest > settings.log_bytes / 2, "{oldest}");
+    assert!(counts.pages_written > 1000 && counts.checkpoints > 2, "{} {}", counts.pages_written, counts.checkpoints);
+    let wide = served(InnodbSettings { log_bytes: 1 << 30, ..settings }, 60).server;
+    assert_eq!((wide.counts().log_waits, wide.counts().pages_written), (0, 0));
+    assert!(counts.log_waits > 0);
+}
+
+#[test]
+fn doublewrite_writes_every_page_twice() {
+    let bytes = |doublewrite| {
+        let served = served(InnodbSettings { doublewrite, ..updates() }, 600);
+        let counts = served.server.counts().clone();
+        let twice = if doublewrite { counts.pages_written } else { 0 };
+        assert_eq!(counts.doublewrite_pages, twice);
+        let log_sectors = 8 * (counts.log_flushes + counts.checkpoints + counts.log_bytes / 4096);
+        let page_sectors = 32 * (counts.pages_written + counts.doublewrite_pages);
+        let sectors = served.layer.statistics().of(Direction::Write).sectors;
+        // Each log write rewrites the block that it begins in: one more at most, none if it begins where one ends.
+        assert!(
+            sectors >= page_sectors && sectors <= page_sectors + log_sectors,
+            "{sectors} {page_sectors} {log_sectors}"
+        );
+        counts.ended_ns.unwrap()
+    };
+    assert!(bytes(true) > bytes(false));
+}
+
+#[test]
+fn a_pool_that_is_too_small_reads_and_one_that_is_large_does_not() {
+    let settings = InnodbSettings { load: InnodbLoad::Key, rows: 2_000_000, ..inserts(8, 2000) };
+    let of = |buffer_pool_bytes| {
+        let served = served(InnodbSettings { buffer_pool_bytes, ..settings.clone() }, 60);
+        let counts = served.server.counts().clone();
+        assert_eq!((counts.statements, counts.commits, counts.log_flushes), (16_000, 0, 0));
+        assert_eq!(served.layer.statistics().of(Direction::Read).bios, counts.pages_read);
+        counts.pages_read
+    };
+    assert_eq!(of(512 << 20), 0);
+    // 13,333 pages of 153 rows; a quarter of them fit.
+    let misses = of(13_333 / 4 * (16 << 10)) as f64 / 16_000.0;
+    assert!((0.70..0.80).contains(&misses), "{misses}");
+}
+
+#[test]
+fn changes_in_a_small_pool_are_written_before_their_frames_are_taken() {
+    let settings = InnodbSettings { buffer_pool_bytes: 5 << 20, log_bytes: 1 << 30, ..updates() };
+    let counts = served(settings, 600).server.counts().clone();
+    assert_eq!(counts.commits, 24_000);
+    assert!(counts.pages_read > 20_000, "{}", counts.pages_read);
+    // What is not in the pool at the end was written.
+    assert!(counts.pages_written + 320 >= counts.pages_read / 2, "{} {}", counts.pages_written, counts.pages_read);
+}
+
+#[test]
+fn what_is_sent_is_finished_and_obeys_little_s_law() {
+    for (method, depth) in [(FlushMethod::Fsync, 256), (FlushMethod::Direct, 4)] {
+        let settings =
+            InnodbSettings { flush_method: method, write_depth: depth, secondary_indexes: 2, ..inserts(20, 2000) };
+        let settings = InnodbSettings { load: InnodbLoad::Mixed, log_bytes: 2 << 20, rows: 100_000, ..settings };
+        let served = served_on("hdd-15k", settings, 3600);
+        let (counts, statistics) = (served.server.counts(), served.layer.statistics());
+        assert_eq!((counts.statements, counts.commits, counts.latencies.len()), (40_000, 20_000, 40_000));
+        assert_eq!(served.server.rows(), 120_000);
+        assert_eq!((served.layer.pools().allocated(), statistics.queued()), (0, 0));
+        assert_eq!(statistics.queue_ns(), statistics.left().1);
+        let sum_ns = counts.latencies.mean() * 40_000.0;
+        let clients = sum_ns / counts.ended_ns.unwrap() as f64;
+        // Twenty clients that never pause; the last of them ends a little after the others.
+        assert!((19.0..20.1).contains(&clients), "{clients}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_commands() {
+    let once = || {
+        let served = served_on("ssd-x25e", InnodbSettings { secondary_indexes: 3, ..inserts(16, 500) }, 600);
+        let commands = std::mem::take(&mut *served.commands.lock().unwrap());
+        (commands, served.server.counts().ended_ns)
+    };
+    assert_eq!(once(), once());
+}
+
+#[test]
+fn a_table_that_is_full_ends_its_clients() {
+    let settings = InnodbSettings { space_bytes: 2 << 20, row_bytes: 8000, ..inserts(4, 0) };
+    let served = served(settings, 60);
+    assert!(served.server.counts().is_full && served.server.counts().ended_ns.is_some());
+    // Two parts of 64 pages with one row each, but for the page that is next.
+    assert_eq!(served.server.rows(), 127);
+}
+
+#[test]
+fn a_wrong_setting_is_named() {
+    let wrong = |settings| Innodb::new(settings, 1).unwrap_err().to_string();
+    let settings = InnodbSettings::default();
+    assert_eq!(wrong(InnodbSettings { clients: 0, ..settings.clone() }), "clients = 0 is not 1 to 10000");
+    assert_eq!(
+        wrong(InnodbSettings { flush_log_at_commit: 3, ..settings.clone() }),
+        "flush_log_at_commit = 3 is not 0, 1 or 2"
+    );
+    assert_eq!(wrong(InnodbSettings { cpu_us: f64::NAN, ..settings.clone() }), "cpu_us = NaN is not 1 to 1e9");
+    let crowded = InnodbSettings { rows: 1 << 40, ..settings };
+    let problem = "do not fit into space_bytes";
+    assert_eq!(
+        Innodb::new(crowded, 1).unwrap_err(),
+        InnodbError { field: "rows", given: (1_u64 << 40) as f64, problem }
+    );
+}
