@@ -10,7 +10,9 @@ pub fn run(layer: &mut Layer, source: &mut dyn Source, from_ns: u64, until_ns: u
     let mut now_ns = from_ns;
     loop {
         pass_on(layer, source, now_ns);
-        while let Some(step) = source.step(now_ns) {
+        loop {
+            source.see(layer.pools());
+            let Some(step) = source.step(now_ns) else { break };
             take(layer, source, now_ns, step);
             pass_on(layer, source, now_ns);
         }

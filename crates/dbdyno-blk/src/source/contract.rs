@@ -1,5 +1,6 @@
 //! What every source of load promises.
 
+use crate::layer::Pools;
 use crate::queue::Bio;
 
 /// What a process does next.
@@ -20,6 +21,9 @@ pub enum Step {
 pub trait Source {
     /// When a process wants to take a step although nothing completes; `None` if none does.
     fn next_due(&self) -> Option<u64>;
+
+    /// The layer's requests, before every step: a source may go by congestion.
+    fn see(&mut self, _pools: &Pools) {}
 
     /// What some process does now; `None` if none does anything at `now_ns`.
     fn step(&mut self, now_ns: u64) -> Option<Step>;

@@ -1,0 +1,206 @@
+//! What the page cache does by the rules of each kernel.
+
+#![allow(clippy::unwrap_used)]
+
+mod bench;
+
+use bench::{SECOND_NS, watched};
+use dbdyno_blk::kernel::{Kernel, Settings};
+use dbdyno_blk::layer::Layer;
+use dbdyno_blk::run;
+use dbdyno_blk::source::{Act, Application, CacheConfig, Cached, Data, Files, Filesystem, Ingest, IngestConfig, Page};
+use dbdyno_device::Kind;
+
+/// A process that does as it is told, and then nothing more.
+struct Script {
+    file_pages: u32,
+    acts: std::vec::IntoIter<Act>,
+    /// When each act began.
+    at_ns: Vec<u64>,
+}
+
+impl Application for Script {
+    fn processes(&self) -> u32 {
+        1
+    }
+
+    fn begin(&mut self, files: &mut Files) {
+        files.add(self.file_pages);
+        files.load(0);
+    }
+
+    fn act(&mut self, now_ns: u64, _process: u32) -> Act {
+        self.at_ns.push(now_ns);
+        self.acts.next().unwrap_or(Act::Exit)
+    }
+}
+
+fn write(page: u32) -> Act {
+    Act::Write { page: Page { file: 0, page }, whole: true }
+}
+
+fn ext3() -> CacheConfig {
+    CacheConfig {
+        memory_bytes: 1 << 30,
+        mapped_bytes: 0,
+        filesystem: Filesystem::Ext3,
+        barrier: false,
+        ..CacheConfig::default()
+    }
+}
+
+struct Done {
+    load: Cached<Script>,
+    layer: Layer,
+    /// Time, page of the file or what lies before it, and length in pages of each write.
+    writes: Vec<(u64, i64, u64)>,
+}
+
+fn done(kernel: &str, cache: &CacheConfig, nr_requests: usize, acts: Vec<Act>, seconds: u64) -> Done {
+    let kernel = Kernel::named(kernel).unwrap();
+    let (drive, commands) = watched("ideal(latency_us=1000)");
+    let settings =
+        Settings { scheduler: Some("noop"), nr_requests: Some(nr_requests), depth: Some(1), ..Settings::default() };
+    let mut layer = kernel.layer(&settings, drive).unwrap();
+    let script = Script { file_pages: 100_000, acts: acts.into_iter(), at_ns: Vec::new() };
+    let mut load = Cached::new(&kernel, cache, script).unwrap();
+    run(&mut layer, &mut load, 0, seconds * SECOND_NS);
+    // The journal of 32 MiB lies before the file, behind the first group's head of 2 MiB.
+    let page = |bytes: u64| (bytes.cast_signed() - (34 << 20)) / 4096;
+    let commands = commands.lock().unwrap();
+    let all = commands.iter().filter(|(_, command)| command.kind == Kind::Write);
+    let writes = all.map(|(at_ns, write)| (*at_ns, page(write.offset_bytes), write.length_bytes / 4096)).collect();
+    Done { load, layer, writes }
+}
+
+fn data(done: &Done) -> Vec<i64> {
+    done.writes.iter().filter(|(_, page, _)| *page >= 0).map(|(_, page, _)| *page).collect()
+}
+
+#[test]
+fn an_ordered_commit_writes_pages_in_the_order_of_their_change_and_then_the_journal() {
+    let done = done("2.6.18", &ext3(), 128, [900, 30, 500, 30, 7].map(write).to_vec(), 20);
+    let pages: Vec<_> = done.writes.iter().map(|(_, page, _)| *page).collect();
+    // A descriptor and the inode, which lie behind each other, and the commit block.
+    assert_eq!(pages, [900, 30, 500, 7, -8192, -8190]);
+    let (first_ns, last_ns) = (done.writes[0].0, done.writes[5].0);
+    assert_eq!(first_ns, 5 * SECOND_NS);
+    assert!(last_ns >= first_ns + 5_000_000, "{last_ns}");
+    assert_eq!((done.load.commits(), done.load.changed_pages(0)), (1, 0));
+    // Writeback has yet to see that there is nothing to do.
+    assert_eq!(done.load.dirty_pages(), (4, 0));
+}
+
+#[test]
+fn without_order_data_waits_for_writeback_which_goes_by_page() {
+    let cache = CacheConfig { data: Data::Writeback, ..ext3() };
+    for kernel in ["2.6.18", "2.6.32", "3.10"] {
+        let done = done(kernel, &cache, 128, [900, 30, 500, 30, 7].map(write).to_vec(), 60);
+        assert_eq!(data(&done), [7, 30, 500, 900], "{kernel}");
+        assert!((30 * SECOND_NS..=40 * SECOND_NS).contains(&done.writes.last().unwrap().0));
+        assert_eq!((done.load.changed_pages(0), done.load.dirty_pages()), (0, (0, 0)));
+    }
+}
+
+#[test]
+fn ext4_orders_new_pages_only() {
+    let cache = CacheConfig { filesystem: Filesystem::Ext4, ..ext3() };
+    let done = done("4.4", &cache, 128, [900, 100_000, 30].map(write).to_vec(), 20);
+    let pages = data(&done);
+    assert!(pages.len() == 1 && pages[0] >= 100_000, "{pages:?}");
+}
+
+#[test]
+fn who_writes_to_a_page_that_the_commit_has_yet_to_submit_writes_it_and_waits() {
+    // With 4 requests the commit can't submit its second batch for long.
+    let pages: Vec<Act> = (0..2000).map(|page| write(page * 7 % 2000)).collect();
+    let changed_again = |page| {
+        let mut acts = pages.clone();
+        acts.extend([Act::Compute(5 * SECOND_NS + SECOND_NS / 10), write(page), Act::Compute(1)]);
+        let done = done("2.6.18", &ext3(), 4, acts, 20);
+        let at_ns = &done.load.application().at_ns;
+        at_ns[2002] - at_ns[2001]
+    };
+    // In the first batch of 512: submitted, or as good as that.
+    assert_eq!(changed_again(7 * 400), 0);
+    // Up to 6 requests of 1 ms each are before it, and those of others that wait for one.
+    let waited_ns = changed_again(7 * 1500 % 2000);
+    assert!((3_000_000..=12_000_000).contains(&waited_ns), "{waited_ns}");
+}
+
+#[test]
+fn limits_are_those_of_each_version() {
+    let limits = |kernel, mapped_bytes, percent| {
+        let cache = CacheConfig { memory_bytes: 4 << 30, mapped_bytes, dirty_percent: percent, ..ext3() };
+        done(kernel, &cache, 128, Vec::new(), 1).load.dirty_limits()
+    };
+    let pages = (4 << 30) / 4096;
+    let percent = |dirty, background| (pages * dirty / 100, pages * background / 100);
+    assert_eq!(limits("2.6.18", 0, None), percent(40, 10));
+    // 70 of 100 are mapped: half of the rest; 85: half of the rest is less than the background.
+    assert_eq!(limits("2.6.18", (4 << 30) / 100 * 71, None), percent(15, 10));
+    assert_eq!(limits("2.6.18", (4 << 30) / 100 * 86, None), percent(7, 3));
+    assert_eq!(limits("2.6.18", (4 << 30) / 100 * 95, None), percent(5, 2));
+    assert_eq!(limits("2.6.32", 0, None), percent(20, 10));
+    assert_eq!(limits("3.10", 2 << 30, Some(30)), (pages / 2 * 30 / 100, pages / 2 / 10));
+}
+
+#[test]
+fn a_writer_over_the_limit_is_held_to_the_drive() {
+    // 1 ms a page, one at a time, where nothing merges: 1000 pages a second.
+    let scattered = |page: u32| write(page * 7919 % 100_000);
+    for kernel in ["2.6.9", "2.6.18", "2.6.32", "3.10", "4.4"] {
+        let cache =
+            CacheConfig { memory_bytes: 64 << 20, data: Data::Writeback, filesystem: Filesystem::Ext4, ..ext3() };
+        let acts = (0..60_000).flat_map(|page| [Act::Compute(1000), scattered(page)]).collect();
+        let done = done(kernel, &cache, 128, acts, 30);
+        let acts = done.load.application().at_ns.len() / 2;
+        let (limit, _) = done.load.dirty_limits();
+        let most = 30_000 + limit as usize + 2000;
+        assert!((25_000..=most).contains(&acts), "{kernel}: {acts}, limit {limit}");
+    }
+}
+
+#[test]
+fn pdflush_stops_at_congestion_and_a_flusher_does_not() {
+    let cache = CacheConfig { data: Data::Writeback, dirty_background_percent: 1, ..ext3() };
+    for (kernel, least, most) in [("2.6.18", 102, 113), ("2.6.32", 128, 192)] {
+        let acts = (0..20_000).flat_map(|page| [Act::Compute(1000), write(page * 7919 % 100_000)]).collect();
+        let done = done(kernel, &cache, 128, acts, 6);
+        let queued = done.layer.statistics().queued();
+        assert!((least..=most).contains(&queued), "{kernel}: {queued}");
+    }
+}
+
+#[test]
+fn fsync_waits_for_the_commit() {
+    for (kernel, filesystem) in [("2.6.18", Filesystem::Ext3), ("2.6.32", Filesystem::Ext4), ("4.4", Filesystem::Ext4)]
+    {
+        let cache = CacheConfig { filesystem, ..ext3() };
+        let done = done(kernel, &cache, 128, vec![write(5), write(3), Act::Fsync(0), Act::Compute(1)], 2);
+        assert_eq!(data(&done)[..2], [3, 5], "{kernel}");
+        // Pages, blocks of the journal, commit block: one behind the other.
+        let took_ns = done.load.application().at_ns[3];
+        assert!((4_000_000..=100_000_000).contains(&took_ns), "{kernel}: {took_ns}");
+        assert_eq!(done.load.commits(), 1);
+    }
+}
+
+#[test]
+fn errors_name_the_field() {
+    let kernel = Kernel::named("4.4").unwrap();
+    let refused = |cache: CacheConfig, ingest: IngestConfig| {
+        Ingest::cached(&kernel, &cache, ingest, 1).err().unwrap().to_string()
+    };
+    let fine = CacheConfig::default();
+    assert_eq!(
+        refused(CacheConfig { filesystem: Filesystem::Ext3, ..fine.clone() }, IngestConfig::default()),
+        "filesystem = ext3 is of kernels to 4.2; later ones mount it as ext4"
+    );
+    assert_eq!(
+        refused(CacheConfig { commit_ms: 0, ..fine.clone() }, IngestConfig::default()),
+        "commit_ms = 0 is not 10 to 86400000"
+    );
+    let greedy = IngestConfig { key_buffer_bytes: 8 << 30, ..IngestConfig::default() };
+    assert!(refused(fine, greedy).starts_with("key_buffer_bytes = 8589934592 leaves no 4 MiB"));
+}
