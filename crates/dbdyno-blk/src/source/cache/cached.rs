@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::application::{Act, Application, Files};
+use super::commit;
 use super::config::{CacheConfig, CacheError};
 use super::file::{Page, flag};
 use super::flusher::{self, Flusher};
-use super::journal::{self, Journal};
+use super::journal::Journal;
 use super::machine::{Bandwidth, Machine, Next, Wait};
 use super::pages::{Pages, Purpose, decode};
 use super::process::{Doing, Process};
@@ -15,7 +16,7 @@ use super::rules::Rules;
 use crate::kernel::Kernel;
 use crate::layer::Pools;
 use crate::queue::{Bio, Direction};
-use crate::source::{Source, Step};
+use crate::source::contract::{Source, Step};
 
 #[derive(Debug, Clone, Copy)]
 struct Thread {
@@ -120,7 +121,7 @@ impl<A: Application> Cached<A> {
     fn advance(&mut self, now_ns: u64, thread: u32) -> Next {
         let machine = &mut self.machine;
         if thread == machine.journal_thread() {
-            return journal::step(now_ns, machine);
+            return commit::step(now_ns, machine);
         }
         if let Some(process) = self.processes.get_mut(thread as usize) {
             loop {

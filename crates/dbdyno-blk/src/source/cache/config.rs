@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::file::PAGE_BYTES;
 use super::page_set::PAGES_MOST;
-use super::rules::Writeback;
+use super::writeback::Writeback;
 use crate::kernel::Kernel;
 
 /// What is wrong with a page cache, or with what runs on it.

@@ -2,7 +2,7 @@
 
 use super::machine::{Machine, Next, Wait};
 use super::pass::{Pass, PassStep};
-use super::rules::Writeback;
+use super::writeback::Writeback;
 
 /// Pages of one turn.
 const TURN_PAGES: u64 = 1024;

@@ -19,6 +19,7 @@
 
 mod application;
 mod cached;
+mod commit;
 mod config;
 mod file;
 mod flusher;
@@ -29,10 +30,11 @@ mod pages;
 mod pass;
 mod process;
 mod rules;
+mod writeback;
 
 pub use self::application::{Act, Application, Files};
 pub use self::cached::Cached;
 pub(super) use self::config::unless;
 pub use self::config::{CacheConfig, CacheError, Data, Filesystem};
 pub use self::file::Page;
-pub use self::rules::Writeback;
+pub use self::writeback::Writeback;

@@ -5,7 +5,7 @@ use super::file::{Page, flag};
 use super::machine::{Machine, Next, Wait};
 use super::pages::Purpose;
 use super::pass::{Pass, PassStep};
-use super::rules::Writeback;
+use super::writeback::Writeback;
 use crate::queue::{Bio, Direction};
 
 /// How long a writer waits for fewer requests, or sleeps to keep to the drive's pace.
