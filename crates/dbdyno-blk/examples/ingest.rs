@@ -90,7 +90,7 @@ fn main() {
     let (mut layer, mut load) = stack(&given);
     let (hours, interval) = (given.number("hours", 12.0), given.number("interval", 0.5));
     let begin = Instant::now();
-    let mut before = Counted::default();
+    let mut before = counted(&layer, &load, 0.0);
     println!("    h   M rows rows/s r/s   w/s  wrqm/s avgrq-sz avgqu-sz   await   dirty commits seconds");
     for step in 1..=(hours / interval).round() as u64 {
         let (from_ns, to_ns) = ((step - 1) as f64 * interval * HOUR_NS, step as f64 * interval * HOUR_NS);

@@ -8,8 +8,13 @@ use bench::{SECOND_NS, watched};
 use dbdyno_blk::kernel::{Kernel, Settings};
 use dbdyno_blk::layer::Layer;
 use dbdyno_blk::run;
-use dbdyno_blk::source::{Act, Application, CacheConfig, Cached, Data, Files, Filesystem, Ingest, IngestConfig, Page};
+use dbdyno_blk::source::{
+    Act, Application, BufferedJobs, CacheConfig, Cached, Data, Files, Filesystem, Ingest, IngestConfig, Job, Page,
+    Pattern,
+};
+use dbdyno_common::random::Random;
 use dbdyno_device::Kind;
+use proptest::prelude::*;
 
 /// A process that does as it is told, and then nothing more.
 struct Script {
@@ -203,4 +208,95 @@ fn errors_name_the_field() {
     );
     let greedy = IngestConfig { key_buffer_bytes: 8 << 30, ..IngestConfig::default() };
     assert!(refused(fine, greedy).starts_with("key_buffer_bytes = 8589934592 leaves no 4 MiB"));
+}
+
+fn job() -> impl Strategy<Value = Job> {
+    let shape = (1..4_u32, any::<bool>(), 0..=100_u32, prop_oneof![Just(512_u64), Just(4096), Just(10_000)]);
+    let rest = (prop_oneof![Just(0_u32), 1..40_u32], 1..300_u64, 1..2000_u64);
+    (shape, rest).prop_map(|(shape, rest)| Job {
+        processes: shape.0,
+        pattern: if shape.1 { Pattern::Sequential } else { Pattern::Random },
+        read_percent: shape.2,
+        size_bytes: shape.3,
+        fsync_every: rest.0,
+        ios: rest.1,
+        range_bytes: rest.2 * 40_000,
+        ..Job::default()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn every_change_reaches_the_drive_and_the_seed_decides_all(
+        jobs in prop::collection::vec(job(), 1..3),
+        nr_requests in 4..200_usize,
+        memory_mib in 16..64_u64,
+        ext3 in any::<bool>(),
+        ordered in any::<bool>(),
+    ) {
+        for kernel in Kernel::ALL {
+            let cache = CacheConfig {
+                memory_bytes: memory_mib << 20,
+                mapped_bytes: 0,
+                filesystem: if ext3 && !matches!(kernel.name, "4.4" | "6.x") { Filesystem::Ext3 } else { Filesystem::Ext4 },
+                data: if ordered { Data::Ordered } else { Data::Writeback },
+                ..CacheConfig::default()
+            };
+            let run_once = || {
+                let (drive, commands) = watched("ssd-sata");
+                let settings = Settings { nr_requests: Some(nr_requests), ..Settings::default() };
+                let settings = if kernel.name == "6.x" { Settings::default() } else { settings };
+                let mut layer = kernel.layer(&settings, drive).unwrap();
+                let mut load = BufferedJobs::cached(kernel, &cache, jobs.clone(), 3).unwrap();
+                run(&mut layer, &mut load, 0, 600 * SECOND_NS);
+                let commands = std::mem::take(&mut *commands.lock().unwrap());
+                (layer, load, commands)
+            };
+            let (layer, load, commands) = run_once();
+            prop_assert!(load.have_ended(), "{}", kernel.name);
+            let wanted: u64 = jobs.iter().map(|job| job.ios * u64::from(job.processes)).sum();
+            prop_assert_eq!(load.application().done(), wanted);
+            let changed: u64 = (0..jobs.len() as u32).map(|file| load.changed_pages(file)).sum();
+            prop_assert_eq!((changed, load.dirty_pages()), (0, (0, 0)), "{}", kernel.name);
+            let statistics = layer.statistics();
+            prop_assert_eq!((layer.pools().allocated(), statistics.queued()), (0, 0));
+            prop_assert_eq!(statistics.queue_ns(), statistics.left().1);
+            prop_assert_eq!(commands, run_once().2, "{}", kernel.name);
+        }
+    }
+}
+
+#[test]
+fn random_pages_of_density_p_come_in_runs_of_one_over_one_minus_p() {
+    for dense in [1_u64, 5, 8] {
+        // Writeback goes by page, and what lies together merges.
+        let mut random = Random::new(dense);
+        let pages = (0..20_000).filter(|_| random.below(10) < dense).map(write);
+        let cache = CacheConfig { data: Data::Writeback, ..ext3() };
+        let done = done("2.6.32", &cache, 100_000, pages.collect(), 60);
+        let data: Vec<_> = done.writes.iter().filter(|(_, page, _)| *page >= 0).collect();
+        let mean = data.iter().map(|(_, _, pages)| *pages as f64).sum::<f64>() / data.len() as f64;
+        let expected = 1.0 / (1.0 - dense as f64 / 10.0);
+        assert!((mean / expected - 1.0).abs() < 0.05, "{dense}: {mean}, expected {expected}");
+    }
+}
+
+#[test]
+fn rows_change_the_pages_they_must() {
+    // Without a limit and without a commit, after 60 s everything is on the drive once.
+    let kernel = Kernel::named("2.6.18").unwrap();
+    let (drive, commands) = watched("ideal(latency_us=10)");
+    let mut layer = kernel.layer(&Settings::default(), drive).unwrap();
+    let cache = CacheConfig { data: Data::Writeback, ..ext3() };
+    let config = IngestConfig { rows: 10_000, initial_rows: 1_000_000, key_buffer_bytes: 0, ..IngestConfig::default() };
+    let mut load = Ingest::cached(&kernel, &cache, config, 1).unwrap();
+    run(&mut layer, &mut load, 0, 90 * SECOND_NS);
+    assert_eq!((load.application().rows(), load.have_ended()), (1_010_000, true));
+    let bytes: u64 = commands.lock().unwrap().iter().map(|(_, command)| command.length_bytes).sum();
+    // 30,000 of 14,160 pages: each but e^-2.1 of them; 156 pages of rows, and some of the journal.
+    let expected = 14_160.0 * (1.0 - (-30_000.0_f64 / 14_160.0).exp()) + 156.0 + 142.0;
+    assert!((bytes as f64 / 4096.0 / expected - 1.0).abs() < 0.02, "{bytes}, expected {expected} pages");
+    assert_eq!(load.file_bytes(1) / 4096, 1 + 1_010_000 * 58 / 4096 + 1);
 }

@@ -1,5 +1,6 @@
 //! Where bios come from.
 
+mod buffered;
 mod cache;
 mod contract;
 mod ingest;
@@ -7,6 +8,7 @@ mod innodb;
 mod job;
 mod replay;
 
+pub use self::buffered::BufferedJobs;
 pub use self::cache::{Act, Application, CacheConfig, CacheError, Cached, Data, Files, Filesystem, Page, Writeback};
 pub use self::contract::{Source, Step};
 pub use self::ingest::{Ingest, IngestConfig};
