@@ -41,6 +41,7 @@ pub enum Class {
 }
 
 /// One read, write or flush by a process.
+#[allow(clippy::struct_excessive_bools)] // each is a flag of its own, as the kernel has them
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bio {
     /// Who asks; small numbers from 0, as tables are kept by them.
@@ -51,6 +52,8 @@ pub struct Bio {
     pub direction: Direction,
     /// A process waits for it: every read, and writes past the page cache or of an fsync.
     pub sync: bool,
+    /// Its process is not expected to ask for more nearby soon (`REQ_NOIDLE`): writes of an fsync.
+    pub no_idle: bool,
     /// First sector of 512 bytes.
     pub start_sector: u64,
     /// Length in sectors; 0 for a bare flush.
@@ -75,6 +78,7 @@ impl Bio {
             token: 0,
             direction,
             sync: true,
+            no_idle: false,
             start_sector,
             sectors,
             flush: false,

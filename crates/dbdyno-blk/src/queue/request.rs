@@ -42,6 +42,8 @@ pub struct Request {
     pub direction: Direction,
     /// A process waits for it.
     pub sync: bool,
+    /// Its process is not expected to ask for more nearby soon.
+    pub no_idle: bool,
     /// Class of the I/O priority.
     pub class: Class,
     /// Priority within the class.
@@ -120,6 +122,7 @@ impl Requests {
             process: bio.process,
             direction: bio.direction,
             sync: bio.sync,
+            no_idle: bio.no_idle,
             class: bio.class,
             priority: bio.priority,
             start_sector: bio.start_sector,

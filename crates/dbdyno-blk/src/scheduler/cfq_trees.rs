@@ -3,11 +3,14 @@
 //! 2.6.32 has one tree. Later there is one for asynchronous queues, one for those not worth idling for, and one for the rest; each is
 //! served for its share of `target_latency`. A slice begins with its first completion.
 //!
-//! Cannot: groups (`group_idle` acts on none), queues merged because their processes cooperate, how the kernel finds the
-//! depth of the drive (here: it has had more than four commands at once).
+//! Behind a write that asks for it (`no_idle`: those of `fsync`) the drive does not idle; from 2.6.33 its queue is among
+//! those that share their idling, and another of these may use it.
+//!
+//! Cannot: groups (`group_idle` acts on none), queues merged because their processes cooperate.
 
 use super::cfq_tunables::{TUNABLES, TUNABLES_2_6_32};
 use super::contract::{May, Scheduler};
+use super::drive_depth::DriveDepth;
 use super::error::SchedulerError;
 use super::habits::Nearness;
 use super::served::Served;
@@ -15,7 +18,6 @@ use super::service_tree::{Service, ServiceTrees};
 use super::tunables::Settings;
 use crate::queue::{Bio, Class, Queue, Request, RequestId, Side};
 
-const QUEUEING: usize = 4;
 const SEEKY_IDLE_NS: u64 = 2_000_000;
 const ASYNC_QUEUES: u32 = 8;
 
@@ -38,7 +40,7 @@ pub(super) struct CfqTrees {
     /// Requests at the drive: asynchronous, synchronous.
     in_flight: [usize; 2],
     last_sync_end_ns: u64,
-    drive_queues: bool,
+    depth: DriveDepth,
     length: usize,
 }
 
@@ -65,7 +67,7 @@ impl CfqTrees {
             nonempty: [0, 0],
             in_flight: [0, 0],
             last_sync_end_ns: 0,
-            drive_queues: false,
+            depth: DriveDepth::default(),
             length: 0,
         })
     }
@@ -147,7 +149,7 @@ impl CfqTrees {
         if !served.sync || served.class == Class::Idle || self.idle_ns == 0 || served.has_exited {
             return false;
         }
-        if !queue.rotational && self.drive_queues {
+        if !queue.rotational && self.depth.queues() {
             return false;
         }
         served.idles || (!self.one_tree && self.trees.count(served.class, Service::NoIdle) == 0)
@@ -266,7 +268,10 @@ impl Scheduler for CfqTrees {
         let new = &self.served[at as usize];
         let has_higher_class = new.class < active.class;
         let is_sync_over_async = new.class == active.class && new.sync && !active.sync;
-        if has_higher_class || is_sync_over_async {
+        let shares_idling = self.idle_until_ns.is_some()
+            && [active, new].iter().all(|served| served.service(self.one_tree) == Service::NoIdle)
+            && self.trees.count(new.class, Service::NoIdle) == 1;
+        if has_higher_class || is_sync_over_async || shares_idling {
             self.expire(queue.now_ns);
             self.leave_tree(at);
             self.enqueue(queue.now_ns, at, true);
@@ -331,11 +336,17 @@ impl Scheduler for CfqTrees {
     }
 
     fn started(&mut self, queue: &mut Queue, _id: RequestId) {
-        self.drive_queues |= queue.in_driver > QUEUEING;
+        self.depth.started(queue.in_driver);
     }
 
     fn completed(&mut self, queue: &mut Queue, request: &Request) {
         let (at, now_ns) = (request.owner, queue.now_ns);
+        let active = self.active.map(|at| &self.served[at as usize]).filter(|active| active.idles);
+        self.depth.completed(
+            queue.in_driver,
+            self.length,
+            active.map(|active| active.in_flight + active.held.fifo.len()),
+        );
         let length_ns = self.slice_length_ns(at);
         let served = &mut self.served[at as usize];
         served.in_flight -= 1;
@@ -350,7 +361,8 @@ impl Scheduler for CfqTrees {
         let end_ns = *served.slice_end_ns.get_or_insert(now_ns + length_ns);
         let (is_empty, is_last) = (served.held.is_empty(), served.in_flight == 0);
         let is_over = now_ns > end_ns || served.class == Class::Idle;
-        if is_over || (is_empty && is_last && !self.idle(queue, at)) {
+        let may_idle = !(self.one_tree && request.no_idle);
+        if is_over || (is_empty && is_last && !(may_idle && self.idle(queue, at))) {
             self.expire(now_ns);
         }
     }

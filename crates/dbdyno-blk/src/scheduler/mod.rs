@@ -9,6 +9,7 @@ mod cfq_trees;
 mod cfq_tunables;
 mod contract;
 mod deadline;
+mod drive_depth;
 mod error;
 mod habits;
 mod kyber;

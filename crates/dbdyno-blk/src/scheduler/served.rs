@@ -100,7 +100,7 @@ impl Served {
         self.seeks.add(request.start_sector, request.end_sector());
         self.is_deep |= self.held.fifo.len() >= DEEP;
         let is_seeky = self.is_seeky(by_distance) && (by_distance || !self.is_deep);
-        if idle_ns == 0 || self.has_exited || is_seeky {
+        if idle_ns == 0 || self.has_exited || is_seeky || (request.no_idle && !by_distance) {
             self.idles = false;
         } else if self.think.samples() > 80 {
             self.idles = self.think.mean() * TICK_NS <= idle_ns;

@@ -15,7 +15,7 @@ use super::pool::Pool;
 use super::settings::{FlushMethod, InnodbError, InnodbSettings, PAGE_BYTES};
 use super::table::Table;
 use super::tasks::Tasks;
-use crate::queue::Bio;
+use crate::queue::{Bio, Direction};
 
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
@@ -162,7 +162,10 @@ impl Innodb {
     }
 
     pub(super) fn send(&mut self, bio: Bio) {
-        self.tasks.send(Bio { intended_ns: self.now_ns, ..bio });
+        // All writes are those of an fsync, but for pages past the page cache.
+        let is_direct = self.settings.flush_method == FlushMethod::Direct && bio.process == self.cleaner_thread();
+        let no_idle = bio.direction == Direction::Write && !is_direct;
+        self.tasks.send(Bio { intended_ns: self.now_ns, no_idle, ..bio });
     }
 
     pub(super) fn set_timer(&mut self, after_ns: u64, timer: Timer) {
