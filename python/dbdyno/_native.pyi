@@ -3,7 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypedDict, type_check_only
 
-__all__ = ["device_models", "read_parquet", "toml_lines", "write_parquet"]
+__all__ = [
+    "device_models",
+    "kernels",
+    "read_parquet",
+    "simulate",
+    "toml_lines",
+    "trace_summary",
+    "write_parquet",
+]
 
 @type_check_only
 class _DeviceModel(TypedDict):
@@ -39,3 +47,35 @@ def read_parquet(
 
 def write_parquet(columns: Mapping[str, bytes | Sequence[bool] | Sequence[int] | Sequence[str | None]]) -> bytes:
     """Return a Parquet file of columns of one length; a column in bytes holds doubles. Raises ``ValueError``."""
+
+@type_check_only
+class _Tunable(TypedDict):
+    """A tunable of a scheduler."""
+
+    default: int
+    least: int
+    most: int
+    unit: str  # "ms", "us", "ns", "KiB", "0 or 1", or "" for a count
+
+@type_check_only
+class _Kernel(TypedDict):
+    """A kernel that can be simulated."""
+
+    name: str
+    schedulers: dict[str, dict[str, _Tunable]]  # the default one first; tunables by their names in sysfs
+
+def kernels() -> list[_Kernel]:
+    """Return the kernels that can be simulated, the oldest first."""
+
+def simulate(point: str, watch: Callable[[float, int], object] | None = None) -> str:
+    """Return what comes of a simulated point (JSON, see docs/simulate.md) as JSON, without holding the GIL meanwhile.
+
+    Some ten times a second ``watch`` is called with the simulated seconds and the requests so far; what it raises ends
+    the simulation, as does a signal. Raises ``ValueError`` with the path of a wrong field, ``": "`` and what is wrong.
+    """
+
+def trace_summary(load: str, watch: Callable[[float, int], object] | None = None) -> str:
+    """Return what a trace holds as JSON. ``load`` is that of a point whose kind is a trace, without ``kind``.
+
+    Reads it to its end; ``watch`` is called with 0 and the requests so far. Raises as ``simulate``.
+    """

@@ -2,6 +2,7 @@
 
 mod columns;
 mod lines;
+mod simulated;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict};
@@ -17,6 +18,8 @@ mod _native {
     use zerocopy::IntoBytes;
 
     use super::columns::{self, Column, ReadError};
+    #[pymodule_export]
+    use super::simulated::{kernels, simulate, trace_summary};
     use super::{
         Bound, PyAny, PyByteArray, PyBytes, PyDict, PyDictMethods, PyErr, PyResult, Python, lines, pyfunction,
     };

@@ -196,6 +196,11 @@ impl Jobs {
         Ok(Self { offered: jobs, processes, ready, thinking: BinaryHeap::new() })
     }
 
+    /// The jobs.
+    pub fn offered(&self) -> &[Job] {
+        &self.offered
+    }
+
     /// Whether all have ended.
     pub fn have_ended(&self) -> bool {
         self.processes.iter().all(|process| process.state == State::Ended)

@@ -1,0 +1,58 @@
+//! A server with `InnoDB` as a load.
+
+use serde_json::{Map, Value, json};
+
+use super::error::{PointError, typed};
+use super::latencies::Latencies;
+use super::load::Load;
+use super::spec::Point;
+use crate::source::{Innodb, InnodbSettings};
+
+impl Load for Innodb {
+    fn ends(&self) -> bool {
+        false
+    }
+
+    fn has_ended(&self, _queued: u64) -> bool {
+        self.counts().ended_ns.is_some()
+    }
+
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        let counts = Self::counts(self);
+        vec![
+            ("statements", counts.statements),
+            ("commits", counts.commits),
+            ("rows", counts.rows),
+            ("log_flushes", counts.log_flushes),
+            ("pages_read", counts.pages_read),
+            ("pages_written", counts.pages_written),
+        ]
+    }
+
+    fn remarks(&self) -> Map<String, Value> {
+        let counts = Self::counts(self);
+        let statements = Latencies::new(&counts.latencies).unwrap_or_default();
+        let said = json!({
+            "statements_since_the_start": statements,
+            "log_waits": counts.log_waits,
+            "frame_waits": counts.frame_waits,
+            "is_full": counts.is_full,
+            "dirty_pages": self.dirty_pages(),
+            "checkpoint_age_bytes": self.checkpoint_age_bytes(),
+        });
+        if let Value::Object(said) = said { said } else { Map::new() }
+    }
+}
+
+/// Makes the load of its fields.
+pub(super) fn load(point: &Point, fields: Map<String, Value>) -> Result<Box<dyn Load>, PointError> {
+    let settings: InnodbSettings = typed("load", fields.into())?;
+    let server = Innodb::new(settings, point.seed).map_err(|error| {
+        PointError::new(format!("load.{}", error.field), format!("{} {}", error.given, error.problem))
+    })?;
+    if server.end_bytes() > point.size_bytes {
+        let problem = format!("{} is less than the {} bytes of this load", point.size_bytes, server.end_bytes());
+        return Err(PointError::new("size_bytes", problem));
+    }
+    Ok(Box::new(server))
+}

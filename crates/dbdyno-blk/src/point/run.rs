@@ -1,0 +1,183 @@
+//! From the description of a point to what came of it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hdrhistogram::Histogram;
+
+use super::commands::{Noted, Notes, noted};
+use super::error::PointError;
+use super::kinds;
+use super::latencies::Latencies;
+use super::load::Load;
+use super::outcome::{self, Outcome};
+use super::sample::Sampling;
+use super::seeks::Seeks;
+use super::series::Moments;
+use super::spec::Point;
+use crate::layer::Layer;
+use crate::queue::Direction;
+use crate::statistics::{Columns, Statistics, Totals};
+
+/// How far a simulation is.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    /// Simulated time, nanoseconds since the load began.
+    pub now_ns: u64,
+    /// Requests finished.
+    pub requests: u64,
+}
+
+/// Bios and requests of a slice of time after which one asks whether to go on: some milliseconds of a processor.
+const SLICE_EVENTS: u64 = 10_000;
+
+/// The first slice, nanoseconds; later ones adapt to how much happens.
+const SLICE_NS: u64 = 1_000_000;
+
+/// Simulates a point. Every so often `go_on` hears how far it is, and may say no.
+///
+/// # Errors
+/// [`PointError`] names the field that is wrong, or `point` where `go_on` said no.
+pub fn simulate(point: &Point, go_on: &mut dyn FnMut(Progress) -> bool) -> Result<Outcome, PointError> {
+    let mut run = Run::new(point)?;
+    let warm_up_ns = point.warm_up_ns();
+    run.until(warm_up_ns, go_on)?;
+    let start = Start::new(run.layer.statistics(), warm_up_ns, run.load.counts());
+    let mut moments = Moments::new(point.interval_ns(), point.intervals_most);
+    run.note(&mut moments, warm_up_ns);
+    let end_ns = point.end_ns().unwrap_or(u64::MAX);
+    while !run.has_ended && run.reached_ns < end_ns {
+        run.until(moments.next_ns().min(end_ns), go_on)?;
+        let at_ns = run.reached_ns;
+        run.note(&mut moments, at_ns);
+    }
+    run.outcome(&start, &moments)
+}
+
+/// Counts at the end of the warm-up.
+struct Start {
+    totals: Totals,
+    latencies: [Histogram<u64>; 2],
+    requests: [[u64; 3]; 2],
+    flushes: u64,
+    counts: Vec<(&'static str, u64)>,
+}
+
+impl Start {
+    fn new(statistics: &Statistics, at_ns: u64, counts: Vec<(&'static str, u64)>) -> Self {
+        Self {
+            totals: statistics.totals(at_ns),
+            latencies: Direction::ALL.map(|direction| statistics.of(direction).latencies.clone()),
+            requests: Direction::ALL.map(|direction| counts_of(statistics, direction)),
+            flushes: statistics.flushes,
+            counts,
+        }
+    }
+}
+
+fn counts_of(statistics: &Statistics, direction: Direction) -> [u64; 3] {
+    let counts = statistics.of(direction);
+    [counts.requests, counts.merges, counts.sectors]
+}
+
+/// A point that is being simulated.
+struct Run {
+    scheduler: &'static str,
+    layer: Layer,
+    load: Box<dyn Load>,
+    notes: Notes,
+    /// The last event.
+    now_ns: u64,
+    /// Up to when everything has happened.
+    reached_ns: u64,
+    slice_ns: u64,
+    has_ended: bool,
+}
+
+impl Run {
+    fn new(point: &Point) -> Result<Self, PointError> {
+        let notes = Arc::new(Mutex::new(Noted {
+            seeks: Seeks::default(),
+            sampling: Sampling::new(point.seed, point.sample_most),
+            from_ns: point.warm_up_ns(),
+            commands: 0,
+        }));
+        let layer = point.layer(|model| noted(model, &notes))?;
+        let scheduler = point.kernel()?.scheduler(point.scheduler.as_deref());
+        let scheduler = scheduler.map_err(|error| PointError::new("scheduler", error))?.sysfs();
+        let load = kinds::load(point)?;
+        Ok(Self { scheduler, layer, load, notes, now_ns: 0, reached_ns: 0, slice_ns: SLICE_NS, has_ended: false })
+    }
+
+    /// Goes on until `end_ns`, or until the load has ended.
+    fn until(&mut self, end_ns: u64, go_on: &mut dyn FnMut(Progress) -> bool) -> Result<(), PointError> {
+        while !self.has_ended && self.reached_ns < end_ns {
+            let due = [self.layer.next_due(), self.load.next_due()].into_iter().flatten().min();
+            // Time in which nothing happens is passed over at once.
+            let from_ns = due.unwrap_or(u64::MAX).clamp(self.reached_ns, end_ns);
+            let to_ns = from_ns.saturating_add(self.slice_ns).min(end_ns);
+            let before = self.events();
+            self.now_ns = crate::run(&mut self.layer, &mut *self.load, self.now_ns, to_ns);
+            self.reached_ns = to_ns;
+            let passed = self.events() - before;
+            if passed > SLICE_EVENTS {
+                self.slice_ns = (self.slice_ns / 2).max(1000);
+            } else if passed < SLICE_EVENTS / 4 {
+                self.slice_ns = (self.slice_ns * 2).min(1 << 30);
+            }
+            if let Some(failure) = self.load.failure() {
+                return Err(failure);
+            }
+            self.has_ended = self.load.has_ended(self.layer.statistics().queued());
+            if self.has_ended {
+                self.reached_ns = self.now_ns;
+            }
+            let requests = Direction::ALL.map(|direction| self.layer.statistics().of(direction).requests);
+            if !go_on(Progress { now_ns: self.reached_ns, requests: requests[0] + requests[1] }) {
+                return Err(PointError::new("point", "was stopped"));
+            }
+        }
+        Ok(())
+    }
+
+    fn events(&self) -> u64 {
+        let statistics = self.layer.statistics();
+        Direction::ALL.map(|direction| statistics.of(direction).bios + statistics.of(direction).requests).iter().sum()
+    }
+
+    fn note(&self, moments: &mut Moments, at_ns: u64) {
+        let statistics = self.layer.statistics();
+        moments.add(statistics.totals(at_ns), statistics.queued(), self.load.counts());
+    }
+
+    fn outcome(&self, start: &Start, moments: &Moments) -> Result<Outcome, PointError> {
+        let statistics = self.layer.statistics();
+        let end_ns = self.reached_ns.max(start.totals.at_ns);
+        let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let direction = |direction: Direction| -> Result<outcome::Direction, PointError> {
+            let now = counts_of(statistics, direction);
+            let [requests, merges, sectors] = std::array::from_fn(|at| now[at] - start.requests[direction.index()][at]);
+            let mut latencies = statistics.of(direction).latencies.clone();
+            latencies
+                .subtract(&start.latencies[direction.index()])
+                .map_err(|error| PointError::new("latencies", format!("{error:?}")))?;
+            Ok(outcome::Direction { requests, merges, sectors, latency: Latencies::new(&latencies)? })
+        };
+        let counts = self.load.counts();
+        Ok(Outcome {
+            scheduler: self.scheduler,
+            measured_s: (end_ns - start.totals.at_ns) as f64 / 1e9,
+            has_ended: self.has_ended,
+            queued: statistics.queued(),
+            columns: Columns::between(&start.totals, &statistics.totals(end_ns)),
+            reads: direction(Direction::Read)?,
+            writes: direction(Direction::Write)?,
+            flushes: statistics.flushes - start.flushes,
+            commands: notes.commands,
+            counts: counts.iter().zip(&start.counts).map(|((name, now), (_, before))| (*name, now - before)).collect(),
+            seeks: notes.seeks.clone().trimmed(),
+            series: moments.series(),
+            sample: notes.sampling.sample(),
+            load: self.load.remarks(),
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! Points: what is refused, and what an outcome holds.
+
+use dbdyno_blk::point::{Outcome, Point, PointError, simulate, summary};
+use serde_json::{Value, json};
+
+/// A small point with some fields replaced; `null` leaves one out.
+fn point(changes: &Value) -> Value {
+    let mut point = json!({
+        "device": "hdd-15k", "size_bytes": 4_u64 << 30, "kernel": "2.6.18", "scheduler": "deadline", "duration_s": 2.0,
+        "load": {"kind": "jobs", "jobs": [{"read_percent": 50, "depth": 16}]},
+    });
+    for (name, value) in changes.as_object().expect("an object") {
+        point[name] = value.clone();
+    }
+    point
+}
+
+fn simulated(changes: &Value) -> Result<Outcome, PointError> {
+    Point::parse(&point(changes).to_string()).and_then(|point| simulate(&point, &mut |_| true))
+}
+
+fn jobs(job: &Value) -> Value {
+    json!({"load": {"kind": "jobs", "jobs": [job]}})
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_path() {
+    let trace = |fields: Value| {
+        let mut load = json!({"kind": "trace", "files": ["/nowhere/trace"]});
+        load.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+        json!({"load": load})
+    };
+    for (changes, field, said) in [
+        (json!({"devise": "hdd-15k"}), "devise", "unknown field `devise`"),
+        (json!({"device": "hdd-16k"}), "device", "hdd-15k"),
+        (json!({"size_bytes": 1_u64 << 50}), "size_bytes", "larger than the drive"),
+        (json!({"size_bytes": 1000}), "size_bytes", "no multiple of 4096"),
+        (json!({"kernel": "2.6.17"}), "kernel", "2.6.18"),
+        (json!({"scheduler": "deadlin"}), "scheduler", "did you mean"),
+        (json!({"tunables": {"fifo_bach": 1}}), "tunables.fifo_bach", "fifo_batch"),
+        (json!({"tunables": {"front_merges": 2}}), "tunables.front_merges", "outside of 0 to 1"),
+        (json!({"nr_requests": 3}), "nr_requests", "outside of 4"),
+        (json!({"queue_depth": 257}), "queue_depth", "1 to 256"),
+        (json!({"duration_s": null}), "duration_s", "does not end"),
+        (json!({"warm_up_s": -1}), "warm_up_s", "-1 is outside of 0"),
+        (json!({"load": {}}), "load.kind", "is lacking"),
+        (json!({"load": {"kind": "job"}}), "load.kind", "jobs"),
+        (jobs(&json!({"dept": 3})), "load.jobs[0].dept", "unknown field"),
+        (jobs(&json!({"depth": "3"})), "load.jobs[0].depth", "invalid type"),
+        (jobs(&json!({"block_bytes": 1000})), "load.jobs[0].block_bytes", "no multiple of 512"),
+        (jobs(&json!({"offset_bytes": 4096, "range_bytes": 4_u64 << 30})), "load.jobs[0].offset_bytes", "beyond"),
+        (json!({"load": {"kind": "jobs", "jobs": []}}), "load.jobs", "no job"),
+        (json!({"load": {"kind": "commits", "clients": 0}}), "load.clients", "1 to 10000"),
+        (trace(json!({})), "load.files[0]", "/nowhere/trace"),
+        (trace(json!({"replay": "closed", "speed": 2.0})), "load.speed", "leave it out"),
+        (trace(json!({"speed": 0.0})), "load.speed", "outside of"),
+        (trace(json!({"format": "blk"})), "load.format", "blktrace"),
+    ] {
+        let error = simulated(&changes).expect_err(field);
+        assert!(error.field == field && error.problem.contains(said), "{changes}: {error}");
+    }
+}
+
+#[test]
+fn an_outcome_adds_up_and_is_the_same_each_time() {
+    let changes = json!({"warm_up_s": 0.5, "interval_s": 0.01, "intervals_most": 50, "sample_most": 64});
+    let outcome = simulated(&changes).expect("a point");
+    let all = outcome.reads.requests + outcome.writes.requests;
+    assert!((outcome.measured_s - 2.0).abs() < 1e-9 && !outcome.has_ended && all > 200);
+    assert!((outcome.columns.reads_per_s - outcome.reads.requests as f64 / 2.0).abs() < 1e-6);
+    assert_eq!(outcome.reads.latency.count, outcome.reads.requests + outcome.reads.merges);
+    let seeks = &outcome.seeks;
+    let steps: u64 = seeks.contiguous + seeks.forward.iter().sum::<u64>() + seeks.backward.iter().sum::<u64>();
+    assert_eq!(steps + 1, outcome.commands);
+    assert_eq!(seeks.ascending_runs, 1 + seeks.backward.iter().sum::<u64>());
+    let intervals = outcome.series.columns.len();
+    assert!((25..=51).contains(&intervals) && (32..=64).contains(&outcome.sample.sector.len()), "{intervals}");
+    assert!(outcome.sample.at_s.iter().all(|at_s| (0.5..=2.5).contains(at_s)));
+    let mean = outcome.series.columns.iter().map(|columns| columns.reads_per_s).sum::<f64>() / intervals as f64;
+    assert!((mean / outcome.columns.reads_per_s - 1.0).abs() < 0.02);
+    let again = simulated(&changes).expect("a point");
+    let json = |outcome: &Outcome| serde_json::to_string(outcome).expect("numbers and names");
+    assert_eq!(json(&outcome), json(&again));
+    let other = json!({"warm_up_s": 0.5, "interval_s": 0.01, "intervals_most": 50, "sample_most": 64, "seed": 2});
+    assert_ne!(json(&outcome), json(&simulated(&other).expect("a point")));
+}
+
+#[test]
+fn a_load_that_ends_is_measured_to_its_end() {
+    let outcome = simulated(&json!({"duration_s": null, "load": {"kind": "jobs", "jobs": [{"ios": 100}]}}));
+    let outcome = outcome.expect("a point");
+    assert!(outcome.has_ended && outcome.queued == 0 && outcome.reads.requests == 100);
+    let seconds = outcome.reads.latency.mean_ns * 100.0 / 1e9;
+    assert!((outcome.measured_s / seconds - 1.0).abs() < 0.01, "{} {seconds}", outcome.measured_s);
+}
+
+#[test]
+fn it_stops_when_asked_to() {
+    let point = Point::parse(&point(&json!({"duration_s": 1e6})).to_string()).expect("a point");
+    let mut asked = 0;
+    let error = simulate(&point, &mut |progress| {
+        asked += 1;
+        progress.requests < 1000
+    });
+    assert!(asked > 1 && error.is_err_and(|error| error.field == "point"));
+}
+
+#[test]
+fn a_trace_of_several_devices_asks_which() {
+    let path = std::env::temp_dir().join(format!("dbdyno-point-{}.csv", std::process::id()));
+    let lines = "time_s,offset,size,op,device\n0,0,4096,R,a\n0.5,4096,4096,W,b\n1,8192,4096,R,a\nx,1,1,R,a\n";
+    std::fs::write(&path, lines).expect("room for it");
+    let load = |more: Value| {
+        let mut load = json!({"files": [path.to_str()]});
+        load.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        load
+    };
+    let found = summary(&load(json!({})).to_string(), &mut |_| true).expect("a trace");
+    assert_eq!((found.requests, found.span_s, found.end_sector), (3, 1.0, 24));
+    assert_eq!(found.devices, [("a".to_owned(), 2), ("b".to_owned(), 1)]);
+    let of = |more: Value| simulated(&json!({"duration_s": null, "load": load(more)}));
+    let error = of(json!({"kind": "trace"})).expect_err("two devices");
+    assert!(error.field == "load.device" && error.problem.contains("a; b"), "{error}");
+    let outcome = of(json!({"kind": "trace", "device": "a", "replay": "closed"})).expect("one device");
+    assert_eq!((outcome.reads.requests, outcome.writes.requests), (2, 0));
+    assert_eq!((&outcome.load["of_other_devices"], &outcome.load["findings"]["damaged"]), (&json!(1), &json!(1)));
+    std::fs::remove_file(&path).expect("it was there");
+}
+
+#[test]
+fn a_server_counts_what_it_commits() {
+    let load = json!({"kind": "commits", "clients": 2});
+    let outcome = simulated(&json!({"size_bytes": 16_u64 << 30, "load": load})).expect("a point");
+    assert!(outcome.counts["commits"] > 10 && outcome.series.rates.contains_key("commits/s"));
+}
