@@ -3,6 +3,8 @@
 //! A process does one after the other (`depth` is 1, as for fio's `psync`). Sequential reads take more at a time, from 4 pages
 //! doubling to 128 KiB, and the process waits for all of them.
 
+use std::ops::Range;
+
 use dbdyno_common::random::Random;
 
 use super::cache::{Act, Application, CacheConfig, CacheError, Cached, Files, Page, unless};
@@ -22,6 +24,8 @@ struct Process {
     begun: u64,
     at_bytes: u64,
     unflushed: u32,
+    /// Pages that its last read-ahead covered, and how many the next takes.
+    ahead: Range<u32>,
     ahead_pages: u32,
     /// What is left of the read or write that it is at, bytes of the file.
     is_read: bool,
@@ -57,6 +61,7 @@ impl BufferedJobs {
                 begun: 0,
                 at_bytes: 0,
                 unflushed: 0,
+                ahead: 0..0,
                 ahead_pages: AHEAD_PAGES[0],
                 is_read: false,
                 from_bytes: 0,
@@ -113,8 +118,9 @@ impl Process {
             return Act::Write { page, whole };
         }
         let mut pages = left;
-        if job.pattern == Pattern::Sequential && page.page.is_multiple_of(self.ahead_pages) {
+        if job.pattern == Pattern::Sequential && !self.ahead.contains(&page.page) {
             pages = pages.max(self.ahead_pages);
+            self.ahead = page.page..page.page + pages;
             self.ahead_pages = (self.ahead_pages * 2).min(AHEAD_PAGES[1]);
         }
         Act::Read { page, pages }
