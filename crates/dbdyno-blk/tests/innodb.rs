@@ -11,6 +11,7 @@ use dbdyno_blk::queue::Direction;
 use dbdyno_blk::run;
 use dbdyno_blk::source::{FlushMethod, Innodb, InnodbError, InnodbLoad, InnodbSettings, InnodbVersion};
 use dbdyno_device::Kind;
+use proptest::prelude::*;
 
 /// A scheduler that adds nothing of its own.
 const NOOP: Settings = Settings {
@@ -266,4 +267,68 @@ fn a_wrong_setting_is_named() {
         Innodb::new(crowded, 1).unwrap_err(),
         InnodbError { field: "rows", given: (1_u64 << 40) as f64, problem }
     );
+}
+
+fn any_server() -> impl Strategy<Value = InnodbSettings> {
+    let load =
+        prop_oneof![Just(InnodbLoad::Write), Just(InnodbLoad::Update), Just(InnodbLoad::Key), Just(InnodbLoad::Mixed)];
+    let clients = (load, 1..30_u32, 1..4_u32, 1..6_u32, 1..5_u32, any::<bool>());
+    let data = (1..400_000_u64, 0..4_u32, 5..40_u64, any::<bool>());
+    let log = (0..3_u32, 2..12_u64, 1..5000_u32, prop::option::of(0..4_u32), any::<bool>(), any::<bool>());
+    let pages = (any::<bool>(), any::<bool>(), any::<bool>(), 1..200_u32, 0..4_u32, any::<bool>(), 1..99_u32);
+    (clients, data, log, pages).prop_map(|(clients, data, log, pages)| InnodbSettings {
+        load: clients.0,
+        clients: clients.1,
+        statements_per_transaction: clients.2,
+        rows_per_statement: clients.3,
+        cores: clients.4,
+        think_us: if clients.5 { 0.0 } else { 700.0 },
+        statements_per_client: 60,
+        rows: data.0,
+        secondary_indexes: data.1,
+        buffer_pool_bytes: data.2 << 20,
+        warm: data.3,
+        flush_log_at_commit: log.0,
+        log_bytes: log.1 << 20,
+        log_bytes_per_change: log.2,
+        sync_binlog: log.3,
+        log_write_bytes: if log.4 { 512 } else { 4096 },
+        version: if log.5 { InnodbVersion::V51 } else { InnodbVersion::V56 },
+        doublewrite: pages.0,
+        flush_neighbours: pages.1,
+        flush_method: if pages.2 { FlushMethod::Fsync } else { FlushMethod::Direct },
+        write_depth: pages.3,
+        journal_blocks: pages.4,
+        barriers: pages.5,
+        max_dirty_percent: f64::from(pages.6),
+        ..InnodbSettings::default()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20))]
+
+    #[test]
+    fn every_statement_is_answered_whatever_is_set(settings in any_server(), nr in 4..200_usize) {
+        let transactions = match settings.load {
+            InnodbLoad::Key => 0,
+            InnodbLoad::Mixed => 30 / settings.statements_per_transaction,
+            _ => 60 / settings.statements_per_transaction,
+        };
+        for (kernel, scheduler) in bench::stacks() {
+            let nr_requests = (scheduler != "none").then_some(nr);
+            let chosen = Settings { scheduler: Some(scheduler), nr_requests, ..NOOP };
+            let (model, _) = watched("ssd-sata");
+            let mut layer = kernel.layer(&chosen, model).unwrap();
+            let mut server = Innodb::new(settings.clone(), 3).unwrap();
+            run(&mut layer, &mut server, 0, 3600 * SECOND_NS);
+            let counts = server.counts();
+            let name = format!("{} {scheduler}", kernel.name);
+            prop_assert!(counts.ended_ns.is_some(), "{}", &name);
+            prop_assert_eq!(counts.statements, u64::from(settings.clients) * 60, "{}", &name);
+            prop_assert_eq!(counts.commits, u64::from(settings.clients * transactions), "{}", &name);
+            prop_assert_eq!((layer.pools().allocated(), layer.statistics().queued()), (0, 0), "{}", &name);
+            prop_assert!(server.checkpoint_age_bytes() < settings.log_bytes);
+        }
+    }
 }

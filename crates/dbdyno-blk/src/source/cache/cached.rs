@@ -220,7 +220,8 @@ impl<A: Application> Source for Cached<A> {
             match next {
                 Next::Submit(bio) => {
                     own.holds_back = true;
-                    return Some(Step::Submit(Bio { process: thread, intended_ns: now_ns, ..bio }));
+                    let no_idle = bio.sync && bio.direction == Direction::Write;
+                    return Some(Step::Submit(Bio { process: thread, no_idle, intended_ns: now_ns, ..bio }));
                 }
                 Next::Wait(wait) => {
                     self.ready.pop_front();
