@@ -134,12 +134,14 @@ fn the_journal_adds_its_blocks_and_one_flush() {
     assert!((400_000..402_000).contains(&(counts.ended_ns.unwrap() / 100)));
 }
 
+const LOG_BYTES: u64 = 4 << 20;
+
 /// Updates of so many rows that pages must be flushed.
 fn updates() -> InnodbSettings {
     InnodbSettings {
         load: InnodbLoad::Update,
         rows: 2_000_000,
-        log_bytes: 4 << 20,
+        log_bytes: Some(LOG_BYTES),
         buffer_pool_bytes: 512 << 20,
         ..inserts(8, 3000)
     }
@@ -160,9 +162,9 @@ fn a_log_that_is_full_has_pages_flushed_first() {
     let counts = server.counts();
     // 9.6 MB of log in files of 4 MB: it went round, never over itself.
     assert_eq!(counts.commits, 24_000);
-    assert!(oldest < settings.log_bytes && oldest > settings.log_bytes / 2, "{oldest}");
+    assert!(oldest < LOG_BYTES && oldest > LOG_BYTES / 2, "{oldest}");
     assert!(counts.pages_written > 1000 && counts.checkpoints > 2, "{} {}", counts.pages_written, counts.checkpoints);
-    let wide = served(InnodbSettings { log_bytes: 1 << 30, ..settings }, 60).server;
+    let wide = served(InnodbSettings { log_bytes: Some(1 << 30), ..settings }, 60).server;
     assert_eq!((wide.counts().log_waits, wide.counts().pages_written), (0, 0));
     assert!(counts.log_waits > 0);
 }
@@ -205,7 +207,7 @@ fn a_pool_that_is_too_small_reads_and_one_that_is_large_does_not() {
 
 #[test]
 fn changes_in_a_small_pool_are_written_before_their_frames_are_taken() {
-    let settings = InnodbSettings { buffer_pool_bytes: 5 << 20, log_bytes: 1 << 30, ..updates() };
+    let settings = InnodbSettings { buffer_pool_bytes: 5 << 20, log_bytes: Some(1 << 30), ..updates() };
     let counts = served(settings, 600).server.counts().clone();
     assert_eq!(counts.commits, 24_000);
     assert!(counts.pages_read > 20_000, "{}", counts.pages_read);
@@ -218,7 +220,7 @@ fn what_is_sent_is_finished_and_obeys_little_s_law() {
     for (method, depth) in [(FlushMethod::Fsync, 256), (FlushMethod::Direct, 4)] {
         let settings =
             InnodbSettings { flush_method: method, write_depth: depth, secondary_indexes: 2, ..inserts(20, 2000) };
-        let settings = InnodbSettings { load: InnodbLoad::Mixed, log_bytes: 2 << 20, rows: 100_000, ..settings };
+        let settings = InnodbSettings { load: InnodbLoad::Mixed, log_bytes: Some(2 << 20), rows: 100_000, ..settings };
         let served = served_on("hdd-15k", settings, 3600);
         let (counts, statistics) = (served.server.counts(), served.layer.statistics());
         assert_eq!((counts.statements, counts.commits, counts.latencies.len()), (40_000, 20_000, 40_000));
@@ -261,12 +263,51 @@ fn a_wrong_setting_is_named() {
         "flush_log_at_commit = 3 is not 0, 1 or 2"
     );
     assert_eq!(wrong(InnodbSettings { cpu_us: f64::NAN, ..settings.clone() }), "cpu_us = NaN is not 1 to 1e9");
+    let wrong_for = |version, io_capacity_max| {
+        wrong(InnodbSettings { version, io_capacity_max: Some(io_capacity_max), ..InnodbSettings::default() })
+    };
+    assert_eq!(wrong_for(InnodbVersion::V56, 150), "io_capacity_max = 150 is less than io_capacity");
+    assert_eq!(wrong_for(InnodbVersion::V51, 50), "io_capacity_max = 50 is less than io_capacity");
     let crowded = InnodbSettings { rows: 1 << 40, ..settings };
     let problem = "do not fit into space_bytes";
     assert_eq!(
         Innodb::new(crowded, 1).unwrap_err(),
         InnodbError { field: "rows", given: (1_u64 << 40) as f64, problem }
     );
+}
+
+/// What was flushed in 20 s of 4,000 updates a second, and what is dirty then.
+fn flushed(settings: &InnodbSettings) -> (u64, usize, u64) {
+    let settings = InnodbSettings {
+        clients: 4,
+        statements_per_client: 0,
+        cpu_us: 1000.0,
+        flush_log_at_commit: 2,
+        ..settings.clone()
+    };
+    let server = served(settings, 20).server;
+    assert!((79_000..81_000).contains(&server.counts().commits));
+    (server.counts().pages_written, server.dirty_pages(), server.counts().log_waits)
+}
+
+#[test]
+fn the_master_thread_of_5_1_goes_by_dirty_pages() {
+    let settings = InnodbSettings { version: InnodbVersion::V51, log_bytes: Some(1 << 30), ..updates() };
+    // A tenth of io_capacity every ten seconds, the second at the end; nothing else while few are dirty.
+    assert_eq!(flushed(&settings).0, 10);
+    // A tenth of 32,768 may be dirty: after that all are flushed that are changed.
+    let (written, dirty, _) = flushed(&InnodbSettings { max_dirty_percent: Some(10.0), ..settings });
+    assert!(written > 10_000 && (3_000..7_300).contains(&dirty), "{written} {dirty}");
+}
+
+#[test]
+fn the_page_cleaner_of_5_6_goes_by_the_age_of_the_log() {
+    // 32 MB of log: a little of 1 GiB, much of 64 MiB.
+    let of = |log_bytes| flushed(&InnodbSettings { log_bytes: Some(log_bytes), ..updates() });
+    assert_eq!(of(1 << 30).0, 0);
+    let (written, _, waits) = of(64 << 20);
+    assert!(written > 2_000 && waits == 0, "{written} {waits}");
+    assert!(of(48 << 20).0 > written);
 }
 
 fn any_server() -> impl Strategy<Value = InnodbSettings> {
@@ -289,7 +330,7 @@ fn any_server() -> impl Strategy<Value = InnodbSettings> {
         buffer_pool_bytes: data.2 << 20,
         warm: data.3,
         flush_log_at_commit: log.0,
-        log_bytes: log.1 << 20,
+        log_bytes: Some(log.1 << 20),
         log_bytes_per_change: log.2,
         sync_binlog: log.3,
         log_write_bytes: if log.4 { 512 } else { 4096 },
@@ -300,7 +341,7 @@ fn any_server() -> impl Strategy<Value = InnodbSettings> {
         write_depth: pages.3,
         journal_blocks: pages.4,
         barriers: pages.5,
-        max_dirty_percent: f64::from(pages.6),
+        max_dirty_percent: Some(pages.6.into()),
         ..InnodbSettings::default()
     })
 }
@@ -328,7 +369,7 @@ proptest! {
             prop_assert_eq!(counts.statements, u64::from(settings.clients) * 60, "{}", &name);
             prop_assert_eq!(counts.commits, u64::from(settings.clients * transactions), "{}", &name);
             prop_assert_eq!((layer.pools().allocated(), layer.statistics().queued()), (0, 0), "{}", &name);
-            prop_assert!(server.checkpoint_age_bytes() < settings.log_bytes);
+            prop_assert!(Some(server.checkpoint_age_bytes()) < settings.log_bytes);
         }
     }
 }

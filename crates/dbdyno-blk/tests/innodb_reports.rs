@@ -93,11 +93,7 @@ fn inserted(drive: &str, size_bytes: u64, nr_requests: usize, buffer_pool_bytes:
         secondary_indexes: 3,
         space_bytes: 16 << 30,
         buffer_pool_bytes,
-        log_bytes: 10 << 20,
         log_bytes_per_change: 150,
-        io_capacity: 100,
-        io_capacity_max: 100,
-        max_dirty_percent: 90.0,
         // ext3 of that time: no barriers, and time stamps in whole seconds, so that most fsyncs commit no transaction.
         barriers: false,
         journal_blocks: 0,

@@ -61,7 +61,7 @@ impl Areas {
         };
         Self {
             journal: next(if settings.journal_blocks > 0 { JOURNAL_BYTES } else { 0 }),
-            log: next(settings.log_bytes.next_multiple_of(4096)),
+            log: next(settings.log_bytes().next_multiple_of(4096)),
             doublewrite: next(if settings.doublewrite { DOUBLEWRITE_BYTES } else { 0 }),
             binlog: next(if settings.sync_binlog.is_some() { BINLOG_BYTES } else { 0 }),
             table: next(settings.space_bytes.next_multiple_of(PAGE_BYTES)),

@@ -34,7 +34,7 @@ impl Innodb {
     }
 
     fn pages_by_master(&self) -> usize {
-        let capacity = self.settings.io_capacity as usize;
+        let capacity = self.settings.io_capacity() as usize;
         match self.cleaner.seconds % 10 {
             0 if self.pool.dirty_percent() > 70.0 => capacity,
             0 => capacity / 10,
@@ -43,7 +43,7 @@ impl Innodb {
     }
 
     fn pages_by_age(&mut self) -> usize {
-        let (capacity, most) = (f64::from(self.settings.io_capacity), f64::from(self.settings.io_capacity_max));
+        let (capacity, most) = (f64::from(self.settings.io_capacity()), f64::from(self.settings.io_capacity_max()));
         let cleaner = &mut self.cleaner;
         if cleaner.seconds.is_multiple_of(MEAN_SECONDS) {
             let rate = cleaner.flushed as f64 / MEAN_SECONDS as f64;
@@ -52,7 +52,7 @@ impl Innodb {
         }
         let age_percent = 100.0 * self.modified_age() as f64 / self.log.urgent_bytes as f64;
         let by_age = if age_percent < LOW_WATER_PERCENT { 0.0 } else { most / capacity * age_percent.powf(1.5) / 7.5 };
-        let by_dirty = if self.pool.dirty_percent() >= self.settings.max_dirty_percent { 100.0 } else { 0.0 };
+        let by_dirty = if self.pool.dirty_percent() >= self.settings.max_dirty_percent() { 100.0 } else { 0.0 };
         let wanted = capacity * f64::max(by_age, by_dirty) / 100.0;
         f64::midpoint(wanted, self.cleaner.pages_per_s_mean).min(most) as usize
     }
@@ -77,8 +77,8 @@ impl Innodb {
             self.pool.gather(&mut batch, BATCH_PAGES, Some(depth), neighbours);
             self.cleaner.looks_at_lru &= batch.len() == BATCH_PAGES;
         }
-        let dirty_is_over =
-            self.settings.version == InnodbVersion::V51 && self.pool.dirty_percent() > self.settings.max_dirty_percent;
+        let dirty_is_over = self.settings.version == InnodbVersion::V51
+            && self.pool.dirty_percent() > self.settings.max_dirty_percent();
         let due = if is_urgent || dirty_is_over { BATCH_PAGES } else { self.cleaner.left.min(BATCH_PAGES) };
         self.pool.gather(&mut batch, due, None, neighbours);
         self.cleaner.left = self.cleaner.left.saturating_sub(batch.len());

@@ -115,7 +115,7 @@ impl Innodb {
             pool,
             frame_waiters: VecDeque::new(),
             log_waiters: VecDeque::new(),
-            log: Log::new(settings.log_bytes),
+            log: Log::new(settings.log_bytes()),
             binlog: Binlog::default(),
             journal: Journal::default(),
             cleaner: Cleaner::default(),

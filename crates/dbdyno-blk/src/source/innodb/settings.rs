@@ -82,8 +82,8 @@ pub struct InnodbSettings {
     pub warm: bool,
     /// `innodb_flush_log_at_trx_commit`: 0, 1 or 2.
     pub flush_log_at_commit: u32,
-    /// All files of the redo log, bytes.
-    pub log_bytes: u64,
+    /// All files of the redo log, bytes; unset: 10 MiB in 5.1, 96 MiB in 5.6.
+    pub log_bytes: Option<u64>,
     /// Redo log of a page that is changed for a row, bytes.
     pub log_bytes_per_change: u32,
     /// Log writes are multiples of this: 4096 through the page cache, 512 past it.
@@ -100,12 +100,12 @@ pub struct InnodbSettings {
     pub flush_method: FlushMethod,
     /// Page writes that are outstanding at once with `O_DIRECT`.
     pub write_depth: u32,
-    /// `innodb_io_capacity`, pages a second.
-    pub io_capacity: u32,
-    /// `innodb_io_capacity_max`, pages a second.
-    pub io_capacity_max: u32,
-    /// `innodb_max_dirty_pages_pct`.
-    pub max_dirty_percent: f64,
+    /// `innodb_io_capacity`, pages a second; unset: 100 in 5.1, 200 in 5.6.
+    pub io_capacity: Option<u32>,
+    /// `innodb_io_capacity_max` of 5.6, pages a second; unset: twice `io_capacity`, and 2000 at least.
+    pub io_capacity_max: Option<u32>,
+    /// `innodb_max_dirty_pages_pct`; unset: 90 in 5.1, 75 in 5.6.
+    pub max_dirty_percent: Option<f64>,
     /// `innodb_lru_scan_depth`, pages.
     pub lru_scan_depth: u32,
     /// The filesystem flushes the drive's cache for `fsync` (mount option `barrier`).
@@ -136,7 +136,7 @@ impl Default for InnodbSettings {
             buffer_pool_bytes: 128 << 20,
             warm: true,
             flush_log_at_commit: 1,
-            log_bytes: 96 << 20,
+            log_bytes: None,
             log_bytes_per_change: 400,
             log_write_bytes: 4096,
             sync_binlog: None,
@@ -145,9 +145,9 @@ impl Default for InnodbSettings {
             flush_neighbours: true,
             flush_method: FlushMethod::Fsync,
             write_depth: 256,
-            io_capacity: 200,
-            io_capacity_max: 2000,
-            max_dirty_percent: 75.0,
+            io_capacity: None,
+            io_capacity_max: None,
+            max_dirty_percent: None,
             lru_scan_depth: 1024,
             barriers: true,
             journal_blocks: 3,
@@ -169,6 +169,26 @@ pub struct InnodbError {
 }
 
 impl InnodbSettings {
+    fn by_version<T>(&self, given: Option<T>, v51: T, v56: T) -> T {
+        given.unwrap_or(if self.version == InnodbVersion::V51 { v51 } else { v56 })
+    }
+
+    pub(super) fn log_bytes(&self) -> u64 {
+        self.by_version(self.log_bytes, 10 << 20, 96 << 20)
+    }
+
+    pub(super) fn io_capacity(&self) -> u32 {
+        self.by_version(self.io_capacity, 100, 200)
+    }
+
+    pub(super) fn io_capacity_max(&self) -> u32 {
+        self.io_capacity_max.unwrap_or_else(|| self.io_capacity().saturating_mul(2).max(2000))
+    }
+
+    pub(super) fn max_dirty_percent(&self) -> f64 {
+        self.by_version(self.max_dirty_percent, 90.0, 75.0)
+    }
+
     /// Whether all can be simulated.
     ///
     /// # Errors
@@ -200,7 +220,7 @@ impl InnodbSettings {
             whole("space_bytes", self.space_bytes, 1 << 20, 1 << 40, "is not 1 MiB to 1 TiB"),
             whole("buffer_pool_bytes", self.buffer_pool_bytes, 5 << 20, 1 << 40, "is not 5 MiB to 1 TiB"),
             whole("flush_log_at_commit", self.flush_log_at_commit.into(), 0, 2, "is not 0, 1 or 2"),
-            whole("log_bytes", self.log_bytes, 2 << 20, 1 << 39, "is not 2 MiB to 512 GiB"),
+            whole("log_bytes", self.log_bytes(), 2 << 20, 1 << 39, "is not 2 MiB to 512 GiB"),
             whole("log_bytes_per_change", self.log_bytes_per_change.into(), 1, 100_000, "is not 1 to 100000"),
             (
                 "log_write_bytes",
@@ -210,14 +230,14 @@ impl InnodbSettings {
             ),
             whole("binlog_bytes_per_row", self.binlog_bytes_per_row.into(), 1, 1 << 20, "is not 1 to 1048576"),
             whole("write_depth", self.write_depth.into(), 1, 1 << 20, "is not 1 to 1048576"),
-            whole("io_capacity", self.io_capacity.into(), 100, 1 << 30, "is not 100 to 2^30"),
+            whole("io_capacity", self.io_capacity().into(), 100, 1 << 30, "is not 100 to 2^30"),
             (
                 "io_capacity_max",
-                self.io_capacity_max.into(),
-                self.io_capacity_max >= self.io_capacity,
+                self.io_capacity_max().into(),
+                self.io_capacity_max() >= self.io_capacity(),
                 "is less than io_capacity",
             ),
-            real("max_dirty_percent", self.max_dirty_percent, 1.0, 99.0, "is not 1 to 99"),
+            real("max_dirty_percent", self.max_dirty_percent(), 1.0, 99.0, "is not 1 to 99"),
             whole("lru_scan_depth", self.lru_scan_depth.into(), 100, 1 << 30, "is not 100 to 2^30"),
             whole("journal_blocks", self.journal_blocks.into(), 0, 128, "is not 0 to 128"),
             (
