@@ -32,10 +32,13 @@ BENCH_MODELS := --json target/bench-models.json
 # Flags of the models' other benchmark: --rounds=N, --only=WORD, --strict, --json=FILE.
 BENCH_SPEED := --json target/bench-speed.json
 
+# Flags of the simulation's benchmark: --quick, --only=GROUPS, --strict, --json=FILE.
+BENCH_SIMULATE := --json target/bench-simulate.json
+
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
-.PHONY: demo test test-fast test-rust test-all check check-python check-rust build clean bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-disk bench-models bench-speed bench-honesty bench-report docs field-reports lock wheel help
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust build clean bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-disk bench-models bench-speed bench-simulate bench-honesty bench-report docs field-reports lock wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -135,6 +138,10 @@ bench-models: .make/dev ## disk models beside DiskSim on ten measured drives; ne
 bench-speed: .make/dev ## how many requests a CPU-second device models simulate; a minute
 	cargo build --release --locked -p dbdyno-device --example speed
 	PYTHONPATH=. $(PY) crates/dbdyno-device/benches/bench_speed.py $(BENCH_SPEED)
+
+bench-simulate: .make/dev ## the simulated block layer beside this kernel's, and its speed; a quarter of an hour
+	cargo build --release --locked -p dbdyno-blk --examples
+	$(SUDO) $(PY) -m benches.simulate $(BENCH_SIMULATE)
 
 bench-report: .make/dev ## what the HTML page of a million samples costs, beside DuckDB reading them; a minute
 	$(PY) -m benches.report

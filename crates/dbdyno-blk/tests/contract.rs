@@ -23,6 +23,7 @@ fn job() -> impl Strategy<Value = Job> {
         read_percent: shape.2,
         size_bytes: 4096 << shape.3,
         depth: shape.4,
+        batch: 1 + shape.4 / 3,
         think_ns: pauses.0,
         fsync_every: pauses.1,
         offset_bytes: range.0 << 30,

@@ -15,6 +15,8 @@ use proptest::prelude::*;
 
 /// A scheduler that adds nothing of its own.
 const NOOP: Settings = Settings {
+    max_sectors: None,
+    max_segments: None,
     scheduler: Some("noop"),
     tunables: &[],
     nr_requests: None,

@@ -47,6 +47,7 @@ fn a_stream_becomes_requests_of_the_limit() {
         pattern: Pattern::Sequential,
         read_percent: 0,
         depth: 4096,
+        batch: 4096,
         ios: 40_000,
         asynchronous: true,
         ..Job::default()

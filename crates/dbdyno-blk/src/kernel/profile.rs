@@ -26,7 +26,7 @@ pub struct Kernel {
 }
 
 const DEVICE_PLUG: Plugging = Plugging::Device { threshold: 4, delay_ns: 3_000_000 };
-const PROCESS_PLUG: Plugging = Plugging::Process { most: 16, sectors: 256 };
+const PROCESS_PLUG: Plugging = Plugging::Process { most: 16, sectors: 256, sorts: true };
 const LEGACY_LIMITS: Limits = Limits { sectors: 1024, segments: 128 };
 const LATE_LIMITS: Limits = Limits { sectors: 2560, segments: 168 };
 
@@ -89,7 +89,7 @@ const KERNELS: [Kernel; 6] = [
     Kernel {
         name: "6.x",
         schedulers: &[SchedulerName::None, SchedulerName::MqDeadline, SchedulerName::Kyber],
-        plugging: Plugging::Process { most: 32, sectors: 256 },
+        plugging: Plugging::Process { most: 32, sectors: 256, sorts: false },
         sharing: Sharing::Tags,
         limits: LATE_LIMITS,
         flushing: Flushing::Sequence,
@@ -107,6 +107,10 @@ pub struct Settings<'a> {
     pub nr_requests: Option<usize>,
     /// Commands that the drive takes at once, 1 to 256; 32 unless it is set.
     pub depth: Option<usize>,
+    /// Most sectors of a request (twice `max_sectors_kb`), 8 to 65,535.
+    pub max_sectors: Option<u32>,
+    /// Most pieces of memory of a request (`max_segments`), 1 to 65,535.
+    pub max_segments: Option<u32>,
     /// The drive has no heads (`queue/rotational` is 0).
     pub non_rotational: bool,
     /// The drive takes no writes with FUA: a flush follows them.
@@ -194,12 +198,17 @@ impl Kernel {
         };
         let nr_requests = settings.nr_requests.unwrap_or(default);
         self.check("nr_requests", nr_requests, if name == SchedulerName::None { 1 } else { 4.min(default) }, most)?;
+        let limits = Limits {
+            sectors: settings.max_sectors.unwrap_or(self.limits.sectors),
+            segments: settings.max_segments.unwrap_or(self.limits.segments),
+        };
+        self.check("max_sectors", limits.sectors as usize, 8, 65_535)?;
+        self.check("max_segments", limits.segments as usize, 1, 65_535)?;
         Ok(Layer::new(Parts {
             plugging: self.plugging,
             sharing: self.sharing,
             nr_requests,
-            limits: self.limits,
-            peeks: !is_mq,
+            limits,
             rotational: !settings.non_rotational,
             flushing: self.flushing,
             takes_fua: !settings.no_fua,

@@ -1,8 +1,8 @@
 //! Plugging: requests are held back for a moment, so that what follows can join them.
 //!
 //! To 2.6.38 an empty queue is plugged by the first request and unplugged by the fourth, by a process that waits, or after 3 ms.
-//! From 2.6.39 every process collects in a list of its own, which goes to the scheduler, sorted, when it is long enough or
-//! the process sleeps.
+//! From 2.6.39 every process collects in a list of its own, which goes to the scheduler when it is long enough or the
+//! process sleeps: to 5.15 sorted, and a bio may join any request of it; later as it came, and a bio may join the last.
 
 use crate::queue::{Bio, Fifo, Queue, RequestId};
 
@@ -22,6 +22,8 @@ pub enum Plugging {
         most: usize,
         /// A last request of this many sectors ends it.
         sectors: u32,
+        /// The list is searched and sorted (to 5.15).
+        sorts: bool,
     },
 }
 
@@ -32,7 +34,7 @@ pub(super) struct Plug {
     /// When the device is unplugged at the latest, while it is plugged.
     until_ns: Option<u64>,
     lists: Vec<Fifo>,
-    /// Room to sort a list in.
+    /// Room for a list that is taken.
     sorted: Vec<(u64, u64, RequestId)>,
 }
 
@@ -62,7 +64,8 @@ impl Plug {
     /// Lets a bio join a request that its process holds back.
     pub(super) fn merge(&self, queue: &mut Queue, bio: Bio) -> bool {
         let Some(list) = self.lists.get(bio.process as usize) else { return false };
-        let found = list.backwards(&queue.requests).find_map(|id| Some((id, queue.side(id, &bio)?)));
+        let tried = if self.sorts() { list.len() } else { 1 };
+        let found = list.backwards(&queue.requests).take(tried).find_map(|id| Some((id, queue.side(id, &bio)?)));
         let Some((id, side)) = found else { return false };
         queue.requests.join(id, bio, side);
         true
@@ -70,7 +73,7 @@ impl Plug {
 
     /// What a process holds back is long enough: it must go to the scheduler before more is added.
     pub(super) fn must_flush(&self, queue: &Queue, process: u32) -> bool {
-        let Plugging::Process { most, sectors: long } = self.kind else { return false };
+        let Plugging::Process { most, sectors: long, .. } = self.kind else { return false };
         let Some(held) = self.lists.get(process as usize) else {
             return false;
         };
@@ -87,7 +90,11 @@ impl Plug {
         self.lists[process].push(&mut queue.requests, id);
     }
 
-    /// Takes what a process held back, sorted by sector; give the list back with [`Plug::keep`].
+    fn sorts(&self) -> bool {
+        matches!(self.kind, Plugging::Process { sorts: true, .. })
+    }
+
+    /// Takes what a process held back, in the order in which it goes to the scheduler; give the list back with [`Plug::keep`].
     pub(super) fn take(&mut self, queue: &mut Queue, process: u32) -> Vec<(u64, u64, RequestId)> {
         let mut sorted = std::mem::take(&mut self.sorted);
         if let Some(list) = self.lists.get_mut(process as usize) {
@@ -95,7 +102,9 @@ impl Plug {
                 let request = &queue.requests[id];
                 sorted.push((request.start_sector, request.number, id));
             }
-            sorted.sort_unstable();
+            if self.sorts() {
+                sorted.sort_unstable();
+            }
         }
         sorted
     }

@@ -20,8 +20,6 @@ pub struct Parts {
     pub nr_requests: usize,
     /// How far requests grow.
     pub limits: Limits,
-    /// The driver chooses the next request before it looks whether the drive has room, as SCSI's did.
-    pub peeks: bool,
     /// The drive has heads.
     pub rotational: bool,
     /// How writes that ask for flushes are served.
@@ -50,7 +48,6 @@ pub struct Layer {
     drive: Drive,
     pools: Pools,
     plug: Plug,
-    peeks: bool,
     flushing: Flushing,
     takes_fua: bool,
     flusher: Flusher,
@@ -71,7 +68,6 @@ impl Layer {
             drive: parts.drive,
             pools: Pools::new(parts.sharing, parts.nr_requests),
             plug: Plug::new(parts.plugging),
-            peeks: parts.peeks,
             flushing: parts.flushing,
             takes_fua: parts.takes_fua,
             flusher: Flusher::default(),
@@ -325,12 +321,13 @@ impl Layer {
         self.plug.keep(held);
     }
 
-    /// Gives the drive what it has room for.
+    /// Gives the drive what it has room for. One request more is chosen and stays so: SCSI looked at it before it looked for room,
+    /// and blk-mq takes it from the scheduler before there is a tag for it.
     fn run(&mut self) {
         if self.plug.until_ns().is_some() || self.barrier {
             return;
         }
-        while self.drive.has_room() || (self.peeks && self.queue.dispatch().is_empty()) {
+        while self.drive.has_room() || self.queue.dispatch().is_empty() {
             if self.queue.dispatch().is_empty() && !self.scheduler.dispatch(&mut self.queue) {
                 return;
             }

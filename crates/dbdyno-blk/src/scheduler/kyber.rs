@@ -20,7 +20,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
 const TOKENS: [u64; 2] = [256, 128];
 /// Requests in turn.
 const BATCH: [u64; 2] = [16, 8];
-/// Requests that a bio is tried on, from the newest.
+/// Fresh requests that a bio is tried on, from the newest.
 const TRIED: usize = 8;
 /// A bucket is a quarter of the target; the first four meet it.
 const MEETS: usize = 4;
@@ -63,6 +63,9 @@ impl Latencies {
 
 #[derive(Debug)]
 struct Domain {
+    /// As they came; bios may join these.
+    fresh: Fifo,
+    /// Taken over all at once when there were none here; in the order in which they go.
     fifo: Fifo,
     in_flight: u64,
     depth: u64,
@@ -71,6 +74,19 @@ struct Domain {
     whole: Latencies,
     /// The last 99th percentile, for when the drive is congested and nothing new was seen.
     last: Option<usize>,
+}
+
+impl Domain {
+    fn len(&self) -> usize {
+        self.fresh.len() + self.fifo.len()
+    }
+
+    fn pop(&mut self, queue: &mut Queue) -> Option<RequestId> {
+        if self.fifo.is_empty() {
+            self.fifo = std::mem::take(&mut self.fresh);
+        }
+        self.fifo.pop(&mut queue.requests)
+    }
 }
 
 pub(super) struct Kyber {
@@ -85,6 +101,7 @@ impl Kyber {
         let settings = Settings::new("kyber", TUNABLES, given)?;
         let targets = [settings.ns("read_lat_nsec"), settings.ns("write_lat_nsec")];
         let domain = |at: usize| Domain {
+            fresh: Fifo::default(),
             fifo: Fifo::default(),
             in_flight: 0,
             depth: TOKENS[at],
@@ -98,7 +115,7 @@ impl Kyber {
 
     fn can_go(&self, at: usize) -> bool {
         let domain = &self.domains[at];
-        !domain.fifo.is_empty() && domain.in_flight < domain.depth
+        domain.len() > 0 && domain.in_flight < domain.depth
     }
 
     fn adapt(&mut self, now_ns: u64) {
@@ -125,19 +142,19 @@ impl Kyber {
 
 impl Scheduler for Kyber {
     fn insert(&mut self, queue: &mut Queue, id: RequestId) {
-        self.domains[queue.requests[id].direction.index()].fifo.push(&mut queue.requests, id);
+        self.domains[queue.requests[id].direction.index()].fresh.push(&mut queue.requests, id);
     }
 
     fn find_merge(&self, queue: &Queue, bio: &Bio) -> Option<(RequestId, Side)> {
-        let fifo = &self.domains[bio.direction.index()].fifo;
-        fifo.backwards(&queue.requests).take(TRIED).find_map(|id| Some((id, queue.side(id, bio)?)))
-    }
-
-    fn absorbed(&mut self, queue: &mut Queue, _id: RequestId, gone: RequestId) {
-        self.domains[queue.requests[gone].direction.index()].fifo.remove(&mut queue.requests, gone);
+        let fresh = &self.domains[bio.direction.index()].fresh;
+        fresh.backwards(&queue.requests).take(TRIED).find_map(|id| Some((id, queue.side(id, bio)?)))
     }
 
     fn dispatch(&mut self, queue: &mut Queue) -> bool {
+        // Being asked for nothing does not end a batch.
+        if self.is_empty() {
+            return false;
+        }
         if self.batching >= BATCH[self.current] || !self.can_go(self.current) {
             let other = 1 - self.current;
             self.current = if self.can_go(other) { other } else { self.current };
@@ -147,7 +164,7 @@ impl Scheduler for Kyber {
             return false;
         }
         let domain = &mut self.domains[self.current];
-        let Some(id) = domain.fifo.pop(&mut queue.requests) else { return false };
+        let Some(id) = domain.pop(queue) else { return false };
         domain.in_flight += 1;
         self.batching += 1;
         queue.dispatch_last(id);
@@ -179,6 +196,6 @@ impl Scheduler for Kyber {
     }
 
     fn len(&self) -> usize {
-        self.domains.iter().map(|domain| domain.fifo.len()).sum()
+        self.domains.iter().map(Domain::len).sum()
     }
 }

@@ -72,20 +72,18 @@ impl MqDeadline {
         })
     }
 
-    /// A class that waited too long behind the others.
-    fn aged(&self, queue: &Queue) -> Option<RequestId> {
+    /// What a lower class is served because it waited too long behind the others.
+    fn aged(&mut self, queue: &Queue) -> Option<RequestId> {
         let latest_ns = queue.now_ns.checked_sub(self.aging_ns)?;
-        let is_old = |id: &RequestId| queue.requests[*id].arrived_ns <= latest_ns;
-        let below = self.levels.iter().skip(1).filter(|_| self.is_mixed());
-        below.flat_map(|level| &level.waiting).filter_map(|waiting| waiting.fifo.head()).find(is_old)
+        if self.levels.iter().filter(|level| level.len() + level.in_flight > 0).count() < 2 {
+            return None;
+        }
+        (1..self.levels.len()).find_map(|at| self.of_level(queue, at, latest_ns))
     }
 
-    /// More than one class has requests.
-    fn is_mixed(&self) -> bool {
-        self.levels.iter().filter(|level| level.len() > 0).count() > 1
-    }
-
-    fn of_level(&mut self, queue: &Queue, at: usize) -> Option<RequestId> {
+    /// What a class is to be served next, if it came by `latest_ns`.
+    fn of_level(&mut self, queue: &Queue, at: usize, latest_ns: u64) -> Option<RequestId> {
+        let came_by_then = |id: &RequestId| queue.requests[*id].arrived_ns <= latest_ns;
         let waiting = &self.levels[at].waiting;
         let follows = |direction: Direction| {
             let waiting = &waiting[direction.index()];
@@ -94,7 +92,7 @@ impl MqDeadline {
         if self.batching < self.fifo_batch
             && let Some(id) = follows(self.last_direction)
         {
-            return Some(id);
+            return Some(id).filter(came_by_then);
         }
         let direction = match (waiting[0].fifo.is_empty(), waiting[1].fifo.is_empty()) {
             (true, true) => return None,
@@ -114,7 +112,7 @@ impl MqDeadline {
         let chosen = follows(direction).filter(|_| !is_expired).unwrap_or(oldest);
         self.last_direction = direction;
         self.batching = 0;
-        Some(chosen)
+        Some(chosen).filter(came_by_then)
     }
 
     fn choose(&mut self, queue: &Queue) -> Option<RequestId> {
@@ -122,7 +120,7 @@ impl MqDeadline {
             return Some(aged);
         }
         for at in 0..self.levels.len() {
-            if let Some(id) = self.of_level(queue, at) {
+            if let Some(id) = self.of_level(queue, at, queue.now_ns) {
                 return Some(id);
             }
             if self.levels[at].in_flight > 0 {
@@ -204,8 +202,8 @@ impl Scheduler for MqDeadline {
         if bio.sync && bio.direction == Direction::Read {
             return tags;
         }
-        // 0 stands for three quarters.
-        if self.async_depth == 0 { (tags * 3 / 4).max(1) } else { self.async_depth.min(tags) }
+        // 0 stands for all there are.
+        if self.async_depth == 0 { tags } else { self.async_depth.min(tags) }
     }
 
     fn len(&self) -> usize {

@@ -26,10 +26,6 @@ impl Scheduler for NoScheduler {
         recent.find_map(|id| Some((id, queue.side(id, bio)?)))
     }
 
-    fn absorbed(&mut self, queue: &mut Queue, _id: RequestId, gone: RequestId) {
-        self.fifo.remove(&mut queue.requests, gone);
-    }
-
     fn dispatch(&mut self, queue: &mut Queue) -> bool {
         let next = self.fifo.pop(&mut queue.requests);
         next.inspect(|id| queue.dispatch_last(*id)).is_some()

@@ -35,6 +35,8 @@ pub struct Job {
     pub size_bytes: u64,
     /// How many a process has outstanding (`iodepth`).
     pub depth: u32,
+    /// How many go to the kernel in one call (`iodepth_batch`); only these may be joined before the scheduler has them.
+    pub batch: u32,
     /// Pause of a process after each that finishes (`thinktime`), nanoseconds.
     pub think_ns: u64,
     /// A flush after so many writes, when those are finished (`fsync`); 0 for none.
@@ -61,6 +63,7 @@ impl Default for Job {
             read_percent: 100,
             size_bytes: 4096,
             depth: 1,
+            batch: 1,
             think_ns: 0,
             fsync_every: 0,
             offset_bytes: 0,
@@ -104,6 +107,7 @@ impl Job {
             ("size_bytes", size, size > 0 && size.is_multiple_of(SECTOR_BYTES), "is no multiple of 512"),
             ("size_bytes", size, size <= 1 << 20, "is over 1 MiB"),
             ("depth", u64::from(self.depth), (1..=1 << 20).contains(&self.depth), "is not 1 to 1048576"),
+            ("batch", u64::from(self.batch), self.batch > 0, "is not 1 or more"),
             (
                 "offset_bytes",
                 self.offset_bytes,
@@ -137,6 +141,8 @@ struct Process {
     /// finished.
     intended_ns: VecDeque<u64>,
     begun: u64,
+    /// Of the call that it is in.
+    in_call: u32,
     /// Where it goes on, sequentially, bytes from the start of its part.
     at_bytes: u64,
     unflushed: u32,
@@ -187,6 +193,7 @@ impl Jobs {
                 outstanding: 0,
                 intended_ns: std::iter::repeat_n(0, job.depth as usize).collect(),
                 begun: 0,
+                in_call: 0,
                 at_bytes: 0,
                 unflushed: 0,
                 state: State::Ready,
@@ -222,6 +229,7 @@ impl Jobs {
         };
         process.outstanding += 1;
         process.begun += 1;
+        process.in_call += 1;
         process.unflushed += u32::from(!is_read);
         Bio {
             sync: is_read || !job.asynchronous,
@@ -285,6 +293,11 @@ impl Source for Jobs {
             self.make_ready(at);
         }
         let at = *self.ready.front()?;
+        let process = &mut self.processes[at as usize];
+        if process.in_call >= self.offered[process.job as usize].batch {
+            process.in_call = 0;
+            return Some(Step::Unplug(at));
+        }
         if self.processes[at as usize].state == State::Ready
             && let Some(step) = self.step_of(now_ns, at)
         {
@@ -293,6 +306,7 @@ impl Source for Jobs {
         // It has nothing more to ask for now.
         self.ready.pop_front();
         let process = &mut self.processes[at as usize];
+        process.in_call = 0;
         if process.state == State::Ended {
             return self.step(now_ns);
         }

@@ -1,0 +1,1 @@
+"""The simulated block layer beside a real one."""
