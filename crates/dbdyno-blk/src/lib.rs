@@ -20,7 +20,7 @@
 //! ```
 //!
 //! # Cannot
-//! Writeback throttling (wbt), the scheduler bfq, several CPUs with queues of their own, multipath, zoned devices, discards, I/O errors, cgroups. Rules by version, and what of
+//! Writeback throttling (wbt), several CPUs with queues of their own, multipath, zoned devices, discards, I/O errors, cgroups. Rules by version, and what of
 //! each scheduler is left out, stand in its file.
 
 pub mod kernel;

@@ -88,7 +88,7 @@ const KERNELS: [Kernel; 6] = [
     },
     Kernel {
         name: "6.x",
-        schedulers: &[SchedulerName::None, SchedulerName::MqDeadline, SchedulerName::Kyber],
+        schedulers: &[SchedulerName::None, SchedulerName::MqDeadline, SchedulerName::Kyber, SchedulerName::Bfq],
         plugging: Plugging::Process { most: 32, sectors: 256, sorts: false },
         sharing: Sharing::Tags,
         limits: LATE_LIMITS,

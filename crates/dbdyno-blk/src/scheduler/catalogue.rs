@@ -1,6 +1,7 @@
 //! The schedulers there are, by name and version.
 
 use super::anticipatory::{self, Anticipatory};
+use super::bfq::{self, Bfq};
 use super::cfq_rounds::{self, CfqRounds};
 use super::cfq_slices::{self, CfqSlices};
 use super::cfq_trees::CfqTrees;
@@ -41,11 +42,13 @@ pub enum SchedulerName {
     MqDeadline,
     /// kyber.
     Kyber,
+    /// bfq: its core.
+    Bfq,
 }
 
 impl SchedulerName {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::NoopOld,
         Self::Noop,
         Self::DeadlineOld,
@@ -58,6 +61,7 @@ impl SchedulerName {
         Self::None,
         Self::MqDeadline,
         Self::Kyber,
+        Self::Bfq,
     ];
 
     /// Its name in `/sys/block/DEVICE/queue/scheduler`.
@@ -70,6 +74,7 @@ impl SchedulerName {
             Self::None => "none",
             Self::MqDeadline => "mq-deadline",
             Self::Kyber => "kyber",
+            Self::Bfq => "bfq",
         }
     }
 
@@ -86,6 +91,7 @@ impl SchedulerName {
             Self::None => none::TUNABLES,
             Self::MqDeadline => mq_deadline::TUNABLES,
             Self::Kyber => kyber::TUNABLES,
+            Self::Bfq => bfq::TUNABLES,
         }
     }
 }
@@ -109,5 +115,6 @@ pub fn scheduler(name: SchedulerName, given: &[(&str, u64)]) -> Result<Box<dyn S
         SchedulerName::None => Box::<NoScheduler>::default(),
         SchedulerName::MqDeadline => Box::new(MqDeadline::new(given)?),
         SchedulerName::Kyber => Box::new(Kyber::new(given)?),
+        SchedulerName::Bfq => Box::new(Bfq::new(given)?),
     })
 }

@@ -2,6 +2,7 @@
 
 mod anticipation;
 mod anticipatory;
+mod bfq;
 mod catalogue;
 mod cfq_rounds;
 mod cfq_slices;

@@ -1,0 +1,418 @@
+//! bfq: a queue for each process, served in turn for a budget of sectors, by weight (B-WF2Q+).
+//!
+//! Of the queues that are eligible, which have not had more than their share so far, the one that would finish its budget first
+//! is served until the budget or `timeout_sync` is over, or it has nothing more. The drive is left idle up to `slice_idle` for a process
+//! that reads or writes in sequence, on a drive that gains by it. With `low_latency` a process that was idle for a while weighs
+//! thirty times as much for some seconds.
+//!
+//! Cannot: groups, queues merged because their processes cooperate, requests of others injected into idling, bursts of many new
+//! processes, soft real time, peak rates that differ by the drive's zone.
+
+use super::contract::Scheduler;
+use super::error::SchedulerError;
+use super::habits::Nearness;
+use super::process_queue::ProcessQueue;
+use super::tunables::{Settings, Tunable, Unit};
+use crate::queue::{Bio, Class, Direction, Queue, Request, RequestId, Side};
+
+pub(super) const TUNABLES: &[Tunable] = &[
+    Tunable::new("fifo_expire_sync", 125, Unit::Milliseconds),
+    Tunable::new("fifo_expire_async", 250, Unit::Milliseconds),
+    Tunable::new("back_seek_max", 16_384, Unit::Kibibytes),
+    Tunable::new("back_seek_penalty", 2, Unit::Count),
+    Tunable::new("slice_idle_us", 8000, Unit::Microseconds),
+    Tunable::new("max_budget", 0, Unit::Count),
+    Tunable::new("timeout_sync", 125, Unit::Milliseconds),
+    Tunable::new("strict_guarantees", 0, Unit::Switch),
+    Tunable::new("low_latency", 1, Unit::Switch),
+];
+
+/// Sectors of the largest budget, until the drive's rate is known.
+const BUDGET_MOST: u64 = 16_384;
+/// How many times an asynchronous sector counts.
+const ASYNC_CHARGE: u64 = 3;
+/// A jump of more sectors counts as a seek, of more than so many of the last 32 a process seeks.
+const JUMP: u64 = 800;
+const SEEKS_MOST: u32 = 19;
+/// Commands at the drive from which on it counts as one that queues.
+const QUEUEING: usize = 4;
+/// By how much a process that was idle weighs more, after how long, and how long it does: on a drive with heads, and without.
+const RAISED: u64 = 30;
+const IDLE_NS: u64 = 2_000_000_000;
+const RAISED_NS: [u64; 2] = [7_000_000_000, 2_500_000_000];
+/// Binary digits behind the point of virtual times.
+const SCALE: u32 = 22;
+/// The first queues are those of asynchronous requests, by priority.
+const ASYNC_QUEUES: u32 = 8;
+
+/// Why a queue's turn ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Empty,
+    Budget,
+    Time,
+    Idled,
+}
+
+/// One queue, with its place in virtual time.
+#[derive(Debug)]
+struct Served {
+    held: ProcessQueue,
+    sync: bool,
+    class: Class,
+    priority: u8,
+    in_flight: usize,
+    /// Virtual times: from when on it is eligible, and when its budget would be over.
+    start: u64,
+    finish: u64,
+    budget: u64,
+    /// Sectors of this turn, as they are charged.
+    charged: u64,
+    jumps: u32,
+    last_sector: u64,
+    last_end_ns: u64,
+    raised_until_ns: u64,
+    has_exited: bool,
+}
+
+impl Served {
+    fn new(sync: bool, class: Class, priority: u8, budget: u64) -> Self {
+        Self {
+            held: ProcessQueue::default(),
+            sync,
+            class,
+            priority,
+            in_flight: 0,
+            start: 0,
+            finish: 0,
+            budget,
+            charged: 0,
+            jumps: 0,
+            last_sector: 0,
+            last_end_ns: 0,
+            raised_until_ns: 0,
+            has_exited: false,
+        }
+    }
+
+    fn is_raised(&self, now_ns: u64) -> bool {
+        now_ns < self.raised_until_ns
+    }
+
+    fn weight(&self, now_ns: u64) -> u64 {
+        let own = if self.class == Class::Idle { 1 } else { 10 * u64::from(8 - self.priority.min(7)) };
+        if self.is_raised(now_ns) { own * RAISED } else { own }
+    }
+
+    fn is_seeky(&self) -> bool {
+        self.jumps.count_ones() > SEEKS_MOST
+    }
+
+    /// Virtual time of so many sectors.
+    fn share(&self, now_ns: u64, sectors: u64) -> u64 {
+        (sectors << SCALE) / self.weight(now_ns)
+    }
+}
+
+pub(super) struct Bfq {
+    expire_ns: [u64; 2],
+    nearness: Nearness,
+    idle_ns: u64,
+    given_budget: u64,
+    timeout_ns: u64,
+    strict: bool,
+    low_latency: bool,
+    served: Vec<Served>,
+    /// Queues that have requests or are served.
+    busy: Vec<u32>,
+    active: Option<u32>,
+    turn_began_ns: u64,
+    idle_until_ns: Option<u64>,
+    virtual_time: u64,
+    /// Most sectors a second that a turn had.
+    peak_sectors_per_s: u64,
+    drive_queues: bool,
+    length: usize,
+}
+
+impl Bfq {
+    pub(super) fn new(given: &[(&str, u64)]) -> Result<Self, SchedulerError> {
+        let settings = Settings::new("bfq", TUNABLES, given)?;
+        Ok(Self {
+            expire_ns: [settings.ns("fifo_expire_async"), settings.ns("fifo_expire_sync")],
+            nearness: Nearness {
+                back_most: settings.get("back_seek_max") * 2,
+                penalty: settings.get("back_seek_penalty").max(1),
+            },
+            idle_ns: settings.ns("slice_idle_us"),
+            given_budget: settings.get("max_budget"),
+            timeout_ns: settings.ns("timeout_sync").max(1),
+            strict: settings.get("strict_guarantees") == 1,
+            low_latency: settings.get("low_latency") == 1,
+            served: (0..ASYNC_QUEUES)
+                .map(|level| Served::new(false, Class::BestEffort, level as u8, BUDGET_MOST))
+                .collect(),
+            busy: Vec::new(),
+            active: None,
+            turn_began_ns: 0,
+            idle_until_ns: None,
+            virtual_time: 0,
+            peak_sectors_per_s: 0,
+            drive_queues: false,
+            length: 0,
+        })
+    }
+
+    fn place(process: u32, sync: bool, priority: u8) -> u32 {
+        if sync { ASYNC_QUEUES + process } else { u32::from(priority) }
+    }
+
+    fn budget_most(&self) -> u64 {
+        match (self.given_budget, self.peak_sectors_per_s) {
+            (0, 0) => BUDGET_MOST,
+            (0, peak) => (peak as u128 * u128::from(self.timeout_ns) / 1_000_000_000).max(64) as u64,
+            (given, _) => given,
+        }
+    }
+
+    /// Gives a queue that got its first request its place: not before the others, nor before its own last turn's end.
+    fn activate(&mut self, queue: &Queue, at: u32, is_new: bool) {
+        let now_ns = queue.now_ns;
+        let served = &mut self.served[at as usize];
+        let was_idle = is_new || now_ns > served.last_end_ns + IDLE_NS;
+        if self.low_latency && served.sync && served.in_flight == 0 && was_idle {
+            served.raised_until_ns = now_ns + RAISED_NS[usize::from(!queue.rotational)];
+        }
+        served.start = served.finish.max(self.virtual_time);
+        served.finish = served.start + served.share(now_ns, served.budget);
+        self.busy.push(at);
+    }
+
+    /// Ends the turn of the queue that is served.
+    fn expire(&mut self, now_ns: u64, why: End) {
+        self.idle_until_ns = None;
+        let Some(at) = self.active.take() else { return };
+        let most = self.budget_most();
+        let took_ns = now_ns - self.turn_began_ns;
+        let served = &mut self.served[at as usize];
+        if why == End::Time {
+            // Who is slow pays for the time.
+            let by_time = u128::from(most) * u128::from(took_ns.min(self.timeout_ns)) / u128::from(self.timeout_ns);
+            served.charged = served.charged.max(by_time as u64);
+        }
+        served.finish = served.start + served.share(now_ns, served.charged);
+        let least = (most / 32).max(1);
+        served.budget = match why {
+            _ if !served.sync => most,
+            End::Budget => served.budget.saturating_mul(4),
+            End::Time => served.budget.saturating_mul(2),
+            End::Idled => served.budget.saturating_sub(4 * least),
+            End::Empty => served.budget,
+        }
+        .clamp(least, most);
+        if !served.is_seeky() && took_ns >= self.timeout_ns / 8 && served.sync {
+            let rate = (u128::from(served.charged) * 1_000_000_000 / u128::from(took_ns)) as u64;
+            self.peak_sectors_per_s = self.peak_sectors_per_s.max(rate);
+        }
+        served.charged = 0;
+        served.start = served.finish;
+        if served.held.is_empty() {
+            self.busy.retain(|other| *other != at);
+        } else {
+            served.finish = served.start + served.share(now_ns, served.budget);
+        }
+    }
+
+    /// The eligible queue of the highest class that would be done first; if none is, time goes on to the first that will be.
+    fn next(&mut self, now_ns: u64) -> Option<u32> {
+        let class = self.busy.iter().map(|at| self.served[*at as usize].class).min()?;
+        let of_class = || self.busy.iter().copied().filter(|at| self.served[*at as usize].class == class);
+        let earliest = of_class().map(|at| self.served[at as usize].start).min()?;
+        self.virtual_time = self.virtual_time.max(earliest);
+        let eligible = of_class().filter(|at| self.served[*at as usize].start <= self.virtual_time);
+        let next = eligible.min_by_key(|at| self.served[*at as usize].finish);
+        self.active = next;
+        self.turn_began_ns = now_ns;
+        next
+    }
+
+    /// The drive gains by waiting for the process's next request, or others would take what it is to have.
+    fn should_idle(&self, queue: &Queue, at: u32) -> bool {
+        let served = &self.served[at as usize];
+        if !served.sync || served.class == Class::Idle || served.has_exited || self.idle_ns == 0 {
+            return false;
+        }
+        let raised = self.busy.iter().filter(|at| self.served[**at as usize].is_raised(queue.now_ns)).count();
+        let gains = (queue.rotational && !self.drive_queues)
+            || ((queue.rotational || !self.drive_queues) && !served.is_seeky());
+        self.strict || (gains && raised == 0) || (served.is_raised(queue.now_ns) && raised < self.busy.len())
+    }
+
+    fn select(&mut self, queue: &Queue) -> Option<u32> {
+        let now_ns = queue.now_ns;
+        if let Some(at) = self.active {
+            let served = &self.served[at as usize];
+            let next = served.held.next.map(|id| u64::from(queue.requests[id].sectors) * charge_of(served.sync));
+            let is_late = now_ns >= self.turn_began_ns + self.timeout_ns;
+            match next {
+                Some(_) if is_late => self.expire(now_ns, End::Time),
+                // A request larger than the budget goes alone.
+                Some(sectors) if served.charged > 0 && served.charged + sectors > served.budget => {
+                    self.expire(now_ns, End::Budget);
+                }
+                Some(_) => return Some(at),
+                None if is_late => self.expire(now_ns, End::Time),
+                None if self.idle_until_ns.is_some_and(|until_ns| now_ns < until_ns) => return None,
+                None if self.should_idle(queue, at) => {
+                    // While it has requests at the drive, their completions are waited for.
+                    self.idle_until_ns = Some(now_ns + self.idle_ns);
+                    return None;
+                }
+                None => self.expire(now_ns, End::Empty),
+            }
+        }
+        self.next(now_ns)
+    }
+
+    fn give(&mut self, queue: &mut Queue, at: u32, id: RequestId) {
+        let head = queue.requests[id].end_sector();
+        let sectors = u64::from(queue.requests[id].sectors);
+        let weights: u64 = self.busy.iter().map(|at| self.served[*at as usize].weight(queue.now_ns)).sum();
+        let served = &mut self.served[at as usize];
+        served.held.remove(queue, id, self.nearness, head);
+        served.in_flight += 1;
+        served.charged += sectors * charge_of(served.sync);
+        self.virtual_time += (sectors * charge_of(served.sync) << SCALE) / weights.max(1);
+        self.length -= 1;
+        queue.dispatch_last(id);
+    }
+}
+
+fn charge_of(sync: bool) -> u64 {
+    if sync { 1 } else { ASYNC_CHARGE }
+}
+
+impl Scheduler for Bfq {
+    fn insert(&mut self, queue: &mut Queue, id: RequestId) {
+        let request = &queue.requests[id];
+        let (class, priority, start) = (request.class, request.priority, request.start_sector);
+        let at = Self::place(request.process, request.sync, priority);
+        let mut is_new = false;
+        while self.served.len() as u32 <= at {
+            is_new = true;
+            self.served.push(Served::new(true, class, priority, self.budget_most() * 2 / 3));
+        }
+        let expires_ns = queue.now_ns + self.expire_ns[usize::from(self.served[at as usize].sync)];
+        let served = &mut self.served[at as usize];
+        let was_empty = served.held.is_empty();
+        if was_empty && served.sync {
+            (served.class, served.priority) = (class, priority);
+        }
+        let is_far = start.abs_diff(served.last_sector) > JUMP;
+        served.jumps = served.jumps << 1 | u32::from(is_far);
+        served.last_sector = queue.requests[id].end_sector();
+        let request = &mut queue.requests[id];
+        (request.owner, request.expires_ns) = (at, expires_ns);
+        served.held.insert(queue, id, self.nearness);
+        self.length += 1;
+        if self.active == Some(at) {
+            self.idle_until_ns = None;
+        } else if was_empty {
+            self.activate(queue, at, is_new);
+        }
+        let Some(active) = self.active.map(|active| &self.served[active as usize]) else { return };
+        if class < active.class {
+            self.expire(queue.now_ns, End::Empty);
+        }
+    }
+
+    fn find_merge(&self, queue: &Queue, bio: &Bio) -> Option<(RequestId, Side)> {
+        // Only with what is in the queue that the bio would be put into.
+        let at = Self::place(bio.process, bio.sync, bio.priority);
+        let is_own = |id: RequestId| queue.requests[id].owner == at;
+        let last = queue.find_last_merge(bio).filter(|(id, _)| is_own(*id));
+        last.or_else(|| queue.find_back(bio, is_own)).or_else(|| {
+            let id = self.served.get(at as usize)?.held.sorted.starts_at(bio.end_sector())?;
+            Some((id, queue.side(id, bio)?))
+        })
+    }
+
+    fn merged(&mut self, queue: &mut Queue, id: RequestId, old_start: u64) {
+        if queue.requests[id].start_sector != old_start {
+            let at = queue.requests[id].owner as usize;
+            self.served[at].held.moved(queue, id, old_start, self.nearness);
+        }
+    }
+
+    fn neighbour(&self, queue: &Queue, id: RequestId, side: Side) -> Option<RequestId> {
+        let request = &queue.requests[id];
+        self.served[request.owner as usize].held.neighbour(request, side)
+    }
+
+    fn absorbed(&mut self, queue: &mut Queue, id: RequestId, gone: RequestId) {
+        let held = &mut self.served[queue.requests[gone].owner as usize].held;
+        held.inherit(queue, id, gone);
+        held.remove(queue, gone, self.nearness, queue.end_sector);
+        self.length -= 1;
+    }
+
+    fn dispatch(&mut self, queue: &mut Queue) -> bool {
+        if self.is_empty() && self.active.is_none() {
+            return false;
+        }
+        let Some(at) = self.select(queue) else { return false };
+        let held = &self.served[at as usize].held;
+        let expired = held.fifo.head().filter(|id| queue.requests[*id].expires_ns <= queue.now_ns);
+        let Some(id) = expired.or(held.next) else { return false };
+        self.give(queue, at, id);
+        true
+    }
+
+    fn started(&mut self, queue: &mut Queue, _id: RequestId) {
+        self.drive_queues |= queue.in_driver >= QUEUEING;
+    }
+
+    fn completed(&mut self, queue: &mut Queue, request: &Request) {
+        let served = &mut self.served[request.owner as usize];
+        served.in_flight -= 1;
+        served.last_end_ns = queue.now_ns;
+        if self.active != Some(request.owner) || !served.held.is_empty() || served.in_flight > 0 {
+            return;
+        }
+        if self.should_idle(queue, request.owner) {
+            self.idle_until_ns = Some(queue.now_ns + self.idle_ns);
+        } else {
+            self.expire(queue.now_ns, End::Empty);
+        }
+    }
+
+    fn next_due(&self) -> Option<u64> {
+        self.idle_until_ns
+    }
+
+    fn timer(&mut self, queue: &mut Queue) {
+        self.expire(queue.now_ns, End::Idled);
+    }
+
+    fn tag_limit(&self, bio: &Bio, tags: usize) -> usize {
+        match (bio.sync, bio.direction) {
+            (true, Direction::Read) => tags,
+            (true, Direction::Write) => (tags * 3 / 4).max(1),
+            (false, _) => (tags / 2).max(1),
+        }
+    }
+
+    fn exited(&mut self, queue: &mut Queue, process: u32) {
+        let at = ASYNC_QUEUES + process;
+        if let Some(served) = self.served.get_mut(at as usize) {
+            served.has_exited = true;
+            if self.active == Some(at) && self.idle_until_ns.is_some() {
+                self.expire(queue.now_ns, End::Empty);
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.length
+    }
+}
