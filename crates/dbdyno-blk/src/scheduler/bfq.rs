@@ -1,17 +1,16 @@
 //! bfq: a queue for each process, served in turn for a budget of sectors, by weight (B-WF2Q+).
 //!
-//! Of the queues that are eligible, which have not had more than their share so far, the one that would finish its budget first
-//! is served until the budget or `timeout_sync` is over, or it has nothing more. The drive is left idle up to `slice_idle` for a process
-//! that reads or writes in sequence, on a drive that gains by it. With `low_latency` a process that was idle for a while weighs
-//! thirty times as much for some seconds.
+//! Of the queues that have not had more than their share so far, the one that would finish its budget first is served until the
+//! budget or `timeout_sync` is over, or it has nothing more. The drive is left idle up to `slice_idle_us` for a process that asks in
+//! sequence, on a drive that gains by it. With `low_latency` a process that was idle weighs 30 times as much for some seconds.
 //!
-//! Cannot: groups, queues merged because their processes cooperate, requests of others injected into idling, bursts of many new
-//! processes, soft real time, peak rates that differ by the drive's zone.
+//! Cannot: groups, queues merged as their processes cooperate, others' requests injected into idling, bursts of new processes, soft
+//! real time.
 
 use super::contract::Scheduler;
 use super::error::SchedulerError;
 use super::habits::Nearness;
-use super::process_queue::ProcessQueue;
+use super::process_queue::{ASYNC_QUEUES, ProcessQueue, find_own, place};
 use super::tunables::{Settings, Tunable, Unit};
 use crate::queue::{Bio, Class, Direction, Queue, Request, RequestId, Side};
 
@@ -42,8 +41,6 @@ const IDLE_NS: u64 = 2_000_000_000;
 const RAISED_NS: [u64; 2] = [7_000_000_000, 2_500_000_000];
 /// Binary digits behind the point of virtual times.
 const SCALE: u32 = 22;
-/// The first queues are those of asynchronous requests, by priority.
-const ASYNC_QUEUES: u32 = 8;
 
 /// Why a queue's turn ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,7 +59,7 @@ struct Served {
     class: Class,
     priority: u8,
     in_flight: usize,
-    /// Virtual times: from when on it is eligible, and when its budget would be over.
+    /// Virtual times: when it is eligible, when its budget would be over.
     start: u64,
     finish: u64,
     budget: u64,
@@ -163,10 +160,6 @@ impl Bfq {
         })
     }
 
-    fn place(process: u32, sync: bool, priority: u8) -> u32 {
-        if sync { ASYNC_QUEUES + process } else { u32::from(priority) }
-    }
-
     fn budget_most(&self) -> u64 {
         match (self.given_budget, self.peak_sectors_per_s) {
             (0, 0) => BUDGET_MOST,
@@ -255,13 +248,12 @@ impl Bfq {
             let next = served.held.next.map(|id| u64::from(queue.requests[id].sectors) * charge_of(served.sync));
             let is_late = now_ns >= self.turn_began_ns + self.timeout_ns;
             match next {
-                Some(_) if is_late => self.expire(now_ns, End::Time),
+                _ if is_late => self.expire(now_ns, End::Time),
                 // A request larger than the budget goes alone.
                 Some(sectors) if served.charged > 0 && served.charged + sectors > served.budget => {
                     self.expire(now_ns, End::Budget);
                 }
                 Some(_) => return Some(at),
-                None if is_late => self.expire(now_ns, End::Time),
                 None if self.idle_until_ns.is_some_and(|until_ns| now_ns < until_ns) => return None,
                 None if self.should_idle(queue, at) => {
                     // While it has requests at the drive, their completions are waited for.
@@ -282,7 +274,7 @@ impl Bfq {
         served.held.remove(queue, id, self.nearness, head);
         served.in_flight += 1;
         served.charged += sectors * charge_of(served.sync);
-        self.virtual_time += (sectors * charge_of(served.sync) << SCALE) / weights.max(1);
+        self.virtual_time += ((sectors * charge_of(served.sync)) << SCALE) / weights.max(1);
         self.length -= 1;
         queue.dispatch_last(id);
     }
@@ -296,7 +288,7 @@ impl Scheduler for Bfq {
     fn insert(&mut self, queue: &mut Queue, id: RequestId) {
         let request = &queue.requests[id];
         let (class, priority, start) = (request.class, request.priority, request.start_sector);
-        let at = Self::place(request.process, request.sync, priority);
+        let at = place(request.process, request.sync, priority);
         let mut is_new = false;
         while self.served.len() as u32 <= at {
             is_new = true;
@@ -327,21 +319,13 @@ impl Scheduler for Bfq {
     }
 
     fn find_merge(&self, queue: &Queue, bio: &Bio) -> Option<(RequestId, Side)> {
-        // Only with what is in the queue that the bio would be put into.
-        let at = Self::place(bio.process, bio.sync, bio.priority);
-        let is_own = |id: RequestId| queue.requests[id].owner == at;
-        let last = queue.find_last_merge(bio).filter(|(id, _)| is_own(*id));
-        last.or_else(|| queue.find_back(bio, is_own)).or_else(|| {
-            let id = self.served.get(at as usize)?.held.sorted.starts_at(bio.end_sector())?;
-            Some((id, queue.side(id, bio)?))
-        })
+        let at = place(bio.process, bio.sync, bio.priority);
+        find_own(queue, bio, at, self.served.get(at as usize).map(|served| &served.held))
     }
 
     fn merged(&mut self, queue: &mut Queue, id: RequestId, old_start: u64) {
-        if queue.requests[id].start_sector != old_start {
-            let at = queue.requests[id].owner as usize;
-            self.served[at].held.moved(queue, id, old_start, self.nearness);
-        }
+        let at = queue.requests[id].owner as usize;
+        self.served[at].held.merged(queue, id, old_start, self.nearness);
     }
 
     fn neighbour(&self, queue: &Queue, id: RequestId, side: Side) -> Option<RequestId> {
@@ -351,8 +335,7 @@ impl Scheduler for Bfq {
 
     fn absorbed(&mut self, queue: &mut Queue, id: RequestId, gone: RequestId) {
         let held = &mut self.served[queue.requests[gone].owner as usize].held;
-        held.inherit(queue, id, gone);
-        held.remove(queue, gone, self.nearness, queue.end_sector);
+        held.absorbed(queue, id, gone, self.nearness);
         self.length -= 1;
     }
 

@@ -9,7 +9,7 @@
 use super::contract::{May, Scheduler};
 use super::error::SchedulerError;
 use super::habits::{Fading, Nearness, Seeks};
-use super::process_queue::ProcessQueue;
+use super::process_queue::{ASYNC_QUEUES, ProcessQueue, place};
 use super::rotation::Rotation;
 use super::tunables::{Settings, Tunable, Unit};
 use crate::queue::{Bio, Class, Queue, Request, RequestId, Side};
@@ -33,8 +33,6 @@ const SEEKY: u64 = 131_072;
 /// How long the drive waits for one that seeks.
 const SEEKY_IDLE_NS: u64 = 2_000_000;
 const TICK_NS: u64 = 1_000_000;
-/// The first queues are those of asynchronous requests, by priority.
-const ASYNC_QUEUES: u32 = 8;
 
 /// One queue and what is known of who fills it.
 #[derive(Debug)]
@@ -118,13 +116,8 @@ impl CfqSlices {
         })
     }
 
-    /// The queue of a process's synchronous requests, or that of all asynchronous ones of its priority.
-    fn place(process: u32, sync: bool, priority: u8) -> u32 {
-        if sync { ASYNC_QUEUES + process } else { u32::from(priority) }
-    }
-
     fn of(&mut self, request: &Request) -> u32 {
-        let at = Self::place(request.process, request.sync, request.priority);
+        let at = place(request.process, request.sync, request.priority);
         while self.served.len() as u32 <= at {
             self.served.push(Served::new(true, request.class, request.priority));
         }
@@ -267,17 +260,14 @@ impl Scheduler for CfqSlices {
 
     fn find_merge(&self, queue: &Queue, bio: &Bio) -> Option<(RequestId, Side)> {
         queue.find_last_merge(bio).or_else(|| queue.find_back(bio, |_| true)).or_else(|| {
-            let at = Self::place(bio.process, bio.sync, bio.priority);
-            let id = self.served.get(at as usize)?.held.sorted.starts_at(bio.end_sector())?;
-            Some((id, queue.side(id, bio)?))
+            let at = place(bio.process, bio.sync, bio.priority);
+            self.served.get(at as usize)?.held.find_front(queue, bio)
         })
     }
 
     fn merged(&mut self, queue: &mut Queue, id: RequestId, old_start: u64) {
-        if queue.requests[id].start_sector != old_start {
-            let at = queue.requests[id].owner as usize;
-            self.served[at].held.moved(queue, id, old_start, self.nearness);
-        }
+        let at = queue.requests[id].owner as usize;
+        self.served[at].held.merged(queue, id, old_start, self.nearness);
     }
 
     fn neighbour(&self, queue: &Queue, id: RequestId, side: Side) -> Option<RequestId> {
@@ -287,8 +277,7 @@ impl Scheduler for CfqSlices {
 
     fn absorbed(&mut self, queue: &mut Queue, id: RequestId, gone: RequestId) {
         let held = &mut self.served[queue.requests[gone].owner as usize].held;
-        held.inherit(queue, id, gone);
-        held.remove(queue, gone, self.nearness, queue.end_sector);
+        held.absorbed(queue, id, gone, self.nearness);
         self.length -= 1;
     }
 
@@ -352,7 +341,7 @@ impl Scheduler for CfqSlices {
     }
 
     fn may_queue(&self, _queue: &Queue, bio: &Bio) -> May {
-        let at = Self::place(bio.process, bio.sync, bio.priority);
+        let at = place(bio.process, bio.sync, bio.priority);
         if self.idle_until_ns.is_some() && self.active == Some(at) { May::Must } else { May::Yes }
     }
 

@@ -13,13 +13,13 @@ use super::contract::{May, Scheduler};
 use super::drive_depth::DriveDepth;
 use super::error::SchedulerError;
 use super::habits::Nearness;
+use super::process_queue::{ASYNC_QUEUES, find_own, place};
 use super::served::Served;
 use super::service_tree::{Service, ServiceTrees};
 use super::tunables::Settings;
 use crate::queue::{Bio, Class, Queue, Request, RequestId, Side};
 
 const SEEKY_IDLE_NS: u64 = 2_000_000;
-const ASYNC_QUEUES: u32 = 8;
 
 pub(super) struct CfqTrees {
     one_tree: bool,
@@ -72,12 +72,8 @@ impl CfqTrees {
         })
     }
 
-    fn place(process: u32, sync: bool, priority: u8) -> u32 {
-        if sync { ASYNC_QUEUES + process } else { u32::from(priority) }
-    }
-
     fn of(&mut self, request: &Request) -> u32 {
-        let at = Self::place(request.process, request.sync, request.priority);
+        let at = place(request.process, request.sync, request.priority);
         while self.served.len() as u32 <= at {
             self.served.push(Served::new(true, request.class, request.priority));
         }
@@ -279,21 +275,13 @@ impl Scheduler for CfqTrees {
     }
 
     fn find_merge(&self, queue: &Queue, bio: &Bio) -> Option<(RequestId, Side)> {
-        // Only with what is in the queue that the bio would be put into.
-        let at = Self::place(bio.process, bio.sync, bio.priority);
-        let is_own = |id: RequestId| queue.requests[id].owner == at;
-        let last = queue.find_last_merge(bio).filter(|(id, _)| is_own(*id));
-        last.or_else(|| queue.find_back(bio, is_own)).or_else(|| {
-            let id = self.served.get(at as usize)?.held.sorted.starts_at(bio.end_sector())?;
-            Some((id, queue.side(id, bio)?))
-        })
+        let at = place(bio.process, bio.sync, bio.priority);
+        find_own(queue, bio, at, self.served.get(at as usize).map(|served| &served.held))
     }
 
     fn merged(&mut self, queue: &mut Queue, id: RequestId, old_start: u64) {
-        if queue.requests[id].start_sector != old_start {
-            let at = queue.requests[id].owner as usize;
-            self.served[at].held.moved(queue, id, old_start, self.nearness);
-        }
+        let at = queue.requests[id].owner as usize;
+        self.served[at].held.merged(queue, id, old_start, self.nearness);
     }
 
     fn neighbour(&self, queue: &Queue, id: RequestId, side: Side) -> Option<RequestId> {
@@ -303,8 +291,7 @@ impl Scheduler for CfqTrees {
 
     fn absorbed(&mut self, queue: &mut Queue, id: RequestId, gone: RequestId) {
         let held = &mut self.served[queue.requests[gone].owner as usize].held;
-        held.inherit(queue, id, gone);
-        held.remove(queue, gone, self.nearness, queue.end_sector);
+        held.absorbed(queue, id, gone, self.nearness);
         self.length -= 1;
     }
 
@@ -379,7 +366,7 @@ impl Scheduler for CfqTrees {
     }
 
     fn may_queue(&self, _queue: &Queue, bio: &Bio) -> May {
-        let at = Self::place(bio.process, bio.sync, bio.priority);
+        let at = place(bio.process, bio.sync, bio.priority);
         if self.idle_until_ns.is_some() && self.active == Some(at) { May::Must } else { May::Yes }
     }
 

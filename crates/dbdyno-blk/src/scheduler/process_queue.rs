@@ -1,7 +1,15 @@
-//! The requests of one process, or of all asynchronous ones of a priority, in cfq.
+//! The requests of one process, or of all asynchronous ones of a priority, in cfq and bfq.
 
 use super::habits::Nearness;
-use crate::queue::{Fifo, Queue, Request, RequestId, Side, Sorted};
+use crate::queue::{Bio, Fifo, Queue, Request, RequestId, Side, Sorted};
+
+/// The first queues are those of asynchronous requests, by priority.
+pub(super) const ASYNC_QUEUES: u32 = 8;
+
+/// Which queue has a process's synchronous requests, or all asynchronous ones of its priority.
+pub(super) fn place(process: u32, sync: bool, priority: u8) -> u32 {
+    if sync { ASYNC_QUEUES + process } else { u32::from(priority) }
+}
 
 /// A queue of requests with the one that is next for the head.
 #[derive(Debug, Default)]
@@ -33,9 +41,17 @@ impl ProcessQueue {
     }
 
     /// Gives a request that grew at its front its new place.
-    pub fn moved(&mut self, queue: &Queue, id: RequestId, old_start: u64, nearness: Nearness) {
-        self.sorted.moved(&queue.requests, id, old_start);
-        self.prefer(queue, id, nearness);
+    pub fn merged(&mut self, queue: &Queue, id: RequestId, old_start: u64, nearness: Nearness) {
+        if queue.requests[id].start_sector != old_start {
+            self.sorted.moved(&queue.requests, id, old_start);
+            self.prefer(queue, id, nearness);
+        }
+    }
+
+    /// A request that begins where a bio ends.
+    pub fn find_front(&self, queue: &Queue, bio: &Bio) -> Option<(RequestId, Side)> {
+        let id = self.sorted.starts_at(bio.end_sector())?;
+        Some((id, queue.side(id, bio)?))
     }
 
     /// What lies beside a request.
@@ -46,14 +62,15 @@ impl ProcessQueue {
         }
     }
 
-    /// Has `id` take the place of `gone` in the queue by age, if that one is older, with its expiry.
-    pub fn inherit(&mut self, queue: &mut Queue, id: RequestId, gone: RequestId) {
+    /// Forgets `gone`, which becomes a part of `id`; if it is older, `id` takes its place in the queue by age, with its expiry.
+    pub fn absorbed(&mut self, queue: &mut Queue, id: RequestId, gone: RequestId, nearness: Nearness) {
         let earlier_ns = queue.requests[gone].expires_ns;
         if earlier_ns < queue.requests[id].expires_ns {
             queue.requests[id].expires_ns = earlier_ns;
             self.fifo.remove(&mut queue.requests, id);
             self.fifo.insert_after(&mut queue.requests, gone, id);
         }
+        self.remove(queue, gone, nearness, queue.end_sector);
     }
 
     fn prefer(&mut self, queue: &Queue, id: RequestId, nearness: Nearness) {
@@ -69,4 +86,11 @@ impl ProcessQueue {
         let start = |id: RequestId| queue.requests[id].start_sector;
         Some(if nearness.prefers(head, start(before), start(after)) { before } else { after })
     }
+}
+
+/// A request that a bio may join, of those in the queue that it would be put into: `held`, which is number `at`.
+pub(super) fn find_own(queue: &Queue, bio: &Bio, at: u32, held: Option<&ProcessQueue>) -> Option<(RequestId, Side)> {
+    let is_own = |id: RequestId| queue.requests[id].owner == at;
+    let last = queue.find_last_merge(bio).filter(|(id, _)| is_own(*id));
+    last.or_else(|| queue.find_back(bio, is_own)).or_else(|| held?.find_front(queue, bio))
 }
