@@ -340,9 +340,6 @@ impl Scheduler for Bfq {
     }
 
     fn dispatch(&mut self, queue: &mut Queue) -> bool {
-        if self.is_empty() && self.active.is_none() {
-            return false;
-        }
         let Some(at) = self.select(queue) else { return false };
         let held = &self.served[at as usize].held;
         let expired = held.fifo.head().filter(|id| queue.requests[*id].expires_ns <= queue.now_ns);
