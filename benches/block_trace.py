@@ -1,10 +1,11 @@
 """What the block trace costs: nanoseconds a request in the kernel, and CPU of the reader.
 
-    .venv/bin/python -m benches.block_trace [--rounds 200] [--json FILE] [--strict]
+    .venv/bin/python -m benches.block_trace [--rounds 200] [--record] [--json FILE] [--strict]
 
 A loop device over a file in memory is read one sector at a time, with and without the trace's events in turn. Others
 only ever make reads slower, so they are timed by the hundred, and the fast tenth is compared, not the mean. The budget
-of 1 us a request is for both parts together.
+of 1 us a request is for both parts together. With --record the events are also written to a file in memory, as
+`dbdyno trace record` does, and merges are events too.
 """
 
 import argparse
@@ -71,6 +72,7 @@ def fast(values):
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rounds", type=int, default=200)
+    options.add_argument("--record", action="store_true")
     options.add_argument("--json", type=Path)
     options.add_argument("--strict", action="store_true")
     asked = options.parse_args()
@@ -82,8 +84,9 @@ def main():
         device = tool("losetup", "--find", "--show", "--sector-size", "4096", str(image))
         Path("/sys/block", Path(device).name, "queue/scheduler").write_text("none", encoding="ascii")
         name = f"dbdyno-bench-{os.getpid()}"
-        probe = subprocess.Popen([PROBE, "block", device, "--control", "--instance", name],
-                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # fmt: skip
+        command = [PROBE, "block", device, "--control", "--instance", name]
+        command += ["--record", Path(folder) / "trace"] if asked.record else []
+        probe = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:
             probe.stdout.readline()
             before = reader_seconds(probe)

@@ -9,6 +9,7 @@ __all__ = [
     "read_parquet",
     "simulate",
     "toml_lines",
+    "trace_contents",
     "trace_summary",
     "write_parquet",
 ]
@@ -34,6 +35,12 @@ def device_models(drive: str | None = None, size_bytes: int | None = None) -> li
     """Return the drives that can be emulated; with a drive's name (see docs/disk.md), that drive alone.
 
     Raises ``ValueError`` where there is no such drive, its file is not one, or a disk of ``size_bytes`` does not fit.
+    """
+
+def trace_contents(files: Sequence[str], format: str | None = None) -> str:  # noqa: A002  (as the flag is called)
+    """Return what is in a block trace as a JSON object; several files are those of blktrace, one a CPU.
+
+    Raises ``ValueError`` where a file can't be read or is of no format that is known.
     """
 
 def read_parquet(

@@ -14,6 +14,7 @@ Lines on standard input that steer it, with --control:
   stop               the trace ends
   summary START END  figures of that window, ns of CLOCK_MONOTONIC, and the series
   figures START END  the figures alone
+  recorded           what the file of --record has come to
 It ends when standard input does.";
 
 /// What a block device is asked to do: time in the queue and in the device, distances, sorted runs. And what keeps the
@@ -110,6 +111,12 @@ pub struct BlockArgs {
     /// A line for each request, as CSV; times are ns of `CLOCK_MONOTONIC`
     #[arg(long, value_name = "FILE")]
     pub requests: Option<PathBuf>,
+    /// A line for each event, in blkparse's format, into a new file
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// How large that file may grow; K, M, G (powers of 1024) allowed
+    #[arg(long = "record-most", value_name = "BYTES", value_parser = bytes, default_value = "1G")]
+    pub record_bytes: u64,
     /// The kernel's buffer for each processor; K, M, G (powers of 1024) allowed [default: 8M, but 64M for all of them,
     /// and no less than 1M]
     #[arg(long = "buffer", value_name = "BYTES", value_parser = bytes)]

@@ -16,6 +16,7 @@ mod error;
 mod figures;
 mod host;
 mod output;
+mod recording;
 mod requests;
 mod tracefs;
 mod watch;

@@ -90,6 +90,8 @@ impl Requests {
                 self.forget();
                 None
             }
+            // Which bios a request carries is known from its sectors.
+            Step::BackMerge | Step::FrontMerge => None,
             _ if self.blind > 0 => None,
             Step::Queue => {
                 self.queue(event);

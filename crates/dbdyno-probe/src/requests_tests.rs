@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn event(at_ns: u64, step: Step, sector: u64, sectors: u32) -> Event {
-    Event { at_ns, step, kind: Kind::Write, flush_first: false, sector, sectors, failed: false }
+    Event { kind: Kind::Write, sector, sectors, ..Event::gap(at_ns, step) }
 }
 
 fn flush(at_ns: u64, step: Step) -> Event {
@@ -127,13 +127,11 @@ fn any_event() -> impl Strategy<Value = Event> {
     let kinds = prop_oneof![Just(Kind::Read), Just(Kind::Write), Just(Kind::Flush), Just(Kind::Other)];
     let sectors = prop_oneof![Just(u64::MAX), 0u64..40];
     (steps, kinds, any::<bool>(), sectors, 0u32..20).prop_map(|(step, kind, flush_first, sector, sectors)| Event {
-        at_ns: 0,
-        step,
         kind,
         flush_first,
         sector,
         sectors,
-        failed: false,
+        ..Event::gap(0, step)
     })
 }
 

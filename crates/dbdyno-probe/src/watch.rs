@@ -14,9 +14,11 @@ use crate::cli::{BlockArgs, window};
 use crate::error::ProbeError;
 use crate::figures::Figures;
 use crate::output::{self, RequestFile};
+use crate::recording::Recording;
 use crate::requests::{Happened, Requests};
+use crate::tracefs::device::Device;
 use crate::tracefs::event::Event;
-use crate::tracefs::instance::{Device, Instance};
+use crate::tracefs::instance::Instance;
 use crate::tracefs::reader::Reader;
 
 /// How often the buffers are emptied: 8 MiB hold what 400,000 requests a second write in four times this.
@@ -34,6 +36,7 @@ struct Watch {
 struct Seen {
     in_flight: Requests,
     figures: Figures,
+    recording: Option<Recording>,
     requests: Option<RequestFile>,
     /// Why single requests can't be written any more.
     failed: Option<std::io::Error>,
@@ -41,6 +44,9 @@ struct Seen {
 
 impl Seen {
     fn take(&mut self, event: &Event) {
+        if let Some(recording) = &mut self.recording {
+            recording.take(event);
+        }
         match self.in_flight.take(event) {
             Some(Happened::Issued(issued)) => self.figures.issued(&issued),
             Some(Happened::Completed(done)) => {
@@ -61,10 +67,15 @@ impl Watch {
         let device = Device::find(&args.device)?;
         let requests = args.requests.as_deref().map(RequestFile::create).transpose()?;
         let name = args.instance.clone().unwrap_or_else(|| format!("dbdyno-{}", std::process::id()));
-        let instance = Instance::new(args.tracefs.as_deref(), &name, &device, args.buffer_bytes)?;
+        let merges = args.record.is_some();
+        let instance = Instance::new(args.tracefs.as_deref(), &name, &device, args.buffer_bytes, merges)?;
         let reader = Reader::new(&instance)?;
+        let began_s = clock_gettime(ClockId::Realtime).tv_sec as u64;
+        let create = |path| Recording::create(path, args.record_bytes, &device, now_ns(), began_s);
+        let recording = args.record.as_deref().map(create).transpose()?;
         instance.trace(true)?;
-        let seen = Seen { in_flight: Requests::default(), figures: Figures::default(), requests, failed: None };
+        let seen =
+            Seen { in_flight: Requests::default(), figures: Figures::default(), recording, requests, failed: None };
         Ok(Self { instance: Some(instance), reader, seen, device })
     }
 
@@ -81,7 +92,11 @@ impl Watch {
         instance.trace(false)?;
         self.drain(u64::MAX)?;
         if let Some(instance) = &self.instance {
-            self.seen.figures.counts().lost = instance.lost()?;
+            let lost = instance.lost()?;
+            self.seen.figures.counts().lost = lost;
+            if let Some(recording) = &mut self.seen.recording {
+                recording.finish(lost);
+            }
         }
         self.reader.close();
         self.instance = None;
@@ -99,6 +114,9 @@ impl Watch {
         found["source"] = json!("block layer");
         found["device"] = json!(self.device.name);
         found["cpu_seconds"] = json!(seconds(ClockId::ProcessCPUTime));
+        if let Some(recording) = &self.seen.recording {
+            found["recorded"] = recording.json();
+        }
         found
     }
 }
@@ -155,8 +173,11 @@ fn answered(watch: &mut Watch, line: &str) -> Result<Value, ProbeError> {
             let figures = watch.json(Some(window(given).map_err(ProbeError::Usage)?));
             Ok(json!({"figures": figures, "series": output::series_json(&watch.seen.figures)}))
         }
+        ("recorded", "") => Ok(watch.seen.recording.as_ref().map_or(Value::Null, Recording::json)),
         ("figures", given) => Ok(watch.json(Some(window(given).map_err(ProbeError::Usage)?))),
-        _ => Err(ProbeError::Usage(format!("there is no command {line:?}; there are stop, summary and figures"))),
+        _ => Err(ProbeError::Usage(format!(
+            "there is no command {line:?}; there are stop, summary, figures and recorded"
+        ))),
     }
 }
 

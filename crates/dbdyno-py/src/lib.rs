@@ -3,6 +3,7 @@
 mod columns;
 mod lines;
 mod simulated;
+mod traces;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict};
@@ -21,7 +22,7 @@ mod _native {
     #[pymodule_export]
     use super::simulated::{kernels, simulate, trace_summary};
     use super::{
-        Bound, PyAny, PyByteArray, PyBytes, PyDict, PyDictMethods, PyErr, PyResult, Python, lines, pyfunction,
+        Bound, PyAny, PyByteArray, PyBytes, PyDict, PyDictMethods, PyErr, PyResult, Python, lines, pyfunction, traces,
     };
 
     /// The smallest disk, which fits every drive.
@@ -60,6 +61,19 @@ mod _native {
             Ok(dict)
         };
         found.into_iter().map(as_dict).collect()
+    }
+
+    /// What is in a block trace, as JSON.
+    #[pyfunction]
+    #[pyo3(signature = (files, format=None))]
+    fn trace_contents(py: Python<'_>, files: Vec<String>, format: Option<&str>) -> PyResult<String> {
+        let mut signal = None;
+        let mut go_on = || {
+            signal = Python::attach(|py| py.check_signals()).err();
+            signal.is_none()
+        };
+        let found = py.detach(|| traces::contents(&files, format, &mut go_on));
+        signal.map_or_else(|| found.map_err(PyValueError::new_err), Err)
     }
 
     /// What panics becomes an exception of Python, which says all that would be printed.

@@ -25,6 +25,7 @@ from dbdyno.cli import (
     run,
     runs,
     servers,
+    trace,
     try_,
     watch,
 )
@@ -53,6 +54,7 @@ for command in (
 app.add_typer(servers.app, name="servers")
 app.add_typer(disk.app, name="disk")
 app.add_typer(images.app, name="images")
+app.add_typer(trace.app, name="trace")
 for verb, about in load.VERBS.items():
     app.command(verb, cls=load.Verb, help=about, context_settings=load.CONTEXT, add_help_option=False)(
         load.command(verb)

@@ -6,6 +6,7 @@ import select
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,14 @@ from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses, RemoveTraceIns
 from dbdyno.system.state import new_token
 
 ANSWER_SECONDS = 60.0  # the end of a trace is all that is left in the buffers of all processors
+
+
+@dataclass(frozen=True)
+class Record:
+    """A file for the events of a trace, and how large it may grow."""
+
+    file: Path
+    bytes_max: int
 
 
 class NoTraceError(Exception):
@@ -70,8 +79,8 @@ class TraceReader:
 
 
 @contextmanager
-def reading(journal: Journal, device: Path) -> Iterator[TraceReader]:
-    """Trace a device for as long as the context lasts.
+def reading(journal: Journal, device: Path, record: Record | None = None) -> Iterator[TraceReader]:
+    """Trace a device for as long as the context lasts; ``record`` says into which new file its events go, if any.
 
     Raises ``NoTraceError`` where that can't be done, ``HostError`` where there is no tracefs or no dbdyno-probe.
     """
@@ -83,6 +92,8 @@ def reading(journal: Journal, device: Path) -> Iterator[TraceReader]:
         journal.undoing(EndProcesses(token, "the block trace")),
     ):
         block = ["block", str(device), "--control", "--instance", instance, "--tracefs", str(place)]
+        if record:
+            block += ["--record", str(record.file), "--record-most", str(record.bytes_max)]
         process = subprocess.Popen(
             [own_binary("dbdyno-probe"), *block],
             stdin=subprocess.PIPE,

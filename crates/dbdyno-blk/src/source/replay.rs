@@ -159,9 +159,9 @@ impl<I: Iterator<Item = Record>> Replay<I> {
         let is_first = process.planned.is_empty() && process.recorded_end_ns.is_none() && process.recorded_ns == 0;
         let gap_ns = at_ns.saturating_sub(process.recorded_ns);
         let ended_ns = process.recorded_end_ns;
-        process.recorded_ns = at_ns;
+        process.recorded_ns = process.recorded_ns.max(at_ns);
         if record.sync {
-            let end_ns = record.response_ns.map(|response_ns| at_ns + response_ns);
+            let end_ns = record.response_ns.map(|response_ns| at_ns.saturating_add(response_ns));
             self.guessed += u64::from(end_ns.is_none());
             // An end that is unknown hides whether anything is outstanding, until the next that is known.
             process.recorded_end_ns = end_ns.map(|end_ns| end_ns.max(ended_ns.unwrap_or(0)));
@@ -182,9 +182,9 @@ impl<I: Iterator<Item = Record>> Replay<I> {
         let Some((when, _)) = process.planned.front().filter(|_| !process.asleep && !process.is_due) else { return };
         let at_ns = match when {
             When::At(at_ns) => *at_ns,
-            When::AfterRequest(gap_ns) => process.last_request_ns + gap_ns,
+            When::AfterRequest(gap_ns) => process.last_request_ns.saturating_add(*gap_ns),
             When::AfterCompletion(_) if process.outstanding > 0 => return,
-            When::AfterCompletion(gap_ns) => process.last_completion_ns + gap_ns,
+            When::AfterCompletion(gap_ns) => process.last_completion_ns.saturating_add(*gap_ns),
         };
         process.is_due = true;
         self.asked += 1;

@@ -11,6 +11,10 @@ const SECOND: u64 = 1_000_000_000;
 
 /// The event of a line of `blkparse` in its default format: device, CPU, sequence, seconds, process, action, RWBS, sector + length.
 pub fn blkparse(line: &str, findings: &mut Findings) -> Option<BlockEvent> {
+    if line.starts_with('#') {
+        comment(line, findings);
+        return None;
+    }
     let mut words = line.split_ascii_whitespace();
     let device = words.next()?;
     if !device.split_once(',').is_some_and(|(major, minor)| is_number(major) && is_number(minor)) {
@@ -34,7 +38,20 @@ pub fn blkparse(line: &str, findings: &mut Findings) -> Option<BlockEvent> {
             return None;
         }
     };
+    if action == Action::Queued {
+        findings.name_process(process, line);
+    }
     event(action, device, at_ns, process, letters.unwrap_or_default(), words, findings)
+}
+
+/// What `dbdyno-probe` says before the first event: how many were lost, or that it never came to its end.
+fn comment(line: &str, findings: &mut Findings) {
+    if let Some(said) = line.strip_prefix("# lost_events: ") {
+        match said.trim().parse::<u64>() {
+            Ok(lost) => findings.lost_events = findings.lost_events.saturating_add(lost),
+            Err(_) => findings.cut_off = true,
+        }
+    }
 }
 
 /// The event of a line of tracefs: `name-PID [cpu] flags seconds: block_rq_issue: 8,0 WS 4096 () 1000 + 8 [name]`.
@@ -45,8 +62,12 @@ pub fn tracefs(line: &str, findings: &mut Findings) -> Option<BlockEvent> {
     let Some((before, (name, rest))) =
         line.split_once(": block_").and_then(|(before, after)| Some((before, after.split_once(": ")?)))
     else {
-        let lost = line.contains("LOST") && line.contains("EVENTS");
-        findings.pass_over(if lost { "lost events" } else { "text" });
+        match line.split_once("[LOST ").and_then(|(_, rest)| rest.split_once(" EVENTS")) {
+            Some((number, _)) => {
+                findings.lost_events = findings.lost_events.saturating_add(number.parse().unwrap_or(1));
+            }
+            None => findings.pass_over("text"),
+        }
         return None;
     };
     let action = match name {
@@ -66,6 +87,9 @@ pub fn tracefs(line: &str, findings: &mut Findings) -> Option<BlockEvent> {
         findings.damage("holds no time and process");
         return None;
     };
+    if action == Action::Queued {
+        findings.name_process(process, line);
+    }
     let mut words = rest.split_ascii_whitespace();
     let (device, letters) = (words.next()?, words.next().unwrap_or_default());
     event(action, device, at_ns, process, letters, words, findings)

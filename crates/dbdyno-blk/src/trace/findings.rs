@@ -2,14 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 /// Kinds of things that are kept by name, such as devices; more than these are counted as one.
 const NAMES_MOST: usize = 64;
+
+/// Processes that are kept by name.
+const PROCESSES_MOST: usize = 4096;
 
 /// Damaged lines that are named.
 const DAMAGED_NAMED: usize = 8;
 
 /// A line or record that could not be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Damaged {
     /// Its number in the file, from 1.
     pub line: u64,
@@ -18,7 +23,7 @@ pub struct Damaged {
 }
 
 /// What a reader met besides requests.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Findings {
     /// Lines, or records of a binary format, that were read.
     pub lines: u64,
@@ -38,6 +43,13 @@ pub struct Findings {
     pub without_end: u64,
     /// Actions, operations and kinds that are not known, and those that are no I/O, by name.
     pub passed_over: BTreeMap<String, u64>,
+    /// Events that whoever wrote the trace says were lost.
+    pub lost_events: u64,
+    /// It says so itself: the recording never came to its end.
+    pub cut_off: bool,
+    #[serde(skip)]
+    /// Names of processes by number, where the trace has them; the first of each.
+    pub processes: BTreeMap<u32, String>,
     /// Names of devices in the order met; [`Record::device`](super::Record::device) is a place here.
     pub devices: Vec<String>,
 }
@@ -58,6 +70,16 @@ impl Findings {
         } else {
             let kept = if self.passed_over.len() < NAMES_MOST { name } else { "others" };
             *self.passed_over.entry(kept.chars().take(32).collect()).or_default() += 1;
+        }
+    }
+
+    /// Keeps the name of a process, which stands in brackets at a line's end.
+    pub(super) fn name_process(&mut self, process: u32, line: &str) {
+        if self.processes.len() >= PROCESSES_MOST || self.processes.contains_key(&process) {
+            return;
+        }
+        if let Some((_, name)) = line.trim_end().strip_suffix(']').and_then(|line| line.rsplit_once('[')) {
+            self.processes.insert(process, name.chars().take(32).collect());
         }
     }
 

@@ -56,6 +56,11 @@ impl Format {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
     }
 
+    /// The name by which users choose it.
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].0
+    }
+
     /// By how the file begins; `None` where that is like no format's. Alibaba, Tencent and SPC differ by where numbers stand.
     pub fn of(head: &[u8]) -> Option<Self> {
         if blktrace::begins(head) {

@@ -4,6 +4,7 @@ mod blkparse;
 mod blktrace;
 mod block_event;
 mod columns;
+mod contents;
 mod disk;
 mod disksim;
 mod findings;
@@ -16,6 +17,7 @@ mod record;
 
 pub use self::block_event::Begin;
 pub use self::columns::Lacking;
+pub use self::contents::{Contents, Kind, Process};
 pub use self::findings::{Damaged, Findings};
 pub use self::format::Format;
 pub use self::reader::{Ask, Trace, TraceError};

@@ -13,12 +13,21 @@ use super::{blkparse, blktrace, disk, disksim};
 /// How much of a file says which format it has.
 const HEAD_BYTES: usize = 16 << 10;
 
+/// A request so long after the first is none: 100 years, so that times add up in 64 bits.
+const SPAN_NS_MOST: u64 = 100 * 366 * 86_400 * 1_000_000_000;
+
+/// Sectors of the longest request that is believed, 1 GiB.
+const SECTORS_MOST: u32 = 1 << 21;
+
 /// Why a trace can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file could not be read.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// It is compressed.
+    #[error("it is compressed by {0}; unpack it first: {0} -dc FILE > trace")]
+    Compressed(&'static str),
     /// It is like no format.
     #[error("it begins like no format of a trace; name one of: {}", names())]
     Unknown,
@@ -28,6 +37,13 @@ pub enum TraceError {
     /// Only blktrace writes several files.
     #[error("a trace of several files must be blktrace's, a file for each CPU")]
     Several,
+}
+
+/// The program that packed a file, by how it begins.
+fn compressed_by(head: &[u8]) -> Option<&'static str> {
+    let known: [(&[u8], &str); 4] =
+        [(b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\0", "xz"), (b"BZh", "bzip2")];
+    known.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, name)| *name)
 }
 
 fn names() -> String {
@@ -50,6 +66,8 @@ pub struct Trace {
     from: From,
     pairing: Pairing,
     device_sectors: Option<u64>,
+    format: Option<Format>,
+    first_ns: Option<u64>,
     latest_ns: u64,
     findings: Findings,
 }
@@ -78,6 +96,9 @@ impl Trace {
             (None, Some(first)) => {
                 let head = first.fill_buf()?;
                 let head = &head[..head.len().min(HEAD_BYTES)];
+                if let Some(by) = compressed_by(head) {
+                    return Err(TraceError::Compressed(by));
+                }
                 if head.is_empty() { None } else { Some(Format::of(head).ok_or(TraceError::Unknown)?) }
             }
             (None, None) => None,
@@ -88,7 +109,20 @@ impl Trace {
             Some(_) if files.len() > 1 => return Err(TraceError::Several),
             Some(format) => text_or_disk(format, files.remove(0), &mut findings)?,
         };
-        Ok(Self { from, pairing: Pairing::new(ask.begin), device_sectors: ask.device_sectors, latest_ns: 0, findings })
+        Ok(Self {
+            from,
+            pairing: Pairing::new(ask.begin),
+            device_sectors: ask.device_sectors,
+            format,
+            first_ns: None,
+            latest_ns: 0,
+            findings,
+        })
+    }
+
+    /// Which format it is read as; none of an empty file.
+    pub fn format(&self) -> Option<Format> {
+        self.format
     }
 
     /// What was met so far besides requests.
@@ -158,13 +192,22 @@ impl Trace {
             self.findings.beyond_device += 1;
             return None;
         }
+        if record.sectors > SECTORS_MOST {
+            self.findings.damage("asks for more than 1 GiB at once");
+            return None;
+        }
+        let first_ns = *self.first_ns.get_or_insert(record.at_ns);
+        if record.at_ns.saturating_sub(first_ns) > SPAN_NS_MOST {
+            self.findings.damage("comes 100 years after the first request");
+            return None;
+        }
         if record.at_ns < self.latest_ns {
             self.findings.backwards += 1;
             self.findings.backwards_ns_max = self.findings.backwards_ns_max.max(self.latest_ns - record.at_ns);
         }
         self.latest_ns = self.latest_ns.max(record.at_ns);
         self.findings.requests += 1;
-        Some(record)
+        Some(Record { response_ns: record.response_ns.map(|response_ns| response_ns.min(SPAN_NS_MOST)), ..record })
     }
 }
 

@@ -5,11 +5,21 @@ use super::format::{Field, Fields};
 /// Longest field of flags (`rwbs`) that any kernel has had, with room to spare.
 const FLAGS_MAX: usize = 32;
 
+/// Letters of them that are kept: no kernel writes more than six.
+const LETTERS: usize = 8;
+
+/// Length of a process's name in the kernel (`TASK_COMM_LEN`).
+const NAME_BYTES: usize = 16;
+
 /// Which step of a request's way an event marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// A filesystem or program handed a bio to the block layer.
     Queue,
+    /// It was joined to the end of a request,
+    BackMerge,
+    /// or to its front.
+    FrontMerge,
     /// A request was handed to the driver.
     Issue,
     /// The driver handed it back undone: it waits again.
@@ -23,13 +33,25 @@ pub enum Step {
 }
 
 impl Step {
-    /// The kernel's, with its names.
-    pub const EVENTS: [(Self, &'static str); 4] = [
+    /// The kernel's, with its names; those of merges, which no figure needs, come last.
+    pub const EVENTS: [(Self, &'static str); 6] = [
         (Self::Queue, "block_bio_queue"),
         (Self::Issue, "block_rq_issue"),
         (Self::Requeue, "block_rq_requeue"),
         (Self::Complete, "block_rq_complete"),
+        (Self::BackMerge, "block_bio_backmerge"),
+        (Self::FrontMerge, "block_bio_frontmerge"),
     ];
+
+    /// The kernel's events of a trace, with or without those of merges.
+    pub fn events(merges: bool) -> &'static [(Self, &'static str)] {
+        &Self::EVENTS[..if merges { 6 } else { 4 }]
+    }
+
+    /// Whether it is of a bio, whose device is the partition that it was asked of.
+    pub fn is_of_bio(self) -> bool {
+        matches!(self, Self::Queue | Self::BackMerge | Self::FrontMerge)
+    }
 }
 
 /// What a request asks for.
@@ -72,12 +94,32 @@ pub struct Event {
     pub sectors: u32,
     /// The driver reported an error.
     pub failed: bool,
+    /// The process that ran when it happened; at a completion, whichever was interrupted.
+    pub process: u32,
+    /// Its name, filled up with zeros; empty where the event has none.
+    pub name: [u8; NAME_BYTES],
+    /// The kernel's letters for what is asked, filled up with zeros.
+    pub letters: [u8; LETTERS],
+    /// The processor's number.
+    pub processor: u16,
 }
 
 impl Event {
     /// Where events of a processor begin or cease to be lost.
     pub fn gap(at_ns: u64, step: Step) -> Self {
-        Self { at_ns, step, kind: Kind::Other, flush_first: false, sector: 0, sectors: 0, failed: false }
+        Self {
+            at_ns,
+            step,
+            kind: Kind::Other,
+            flush_first: false,
+            sector: 0,
+            sectors: 0,
+            failed: false,
+            process: 0,
+            name: [0; NAME_BYTES],
+            letters: [0; LETTERS],
+            processor: 0,
+        }
     }
 }
 
@@ -109,6 +151,8 @@ struct Layout {
     sectors: Field,
     rwbs: Field,
     error: Option<Field>,
+    process: Option<Field>,
+    name: Option<Field>,
 }
 
 /// Turns records into events.
@@ -131,15 +175,19 @@ impl Decoder {
             rwbs: fields.field("rwbs", FLAGS_MAX)?,
             // Called `errors` before it held an error number.
             error: fields.field("error", 4).or_else(|_| fields.field("errors", 4)).ok(),
+            process: fields.field("common_pid", 4).ok(),
+            name: fields.field("comm", NAME_BYTES).ok(),
         });
         Ok(())
     }
 
     /// The event of a record; `None` where it is none of those learnt, or too short.
-    pub fn event(&self, at_ns: u64, record: &[u8]) -> Option<Event> {
+    pub fn event(&self, at_ns: u64, processor: u16, record: &[u8]) -> Option<Event> {
         let id = self.type_field?.number(record)?;
         let layout = self.layouts.iter().find(|layout| u64::from(layout.id) == id)?;
-        let (kind, flush_first) = flags(layout.rwbs.bytes(record)?);
+        let letters = layout.rwbs.bytes(record)?;
+        let (kind, flush_first) = flags(letters);
+        let number = |field: Option<Field>| field.and_then(|field| field.number(record));
         Some(Event {
             at_ns,
             step: layout.step,
@@ -147,9 +195,21 @@ impl Decoder {
             flush_first,
             sector: layout.sector.number(record)?,
             sectors: layout.sectors.number(record)? as u32,
-            failed: layout.error.and_then(|field| field.number(record)).is_some_and(|error| error != 0),
+            failed: number(layout.error).is_some_and(|error| error != 0),
+            process: number(layout.process).unwrap_or(0) as u32,
+            name: layout.name.and_then(|field| field.bytes(record)).map_or([0; _], padded),
+            letters: padded(letters),
+            processor,
         })
     }
+}
+
+/// As much of some bytes as has room, and zeros.
+fn padded<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut found = [0; N];
+    let length = bytes.len().min(N);
+    found[..length].copy_from_slice(&bytes[..length]);
+    found
 }
 
 #[cfg(test)]
@@ -175,11 +235,11 @@ mod tests {
     fn a_record_becomes_an_event() {
         let mut record = vec![7, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0xfb, 0xff, 0xff, 0xff];
         record.extend(b"WFS\0\0\0\0\0");
-        let event = decoder().event(5, &record).unwrap();
+        let event = decoder().event(5, 3, &record).unwrap();
         assert_eq!((event.at_ns, event.sector, event.sectors, event.kind), (5, 8, 16, Kind::Write));
         assert!(event.failed && !event.flush_first);
         record[0] = 8;
-        assert_eq!(decoder().event(5, &record), None);
+        assert_eq!(decoder().event(5, 3, &record), None);
     }
 
     #[test]
@@ -209,7 +269,7 @@ mod tests {
     proptest! {
         #[test]
         fn garbage_never_panics(record in proptest::collection::vec(any::<u8>(), 0..64)) {
-            let _ = decoder().event(0, &record);
+            let _ = decoder().event(0, 0, &record);
             let _ = flags(&record);
         }
     }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use super::device::Device;
 use super::event::{Decoder, Step};
 use super::page::PageLayout;
 use crate::error::ProbeError;
@@ -20,18 +21,20 @@ const PER_CPU_MAX: u64 = 8 << 20;
 #[derive(Debug)]
 pub struct Instance {
     path: PathBuf,
+    events: &'static [(Step, &'static str)],
     pub decoder: Decoder,
     pub layout: PageLayout,
 }
 
 impl Instance {
     /// Makes an instance for a device, with nothing traced yet, in the tracefs at `root` or else at one of its usual
-    /// places. `buffer_bytes` is per processor.
+    /// places. `buffer_bytes` is per processor; `merges` are events too, if they are wanted.
     pub fn new(
         root: Option<&Path>,
         name: &str,
         device: &Device,
         buffer_bytes: Option<u64>,
+        merges: bool,
     ) -> Result<Self, ProbeError> {
         if cfg!(target_endian = "big") {
             return Err(ProbeError::NoTrace("this processor is big-endian, whose ring buffer is not read".into()));
@@ -42,7 +45,7 @@ impl Instance {
         let path = root.join("instances").join(name);
         fs::create_dir(&path).map_err(|error| refused("make", &path, &error))?;
         // From here on the instance goes away again, whatever fails.
-        let mut made = Self { path, decoder: Decoder::default(), layout };
+        let mut made = Self { path, events: Step::events(merges), decoder: Decoder::default(), layout };
         made.prepare(device, buffer_bytes)?;
         Ok(made)
     }
@@ -55,14 +58,12 @@ impl Instance {
         self.write("buffer_size_kb", &(bytes / 1024).max(16).to_string())?;
         // Names of processes are not needed, and noting them costs at every change of process. Not every kernel asks.
         let _ = self.write("options/record-cmd", "0");
-        for (step, event) in Step::EVENTS {
+        for &(step, event) in self.events {
             let folder = format!("events/block/{event}");
             let format = read(&self.path.join(&folder).join("format"));
             let format = format.map_err(|_| ProbeError::NoTrace(format!("this kernel has no event {event}")))?;
             self.decoder.learn(step, &format).map_err(|reason| odd(event, &reason))?;
-            let numbers = if step == Step::Queue { &device.with_partitions[..] } else { &device.with_partitions[..1] };
-            let filter: Vec<_> = numbers.iter().map(|number| format!("dev == {number}")).collect();
-            self.write(&format!("{folder}/filter"), &filter.join(" || "))?;
+            self.write(&format!("{folder}/filter"), &device.filter(step))?;
         }
         Ok(())
     }
@@ -73,15 +74,17 @@ impl Instance {
         if !on {
             self.write("tracing_on", value)?;
         }
-        for (_, event) in Step::EVENTS {
+        for (_, event) in self.events {
             self.write(&format!("events/block/{event}/enable"), value)?;
         }
         if on { self.write("tracing_on", value) } else { Ok(()) }
     }
 
-    /// The raw buffers, one file per processor.
-    pub fn buffers(&self) -> Result<Vec<PathBuf>, ProbeError> {
-        Ok(self.processors()?.into_iter().map(|folder| folder.join("trace_pipe_raw")).collect())
+    /// The raw buffers, one file per processor, with its number.
+    pub fn buffers(&self) -> Result<Vec<(u16, PathBuf)>, ProbeError> {
+        let number = |folder: &Path| folder.file_name()?.to_str()?.strip_prefix("cpu")?.parse().ok();
+        let folders = self.processors()?.into_iter();
+        Ok(folders.map(|folder| (number(&folder).unwrap_or(0), folder.join("trace_pipe_raw"))).collect())
     }
 
     /// Events so far that a buffer could not hold.
@@ -160,37 +163,6 @@ fn odd(what: &str, reason: &str) -> ProbeError {
     ProbeError::NoTrace(format!("this kernel lays out {what} in another way: {reason}"))
 }
 
-/// A block device as the kernel's filters know it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Device {
-    pub name: String,
-    /// Its number first, then those of its partitions, each major * 2^20 + minor as inside the kernel.
-    with_partitions: Vec<u64>,
-}
-
-impl Device {
-    /// Finds a whole disk by its name or its path.
-    pub fn find(given: &Path) -> Result<Self, ProbeError> {
-        let path = if given.is_absolute() { given.to_owned() } else { Path::new("/dev").join(given) };
-        let real = fs::canonicalize(&path).map_err(ProbeError::at(&path))?;
-        let name = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let folder = Path::new("/sys/block").join(&name);
-        let own = fs::read_to_string(folder.join("dev")).ok().and_then(|text| number(&text));
-        let own = own.ok_or_else(|| ProbeError::Usage(format!("{} is not a whole block device", given.display())))?;
-        let mut with_partitions = vec![own];
-        let parts = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        let parts = parts.filter(|part| part.join("partition").exists());
-        with_partitions.extend(parts.filter_map(|part| number(&fs::read_to_string(part.join("dev")).ok()?)));
-        Ok(Self { name, with_partitions })
-    }
-}
-
-/// `7:1` as the kernel's own number.
-fn number(text: &str) -> Option<u64> {
-    let (major, minor) = text.trim().split_once(':')?;
-    Some((major.parse::<u64>().ok()? << 20) | minor.parse::<u64>().ok()?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,18 +172,5 @@ mod tests {
         let stats = "entries: 5\noverrun: 3\ncommit overrun: 1\nbytes: 99\ndropped events: 2\nread events: 7\n";
         assert_eq!(lost_of(stats), 6);
         assert_eq!(lost_of("overrun: many"), 0);
-    }
-
-    #[test]
-    fn numbers_are_those_inside_the_kernel() {
-        assert_eq!(number("7:1\n"), Some(7 * 1_048_576 + 1));
-        assert_eq!(number("7"), None);
-    }
-
-    #[test]
-    fn what_is_no_whole_block_device_is_refused() {
-        let said = Device::find(Path::new("/dev/null")).unwrap_err().to_string();
-        assert!(said.starts_with("/dev/null is not a whole block device"), "{said}");
-        assert!(Device::find(Path::new("/dev/no-such-disk")).unwrap_err().to_string().contains("/dev/no-such-disk"));
     }
 }

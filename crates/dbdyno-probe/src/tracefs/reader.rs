@@ -16,8 +16,8 @@ const SETTLE_NS: u64 = 5_000_000;
 /// Open buffers, and the events that wait until those of other processors are there too.
 #[derive(Debug)]
 pub struct Reader {
-    /// Each with the time of the last event that came out of it.
-    buffers: Vec<(File, u64)>,
+    /// Each with its processor's number and the time of the last event that came out of it.
+    buffers: Vec<(File, u16, u64)>,
     page: Vec<u8>,
     waiting: Vec<Event>,
 }
@@ -25,10 +25,14 @@ pub struct Reader {
 impl Reader {
     pub fn new(instance: &Instance) -> Result<Self, ProbeError> {
         let mut buffers = Vec::new();
-        for path in instance.buffers()? {
+        for (processor, path) in instance.buffers()? {
             let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let handle = rustix::fs::open(&path, flags, rustix::fs::Mode::empty());
-            buffers.push((File::from(handle.map_err(std::io::Error::from).map_err(ProbeError::at(&path))?), 0));
+            buffers.push((
+                File::from(handle.map_err(std::io::Error::from).map_err(ProbeError::at(&path))?),
+                processor,
+                0,
+            ));
         }
         Ok(Self { buffers, page: vec![0; instance.layout.page_bytes()], waiting: Vec::new() })
     }
@@ -41,7 +45,7 @@ impl Reader {
     /// Reads all there is, and gives every event before `now_ns` in order; with `now_ns` at its maximum nothing waits any
     /// longer. Where events were lost, [`Step::Blind`] and [`Step::Seeing`] stand around the gap.
     pub fn drain(&mut self, instance: &Instance, now_ns: u64, each: impl FnMut(&Event)) -> Result<(), ProbeError> {
-        for (buffer, last_ns) in &mut self.buffers {
+        for (buffer, processor, last_ns) in &mut self.buffers {
             loop {
                 let length = match buffer.read(&mut self.page) {
                     Ok(0) => break,
@@ -57,7 +61,7 @@ impl Reader {
                 }
                 records(page, &instance.layout, |at_ns, record| {
                     *last_ns = at_ns;
-                    self.waiting.extend(instance.decoder.event(at_ns, record));
+                    self.waiting.extend(instance.decoder.event(at_ns, *processor, record));
                 });
             }
         }

@@ -1,0 +1,194 @@
+//! Every event of a trace as a line of text, in `blkparse`'s default format with one space between columns.
+//!
+//! ```text
+//! 7,0 1 4 0.000013512 15288 Q WS 4096 + 8 [dd]
+//! ```
+//!
+//! Device, processor, number, seconds since the recording began, process, action, what, sector + length [name]. The lines
+//! before the first say what was recorded; how many events were lost is filled in there at the end.
+//!
+//! Cannot: say whose request an issue or a completion is: the process there is whichever ran.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::error::ProbeError;
+use crate::tracefs::device::Device;
+use crate::tracefs::event::{Event, Step};
+
+/// Text that waits to be written.
+const BUFFER_BYTES: usize = 1 << 18;
+/// Longer than any line, and than what is written at the end.
+const LINE_BYTES: usize = 256;
+const LOST_IN_HEADER: &str = "# lost_events: ";
+const LOST_WIDTH: usize = 60;
+
+/// A file that is being written.
+#[derive(Debug)]
+pub struct Recording {
+    to: File,
+    text: Vec<u8>,
+    device: String,
+    start_sector: u64,
+    began_ns: u64,
+    latest_ns: u64,
+    lost_at: u64,
+    bytes_max: u64,
+    bytes: u64,
+    events: u64,
+    full: bool,
+    failed: Option<io::Error>,
+}
+
+impl Recording {
+    /// A new file of `bytes_max` at most; `wall_s` is the time since 1970 in seconds. An existing file is an error.
+    pub fn create(
+        path: &Path,
+        bytes_max: u64,
+        device: &Device,
+        began_ns: u64,
+        wall_s: u64,
+    ) -> Result<Self, ProbeError> {
+        let to = File::options().write(true).create_new(true).open(path).map_err(ProbeError::at(path))?;
+        let mut text = Vec::with_capacity(BUFFER_BYTES + LINE_BYTES);
+        let (name, number, sectors) = (&device.name, &device.number, device.sectors);
+        // Writing to memory can't fail.
+        let _ = writeln!(text, "# block trace by dbdyno-probe, in blkparse's format; times are seconds since it began");
+        let _ = writeln!(text, "# device: {name} {number}, {sectors} sectors of 512 bytes");
+        let _ = writeln!(text, "# began: {wall_s} s since 1970, {began_ns} ns of CLOCK_MONOTONIC");
+        let lost_at = text.len() as u64;
+        let _ = writeln!(text, "{LOST_IN_HEADER}{:LOST_WIDTH$}", "unknown, the recording was cut off");
+        let bytes = text.len() as u64;
+        Ok(Self {
+            to,
+            text,
+            device: number.clone(),
+            start_sector: device.start_sector(),
+            began_ns,
+            latest_ns: began_ns,
+            lost_at,
+            bytes_max,
+            bytes,
+            events: 0,
+            full: false,
+            failed: None,
+        })
+    }
+
+    /// One more event, unless the file is full or could not be written.
+    pub fn take(&mut self, event: &Event) {
+        let Some(action) = action(event.step) else { return };
+        if self.full || self.failed.is_some() || event.at_ns < self.began_ns {
+            return;
+        }
+        if self.bytes + 2 * LINE_BYTES as u64 > self.bytes_max {
+            self.full = true;
+            return;
+        }
+        let before = self.text.len();
+        self.events += 1;
+        self.latest_ns = event.at_ns;
+        self.line(event, action);
+        self.bytes += (self.text.len() - before) as u64;
+        if self.text.len() >= BUFFER_BYTES {
+            self.flush();
+        }
+    }
+
+    fn line(&mut self, event: &Event, action: &[u8]) {
+        let since_ns = event.at_ns - self.began_ns;
+        let sector = if event.sectors == 0 { 0 } else { event.sector.saturating_sub(self.start_sector) };
+        let text = &mut self.text;
+        text.extend_from_slice(self.device.as_bytes());
+        for number in [u64::from(event.processor), self.events, since_ns / 1_000_000_000] {
+            text.push(b' ');
+            put(text, number, 1);
+        }
+        text.push(b'.');
+        put(text, since_ns % 1_000_000_000, 9);
+        text.push(b' ');
+        put(text, event.process.into(), 1);
+        text.extend_from_slice(action);
+        text.extend_from_slice(up_to_zero(&event.letters));
+        text.push(b' ');
+        put(text, sector, 1);
+        text.extend_from_slice(b" + ");
+        put(text, event.sectors.into(), 1);
+        text.extend_from_slice(b" [");
+        if event.step == Step::Complete {
+            text.push(if event.failed { b'1' } else { b'0' });
+        } else {
+            // What a process calls itself may hold anything; a line must stay one.
+            text.extend(up_to_zero(&event.name).iter().map(|&byte| if byte.is_ascii_graphic() { byte } else { b'?' }));
+        }
+        text.extend_from_slice(b"]\n");
+    }
+
+    fn flush(&mut self) {
+        if self.failed.is_none() {
+            self.failed = self.to.write_all(&self.text).err();
+        }
+        self.text.clear();
+    }
+
+    /// Writes what waits, and how many events were lost.
+    pub fn finish(&mut self, lost: u64) {
+        let end = if self.full { "the file is full" } else { "the recording ended" };
+        let seconds = (self.latest_ns - self.began_ns) as f64 / 1e9;
+        let events = self.events;
+        let _ = writeln!(self.text, "# {end}: {events} events in {seconds:.3} s, {lost} more were lost");
+        self.flush();
+        if self.failed.is_none() {
+            let text = format!("{LOST_IN_HEADER}{:<LOST_WIDTH$}\n", lost.to_string());
+            self.failed = self.to.write_all_at(text.as_bytes(), self.lost_at).err();
+        }
+    }
+
+    /// What it has come to so far.
+    pub fn json(&self) -> Value {
+        json!({
+            "events": self.events,
+            "bytes": self.bytes,
+            "seconds": (self.latest_ns - self.began_ns) as f64 / 1e9,
+            "full": self.full,
+            "failed": self.failed.as_ref().map(ToString::to_string),
+        })
+    }
+}
+
+/// blkparse's letter between two spaces; none for what is no event of the kernel's.
+fn action(step: Step) -> Option<&'static [u8]> {
+    Some(match step {
+        Step::Queue => b" Q ",
+        Step::BackMerge => b" M ",
+        Step::FrontMerge => b" F ",
+        Step::Issue => b" D ",
+        Step::Requeue => b" R ",
+        Step::Complete => b" C ",
+        Step::Blind | Step::Seeing => return None,
+    })
+}
+
+fn up_to_zero(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len())]
+}
+
+/// A number in decimal digits, with zeros before it up to `width`: several times as fast as formatting.
+fn put(text: &mut Vec<u8>, mut number: u64, width: usize) {
+    let mut digits = [b'0'; 20];
+    let mut first = digits.len();
+    while number > 0 {
+        first -= 1;
+        digits[first] = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    text.extend_from_slice(&digits[first.min(digits.len() - width)..]);
+}
+
+#[cfg(test)]
+#[path = "recording_tests.rs"]
+mod tests;
