@@ -8,9 +8,7 @@ from dbdyno.cli.suggested_places import block_devices
 from dbdyno.cli.values import bytes_of, path_of, seconds_of
 from dbdyno.errors import UserError
 
-app = typer.Typer(
-    help="Traces of block I/O: record one, say what is in one.", rich_markup_mode=None, no_args_is_help=True
-)
+app = typer.Typer(help="Traces of block I/O: record one, say what is in one.", rich_markup_mode=None)
 SIZE_BYTES_MIN = 64 * 1024
 
 

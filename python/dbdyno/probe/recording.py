@@ -10,7 +10,7 @@ from typing import Any
 from dbdyno.errors import HostError
 from dbdyno.probe.trace_reader import NoTraceError, Record, TraceReader, reading
 from dbdyno.stack.undo.log import Journal
-from dbdyno.system.interrupt import Interrupted, interruptible
+from dbdyno.system.interrupt import Interrupted, interruptible, shielded
 
 LOOK_SECONDS = 0.2  # how often it is seen whether the file is full
 
@@ -25,7 +25,7 @@ class Recorded:
     seconds: float  # from its begin to the last event
     lost: int  # events that the kernel had no room for
     ended: str  # "time", "full" or "interrupted"
-    cpu_us_per_request: float | None  # of dbdyno-probe
+    cpu_us_per_request: float | None  # of dbdyno-probe, its start left out
 
 
 def record(device: str, to: Record, seconds: float | None, say: Callable[[str], None]) -> Recorded:
@@ -37,12 +37,13 @@ def record(device: str, to: Record, seconds: float | None, say: Callable[[str], 
         try:
             with reading(journal, Path("/dev") / device, to) as reader:
                 say(f"recording {device} into {to.file}; Ctrl-C ends it")
+                before = reader.ask("figures 0 1")["cpu_seconds"]  # what its start took is no request's
                 ended = _until(reader, seconds)
                 reader.ask("stop")
                 figures = reader.ask("summary")["figures"]
         except NoTraceError as error:
             raise HostError(f"there is no block trace of {device}: {error}") from None
-    return _recorded(figures, ended, to.file)
+    return _recorded({**figures, "cpu_seconds": figures["cpu_seconds"] - before}, ended, to.file)
 
 
 def _until(reader: TraceReader, seconds: float | None) -> str:
@@ -51,7 +52,8 @@ def _until(reader: TraceReader, seconds: float | None) -> str:
     with suppress(Interrupted):
         while end is None or (left := end - time.monotonic()) > 0:
             time.sleep(LOOK_SECONDS if end is None else min(LOOK_SECONDS, left))
-            so_far = reader.ask("recorded")
+            with shielded():  # an answer is read whole
+                so_far = reader.ask("recorded")
             if so_far["full"] or so_far["failed"]:
                 return "full"
         return "time"

@@ -30,6 +30,8 @@ VERBS = [
     "rank",
     "compare",
     "watch",
+    "trace record",
+    "trace show",
     "doctor",
     "restore",
     "servers",

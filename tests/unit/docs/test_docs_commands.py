@@ -28,6 +28,7 @@ MEASURES = {
     "run",
     "aa",
     "watch",
+    "trace record",
     "restore",
     "servers add",
     "servers remove",
@@ -35,7 +36,15 @@ MEASURES = {
 }  # or changes the host
 HOST_CANNOT = "this host can't run the study as it is; see above"  # a plan all the same
 WHOLE = {**tomllib.loads(STUDY), "design": {"blocks": 8}}  # what a part of a study is put into
-WORDS = {"STUDY": "study.toml", "DIR": "runs/kept", "DIR...": "runs/kept", "BEFORE": "runs/kept", "AFTER": "runs/other"}
+TRACE = "8,0 0 1 0.000000000 7 Q R 8 + 8 [mariadbd]\n8,0 0 2 0.000500000 0 C R 8 + 8 [0]\n"
+WORDS = {
+    "STUDY": "study.toml",
+    "TRACE": "sda.blkparse",
+    "DIR": "runs/kept",
+    "DIR...": "runs/kept",
+    "BEFORE": "runs/kept",
+    "AFTER": "runs/other",
+}
 
 
 def pages_with(*languages):
@@ -53,6 +62,7 @@ def kept(tmp_path_factory):
 def desk(tmp_path, monkeypatch, state, kept):  # noqa: ARG001  (the state folder is not this host's)
     """The reader's folder: the repository's own studies, a study, two runs."""
     (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
+    (tmp_path / "sda.blkparse").write_text(TRACE, encoding="utf-8")
     for name in ("studies", "docs"):
         (tmp_path / name).symlink_to(ROOT / name)
     for name in ("kept", "other"):
@@ -116,7 +126,7 @@ def typed(words):
 def do(argv, desk, kept, monkeypatch, capsys):
     """Run a command of dbdyno's that measures nothing; one that measures leaves a run folder behind."""
     understood(argv)
-    verb = " ".join(argv[:2]) if argv[0] in {"servers", "disk", "images"} else argv[0]
+    verb = " ".join(argv[:2]) if argv[0] in {"servers", "disk", "images", "trace"} else argv[0]
     if "--into" in argv and not (into := desk / argv[argv.index("--into") + 1]).exists():
         shutil.copytree(kept, into)
     measures = verb in MEASURES or (verb == "try" and "--plan" not in argv)

@@ -122,7 +122,7 @@ impl Contents {
         // Its bounds are constants that it takes.
         let mut responses = Histogram::<u64>::new_with_max(RESPONSE_NS_MOST, 2).map_err(io::Error::other)?;
         let mut read = 0_u64;
-        while let Some(record) = trace.next() {
+        for record in trace.by_ref() {
             let record = record?;
             read += 1;
             if read.is_multiple_of(1 << 16) && !go_on() {
