@@ -66,10 +66,13 @@ mod _native {
     /// What is in a block trace, as JSON.
     #[pyfunction]
     #[pyo3(signature = (files, format=None))]
+    #[allow(clippy::needless_pass_by_value)] // pyo3 gives it so
     fn trace_contents(py: Python<'_>, files: Vec<String>, format: Option<&str>) -> PyResult<String> {
         let mut signal = None;
         let mut go_on = || {
-            signal = Python::attach(|py| py.check_signals()).err();
+            #[allow(clippy::redundant_closure_for_method_calls)] // the method is not general enough over lifetimes
+            let asked = Python::attach(|py| py.check_signals());
+            signal = asked.err();
             signal.is_none()
         };
         let found = py.detach(|| traces::contents(&files, format, &mut go_on));
