@@ -7,6 +7,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::findings::Findings;
+use super::format::Format;
 use super::reader::Trace;
 use super::record::Record;
 use crate::queue::Direction;
@@ -153,7 +154,7 @@ impl Contents {
         let mean = |of: u128| (ended > 0).then(|| of as f64 / ended as f64);
         let findings = trace.findings().clone();
         Ok(Self {
-            format: trace.format().map_or("", super::Format::name),
+            format: trace.format().map_or("", Format::name),
             span_s: span_ns as f64 / 1e9,
             end_sector,
             reads: reads.end(),
