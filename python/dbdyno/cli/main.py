@@ -51,10 +51,8 @@ for command in (
     *(watch.watch, doctor.doctor, restore.restore, completion.completion),
 ):
     app.command(command.__name__.rstrip("_"))(command)
-app.add_typer(servers.app, name="servers")
-app.add_typer(disk.app, name="disk")
-app.add_typer(images.app, name="images")
-app.add_typer(trace.app, name="trace")
+for name, group in {"servers": servers, "disk": disk, "images": images, "trace": trace}.items():
+    app.add_typer(group.app, name=name)
 for verb, about in load.VERBS.items():
     app.command(verb, cls=load.Verb, help=about, context_settings=load.CONTEXT, add_help_option=False)(
         load.command(verb)
