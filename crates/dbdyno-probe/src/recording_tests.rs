@@ -13,7 +13,9 @@ fn recorded(bytes_max: u64, events: &[Event], lost: u64) -> (Value, String) {
     let name = format!("dbdyno-recording-{}-{bytes_max}-{lost}", std::process::id());
     let path = std::env::temp_dir().join(name);
     let mut to = Recording::create(&path, bytes_max, &Device::for_tests("7,0", 64), 1_000_000_000, 5).unwrap();
-    events.iter().for_each(|event| to.take(event));
+    for event in events {
+        to.take(event);
+    }
     to.finish(lost);
     let found = (to.json(), std::fs::read_to_string(&path).unwrap());
     std::fs::remove_file(path).unwrap();
