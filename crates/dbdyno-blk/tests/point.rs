@@ -132,4 +132,7 @@ fn a_server_counts_what_it_commits() {
     let load = json!({"kind": "commits", "clients": 2});
     let outcome = simulated(&json!({"size_bytes": 16_u64 << 30, "load": load})).expect("a point");
     assert!(outcome.counts["commits"] > 10 && outcome.series.rates.contains_key("commits/s"));
+    let (dirty, ages) = (&outcome.series.gauges["dirty_pages"], &outcome.series.gauges["checkpoint_age_bytes"]);
+    assert_eq!((dirty.len(), ages.len()), (outcome.series.end_s.len(), outcome.series.end_s.len()));
+    assert!(ages.iter().all(|bytes| *bytes > 0));
 }

@@ -29,6 +29,10 @@ impl Load for Innodb {
         ]
     }
 
+    fn gauges(&self) -> Vec<(&'static str, u64)> {
+        vec![("dirty_pages", self.dirty_pages() as u64), ("checkpoint_age_bytes", self.checkpoint_age_bytes())]
+    }
+
     fn remarks(&self) -> Map<String, Value> {
         let counts = Self::counts(self);
         let statements = Latencies::new(&counts.latencies).unwrap_or_default();
@@ -37,8 +41,6 @@ impl Load for Innodb {
             "log_waits": counts.log_waits,
             "frame_waits": counts.frame_waits,
             "is_full": counts.is_full,
-            "dirty_pages": self.dirty_pages(),
-            "checkpoint_age_bytes": self.checkpoint_age_bytes(),
         });
         if let Value::Object(said) = said { said } else { Map::new() }
     }

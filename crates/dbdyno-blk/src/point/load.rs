@@ -20,6 +20,11 @@ pub trait Load: Source {
         Vec::new()
     }
 
+    /// How it stands now, by name: dirty pages, age of the log.
+    fn gauges(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
     /// What its results must be read with.
     fn remarks(&self) -> Map<String, Value> {
         Map::new()

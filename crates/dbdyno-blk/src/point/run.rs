@@ -146,7 +146,7 @@ impl Run {
 
     fn note(&self, moments: &mut Moments, at_ns: u64) {
         let statistics = self.layer.statistics();
-        moments.add(statistics.totals(at_ns), statistics.queued(), self.load.counts());
+        moments.add(statistics.totals(at_ns), statistics.queued(), self.load.as_ref());
     }
 
     fn outcome(&self, start: &Start, moments: &Moments) -> Result<Outcome, PointError> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::load::Load;
 use crate::statistics::{Columns, Totals};
 
 /// What was counted at a moment.
@@ -12,6 +13,7 @@ struct Moment {
     totals: Totals,
     queued: u64,
     counts: Vec<(&'static str, u64)>,
+    gauges: Vec<(&'static str, u64)>,
 }
 
 /// Moments that are one interval apart.
@@ -35,6 +37,8 @@ pub struct Series {
     pub queued: Vec<u64>,
     /// What the load counts, a second.
     pub rates: BTreeMap<String, Vec<f64>>,
+    /// How the load stands at its end.
+    pub gauges: BTreeMap<&'static str, Vec<u64>>,
 }
 
 impl Moments {
@@ -47,11 +51,11 @@ impl Moments {
         self.kept.last().map_or(0, |last| last.totals.at_ns.saturating_add(self.interval_ns))
     }
 
-    pub(super) fn add(&mut self, totals: Totals, queued: u64, counts: Vec<(&'static str, u64)>) {
+    pub(super) fn add(&mut self, totals: Totals, queued: u64, load: &dyn Load) {
         if self.kept.last().is_some_and(|last| last.totals.at_ns >= totals.at_ns) {
             return;
         }
-        self.kept.push(Moment { totals, queued, counts });
+        self.kept.push(Moment { totals, queued, counts: load.counts(), gauges: load.gauges() });
         let intervals = self.kept.len() - 1;
         if intervals > self.most && intervals.is_multiple_of(2) {
             let mut is_odd = true;
@@ -70,6 +74,9 @@ impl Moments {
             series.end_s.push(to.totals.at_ns as f64 / 1e9);
             series.columns.push(Columns::between(&from.totals, &to.totals));
             series.queued.push(to.queued);
+            for (name, value) in &to.gauges {
+                series.gauges.entry(name).or_default().push(*value);
+            }
             let passed_s = (to.totals.at_ns - from.totals.at_ns) as f64 / 1e9;
             for ((name, before), (_, after)) in from.counts.iter().zip(&to.counts) {
                 let rate = (after - before) as f64 / passed_s;
