@@ -32,8 +32,11 @@ fn stack(given: &Given) -> (Layer, Cached<Ingest>) {
     let size_gib = given.number("disk", if drive.contains("x25e") { 29.0 } else { 100.0 });
     let model = dbdyno_device::model(drive, (size_gib * GIB) as u64, 1).unwrap();
     let kernel = Kernel::named(given.text("kernel", "2.6.18")).unwrap();
+    let scheduler = given.text("scheduler", "deadline");
+    let tunables = [("write_expire", given.number("write_expire_ms", 5000.0) as u64)];
     let settings = Settings {
-        scheduler: Some("deadline"),
+        scheduler: Some(scheduler),
+        tunables: if scheduler == "deadline" { &tunables } else { &[] },
         nr_requests: Some(given.number("nr", 128.0) as usize),
         depth: Some(given.number("depth", 32.0) as usize),
         ..Settings::default()
