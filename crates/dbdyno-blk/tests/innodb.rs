@@ -375,3 +375,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn every_setting_is_documented_with_its_default() {
+    let page = include_str!("../../../docs/simulate-commits.md");
+    let serde_json::Value::Object(fields) = serde_json::to_value(InnodbSettings::default()).unwrap() else { panic!() };
+    for (name, value) in fields {
+        let default = match value {
+            serde_json::Value::Null => String::new(),
+            serde_json::Value::Number(number) => number.to_string().trim_end_matches(".0").to_owned(),
+            other => other.to_string(),
+        };
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{name}` |"))).unwrap_or_default();
+        assert_eq!(row.split('|').nth(2).map(str::trim), Some(default.as_str()), "{name}: {row}");
+    }
+}
