@@ -227,6 +227,9 @@ class ScriptedLoad:
     def columns(self):
         return self.script.series.get("load", {"t_s": []})
 
+    def beside(self):
+        return {}
+
     def latencies(self):
         return self.script.series.get("latency", {})
 

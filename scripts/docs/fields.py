@@ -32,7 +32,6 @@ CHECKED: dict[Callable[..., Any], str] = {
     _check_of(schema.IoClass): '`"none"`, `"idle"`, `"best-effort:0"` to `":7"`, `"realtime:0"` to `":7"`',
     schema._settle: 'time, `"trial"`',  # noqa: SLF001
     schema._awake: 'true, false, `"auto"`',  # noqa: SLF001
-    schema._blk_mq_depth: f"{schema.NR_REQUESTS_MIN} to {schema.NR_REQUESTS_MAX}",  # noqa: SLF001
     warm_up: 'time, `"steady"`',
     workloads._error_codes: "text",  # noqa: SLF001
 }

@@ -17,7 +17,12 @@ from tests.support import what_is_left
 
 pytestmark = pytest.mark.host
 
-ELSEWHERE = {"real": "test_real_disk.py", "external": "test_external_layers.py"}  # need a disk, or a server, to spare
+# Need a disk, or a server, to spare; or are on no host at all.
+ELSEWHERE = {
+    "real": "test_real_disk.py",
+    "external": "test_external_layers.py",
+    "simulated": "test_simulated_stack.py",
+}
 DEVICES = {"emulated": "ideal", "here": "here", "memory": "memory"}  # any other is named with a place
 RAISED = sorted(set(KINDS) - set(ELSEWHERE))
 

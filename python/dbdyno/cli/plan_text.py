@@ -17,7 +17,7 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     """The plan for a terminal."""
     lacking = [one for one in needs if not one.ok]
     design, about = plan.design, plan.study.about
-    lines = [about.title]
+    lines = [f"{about.title} (simulated)" if plan.is_simulated else about.title]
     if about.question:
         lines.append(about.question)
     if plan.study.scale:
@@ -58,7 +58,7 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     if lacking:
         lines += ["", "this host can't run it:", *(f"  {one.said}" for one in lacking)]
     else:
-        lines += ["", "this host can run it"]
+        lines += ["", f"this host can run it{', as any can: it is simulated' * plan.is_simulated}"]
     return printable("\n".join(lines), keep="\n")
 
 
@@ -73,6 +73,7 @@ def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
     return {
         "study": plan.study.about.title,
         "scale": plan.study.scale or None,
+        "simulated": plan.is_simulated,
         "treatments": [{"id": t.id, "levels": t.levels} for t in design.treatments],
         "levels": {factor.name: factor.gives for factor in design.factors if factor.gives},
         "baseline": design.baseline,

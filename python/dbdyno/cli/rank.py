@@ -30,4 +30,4 @@ def rank(
     runs = [read_run(folder) for folder in folders]
     names = distinct_names([run.title for run in runs], folders)
     found = rank_runs(list(zip(names, runs, strict=True)), baseline)
-    print_document(document(found), format_)
+    print_document(document(found, runs), format_)

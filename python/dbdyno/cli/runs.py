@@ -50,4 +50,5 @@ def _summary(path: Path) -> dict[str, Any]:
         return {"title": "", "started_at": "", "ended": "unreadable", "headline": str(error)}
     started = min((trial.started_at for trial in run.trials), default="")
     found = " ".join(headline(run, analyse(run))) if run.trials else "No trial was finished."
-    return {"title": run.title, "started_at": started, "ended": run.ended, "headline": found}
+    about = {"title": run.title, "started_at": started, "ended": run.ended, "headline": found}
+    return {**about, "simulated": run.is_simulated}

@@ -63,6 +63,11 @@ METRICS: dict[str, Metric] = _by_name(
     _less("read_bytes_per_query", "bytes read per query", "read B/query", "B"),
     _less("errors", "errors", "errors", "1"),
     _less("reconnects", "reconnects", "reconnects", "1"),
+    # iostat's, of a simulated stack: w/s, w_await, avgrq-sz, aqu-sz.
+    _more("writes_per_second", "writes per second at the device", "w/s", "1/s"),
+    _less("write_wait_ms_mean", "mean wait of a write at the device", "w_await ms", "ms"),
+    _more("request_bytes_mean", "bytes of a request", "request B", "B"),
+    _less("queue_requests_mean", "requests in the queue at a time", "aqu-sz", "1"),
     # Of the block trace, reads and writes together.
     _less("queue_ms_mean", "mean time in the block queue", "queue ms", "ms"),
     _less("queue_ms_p99", "99th percentile time in the block queue", "queue p99 ms", "ms"),

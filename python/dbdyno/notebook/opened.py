@@ -41,6 +41,11 @@ class OpenedRun:
         return self.record.title
 
     @property
+    def is_simulated(self) -> bool:
+        """Whether its figures were computed by the simulator, none of them measured."""
+        return self.record.is_simulated
+
+    @property
     def study(self) -> dict[str, Any]:
         """The study as it was run: section -> field -> value, or the levels of a factor."""
         return self.record.study
@@ -122,7 +127,8 @@ class OpenedRun:
 
     def __repr__(self) -> str:
         """Name the folder and what is in it."""
-        return f"<dbdyno run {str(self.folder)!r}: {len(self.record.trials)} trials, {self.record.ended}>"
+        trials = f"{len(self.record.trials)}{' simulated' * self.is_simulated} trials"
+        return f"<dbdyno run {str(self.folder)!r}: {trials}, {self.record.ended}>"
 
     def _repr_html_(self) -> str:
         return summary_html(self.record, self.analysis, self.charts)

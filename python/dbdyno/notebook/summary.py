@@ -11,12 +11,13 @@ from dbdyno.report.document import plain
 from dbdyno.report.sections.results import results
 from dbdyno.report.sections.stopped import stopped_lines
 from dbdyno.report.sentences import NO_VERDICT, evidence, verdict_sentence
+from dbdyno.report.simulated import marked
 from dbdyno.store.records import Run
 
 
 def summary_html(run: Run, analysis: Analysis, charts: Mapping[str, Chart]) -> str:
     """Return a fragment of HTML without style or script."""
-    parts = [Markup("<h3>{}</h3>").format(one_line(run.title))]
+    parts = [Markup("<h3>{}</h3>").format(one_line(marked(run.title, run)))]
     if run.question:
         parts.append(Markup("<p><em>{}</em></p>").format(one_line(run.question)))
     items = [

@@ -36,6 +36,7 @@ DRAWN_SEED_END = 2**32  # a drawn seed is to be typed again; a given one may be 
 # What raising, restoring and lowering a stack takes on a small machine, and what a load bounded by queries may take:
 # a guess until the first block has been measured.
 OVERHEAD_SECONDS, GUESSED_LOAD_SECONDS = 1.5, 4.0
+GUESSED_SIMULATED_PER_SECOND = 500.0  # seconds of a load that a processor simulates in one
 
 _CHANGED = "{} has been changed since the run began; use a new folder for what it is now"
 
@@ -93,6 +94,11 @@ class Plan:
             file_hashes=self.file_hashes,
         )
 
+    @property
+    def is_simulated(self) -> bool:
+        """Whether its stacks are simulated; all are, or none is."""
+        return any(spec.stack.is_simulated for spec in self.specs.values())
+
     def awake(self) -> list[str]:
         """Treatments for which processors are kept awake; "auto" is none before this host was asked."""
         return [id_ for id_, spec in self.specs.items() if spec.host.awake is True]
@@ -147,7 +153,8 @@ class Plan:
 
 def _seconds_of(spec: TrialSpec) -> float:
     load = spec.workload
-    return load.seconds_before + (load.seconds_bound or GUESSED_LOAD_SECONDS) + OVERHEAD_SECONDS
+    seconds = load.seconds_before + (load.seconds_bound or GUESSED_LOAD_SECONDS)
+    return seconds / GUESSED_SIMULATED_PER_SECOND if spec.stack.is_simulated else seconds + OVERHEAD_SECONDS
 
 
 def _counted(count: int, what: str) -> str:

@@ -15,6 +15,7 @@ from dbdyno.report.reasons import as_sentence, reason_code, reason_text
 from dbdyno.report.sections.badges import badges
 from dbdyno.report.sections.server_defaults import defaults_section
 from dbdyno.report.sentences import how_different, with_interval
+from dbdyno.report.simulated import before_and_after
 from dbdyno.report.values import effect_values, fields, p_values
 from dbdyno.report.versus import LISTED_MAX
 from dbdyno.store.records import Run
@@ -39,7 +40,7 @@ def document(before: Run, after: Run, compared: Compared) -> Document:
     differences, notes = run_differences(before, after, compared.matched), _notes(runs, compared)
     against = [_change_text(change, compared) for change in compared.against_control]
     beware = [WARNING, *_other_load(before, after, differences), *_hints(compared)]
-    headline = changes_sentence(compared)
+    headline = f"{before_and_after(runs)}{changes_sentence(compared)}"
     sections = (
         Section("headline", "", (Paragraph(headline, "headline"),), data={"headline": headline}, opening=True),
         badges([(run, usable_blocks(run)) for run in runs.values()], linked=False),
@@ -199,7 +200,10 @@ def _notes(runs: Mapping[str, Run], compared: Compared) -> list[str]:
 
 def _values(runs: Mapping[str, Run], compared: Compared) -> dict[str, Any]:
     return {
-        **{name: {"study": run.title, "seed": run.design.seed, "ended": run.ended} for name, run in runs.items()},
+        **{
+            name: {"study": run.title, "seed": run.design.seed, "ended": run.ended, "simulated": run.is_simulated}
+            for name, run in runs.items()
+        },
         "metric": compared.metric.name,
         "more_is_better": compared.metric.more_is_better,
         "margin": compared.margin,

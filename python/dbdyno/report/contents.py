@@ -69,6 +69,7 @@ def _values(findings: Findings) -> dict[str, object]:
         "seed": run.design.seed,
         "settle": run.design.settle or None,
         "ended": run.ended,
+        "simulated": run.is_simulated,
         "metric": analysis.metric.name,
         "more_is_better": analysis.metric.more_is_better,
         "margin": analysis.margin,

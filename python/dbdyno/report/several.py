@@ -11,6 +11,7 @@ from dbdyno.report.document import Abridged, Block, Details, Document, Paragraph
 from dbdyno.report.refusals import message
 from dbdyno.report.sections.badges import badges
 from dbdyno.report.sections.ranking import ranking_section
+from dbdyno.report.simulated import among
 from dbdyno.report.summaries import ranking_sentence
 
 NOT_INTERLEAVED = (
@@ -26,6 +27,8 @@ def document(several: Several) -> Document:
     members, ranked = several.members, ranking_section(several.ranking)
     if several.ranking is None:
         ranked = replace(ranked, heading="", blocks=(Paragraph(unranked_line(several)),))
+    else:
+        ranked = replace(ranked, heading=f"{ranked.heading}{among([one.run for one in members])}")
     reports = [contents.document(one.run, one.analysis) for one in members]
     values = {
         "interleaved": False,  # with each other
@@ -43,6 +46,7 @@ def document(several: Several) -> Document:
 def _headline(several: Several, results: Sequence[str]) -> Section:
     """Return who leads over all runs, and the result of each."""
     over_all = ranking_sentence(several.ranking) if several.ranking else unranked_line(several)
+    over_all += among([one.run for one in several.members])
     each = [f"{one.name}: {result}" for one, result in zip(several.members, results, strict=True)]
     blocks: tuple[Block, ...] = (Paragraph(over_all, "headline"), *bullets(each))
     return Section("headline", "", blocks, data={"headline": " ".join([over_all, *each])}, opening=True)

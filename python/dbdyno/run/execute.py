@@ -28,6 +28,7 @@ from dbdyno.study.units import format_seconds
 from dbdyno.system.full_disk import GO_ON, first_full, is_full, why_not_written
 from dbdyno.system.interrupt import Interrupted, interruptible, shielded
 from dbdyno.system.state import state_folder
+from dbdyno.workload.simulated import point_of
 
 ATTEMPTS = 3  # at one block, before it is given up
 FAILURES_TO_DROP = 2  # attempts at the same block in which a treatment failed, before it is left out
@@ -180,12 +181,21 @@ class _Runner:
             self.progress.say(text)
 
     def _attempt(self, block: int, attempt: int) -> None:
+        self._simulate_ahead(block, attempt)
         for slot in self.plan.slots(block, attempt):
             so_far = self.history.attempt(block, attempt)
             if so_far.is_void(self._live()) or self._too_disturbed(block, attempt):
                 return
             if slot.treatment in self._live() - so_far.finished:
                 self._trial(slot)
+
+    def _simulate_ahead(self, block: int, attempt: int) -> None:
+        """Have all processors at the simulated trials of a block; they are stored one after the other, in its order."""
+        done = self.history.attempt(block, attempt).finished
+        for slot in self.plan.slots(block, attempt):
+            spec = self.plan.specs[slot.treatment]
+            if spec.stack.is_simulated and slot.treatment in self._live() - done:
+                self.ports.simulations.begin(point_of(spec, self.plan.trial_seed(block)))
 
     def _trial(self, slot: Slot) -> None:
         """Run and store one trial, or note why it failed; before it the one that it is to come after, if any."""
@@ -225,7 +235,7 @@ class _Runner:
                 slot,
                 spec,
                 image,
-                ports=self.ports,
+                ports=self.ports if self.ports.kinds[spec.stack.kind].ON_HOST else self.ports.without_host(),
                 seed=seed,
                 folder=where,
                 journal=self.journal,

@@ -2,16 +2,17 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from dbdyno.host.smart import smart_of
-from dbdyno.probe.background_load import BackgroundLoad, disks_below, watching_background
-from dbdyno.probe.block_trace import Trace, tracing
+from dbdyno.probe.background_load import disks_below, watching_background
+from dbdyno.probe.block_trace import NoTrace, Trace, tracing
 from dbdyno.probe.catalogue import watching
 from dbdyno.probe.sampler import Series
+from dbdyno.run.simulations import NoBackground, Simulations, no_scratch
 from dbdyno.stack.kinds.catalogue import KINDS, Kinds
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.placement import pinned
@@ -19,7 +20,18 @@ from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.undo.log import Journal
 from dbdyno.study.schema import TrialSpec
 from dbdyno.workload.kinds import workload_of
+from dbdyno.workload.simulated import Simulated
 from dbdyno.workload.workload import Workload
+
+
+class Background(Protocol):
+    """What others did beside the load: known once they are no longer watched."""
+
+    def known(self) -> Mapping[str, Series]:
+        """The series by its name; nothing where it was not watched."""
+
+    def within(self, window_ns: tuple[int, int], /) -> dict[str, Any]:
+        """How much that disturbed the measured window."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +48,22 @@ class Ports:
     smart_of: Callable[[str], dict[str, Any] | str] = smart_of
     tracing: Callable[..., AbstractContextManager[Trace]] = tracing
     watching: Callable[[StackContext, Sequence[str]], AbstractContextManager[Mapping[str, Series]]] = watching
-    background: Callable[[StackContext, list[str]], AbstractContextManager[BackgroundLoad]] = watching_background
+    background: Callable[[StackContext, list[str]], AbstractContextManager[Background]] = watching_background
     pinned: Callable[[str | None], AbstractContextManager[Mapping[str, str]]] = pinned
+    simulations: Simulations = field(default_factory=Simulations)  # of stacks that are simulated
+
+    def without_host(self) -> "Ports":
+        """The ports of a simulated trial, none of which reaches the host."""
+        return replace(
+            self,
+            workload_of=lambda spec: Simulated(spec, self.simulations.outcome),
+            scratch=no_scratch,
+            disks_below=lambda _: [],
+            tracing=lambda *_, **__: nullcontext(NoTrace()),
+            watching=lambda *_: nullcontext({}),
+            background=lambda *_: nullcontext(NoBackground()),
+            pinned=lambda _: nullcontext({}),
+        )
 
 
 HOST = Ports()

@@ -69,6 +69,8 @@ def _misgiven(plan: Plan, erase: frozenset[str]) -> Iterator[Capability]:
 
 
 def _needs(spec: TrialSpec, erase: frozenset[str]) -> list[Capability]:
+    if not KINDS[spec.stack.kind].ON_HOST:
+        return []
     programs, load, kind = capabilities.own_programs(), workload_of(spec), KINDS[spec.stack.kind]
     needs = [programs, *kind.needs_of_server(spec)]
     tool = capabilities.tool(load.tool.names, load.tool.package) if load.tool else programs

@@ -82,7 +82,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         load={**load.result, "second_half_ratio": load.second_half_ratio()},
         probes={name: probe_cost(one, load) for name, one in {**series, **background.known()}.items()} | traced.cost,
         device=since_measuring(figures, load.window_ns[0]),
-        seconds=phases(watch.laps, load),
+        seconds=phases(watch.laps, load) if kind.ON_HOST else watch.laps,
         space=room,
         disturbance=background.within(load.window_ns),
         block_trace=traced.figures,
@@ -207,4 +207,4 @@ def series_columns(
         inside = [index for index, t_ns in enumerate(one.t_ns) if start < t_ns <= end + 100_000_000]
         columns: Columns = {column: [values[index] for index in inside] for column, values in one.columns.items()}
         found[name] = {"t_s": [(one.t_ns[index] - start) / 1e9 for index in inside], **columns}
-    return found | {name: {**columns} for name, columns in traced.items()}
+    return found | {**load.beside()} | {name: {**columns} for name, columns in traced.items()}

@@ -76,3 +76,13 @@ class Run:
     study_file: str = ""  # the study file's name and text; empty for a folder that does not hold them
     study_text: str = ""
     prices: Prices | None = None  # what its devices cost, if the study says so
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether its stacks are simulated: a kernel is named. All are, or none is."""
+        bodies = [self.study, *_tables(self.study.get("levels"))]
+        return any("kernel" in stack for body in bodies for stack in _tables({"stack": body.get("stack")}))
+
+
+def _tables(of: object) -> list[dict[str, Any]]:
+    return [one for one in of.values() if isinstance(one, dict)] if isinstance(of, dict) else []

@@ -14,6 +14,7 @@ _STACK = {
         ("device", "serial", "size", "devices", "filesystem", "scheduler"),
         "what its data stand on is its own, and stays as it is. Leave it out, or let dbdyno start a server of its own",
     ),
+    "kernel": "only what dbdyno raises can be simulated. Leave one of the two out",
     "memory": "its memory is bounded where it was started. Leave it out, or let dbdyno start a server of its own",
     "server_cpus": "its processors are given to it where it was started. Leave it out, or bind that server yourself",
 }

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from dbdyno.model.wording import listed
+from dbdyno.study.kernels import all_tunables
 from dbdyno.study.mistakes import FIELDS_OF, Mistake, did_you_mean, shown
 from dbdyno.study.rules import TUNABLES
 from dbdyno.study.schema import (
@@ -162,7 +163,7 @@ def _homes(field: str, kind: type[WorkloadSection]) -> list[str]:
     sections = {
         "stack": StackSection.model_fields,
         "queue": QueueSection.model_fields,
-        "queue.iosched": {tunable for tunables in TUNABLES.values() for tunable in tunables},
+        "queue.iosched": {tunable for tunables in TUNABLES.values() for tunable in tunables} | all_tunables(),
         "filesystem": FilesystemSection.model_fields,
         "server": ServerSection.model_fields,
         "host": HostSection.model_fields,

@@ -28,6 +28,7 @@ from dbdyno.study.study import Factor, Study, resolved_body, with_levels
 BODY = ("stack", "queue", "filesystem", "server", "host", "workload", "probes")  # what a treatment consists of
 TOP_LEVEL = ("version", "study", *BODY, LEVELS, "design", "scale", "reported", "cost")
 
+KERNEL = ("stack", "kernel")
 MAX_TREATMENTS = 256  # a block is every one of them
 
 Path_ = tuple[str | int, ...]
@@ -92,6 +93,7 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     if found or about is None or design is None:
         raise _Mistakes(list(_without_followers(found)))
     found += _combination_mistakes(body, factors, path.parent)
+    found += _simulated_mistakes(design, body, factors)
     found += _baseline_mistakes(design, factors)
     found += _whole_plot_mistakes(design, factors)
     found += _compared_mistakes(design, factors)
@@ -265,6 +267,18 @@ def _combination_mistakes(body: dict[str, Any], factors: tuple[Factor, ...], fol
             place = _place(mistake.path, places)
             found.setdefault((place, mistake.text), Mistake(place, mistake.text))
     return list(found.values())
+
+
+def _simulated_mistakes(design: DesignSection, body: dict[str, Any], factors: tuple[Factor, ...]) -> Iterator[Mistake]:
+    """Simulated treatments beside others, which have no clock in common, and what makes no sense for simulated ones."""
+    specs = (with_levels(body, factors, levels) for levels in product(*(factor.levels for factor in factors)))
+    simulated = {TrialSpec.model_validate(spec).stack.is_simulated for spec in specs}
+    if len(simulated) > 1:
+        text = "is given in some treatments only; give it in all of them, or write a study for those that are measured"
+        places = (factor.places(level) for factor in factors for level in factor.levels)
+        yield Mistake(next(found[KERNEL] for found in places if KERNEL in found), text)
+    elif simulated == {True} and design.settle is not None:
+        yield Mistake(("design", "settle"), "has no effect on simulated stacks, which all start anew; leave it out")
 
 
 def _baseline_mistakes(design: DesignSection, factors: tuple[Factor, ...]) -> Iterator[Mistake]:

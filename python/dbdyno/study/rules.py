@@ -7,7 +7,14 @@ from dbdyno.model.quantity import size_bytes
 from dbdyno.study.allowed import mkfs_mistake, mount_mistake
 from dbdyno.study.drives import is_emulated
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
-from dbdyno.study.schema import NR_REQUESTS_NONE_MAX, TrialSpec
+from dbdyno.study.schema import (
+    NR_REQUESTS_MAX,
+    NR_REQUESTS_MIN,
+    NR_REQUESTS_NONE_MAX,
+    OLD_SCHEDULERS,
+    SCHEDULERS,
+    TrialSpec,
+)
 from dbdyno.study.server_settings import setting_mistake
 from dbdyno.study.stack_rules import broken_stack_rules
 from dbdyno.study.tool_rules import broken_tool_rules
@@ -28,11 +35,30 @@ TUNABLES = {
 def broken_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     """Every rule that this treatment breaks; ``folder`` is where relative files are looked for."""
     yield from broken_stack_rules(spec, folder)
-    yield from _queue(spec)
+    if not spec.stack.is_simulated:
+        yield from _simulated_only(spec)
+        yield from _queue(spec)
     yield from _passed_on(spec)
     yield from broken_workload_rules(spec.workload, folder)
     yield from broken_tool_rules(spec, folder)
     yield from _memory(spec)
+
+
+def _simulated_only(spec: TrialSpec) -> Iterator[Mistake]:
+    """What only a simulated kernel takes."""
+    scheduler, wanted = spec.stack.scheduler, spec.queue.nr_requests
+    if scheduler in OLD_SCHEDULERS:
+        near = did_you_mean(str(scheduler), SCHEDULERS) or "."
+        text = f"is {shown(scheduler)}; allowed are {', '.join(SCHEDULERS)}{near}"
+        yield Mistake(("stack", "scheduler"), f"{text} Kernels up to 4.20 had it: stack.kernel simulates one")
+    if wanted is not None and not NR_REQUESTS_MIN <= wanted <= NR_REQUESTS_MAX:
+        text = f"is {wanted}, which no blk-mq kernel allows; give {NR_REQUESTS_MIN} to {NR_REQUESTS_MAX}"
+        yield Mistake(("queue", "nr_requests"), f"{text}, or simulate one that does (stack.kernel)")
+    if spec.queue.queue_depth is not None:
+        text = "is for a simulated stack; leave it out, or give stack.kernel: a real drive has a depth of its own"
+        yield Mistake(("queue", "queue_depth"), text)
+    if spec.workload.kind == "trace":
+        yield Mistake(("workload", "kind"), 'is "trace", which replays on a simulated stack only; give stack.kernel')
 
 
 def _passed_on(spec: TrialSpec) -> Iterator[Mistake]:

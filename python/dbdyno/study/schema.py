@@ -18,6 +18,9 @@ from dbdyno.study.workloads import USERS_SQL, Workload
 
 MAX_BLOCKS = 1000
 
+# Of kernels with blk-mq, one of which this is; and of those before, which can be simulated.
+SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
+OLD_SCHEDULERS = ("noop", "deadline", "anticipatory", "cfq")
 # nr_requests of a blk-mq kernel: BLKDEV_MIN_RQ .. 16 x 128 (block/blk-mq.c); without a scheduler the hardware's depth.
 NR_REQUESTS_MIN, NR_REQUESTS_MAX, NR_REQUESTS_NONE_MAX = 4, 2048, 128
 
@@ -52,12 +55,6 @@ def _no_newline(value: Setting) -> Setting:
     if isinstance(value, str) and any(ord(char) < ord(" ") for char in value):
         raise ValueError("must not hold control characters")
     return value
-
-
-def _blk_mq_depth(number: int) -> int:
-    if not NR_REQUESTS_MIN <= number <= NR_REQUESTS_MAX:
-        raise ValueError(f"no blk-mq kernel allows; give {NR_REQUESTS_MIN} to {NR_REQUESTS_MAX}")
-    return number
 
 
 Options = Annotated[
@@ -106,6 +103,11 @@ class StackSection(Section):
     with `filesystem = "tmpfs"`. `"KIND:/PLACE"` is a kind of stack and the place that it is to use;
     [layers.md](layers.md#device) has them all. Required, but not with an external server.
     """
+    kernel: Line | None = None
+    """A version of Linux, such as `"2.6.18"`: the stack is then *simulated*, its block layer over the drive that
+    `device` names, in virtual time. Nothing of this host takes part: [layers.md](layers.md#simulated-stacks). All
+    treatments have a kernel, or none has.
+    """
     serial: Line | None = None
     """Of a real disk whose name does not hold its serial: what the kernel shows must equal it. Not with other devices.
     """
@@ -117,8 +119,10 @@ class StackSection(Section):
     """Emulated disks, each of that model and size, below one filesystem. 2 is for `filesystem = "btrfs"`, the
     profiles of which stand in `[filesystem] mkfs`, such as `"-d raid0 -m raid1"`.
     """
-    scheduler: Literal["none", "mq-deadline", "kyber", "bfq"] | None = None
-    """I/O scheduler. Left as it is if not given; a loop device comes up with `none`. Not with `here` or `memory`."""
+    scheduler: Literal[SCHEDULERS + OLD_SCHEDULERS] | None = None  # type: ignore[valid-type]
+    """I/O scheduler. Left as it is if not given; a loop device comes up with `none`. Not with `here` or `memory`.
+    `noop`, `deadline`, `anticipatory`, `cfq` are of old kernels, and so need `kernel`.
+    """
     filesystem: Literal[tuple(KINDS)] | None = None  # type: ignore[valid-type]
     """Required but with `here`, which has its own. [layers.md](layers.md#filesystem) says what each is here."""
     server: Line = "mariadb"
@@ -144,6 +148,11 @@ class StackSection(Section):
         return self.device if self.kind == "emulated" else None
 
     @property
+    def is_simulated(self) -> bool:
+        """Whether its kernel and its drive are simulated, and no host takes part."""
+        return self.kernel is not None
+
+    @property
     def external_database(self) -> str | None:
         """The database of an external server that its data go to."""
         return server_url(self.server).database if is_url(self.server) else None
@@ -153,6 +162,8 @@ class StackSection(Section):
         """Which kind of stack it is, as ``stack.kinds`` names them; nothing where no device is given."""
         if is_url(self.server):
             return "external"
+        if self.is_simulated:
+            return "simulated"
         named = device_kind(self.device)
         # Whatever ``device`` says for the other treatments, a tmpfs stands on none.
         return MEMORY if self.filesystem == IN_MEMORY and named not in {HERE, NOT_GIVEN} else named
@@ -164,8 +175,12 @@ class QueueSection(Section):
     Names are those of /sys/block/DISK/queue (Documentation/ABI/stable/sysfs-block).
     """
 
-    nr_requests: Annotated[StrictInt, AfterValidator(_blk_mq_depth)] | None = None
-    """Requests the queue holds. On an emulated disk without a scheduler at most 128."""
+    nr_requests: StrictInt | None = None
+    """Requests the queue holds: 4 to 2048, on an emulated disk without a scheduler at most 128. On a simulated stack
+    what its kernel takes, of which old ones have no bound; read and write requests are counted apart there.
+    """
+    queue_depth: Annotated[StrictInt, Field(ge=1, le=256)] | None = None
+    """Commands that the drive takes at once (`device/queue_depth`), of a simulated stack; 32 if not given."""
     read_ahead_kb: Annotated[StrictInt, Field(ge=0, le=1024 * 1024)] | None = None
     """Read-ahead in KiB."""
     rotational: StrictBool | None = None
@@ -322,7 +337,7 @@ class TrialSpec(Section):
     @property
     def has_server(self) -> bool:
         """Whether a server is the top of the stack; else the load works on the filesystem."""
-        return self.workload.SERVER != "none" and self.stack.server != NO_SERVER
+        return self.workload.SERVER != "none" and self.stack.server != NO_SERVER and not self.stack.is_simulated
 
     @property
     def is_confined(self) -> bool:

@@ -3,32 +3,24 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from dbdyno._native import device_models
 from dbdyno.filesystems.catalogue import BY_FUSE, IN_MEMORY, KINDS
-from dbdyno.study.drives import (
-    HERE,
-    MEMORY,
-    NOT_GIVEN,
-    device_place,
-    drive_files,
-    is_base_name,
-    is_emulated,
-    is_real,
-    resolved_drive,
-)
+from dbdyno.study.drive_rules import broken_drive_rules, broken_size_rules
+from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_place, is_emulated, is_real
 from dbdyno.study.external_rules import broken_external_rules
-from dbdyno.study.mistakes import Mistake, did_you_mean, shown, unknown_drive
+from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.products import DISTRIBUTION, NO_SERVER, NOT_SERVED, PROVISIONED, not_served
 from dbdyno.study.schema import TrialSpec
+from dbdyno.study.simulated_rules import broken_simulated_rules
 from dbdyno.study.tool_rules import broken_server_rules
-from dbdyno.study.units import format_bytes
-from dbdyno.system.regular_file import read_text
 
 
 def broken_stack_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     """Every rule of its kind of stack that this treatment breaks; ``folder`` is where relative files are looked for."""
     if spec.stack.kind == EXTERNAL:
         yield from broken_external_rules(spec)
+        return
+    if spec.stack.is_simulated:
+        yield from broken_simulated_rules(spec, folder)
         return
     yield from DEVICES.get(spec.stack.kind, _unknown)(spec, folder)
     yield from _devices(spec)
@@ -67,7 +59,7 @@ def _memory(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
         if filesystem not in {None, IN_MEMORY}:
             text = f'is {shown(filesystem)}; with device = "{MEMORY}" it is "{IN_MEMORY}"'
             yield Mistake(("stack", "filesystem"), text)
-        yield from _size(spec)
+        yield from broken_size_rules(spec)
 
 
 def _filesystem(spec: TrialSpec) -> Iterator[Mistake]:
@@ -110,45 +102,15 @@ def _file(spec: TrialSpec, _: Path) -> Iterator[Mistake]:
         yield Mistake(("stack", "serial"), "is for real devices; a file has none")
     if spec.stack.filesystem == BY_FUSE:
         yield Mistake(("stack", "filesystem"), "is for emulated disks: a pool in a file looks like any other")
-    yield from _size(spec)
-
-
-def _size(spec: TrialSpec) -> Iterator[Mistake]:
-    size, kind = spec.stack.size, spec.stack.filesystem
-    if size is None:
-        what = "a tmpfs" if spec.stack.device == MEMORY else f"device = {shown(spec.stack.device)}"
-        what = "an emulated disk" if is_emulated(spec.stack.device) else what
-        yield Mistake(("stack", "size"), f'is missing; {what} needs one, such as "4GiB"')
-    elif size % 4096:
-        yield Mistake(("stack", "size"), "must be a multiple of 4096 bytes")
-    elif kind and size < KINDS[kind].size_min:
-        least = format_bytes(KINDS[kind].size_min)
-        yield Mistake(("stack", "size"), f"is {format_bytes(size)}; {kind} needs at least {least}")
+    yield from broken_size_rules(spec)
 
 
 def _emulated(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
-    device = spec.stack.device
     yield from _filesystem(spec)
-    if not is_base_name(device):
-        try:
-            for file in drive_files(resolved_drive(device, folder)):
-                read_text(Path(file))
-            device_models(resolved_drive(device, folder), spec.stack.size)
-        except OSError as error:
-            text = f"is {shown(device)}: cannot read the drive file {error.filename}: {error.strerror}"
-            yield Mistake(("stack", "device"), text)
-        except ValueError as error:
-            yield Mistake(("stack", "device"), f"is {shown(device)}: {error}")
-    elif unknown := unknown_drive(device, HERE, MEMORY, "/dev/disk/by-id/..."):
-        yield Mistake(("stack", "device"), f"is {shown(device)}; {unknown}")
-    else:
-        try:
-            device_models(device, spec.stack.size)
-        except ValueError as error:
-            yield Mistake(("stack", "size"), f"is too much: {error}")
+    yield from broken_drive_rules(spec, folder)
     if spec.stack.serial is not None:
         yield Mistake(("stack", "serial"), "is for real devices; an emulated disk has none")
-    yield from _size(spec)
+    yield from broken_size_rules(spec)
 
 
 def _devices(spec: TrialSpec) -> Iterator[Mistake]:
@@ -199,3 +161,4 @@ DEVICES: dict[str, Callable[[TrialSpec, Path], Iterator[Mistake]]] = {
     NOT_GIVEN: _missing,
 }
 EXTERNAL = "external"  # by its server, whatever the device
+SIMULATED = "simulated"  # by its kernel, whatever the device

@@ -21,6 +21,7 @@ class WorkloadSection(Section):
     REPORTS: ClassVar[frozenset[str] | None] = None  # all metrics that there can be of it; None: those of dbdyno-load
     SERVER: ClassVar[Literal["needed", "either", "none"]] = "needed"
     ONLY_READ: ClassVar[tuple[str, ...]] = ()  # the values of ``load`` that leave the data as they were
+    ON_HOST: ClassVar[bool] = True  # whether a stack of a host takes it; else simulated ones alone
     FILES: ClassVar[bool] = False  # whether it works on files of its own, in a folder on the measured filesystem
 
     kind: str

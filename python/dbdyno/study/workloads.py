@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, StrictBool, StrictInt
 from dbdyno.study.section import Line, matching
 from dbdyno.study.sql_sections import OltpEvents, SbtestTables, SlapTable
 from dbdyno.study.tools import Tools
+from dbdyno.study.trace_section import TraceSection
 from dbdyno.study.units import Duration, Size
 from dbdyno.study.warm_up import SHORTEST_STEADY_SECONDS, WarmUp
 from dbdyno.study.workload_section import Count, Some, WorkloadSection
@@ -327,6 +328,7 @@ Workload = (
     | ScriptSection
     | ReplayLogSection
     | Tools
+    | TraceSection
 )
 KINDS: dict[str, type[WorkloadSection]] = {one.named(): one for one in get_args(Workload)}
 USERS_SQL = ("script", "replay-log")  # kinds whose statements are the user's own

@@ -8,7 +8,7 @@ import base64
 import binascii
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,14 +32,19 @@ def events_of(log: Path) -> tuple[list[float], list[float]]:
     Empty of a log without lines of events, as an older dbdyno wrote. Raises ``OSError``, and ``ValueError`` for what is
     no such log.
     """
+    return counted((f"{log}: line {number}", payload) for number, payload in _lines_of_events(log))
+
+
+def counted(payloads: Iterable[tuple[str, bytes]]) -> tuple[list[float], list[float]]:
+    """The same of histograms that are had already, each with where it is from. Raises ``ValueError`` that says so."""
     import numpy as np
 
     counts = np.zeros(BUCKETS_MAX)
-    for number, payload in _lines_of_events(log):
+    for where, payload in payloads:
         try:
             places, times = _counts(payload)
         except (binascii.Error, zlib.error, struct.error, ValueError) as error:
-            raise ValueError(f"{log}: line {number} holds no histogram: {error}") from None
+            raise ValueError(f"{where} holds no histogram: {error}") from None
         counts[places] += times
     met = np.flatnonzero(counts)
     return _upper_ends(met).astype(float).tolist(), counts[met].tolist()

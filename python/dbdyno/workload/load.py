@@ -103,6 +103,10 @@ class Load:
             found[f"latency_ms_{name}"] = [value / 1e6 for value in self.series.get(f"latency_ns_{name}", [])]
         return {**found, "phase": self.phase} if any(self.phase) else found
 
+    def beside(self) -> dict[str, Columns]:
+        """None: probes watch the device."""
+        return {}
+
     def latencies(self) -> Columns:
         """How often each latency of an event was met: ``latency_ns``, ascending, and ``count``."""
         values, counts = self.met

@@ -52,6 +52,10 @@ class ToolLoad:
         """The series on the trial's clock."""
         return self.series
 
+    def beside(self) -> dict[str, Columns]:
+        """None: probes watch the device."""
+        return {}
+
     def latencies(self) -> Columns:
         """Unknown: what a program prints of its histogram, if it does, is too coarse for rare latencies."""
         return {}

@@ -1,5 +1,6 @@
 """The contract of a workload, and of what its load came to."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,6 +36,9 @@ class Outcome(Protocol):
 
     def columns(self) -> Columns:
         """The series on the trial's clock: ``t_s`` is the end of each interval, 0 where measuring starts."""
+
+    def beside(self) -> Mapping[str, Columns]:
+        """Series that no probe has taken: what the load itself knows of the device; by their names, on that clock."""
 
     def latencies(self) -> Columns:
         """How often each latency of an event was met: ``latency_ns``, ascending, and ``count``; empty if unknown."""

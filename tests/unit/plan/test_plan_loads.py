@@ -20,6 +20,7 @@ BOUND = {
     "mysqlslap": "queries = 1000",
     "command": 'command = "true"',
     "replay-log": 'file = "mine.sql"',
+    "trace": 'file = "mine.sql"',
     **dict.fromkeys(("smack", "oltp", "tpcc", "script", "sysbench"), "events = 1000"),
 }
 METRICS = {"tpcc": "new_orders_per_minute", "ingest": "rows_per_second", "bulk": "rows_per_second",
@@ -35,6 +36,8 @@ def of_kind(kind, *fields):
     if kind == "script":
         lines += '\nfile = "mine.sql"'
     changes = [('kind = "slap"', f'kind = "{kind}"'), ("queries = 1000", lines)]
+    if not KINDS[kind].ON_HOST:
+        changes.append(('size = "1GiB"', 'size = "1GiB"\nkernel = "6.x"'))
     if KINDS[kind].SERVER == "none":
         return [*changes, *NO_SERVER]
     return [*changes, NO_SERVER[0]] if "clients" not in KINDS[kind].model_fields else changes

@@ -13,6 +13,7 @@ SCHEDULER, TWO_SCHEDULERS = 'scheduler = "mq-deadline"', 'scheduler = ["mq-deadl
 MODELS = ", ".join([*(model["name"] for model in device_models()), "here", "memory", "/dev/disk/by-id/..."])
 HERE = 'can\'t be set with device = "here", a directory of the host as it is'
 STACK = fields(StackSection)
+ONE_THAT_DOES = ", or simulate one that does (stack.kernel)"
 SERVERS = "mariadb, mariadb-10.5, mariadb-10.11, mariadb-11.4, mariadb-11.8, mysql-5.5, mysql-5.6, mysql-5.7, "
 SERVERS += "mysql-8.0, mysql-9, none"
 SERVERS += " and the absolute path of an unpacked MariaDB or MySQL"
@@ -38,11 +39,21 @@ MISTAKES = {
     ),
     "no such word": (
         [('"mq-deadline"', '"deadline"')],
-        [':8: stack.scheduler: is "deadline"; allowed are none, mq-deadline, kyber, bfq. Did you mean "mq-deadline"?'],
+        [
+            (
+                ':8: stack.scheduler: is "deadline"; allowed are none, mq-deadline, kyber, bfq. Did you mean'
+                ' "mq-deadline"? Kernels up to 4.20 had it: stack.kernel simulates one'
+            )
+        ],
     ),
     "no such word, as a level": (
         [('"mq-deadline"', '[\n"none",\n"kyberr",\n]')],
-        [':10: stack.scheduler: is "kyberr"; allowed are none, mq-deadline, kyber, bfq. Did you mean "kyber"?'],
+        [
+            (
+                ':10: stack.scheduler: is "kyberr"; allowed are none, mq-deadline, kyber, bfq, noop, deadline,'
+                ' anticipatory, cfq. Did you mean "kyber"?'
+            )
+        ],
     ),
     "a value for a section": (
         [("[queue]\nnr_requests = 64\n", ""), ("version = 1\n", "version = 1\nqueue = 64\n")],
@@ -66,11 +77,11 @@ MISTAKES = {
     ),
     "nr_requests of no kernel": (
         [("nr_requests = 64", "nr_requests = 100000")],
-        [":12: queue.nr_requests: is 100000, which no blk-mq kernel allows; give 4 to 2048"],
+        [f":12: queue.nr_requests: is 100000, which no blk-mq kernel allows; give 4 to 2048{ONE_THAT_DOES}"],
     ),
     "nr_requests of no kernel, as a level": (
         [("nr_requests = 64", "nr_requests = [\n  64,\n  3,\n]")],
-        [":14: queue.nr_requests: is 3, which no blk-mq kernel allows; give 4 to 2048"],
+        [f":14: queue.nr_requests: is 3, which no blk-mq kernel allows; give 4 to 2048{ONE_THAT_DOES}"],
     ),
     "none with 256": (
         [('"mq-deadline"', '["mq-deadline", "none"]'), ("nr_requests = 64", "nr_requests = [\n64,\n256]")],

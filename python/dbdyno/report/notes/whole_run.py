@@ -24,7 +24,7 @@ _LEFT_AT_THAT = "Whoever leaves it at that for what the verdicts say has taken a
 
 def run_notes(run: Run, analysis: Analysis) -> list[str]:
     """Return the sentences."""
-    measured = [f"What was measured: {run.setup}."] if run.setup else []
+    measured = [f"What was {'simulated' if run.is_simulated else 'measured'}: {run.setup}."] if run.setup else []
     notes = [*measured, *_end_notes(run, analysis.blocks), *_block_notes(run, analysis.blocks)]
     if analysis.without_figure:
         notes.append(f"Without a usable {analysis.metric.name}: {', '.join(analysis.without_figure)}.")

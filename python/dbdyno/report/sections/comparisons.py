@@ -8,6 +8,7 @@ from dbdyno.report.document import Abridged, Cell, Paragraph, Section, Table
 from dbdyno.report.findings import Findings
 from dbdyno.report.sentences import effect_text
 from dbdyno.report.short_reason import short_reason
+from dbdyno.report.simulated import marked
 from dbdyno.report.versus import Versus, by_interest
 
 ROWS_MAX = 8  # where a reader has ten seconds
@@ -15,7 +16,7 @@ ROWS_MAX = 8  # where a reader has ten seconds
 
 def section(findings: Findings) -> Section:
     """Return the table; a report in brief has the first rows of a long one."""
-    whole = comparisons(findings.analysis)
+    whole = comparisons(findings.analysis, marked("comparison", findings.run))
     if not whole.rows:
         return Section("comparisons", "")
     left = len(whole.rows) - ROWS_MAX
@@ -24,9 +25,9 @@ def section(findings: Findings) -> Section:
     return Section("comparisons", "", (Abridged((whole,), (whole,), short),), opening=True)
 
 
-def comparisons(analysis: Analysis) -> Table:
-    """Return one row per planned comparison; the effect is one of the metric."""
-    headings = ("comparison", "verdict", f"{analysis.metric.heading} (95 % interval)", "p", "because")
+def comparisons(analysis: Analysis, what: str = "comparison") -> Table:
+    """Return one row per planned comparison, which is ``what`` they are called; the effect is one of the metric."""
+    headings = (what, "verdict", f"{analysis.metric.heading} (95 % interval)", "p", "because")
     rows = tuple(_row(one, analysis) for one in by_interest(analysis.verdicts, analysis))
     return Table("Comparisons", headings, rows, words=(1, 4))
 

@@ -30,7 +30,9 @@ def headline(run: Run, analysis: Analysis) -> list[str]:
     """Return the sentences; the first answers what the most interesting comparison asks."""
     sentences = [*leading(analysis), *_of_comparisons(analysis)] or [_without_comparison(analysis)]
     sentences += beside_comparisons(analysis)
-    return ["So far:", *sentences] if run.ended != "done" and analysis.blocks.trials else sentences
+    so_far = run.ended != "done" and analysis.blocks.trials
+    opening = ["simulated"] * run.is_simulated + ["so far"] * bool(so_far)
+    return [f"{', '.join(opening).capitalize()}:", *sentences] if opening else sentences
 
 
 def _without_comparison(analysis: Analysis) -> str:

@@ -11,6 +11,10 @@ BLOCKS = (
     "Every block runs each treatment once, in random order, on fresh data and a freshly started server. Treatments are"
     " compared inside blocks, so what changes slowly on the host cannot favour one of them."
 )
+SIMULATED_BLOCKS = (
+    "Every block simulates each treatment once, from a seed of its own, so that all of them meet the same chances."
+    " Blocks differ by nothing else: an interval covers these, not how well the simulator knows kernel and drive."
+)
 
 
 def section(findings: Findings) -> Section:
@@ -35,7 +39,8 @@ def section(findings: Findings) -> Section:
         f" difference at least this large if the two were the same. {words.looks}"
     )
     terms = List(tuple(Item(_term(names, meaning)) for names, meaning in meanings))
-    return Section("reading", "How to read a verdict", (Abridged((Paragraph(BLOCKS), terms, Paragraph(closing))),))
+    blocks = Paragraph(SIMULATED_BLOCKS if findings.run.is_simulated else BLOCKS)
+    return Section("reading", "How to read a verdict", (Abridged((blocks, terms, Paragraph(closing))),))
 
 
 def _term(words: Sequence[str], meaning: str) -> Text:

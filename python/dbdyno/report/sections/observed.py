@@ -9,6 +9,7 @@ from dbdyno.report.findings import Findings
 
 VALUE_MAX = 160  # characters
 UNOBSERVED = "not read back"
+SIMULATED_NOTE = "As the simulator had it in each trial, what the study does not say included."
 NOTE = "Read back from the kernel and the server in each trial, not copied from the study."
 
 
@@ -21,7 +22,7 @@ def section(findings: Findings) -> Section | None:
     headings = ("setting", *(row.label for row in analysis.treatments if row.n))
     differing = tuple((name, *values) for name, values in found.items() if len(set(values)) > 1)
     same = tuple((name, values[0]) for name, values in found.items() if len(set(values)) == 1)
-    shown: list[Block] = [Paragraph(NOTE, "soft")]
+    shown: list[Block] = [Paragraph(SIMULATED_NOTE if findings.run.is_simulated else NOTE, "soft")]
     if differing:
         table = Table("Settings that differ between treatments", headings, differing, "settings")
         shown.append(Details("What differs between treatments", (table,), len(differing), open=True))

@@ -1,5 +1,6 @@
 """A ranking in words and rows."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -9,7 +10,9 @@ from dbdyno.report.document import Document, Paragraph, Section, Table
 from dbdyno.report.findings import Findings
 from dbdyno.report.letters import LETTERS_HEADING, ties_text
 from dbdyno.report.sentences import estimate_text
+from dbdyno.report.simulated import among, marked
 from dbdyno.report.values import effect_values, fields
+from dbdyno.store.records import Run
 
 TESTS_SHOWN = 4  # as columns; more are read by programs
 NAME_MAX = 16  # characters of a heading; longer names are numbered
@@ -17,7 +20,8 @@ NAME_MAX = 16  # characters of a heading; longer names are numbered
 
 def section(findings: Findings) -> Section:
     """Return the ranking over the loads of a run, if it has several."""
-    return ranking_section(findings.analysis.ranking)
+    found = ranking_section(findings.analysis.ranking)
+    return replace(found, heading=marked(found.heading, findings.run))
 
 
 def ranking_section(ranking: Ranking | None) -> Section:
@@ -31,10 +35,13 @@ def ranking_section(ranking: Ranking | None) -> Section:
     return Section("ranking", heading, (table, *notes), data=data)
 
 
-def document(ranking: Ranking) -> Document:
-    """Return the report of a ranking alone."""
-    values = {**(ranking_json(ranking) or {}), "notes": ranking_notes(ranking)}
-    return Document("", (), (replace(ranking_section(ranking), data={}),), values)
+def document(ranking: Ranking, runs: Sequence[Run] = ()) -> Document:
+    """Return the report of a ranking alone, of these runs."""
+    titles = [run.title for run in runs if run.is_simulated]
+    simulated = {"simulated": titles} if titles else {}
+    values = {**(ranking_json(ranking) or {}), **simulated, "notes": ranking_notes(ranking)}
+    alone = ranking_section(ranking)
+    return Document("", (), (replace(alone, heading=f"{alone.heading}{among(runs)}", data={}),), values)
 
 
 def ranking_headings(ranking: Ranking) -> tuple[str, ...]:

@@ -25,8 +25,12 @@ def section(findings: Findings) -> Section:
     if run.host:
         shown.append(_settings("The host", tuple(flattened(run.host).items())))
     used = ", ".join(f"{name} {version}" for name, version in run.versions.items())
+    how = "Simulated" if run.is_simulated else "Measured"
     short = (
-        (Code("command", "", one_line(command(run))), Paragraph(f"Measured with {used}.{_images(run)}"))
+        (
+            Code("command", "", one_line(command(run))),
+            Paragraph(f"{how} with {used}.{_images(run)}"),
+        )
         if run.study_text
         else ()
     )

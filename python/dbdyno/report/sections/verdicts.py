@@ -10,6 +10,7 @@ from dbdyno.report.findings import Findings
 from dbdyno.report.reasons import reason_code, reason_text
 from dbdyno.report.remarks import remarks
 from dbdyno.report.sentences import NO_VERDICT, evidence, verdict_sentence
+from dbdyno.report.simulated import marked
 from dbdyno.report.values import effect_values, fields, p_values
 from dbdyno.report.versus import by_interest
 from dbdyno.report.why import explanation
@@ -22,7 +23,7 @@ def section(findings: Findings) -> Section:
     items = tuple(verdict_item(verdict, analysis) for verdict in ordered)
     shown: Block = List(items, "verdicts") if items else Paragraph(NO_VERDICT)
     data = {"verdicts": [verdict_json(verdict, analysis) for verdict in analysis.verdicts]}
-    return Section("verdicts", "Verdicts", (shown,), data=data)
+    return Section("verdicts", marked("Verdicts", findings.run), (shown,), data=data)
 
 
 def verdict_item(verdict: Verdict, analysis: Analysis) -> Item:

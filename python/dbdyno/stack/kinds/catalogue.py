@@ -5,9 +5,11 @@ from importlib import import_module
 from typing import Any
 
 from dbdyno.stack.kinds.kind import StackKind
-from dbdyno.study.stack_rules import DEVICES, EXTERNAL
+from dbdyno.study.stack_rules import DEVICES, EXTERNAL, SIMULATED
 
 Kinds = Mapping[str, StackKind[Any]]
 
 # In the order in which a plan says what they touch.
-KINDS: Kinds = {name: import_module(f"dbdyno.stack.kinds.{name}").KIND for name in (*filter(None, DEVICES), EXTERNAL)}
+KINDS: Kinds = {
+    name: import_module(f"dbdyno.stack.kinds.{name}").KIND for name in (*filter(None, DEVICES), EXTERNAL, SIMULATED)
+}

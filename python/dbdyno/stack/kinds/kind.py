@@ -57,6 +57,7 @@ class StackKind(ABC, Generic[ImageT]):
     """One kind of stack."""
 
     IS_RAISED: ClassVar[bool] = True  # by dbdyno, from the device up, and lowered again
+    ON_HOST: ClassVar[bool] = True  # whether it stands on a host, which is watched meanwhile
     HAS_DISK: ClassVar[bool] = True  # whose requests can be traced
 
     @abstractmethod

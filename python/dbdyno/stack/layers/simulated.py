@@ -1,0 +1,66 @@
+"""The layers of a simulated stack: values alone, which the simulator is given."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Self
+
+from dbdyno.stack.layer import StackContext
+from dbdyno.stack.layers.device import AlwaysItself
+from dbdyno.study.kernels import QUEUE_DEPTH, kernels_by_name
+from dbdyno.study.schema import TrialSpec
+
+NOTE = (
+    "Simulated: the block layer of a named kernel over a drive model, in virtual time. What the simulator leaves out"
+    " (processors, memory traffic, what a server does beside its I/O) is in no figure."
+)
+
+
+@dataclass(frozen=True)
+class SimulatedDrive(AlwaysItself):
+    """The drive."""
+
+    model: str
+    size_bytes: int
+    name: str = "device"
+
+    @contextmanager
+    def raised(self, below: StackContext) -> Iterator[StackContext]:
+        """The context, with what the drive is."""
+        observed = {"kind": "simulated", "model": self.model, "size_bytes": self.size_bytes, "note": NOTE}
+        yield below.raised(self.name, observed)
+
+
+@dataclass(frozen=True)
+class SimulatedQueue:
+    """The kernel with its queue: what a study does not say is that kernel's default."""
+
+    kernel: str
+    scheduler: str
+    nr_requests: int
+    queue_depth: int
+    tunables: dict[str, int] = field(default_factory=dict)
+    name: str = "queue"
+
+    @classmethod
+    def of(cls, spec: TrialSpec) -> Self:
+        """The queue of a treatment that keeps the rules of simulated stacks."""
+        kernel, queue = kernels_by_name()[str(spec.stack.kernel)], spec.queue
+        scheduler = spec.stack.scheduler or next(iter(kernel.schedulers))
+        depth = queue.queue_depth or QUEUE_DEPTH
+        default, _, _ = kernel.nr_requests(scheduler, depth)
+        tunables = {name: one.default for name, one in kernel.schedulers[scheduler].items()}
+        given = tunables | queue.iosched
+        return cls(str(spec.stack.kernel), scheduler, queue.nr_requests or default, depth, given)
+
+    @contextmanager
+    def raised(self, below: StackContext) -> Iterator[StackContext]:
+        """The context, with all that the queue is set to."""
+        observed = {
+            "kernel": self.kernel,
+            "scheduler": self.scheduler,
+            "nr_requests": str(self.nr_requests),
+            "queue_depth": str(self.queue_depth),
+            "iosched": {name: str(value) for name, value in self.tunables.items()},
+        }
+        yield below.raised(self.name, observed)

@@ -1,0 +1,99 @@
+"""What was simulated is marked: in headlines, comparisons, rankings, of one run, of two and of several."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from dbdyno.analysis.analyse import analyse
+from dbdyno.analysis.several import Member, together
+from dbdyno.analysis.two_runs.compare import compare
+from dbdyno.notebook.summary import summary_html
+from dbdyno.report import comparison, several
+from dbdyno.report.render import html, markdown, text
+from dbdyno.report.render import json as json_report
+from dbdyno.report.sections import ranking
+from dbdyno.report.sections.headline import headline
+from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
+
+KERNEL = {"stack": {"kernel": "2.6.18"}}
+
+
+@pytest.fixture
+def simulated(run):
+    return replace(run, study=KERNEL)
+
+
+def flat(told):
+    return " ".join(told.split())
+
+
+@pytest.mark.parametrize(
+    "study",
+    [KERNEL, {"stack": {"kernel": ["2.6.18", "6.x"]}}, {"stack": {}, "levels": {"old": {"stack": {"kernel": "6.x"}}}}],
+)
+def test_a_kernel_of_the_study_makes_a_run_simulated(run, study):
+    assert replace(run, study=study).is_simulated
+
+
+@pytest.mark.parametrize("study", [{}, {"stack": {"device": "nvme"}}, {"stack": "?"}, {"levels": {"old": {}}}])
+def test_any_other_run_is_measured(run, study):
+    assert not replace(run, study=study).is_simulated
+
+
+def test_headline_comparisons_and_verdicts_in_every_form(simulated):
+    for render in (as_text, as_markdown, as_page):
+        told = render(simulated, analyse(simulated))
+        assert "Simulated: " in told
+        assert "comparison (simulated)" in told
+        assert "Verdicts (simulated)" in told
+    values = json.loads(as_json(simulated, analyse(simulated)))
+    assert (values["simulated"], values["headline"].startswith("Simulated: ")) == (True, True)
+
+
+def test_a_measured_run_has_no_mark(run):
+    assert "imulated" not in as_text(run, analyse(run))
+    assert json.loads(as_json(run, analyse(run)))["simulated"] is False
+
+
+def test_a_run_that_goes_on_says_both(simulated):
+    assert headline(replace(simulated, ended="running"), analyse(simulated))[0] == "Simulated, so far:"
+
+
+def test_a_page_explains_its_blocks_as_they_were(simulated):
+    told = flat(as_page(simulated, analyse(simulated)))
+    assert "Every block simulates each treatment once" in told
+    assert "freshly started server" not in told
+    assert "As the simulator had it in each trial" in told
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (KERNEL, KERNEL, "Simulated before and after: "),
+        (KERNEL, {}, "Simulated before, measured after: "),
+        ({}, KERNEL, "Simulated after, measured before: "),
+    ],
+)
+def test_two_runs_say_which_of_them(run, before, after, said):
+    runs = replace(run, study=before), replace(run, study=after)
+    found = comparison.document(*runs, compare(*runs))
+    assert found.values()["headline"].startswith(said)
+    assert said in text.render(found)
+    assert found.values()["before"]["simulated"] is (before == KERNEL)
+
+
+@pytest.mark.parametrize(("studies", "said"), [((KERNEL, KERNEL), "(simulated)"), ((KERNEL, {}), "(1 of 2 simulated)")])
+def test_several_runs_and_their_ranking_say_it(run, studies, said):
+    runs = [replace(run, study=study) for study in studies]
+    members = [Member(name, one, analyse(one)) for name, one in zip(("old", "new"), runs, strict=True)]
+    found = together(members)
+    for render in (text.render, markdown.render, html.render):
+        assert flat(render(several.document(found))).count(said) >= 2
+    alone = ranking.document(found.ranking, runs)
+    assert said in text.render(alone)
+    assert json.loads(json_report.render(alone))["simulated"] == [run.title] * sum(map(bool, studies))
+
+
+def test_a_notebook_shows_it_beside_the_title(simulated):
+    assert f"<h3>{simulated.title} (simulated)</h3>" in summary_html(simulated, analyse(simulated), {})

@@ -1,0 +1,89 @@
+"""Simulated trials of a run: begun ahead on all processors, stored in the plan's order, and of no host."""
+
+import json
+import threading
+
+import pytest
+
+from dbdyno.plan.plan import make_plan
+from dbdyno.run.simulations import Simulations
+from dbdyno.study.load import load_study
+from dbdyno.workload.simulated import point_of
+
+
+def test_an_outcome_is_that_of_its_point_and_is_handed_out_once():
+    asked = []
+    simulations = Simulations(lambda point: asked.append(point) or f"outcome of {point}")
+    simulations.begin("a")
+    simulations.begin("a")
+    assert simulations.outcome("a") == "outcome of a"
+    assert simulations.outcome("b") == "outcome of b"
+    assert asked == ["a", "b"]
+    assert simulations.outcome("a") == "outcome of a"
+    assert asked == ["a", "b", "a"]
+
+
+def test_what_a_simulation_raises_is_raised_where_its_outcome_is_asked_for():
+    def refuse(point):
+        raise ValueError(f"load: {point}")
+
+    simulations = Simulations(refuse)
+    simulations.begin("a")
+    with pytest.raises(ValueError, match="load: a"):
+        simulations.outcome("a")
+
+
+def test_as_many_run_at_a_time_as_there_are_processors(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+    running, most, together = set(), [], threading.Barrier(2, timeout=60)
+
+    def simulate(point):
+        running.add(point)
+        together.wait()
+        most.append(len(running))
+        together.wait()
+        running.discard(point)
+        return point
+
+    simulations = Simulations(simulate)
+    for point in "abcd":
+        simulations.begin(point)
+    assert [simulations.outcome(point) for point in "abcd"] == list("abcd")
+    assert max(most) == 2
+
+
+STUDY = """\
+version = 1
+[study]
+title = "Simulated"
+[stack]
+kernel = ["2.6.18", "2.6.32"]
+device = "hdd-15k"
+size = "1GiB"
+[workload]
+kind = "fio"
+profile = "RND4K Q1T1"
+load = "read"
+[design]
+seed = 3
+"""
+
+
+def test_treatments_of_a_block_have_one_seed_and_blocks_have_different_ones(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY, encoding="utf-8")
+    plan = make_plan(load_study(path))
+    seeds = {
+        (block, id_): json.loads(point_of(spec, plan.trial_seed(block)))["seed"]
+        for block in (1, 2)
+        for id_, spec in plan.specs.items()
+    }
+    assert seeds[1, "t1"] == seeds[1, "t2"] != seeds[2, "t1"]
+
+
+def test_a_plan_says_that_it_is_simulated(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY, encoding="utf-8")
+    plan = make_plan(load_study(path))
+    assert plan.is_simulated
+    assert plan.seconds_per_trial() < 1
