@@ -44,7 +44,7 @@ class Script:
             scratch=self.scratch,
             disks_below=lambda _: self.disks,
             smart_of=lambda _: self.step("smart") or self.smart,
-            tracing=lambda _, wanted, disk: nullcontext(NoTrace("scripted" if wanted or disk else "")),
+            tracing=lambda *_, wanted, disk, **__: nullcontext(NoTrace("scripted" if wanted or disk else "")),
             watching=self.watching,
             background=lambda *_: nullcontext(SimpleNamespace(known=dict, within=self.disturbance)),
             pinned=lambda cpus: nullcontext({"cpus": cpus} if cpus else {}),

@@ -9,7 +9,7 @@ import pytest
 
 from tests.disks import attached, fio
 from tests.loops import loop_over
-from tests.support import dbdyno, start_dbdyno, trace_instances, wait_for, without_tracefs
+from tests.support import dbdyno, start_dbdyno, study_text, trace_instances, wait_for, without_tracefs
 
 pytestmark = pytest.mark.host
 
@@ -100,3 +100,16 @@ def test_an_emulated_disk_goes_by_its_name(state, tmp_path):
             assert "requests in" in process.communicate()[0]
         assert process.returncode == 0
     assert shown(tmp_path / "t", state)["reads"]["requests"] >= OPTIONS["number_ios"]
+
+
+def test_a_run_keeps_the_requests_of_its_trials(state, study_file, tmp_path):
+    text = study_text(blocks=1, amount="queries = 400")
+    done = dbdyno("run", study_file(text), "--into", tmp_path / "run", "--keep-traces", "--details", state=state)
+    assert done.returncode == 0, done.stderr
+    assert "the requests of 1 trial are kept, trials/*/requests.blkparse" in " ".join(done.stdout.split())
+    for path in (tmp_path / "run/trials").glob("*/trial.json"):
+        recorded = json.loads(path.read_text(encoding="utf-8"))["block_trace"]["recorded"]
+        assert (recorded["full"], recorded["failed"]) == (False, None)
+        found = shown(path.parent / "requests.blkparse", state)
+        assert found["writes"]["requests"] > 0
+        assert found["findings"]["lost_events"] == 0

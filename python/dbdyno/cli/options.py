@@ -27,6 +27,9 @@ RESUME = typer.Option(False, "--resume", help="Go on with the run in that folder
 HTML = typer.Option(False, "--html", help="Write the HTML report into the run folder at the end.")
 WAIT = typer.Option(False, "--wait", help="Wait for another run on this host to end.")
 FRESH_IMAGES = typer.Option(False, "--fresh-images", help="Prepare all data anew, not from dbdyno images.")
+KEEP_TRACES = typer.Option(
+    False, "--keep-traces", help="Keep every request of each trial in the run folder, 256 MiB each at most."
+)
 ERASE = typer.Option([], metavar="SERIAL", help="Erase the real device with this serial, whatever it holds.")
 
 

@@ -12,6 +12,7 @@ from dbdyno.cli.options import (
     FRESH_IMAGES,
     HTML,
     INTO,
+    KEEP_TRACES,
     MAX_BLOCKS,
     RESUME,
     SCALE,
@@ -39,12 +40,14 @@ def run(
     json_: bool = JSON,
     wait: bool = WAIT,
     fresh_images: bool = FRESH_IMAGES,
+    keep_traces: bool = KEEP_TRACES,
     erase: list[str] = ERASE,
 ) -> None:
     """Run a study; exits 0 when done, 1 when trials failed, 2 on a user's mistake, 130 when interrupted."""
     from dbdyno.cli.carry_out import carry_out, held, show_as_it_is
     from dbdyno.plan.plan import make_plan
     from dbdyno.plan.stop_rule import StopRule
+    from dbdyno.run.kept_traces import keeping_traces
     from dbdyno.run.resume import see_that_it_is_the_same
     from dbdyno.study.load import load_study
 
@@ -59,11 +62,13 @@ def run(
     else:
         stop_rule = asked.override(StopRule.of_study(loaded.design))
     plan = make_plan(loaded, seed=seed, stop_rule=stop_rule)
+    if keep_traces:
+        plan = keeping_traces(plan)
     if begun and begun.stopped and not until_decided:
         see_that_it_is_the_same(plan, into)
         show_as_it_is(begun, into, json_or_text(json_=json_), html=html, details=details)
         return
-    again = f"dbdyno run {study} --into {into}{f' --scale {scale}' if scale else ''}"
+    again = f"dbdyno run {study} --into {into}{f' --scale {scale}' if scale else ''}{' --keep-traces' * keep_traces}"
     carry_out(
         plan,
         into,

@@ -53,6 +53,7 @@ class Plan:
     reported: list[ReportedTable] = field(default_factory=list)
     prices: Prices | None = None
     seed_is_drawn: bool = False  # none was given: the next plan of the study has another order
+    keep_traces: bool = False  # the block traces of trials stay in the run folder
 
     def slots(self, block: int, attempt: int) -> list[Slot]:
         """The trials of one attempt at a block, in random order."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.probe.disk_trace import DiskTrace, disk_tracing
-from dbdyno.probe.trace_reader import NoTraceError, TraceReader, reading
+from dbdyno.probe.trace_reader import NoTraceError, Record, TraceReader, reading
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk
 from dbdyno.store.block_trace import FIGURES, SCALARS, figure_at
@@ -102,10 +102,13 @@ def _columns(series: Mapping[str, list[float | None]], window_ns: tuple[int, int
 
 
 @contextmanager
-def tracing(context: StackContext, *, wanted: bool, disk: EmulatedDisk | None = None) -> Iterator[Trace]:
+def tracing(
+    context: StackContext, *, wanted: bool, disk: EmulatedDisk | None = None, record: Record | None = None
+) -> Iterator[Trace]:
     """Trace the stack's device until this ends, if that is wanted and can be done.
 
     ``disk`` is the emulated disk below the context, whose own trace stands in for the kernel's where need be.
+    Of the kernel's the events go into the file of ``record``, if any.
     """
     if not wanted:
         yield NoTrace()
@@ -116,7 +119,7 @@ def tracing(context: StackContext, *, wanted: bool, disk: EmulatedDisk | None = 
     with ExitStack() as ending:
         trace: Trace
         try:
-            trace = KernelTrace(ending.enter_context(reading(context.journal, context.device.path)))
+            trace = KernelTrace(ending.enter_context(reading(context.journal, context.device.path, record)))
         except (NoTraceError, HostError) as error:
             trace = NoTrace(str(error))
             if disk is not None:

@@ -241,6 +241,7 @@ class _Runner:
                 journal=self.journal,
                 erase=self.erase,
                 rest_seconds=rest_seconds,
+                keep_trace=self.plan.keep_traces,
             )
             return replace(measured, trial=replace(measured.trial, image=self.images.name_of(spec)))
         except OSError as error:

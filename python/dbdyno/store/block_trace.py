@@ -4,6 +4,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+# The requests themselves, in a trial's folder, and how large that file may grow: 1.6 million requests.
+KEPT = "requests.blkparse"
+KEPT_BYTES_MAX = 256 * 1024**2
+
 # Figure -> where it stands; times of reads and writes together, but for flushes.
 FIGURES: dict[str, tuple[str, ...]] = {
     "queue_ms_mean": ("queue_ms", "all", "mean"),

@@ -77,6 +77,16 @@ def test_why_there_is_none_is_told_once_with_its_treatments():
     assert (first["device_ms_mean"], first["none"]) == (None, [{"why": none["none"], "trials": 2}])
 
 
+def test_kept_requests_are_said_and_those_that_are_not_whole():
+    kept = {"recorded": {"events": 9, "bytes": 900, "seconds": 1.0, "full": True, "failed": None}}
+    run, analysis = analysed({"t2": trace() | kept})
+    assert block_layer_lines(analysis)[1].endswith(
+        "the requests of 2 trials are kept, trials/*/requests.blkparse; in 2 trials the file is full or could not be"
+        " written to its end."
+    )
+    assert json.loads(as_json(run, analysis))["block_layer"][0]["traces_cut"] == 2
+
+
 def test_a_disk_s_own_trace_is_said_to_be_one():
     own = {**trace(), "queue_ms": {"all": {"mean": None}}, "why_not_kernel": "tracefs is not mounted."}
     _, analysis = analysed({"t1": own, "t2": own})

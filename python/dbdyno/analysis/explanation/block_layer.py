@@ -22,6 +22,8 @@ class BlockLayer:
     scheduler: str  # as it was read back; "" where that is not known
     lost: int = 0  # events, over all its trials
     none: dict[str, int] = field(default_factory=dict)  # why there is no trace -> in how many trials
+    kept: int = 0  # trials whose requests themselves are in the run folder
+    cut: int = 0  # of these, those of which the file is not whole
     own: str = ""  # why the emulated disk's own trace had to stand in for the kernel's, if it did
 
 
@@ -42,6 +44,9 @@ def _summed(id_: str, label: str, trials: Sequence[Trial]) -> BlockLayer:
         name: [value for trial in traced if (value := figure_at(trial.block_trace, *path)) is not None]
         for name, path in FIGURES.items()
     }
+    files = [
+        trial.block_trace["recorded"] for trial in traced if isinstance(trial.block_trace.get("recorded"), Mapping)
+    ]
     return BlockLayer(
         id=id_,
         label=label,
@@ -49,6 +54,8 @@ def _summed(id_: str, label: str, trials: Sequence[Trial]) -> BlockLayer:
         figures={name: math.fsum(each) / len(each) for name, each in values.items() if each},
         scheduler=_scheduler(trials[0].observed),
         lost=round(math.fsum(figure_at(trial.block_trace, "lost") or 0.0 for trial in traced)),
+        kept=len(files),
+        cut=sum(bool(file.get("full") or file.get("failed")) for file in files),
         own=next((str(own) for trial in traced if (own := trial.block_trace.get("why_not_kernel"))), ""),
         none={reason: why.count(reason) for reason in dict.fromkeys(why)},
     )

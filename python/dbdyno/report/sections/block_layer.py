@@ -10,7 +10,7 @@ from dbdyno.model.printable import NO_BREAK
 from dbdyno.model.wording import UNKNOWN, count, number
 from dbdyno.report.document import Abridged, Block, Paragraph, Section, Strong, Table, Text, bullets
 from dbdyno.report.findings import Findings
-from dbdyno.store.block_trace import FIGURES
+from dbdyno.store.block_trace import FIGURES, KEPT
 
 HEADINGS = (
     "treatment",
@@ -69,6 +69,8 @@ def block_layer_json(analysis: Analysis) -> list[dict[str, Any]]:
         | {
             "why_not_kernel": one.own or None,
             "lost": one.lost,
+            "traces_kept": one.kept,
+            "traces_cut": one.cut,
             "none": [{"why": why, "trials": trials} for why, trials in one.none.items()],
         }
         for one in analysis.block_layer
@@ -120,6 +122,11 @@ def _shortcomings(found: list[BlockLayer]) -> Iterator[str]:
             f" queue; no block trace of the kernel: {why.rstrip('.')}."
         )
     for one in found:
+        if one.kept:
+            cut = (
+                f"; in {count(one.cut, 'trial')} the file is full or could not be written to its end" if one.cut else ""
+            )
+            yield f"{one.label}: the requests of {count(one.kept, 'trial')} are kept, trials/*/{KEPT}{cut}."
         if one.lost:
             yield (
                 f"{one.label}: {count(one.lost, 'event')} of the block trace were lost, the kernel's buffer being full;"
