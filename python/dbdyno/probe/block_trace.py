@@ -108,9 +108,9 @@ def tracing(
     """Trace the stack's device until this ends, if that is wanted and can be done.
 
     ``disk`` is the emulated disk below the context, whose own trace stands in for the kernel's where need be.
-    Of the kernel's the events go into the file of ``record``, if any.
+    The kernel's events go into the file of ``record``, if any; then a trace is wanted in any case.
     """
-    if not wanted:
+    if not (wanted or record):
         yield NoTrace()
         return
     if context.device is None:

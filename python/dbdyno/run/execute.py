@@ -10,6 +10,7 @@ from dbdyno.errors import HostError, TrialError
 from dbdyno.model.design import StopReason
 from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan
+from dbdyno.probe.trace_reader import Record
 from dbdyno.report.sections.interference import beyond
 from dbdyno.run.images import Images
 from dbdyno.run.ports import HOST, Ports
@@ -19,6 +20,7 @@ from dbdyno.run.trial import Measured, run_trial
 from dbdyno.stack.erase.guard import Erasing
 from dbdyno.stack.undo.log import Journal
 from dbdyno.store import run_folder
+from dbdyno.store.block_trace import KEPT, KEPT_BYTES_MAX
 from dbdyno.store.events import Dropped, Ended, Failed, Note, Started
 from dbdyno.store.records import Trial
 from dbdyno.store.replay import History, attempts_that_count
@@ -241,7 +243,7 @@ class _Runner:
                 journal=self.journal,
                 erase=self.erase,
                 rest_seconds=rest_seconds,
-                keep_trace=self.plan.keep_traces,
+                record=Record(where / KEPT, KEPT_BYTES_MAX) if self.plan.keep_traces else None,
             )
             return replace(measured, trial=replace(measured.trial, image=self.images.name_of(spec)))
         except OSError as error:

@@ -8,7 +8,6 @@ from typing import Any
 
 from dbdyno.plan.order import Slot
 from dbdyno.probe.sampler import Series
-from dbdyno.probe.trace_reader import Record
 from dbdyno.run.ports import Ports
 from dbdyno.stack.erase.guard import Erasing
 from dbdyno.stack.image import Image
@@ -17,7 +16,6 @@ from dbdyno.stack.layer import StackContext, raised
 from dbdyno.stack.layers.awake import Awake
 from dbdyno.stack.space import after_load
 from dbdyno.stack.undo.log import Journal
-from dbdyno.store.block_trace import KEPT, KEPT_BYTES_MAX
 from dbdyno.store.latencies import LATENCIES
 from dbdyno.store.records import Trial
 from dbdyno.study.schema import TrialSpec
@@ -44,7 +42,6 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
     journal: Journal,
     erase: Erasing,
     rest_seconds: float,
-    keep_trace: bool = False,
 ) -> Measured:
     """Run one trial; its raw files go to ``folder``. Raises ``TrialError`` or ``HostError``; the host is put back."""
     started_at, watch = ports.now().isoformat(timespec="seconds"), Stopwatch(ports.monotonic)
@@ -64,12 +61,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         before = {name: ports.smart_of(name) for name in disks}
         with (
             stack.device.measuring(journal) as figures,
-            ports.tracing(
-                context,
-                wanted=spec.probes.trace or keep_trace,
-                disk=stack.device.disk,
-                record=Record(folder / KEPT, KEPT_BYTES_MAX) if keep_trace else None,
-            ) as trace,
+            ports.tracing(context, wanted=spec.probes.trace, disk=stack.device.disk) as trace,
             ports.watching(context, disks) as series,
             ports.background(context, disks) as background,
             ports.pinned(spec.stack.client_cpus) as client,
