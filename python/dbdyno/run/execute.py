@@ -3,6 +3,7 @@
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -237,13 +238,12 @@ class _Runner:
                 slot,
                 spec,
                 image,
-                ports=self.ports if self.ports.kinds[spec.stack.kind].ON_HOST else self.ports.without_host(),
+                ports=self._ports(where) if self.ports.kinds[spec.stack.kind].ON_HOST else self.ports.without_host(),
                 seed=seed,
                 folder=where,
                 journal=self.journal,
                 erase=self.erase,
                 rest_seconds=rest_seconds,
-                record=Record(where / KEPT, KEPT_BYTES_MAX) if self.plan.keep_traces else None,
             )
             return replace(measured, trial=replace(measured.trial, image=self.images.name_of(spec)))
         except OSError as error:
@@ -258,6 +258,12 @@ class _Runner:
                 raise
             self._failed(slot, cause)
             return None
+
+    def _ports(self, where: Path) -> Ports:
+        """Those of a trial whose files are there: where traces are kept, with the file that they go into."""
+        if not self.plan.keep_traces:
+            return self.ports
+        return replace(self.ports, tracing=partial(self.ports.tracing, record=Record(where / KEPT, KEPT_BYTES_MAX)))
 
     def _see_that_there_is_room(self, error: TrialError) -> None:
         """Raise ``HostError`` where a disk that dbdyno writes to is full: then no treatment is at fault."""
