@@ -25,6 +25,7 @@ from dbdyno.cli import (
     run,
     runs,
     servers,
+    simulate,
     trace,
     try_,
     watch,
@@ -48,7 +49,7 @@ app = typer.Typer(
 )
 for command in (
     *(quick.quick, plan.plan, new.new, try_.try_, run.run, runs.runs, aa.aa, report.report, rank.rank, compare.compare),
-    *(watch.watch, doctor.doctor, restore.restore, completion.completion),
+    *(simulate.simulate, watch.watch, doctor.doctor, restore.restore, completion.completion),
 ):
     app.command(command.__name__.rstrip("_"))(command)
 for name, group in {"servers": servers, "disk": disk, "images": images, "trace": trace}.items():

@@ -28,6 +28,7 @@ VERBS = [
     "aa",
     "report",
     "rank",
+    "simulate",
     "compare",
     "watch",
     "trace record",

@@ -29,6 +29,7 @@ ASKED = [
     "report runs/a runs/b",
     "report runs/a --annotations --html page.html",
     "rank runs/a",
+    "simulate --rw randread --seconds 1s",
     "compare runs/a runs/b --annotations",
     "doctor --quick",
     "restore",

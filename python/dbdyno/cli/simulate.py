@@ -1,0 +1,76 @@
+"""``dbdyno simulate TRACE|JOB``: a load on drives, kernels and schedulers that are not at hand."""
+
+from pathlib import Path
+
+import typer
+
+from dbdyno.cli.formats import DETAILS, JSON
+from dbdyno.cli.page_file import refuse_to_overwrite, write_page
+from dbdyno.cli.simulate_text import Running, print_kernels, print_result
+from dbdyno.cli.values import bytes_of, path_of, seconds_of, seed_of
+from dbdyno.errors import UserError
+
+_JOB = "Jobs without a file, in fio's words"
+SIZE, SECONDS, WARM_UP = "--size", "--seconds", "--warmup"
+
+
+def simulate(
+    files: list[Path] = typer.Argument(None, parser=path_of, metavar="[TRACE|JOB]...", help="A trace, or fio's jobs."),
+    device: str = typer.Option("hdd-7200", metavar="DRIVE,...", help="Drives, as dbdyno disk models lists them."),
+    size: str = typer.Option("", SIZE, metavar="SIZE", help="Size of the device [what the load reaches, or 16 GiB]."),
+    kernel: str = typer.Option("6.x", metavar="VERSION,...", help="Kernels, as --list shows."),
+    scheduler: str = typer.Option("", metavar="NAME,...", help="Schedulers [each kernel's default]."),
+    nr_requests: str = typer.Option("", metavar="N,...", help="Requests that the kernel holds [its default]."),
+    queue_depth: str = typer.Option("", metavar="N,...", help="Commands that the drive takes at once [32]."),
+    tunables: list[str] = typer.Option([], "--set", metavar="NAME=N,...", help="A tunable of the scheduler."),
+    rw: str = typer.Option("", metavar="PATTERN,...", help=f"{_JOB}: what they do, such as randwrite."),
+    bs: str = typer.Option("", metavar="SIZE,...", help="Size of each read and write [4k]."),
+    iodepth: str = typer.Option("", metavar="N,...", help="How many each process has outstanding [1]."),
+    numjobs: str = typer.Option("", metavar="N,...", help="Processes [1]."),
+    rwmixread: str = typer.Option("", metavar="PERCENT,...", help="Reads of a mix [50]."),
+    thinktime: str = typer.Option("", metavar="US,...", help="Pause after each, microseconds [0]."),
+    fsync: str = typer.Option("", metavar="N,...", help="A flush after so many writes [none]."),
+    format_: str | None = typer.Option(None, "--format", metavar="NAME", help="Format of the trace [how it begins]."),
+    trace_device: str | None = typer.Option(None, metavar="NAME", help="Which of the trace's devices."),
+    replay: str = typer.Option("", metavar="open|closed", help="At recorded times, or as processes waited [open]."),
+    speed: float | None = typer.Option(None, metavar="X", help="An open replay so many times as fast."),
+    seconds: str = typer.Option("", SECONDS, metavar="TIME", help="How long is counted [10s, or all of the trace]."),
+    warmup: str = typer.Option("", WARM_UP, metavar="TIME", help="What comes before and is not counted [none]."),
+    seed: str = typer.Option("1", metavar="N", help="Decides what is left to chance."),
+    repeat: int = typer.Option(1, min=1, max=1000, metavar="N", help="So many seeds, from --seed on."),
+    into: Path | None = typer.Option(None, parser=path_of, metavar="FILE", help="Keep results; go on where it ended."),
+    html: Path | None = typer.Option(None, parser=path_of, metavar="FILE", help="Write a page with charts as well."),
+    list_: bool = typer.Option(False, "--list", help="List kernels with their schedulers and tunables."),
+    details: bool = DETAILS,
+    json_: bool = JSON,
+) -> None:
+    """Simulate a load on drives below the block layers of kernels: what they would have done."""
+    if list_:
+        print_kernels(json_=json_)
+        return
+    from dbdyno.simulation.asked import Asked, points_of
+    from dbdyno.simulation.sweep import simulated
+
+    if html is not None:
+        refuse_to_overwrite(html)
+    if into is not None and into.is_dir():
+        into /= "simulated.jsonl"
+    if speed is not None and speed <= 0:
+        raise UserError(f"--speed {speed} must be above 0")
+    words = {"rw": rw, "bs": bs, "iodepth": iodepth, "numjobs": numjobs, "rwmixread": rwmixread}
+    words |= {"thinktime": thinktime, "fsync": fsync}
+    asked = Asked(
+        files=files or (), device=device, kernel=kernel, scheduler=scheduler, nr_requests=nr_requests,
+        queue_depth=queue_depth, tunables=tunables, fio={word: text for word, text in words.items() if text},
+        size_bytes=bytes_of(SIZE, size) if size else None,
+        seconds=seconds_of(SECONDS, seconds) if seconds else None,
+        warm_up=seconds_of(WARM_UP, warmup) if warmup else None,
+        seed=seed_of(seed), repeat=repeat, format=format_, replay=replay, speed=speed, trace_device=trace_device,
+    )  # fmt: skip
+    with Running() as running:
+        load, points = points_of(asked, running.reading)
+        running.begin(points)
+        found = dict(simulated(points, into, running.progress))
+    document = print_result(load, [found[place] for place in range(len(points))], details=details, json_=json_)
+    if html is not None:
+        write_page(html, document, aside=json_)

@@ -1,0 +1,154 @@
+"""What comes of simulated points, in words and rows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import Any
+
+from dbdyno.model.wording import count
+from dbdyno.report.charts import simulation as charts
+from dbdyno.report.document import Abridged, Block, Details, Document, Paragraph, Section, Strong, Table
+from dbdyno.report.simulation_warnings import warnings
+
+COLUMNS = ("r/s", "w/s", "rkB/s", "wkB/s", "avgrq-sz", "aqu-sz", "await", "r_await", "w_await", "%util")
+ROWS_BRIEF = 12
+ROWS_CHARTED = 8
+
+
+@dataclass(frozen=True)
+class Row:
+    """One combination: the levels that tell it from others, and its outcomes, one a seed."""
+
+    levels: Mapping[str, str]
+    outcomes: tuple[Mapping[str, Any], ...]
+
+    def column(self, name: str) -> float:
+        """Return a column of iostat, the mean over seeds."""
+        return fsum(outcome["columns"][name] for outcome in self.outcomes) / len(self.outcomes)
+
+    def requests_per_s(self) -> float:
+        """Return requests completed a second, the mean over seeds."""
+        return self.column("r/s") + self.column("w/s")
+
+    def latency_ms(self) -> float:
+        """Return the mean latency of what was asked for, of both directions."""
+        sums = [one[way]["latency"] for one in self.outcomes for way in ("reads", "writes")]
+        counted = sum(each["count"] for each in sums)
+        return fsum(each["mean_ns"] * each["count"] for each in sums) / counted / 1e6 if counted else 0.0
+
+    def p99_ms(self) -> float:
+        """Return the larger p99 of the two directions, the mean over seeds."""
+        worst = [max(one[way]["latency"]["p99_ns"] for way in ("reads", "writes")) for one in self.outcomes]
+        return fsum(worst) / len(worst) / 1e6
+
+    def values(self) -> dict[str, Any]:
+        """Return what programs read of it: means over seeds."""
+        return {"levels": dict(self.levels), "seeds": len(self.outcomes), "latency_ms_mean": self.latency_ms(),
+                "latency_ms_p99": self.p99_ms(), **{name: self.column(name) for name in COLUMNS}}  # fmt: skip
+
+    def name(self, names: Sequence[str]) -> str:
+        """Return the levels of these factors."""
+        return ", ".join(_level(name, self.levels[name]) for name in names) or self.levels["device"]
+
+
+def _level(name: str, level: str) -> str:
+    plain = name.partition(":")[2] or name
+    return level if name in {"device", "scheduler"} else f"{plain} {level}"
+
+
+def document(rows: Sequence[Row], load: str, replay: str, cost: str) -> Document:
+    """Return the report of a simulation of one or more combinations. ``load`` and ``cost`` are said as they are."""
+    varied = [name for name in rows[0].levels if len({row.levels[name] for row in rows}) > 1]
+    head: list[Block] = [Paragraph(_headline(rows, varied, replay), "headline")]
+    head += [Paragraph(text, "warning") for text in warnings([one for row in rows for one in row.outcomes], replay)]
+    fixed = ", ".join(_level(name, level) for name, level in rows[0].levels.items() if name not in varied)
+    table = _table(rows, varied)
+    brief = Table(table.caption, table.headings, table.rows[:ROWS_BRIEF], table.look)
+    left = len(rows) - ROWS_BRIEF
+    more = (Paragraph(f"{count(left, 'more combination')}: --details, --html or --json.", "soft"),) if left > 0 else ()
+    notes = (
+        Paragraph(f"Simulated in virtual time, nothing was measured: {load}{'; ' + fixed if fixed else ''}.", "soft"),
+        Paragraph(f"{_kind(replay)} {cost}", "soft"),
+    )
+    blocks = (*head, Abridged((table,), (table,), (brief, *more)), *notes)
+    data = {"simulated": True, "load": load, "replay": replay or None, "rows": [row.values() for row in rows]}
+    return Document(
+        f"Simulated: {load}", (), (Section("results", "", blocks, opening=True), *_pictures(rows, varied)), data
+    )
+
+
+def _kind(replay: str) -> str:
+    if replay == "open":
+        return "Open: requests come at their recorded times, however slow the device is, so latency is what differs."
+    return "Closed: whoever asks waits for the answer, so a faster device is asked for more."
+
+
+def _headline(rows: Sequence[Row], varied: Sequence[str], replay: str) -> tuple[str | Strong, ...]:
+    by_latency = replay == "open"
+    value = Row.latency_ms if by_latency else Row.requests_per_s
+    unit = "ms mean latency" if by_latency else "requests/s"
+    ordered = sorted(rows, key=value, reverse=not by_latency)
+    best, last = ordered[0], ordered[-1]
+    begin = f"{best.name(varied)}: {_figure(value(best))} {unit}"
+    if len(rows) == 1:
+        more = f"{_figure(best.requests_per_s())} requests/s" if by_latency else f"{best.latency_ms():,.3g} ms mean"
+        return (Strong("Simulated"), f": {begin}, {more}, {best.p99_ms():,.3g} ms at p99.")
+    ratio = _ratio(value(best), value(last))
+    if ratio is not None and ratio < 1.005:  # noqa: PLR2004 - .5 %
+        return (Strong("Simulated"), f": no difference to speak of; all come to about {_figure(value(best))} {unit}.")
+    second = ordered[1]
+    words = "the lowest" if by_latency else "the most"
+    beside = f"; {second.name(varied)} {_figure(value(second))}" if len(rows) > 2 else ""  # noqa: PLR2004
+    times = f" ({ratio:,.3g} times)" if ratio is not None else ""
+    return (Strong("Simulated"), f": {begin}, {words}{beside}; {last.name(varied)} {_figure(value(last))}{times}.")
+
+
+def _ratio(one: float, other: float) -> float | None:
+    low, high = sorted((one, other))
+    return high / low if low > 0 else None
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:,.3g}"  # noqa: PLR2004
+
+
+def _table(rows: Sequence[Row], varied: Sequence[str]) -> Table:
+    seeds = len(rows[0].outcomes)
+    counted = [name for name in ("rows", "commits") if name in rows[0].outcomes[0]["counts"]]
+    body = tuple(
+        (
+            row.name(varied),
+            *(_figure(row.column(name)) for name in COLUMNS),
+            _figure(row.p99_ms()),
+            *(_figure(_rate(row, name)) for name in counted),
+        )
+        for row in rows
+    )
+    mean = f", mean of {seeds} seeds" if seeds > 1 else ""
+    caption = f"iostat's columns, simulated{mean}; await and p99 in ms"
+    return Table(caption, ("", *COLUMNS, "p99", *(f"{name}/s" for name in counted)), body, "figures")
+
+
+def _rate(row: Row, name: str) -> float:
+    rates = [one["counts"][name] / one["measured_s"] for one in row.outcomes if one["measured_s"]]
+    return fsum(rates) / len(rates) if rates else 0.0
+
+
+def _pictures(rows: Sequence[Row], varied: Sequence[str]) -> tuple[Section, ...]:
+    """Return what only a page shows: distributions, distances, the queue and places over time; a surface."""
+    found = []
+    surface = charts.surface([(row.levels, row.requests_per_s()) for row in rows], varied)
+    if surface is not None:
+        found.append(Section("surface", "Requests a second by both factors", (Abridged((surface,)),)))
+    shown = [(row.name(varied), row.outcomes[0]) for row in rows[:ROWS_CHARTED] if row.outcomes[0]["sample"]["at_s"]]
+    if not shown:
+        return tuple(found)
+    text = f"The first {ROWS_CHARTED} of {len(rows)} combinations are drawn."
+    note = (Paragraph(text, "soft"),) if len(rows) > ROWS_CHARTED else ()
+    found += [
+        Section("latency", "Latency", (Abridged((*note, charts.latency(shown))),)),
+        Section("queue", "Queue over time", (Abridged((charts.queue(shown),)),)),
+        Section("seeks", "Distances between commands", (Abridged((charts.distances(shown),)),)),
+        Section("places", "Places over time", (Abridged((Details("Where commands went", charts.places(shown)),)),)),
+    ]
+    return tuple(found)

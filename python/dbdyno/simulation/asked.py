@@ -1,0 +1,176 @@
+"""What is asked of a simulation, in the words of the command line, as points."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dbdyno._native import trace_summary
+from dbdyno.errors import UserError
+from dbdyno.simulation.fio_words import is_job_file, jobs_of, put, reach_bytes, times_of
+from dbdyno.simulation.points import BRIEF_FROM, FIO, SET, SimulatedPoint, combinations, in_words, split, whole
+
+HEAD_BYTES = 1 << 16
+SIZE_BYTES = 16 << 30  # of a device that nothing says the size of
+SECONDS = 10.0  # of jobs that don't say how long
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked; several values stand in one text, with commas."""
+
+    files: Sequence[Path]
+    device: str
+    kernel: str
+    scheduler: str = ""
+    nr_requests: str = ""
+    queue_depth: str = ""
+    tunables: Sequence[str] = ()  # NAME=VALUE[,VALUE...]
+    fio: Mapping[str, str] = field(default_factory=dict)  # an option of fio to its values
+    size_bytes: int | None = None
+    seconds: float | None = None
+    warm_up: float | None = None
+    seed: int = 1
+    repeat: int = 1
+    format: str | None = None
+    replay: str = ""
+    speed: float | None = None
+    trace_device: str | None = None
+
+
+@dataclass(frozen=True)
+class Load:
+    """The load of all points, how long it is, how far it reaches, and how its results must be read."""
+
+    fields: dict[str, Any]
+    seconds: float | None
+    warm_up: float
+    reach_bytes: int
+    replay: str  # "open", "closed", or "" of jobs
+    said: str
+
+
+def points_of(asked: Asked, watch: Callable[[float, int], None]) -> tuple[Load, list[SimulatedPoint]]:
+    """Return the load and all points. ``watch`` hears how many requests of a trace have been read.
+
+    Raises ``UserError`` with the option or the file and line that is wrong.
+    """
+    load = _load(asked, watch)
+    factors = _factors(asked, {} if asked.files else asked.fio)
+    seeds = range(asked.seed, asked.seed + asked.repeat)
+    common: dict[str, Any] = {
+        "size_bytes": asked.size_bytes or load.reach_bytes or SIZE_BYTES,
+        "warm_up_s": load.warm_up if asked.warm_up is None else asked.warm_up,
+        "load": load.fields,
+    }
+    seconds = asked.seconds or load.seconds
+    if seconds is not None:
+        common |= {"duration_s": seconds, "interval_s": min(1.0, seconds / 100)}
+    count = len(seeds)
+    for levels in factors.values():
+        count *= len(levels)
+    if count > BRIEF_FROM:
+        common |= {"sample_most": 0, "intervals_most": 1}
+    return load, combinations(common, factors, seeds)
+
+
+def _factors(asked: Asked, fio: Mapping[str, str]) -> dict[str, list[tuple[str, Any]]]:
+    def texts(option: str, text: str) -> list[str]:
+        found = split(text)
+        if not all(found) or len(set(found)) < len(found):
+            raise UserError(f"{option} {text[:60]!r} holds an empty value, or one twice; separate values by one comma")
+        return found
+
+    found: dict[str, list[tuple[str, Any]]] = {
+        "device": [(text, text) for text in texts("--device", asked.device)],
+        "kernel": [(text, text) for text in texts("--kernel", asked.kernel)],
+    }
+    if asked.scheduler:
+        found["scheduler"] = [(text, text) for text in texts("--scheduler", asked.scheduler)]
+    for name, option, given in (
+        ("nr_requests", "--nr-requests", asked.nr_requests),
+        ("queue_depth", "--queue-depth", asked.queue_depth),
+    ):
+        if given:
+            found[name] = [(text, whole(option, text)) for text in texts(option, given)]
+    for text in asked.tunables:
+        name, equals, values = text.partition("=")
+        if not equals or not name:
+            raise UserError(f"--set {text[:60]!r} is not TUNABLE=VALUE, such as fifo_batch=16")
+        found[SET + name] = [(value, whole(f"--set {name}", value)) for value in texts(f"--set {name}", values)]
+    for word, values in fio.items():
+        found[FIO + word] = [(value, _job(word, value)) for value in texts(f"--{word}", values)]
+    return found
+
+
+def _job(word: str, value: str) -> dict[str, Any]:
+    job: dict[str, Any] = {}
+    try:
+        put(job, word, value)
+    except ValueError as error:
+        raise UserError(f"--{word} {value[:40]!r} {error}") from None
+    return job
+
+
+def _load(asked: Asked, watch: Callable[[float, int], None]) -> Load:
+    if not asked.files:
+        if "rw" not in asked.fio:
+            raise UserError("give a trace, a job file of fio, or --rw such as --rw randwrite")
+        return _of_jobs([{}], f"jobs of {_said(asked.fio)}", asked)
+    head = _head(asked.files[0])
+    if asked.format is None and is_job_file(head):
+        if asked.fio:
+            word = next(iter(asked.fio))
+            raise UserError(f"--{word} is for jobs without a file; write {word} into {asked.files[0]}")
+        text = asked.files[0].read_text(errors="replace")
+        return _of_jobs(jobs_of(asked.files[0], text), f"the jobs of {asked.files[0].name}", asked)
+    if asked.fio:
+        raise UserError(f"--{next(iter(asked.fio))} is for jobs, and {asked.files[0]} is a trace")
+    return _of_trace(asked, watch)
+
+
+def _said(fio: Mapping[str, str]) -> str:
+    return ", ".join(f"{word}={values}" for word, values in fio.items())
+
+
+def _of_jobs(jobs: list[dict[str, Any]], said: str, asked: Asked) -> Load:
+    for option, given in (("--replay", asked.replay), ("--speed", asked.speed), ("--trace-device", asked.trace_device)):
+        if given:
+            raise UserError(f"{option} is for traces; jobs have no recorded times")
+    runtime, ramp = times_of(jobs)
+    ends = bool(jobs) and all(job.get("ios") for job in jobs)
+    seconds = runtime if runtime is not None or ends else SECONDS
+    return Load({"kind": "jobs", "jobs": jobs}, seconds, ramp, reach_bytes(list(jobs)), "", said)
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(HEAD_BYTES)
+    except OSError as error:
+        raise UserError(f"{path}: can't be read: {error.strerror}") from None
+
+
+def _of_trace(asked: Asked, watch: Callable[[float, int], None]) -> Load:
+    replay = asked.replay or "open"
+    if replay not in {"open", "closed"}:
+        raise UserError(f"--replay is open or closed, not {replay[:40]}")
+    fields: dict[str, Any] = {"files": [str(path) for path in asked.files], "replay": replay}
+    chosen = {"format": asked.format, "speed": asked.speed, "device": asked.trace_device}
+    fields |= {name: value for name, value in chosen.items() if value is not None}
+    try:
+        summary = json.loads(trace_summary(json.dumps(fields), watch))
+    except ValueError as error:
+        raise UserError(in_words(str(error))) from None
+    counts = dict(summary["devices"])
+    if asked.trace_device is None and len(counts) > 1:
+        devices = ", ".join(f"{name} ({count} requests)" for name, count in counts.items())
+        raise UserError(f"{asked.files[0]} is of several devices: {devices}; choose one by --trace-device")
+    if not summary["requests"]:
+        names = f"; it has {', '.join(counts)}" if counts else ""
+        raise UserError(f"{asked.files[0]} holds no request{' of that device' if asked.trace_device else ''}{names}")
+    reach = -(-summary["end_sector"] * 512 // GIB) * GIB
+    said = f"a trace of {summary['requests']:,} requests in {summary['span_s']:,.4g} s, {replay} replay"
+    return Load({"kind": "trace", **fields}, None, 0.0, reach, replay, said)

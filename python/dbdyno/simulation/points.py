@@ -1,0 +1,95 @@
+"""All combinations of what a simulation varies, each as a point."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from dbdyno.errors import UserError
+
+RULES = 1  # raised when the same point comes to something else, so that kept results are made anew
+SET = "set:"  # how a factor begins that is a tunable
+FIO = "fio:"  # how one begins that is an option of fio
+BRIEF_FROM = 100  # points: of so many, no samples and no series are kept
+
+OPTIONS = {
+    "device": "--device", "size_bytes": "--size", "kernel": "--kernel", "scheduler": "--scheduler",
+    "nr_requests": "--nr-requests", "queue_depth": "--queue-depth", "duration_s": "--seconds", "warm_up_s": "--warmup",
+    "load.speed": "--speed", "load.format": "--format", "load.device": "--trace-device",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SimulatedPoint:
+    """One point, and the levels of the factors that it stands for."""
+
+    levels: Mapping[str, str]
+    point: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """What it is found by in a file of results: the same point has the same."""
+        text = json.dumps([RULES, self.point], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def split(text: str) -> list[str]:
+    """Return what commas separate outside of parentheses: ``raid1(hdd-15k, 2),hdd-15k`` are two."""
+    found, depth = [""], 0
+    for character in text:
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if character == "," and depth <= 0:
+            found.append("")
+        else:
+            found[-1] += character
+    return [part.strip() for part in found]
+
+
+def combinations(
+    common: Mapping[str, Any], factors: Mapping[str, Sequence[tuple[str, Any]]], seeds: Sequence[int]
+) -> list[SimulatedPoint]:
+    """Return a point for every combination of levels and every seed.
+
+    A factor is a field of the point, or one of ``tunables`` (``set:NAME``), or an option of its jobs (``fio:WORD``); a
+    level is its text and its value.
+    """
+    return list(_combined(common, factors, seeds))
+
+
+def _combined(
+    common: Mapping[str, Any], factors: Mapping[str, Sequence[tuple[str, Any]]], seeds: Sequence[int]
+) -> Iterator[SimulatedPoint]:
+    for chosen in product(*factors.values()):
+        levels = dict(zip(factors, (text for text, _ in chosen), strict=True))
+        for seed in seeds:
+            point = deepcopy(dict(common)) | {"seed": seed}
+            for name, (_, value) in zip(factors, chosen, strict=True):
+                _put(point, name, value)
+            yield SimulatedPoint(levels, point)
+
+
+def _put(point: dict[str, Any], name: str, value: object) -> None:
+    if name.startswith(SET):
+        point.setdefault("tunables", {})[name.removeprefix(SET)] = value
+    elif name.startswith(FIO):
+        for job in point["load"]["jobs"]:
+            job.update(value)
+    else:
+        point[name] = value
+
+
+def whole(option: str, text: str) -> int:
+    """Return a whole number. Raises ``UserError`` that names the option."""
+    if not (text.isascii() and text.isdecimal()) or len(text) > 18:  # noqa: PLR2004 - what 64 bits hold
+        raise UserError(f"{option} {text[:40]!r} must be a whole number")
+    return int(text)
+
+
+def in_words(text: str) -> str:
+    """Return what is wrong with a field of a point with the option that it comes from."""
+    name, colon, problem = text.partition(": ")
+    option = OPTIONS.get(name) or ("--set" if name.startswith("tunables.") else "")
+    return f"{option}{colon}{problem}" if option else text

@@ -1,0 +1,143 @@
+"""Simulates points on all processors at once; what is done is kept in a file, so that a later call goes on."""
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import DbdynoError, UserError
+from dbdyno.simulation.points import SimulatedPoint, in_words
+
+WAIT_SECONDS = 0.2  # between two looks for a signal
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What came of a point: see docs/simulate.md for the outcome's keys."""
+
+    point: SimulatedPoint
+    outcome: dict[str, Any]
+    cpu_s: float
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a sweep is: points done, and the simulated seconds of those that run."""
+
+    done: int
+    running_s: dict[int, float]
+
+
+class _Stopped(Exception):  # noqa: N818 - nothing is wrong
+    """The sweep ends before its time."""
+
+
+def simulated(
+    points: Sequence[SimulatedPoint], results: Path | None, said: Callable[[Progress], None]
+) -> Iterator[tuple[int, Simulated]]:
+    """Yield what comes of each point with its place, in the order in which they end; ``said`` hears how far it is.
+
+    With ``results``, what stands in that file is not simulated again. Raises ``UserError`` where a point is wrong.
+    """
+    kept = _read(results) if results else {}
+    left = []
+    for place, point in enumerate(points):
+        if point.key in kept:
+            yield place, Simulated(point, *kept.pop(point.key))
+        else:
+            left.append(place)
+    stop, running = threading.Event(), dict[int, float]()
+    workers = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
+    try:
+        for place, found in _ended(workers, points, left, stop, running, said):
+            if results:
+                _keep(results, found)
+            yield place, found
+    finally:
+        stop.set()
+        workers.shutdown(wait=True, cancel_futures=True)
+
+
+def _ended(  # noqa: PLR0913, PLR0917 - what a sweep consists of
+    workers: ThreadPoolExecutor,
+    points: Sequence[SimulatedPoint],
+    places: Sequence[int],
+    stop: threading.Event,
+    running: dict[int, float],
+    said: Callable[[Progress], None],
+) -> Iterator[tuple[int, Simulated]]:
+    """Yield results as they come, a few points ahead of them at work: memory does not grow with the sweep."""
+    waiting = iter(places)
+    at_work: dict[Future[Simulated], int] = {}
+    done = len(points) - len(places)
+    while True:
+        for place in islice(waiting, 2 * workers._max_workers - len(at_work)):  # noqa: SLF001
+            at_work[workers.submit(_one, points[place], place, stop, running)] = place
+        if not at_work:
+            return
+        ended, _ = wait(at_work, WAIT_SECONDS, FIRST_COMPLETED)
+        for future in ended:
+            place = at_work.pop(future)
+            done += 1
+            yield place, future.result()
+        said(Progress(done, dict(running)))
+
+
+def _one(point: SimulatedPoint, place: int, stop: threading.Event, running: dict[int, float]) -> Simulated:
+    from dbdyno._native import simulate
+
+    def watch(simulated_s: float, _requests: int) -> None:
+        running[place] = simulated_s
+        if stop.is_set():
+            raise _Stopped
+
+    began = time.thread_time()
+    try:
+        outcome = json.loads(simulate(json.dumps(point.point), watch))
+    except ValueError as error:
+        raise UserError(in_words(str(error))) from None
+    finally:
+        running.pop(place, None)
+    return Simulated(point, outcome, time.thread_time() - began)
+
+
+def _read(path: Path) -> dict[str, tuple[dict[str, Any], float]]:
+    """Return what a file of results holds, by key; a line that a crash cut off is cut away."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise UserError(f"{path}: can't be read: {error.strerror}") from None
+    whole = content[: content.rfind(b"\n") + 1]
+    found = {}
+    for number, line in enumerate(whole.splitlines(), 1):
+        try:
+            entry = json.loads(line)
+            found[entry["key"]] = (dict(entry["outcome"]), float(entry["cpu_s"]))
+        except (ValueError, KeyError, TypeError):
+            raise UserError(f"{path}: line {number} is no result of a simulation; name another file") from None
+    if len(whole) < len(content):
+        if not whole and not content.startswith(b'{"key"'):
+            raise UserError(f"{path}: is no file of results of simulations; name another file")
+        with path.open("r+b") as file:
+            file.truncate(len(whole))
+    return found
+
+
+def _keep(path: Path, found: Simulated) -> None:
+    entry = {"key": found.point.key, "cpu_s": found.cpu_s, "levels": dict(found.point.levels),
+             "point": found.point.point, "outcome": found.outcome}  # fmt: skip
+    try:
+        with path.open("a") as file:
+            file.write(json.dumps(entry) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise DbdynoError(f"{path}: can't be written: {error.strerror}") from None

@@ -1,0 +1,87 @@
+"""``dbdyno simulate``: the answer first, few lines, what is odd about a trace, JSON, a page."""
+
+import json
+import re
+
+import pytest
+
+TRACE = "time_s,offset,size,op,process,response_us\n" + "".join(
+    f"{at / 500:.3f},{at * 7919 % 100_000 * 4096},4096,{'RW'[at % 2]},1,200\n" for at in range(500)
+)
+
+
+@pytest.fixture
+def trace(tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text(TRACE)
+    return path
+
+
+def test_the_answer_comes_first_in_few_lines(dbdyno):
+    code, out, err = dbdyno(
+        *[
+            "simulate",
+            "--rw",
+            "randread",
+            "--iodepth",
+            "4",
+            "--device",
+            "hdd-15k,ssd-sata",
+            "--scheduler",
+            "none,mq-deadline",
+            "--seconds",
+            "1s",
+        ]
+    )
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert len(lines) <= 25
+    assert re.match(r"Simulated: ssd-sata, (none|mq-deadline): [\d,]+ requests/s, the most; ", lines[2])
+    assert "Closed: whoever asks waits for the answer" in out
+    assert "r/s  w/s  rkB/s  wkB/s  avgrq-sz  aqu-sz" in re.sub(" +", "  ", out)
+
+
+def test_the_same_twice_as_json(dbdyno):
+    command = ["simulate", "--rw", "randrw", "--device", "hdd-15k", "--seconds", "1s", "--repeat", "2", "--json"]
+    first = dbdyno(*command)
+    assert first == dbdyno(*command)
+    found = json.loads(first[1])
+    assert [point["point"]["seed"] for point in found["points"]] == [1, 2]
+    assert found["points"][0]["outcome"] != found["points"][1]["outcome"]
+
+
+@pytest.mark.parametrize("replay", ["open", "closed"])
+def test_a_trace_of_one_process(dbdyno, trace, replay, tmp_path):
+    trace.write_text(TRACE + "x,y\n")
+    page = tmp_path / "page.html"
+    code, out, err = dbdyno("simulate", trace, "--device", "ssd-sata", "--replay", replay, "--html", page)
+    assert (code, err) == (0, "")
+    assert f"a trace of 500 requests in 0.998 s, {replay} replay" in out
+    assert 'line 502: holds no number: "x"' in re.sub(r"\s+", " ", out)
+    assert page.read_text().startswith("<!DOCTYPE html")
+
+
+def test_a_device_that_cannot_keep_up_is_said(dbdyno, trace):
+    code, out, _ = dbdyno("simulate", trace, "--device", "hdd-7200", "--speed", "50")
+    assert code == 0
+    assert "can't keep up with the recorded times in 1 of 1 results" in re.sub(r"\s+", " ", out)
+
+
+def test_a_trace_of_no_lines(dbdyno, tmp_path):
+    empty = tmp_path / "empty"
+    empty.write_text("")
+    assert dbdyno("simulate", empty) == (2, "", f"dbdyno: {empty} holds no request\n")
+
+
+def test_names_are_escaped_on_the_page(dbdyno, tmp_path):
+    jobs, page = tmp_path / "<b>jobs", tmp_path / "page.html"
+    jobs.write_text("[a]\nrw=randread\n")
+    assert dbdyno("simulate", jobs, "--seconds", "1s", "--html", page)[0] == 0
+    assert "<b>jobs" not in page.read_text()
+
+
+def test_kernels_are_listed(dbdyno):
+    _, out, _ = dbdyno("simulate", "--list")
+    assert "2.6.18\n  cfq (default): quantum=4" in out
+    names = [kernel["name"] for kernel in json.loads(dbdyno("simulate", "--list", "--json")[1])]
+    assert names[0] == "2.6.9"
