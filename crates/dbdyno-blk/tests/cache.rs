@@ -299,4 +299,6 @@ fn rows_change_the_pages_they_must() {
     let expected = 14_160.0 * (1.0 - (-30_000.0_f64 / 14_160.0).exp()) + 156.0 + 142.0;
     assert!((bytes as f64 / 4096.0 / expected - 1.0).abs() < 0.02, "{bytes}, expected {expected} pages");
     assert_eq!(load.file_bytes(1) / 4096, 1 + 1_010_000 * 58 / 4096 + 1);
+    // Pieces of 4 MiB, 14 of the index and 16 of the rows: the last 7 in the second group, behind its head of 2 MiB.
+    assert_eq!(load.end_bytes(), (128 + 2 + 7 * 4) << 20);
 }

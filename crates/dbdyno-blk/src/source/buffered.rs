@@ -84,6 +84,7 @@ fn check(job: &Job) -> Result<(), CacheError> {
     unless(job.read_percent <= 100, "read_percent", job.read_percent, "is over 100")?;
     unless((1..=1 << 20).contains(&size), "size_bytes", size, "is not 1 to 1048576")?;
     unless(job.depth == 1, "depth", job.depth, "is not 1: a buffered job does one after the other")?;
+    unless(range <= 1 << 40, "range_bytes", range, "is over 1 TiB")?;
     let holds = range / u64::from(job.processes) >= size;
     unless(holds, "range_bytes", range, "holds less than one for each process")
 }

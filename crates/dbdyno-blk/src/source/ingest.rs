@@ -77,7 +77,7 @@ impl Default for IngestConfig {
 
 impl IngestConfig {
     fn check(&self) -> Result<(), CacheError> {
-        unless(self.initial_rows <= 100_000_000_000, "initial_rows", self.initial_rows, "is over 100000000000")?;
+        unless(self.initial_rows <= 10_000_000_000, "initial_rows", self.initial_rows, "is over 10000000000")?;
         unless((1..=PAGE_BYTES).contains(&self.row_bytes), "row_bytes", self.row_bytes, "is not 1 to 4096")?;
         unless(self.secondary_keys <= KEYS_MOST, "secondary_keys", self.secondary_keys, "is over 63")?;
         let (index, key) = (self.index_bytes_per_row, self.primary_key_bytes);

@@ -108,6 +108,11 @@ impl<A: Application> Cached<A> {
         self.machine.pages.bytes(file)
     }
 
+    /// How far the files reach on the drive, which must be larger: nothing tells that it is full.
+    pub fn end_bytes(&self) -> u64 {
+        self.machine.pages.allocator.end_bytes()
+    }
+
     /// Dirty pages at which writers are held up, and at which writeback begins.
     pub fn dirty_limits(&self) -> (u64, u64) {
         (self.machine.limit, self.machine.background)

@@ -64,6 +64,10 @@ impl Allocator {
         self.start_sector + GROUP_HEAD_SECTORS
     }
 
+    pub(super) fn end_bytes(&self) -> u64 {
+        self.next_sector * 512
+    }
+
     fn allocate(&mut self) -> u64 {
         let in_group = (self.next_sector - self.start_sector) % GROUP_SECTORS;
         if in_group < GROUP_HEAD_SECTORS {

@@ -12,7 +12,7 @@
 //! has yet to submit writes it itself, and waits.
 //!
 //! # Cannot
-//! Memory pressure (pages that are written because memory is scarce), `mmap`, truncation, directories, the write of inodes and
+//! A full drive ([`Cached::end_bytes`] says how far the files reach), memory pressure (pages that are written because memory is scarce), `mmap`, truncation, directories, the write of inodes and
 //! bitmaps to their places behind the journal, a full journal, asynchronous read-ahead, delayed allocation, the feedback by
 //! which writers are paced from 3.2 on (each gets its share of the drive's estimated rate at once), control groups, memory of
 //! several nodes. ext4's commits write new pages only: in truth, from the time that their place is chosen.
