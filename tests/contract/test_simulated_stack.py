@@ -21,7 +21,7 @@ EVERY = [(kernel["name"], scheduler) for kernel in kernels() for scheduler in ke
 def spec_of(kernel="2.6.18", **stack):
     """Return a treatment of a moment's load."""
     load = {"kind": "fio", "profile": "RND4K Q4T2", "load": "mix", "size": "64MiB", "duration": "500ms"}
-    stack = {"kernel": kernel, "device": "ideal", "size": "128MiB", **stack}
+    stack = {"kernel": kernel, "device": "hdd-15k", "size": "128MiB", **stack}
     return TrialSpec.model_validate({"stack": stack, "workload": load})
 
 
@@ -62,7 +62,7 @@ def test_what_a_study_does_not_say_is_the_kernel_s_default(journal):
 
 
 def test_the_same_seed_has_the_same_outcome_and_another_has_another(journal, tmp_path):
-    spec = spec_of(device="hdd-15k")
+    spec = spec_of()
     with raised_stack(spec, journal) as up:
         first, again, other = (Simulated(spec).run(up, seed, tmp_path) for seed in (1, 1, 2))
     assert first.metrics() == again.metrics() != other.metrics()
@@ -70,7 +70,7 @@ def test_the_same_seed_has_the_same_outcome_and_another_has_another(journal, tmp
 
 
 def test_metrics_series_and_histogram_are_of_the_same_load(journal, tmp_path):
-    spec = spec_of(device="hdd-15k")
+    spec = spec_of()
     with raised_stack(spec, journal) as up:
         load = Simulated(spec).run(up, 1, tmp_path)
     metrics, device, latencies = load.metrics(), load.beside()["block_device"], load.latencies()
@@ -88,6 +88,6 @@ def test_metrics_series_and_histogram_are_of_the_same_load(journal, tmp_path):
 def test_what_the_simulator_refuses_is_the_trial_s_failure(journal, tmp_path):
     from dbdyno.errors import TrialError
 
-    spec = spec_of(device="hdd-15k")
+    spec = spec_of()
     with raised_stack(spec, journal) as up, pytest.raises(TrialError, match="the simulator refused it: size_bytes"):
         Simulated(spec, lambda point: simulate(point.replace("134217728", "7"))).run(up, 1, tmp_path)

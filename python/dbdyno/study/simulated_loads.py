@@ -12,7 +12,6 @@ from dbdyno.study.workloads import IngestSection, LoopSection, SlapSection
 
 # Of a series: as probes have them, made longer by the simulator where there would be too many.
 INTERVAL_SECONDS, INTERVALS_MAX = 0.1, 600
-LONGEST_SECONDS = 86_400.0  # of a load that an amount bounds
 MIX_READ_PERCENT = 70  # of a profile: KDiskMark's
 LOADS_OF_SLAP = ("write", "update", "key", "mixed")
 # Fields of a load of dbdyno's own that a simulated server knows nothing of.
@@ -47,7 +46,7 @@ def _broken_fio(load: FioSection) -> Iterator[Mistake]:
 
 def _broken_loop(spec: TrialSpec, load: LoopSection) -> Iterator[Mistake]:
     """A simulated server: which engine, and what it knows of the load."""
-    engines = ("innodb",)
+    engines = ("innodb", "myisam") if isinstance(load, IngestSection) else ("innodb",)
     engine = spec.stack.engine.lower()
     if engine not in engines:
         text = f"is {shown(spec.stack.engine)}; a simulated {load.kind} has {' or '.join(engines)}"
@@ -57,6 +56,9 @@ def _broken_loop(spec: TrialSpec, load: LoopSection) -> Iterator[Mistake]:
     for name in _LEFT_OUT:
         if name in load.model_fields_set:
             yield Mistake(("workload", name), "is not simulated; leave it out")
+    if getattr(load, load.AMOUNT) is not None:
+        text = "is not simulated, as what goes on behind the last answer would count; give duration"
+        yield Mistake(("workload", load.AMOUNT), text)
     if load.warmup == "steady":
         yield Mistake(("workload", "warmup"), 'is "steady"; a simulated load has a time, such as "10s"')
     if isinstance(load, SlapSection) and load.load not in LOADS_OF_SLAP:
@@ -92,19 +94,18 @@ def _ingest(spec: TrialSpec) -> Given:
     load = spec.workload
     assert isinstance(load, IngestSection)  # noqa: S101  (by its kind)
     if spec.stack.engine.lower() == "myisam":
-        given = myisam(spec, initial_rows=load.initial_rows, rows=load.rows or 0)
+        given = myisam(spec, initial_rows=load.initial_rows)
     else:
         given = innodb(
             spec,
             load="write",
             clients=load.clients,
-            statements=load.rows or 0,
             statements_per_transaction=load.rows_per_commit,
             think_us=load.think_time * 1e6,
             rows=max(1, load.initial_rows),
             secondary_indexes=3,
         )
-    return {**_times_of(load), "load": given}
+    return {**_times(load.seconds_before, load.duration), "load": given}
 
 
 def _slap(spec: TrialSpec) -> Given:
@@ -114,19 +115,13 @@ def _slap(spec: TrialSpec) -> Given:
         spec,
         load=load.load,
         clients=load.clients,
-        statements=load.queries or 0,
         statements_per_transaction=max(1, load.commit_every),
         think_us=load.think_time * 1e6,
         rows=load.initial_rows,
         row_bytes=20 + 4 * load.int_cols + 127 * load.char_cols,
         secondary_indexes=load.secondary_indexes,
     )
-    return {**_times_of(load), "load": given}
-
-
-def _times_of(load: LoopSection) -> Given:
-    """Of one that an amount bounds all of it is counted, until it ends by itself."""
-    return _times(0.0, LONGEST_SECONDS) if load.duration is None else _times(load.seconds_before, load.duration)
+    return {**_times(load.seconds_before, load.duration), "load": given}
 
 
 def _times(warm_up_s: float, duration_s: float | None) -> Given:

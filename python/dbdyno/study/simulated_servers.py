@@ -75,7 +75,7 @@ def _given(spec: TrialSpec, engine: str) -> dict[str, Any]:
     return {each[name][0]: each[name][1](value) for name, value in spec.server.settings.items()}
 
 
-def myisam(spec: TrialSpec, *, initial_rows: int, rows: int) -> dict[str, Any]:
+def myisam(spec: TrialSpec, *, initial_rows: int) -> dict[str, Any]:
     """A MyISAM table that takes rows, on the kernel's page cache."""
     memory = spec.stack.memory or MEMORY_BYTES
     cache = {
@@ -85,17 +85,15 @@ def myisam(spec: TrialSpec, *, initial_rows: int, rows: int) -> dict[str, Any]:
         "data": "writeback" if spec.filesystem.mount == "data=writeback" else "ordered",
         "barrier": spec.stack.filesystem != "ext3",  # which had none as it came
     }
-    table = {"initial_rows": initial_rows, "rows": rows, **_given(spec, "myisam")}
+    table = {"initial_rows": initial_rows, **_given(spec, "myisam")}
     return {"kind": "ingest", "cache": cache, "table": table}
 
 
-def innodb(spec: TrialSpec, *, clients: int, statements: int, **load: object) -> dict[str, Any]:
-    """A server with InnoDB under a load; the number of statements is that of all clients, 0 for no end."""
+def innodb(spec: TrialSpec, **load: object) -> dict[str, Any]:
+    """A server with InnoDB under a load, of which the fields are the simulator's."""
     return {
         "kind": "commits",
         "version": "5.1" if spec.stack.kernel in OLD_KERNELS else "5.6",
-        "clients": clients,
-        "statements_per_client": statements // clients,
         "space_bytes": (spec.stack.size or 0) // 2,  # of the drive, the rest being logs and the filesystem's
         "barriers": spec.stack.filesystem != "ext3",
         **load,

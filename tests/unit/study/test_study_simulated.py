@@ -162,7 +162,12 @@ SERVERS = {
     "an engine that none has": (
         'engine = "rocksdb"',
         "ingest",
-        'stack.engine: is "rocksdb"; a simulated ingest has innodb',
+        'stack.engine: is "rocksdb"; a simulated ingest has innodb or myisam',
+    ),
+    "a variable of the other engine": (
+        'engine = "MyISAM"\n[server.settings]\nsync_binlog = 1',
+        "ingest",
+        "server.settings.sync_binlog: is not simulated; known are key_buffer_size",
     ),
     "a variable that is near": (
         "[server.settings]\ninnodb_io_capacty = 1",
@@ -173,6 +178,11 @@ SERVERS = {
         '[server.settings]\ninnodb_flush_method = "littlesync"',
         "slap",
         'server.settings.innodb_flush_method: is "littlesync", which is neither "fsync" nor "O_DIRECT"',
+    ),
+    "an amount": (
+        "[workload]\nqueries = 500",
+        "slap",
+        "workload.queries: is not simulated, as what goes on behind the last answer would count; give duration",
     ),
     "an open loop": ("[workload]\nrate = 5", "slap", "workload.rate: is not simulated; leave it out"),
     "a warm-up of no time": (
@@ -195,7 +205,7 @@ def test_what_a_simulated_server_does_not_know_is_refused(written, lines, kind, 
     assert message in refusal(written(fio, stack=stack))
 
 
-@pytest.mark.parametrize(("kind", "engine"), [("ingest", "innodb"), ("slap", "innodb")])
+@pytest.mark.parametrize(("kind", "engine"), [("ingest", "MyISAM"), ("ingest", "innodb"), ("slap", "innodb")])
 def test_servers_may_be_simulated(written, kind, engine):
     fio = ('kind = "fio"\nprofile = "RND4K Q32T4"\nload = "write"', f'kind = "{kind}"\nduration = "1s"')
     specs = [spec for _, spec in load_study(written(fio, stack=f'engine = "{engine}"')).combinations()]

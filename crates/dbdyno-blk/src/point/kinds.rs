@@ -5,12 +5,13 @@ use serde_json::{Map, Value};
 use super::error::PointError;
 use super::load::Load;
 use super::spec::Point;
-use super::{commits, jobs, trace};
+use super::{commits, ingest, jobs, trace};
 
 type Make = fn(&Point, Map<String, Value>) -> Result<Box<dyn Load>, PointError>;
 
 /// The kinds there are.
-pub const KINDS: &[(&str, Make)] = &[("commits", commits::load), ("jobs", jobs::load), ("trace", trace::load)];
+pub const KINDS: &[(&str, Make)] =
+    &[("commits", commits::load), ("ingest", ingest::load), ("jobs", jobs::load), ("trace", trace::load)];
 
 /// The load of a point.
 pub(super) fn load(point: &Point) -> Result<Box<dyn Load>, PointError> {

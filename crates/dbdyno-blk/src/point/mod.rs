@@ -15,6 +15,7 @@
 mod commands;
 mod commits;
 mod error;
+mod ingest;
 mod jobs;
 mod kinds;
 mod latencies;
