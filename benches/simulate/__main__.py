@@ -34,7 +34,7 @@ SPEED = Path("target/release/examples/speed")
 SEEDS = 4  # bursts
 LIMITS = {"throughput": 5, "latency": 10, "merges": 10}  # percent
 FEW = 0.01  # merges for each I/O below which they say nothing
-KNOWN = ("none", "mq-deadline", "kyber")  # that are simulated
+KNOWN = ("none", "mq-deadline", "kyber", "bfq")  # that are simulated
 
 
 def order(_: bool) -> Iterator[Figure]:  # noqa: FBT001

@@ -5,12 +5,13 @@
 //! sequence, on a drive that gains by it. With `low_latency` a process that was idle weighs 30 times as much for some seconds.
 //!
 //! Cannot: groups, queues merged as their processes cooperate, others' requests injected into idling, bursts of new processes, soft
-//! real time.
+//! real time, how long a process weighs more by the drive's rate, waiting for a second small request.
 
+use super::bfq_queue::{ASYNC_CHARGE, RAISED, SCALE, Served};
 use super::contract::Scheduler;
 use super::error::SchedulerError;
 use super::habits::Nearness;
-use super::process_queue::{ASYNC_QUEUES, ProcessQueue, find_own, place};
+use super::process_queue::{ASYNC_QUEUES, find_own, place};
 use super::tunables::{Settings, Tunable, Unit};
 use crate::queue::{Bio, Class, Direction, Queue, Request, RequestId, Side};
 
@@ -28,20 +29,10 @@ pub(super) const TUNABLES: &[Tunable] = &[
 
 /// Sectors of the largest budget, until the drive's rate is known.
 const BUDGET_MOST: u64 = 16_384;
-/// How many times an asynchronous sector counts.
-const ASYNC_CHARGE: u64 = 3;
-/// A jump of more sectors counts as a seek, of more than so many of the last 32 a process seeks.
-const JUMP: u64 = 800;
-const SEEKS_MOST: u32 = 19;
 /// Commands at the drive from which on it counts as one that queues.
 const QUEUEING: usize = 4;
-/// By how much a process that was idle weighs more, after how long, and how long it does: on a drive with heads, and without.
-const RAISED: u64 = 30;
+/// A process that did nothing for so long weighs more for a while.
 const IDLE_NS: u64 = 2_000_000_000;
-const RAISED_NS: [u64; 2] = [7_000_000_000, 2_500_000_000];
-/// Binary digits behind the point of virtual times.
-const SCALE: u32 = 22;
-
 /// Why a queue's turn ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -49,66 +40,6 @@ enum End {
     Budget,
     Time,
     Idled,
-}
-
-/// One queue, with its place in virtual time.
-#[derive(Debug)]
-struct Served {
-    held: ProcessQueue,
-    sync: bool,
-    class: Class,
-    priority: u8,
-    in_flight: usize,
-    /// Virtual times: when it is eligible, when its budget would be over.
-    start: u64,
-    finish: u64,
-    budget: u64,
-    /// Sectors of this turn, as they are charged.
-    charged: u64,
-    jumps: u32,
-    last_sector: u64,
-    last_end_ns: u64,
-    raised_until_ns: u64,
-    has_exited: bool,
-}
-
-impl Served {
-    fn new(sync: bool, class: Class, priority: u8, budget: u64) -> Self {
-        Self {
-            held: ProcessQueue::default(),
-            sync,
-            class,
-            priority,
-            in_flight: 0,
-            start: 0,
-            finish: 0,
-            budget,
-            charged: 0,
-            jumps: 0,
-            last_sector: 0,
-            last_end_ns: 0,
-            raised_until_ns: 0,
-            has_exited: false,
-        }
-    }
-
-    fn is_raised(&self, now_ns: u64) -> bool {
-        now_ns < self.raised_until_ns
-    }
-
-    fn weight(&self, now_ns: u64) -> u64 {
-        let own = if self.class == Class::Idle { 1 } else { 10 * u64::from(8 - self.priority.min(7)) };
-        if self.is_raised(now_ns) { own * RAISED } else { own }
-    }
-
-    fn is_seeky(&self) -> bool {
-        self.jumps.count_ones() > SEEKS_MOST
-    }
-
-    /// Virtual time of so many sectors.
-    fn share(&self, now_ns: u64, sectors: u64) -> u64 {
-        (sectors << SCALE) / self.weight(now_ns)
-    }
 }
 
 pub(super) struct Bfq {
@@ -174,7 +105,7 @@ impl Bfq {
         let served = &mut self.served[at as usize];
         let was_idle = is_new || now_ns > served.last_end_ns + IDLE_NS;
         if self.low_latency && served.sync && served.in_flight == 0 && was_idle {
-            served.raised_until_ns = now_ns + RAISED_NS[usize::from(!queue.rotational)];
+            served.raise(now_ns, queue.rotational);
         }
         served.start = served.finish.max(self.virtual_time);
         served.finish = served.start + served.share(now_ns, served.budget);
@@ -207,7 +138,7 @@ impl Bfq {
             let rate = (u128::from(served.charged) * 1_000_000_000 / u128::from(took_ns)) as u64;
             self.peak_sectors_per_s = self.peak_sectors_per_s.max(rate);
         }
-        served.charged = 0;
+        (served.charged, served.looked) = (0, false);
         served.start = served.finish;
         if served.held.is_empty() {
             self.busy.retain(|other| *other != at);
@@ -246,7 +177,9 @@ impl Bfq {
         if let Some(at) = self.active {
             let served = &self.served[at as usize];
             let next = served.held.next.map(|id| u64::from(queue.requests[id].sectors) * charge_of(served.sync));
-            let is_late = now_ns >= self.turn_began_ns + self.timeout_ns;
+            // Who weighs more for having been idle has as much more time.
+            let timeout_ns = self.timeout_ns * if served.is_raised(now_ns) { RAISED } else { 1 };
+            let is_late = now_ns >= self.turn_began_ns + timeout_ns;
             match next {
                 _ if is_late => self.expire(now_ns, End::Time),
                 // A request larger than the budget goes alone.
@@ -255,11 +188,8 @@ impl Bfq {
                 }
                 Some(_) => return Some(at),
                 None if self.idle_until_ns.is_some_and(|until_ns| now_ns < until_ns) => return None,
-                None if self.should_idle(queue, at) => {
-                    // While it has requests at the drive, their completions are waited for.
-                    self.idle_until_ns = Some(now_ns + self.idle_ns);
-                    return None;
-                }
+                // Its idling begins when the last is finished.
+                None if served.in_flight > 0 && self.should_idle(queue, at) => return None,
                 None => self.expire(now_ns, End::Empty),
             }
         }
@@ -272,9 +202,7 @@ impl Bfq {
         let weights: u64 = self.busy.iter().map(|at| self.served[*at as usize].weight(queue.now_ns)).sum();
         let served = &mut self.served[at as usize];
         served.held.remove(queue, id, self.nearness, head);
-        served.in_flight += 1;
-        served.charged += sectors * charge_of(served.sync);
-        self.virtual_time += ((sectors * charge_of(served.sync)) << SCALE) / weights.max(1);
+        self.virtual_time += (served.pay(sectors) << SCALE) / weights.max(1);
         self.length -= 1;
         queue.dispatch_last(id);
     }
@@ -287,7 +215,7 @@ fn charge_of(sync: bool) -> u64 {
 impl Scheduler for Bfq {
     fn insert(&mut self, queue: &mut Queue, id: RequestId) {
         let request = &queue.requests[id];
-        let (class, priority, start) = (request.class, request.priority, request.start_sector);
+        let (class, priority) = (request.class, request.priority);
         let at = place(request.process, request.sync, priority);
         let mut is_new = false;
         while self.served.len() as u32 <= at {
@@ -300,9 +228,7 @@ impl Scheduler for Bfq {
         if was_empty && served.sync {
             (served.class, served.priority) = (class, priority);
         }
-        let is_far = start.abs_diff(served.last_sector) > JUMP;
-        served.jumps = served.jumps << 1 | u32::from(is_far);
-        served.last_sector = queue.requests[id].end_sector();
+        served.learn(&queue.requests[id]);
         let request = &mut queue.requests[id];
         (request.owner, request.expires_ns) = (at, expires_ns);
         served.held.insert(queue, id, self.nearness);
@@ -341,9 +267,10 @@ impl Scheduler for Bfq {
 
     fn dispatch(&mut self, queue: &mut Queue) -> bool {
         let Some(at) = self.select(queue) else { return false };
-        let held = &self.served[at as usize].held;
-        let expired = held.fifo.head().filter(|id| queue.requests[*id].expires_ns <= queue.now_ns);
-        let Some(id) = expired.or(held.next) else { return false };
+        let served = &mut self.served[at as usize];
+        let oldest = served.held.fifo.head().filter(|_| !std::mem::replace(&mut served.looked, true));
+        let expired = oldest.filter(|id| queue.requests[*id].expires_ns <= queue.now_ns);
+        let Some(id) = expired.or(served.held.next) else { return false };
         self.give(queue, at, id);
         true
     }

@@ -3,6 +3,7 @@
 mod anticipation;
 mod anticipatory;
 mod bfq;
+mod bfq_queue;
 mod catalogue;
 mod cfq_rounds;
 mod cfq_slices;
