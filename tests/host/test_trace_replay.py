@@ -1,0 +1,43 @@
+"""A trace of an emulated disk, replayed closed on the same drive in virtual time, is as fast as it was."""
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dbdyno._native import simulate
+from tests.disks import attached, fio
+from tests.host.test_trace_record import recording
+
+pytestmark = [pytest.mark.host, pytest.mark.alone]
+
+SIZE = 256 * 1024**2
+
+
+@pytest.mark.parametrize(
+    ("drive", "job", "faster_at_most"),
+    [
+        ("hdd-7200", {"rw": "randread", "iodepth": 1, "number_ios": 300}, 1.05),
+        ("hdd-7200", {"rw": "randrw", "iodepth": 1, "number_ios": 300}, 1.05),
+        # What the way to the disk's process takes longer than the drive would stays in fio's time, and is in no model.
+        ("ssd-sata", {"rw": "randread", "iodepth": 1, "number_ios": 4000}, 1.6),
+    ],
+)
+def test_a_closed_replay_on_the_same_drive_is_as_fast(drive, job, faster_at_most, state, tmp_path):
+    file = tmp_path / "t"
+    with attached(state, drive, size="256M") as disk:
+        (Path("/sys/block") / disk.device.name / "queue/scheduler").write_text("none", encoding="ascii")
+        with recording(disk.name, file, state) as process:
+            done = subprocess.run(fio(disk.device, size="256M", **job), check=True, capture_output=True, text=True)
+            process.send_signal(signal.SIGTERM)
+            process.communicate()
+    fio_job = json.loads(done.stdout)["jobs"][0]
+    measured = sum(fio_job[way]["total_ios"] for way in ("read", "write")) / (fio_job["job_runtime"] / 1e3)
+    load = {"kind": "trace", "files": [str(file)], "replay": "closed"}
+    point = {"device": drive, "size_bytes": SIZE, "kernel": "6.x", "scheduler": "none", "load": load}
+    found = json.loads(simulate(json.dumps(point)))
+    predicted = (found["reads"]["requests"] + found["writes"]["requests"]) / found["measured_s"]
+    assert found["load"]["replay"] == "closed"
+    assert 0.95 < predicted / measured < faster_at_most
