@@ -15,13 +15,13 @@ fn cpu_seconds() -> f64 {
     times.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
 }
 
-/// Requests simulated a CPU-second, of random reads and writes at equal parts, `depth` outstanding of 32 at the drive.
-fn rate(drive: &str, scheduler: &str, depth: u32, total: u64) -> f64 {
-    let model = dbdyno_device::model(drive, 64 << 30, 1).unwrap();
+/// Requests simulated a CPU-second, at random over a drive of `size_gib`, `depth` outstanding of 32 at the drive.
+fn rate((drive, size_gib): (&str, u64), read_percent: u32, depth: u32, total: u64) -> f64 {
+    let (model, scheduler) = (dbdyno_device::model(drive, size_gib << 30, 1).unwrap(), "deadline");
     let nr_requests = Some(depth as usize * 2);
     let settings = Settings { scheduler: Some(scheduler), nr_requests, ..Settings::default() };
     let mut layer = Kernel::named("2.6.18").unwrap().layer(&settings, model).unwrap();
-    let job = Job { depth, read_percent: 50, range_bytes: 64 << 30, ios: total, ..Job::default() };
+    let job = Job { depth, read_percent, range_bytes: size_gib << 30, ios: total, ..Job::default() };
     let mut jobs = Jobs::new(vec![job], 1).unwrap();
     let start = cpu_seconds();
     run(&mut layer, &mut jobs, 0, u64::MAX);
@@ -31,15 +31,16 @@ fn rate(drive: &str, scheduler: &str, depth: u32, total: u64) -> f64 {
 
 fn main() {
     let rows = [
-        ("simulate_hdd_deadline_128_per_cpu_s", "hdd-15k", "deadline", 128, 1_000_000, 1e6),
-        ("simulate_hdd_deadline_100000_per_cpu_s", "hdd-15k", "deadline", 100_000, 1_000_000, 300e3),
-        ("simulate_ideal_deadline_128_per_cpu_s", "ideal", "deadline", 128, 2_000_000, 1e6),
-        ("simulate_ideal_deadline_100000_per_cpu_s", "ideal", "deadline", 100_000, 2_000_000, 300e3),
+        ("simulate_hdd_deadline_128_per_cpu_s", ("hdd-15k", 64), 50, 128, 1_000_000, 1e6),
+        ("simulate_hdd_deadline_100000_per_cpu_s", ("hdd-15k", 64), 50, 100_000, 1_000_000, 300e3),
+        ("simulate_ssd_collecting_deadline_128_per_cpu_s", ("ssd-x25e(state=steady)", 16), 0, 128, 1_000_000, 500e3),
+        ("simulate_ideal_deadline_128_per_cpu_s", ("ideal", 64), 50, 128, 2_000_000, 1e6),
+        ("simulate_ideal_deadline_100000_per_cpu_s", ("ideal", 64), 50, 100_000, 2_000_000, 300e3),
     ];
     let lines: Vec<_> = rows
         .iter()
-        .map(|&(name, drive, scheduler, depth, total, limit)| {
-            let value = rate(drive, scheduler, depth, total);
+        .map(|&(name, drive, read_percent, depth, total, limit)| {
+            let value = rate(drive, read_percent, depth, total);
             let met = value >= limit;
             format!("{{\"name\": \"{name}\", \"value\": {value:.0}, \"limit\": {limit}, \"met\": {met}}}")
         })

@@ -75,7 +75,15 @@ fn one_flush_serves_all_who_wait_for_one() {
     let flush = |token| Bio { flush: true, token, ..Bio::new(0, Direction::Write, 0, 0) };
     let bios = [flush(1), flush(2), flush(3), flush(4)];
     assert_eq!(sent("3.10", false, &bios), ("F F".into(), vec![1, 2, 3, 4]));
-    assert_eq!(sent("2.6.18", false, &bios).0, "FFFF");
+    assert_eq!(sent("2.6.18", false, &bios).0, "F F F F");
+}
+
+#[test]
+fn a_bare_flush_is_a_barrier_of_one_step() {
+    let flush = Bio { flush: true, token: 3, ..Bio::new(0, Direction::Write, 0, 0) };
+    let bios = [write(5), flush, write(1)];
+    assert_eq!(sent("2.6.32", false, &bios), ("W F W".into(), vec![5, 3, 1]));
+    assert_eq!(sent("3.10", false, &bios).0, "WFW");
 }
 
 #[test]

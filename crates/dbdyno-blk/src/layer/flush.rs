@@ -3,7 +3,7 @@
 //! To 2.6.36 a write that asks for a flush is a *barrier*: all before it is served first, then the flush, the write, and another flush
 //! unless the write was sent with FUA; nothing else meanwhile. From 2.6.37 it is a *sequence* of the same steps beside all
 //! other requests: one flush at a time serves all sequences that wait for one, and none begins while sequences write their data, for 5 s
-//! at most. A bare flush is sent as it is to 2.6.36, and is a sequence of one step later.
+//! at most. A bare flush is a barrier, or a sequence, of one step.
 
 use crate::queue::{Fifo, Queue, RequestId};
 

@@ -230,10 +230,9 @@ impl Layer {
     fn place_flush(&mut self, id: RequestId) {
         let request = &mut self.queue.requests[id];
         match self.flushing {
-            Flushing::Barrier if request.flush => self.queue.dispatch_last(id),
             Flushing::Barrier => {
                 // A bio that asked for a flush before its data wants one behind it, too.
-                request.flush_behind |= !request.fua;
+                request.flush_behind |= !request.fua && !request.flush;
                 self.scheduler.drain(&mut self.queue);
                 self.queue.dispatch_last(id);
             }
@@ -333,7 +332,7 @@ impl Layer {
             }
             let Some(id) = self.queue.peek() else { return };
             let request = &self.queue.requests[id];
-            let is_barrier = self.flushing == Flushing::Barrier && request.bypasses && !request.flush;
+            let is_barrier = self.flushing == Flushing::Barrier && request.bypasses;
             if !self.drive.has_room() || (is_barrier && self.queue.in_driver > 0) {
                 return;
             }

@@ -20,6 +20,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
     Tunable::new("fifo_expire_async", 250, Unit::Milliseconds),
     Tunable::new("back_seek_max", 16_384, Unit::Kibibytes),
     Tunable::new("back_seek_penalty", 2, Unit::Count),
+    Tunable::new("slice_idle", 8, Unit::Milliseconds),
     Tunable::new("slice_idle_us", 8000, Unit::Microseconds),
     Tunable::new("max_budget", 0, Unit::Count),
     Tunable::new("timeout_sync", 125, Unit::Milliseconds),
@@ -66,13 +67,16 @@ pub(super) struct Bfq {
 impl Bfq {
     pub(super) fn new(given: &[(&str, u64)]) -> Result<Self, SchedulerError> {
         let settings = Settings::new("bfq", TUNABLES, given)?;
+        // Two files of one value: the one that is written last counts.
+        let idle = given.iter().rev().find_map(|(name, _)| name.starts_with("slice_idle").then_some(*name));
+        let idle = idle.unwrap_or("slice_idle_us");
         Ok(Self {
             expire_ns: [settings.ns("fifo_expire_async"), settings.ns("fifo_expire_sync")],
             nearness: Nearness {
                 back_most: settings.get("back_seek_max") * 2,
                 penalty: settings.get("back_seek_penalty").max(1),
             },
-            idle_ns: settings.ns("slice_idle_us"),
+            idle_ns: settings.ns(idle),
             given_budget: settings.get("max_budget"),
             timeout_ns: settings.ns("timeout_sync").max(1),
             strict: settings.get("strict_guarantees") == 1,
