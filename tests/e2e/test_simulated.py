@@ -13,7 +13,7 @@ from tests.support import dbdyno, start_dbdyno, wait_for, what_is_left
 
 STUDY = Path(__file__).parents[2] / "studies/examples/simulated.toml"
 SEED = ("--seed", "5")
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_killed_at_any_moment_and_resumed_it_comes_to_the_same(finished, tmp_pat
     process = start_dbdyno("run", STUDY, "--into", into, *SEED, state=state)
     wait_for(lambda: len(list(into.glob("trials/*/trial.json"))) > 2)
     os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    process.communicate()
     if (held := len(read_run(into).trials)) < 32:  # else it was too quick for the signal
         assert held >= 2
     resumed = dbdyno("run", STUDY, "--into", into, *SEED, "--resume", state=state)
