@@ -10,7 +10,7 @@ use bench::{Ran, SECOND_NS, SIZE_BYTES, ran, stacks};
 use dbdyno_blk::kernel::Settings;
 use dbdyno_blk::queue::{Class, Direction};
 use dbdyno_blk::source::{Job, Pattern};
-use dbdyno_device::{Command, Kind, model};
+use dbdyno_device::{Command, Kind, catalogue, model};
 use proptest::prelude::*;
 
 fn job() -> impl Strategy<Value = Job> {
@@ -118,7 +118,7 @@ fn one_takes_ns(drive: &str) -> u64 {
 
 #[test]
 fn one_request_at_a_time_takes_what_the_drive_alone_takes() {
-    for drive in ["hdd-15k", "ssd-x25e", "ideal"] {
+    for drive in catalogue().iter().map(|drive| drive.name.as_str()) {
         for (kernel, scheduler) in stacks() {
             let job = Job { read_percent: 60, ios: 120, fsync_every: 7, ..Job::default() };
             let ran = ran(kernel, &settings(scheduler, 128, 32), drive, &[job], 3600);
