@@ -175,7 +175,7 @@ class QueueSection(Section):
     Names are those of /sys/block/DISK/queue (Documentation/ABI/stable/sysfs-block).
     """
 
-    nr_requests: StrictInt | None = None
+    nr_requests: Annotated[StrictInt, Field(ge=1)] | None = None
     """Requests the queue holds: 4 to 2048, on an emulated disk without a scheduler at most 128. On a simulated stack
     what its kernel takes, of which old ones have no bound; read and write requests are counted apart there.
     """
