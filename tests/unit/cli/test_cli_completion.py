@@ -13,7 +13,7 @@ import pytest
 from dbdyno._native import device_models
 from dbdyno.cli.suggestions import LOADS, SCHEDULERS, VERDICTS, WORKLOADS
 from dbdyno.report.outcome import WORDS
-from dbdyno.study.schema import StackSection
+from dbdyno.study.schema import OLD_SCHEDULERS, StackSection
 from dbdyno.study.workloads import KINDS
 
 DRIVES = {one["name"] for one in device_models()}
@@ -98,8 +98,8 @@ def test_where_something_is_amiss_nothing_is_offered(offered, state):
 
 
 def test_words_are_those_of_the_study_and_the_report():
-    assert get_args(get_args(StackSection.model_fields["scheduler"].annotation)[0]) == SCHEDULERS
-    assert tuple(KINDS) == WORKLOADS
+    assert get_args(get_args(StackSection.model_fields["scheduler"].annotation)[0]) == SCHEDULERS + OLD_SCHEDULERS
+    assert tuple(KINDS) == (*WORKLOADS, "trace")  # which is for simulated stacks, and `try` measures
     assert get_args(KINDS["slap"].model_fields["load"].annotation) == LOADS
     assert {*VERDICTS, "not comparable"} == set(WORDS)
 

@@ -23,8 +23,8 @@ from dbdyno.servers.mysql.server import MysqlServer
 from dbdyno.servers.mysql.status import COUNTERS, GAUGES, MysqlStatus, checkpoint_age
 from dbdyno.store.block_trace import SCALARS
 
-NO_SOURCES = {"__init__", "catalogue", "disk_trace", "interference", "iostat", "kernel_files", "live_trace", "sampler",
-              "trace_reader"}  # fmt: skip
+NO_SOURCES = {"__init__", "catalogue", "disk_trace", "interference", "iostat", "kernel_files", "live_trace",
+              "recording", "sampler", "trace_reader"}  # fmt: skip
 BEFORE = "  1000 20 80000 5000  2000 300 160000 40000 3 90000 45000  7 0 56 1  500 9000"
 AFTER = "  1200 30 84000 5900  2600 360 208000 64000 5 91500 69900  7 0 56 1  900 10000"
 
