@@ -7,7 +7,7 @@ import typer
 from dbdyno.cli.formats import DETAILS, JSON
 from dbdyno.cli.page_file import refuse_to_overwrite, write_page
 from dbdyno.cli.simulate_text import Running, print_kernels, print_result
-from dbdyno.cli.values import bytes_of, path_of, seconds_of, seed_of
+from dbdyno.cli.values import bytes_of, path_of, plain_seconds_of, seed_of
 from dbdyno.errors import UserError
 
 _JOB = "Jobs without a file, in fio's words"
@@ -63,8 +63,8 @@ def simulate(
         files=files or (), device=device, kernel=kernel, scheduler=scheduler, nr_requests=nr_requests,
         queue_depth=queue_depth, tunables=tunables, fio={word: text for word, text in words.items() if text},
         size_bytes=bytes_of(SIZE, size) if size else None,
-        seconds=seconds_of(SECONDS, seconds) if seconds else None,
-        warm_up=seconds_of(WARM_UP, warmup) if warmup else None,
+        seconds=plain_seconds_of(SECONDS, seconds) if seconds else None,
+        warm_up=plain_seconds_of(WARM_UP, warmup) if warmup else None,
         seed=seed_of(seed), repeat=repeat, format=format_, replay=replay, speed=speed, trace_device=trace_device,
     )  # fmt: skip
     with Running() as running:

@@ -5,7 +5,7 @@ import typer
 from dbdyno.cli.formats import JSON
 from dbdyno.cli.printed import print_done, print_json
 from dbdyno.cli.suggested_places import block_devices
-from dbdyno.cli.values import bytes_of, path_of, seconds_of
+from dbdyno.cli.values import bytes_of, path_of, plain_seconds_of
 from dbdyno.errors import UserError
 
 app = typer.Typer(help="Traces of block I/O: record one, say what is in one.", rich_markup_mode=None)
@@ -42,7 +42,7 @@ def record(
         raise UserError(
             f"{file} {'exists; name another' if file.exists() else 'has no folder; make it, or name another'}"
         )
-    lasting = None if seconds is None else seconds_of("--seconds", seconds if seconds[-1:].isalpha() else f"{seconds}s")
+    lasting = None if seconds is None else plain_seconds_of("--seconds", seconds)
     done = record(name, Record(file, limit), lasting, lambda text: typer.echo(text, err=True))
     said = remarks(name, file, done)
     print_done(

@@ -58,6 +58,11 @@ def seconds_of(option: str, text: str) -> float:
     return seconds
 
 
+def plain_seconds_of(option: str, text: str) -> float:
+    """Seconds of a time such as ``50ms``, or of a plain number as in fio. Raises ``UserError``."""
+    return seconds_of(option, text if text[-1:].isalpha() else f"{text}s")
+
+
 def fraction_of(option: str, text: str) -> float:
     """Fraction of a percentage such as ``3%``, above 0 and below 1. Raises ``UserError``."""
     from dbdyno.model.quantity import fraction

@@ -8,6 +8,7 @@ from typing import Any
 from dbdyno.model.wording import count
 from dbdyno.report.charts import simulation as charts
 from dbdyno.report.document import Abridged, Block, Details, Document, Paragraph, Section, Strong, Table
+from dbdyno.report.simulation_headline import answer, figure, plain
 from dbdyno.report.simulation_warnings import warnings
 
 COLUMNS = ("r/s", "w/s", "rkB/s", "wkB/s", "avgrq-sz", "aqu-sz", "await", "r_await", "w_await", "%util")
@@ -52,8 +53,7 @@ class Row:
 
 
 def _level(name: str, level: str) -> str:
-    plain = name.partition(":")[2] or name
-    return level if name in {"device", "scheduler"} else f"{plain} {level}"
+    return level if name in {"device", "scheduler"} else f"{plain(name)} {level}"
 
 
 def document(rows: Sequence[Row], load: str, replay: str, cost: str) -> Document:
@@ -87,29 +87,13 @@ def _headline(rows: Sequence[Row], varied: Sequence[str], replay: str) -> tuple[
     by_latency = replay == "open"
     value = Row.latency_ms if by_latency else Row.requests_per_s
     unit = "ms mean latency" if by_latency else "requests/s"
-    ordered = sorted(rows, key=value, reverse=not by_latency)
-    best, last = ordered[0], ordered[-1]
-    begin = f"{best.name(varied)}: {_figure(value(best))} {unit}"
     if len(rows) == 1:
-        more = f"{_figure(best.requests_per_s())} requests/s" if by_latency else f"{best.latency_ms():,.3g} ms mean"
-        return (Strong("Simulated"), f": {begin}, {more}, {best.p99_ms():,.3g} ms at p99.")
-    ratio = _ratio(value(best), value(last))
-    if ratio is not None and ratio < 1.005:  # noqa: PLR2004 - .5 %
-        return (Strong("Simulated"), f": no difference to speak of; all come to about {_figure(value(best))} {unit}.")
-    second = ordered[1]
-    words = "the lowest" if by_latency else "the most"
-    beside = f"; {second.name(varied)} {_figure(value(second))}" if len(rows) > 2 else ""  # noqa: PLR2004
-    times = f" ({ratio:,.3g} times)" if ratio is not None else ""
-    return (Strong("Simulated"), f": {begin}, {words}{beside}; {last.name(varied)} {_figure(value(last))}{times}.")
-
-
-def _ratio(one: float, other: float) -> float | None:
-    low, high = sorted((one, other))
-    return high / low if low > 0 else None
-
-
-def _figure(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:,.3g}"  # noqa: PLR2004
+        (only,) = rows
+        more = f"{figure(only.requests_per_s())} requests/s" if by_latency else f"{only.latency_ms():,.3g} ms mean"
+        text = f"{only.name(varied)}: {figure(value(only))} {unit}, {more}, {only.p99_ms():,.3g} ms at p99."
+    else:
+        text = answer(rows, varied, value, unit, low=by_latency)
+    return (Strong("Simulated"), f": {text}")
 
 
 def _table(rows: Sequence[Row], varied: Sequence[str]) -> Table:
@@ -118,9 +102,9 @@ def _table(rows: Sequence[Row], varied: Sequence[str]) -> Table:
     body = tuple(
         (
             row.name(varied),
-            *(_figure(row.column(name)) for name in COLUMNS),
-            _figure(row.p99_ms()),
-            *(_figure(_rate(row, name)) for name in counted),
+            *(figure(row.column(name)) for name in COLUMNS),
+            figure(row.p99_ms()),
+            *(figure(_rate(row, name)) for name in counted),
         )
         for row in rows
     )

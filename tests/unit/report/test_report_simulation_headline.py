@@ -1,0 +1,48 @@
+"""The answer of a simulation over several factors."""
+
+from dataclasses import dataclass
+
+from dbdyno.report.simulation_headline import answer, largest_change
+
+
+@dataclass(frozen=True)
+class Row:
+    levels: dict[str, str]
+    rate: float
+
+    def name(self, names):
+        return ", ".join(self.levels[name] for name in names)
+
+
+def rows(*rates):
+    levels = [{"device": device, "nr": nr} for device in ("hdd", "ssd") for nr in ("128", "1000")]
+    return [Row(level, rate) for level, rate in zip(levels, rates, strict=True)]
+
+
+def said(*rates, low=False):
+    return answer(rows(*rates), ("device", "nr"), lambda row: row.rate, "requests/s", low=low)
+
+
+def test_a_factor_that_changes_nothing_is_not_in_the_name():
+    assert said(100, 100, 4000, 4000) == (
+        "ssd: 4,000 requests/s, the most; hdd: 100 (40 times). nr makes no difference to speak of."
+    )
+
+
+def test_each_factor_that_matters_is_named_with_the_most_it_changes():
+    assert said(100, 300, 4000, 4000) == (
+        "ssd, 128: 4,000 requests/s, the most; hdd, 128: 100 (40 times). Up to 40 times by device and 3 times by nr."
+    )
+
+
+def test_nothing_matters():
+    assert said(100, 100.4, 100, 100) == "no difference to speak of by device and nr; all come to about 100 requests/s."
+
+
+def test_the_lowest_where_less_is_better():
+    assert said(8, 8, 2, 2, low=True).startswith("ssd: 2 requests/s, the lowest; hdd: 8 (4 times).")
+
+
+def test_nothing_done_is_no_ratio():
+    assert said(0, 0, 5, 5) == "ssd: 5 requests/s, the most; hdd: 0. nr makes no difference to speak of."
+    assert largest_change(rows(0, 0, 0, 0), "nr", lambda row: row.rate) == 1
