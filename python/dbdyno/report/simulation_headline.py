@@ -34,8 +34,9 @@ def answer(rows: Sequence[R], varied: Sequence[str], value: Callable[[R], float]
     best, *_, last = sorted(rows, key=value, reverse=not low)
     text = f"{best.name(matter)}: {figure(value(best))} {unit}, {'the lowest' if low else 'the most'}"
     text += f"; {last.name(matter)}: {figure(value(last))}{times(value(best), value(last))}."
-    if len(matter) > 1:
-        text += f" Up to {listed([f'{changes[name]:,.3g} times by {plain(name)}' for name in matter])}."
+    by = [f"{changes[name]:,.3g} times by {plain(name)}" for name in matter if changes[name] < inf]
+    if len(by) > 1:
+        text += f" Up to {listed(by)}."
     return text + (f" {same} {'makes' if len(rest) == 1 else 'make'} no difference to speak of." if same else "")
 
 

@@ -23,6 +23,7 @@ from dbdyno.report.charts.svg import (
     round_ticks,
     rule,
     said,
+    tick,
     words,
 )
 from dbdyno.report.document import Chart, Width
@@ -94,7 +95,7 @@ def _titled(title: str, scale: Scale) -> str:
 
 
 def _beside(y: Scale, x: Scale, title: str) -> list[Markup]:
-    ticked = [(value, f"{value:,.6g}") for value in round_ticks(y.low, y.high, TICKS, log=y.log)]
+    ticked = [(value, tick(value)) for value in round_ticks(y.low, y.high, TICKS, log=y.log)]
     return axis_beside(y, ticked, x.start, x.end, _titled(title, y))
 
 
@@ -136,7 +137,7 @@ def _against(rate: Curves, latency: Curves, window: Width) -> Markup:
     fast = [point.value for line in pairs for point, _ in line]
     x = _across([end for one in fast for end in _ends(one)], window)
     y = _upright([point.value for line in pairs for _, point in line])
-    ticked = [(value, f"{value:,.6g}") for value in round_ticks(x.low, x.high, TICKS, log=x.log)]
+    ticked = [(value, tick(value)) for value in round_ticks(x.low, x.high, TICKS, log=x.log)]
     marks = [
         *_beside(y, x, latency.metric.heading),
         *axis_below(x, apart(ticked, x), TOP, TOP + HEIGHT, _titled(rate.metric.heading, x)),

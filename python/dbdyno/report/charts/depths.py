@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from dbdyno.analysis.quick import Step, Target
 from dbdyno.report.charts.palette import treatment_colour
-from dbdyno.report.charts.svg import Scale, axis_below, axis_beside, curve, dots, drawing, round_ticks, rule
+from dbdyno.report.charts.svg import Scale, axis_below, axis_beside, curve, dots, drawing, round_ticks, rule, tick
 from dbdyno.report.document import Chart, Width
 
 LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 80, 10, 560, 230, 230, 44
@@ -30,7 +30,7 @@ def _drawn(targets: Sequence[Target], operations: Sequence[str], window: Width) 
     depths = sorted({step.depth for step in steps})
     x = Scale(depths[0] / 1.3, depths[-1] * 1.3, LEFT, LEFT + width, log=True)
     y = Scale(min(ends) / 1.5, max(ends) * 1.5, TOP + HEIGHT, TOP, log=True)
-    ticked = [(value, f"{value:,.6g}") for value in round_ticks(y.low, y.high, TICKS, log=True)]
+    ticked = [(value, tick(value)) for value in round_ticks(y.low, y.high, TICKS, log=True)]
     marks = [
         *axis_beside(y, ticked, x.start, x.end, "a second (log)"),
         *axis_below(x, [(depth, str(depth)) for depth in depths], TOP, TOP + HEIGHT, "clients at a time (log)"),

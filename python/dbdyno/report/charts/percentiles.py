@@ -23,6 +23,7 @@ from dbdyno.report.charts.svg import (
     round_ticks,
     said,
     target,
+    tick,
 )
 from dbdyno.report.document import Chart, Width
 from dbdyno.report.sentences import estimate_text
@@ -51,7 +52,7 @@ def _drawn(curves: Curves, design: Design, window: Width) -> Markup:
     drawn = sorted({point.percentile for one in curves for point in one.points})
     x = Scale(1.0, _above(drawn[-1]), LEFT, LEFT + (WIDTH if window == "wide" else NARROW_WIDTH), log=True)
     y = _upright([point.latency_ms.value for one in curves for point in one.points])
-    upright = [(value, f"{value:,.6g}") for value in round_ticks(y.low, y.high, TICKS, log=y.log)]
+    upright = [(value, tick(value)) for value in round_ticks(y.low, y.high, TICKS, log=y.log)]
     across = [(_above(percent), f"{percent:g}") for percent in TICKED if percent <= drawn[-1]]
     marks = [
         *axis_beside(y, upright, x.start, x.end, f"ms{' (log)' if y.log else ''}"),

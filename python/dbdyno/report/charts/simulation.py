@@ -19,6 +19,7 @@ from dbdyno.report.charts.svg import (
     element,
     round_ticks,
     said,
+    tick,
     words,
 )
 from dbdyno.report.document import Chart, Width
@@ -26,7 +27,7 @@ from dbdyno.store.hdr_histogram import buckets, upper_ends
 
 LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 84, 12, 760, 236, 260, 44
 TICKS = 6
-PERCENTS = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9, 99.99, 100)
+PERCENTS = (*range(1, 100), 99.9, 99.99, 100)
 LEVELS = 3  # of each of two factors, from which a surface is drawn
 FACTORS = 2
 
@@ -124,9 +125,9 @@ def _plot(lines: Sequence[Line], across: str, up: str, window: Width, *, log_x: 
     low, high = (max(low, 1e-4), max(high, low * 2, 1e-3)) if log_x else (0.0, high or 1.0)
     x = Scale(low, high, LEFT, LEFT + (WIDTH if window == "wide" else NARROW_WIDTH), log=log_x)
     y = Scale(0.0, max(value for _, value in points) * 1.05 or 1.0, TOP + HEIGHT, TOP)
-    ticks = [(value, f"{value:,.6g}") for value in round_ticks(low, high, TICKS, log=log_x)]
+    ticks = [(value, tick(value)) for value in round_ticks(low, high, TICKS, log=log_x)]
     marks = [
-        *axis_beside(y, [(value, f"{value:,.6g}") for value in round_ticks(y.low, y.high, TICKS)], x.start, x.end, up),
+        *axis_beside(y, [(value, tick(value)) for value in round_ticks(y.low, y.high, TICKS)], x.start, x.end, up),
         *axis_below(x, apart(ticks, x), TOP, TOP + HEIGHT, across),
     ]
     for place, line in enumerate(lines):
@@ -140,7 +141,7 @@ def _places(sample: Mapping[str, Any], window: Width) -> Markup:
     at, sectors = sample["at_s"], sample["sector"]
     x = Scale(min(at), max(at), LEFT, LEFT + width)
     y = Scale(0.0, float(max(sectors) or 1), TOP + HEIGHT, TOP)
-    across = [(value, f"{value:,.6g}") for value in round_ticks(x.low, max(x.high, x.low + 1e-6), TICKS)]
+    across = [(value, tick(value)) for value in round_ticks(x.low, max(x.high, x.low + 1e-6), TICKS)]
     marks = [
         *axis_beside(y, [(value, f"{value:.2g}") for value in round_ticks(0.0, y.high, TICKS)], x.start, x.end, ""),
         *axis_below(x, apart(across, x), TOP, TOP + HEIGHT, "s"),

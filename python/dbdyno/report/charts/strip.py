@@ -23,6 +23,7 @@ from dbdyno.report.charts.svg import (
     round_ticks,
     rule,
     said,
+    tick,
 )
 from dbdyno.report.document import Chart, Width
 from dbdyno.store.records import Run, Trial
@@ -102,7 +103,7 @@ def _scale(values: list[float], top: float, *, log: bool = False) -> Scale:
 
 
 def _panel(scale: Scale, title: str, x: Scale) -> list[Markup]:
-    ticked = [(value, f"{value:,.6g}") for value in round_ticks(scale.low, scale.high, TICKS, log=scale.log)]
+    ticked = [(value, tick(value)) for value in round_ticks(scale.low, scale.high, TICKS, log=scale.log)]
     return axis_beside(scale, ticked, x.start, x.end, title)
 
 

@@ -175,6 +175,11 @@ def apart(labels: Iterable[tuple[float, str]], scale: Scale) -> list[tuple[float
     return shown
 
 
+def tick(value: float) -> str:
+    """Return the value at a tick as it is written beside it."""
+    return f"{value:,.0f}" if abs(value) >= 1e6 else f"{value:,.6g}"  # noqa: PLR2004 - would be an exponent
+
+
 def round_ticks(low: float, high: float, most: int, *, log: bool = False) -> list[float]:
     """Return at most so many round values inside the range; on a logarithmic axis 1, 2 and 5 times powers of ten."""
     if log:
