@@ -3,11 +3,16 @@
 use crate::layer::{Layer, Submitted};
 use crate::source::{Source, Step};
 
+/// Rounds at one and the same time after which time stands still for good. Those that come to an end have a few thousand.
+const ROUNDS_MOST: u32 = 100_000;
+
 /// Lets a source load a layer until `until_ns`, or until nothing happens any more; returns the time of the last event.
 ///
-/// Goes on where an earlier call ended. Events of one time happen in this order: the drive completes, timers, processes.
+/// Gives up where no time passes, as on a drive without latency under processes that never pause: something is due by
+/// `until_ns` then, which is so in no other case. Goes on where an earlier call ended. Events of one time happen in this order: the drive completes, timers, processes.
 pub fn run(layer: &mut Layer, source: &mut dyn Source, from_ns: u64, until_ns: u64) -> u64 {
     let mut now_ns = from_ns;
+    let mut rounds = 0;
     loop {
         pass_on(layer, source, now_ns);
         loop {
@@ -18,7 +23,8 @@ pub fn run(layer: &mut Layer, source: &mut dyn Source, from_ns: u64, until_ns: u
         }
         let due = [layer.next_due(), source.next_due()];
         let Some(next_ns) = due.into_iter().flatten().min() else { return now_ns };
-        if next_ns > until_ns {
+        rounds = if next_ns > now_ns { 0 } else { rounds + 1 };
+        if next_ns > until_ns || rounds > ROUNDS_MOST {
             return now_ns;
         }
         now_ns = now_ns.max(next_ns);

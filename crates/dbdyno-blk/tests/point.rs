@@ -24,6 +24,19 @@ fn jobs(job: &Value) -> Value {
 }
 
 #[test]
+fn a_load_in_which_no_time_passes_is_refused() {
+    for (changes, kind) in [(json!({}), "jobs"), (jobs(&json!({"fsync_every": 1, "read_percent": 0})), "jobs")] {
+        for device in ["ideal", "raid1(ideal, 2)"] {
+            let mut changes = changes.clone();
+            changes["device"] = device.into();
+            let error = simulated(&changes).expect_err(device);
+            let said = ["no virtual time passes", device, kind].iter().all(|part| error.problem.contains(part));
+            assert!(error.field == "device" && said, "{error}");
+        }
+    }
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_path() {
     let trace = |fields: Value| {
         let mut load = json!({"kind": "trace", "files": ["/nowhere/trace"]});

@@ -81,6 +81,8 @@ fn counts_of(statistics: &Statistics, direction: Direction) -> [u64; 3] {
 
 /// A point that is being simulated.
 struct Run {
+    /// The drive and the kind of load, for what goes wrong.
+    names: [String; 2],
     scheduler: &'static str,
     layer: Layer,
     load: Box<dyn Load>,
@@ -105,18 +107,21 @@ impl Run {
         let scheduler = point.kernel()?.scheduler(point.scheduler.as_deref());
         let scheduler = scheduler.map_err(|error| PointError::new("scheduler", error))?.sysfs();
         let load = kinds::load(point)?;
-        Ok(Self { scheduler, layer, load, notes, now_ns: 0, reached_ns: 0, slice_ns: SLICE_NS, has_ended: false })
+        let names = [point.device.clone(), point.load["kind"].as_str().unwrap_or_default().to_owned()];
+        Ok(Self { names, scheduler, layer, load, notes, now_ns: 0, reached_ns: 0, slice_ns: SLICE_NS, has_ended: false })
     }
 
     /// Goes on until `end_ns`, or until the load has ended.
     fn until(&mut self, end_ns: u64, go_on: &mut dyn FnMut(Progress) -> bool) -> Result<(), PointError> {
         while !self.has_ended && self.reached_ns < end_ns {
-            let due = [self.layer.next_due(), self.load.next_due()].into_iter().flatten().min();
             // Time in which nothing happens is passed over at once.
-            let from_ns = due.unwrap_or(u64::MAX).clamp(self.reached_ns, end_ns);
+            let from_ns = self.next_due().unwrap_or(u64::MAX).clamp(self.reached_ns, end_ns);
             let to_ns = from_ns.saturating_add(self.slice_ns).min(end_ns);
             let before = self.events();
             self.now_ns = crate::run(&mut self.layer, &mut *self.load, self.now_ns, to_ns);
+            if self.next_due().is_some_and(|due_ns| due_ns <= to_ns) {
+                return Err(self.stands_still());
+            }
             self.reached_ns = to_ns;
             let passed = self.events() - before;
             if passed > SLICE_EVENTS {
@@ -137,6 +142,20 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    fn next_due(&self) -> Option<u64> {
+        [self.layer.next_due(), self.load.next_due()].into_iter().flatten().min()
+    }
+
+    fn stands_still(&self) -> PointError {
+        let [device, load] = &self.names;
+        let at_s = self.now_ns as f64 / 1e9;
+        let problem = format!(
+            "no virtual time passes: at {at_s} s the drive \"{device}\" takes no time, nor does the load of kind \"{load}\" \
+             between its requests, so it would never end; give the drive a latency, as ideal(latency_us=1), or the load a pause"
+        );
+        PointError::new("device", problem)
     }
 
     fn events(&self) -> u64 {
