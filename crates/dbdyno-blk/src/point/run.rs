@@ -108,7 +108,17 @@ impl Run {
         let scheduler = scheduler.map_err(|error| PointError::new("scheduler", error))?.sysfs();
         let load = kinds::load(point)?;
         let names = [point.device.clone(), point.load["kind"].as_str().unwrap_or_default().to_owned()];
-        Ok(Self { names, scheduler, layer, load, notes, now_ns: 0, reached_ns: 0, slice_ns: SLICE_NS, has_ended: false })
+        Ok(Self {
+            names,
+            scheduler,
+            layer,
+            load,
+            notes,
+            now_ns: 0,
+            reached_ns: 0,
+            slice_ns: SLICE_NS,
+            has_ended: false,
+        })
     }
 
     /// Goes on until `end_ns`, or until the load has ended.
