@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -57,6 +58,13 @@ def test_it_is_marked_in_every_format(finished):
     opened = library.open_run(folder)
     assert opened.is_simulated
     assert "(simulated)" in opened._repr_html_()
+
+
+def test_its_report_is_the_same_on_every_machine(finished, snapshot):
+    """All but the host, the day and the place of its page."""
+    _, done, _ = finished
+    told = re.sub(r"^simulated · .*$", "simulated · DAY · HOST", done.stdout, flags=re.MULTILINE)
+    assert told.partition("\nHTML report: ")[0] == snapshot
 
 
 def test_every_trial_has_the_series_and_settings_of_its_simulated_device(finished):

@@ -14,6 +14,7 @@ from dbdyno.report.render import html, markdown, text
 from dbdyno.report.render import json as json_report
 from dbdyno.report.sections import ranking
 from dbdyno.report.sections.headline import headline
+from tests.browser import browser, opened
 from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 
 KERNEL = {"stack": {"kernel": "2.6.18"}}
@@ -49,6 +50,15 @@ def test_headline_comparisons_and_verdicts_in_every_form(simulated):
         assert "Verdicts (simulated)" in told
     values = json.loads(as_json(simulated, analyse(simulated)))
     assert (values["simulated"], values["headline"].startswith("Simulated: ")) == (True, True)
+
+
+@browser
+@pytest.mark.parametrize(("width", "mark"), [(390, '" (simulated)"'), (1280, "none")])
+def test_on_a_phone_each_row_has_the_mark_that_its_heading_has(simulated, tmp_path, width, mark):
+    with opened(as_page(simulated, analyse(simulated)), tmp_path, width=width) as tab:
+        rows = "Array.from(document.querySelectorAll('th[data-mark]'))"
+        found = tab.value(f"{rows}.map(row => getComputedStyle(row, '::after').content)")
+        assert set(found) == {mark}
 
 
 def test_a_measured_run_has_no_mark(run):
