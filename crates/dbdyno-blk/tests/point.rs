@@ -23,6 +23,15 @@ fn jobs(job: &Value) -> Value {
     json!({"load": {"kind": "jobs", "jobs": [job]}})
 }
 
+/// One buffered job on a page cache.
+fn buffered(job: &Value, cache: &Value) -> Value {
+    let mut job = job.clone();
+    if job.get("direct").is_none() {
+        job["direct"] = json!(false);
+    }
+    json!({"load": {"kind": "jobs", "jobs": [job], "cache": cache}})
+}
+
 #[test]
 fn a_load_in_which_no_time_passes_is_refused() {
     for (changes, kind) in [(json!({}), "jobs"), (jobs(&json!({"fsync_every": 1, "read_percent": 0})), "jobs")] {
@@ -63,6 +72,19 @@ fn what_is_wrong_is_named_with_its_path() {
         (jobs(&json!({"block_bytes": 1000})), "load.jobs[0].block_bytes", "no multiple of 512"),
         (jobs(&json!({"offset_bytes": 4096, "range_bytes": 4_u64 << 30})), "load.jobs[0].offset_bytes", "beyond"),
         (json!({"load": {"kind": "jobs", "jobs": []}}), "load.jobs", "no job"),
+        (buffered(&json!({"depth": 4}), &json!({})), "load.jobs[0].depth", "does one after the other"),
+        (buffered(&json!({"offset_bytes": 4096}), &json!({})), "load.jobs[0].offset_bytes", "has a file"),
+        (buffered(&json!({"block_bytes": 2 << 20}), &json!({})), "load.jobs[0].block_bytes", "1 to 1048576"),
+        (buffered(&json!({"range_bytes": 4_u64 << 30}), &json!({})), "size_bytes", "at the start"),
+        (buffered(&json!({}), &json!({"memory_bytes": 1 << 20})), "load.cache.memory_bytes", "16 MiB"),
+        (buffered(&json!({}), &json!({"filesystem": "xfs"})), "load.cache.filesystem", "ext3"),
+        (buffered(&json!({"direct": true}), &json!({})), "load.cache", "direct = false"),
+        (
+            json!({"load": {"kind": "jobs", "jobs": [{}, {"direct": false}]}}),
+            "load.jobs[1].direct",
+            "that of the first",
+        ),
+        (json!({"load": {"kind": "ingest", "table": {"initial_rows": 1_u64 << 30}}}), "size_bytes", "at the start"),
         (json!({"load": {"kind": "commits", "clients": 0}}), "load.clients", "1 to 10000"),
         (trace(json!({})), "load.files[0]", "/nowhere/trace"),
         (trace(json!({"replay": "closed", "speed": 2.0})), "load.speed", "leave it out"),
@@ -148,4 +170,30 @@ fn a_server_counts_what_it_commits() {
     let (dirty, ages) = (&outcome.series.gauges["dirty_pages"], &outcome.series.gauges["checkpoint_age_bytes"]);
     assert_eq!((dirty.len(), ages.len()), (outcome.series.end_s.len(), outcome.series.end_s.len()));
     assert!(ages.iter().all(|bytes| *bytes > 0));
+}
+
+#[test]
+fn buffered_writes_are_gathered_in_memory() {
+    let job = json!({"read_percent": 0, "ios": 2000, "fsync_every": 500, "range_bytes": 64 << 20});
+    let small = json!({"filesystem": "ext3", "data": "writeback"});
+    let mut changes = buffered(&job, &small);
+    changes["duration_s"] = json!(null);
+    let outcome = simulated(&changes).expect("a point");
+    assert!(outcome.has_ended && outcome.counts["operations"] == 2000);
+    let writes = &outcome.writes;
+    assert!(writes.latency.count >= 1500 && writes.sectors <= 2000 * 8 + 4096, "{writes:?}");
+    assert!(outcome.counts["journal_commits"] >= 4 && outcome.series.gauges.contains_key("dirty_pages"));
+    let direct =
+        simulated(&json!({"duration_s": null, "load": {"kind": "jobs", "jobs": [{"read_percent": 0, "ios": 2000,
+        "fsync_every": 500, "range_bytes": 64 << 20}]}}));
+    assert!(outcome.measured_s < direct.expect("a point").measured_s);
+}
+
+#[test]
+fn files_that_outgrow_the_drive_end_the_point() {
+    let load = json!({"kind": "ingest", "cache": {"memory_bytes": 4_u64 << 30},
+        "table": {"row_bytes": 4096, "secondary_keys": 0, "cpu_us_per_row": 1.0}});
+    let changes = json!({"size_bytes": 256 << 20, "duration_s": 1000.0, "load": load});
+    let error = simulated(&changes).expect_err("no room");
+    assert!(error.field == "size_bytes" && error.problem.contains("grew"), "{error}");
 }

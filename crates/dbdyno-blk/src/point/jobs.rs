@@ -5,15 +5,18 @@ use serde_json::{Map, Value};
 
 use super::error::{PointError, typed};
 use super::load::Load;
+use super::on_cache::OnCache;
 use super::spec::Point;
 use crate::queue::Class;
-use crate::source::{Job, Jobs, Pattern};
+use crate::source::{BufferedJobs, CacheConfig, Job, Jobs, Pattern};
 
 /// Jobs that run beside each other.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct JobsSpec {
     jobs: Vec<JobSpec>,
+    /// Of jobs that are not direct.
+    cache: Option<CacheConfig>,
 }
 
 /// One of them; what is not given is as in [`Job::default`].
@@ -29,12 +32,14 @@ struct JobSpec {
     think_us: u64,
     fsync_every: u32,
     offset_bytes: u64,
-    /// To the end of the device if there is none.
+    /// To the end of the device if there is none; a file of a buffered job has its share of half of the device.
     range_bytes: Option<u64>,
     ios: u64,
     asynchronous: bool,
     class: ClassName,
     priority: u8,
+    /// Past the page cache; all jobs or none.
+    direct: bool,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -70,13 +75,24 @@ impl Default for JobSpec {
             asynchronous: false,
             class: ClassName::BestEffort,
             priority: job.priority,
+            direct: true,
         }
     }
 }
 
+/// A field, and what is wrong with it.
+type Wrong = (&'static str, String);
+
 impl JobSpec {
-    fn job(&self, size_bytes: u64) -> Result<Job, (&'static str, String)> {
-        let range_bytes = self.range_bytes.unwrap_or_else(|| size_bytes.saturating_sub(self.offset_bytes));
+    /// The job on a device of so many bytes, whose files are `files` where it is buffered.
+    fn job(&self, size_bytes: u64, files: u64) -> Result<Job, Wrong> {
+        let range_bytes = self.range_bytes.unwrap_or_else(|| {
+            if self.direct {
+                size_bytes.saturating_sub(self.offset_bytes)
+            } else {
+                size_bytes / 2 / files / 4096 * 4096
+            }
+        });
         if self.offset_bytes.checked_add(range_bytes).is_none_or(|end_bytes| end_bytes > size_bytes) {
             let given = format!("{} and range_bytes {range_bytes}", self.offset_bytes);
             return Err(("offset_bytes", format!("{given} end beyond the device of {size_bytes} bytes")));
@@ -105,6 +121,27 @@ impl JobSpec {
             priority: self.priority,
         })
     }
+
+    /// What a buffered job may not say.
+    fn buffered(&self, job: &Job) -> Result<(), Wrong> {
+        for (field, is_as_it_comes) in [
+            ("offset_bytes", self.offset_bytes == 0),
+            ("class", matches!(self.class, ClassName::BestEffort)),
+            ("priority", self.priority == Job::default().priority),
+            ("asynchronous", !self.asynchronous),
+        ] {
+            if !is_as_it_comes {
+                let problem = "is for jobs with direct = true; a buffered job has a file, which the kernel writes";
+                return Err((field, problem.to_owned()));
+            }
+        }
+        BufferedJobs::check(job).map_err(|error| (in_words(error.field), format!("{} {}", error.given, error.problem)))
+    }
+}
+
+/// The name that a field of [`Job`] has in a point.
+fn in_words(field: &'static str) -> &'static str {
+    if field == "size_bytes" { "block_bytes" } else { field }
 }
 
 impl Load for Jobs {
@@ -119,17 +156,37 @@ pub(super) fn load(point: &Point, fields: Map<String, Value>) -> Result<Box<dyn 
     if spec.jobs.is_empty() {
         return Err(PointError::new("load.jobs", "holds no job"));
     }
-    let job = |(at, job): (usize, &JobSpec)| {
-        job.job(point.size_bytes)
-            .map_err(|(field, problem)| PointError::new(format!("load.jobs[{at}].{field}"), problem))
-    };
-    let jobs = spec.jobs.iter().enumerate().map(job).collect::<Result<Vec<_>, _>>()?;
-    match Jobs::new(jobs, point.seed) {
-        Ok(jobs) => Ok(Box::new(jobs)),
-        Err(error) => {
-            let field = if error.field == "size_bytes" { "block_bytes" } else { error.field };
-            let field = format!("load.jobs[{}].{field}", error.job - 1);
-            Err(PointError::new(field, format!("{} {}", error.given, error.problem)))
+    let of_job =
+        |at: usize| move |(field, problem): Wrong| PointError::new(format!("load.jobs[{at}].{field}"), problem);
+    let is_direct = spec.jobs[0].direct;
+    if let Some(at) = spec.jobs.iter().position(|job| job.direct != is_direct) {
+        return Err(of_job(at)(("direct", format!("is {}, that of the first {is_direct}", !is_direct))));
+    }
+    let mut jobs = Vec::new();
+    for (at, job) in spec.jobs.iter().enumerate() {
+        jobs.push(job.job(point.size_bytes, spec.jobs.len() as u64).map_err(of_job(at))?);
+        if !is_direct {
+            job.buffered(&jobs[at]).map_err(of_job(at))?;
         }
     }
+    if is_direct {
+        if spec.cache.is_some() {
+            return Err(PointError::new("load.cache", "is for jobs with direct = false"));
+        }
+        let jobs = Jobs::new(jobs, point.seed).map_err(|error| {
+            let problem = format!("{} {}", error.given, error.problem);
+            of_job(error.job - 1)((in_words(error.field), problem))
+        })?;
+        return Ok(Box::new(jobs));
+    }
+    buffered(point, &spec.cache.unwrap_or_default(), jobs)
+}
+
+fn buffered(point: &Point, cache: &CacheConfig, jobs: Vec<Job>) -> Result<Box<dyn Load>, PointError> {
+    let ends = jobs.iter().all(|job| job.ios > 0);
+    let cached = BufferedJobs::cached(&point.kernel()?, cache, jobs, point.seed).map_err(|error| {
+        PointError::new(format!("load.cache.{}", error.field), format!("{} {}", error.given, error.problem))
+    })?;
+    let counts = |jobs: &BufferedJobs| vec![("operations", jobs.done())];
+    Ok(Box::new(OnCache::new(point, cached, ends, counts)?))
 }

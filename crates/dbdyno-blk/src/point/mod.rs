@@ -20,6 +20,7 @@ mod jobs;
 mod kinds;
 mod latencies;
 mod load;
+mod on_cache;
 mod outcome;
 mod run;
 mod sample;

@@ -53,7 +53,7 @@ impl BufferedJobs {
         let mut seeds = Random::new(seed);
         let mut processes = Vec::new();
         for (at, job) in jobs.iter().enumerate() {
-            check(job)?;
+            Self::check(job)?;
             processes.extend((0..u64::from(job.processes)).map(|rank| Process {
                 job: at as u32,
                 rank,
@@ -72,21 +72,25 @@ impl BufferedJobs {
         Cached::new(kernel, cache, Self { jobs, processes, page_cpu_ns: cache.page_cpu_ns, done: 0 })
     }
 
+    /// Refuses a job that can't be buffered.
+    ///
+    /// # Errors
+    /// [`CacheError`] names the field, what was given and what must hold.
+    pub fn check(job: &Job) -> Result<(), CacheError> {
+        let (size, range) = (job.size_bytes, job.range_bytes);
+        unless((1..=100_000).contains(&job.processes), "processes", job.processes, "is not 1 to 100000")?;
+        unless(job.read_percent <= 100, "read_percent", job.read_percent, "is over 100")?;
+        unless((1..=1 << 20).contains(&size), "size_bytes", size, "is not 1 to 1048576")?;
+        unless(job.depth == 1, "depth", job.depth, "is not 1: a buffered job does one after the other")?;
+        unless(range <= 1 << 40, "range_bytes", range, "is over 1 TiB")?;
+        let holds = range / u64::from(job.processes) >= size;
+        unless(holds, "range_bytes", range, "holds less than one for each process")
+    }
+
     /// Reads and writes that have ended.
     pub fn done(&self) -> u64 {
         self.done
     }
-}
-
-fn check(job: &Job) -> Result<(), CacheError> {
-    let (size, range) = (job.size_bytes, job.range_bytes);
-    unless((1..=100_000).contains(&job.processes), "processes", job.processes, "is not 1 to 100000")?;
-    unless(job.read_percent <= 100, "read_percent", job.read_percent, "is over 100")?;
-    unless((1..=1 << 20).contains(&size), "size_bytes", size, "is not 1 to 1048576")?;
-    unless(job.depth == 1, "depth", job.depth, "is not 1: a buffered job does one after the other")?;
-    unless(range <= 1 << 40, "range_bytes", range, "is over 1 TiB")?;
-    let holds = range / u64::from(job.processes) >= size;
-    unless(holds, "range_bytes", range, "holds less than one for each process")
 }
 
 impl Process {
