@@ -15,7 +15,9 @@ SIZE, SECONDS, WARM_UP = "--size", "--seconds", "--warmup"
 
 
 def simulate(
-    files: list[Path] = typer.Argument(None, parser=path_of, metavar="[TRACE|JOB]...", help="A trace, or fio's jobs."),
+    files: list[Path] = typer.Argument(
+        None, parser=path_of, metavar="[TRACE|JOB|LOAD.toml]...", help="A trace, fio's jobs, a server's load."
+    ),
     device: str = typer.Option("hdd-7200", metavar="DRIVE,...", help="Drives, as dbdyno disk models lists them."),
     size: str = typer.Option("", SIZE, metavar="SIZE", help="Size of the device [what the load reaches, or 16 GiB]."),
     kernel: str = typer.Option("6.x", metavar="VERSION,...", help="Kernels, as --list shows."),
@@ -30,6 +32,10 @@ def simulate(
     rwmixread: str = typer.Option("", metavar="PERCENT,...", help="Reads of a mix [50]."),
     thinktime: str = typer.Option("", metavar="US,...", help="Pause after each, microseconds [0]."),
     fsync: str = typer.Option("", metavar="N,...", help="A flush after so many writes [none]."),
+    direct: str = typer.Option("", metavar="0|1", help="0: through the page cache [1]."),
+    memory: str = typer.Option("", metavar="SIZE,...", help="Memory of the machine, with --direct 0 [8 GiB]."),
+    filesystem: str = typer.Option("", metavar="ext3|ext4", help="Of the files, with --direct 0 [ext4]."),
+    mount: str = typer.Option("", metavar="data=MODE", help="ordered or writeback, with --direct 0 [data=ordered]."),
     format_: str | None = typer.Option(None, "--format", metavar="NAME", help="Format of the trace [how it begins]."),
     trace_device: str | None = typer.Option(None, metavar="NAME", help="Which of the trace's devices."),
     replay: str = typer.Option("", metavar="open|closed", help="At recorded times, or as processes waited [open]."),
@@ -58,10 +64,12 @@ def simulate(
     if speed is not None and speed <= 0:
         raise UserError(f"--speed {speed} must be above 0")
     words = {"rw": rw, "bs": bs, "iodepth": iodepth, "numjobs": numjobs, "rwmixread": rwmixread}
-    words |= {"thinktime": thinktime, "fsync": fsync}
+    words |= {"thinktime": thinktime, "fsync": fsync, "direct": direct}
+    cache = {"memory": memory, "filesystem": filesystem, "mount": mount}
     asked = Asked(
         files=files or (), device=device, kernel=kernel, scheduler=scheduler, nr_requests=nr_requests,
         queue_depth=queue_depth, tunables=tunables, fio={word: text for word, text in words.items() if text},
+        cache={word: text for word, text in cache.items() if text},
         size_bytes=bytes_of(SIZE, size) if size else None,
         seconds=plain_seconds_of(SECONDS, seconds) if seconds else None,
         warm_up=plain_seconds_of(WARM_UP, warmup) if warmup else None,
@@ -70,7 +78,7 @@ def simulate(
     with Running() as running:
         load, points = points_of(asked, running.reading)
         running.begin(points)
-        found = dict(simulated(points, into, running.progress))
+        found = dict(simulated(points, into, running.progress, load.places))
     document = print_result(load, [found[place] for place in range(len(points))], details=details, json_=json_)
     if html is not None:
         write_page(html, document, aside=json_)

@@ -72,7 +72,8 @@ def print_result(load: "Load", found: "Sequence[Simulated]", *, details: bool, j
     report = document(rows, load.said, load.replay, cost)
     if json_:
         each = [{"levels": dict(one.point.levels), "point": one.point.point, "outcome": one.outcome} for one in found]
-        print_json({"simulated": True, "load": load.said, "replay": load.replay or None, "points": each})
+        print_json({"simulated": True, "load": load.said, "replay": load.replay or None,
+                    "combinations": report.data["rows"], "points": each})  # fmt: skip
     else:
         print_document(report, Format.TEXT, brief=not details)
     return report

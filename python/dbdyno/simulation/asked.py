@@ -8,13 +8,15 @@ from typing import Any
 
 from dbdyno._native import trace_summary
 from dbdyno.errors import UserError
-from dbdyno.simulation.fio_words import is_job_file, jobs_of, put, reach_bytes, times_of
-from dbdyno.simulation.points import BRIEF_FROM, FIO, SET, SimulatedPoint, combinations, in_words, split, whole
+from dbdyno.model.quantity import size_bytes
+from dbdyno.simulation.fio_words import GIB, is_job_file, jobs_of, put, reach_bytes, times_of
+from dbdyno.simulation.points import BRIEF_FROM, FIO, LOAD, SET, SimulatedPoint, combinations, in_words, split, whole
+from dbdyno.simulation.server_file import read_server_load
+from dbdyno.study.simulated_servers import page_cache
 
 HEAD_BYTES = 1 << 16
 SIZE_BYTES = 16 << 30  # of a device that nothing says the size of
 SECONDS = 10.0  # of jobs that don't say how long
-GIB = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Asked:
     queue_depth: str = ""
     tunables: Sequence[str] = ()  # NAME=VALUE[,VALUE...]
     fio: Mapping[str, str] = field(default_factory=dict)  # an option of fio to its values
+    cache: Mapping[str, str] = field(default_factory=dict)  # memory, filesystem, mount, to their values
     size_bytes: int | None = None
     seconds: float | None = None
     warm_up: float | None = None
@@ -50,6 +53,8 @@ class Load:
     reach_bytes: int
     replay: str  # "open", "closed", or "" of jobs
     said: str
+    factors: Mapping[str, list[tuple[str, Any]]] = field(default_factory=dict)  # of the file itself
+    places: Mapping[str, str] = field(default_factory=dict)  # of its fields in the file
 
 
 def points_of(asked: Asked, watch: Callable[[float, int], None]) -> tuple[Load, list[SimulatedPoint]]:
@@ -58,7 +63,7 @@ def points_of(asked: Asked, watch: Callable[[float, int], None]) -> tuple[Load, 
     Raises ``UserError`` with the option or the file and line that is wrong.
     """
     load = _load(asked, watch)
-    factors = _factors(asked, {} if asked.files else asked.fio)
+    factors = _factors(asked, {} if asked.files else asked.fio) | dict(load.factors)
     seeds = range(asked.seed, asked.seed + asked.repeat)
     common: dict[str, Any] = {
         "size_bytes": asked.size_bytes or load.reach_bytes or SIZE_BYTES,
@@ -102,7 +107,23 @@ def _factors(asked: Asked, fio: Mapping[str, str]) -> dict[str, list[tuple[str, 
         found[SET + name] = [(value, whole(f"--set {name}", value)) for value in texts(f"--set {name}", values)]
     for word, values in fio.items():
         found[FIO + word] = [(value, _job(word, value)) for value in texts(f"--{word}", values)]
+    for word, values in asked.cache.items():
+        found[LOAD + word] = [(value, {"cache": _cache(word, value)}) for value in texts(f"--{word}", values)]
     return found
+
+
+def _cache(word: str, value: str) -> dict[str, Any]:
+    known = {"filesystem": ("ext3", "ext4"), "mount": ("data=ordered", "data=writeback")}
+    if word in known and value not in known[word]:
+        raise UserError(f"--{word} {value[:40]!r} is none of {', '.join(known[word])}")
+    if word == "filesystem":
+        return page_cache(filesystem=value)
+    if word == "mount":
+        return page_cache(mount=value)
+    try:
+        return page_cache(memory=size_bytes(value))
+    except ValueError as error:
+        raise UserError(f"--{word} {value[:40]!r} {error}") from None
 
 
 def _job(word: str, value: str) -> dict[str, Any]:
@@ -115,6 +136,8 @@ def _job(word: str, value: str) -> dict[str, Any]:
 
 
 def _load(asked: Asked, watch: Callable[[float, int], None]) -> Load:
+    if asked.files and asked.files[0].suffix == ".toml":
+        return _of_server(asked)
     if not asked.files:
         if "rw" not in asked.fio:
             raise UserError("give a trace, a job file of fio, or --rw such as --rw randwrite")
@@ -126,8 +149,8 @@ def _load(asked: Asked, watch: Callable[[float, int], None]) -> Load:
             raise UserError(f"--{word} is for jobs without a file; write {word} into {asked.files[0]}")
         text = asked.files[0].read_text(errors="replace")
         return _of_jobs(jobs_of(asked.files[0], text), f"the jobs of {asked.files[0].name}", asked)
-    if asked.fio:
-        raise UserError(f"--{next(iter(asked.fio))} is for jobs, and {asked.files[0]} is a trace")
+    for word in (*asked.fio, *asked.cache):
+        raise UserError(f"--{word} is for jobs, and {asked.files[0]} is a trace")
     return _of_trace(asked, watch)
 
 
@@ -135,10 +158,31 @@ def _said(fio: Mapping[str, str]) -> str:
     return ", ".join(f"{word}={values}" for word, values in fio.items())
 
 
-def _of_jobs(jobs: list[dict[str, Any]], said: str, asked: Asked) -> Load:
+def _refuse_of_traces(asked: Asked, load: str) -> None:
     for option, given in (("--replay", asked.replay), ("--speed", asked.speed), ("--trace-device", asked.trace_device)):
         if given:
-            raise UserError(f"{option} is for traces; jobs have no recorded times")
+            raise UserError(f"{option} is for traces; {load} no recorded times")
+
+
+def _of_server(asked: Asked) -> Load:
+    path = asked.files[0]
+    if len(asked.files) > 1:
+        raise UserError(f"{path} is a load by itself; leave out {asked.files[1]}")
+    for word in (*asked.fio, *asked.cache):
+        raise UserError(f"--{word} is for jobs; write what this load has into {path}")
+    _refuse_of_traces(asked, f"{path} has")
+    found = read_server_load(path)
+    seconds = None if found.ends else SECONDS
+    said = f"[{found.kind}] of {path.name}"
+    return Load(found.fields, seconds, 0.0, 0, "", said, found.factors, found.places)
+
+
+def _of_jobs(jobs: list[dict[str, Any]], said: str, asked: Asked) -> Load:
+    _refuse_of_traces(asked, "jobs have")
+    direct = [str(int(job.get("direct", True))) for job in jobs] if asked.files else split(asked.fio.get("direct", "1"))
+    if asked.cache and "0" not in direct:
+        where = f"write direct=0 into {asked.files[0]}" if asked.files else "give --direct 0"
+        raise UserError(f"--{next(iter(asked.cache))} is of the page cache, which these jobs go past; {where}")
     runtime, ramp = times_of(jobs)
     ends = bool(jobs) and all(job.get("ios") for job in jobs)
     seconds = runtime if runtime is not None or ends else SECONDS
@@ -163,7 +207,7 @@ def _of_trace(asked: Asked, watch: Callable[[float, int], None]) -> Load:
     try:
         summary = json.loads(trace_summary(json.dumps(fields), watch))
     except ValueError as error:
-        raise UserError(in_words(str(error))) from None
+        raise UserError(in_words(str(error), {})) from None
     counts = dict(summary["devices"])
     if asked.trace_device is None and len(counts) > 1:
         devices = ", ".join(f"{name} ({count} requests)" for name, count in counts.items())

@@ -11,6 +11,7 @@ from dbdyno.model.quantity import duration_seconds, size_bytes
 from dbdyno.study.mistakes import did_you_mean
 
 Job = dict[str, Any]
+GIB = 1 << 30
 
 PATTERNS = {
     "read": ("sequential", 100), "write": ("sequential", 0), "randread": ("random", 100), "randwrite": ("random", 0),
@@ -48,9 +49,10 @@ def _mix(job: Job, percent: int) -> None:
         job["read_percent"] = percent
 
 
-def _direct(_job: Job, text: str) -> None:
-    if text != "1":
-        raise ValueError("asks for the page cache, which jobs of a simulation go past; give direct=1")
+def _direct(job: Job, text: str) -> None:
+    if text not in {"0", "1"}:
+        raise ValueError("is neither 0 (through the page cache) nor 1 (past it)")
+    job["direct"] = text == "1"
 
 
 def _class(job: Job, text: str) -> None:
@@ -146,6 +148,9 @@ def times_of(jobs: list[Job]) -> tuple[float | None, float]:
 
 
 def reach_bytes(jobs: list[Mapping[str, Any]]) -> int:
-    """Return how far the jobs reach on a drive where all say so; else 0."""
+    """Return how far the jobs reach on a drive where all say so; else 0. Buffered jobs' files get twice their size."""
+    if not all(job.get("direct", True) for job in jobs):
+        sizes = [job.get("range_bytes", math.inf) for job in jobs]
+        return 0 if math.inf in sizes else max(int(2 * sum(sizes)) // GIB * GIB, GIB)
     ends = [job.get("offset_bytes", 0) + job.get("range_bytes", math.inf) for job in jobs]
     return 0 if math.inf in ends else int(max(ends))

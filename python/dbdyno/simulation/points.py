@@ -13,11 +13,14 @@ from dbdyno.errors import UserError
 RULES = 1  # raised when the same point comes to something else, so that kept results are made anew
 SET = "set:"  # how a factor begins that is a tunable
 FIO = "fio:"  # how one begins that is an option of fio
+LOAD = "load:"  # how one begins that is of the load as a whole
 BRIEF_FROM = 100  # points: of so many, no samples and no series are kept
 
 OPTIONS = {
     "device": "--device", "size_bytes": "--size", "kernel": "--kernel", "scheduler": "--scheduler",
     "nr_requests": "--nr-requests", "queue_depth": "--queue-depth", "duration_s": "--seconds", "warm_up_s": "--warmup",
+    "load.cache.memory_bytes": "--memory", "load.cache.mapped_bytes": "--memory",
+    "load.cache.filesystem": "--filesystem",
     "load.speed": "--speed", "load.format": "--format", "load.device": "--trace-device",
 }  # fmt: skip
 
@@ -53,8 +56,8 @@ def combinations(
 ) -> list[SimulatedPoint]:
     """Return a point for every combination of levels and every seed.
 
-    A factor is a field of the point, or one of ``tunables`` (``set:NAME``), or an option of its jobs (``fio:WORD``); a
-    level is its text and its value.
+    A factor is a field of the point, or one of ``tunables`` (``set:NAME``), or an option of its jobs (``fio:WORD``), or
+    fields of its load (``load:NAME``); a level is its text and its value.
     """
     return list(_combined(common, factors, seeds))
 
@@ -68,17 +71,27 @@ def _combined(
             point = deepcopy(dict(common)) | {"seed": seed}
             for name, (_, value) in zip(factors, chosen, strict=True):
                 _put(point, name, value)
+            if all(job.get("direct", True) for job in point["load"].get("jobs", ({"direct": False},))):
+                point["load"].pop("cache", None)  # direct jobs go past it
             yield SimulatedPoint(levels, point)
 
 
-def _put(point: dict[str, Any], name: str, value: object) -> None:
+def _put(point: dict[str, Any], name: str, value: Any) -> None:
     if name.startswith(SET):
         point.setdefault("tunables", {})[name.removeprefix(SET)] = value
     elif name.startswith(FIO):
         for job in point["load"]["jobs"]:
             job.update(value)
+    elif name.startswith(LOAD):
+        merge(point["load"], value)
     else:
         point[name] = value
+
+
+def merge(fields: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Put fields into a load; those of its tables into these."""
+    for name, value in more.items():
+        fields[name] = fields.get(name, {}) | value if isinstance(value, dict) else value
 
 
 def whole(option: str, text: str) -> int:
@@ -88,8 +101,13 @@ def whole(option: str, text: str) -> int:
     return int(text)
 
 
-def in_words(text: str) -> str:
-    """Return what is wrong with a field of a point with the option that it comes from."""
+def in_words(text: str, places: Mapping[str, str]) -> str:
+    """Return what is wrong with a field of a point with the option that it comes from, or its place in a file.
+
+    ``places`` has these by field; ``load`` is the file of the load, if it has one.
+    """
     name, colon, problem = text.partition(": ")
-    option = OPTIONS.get(name) or ("--set" if name.startswith("tunables.") else "")
+    option = places.get(name) or OPTIONS.get(name) or ("--set" if name.startswith("tunables.") else "")
+    if not option and name.startswith("load.") and "load" in places:
+        option = f"{places['load']}: {name.removeprefix('load.')}"
     return f"{option}{colon}{problem}" if option else text

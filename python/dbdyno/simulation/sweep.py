@@ -2,9 +2,10 @@
 
 import json
 import os
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
@@ -12,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import DbdynoError, UserError
-from dbdyno.simulation.points import SimulatedPoint, in_words
+from dbdyno.simulation.points import BRIEF_FROM, SimulatedPoint, in_words
 
 WAIT_SECONDS = 0.2  # between two looks for a signal
+LARGE = {"histogram", "sample", "seeks", "series"}  # what memory does not hold of many points
 
 
 @dataclass(frozen=True)
@@ -39,29 +41,44 @@ class _Stopped(Exception):  # noqa: N818 - nothing is wrong
 
 
 def simulated(
-    points: Sequence[SimulatedPoint], results: Path | None, said: Callable[[Progress], None]
+    points: Sequence[SimulatedPoint],
+    results: Path | None,
+    said: Callable[[Progress], None],
+    places: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[int, Simulated]]:
     """Yield what comes of each point with its place, in the order in which they end; ``said`` hears how far it is.
 
-    With ``results``, what stands in that file is not simulated again. Raises ``UserError`` where a point is wrong.
+    With ``results``, what stands in that file is not simulated again, and nothing is left out there. Of more than
+    ``BRIEF_FROM`` points outcomes are yielded without what is ``LARGE``. Raises ``UserError`` where a point is wrong;
+    for ``places`` see ``in_words``.
     """
-    kept = _read(results) if results else {}
-    left = []
+    alike: dict[str, list[int]] = {}
     for place, point in enumerate(points):
-        if point.key in kept:
-            yield place, Simulated(point, *kept.pop(point.key))
-        else:
-            left.append(place)
+        alike.setdefault(point.key, []).append(place)
+    shown = _brief if len(points) > BRIEF_FROM else dict
+    for key, outcome, cpu_s in _kept(results) if results else ():
+        for place in alike.pop(key, ()):
+            yield place, Simulated(points[place], shown(outcome), cpu_s)
     stop, running = threading.Event(), dict[int, float]()
     workers = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
     try:
-        for place, found in _ended(workers, points, left, stop, running, said):
+        for found in _ended(workers, points, [same[0] for same in alike.values()], stop, running, said):
             if results:
                 _keep(results, found)
-            yield place, found
+            for place in alike[found.point.key]:
+                yield place, Simulated(points[place], shown(found.outcome), found.cpu_s)
+    except ValueError as error:
+        raise UserError(in_words(str(error), places or {})) from None
     finally:
         stop.set()
         workers.shutdown(wait=True, cancel_futures=True)
+
+
+def _brief(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """Return an outcome without what is large, its keys shared with all others."""
+    if not isinstance(value, dict):
+        return value
+    return {sys.intern(name): _brief(item) for name, item in value.items() if name not in LARGE}
 
 
 def _ended(  # noqa: PLR0913, PLR0917 - what a sweep consists of
@@ -71,21 +88,21 @@ def _ended(  # noqa: PLR0913, PLR0917 - what a sweep consists of
     stop: threading.Event,
     running: dict[int, float],
     said: Callable[[Progress], None],
-) -> Iterator[tuple[int, Simulated]]:
+) -> Iterator[Simulated]:
     """Yield results as they come, a few points ahead of them at work: memory does not grow with the sweep."""
     waiting = iter(places)
-    at_work: dict[Future[Simulated], int] = {}
+    at_work: set[Future[Simulated]] = set()
     done = len(points) - len(places)
     while True:
         for place in islice(waiting, 2 * workers._max_workers - len(at_work)):  # noqa: SLF001
-            at_work[workers.submit(_one, points[place], place, stop, running)] = place
+            at_work.add(workers.submit(_one, points[place], place, stop, running))
         if not at_work:
             return
         ended, _ = wait(at_work, WAIT_SECONDS, FIRST_COMPLETED)
         for future in ended:
-            place = at_work.pop(future)
+            at_work.remove(future)
             done += 1
-            yield place, future.result()
+            yield future.result()
         said(Progress(done, dict(running)))
 
 
@@ -100,35 +117,33 @@ def _one(point: SimulatedPoint, place: int, stop: threading.Event, running: dict
     began = time.thread_time()
     try:
         outcome = json.loads(simulate(json.dumps(point.point), watch))
-    except ValueError as error:
-        raise UserError(in_words(str(error))) from None
     finally:
         running.pop(place, None)
     return Simulated(point, outcome, time.thread_time() - began)
 
 
-def _read(path: Path) -> dict[str, tuple[dict[str, Any], float]]:
-    """Return what a file of results holds, by key; a line that a crash cut off is cut away."""
+def _kept(path: Path) -> Iterator[tuple[str, dict[str, Any], float]]:
+    """Yield key, outcome and CPU seconds of each result in a file; a line that a crash cut off is cut away."""
+    whole = 0
     try:
-        content = path.read_bytes()
+        with path.open("r+b") as file:
+            for number, line in enumerate(file, 1):
+                if not line.endswith(b"\n"):
+                    if not whole and not line.startswith(b'{"key"'):
+                        raise UserError(f"{path}: is no file of results of simulations; name another file")
+                    file.truncate(whole)
+                    return
+                whole += len(line)
+                try:
+                    entry = json.loads(line)
+                    found = entry["key"], dict(entry["outcome"]), float(entry["cpu_s"])
+                except (ValueError, KeyError, TypeError):
+                    raise UserError(f"{path}: line {number} is no result of a simulation; name another file") from None
+                yield found
     except FileNotFoundError:
-        return {}
+        return
     except OSError as error:
         raise UserError(f"{path}: can't be read: {error.strerror}") from None
-    whole = content[: content.rfind(b"\n") + 1]
-    found = {}
-    for number, line in enumerate(whole.splitlines(), 1):
-        try:
-            entry = json.loads(line)
-            found[entry["key"]] = (dict(entry["outcome"]), float(entry["cpu_s"]))
-        except (ValueError, KeyError, TypeError):
-            raise UserError(f"{path}: line {number} is no result of a simulation; name another file") from None
-    if len(whole) < len(content):
-        if not whole and not content.startswith(b'{"key"'):
-            raise UserError(f"{path}: is no file of results of simulations; name another file")
-        with path.open("r+b") as file:
-            file.truncate(len(whole))
-    return found
 
 
 def _keep(path: Path, found: Simulated) -> None:

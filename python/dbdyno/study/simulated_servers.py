@@ -75,16 +75,24 @@ def _given(spec: TrialSpec, engine: str) -> dict[str, Any]:
     return {each[name][0]: each[name][1](value) for name, value in spec.server.settings.items()}
 
 
+def page_cache(memory: int | None = None, filesystem: str | None = None, mount: str | None = None) -> dict[str, Any]:
+    """Settings of the simulator's page cache for what is given: memory in bytes, filesystem, mount option."""
+    cache: dict[str, Any] = {}
+    if memory is not None:
+        cache |= {"memory_bytes": memory, "mapped_bytes": memory // MAPPED_SHARE}
+    if filesystem is not None:
+        cache |= {"filesystem": filesystem, "barrier": filesystem != "ext3"}  # which had none as it came
+    if mount is not None:
+        cache["data"] = "writeback" if mount == "data=writeback" else "ordered"
+    return cache
+
+
 def myisam(spec: TrialSpec, *, initial_rows: int) -> dict[str, Any]:
     """A MyISAM table that takes rows, on the kernel's page cache."""
-    memory = spec.stack.memory or MEMORY_BYTES
-    cache = {
-        "memory_bytes": memory,
-        "mapped_bytes": memory // MAPPED_SHARE,
-        "filesystem": spec.stack.filesystem or "ext4",
-        "data": "writeback" if spec.filesystem.mount == "data=writeback" else "ordered",
-        "barrier": spec.stack.filesystem != "ext3",  # which had none as it came
-    }
+    stack = spec.stack
+    cache = page_cache(
+        stack.memory or MEMORY_BYTES, stack.filesystem or "ext4", spec.filesystem.mount or "data=ordered"
+    )
     table = {"initial_rows": initial_rows, **_given(spec, "myisam")}
     return {"kind": "ingest", "cache": cache, "table": table}
 

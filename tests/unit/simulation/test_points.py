@@ -51,7 +51,7 @@ def test_a_job_file_in_fio_s_words():
         ("[a]\niodepht=4\n", 'x.fio: line 2: iodepht=4 is no option of a simulated job. Did you mean "iodepth"?'),
         ("rw=read\n", "line 1: rw stands in no section"),
         ("[a]\nrw=read\niodepth=many\n", "line 3: iodepth=many is no whole number"),
-        ("[a]\ndirect=0\n", "line 2: direct=0 asks for the page cache"),
+        ("[a]\ndirect=2\n", "line 2: direct=2 is neither 0 (through the page cache) nor 1"),
         ("[global]\nrw=read\n", "holds no job"),
     ],
 )
