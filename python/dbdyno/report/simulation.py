@@ -1,6 +1,6 @@
 """What comes of simulated points, in words and rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Any
@@ -12,6 +12,7 @@ from dbdyno.report.simulation_headline import answer, figure, plain
 from dbdyno.report.simulation_warnings import warnings
 
 COLUMNS = ("r/s", "w/s", "rkB/s", "wkB/s", "avgrq-sz", "aqu-sz", "await", "r_await", "w_await", "%util")
+COUNTED = ("commits", "rows", "operations")  # what a load counts beside its I/O, what is asked for first
 ROWS_BRIEF = 12
 ROWS_CHARTED = 8
 
@@ -31,6 +32,19 @@ class Row:
         """Return requests completed a second, the mean over seeds."""
         return self.column("r/s") + self.column("w/s")
 
+    def counted(self) -> list[str]:
+        """Return what the load counts beside its I/O, what is asked for first."""
+        return [name for name in COUNTED if name in self.outcomes[0]["counts"]]
+
+    def per_s(self, counted: str) -> float:
+        """Return how many a second of what the load counts, the mean over seeds; direct jobs count requests."""
+        rates = []
+        for one in self.outcomes:
+            operations = sum(one[way]["latency"]["count"] for way in ("reads", "writes"))
+            known = {"operations": operations} | one["counts"]
+            rates.append(known.get(counted, 0) / (one["measured_s"] or 1.0))
+        return fsum(rates) / len(rates)
+
     def latency_ms(self) -> float:
         """Return the mean latency of what was asked for, of both directions."""
         sums = [one[way]["latency"] for one in self.outcomes for way in ("reads", "writes")]
@@ -44,8 +58,10 @@ class Row:
 
     def values(self) -> dict[str, Any]:
         """Return what programs read of it: means over seeds."""
-        return {"levels": dict(self.levels), "seeds": len(self.outcomes), "latency_ms_mean": self.latency_ms(),
-                "latency_ms_p99": self.p99_ms(), **{name: self.column(name) for name in COLUMNS}}  # fmt: skip
+        found = {"levels": dict(self.levels), "seeds": len(self.outcomes), "latency_ms_mean": self.latency_ms(),
+                 "latency_ms_p99": self.p99_ms()}  # fmt: skip
+        found |= {f"{name}/s": self.per_s(name) for name in self.counted()}
+        return found | {name: self.column(name) for name in COLUMNS}
 
     def name(self, names: Sequence[str]) -> str:
         """Return the levels of these factors."""
@@ -85,9 +101,11 @@ def _kind(replay: str) -> str:
 
 def _headline(rows: Sequence[Row], varied: Sequence[str], replay: str) -> tuple[str | Strong, ...]:
     by_latency = replay == "open"
-    value = Row.latency_ms if by_latency else Row.requests_per_s
-    unit = "ms mean latency" if by_latency else "requests/s"
-    if len(rows) == 1:
+    value, unit = (Row.latency_ms, "ms mean latency") if by_latency else _asked_for(rows)
+    if len(rows) == 1 and unit not in {"requests/s", "ms mean latency"}:
+        more = f"{figure(rows[0].requests_per_s())} requests/s of {rows[0].latency_ms():,.3g} ms on the drive"
+        text = f"{rows[0].name(varied)}: {figure(value(rows[0]))} {unit}, with {more}."
+    elif len(rows) == 1:
         (only,) = rows
         more = f"{figure(only.requests_per_s())} requests/s" if by_latency else f"{only.latency_ms():,.3g} ms mean"
         text = f"{only.name(varied)}: {figure(value(only))} {unit}, {more}, {only.p99_ms():,.3g} ms at p99."
@@ -96,37 +114,50 @@ def _headline(rows: Sequence[Row], varied: Sequence[str], replay: str) -> tuple[
     return (Strong("Simulated"), f": {text}")
 
 
+def _asked_for(rows: Sequence[Row]) -> tuple[Callable[[Row], float], str]:
+    """Return what a closed load is judged by: what a server does a second, or else requests."""
+    done = next((name for name in _counted(rows) if any(row.per_s(name) for row in rows)), None)
+    return (lambda row: row.per_s(done), f"{done}/s") if done else (Row.requests_per_s, "requests/s")
+
+
+def _counted(rows: Sequence[Row]) -> list[str]:
+    return max((row.counted() for row in rows), key=len)
+
+
 def _table(rows: Sequence[Row], varied: Sequence[str]) -> Table:
     seeds = len(rows[0].outcomes)
-    counted = [name for name in ("rows", "commits") if name in rows[0].outcomes[0]["counts"]]
+    counted = _counted(rows)
     body = tuple(
         (
             row.name(varied),
+            *(figure(row.per_s(name)) for name in counted),
             *(figure(row.column(name)) for name in COLUMNS),
             figure(row.p99_ms()),
-            *(figure(_rate(row, name)) for name in counted),
         )
         for row in rows
     )
     mean = f", mean of {seeds} seeds" if seeds > 1 else ""
     caption = f"iostat's columns, simulated{mean}; await and p99 in ms"
-    return Table(caption, ("", *COLUMNS, "p99", *(f"{name}/s" for name in counted)), body, "figures")
+    return Table(caption, ("", *(f"{name}/s" for name in counted), *COLUMNS, "p99"), body, "figures")
 
 
-def _rate(row: Row, name: str) -> float:
-    rates = [one["counts"][name] / one["measured_s"] for one in row.outcomes if one["measured_s"]]
-    return fsum(rates) / len(rates) if rates else 0.0
+def _has_sample(outcome: Mapping[str, Any]) -> bool:
+    return bool(outcome.get("sample", {}).get("at_s"))
 
 
 def _pictures(rows: Sequence[Row], varied: Sequence[str]) -> tuple[Section, ...]:
     """Return what only a page shows: distributions, distances, the queue and places over time; a surface."""
     found = []
-    surface = charts.surface([(row.levels, row.requests_per_s()) for row in rows], varied)
+    value, unit = _asked_for(rows)
+    surface = charts.surface([(row.levels, value(row)) for row in rows], varied, unit)
     if surface is not None:
-        found.append(Section("surface", "Requests a second by both factors", (Abridged((surface,)),)))
-    shown = [(row.name(varied), row.outcomes[0]) for row in rows[:ROWS_CHARTED] if row.outcomes[0]["sample"]["at_s"]]
+        found.append(Section("surface", f"{unit.capitalize()} by both factors", (Abridged((surface,)),)))
+    shown = [(row.name(varied), row.outcomes[0]) for row in rows[:ROWS_CHARTED] if _has_sample(row.outcomes[0])]
     if not shown:
         return tuple(found)
+    over_time = [one for one in shown if unit in one[1]["series"]["rates"]]
+    if over_time:
+        found.append(Section("rate", f"{unit.capitalize()} over time", (Abridged((charts.rate(over_time, unit),)),)))
     text = f"The first {ROWS_CHARTED} of {len(rows)} combinations are drawn."
     note = (Paragraph(text, "soft"),) if len(rows) > ROWS_CHARTED else ()
     found += [

@@ -16,6 +16,8 @@ from dbdyno.study.simulated_servers import page_cache
 
 HEAD_BYTES = 1 << 16
 SIZE_BYTES = 16 << 30  # of a device that nothing says the size of
+FIELDS = {"bs": "block_bytes", "iodepth": "depth", "numjobs": "processes", "rwmixread": "read_percent",
+          "thinktime": "think_us", "fsync": "fsync_every", "direct": "direct"}  # fmt: skip
 SECONDS = 10.0  # of jobs that don't say how long
 
 
@@ -186,7 +188,10 @@ def _of_jobs(jobs: list[dict[str, Any]], said: str, asked: Asked) -> Load:
     runtime, ramp = times_of(jobs)
     ends = bool(jobs) and all(job.get("ios") for job in jobs)
     seconds = runtime if runtime is not None or ends else SECONDS
-    return Load({"kind": "jobs", "jobs": jobs}, seconds, ramp, reach_bytes(list(jobs)), "", said)
+    places = {f"load.jobs[0].{known}": f"--{word}" for word, known in FIELDS.items()}
+    if asked.files:
+        places = {"load": str(asked.files[0])}
+    return Load({"kind": "jobs", "jobs": jobs}, seconds, ramp, reach_bytes(list(jobs)), "", said, places=places)
 
 
 def _head(path: Path) -> bytes:

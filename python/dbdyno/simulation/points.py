@@ -76,7 +76,7 @@ def _combined(
             yield SimulatedPoint(levels, point)
 
 
-def _put(point: dict[str, Any], name: str, value: Any) -> None:
+def _put(point: dict[str, Any], name: str, value: Any) -> None:  # noqa: ANN401 - a field's value
     if name.startswith(SET):
         point.setdefault("tunables", {})[name.removeprefix(SET)] = value
     elif name.startswith(FIO):

@@ -87,3 +87,52 @@ def test_kernels_are_listed(dbdyno):
     assert "2.6.18\n  cfq (default): quantum=4" in out
     names = [kernel["name"] for kernel in json.loads(dbdyno("simulate", "--list", "--json")[1])]
     assert names[0] == "2.6.9"
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "--rw randwrite --direct 0,1 --memory 1G --fsync 100 --seconds 1s",
+        "--rw randread --iodepth 1,16 --device hdd-15k,ssd-sata --seconds 1s --repeat 2",
+        "trace.csv --device ssd-sata",
+        "load.toml --device ssd-sata --seconds 1s",
+    ],
+)
+def test_what_it_prints(dbdyno, trace, snapshot, monkeypatch, typed):
+    monkeypatch.chdir(trace.parent)
+    trace.with_name("load.toml").write_text('[commits]\nclients = [1, 20]\nspace_bytes = "1G"\n')
+    code, out, err = dbdyno("simulate", *typed.split())
+    assert (code, err) == (0, "")
+    assert re.sub(r"requests\s+in\s+\S+\s+s\s+of\s+CPU", "requests in # s of CPU", out) == snapshot
+
+
+def test_a_server_on_the_page(dbdyno, tmp_path):
+    load, page = tmp_path / "load.toml", tmp_path / "page.html"
+    load.write_text('[ingest]\ncpu_us_per_row = [50, 100]\n[cache]\nmemory_bytes = "4G"\n')
+    code, out, _ = dbdyno("simulate", load, "--seconds", "1s", "--html", page, "--json")
+    assert code == 0
+    combinations = json.loads(out)["combinations"]
+    assert [round(one["rows/s"], -3) for one in combinations] == [20_000, 10_000]
+    assert "Rows/s over time" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[commits]\n\nclients = 0\n", "load.toml:3: commits.clients: 0 is not 1 to 10000"),
+        ("[commits]\nclientz = 1\n", "load.toml:2: commits.clientz: unknown field"),
+        ("[ingest]\n[cache]\nfilesystem = 5\n", "load.toml:3: cache.filesystem: "),
+        ("[ingest]\nrow_bytes = [1, 1]\n", "load.toml:2: ingest.row_bytes: holds a value twice"),
+        ("[ingest]\nrow_bytes = []\n", "load.toml:2: ingest.row_bytes: is an empty list"),
+        ("[ingest]\nrow_bytes = inf\n", "load.toml:2: ingest.row_bytes: must be a number"),
+        ("[ingest]\n[cach]\n", 'load.toml:2: cach: is no table of this load. Did you mean "cache"?'),
+        ("commits = 3\n", "load.toml:1: commits: must be a table"),
+        ("[ingest]\n[commits]\n", "has ingest and commits; give one of these tables"),
+    ],
+)
+def test_what_is_wrong_with_a_server_is_named_with_its_line(dbdyno, tmp_path, text, said):
+    load = tmp_path / "load.toml"
+    load.write_text(text)
+    code, out, err = dbdyno("simulate", load)
+    assert (code, out) == (2, "")
+    assert said in err

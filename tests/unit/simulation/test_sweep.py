@@ -11,7 +11,7 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.simulation import sweep
-from dbdyno.simulation.points import combinations
+from dbdyno.simulation.points import BRIEF_FROM, combinations
 
 JOBS = {"size_bytes": 1 << 30, "duration_s": 0.2, "device": "hdd-15k", "kernel": "6.x",
         "load": {"kind": "jobs", "jobs": [{}]}}  # fmt: skip
@@ -91,3 +91,20 @@ def test_ctrl_c_ends_it_at_once():
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (130, b"")
     assert b"Traceback" not in err
+
+
+def test_of_many_points_what_is_large_is_in_the_file_only(tmp_path):
+    results = tmp_path / "r.jsonl"
+    asked = points(BRIEF_FROM + 1, duration_s=0.01)
+    first = outcomes(asked, results)
+    assert "histogram" not in json.dumps(first)
+    assert "histogram" in results.read_text().splitlines()[-1]
+    assert outcomes(asked, results) == first
+
+
+def test_a_point_that_is_asked_for_twice_is_simulated_once(tmp_path):
+    results = tmp_path / "r.jsonl"
+    first, second = outcomes(points(1) * 2, results)
+    assert first == second
+    assert outcomes(points(1) * 2, results) == [first, second]
+    assert len(results.read_text().splitlines()) == 1

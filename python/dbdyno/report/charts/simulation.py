@@ -42,6 +42,12 @@ def latency(shown: Shown) -> Chart:
     return Chart("Share of reads and writes that took no longer", drawn, _legend(shown))
 
 
+def rate(shown: Shown, unit: str) -> Chart:
+    """Return what a load did a second, over time."""
+    lines = [list(zip(one["series"]["end_s"], one["series"]["rates"][unit], strict=True)) for _, one in shown]
+    return Chart(unit.capitalize(), partial(_plot, lines, "s", unit, log_x=False), _legend(shown))
+
+
 def queue(shown: Shown) -> Chart:
     """Return the mean number of requests in the queue over time."""
     lines = [
@@ -69,7 +75,7 @@ def places(shown: Shown) -> tuple[Chart, ...]:
     )
 
 
-def surface(rows: Sequence[tuple[Mapping[str, str], float]], varied: Sequence[str]) -> Chart | None:
+def surface(rows: Sequence[tuple[Mapping[str, str], float]], varied: Sequence[str], unit: str) -> Chart | None:
     """Return a field of colours where exactly two factors that are numbers vary."""
     if len(varied) != FACTORS or not all(_number(levels[name]) is not None for levels, _ in rows for name in varied):
         return None
@@ -78,7 +84,7 @@ def surface(rows: Sequence[tuple[Mapping[str, str], float]], varied: Sequence[st
         return None
     values = {(levels[varied[0]], levels[varied[1]]): value for levels, value in rows}
     names = [name.partition(":")[2] or name for name in varied]
-    return Chart("Requests a second, simulated", partial(_surface, across, up, names, values))
+    return Chart(f"{unit.capitalize()}, simulated", partial(_surface, across, up, names, values, unit))
 
 
 def _number(text: str) -> float | None:
@@ -157,8 +163,8 @@ def _places(sample: Mapping[str, Any], window: Width) -> Markup:
     return drawing(x.end + 20, TOP + HEIGHT + BELOW, "sectors over time", marks)
 
 
-def _surface(
-    across: Sequence[str], up: Sequence[str], names: Sequence[str], values: Mapping[tuple[str, str], float],
+def _surface(  # noqa: PLR0913, PLR0917 - a field of colours and what is written beside it
+    across: Sequence[str], up: Sequence[str], names: Sequence[str], values: Mapping[tuple[str, str], float], unit: str,
     window: Width,
 ) -> Markup:  # fmt: skip
     width = (WIDTH if window == "wide" else NARROW_WIDTH) / len(across)
@@ -177,5 +183,5 @@ def _surface(
             field = element("rect", x=left, y=top, width=width - 1, height=height - 1, fill=treatment_colour(0),
                             fill_opacity=f"{0.08 + 0.5 * share:.2f}")  # fmt: skip
             text = words(left + width / 2, top + height / 2, f"{value:,.0f}", text_anchor="middle")
-            marks.append(said(f"{names[0]} {one}, {names[1]} {other}: {value:,.4g}/s", [field, text]))
-    return drawing(LEFT + width * len(across) + 20, TOP + 36 + height * len(up), "requests a second", marks)
+            marks.append(said(f"{names[0]} {one}, {names[1]} {other}: {value:,.4g} {unit}", [field, text]))
+    return drawing(LEFT + width * len(across) + 20, TOP + 36 + height * len(up), unit, marks)
