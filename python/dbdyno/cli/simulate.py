@@ -1,6 +1,7 @@
 """``dbdyno simulate TRACE|JOB``: a load on drives, kernels and schedulers that are not at hand."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -9,6 +10,9 @@ from dbdyno.cli.page_file import refuse_to_overwrite, write_page
 from dbdyno.cli.simulate_text import Running, print_kernels, print_result
 from dbdyno.cli.values import bytes_of, path_of, plain_seconds_of, seed_of
 from dbdyno.errors import UserError
+
+if TYPE_CHECKING:
+    from dbdyno.simulation.asked import Asked
 
 _JOB = "Jobs without a file, in fio's words"
 SIZE, SECONDS, WARM_UP = "--size", "--seconds", "--warmup"
@@ -54,13 +58,8 @@ def simulate(
     if list_:
         print_kernels(json_=json_)
         return
-    from dbdyno.simulation.asked import Asked, points_of
-    from dbdyno.simulation.sweep import simulated
+    from dbdyno.simulation.asked import Asked
 
-    if html is not None:
-        refuse_to_overwrite(html)
-    if into is not None and into.is_dir():
-        into /= "simulated.jsonl"
     if speed is not None and speed <= 0:
         raise UserError(f"--speed {speed} must be above 0")
     words = {"rw": rw, "bs": bs, "iodepth": iodepth, "numjobs": numjobs, "rwmixread": rwmixread}
@@ -75,6 +74,17 @@ def simulate(
         warm_up=plain_seconds_of(WARM_UP, warmup) if warmup else None,
         seed=seed_of(seed), repeat=repeat, format=format_, replay=replay, speed=speed, trace_device=trace_device,
     )  # fmt: skip
+    _run(asked, into, html, details=details, json_=json_)
+
+
+def _run(asked: "Asked", into: Path | None, html: Path | None, *, details: bool, json_: bool) -> None:
+    from dbdyno.simulation.asked import points_of
+    from dbdyno.simulation.sweep import simulated
+
+    if html is not None:
+        refuse_to_overwrite(html)
+    if into is not None and into.is_dir():
+        into /= "simulated.jsonl"
     with Running() as running:
         load, points = points_of(asked, running.reading)
         running.begin(points)
