@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Set as AbstractSet
+from itertools import chain, combinations
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.noise_floor import NoiseFloor
@@ -28,7 +29,7 @@ def leading(analysis: Analysis) -> list[str]:
 def beside_comparisons(analysis: Analysis) -> list[str]:
     """Return what is worth knowing beside them."""
     knees = filter(None, (knees_in_brief(one) for one in analysis.curves if one.primary))
-    return [*knees, *_steadiness(analysis), *_cost(analysis), *filter(None, map(_published, analysis.beside))]
+    return [*knees, *_steadiness(analysis), *_cost(analysis), *_published(analysis.beside)]
 
 
 def noise_floor_sentence(analysis: Analysis, floor: NoiseFloor) -> str:
@@ -134,18 +135,23 @@ def _cost(analysis: Analysis) -> Iterator[str]:
             yield f"A query costs {by} with {most.level} than with {most.baseline}."
 
 
-def _published(beside: Beside) -> str:
-    """Return how many published claims, or else differences, come out the same here."""
-    claims = [set(claim.counts) for claim in beside.claims if claim.outcomes]
-    what, found = ("published claim", claims)
-    if not claims:
-        what, found = "published difference", [{one.agreement} for figure in beside.figures for one in figure.against]
-    if not found:
-        return ""
+def _published(besides: Sequence[Beside]) -> Iterator[str]:
+    """Give how many published claims, and of tables without a claim how many differences, come out the same here."""
+    claims = [[set(claim.counts) for claim in one.claims if claim.outcomes] for one in besides]
+    alone = [one for one, claimed in zip(besides, claims, strict=True) if not claimed]
+    differences = [{against.agreement} for one in alone for figure in one.figures for against in figure.against]
+    for what, found in (("published claim", list(chain.from_iterable(claims))), ("published difference", differences)):
+        if found:
+            yield f"Of {count(len(found), what)}, {_outcomes(found)}."
+
+
+def _outcomes(found: Sequence[AbstractSet[str]]) -> str:
     agree = sum(one == {"agrees"} for one in found)
     opened = sum(bool(one & {"undecided here", "not comparable here", "not measured here"}) for one in found)
-    against = len(found) - agree - opened
+    sized = sum(one == {"other size"} for one in found)
+    against = len(found) - agree - opened - sized
     parts = [f"{agree} come out the same here"] if agree else []
+    parts += [f"{sized} in the same direction"] if sized else []
     parts += [f"{against} otherwise"] if against else []
     parts += [f"{opened} can't be said"] if opened else []
-    return f"Of {count(len(found), what)}, {listed(parts)}."
+    return listed(parts)

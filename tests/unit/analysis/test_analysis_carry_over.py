@@ -88,6 +88,12 @@ def test_clear_carry_over_is_taken_out_and_told_with_its_size():
     assert dict(verdict.by_block).keys() == set(range(1, 41)), "the blocks are shown as measured"
 
 
+def test_simulated_trials_leave_nothing_for_each_other():
+    run = run_of(a_study(0.08))
+    assert analyse(run).verdicts[0].carry_over is not None
+    assert analyse(replace(run, study={"stack": {"kernel": "2.6.18"}})).verdicts[0].carry_over is None
+
+
 def test_a_word_that_carry_over_may_account_for_is_withheld():
     ran = a_study(0.05, blocks=10, replicates=300)
     alone = bench.judged(ran, rules_of("blocks", 10), as_measured=True).found[:, 0]

@@ -1,6 +1,7 @@
 """What others published beside what was measured, in every report."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -93,6 +94,16 @@ def test_before_there_is_a_block_the_table_is_told_all_the_same(published):
     told = as_text(begun, analyse(begun), 300)
     assert "2.400 (2.100 to 2.900)" in told
     assert "can't be compared here" in told
+
+
+def test_tables_without_claims_are_summed_up_in_one_sentence(published):
+    bare = table(claims=[], rows=[replace(row, value=2 * row.value) for row in ROWS])
+    once, twice = (
+        " ".join(as_text(one, analyse(one)).split())
+        for one in (replace(published, reported=[bare]), replace(published, reported=[bare, bare]))
+    )
+    (few,), (many,) = (re.findall(r"Of (\d+) published differences?,", told) for told in (once, twice))
+    assert int(many) == 2 * int(few) > 0
 
 
 def test_a_table_without_comparisons_has_no_columns_for_them(published):

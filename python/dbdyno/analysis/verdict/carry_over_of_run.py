@@ -52,10 +52,12 @@ def carried(
 ) -> list[Corrected]:
     """Return each comparison (baseline, level, its blocks in ascending order) with its carry-over considered.
 
-    Where every trial comes after one of the baseline, what that leaves is in all of them alike, and in no ratio.
+    Where every trial comes after one of the baseline, what that leaves is in all of them alike, and in no ratio. A
+    simulated trial begins with a drive and a kernel of its own: nothing is left for it.
     """
     ids = [one.id for one in run.design.treatments]
-    if len(ids) < 2 or not blocks.trials or not compared or run.design.settle == "trial":  # noqa: PLR2004
+    nothing_left = run.design.settle == "trial" or run.is_simulated
+    if len(ids) < 2 or not blocks.trials or not compared or nothing_left:  # noqa: PLR2004
         return [Corrected() for _ in compared]
     before, number = predecessors(run), {id_: place for place, id_ in enumerate(ids)}
     ran, rows = _ran(blocks, metric, before, number)
