@@ -66,6 +66,7 @@ const CASES: &[Case] = &[
     case("ssd-sata", 8, Load::Reads, 32),
     case("ssd-sata", 8, Load::Writes, 32),
     collecting("ssd-sata", 8, Load::Writes, 32),
+    collecting("ssd-x25e", 16, Load::Writes, 32),
     collecting("nvme", 8, Load::Writes, 32),
     collecting("nvme", 8, Load::Mixed, 32),
     case("nvme", 8, Load::Reads, 32),

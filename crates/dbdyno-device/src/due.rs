@@ -1,30 +1,71 @@
 //! Things that happen at a known time, taken out in order of time, then of insertion.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::contract::Completion;
 
+/// Time in the upper half, place in the order of insertion in the lower: one comparison orders both, and no two are equal.
+#[derive(Debug)]
+struct Entry<T> {
+    key: u128,
+    what: T,
+}
+
+impl<T> Entry<T> {
+    fn at_ns(&self) -> u64 {
+        (self.key >> 64) as u64
+    }
+}
+
+/// The earliest is the greatest, which a heap gives first.
+impl<T> Ord for Entry<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key.cmp(&self.key)
+    }
+}
+
+impl<T> PartialOrd for Entry<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Entry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl<T> Eq for Entry<T> {}
+
 /// A queue of `T` by time. Equal times come out in the order they went in, which keeps models deterministic.
 #[derive(Debug)]
 pub(crate) struct Agenda<T> {
-    /// Time, place in the order of insertion, and what happens then; no two places are equal, so `T` is never compared.
-    heap: BinaryHeap<Reverse<(u64, u64, T)>>,
+    heap: BinaryHeap<Entry<T>>,
     inserted: u64,
 }
 
-impl<T: Ord> Agenda<T> {
+impl<T> Agenda<T> {
     pub(crate) fn new() -> Self {
         Self { heap: BinaryHeap::new(), inserted: 0 }
     }
 
     pub(crate) fn push(&mut self, at_ns: u64, what: T) {
         self.inserted += 1;
-        self.heap.push(Reverse((at_ns, self.inserted, what)));
+        self.heap.push(Entry { key: u128::from(at_ns) << 64 | u128::from(self.inserted), what });
     }
 
     pub(crate) fn next_ns(&self) -> Option<u64> {
-        self.heap.peek().map(|Reverse((at_ns, ..))| *at_ns)
+        self.heap.peek().map(Entry::at_ns)
+    }
+
+    /// The earliest entry.
+    pub(crate) fn next(&self) -> Option<(u64, T)>
+    where
+        T: Copy,
+    {
+        self.heap.peek().map(|entry| (entry.at_ns(), entry.what))
     }
 
     /// The earliest entry, if its time has come.
@@ -32,7 +73,7 @@ impl<T: Ord> Agenda<T> {
         if self.next_ns()? > now_ns {
             return None;
         }
-        self.heap.pop().map(|Reverse((at_ns, _, what))| (at_ns, what))
+        self.heap.pop().map(|entry| (entry.at_ns(), entry.what))
     }
 }
 

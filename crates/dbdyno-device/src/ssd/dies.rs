@@ -39,6 +39,9 @@ pub(super) enum Job {
         unit: Unit,
         /// Counts the host's programs in the order they were made; 0 for moved pages.
         sequence: u64,
+        /// With the padding.
+        bytes: u64,
+        program_ns: u64,
     },
     /// This die's part of the block.
     Erase(u32),
@@ -123,7 +126,7 @@ impl Dies {
         if place.is_slc { self.slc_read_ns } else { self.data_read_ns[place.level as usize % self.data_read_ns.len()] }
     }
 
-    fn program_ns(&self, place: PageAddress) -> u64 {
+    pub(super) fn program_ns(&self, place: PageAddress) -> u64 {
         if place.is_slc {
             self.slc_program_ns
         } else {
@@ -236,10 +239,7 @@ impl Dies {
         state.generation += 1;
         let generation = state.generation;
         let ends_ns = match job {
-            Job::Program { unit, .. } => {
-                let bytes = u64::from(unit.all_pages) * super::spec::PAGE_BYTES;
-                self.carry(die, now_ns, bytes) + self.program_ns(unit.place)
-            }
+            Job::Program { bytes, program_ns, .. } => self.carry(die, now_ns, bytes) + program_ns,
             Job::Erase(_) => now_ns + self.erase_ns,
         };
         self.all[die as usize].running = Some(Running { job, ends_ns, left_ns: None, suspends: 0 });

@@ -113,9 +113,16 @@ impl Ssd {
 
     fn program(&mut self, unit: Unit) {
         self.programs_made += 1;
-        self.counts.programmed += u64::from(unit.all_pages);
-        let job = Job::Program { unit, sequence: self.programs_made };
-        self.dies.add_job(unit.place.die, job, self.now_ns, &mut self.events);
+        self.give_to_die(unit, self.programs_made);
+    }
+
+    pub(super) fn give_to_die(&mut self, unit: Unit, sequence: u64) {
+        let place = self.ftl.geometry.place_of(unit.first_page);
+        let pages = self.ftl.geometry.unit_pages_at(place);
+        self.counts.programmed += u64::from(pages);
+        let program_ns = self.dies.program_ns(place);
+        let job = Job::Program { unit, sequence, bytes: u64::from(pages) * PAGE_BYTES, program_ns };
+        self.dies.add_job(place.die, job, self.now_ns, &mut self.events);
     }
 
     fn flush(&mut self, slot: usize) {

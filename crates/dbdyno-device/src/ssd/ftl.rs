@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::geometry::{Geometry, PageAddress, Region};
+use super::geometry::{Geometry, Region};
 
 /// Pages of the disk whose being written or not is counted together.
 const CHUNK_PAGES: u32 = 4096;
@@ -37,12 +37,9 @@ pub(super) enum Stream {
 /// Pages that go to a die together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unit {
-    pub place: PageAddress,
-    pub block: u32,
+    pub first_page: u32,
     /// Pages with data; the rest of the unit is padding.
     pub pages: u32,
-    /// With the padding.
-    pub all_pages: u32,
 }
 
 /// What became of a page that was given to a stream.
@@ -83,6 +80,9 @@ pub(super) struct Ftl {
     pub(super) map: Vec<u32>,
     /// By page of flash: the page of the disk it was written for, plus 1, or 0.
     pub(super) owner: Vec<u32>,
+    /// By page of flash: whether that is the latest version. The owners' entries in `map` say the same, but lie all over the
+    /// table, and collection asks for every page of a block.
+    is_valid: Vec<u64>,
     /// By block.
     pub(super) valid: Vec<u32>,
     pub(super) state: Vec<BlockState>,
@@ -109,6 +109,7 @@ impl Ftl {
         Self {
             map: vec![0; logical],
             owner: vec![0; geometry.pages()],
+            is_valid: vec![0; geometry.pages().div_ceil(64)],
             valid: vec![0; geometry.blocks()],
             state: vec![BlockState::Free; geometry.blocks()],
             programming: vec![0; geometry.blocks()],
@@ -138,23 +139,43 @@ impl Ftl {
             }
     }
 
-    /// Writes a page of the disk to a stream that [has room](Ftl::has_room).
+    /// Writes a page of the disk to a stream of the host that [has room](Ftl::has_room).
     pub(super) fn append(&mut self, stream: Stream, page: u32) -> Appended {
-        if stream != Stream::Moved && self.is_in_open_unit(page) {
+        let old = self.map[page as usize].checked_sub(1);
+        if old.is_some_and(|old| self.is_in_open_unit(old)) {
             return Appended::Merged;
         }
-        let Some(mut open) = self.open[stream as usize].take().or_else(|| self.open_block(stream)) else {
-            return Appended::Merged;
-        };
+        self.place(stream, page, old)
+    }
+
+    /// Writes a valid page of flash anew; its owner is known, so the table of the whole disk need not be read.
+    pub(super) fn move_page(&mut self, flash_page: u32, owner: u32) -> Appended {
+        self.place(Stream::Moved, owner, Some(flash_page))
+    }
+
+    /// `old` is where the latest version was until now.
+    fn place(&mut self, stream: Stream, page: u32, old: Option<u32>) -> Appended {
+        if self.open[stream as usize].is_none() {
+            self.open[stream as usize] = self.open_block(stream);
+        }
+        let Some(open) = &mut self.open[stream as usize] else { return Appended::Merged };
         let flash_page = self.geometry.first_page_of(open.block) + open.used;
-        if open.unit_used == 0 {
-            self.set_in_memory(flash_page, true);
-        }
-        self.point(page, flash_page);
         open.used += 1;
         open.unit_used += 1;
-        self.open[stream as usize] = Some(open);
-        if open.used % self.region(stream).unit_pages == 0 {
+        let unit_used = open.unit_used;
+        if unit_used == 1 {
+            let unit = self.geometry.unit_of(flash_page) as usize;
+            self.in_memory[unit / 64] |= 1 << (unit % 64);
+        }
+        if let Some(old) = old {
+            self.invalidate(old);
+        } else {
+            self.mapped += 1;
+            self.mapped_in_chunk[(page / CHUNK_PAGES) as usize] += 1;
+            self.discarded[page as usize / 64] &= !(1 << (page % 64));
+        }
+        self.set(page, flash_page);
+        if unit_used == self.region(stream).unit_pages {
             self.close_unit(stream).map_or(Appended::Buffered, Appended::Filled)
         } else {
             Appended::Buffered
@@ -166,10 +187,11 @@ impl Ftl {
         let open = self.open[stream as usize].as_mut().filter(|open| open.unit_used > 0)?;
         let region = if stream == Stream::Cache { &self.geometry.slc } else { &self.geometry.data };
         let (block, pages) = (open.block, open.unit_used);
-        let first_page = self.geometry.first_page_of(block) + open.used - pages;
-        open.used = open.used.next_multiple_of(region.unit_pages);
+        let used = open.used - pages;
+        let first_page = self.geometry.first_page_of(block) + used;
+        open.used = used + region.unit_pages;
         open.unit_used = 0;
-        let (is_full, all_pages) = (open.used == region.block_pages, region.unit_pages);
+        let is_full = open.used == region.block_pages;
         self.programming[block as usize] += 1;
         if is_full {
             self.open[stream as usize] = None;
@@ -178,7 +200,7 @@ impl Ftl {
                 self.full_slc.push_back(block);
             }
         }
-        Some(Unit { place: self.geometry.place_of(first_page), block, pages, all_pages })
+        Some(Unit { first_page, pages })
     }
 
     fn open_block(&mut self, stream: Stream) -> Option<OpenBlock> {
@@ -189,14 +211,13 @@ impl Ftl {
     }
 
     /// A unit is on the flash.
-    pub(super) fn programmed(&mut self, unit: &Unit) {
-        self.programming[unit.block as usize] -= 1;
-        let index = unit.place.unit as usize;
+    pub(super) fn programmed(&mut self, unit: Unit) {
+        self.programming[self.geometry.block_of(unit.first_page) as usize] -= 1;
+        let index = self.geometry.unit_of(unit.first_page) as usize;
         self.in_memory[index / 64] &= !(1 << (index % 64));
     }
 
-    fn is_in_open_unit(&self, page: u32) -> bool {
-        let Some(flash_page) = self.map[page as usize].checked_sub(1) else { return false };
+    fn is_in_open_unit(&self, flash_page: u32) -> bool {
         [Stream::Host, Stream::Cache].into_iter().any(|stream| {
             self.open[stream as usize].is_some_and(|open| {
                 let next = self.geometry.first_page_of(open.block) + open.used;
@@ -205,27 +226,17 @@ impl Ftl {
         })
     }
 
-    fn set_in_memory(&mut self, flash_page: u32, is_in: bool) {
-        let unit = self.geometry.unit_of(flash_page) as usize;
-        let bit = 1 << (unit % 64);
-        if is_in {
-            self.in_memory[unit / 64] |= bit;
-        } else {
-            self.in_memory[unit / 64] &= !bit;
-        }
+    /// Lets a page of flash hold the latest version of a page of the disk, of which there is no other.
+    pub(super) fn set(&mut self, page: u32, flash_page: u32) {
+        self.map[page as usize] = flash_page + 1;
+        self.owner[flash_page as usize] = page + 1;
+        self.is_valid[flash_page as usize / 64] |= 1 << (flash_page % 64);
+        self.valid[self.geometry.block_of(flash_page) as usize] += 1;
     }
 
-    fn point(&mut self, page: u32, flash_page: u32) {
-        let old = std::mem::replace(&mut self.map[page as usize], flash_page + 1);
-        if let Some(old) = old.checked_sub(1) {
-            self.valid[self.geometry.block_of(old) as usize] -= 1;
-        } else {
-            self.mapped += 1;
-            self.mapped_in_chunk[(page / CHUNK_PAGES) as usize] += 1;
-            self.discarded[page as usize / 64] &= !(1 << (page % 64));
-        }
-        self.owner[flash_page as usize] = page + 1;
-        self.valid[self.geometry.block_of(flash_page) as usize] += 1;
+    fn invalidate(&mut self, flash_page: u32) {
+        self.is_valid[flash_page as usize / 64] &= !(1 << (flash_page % 64));
+        self.valid[self.geometry.block_of(flash_page) as usize] -= 1;
     }
 
     /// Where to read a page of the disk, and where that lies.
@@ -242,8 +253,11 @@ impl Ftl {
 
     /// The page of the disk that a page of flash holds, if that is its latest version.
     pub(super) fn valid_owner(&self, flash_page: u32) -> Option<u32> {
-        let page = self.owner[flash_page as usize].checked_sub(1)?;
-        (self.map[page as usize] == flash_page + 1).then_some(page)
+        if self.is_valid(flash_page) { self.owner[flash_page as usize].checked_sub(1) } else { None }
+    }
+
+    pub(super) fn is_valid(&self, flash_page: u32) -> bool {
+        self.is_valid[flash_page as usize / 64] >> (flash_page % 64) & 1 == 1
     }
 
     /// Closes the oldest of the cache's free blocks, whatever they will hold.
@@ -285,7 +299,7 @@ impl Ftl {
                     break;
                 }
                 if let Some(old) = std::mem::take(&mut self.map[page as usize]).checked_sub(1) {
-                    self.valid[self.geometry.block_of(old) as usize] -= 1;
+                    self.invalidate(old);
                     self.mapped -= 1;
                     self.mapped_in_chunk[chunk as usize] -= 1;
                 }

@@ -11,6 +11,7 @@
 //! drive's, in as many more of these blocks, or one in proportion where the drive file asks for that. A disk of fewer than some 60 of the
 //! smallest blocks (200 MiB for 32 dies of 96 KiB units) has more spare area than the drive, because collection needs it.
 
+use super::divisor::Divisor;
 use super::spec::{PAGE_BYTES, SsdSpec};
 
 /// Enough blocks for greedy collection to come within a percent of its formula at 7 % spare.
@@ -40,12 +41,13 @@ pub(super) struct Region {
     first_unit: u32,
     /// Flash pages of a plane programmed at once.
     shot: u32,
+    by_unit_pages: Divisor,
+    by_units_per_block: Divisor,
 }
 
 /// Where a page lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageAddress {
-    pub unit: u32,
     pub die: u32,
     pub plane: u32,
     /// Number of the flash page on its word line and plane, counted on from word line to word line: which of the
@@ -58,13 +60,15 @@ pub(super) struct PageAddress {
 pub(super) struct Geometry {
     pub logical_pages: u32,
     pub dies: u32,
-    pub planes: u32,
     /// Pages in a flash page.
     pub flash_pages: u32,
     pub data: Region,
     pub slc: Region,
     /// A data block here as a part of one of the whole drive.
     pub block_scale: f64,
+    by_dies: Divisor,
+    by_planes: Divisor,
+    by_flash_pages: Divisor,
 }
 
 impl Geometry {
@@ -91,10 +95,22 @@ impl Geometry {
             block_pages,
             first_unit: 0,
             shot,
+            by_unit_pages: Divisor::new(unit_pages),
+            by_units_per_block: Divisor::new(block_pages / unit_pages),
         };
         let slc = Self::slc_region(spec, size_bytes, &data, dies, flash_pages);
         let block_scale = rows as f64 / rows_max as f64;
-        Self { logical_pages: logical_pages as u32, dies, planes: flash.planes, flash_pages, data, slc, block_scale }
+        Self {
+            logical_pages: logical_pages as u32,
+            dies,
+            flash_pages,
+            data,
+            slc,
+            block_scale,
+            by_dies: Divisor::new(dies),
+            by_planes: Divisor::new(flash.planes),
+            by_flash_pages: Divisor::new(flash_pages),
+        }
     }
 
     /// The cache's blocks are counted apart from the data blocks that a real drive would make them of.
@@ -112,6 +128,8 @@ impl Geometry {
             block_pages,
             first_unit: data.blocks * (data.block_pages / data.unit_pages),
             shot: 1,
+            by_unit_pages: Divisor::new(unit_pages),
+            by_units_per_block: Divisor::new(block_pages / unit_pages),
         }
     }
 
@@ -153,27 +171,29 @@ impl Geometry {
 
     pub(super) fn block_of(&self, page: u32) -> u32 {
         let region = self.region_of_page(page);
-        region.first_block + (page - region.first_page) / region.block_pages
+        region.first_block + region.by_units_per_block.quotient(region.by_unit_pages.quotient(page - region.first_page))
     }
 
     pub(super) fn unit_of(&self, page: u32) -> u32 {
         let region = self.region_of_page(page);
-        region.first_unit + (page - region.first_page) / region.unit_pages
+        region.first_unit + region.by_unit_pages.quotient(page - region.first_page)
+    }
+
+    /// Pages programmed at once there.
+    pub(super) fn unit_pages_at(&self, place: PageAddress) -> u32 {
+        if place.is_slc { self.slc.unit_pages } else { self.data.unit_pages }
     }
 
     pub(super) fn place_of(&self, page: u32) -> PageAddress {
         let region = self.region_of_page(page);
-        let in_region = page - region.first_page;
-        let unit = in_region / region.unit_pages;
-        let units_per_block = region.block_pages / region.unit_pages;
-        let (block, unit_in_block) = (unit / units_per_block, unit % units_per_block);
-        let flash_page = in_region % region.unit_pages / self.flash_pages;
+        let (unit, page_in_unit) = region.by_unit_pages.divide(page - region.first_page);
+        let (block, unit_in_block) = region.by_units_per_block.divide(unit);
+        let (word_line, plane) = self.by_planes.divide(self.by_flash_pages.quotient(page_in_unit));
         PageAddress {
-            unit: region.first_unit + unit,
             // Rotated from block to block, so that no die gets all the short flushes.
-            die: (unit_in_block + block) % self.dies,
-            plane: flash_page % self.planes,
-            level: unit_in_block / self.dies * region.shot + flash_page / self.planes,
+            die: self.by_dies.divide(unit_in_block + block).1,
+            plane,
+            level: self.by_dies.quotient(unit_in_block) * region.shot + word_line,
             is_slc: region.first_page == self.slc.first_page,
         }
     }

@@ -15,6 +15,7 @@
 //! not fit the drive's memory, data that moves to cold blocks by how often it changes.
 
 mod dies;
+mod divisor;
 mod event;
 mod front;
 mod ftl;
@@ -119,6 +120,8 @@ struct Counts {
 pub(crate) struct Ssd {
     spec: SsdSpec,
     size_bytes: u64,
+    /// Of the latest call. The drive's own time is ahead of it while the drive can take no command.
+    host_ns: u64,
     now_ns: u64,
     events: Agenda<Event>,
     /// Commands that the firmware will have understood (a write's data is in by then), reads and the others apart: each
@@ -167,6 +170,7 @@ impl Ssd {
         }
         Self {
             size_bytes,
+            host_ns: 0,
             now_ns: 0,
             events: Agenda::new(),
             ready_reads: VecDeque::new(),
@@ -203,13 +207,24 @@ impl Ssd {
     }
 
     fn next_event_ns(&self) -> Option<u64> {
-        let ready = |queue: &VecDeque<(u64, usize)>| queue.front().map(|(at_ns, _)| *at_ns);
-        [ready(&self.ready_reads), ready(&self.ready_writes), self.events.next_ns()].into_iter().flatten().min()
+        let at_ns = self.next_ready_ns().min(self.events.next_ns().unwrap_or(u64::MAX));
+        (at_ns < u64::MAX).then_some(at_ns)
     }
 
-    /// Lets everything happen that happens up to `to_ns`.
+    /// When the firmware understands the next command, `u64::MAX` for never.
+    fn next_ready_ns(&self) -> u64 {
+        let ready = |queue: &VecDeque<(u64, usize)>| queue.front().map_or(u64::MAX, |(at_ns, _)| *at_ns);
+        ready(&self.ready_reads).min(ready(&self.ready_writes))
+    }
+
+    /// Lets everything happen that happens up to `to_ns`, and, while the drive can take no command, up to when it can: what
+    /// the host sends meanwhile changes nothing, and need not be waited for.
     fn advance(&mut self, to_ns: u64) {
-        while let Some(at_ns) = self.next_event_ns().filter(|at_ns| *at_ns <= to_ns) {
+        self.host_ns = self.host_ns.max(to_ns);
+        while let Some(at_ns) = self.next_event_ns() {
+            if at_ns > self.host_ns && (!self.is_shut() || self.makes_room_next()) {
+                break;
+            }
             self.now_ns = at_ns;
             let is_now = |queue: &VecDeque<(u64, usize)>| queue.front().is_some_and(|(ready_ns, _)| *ready_ns == at_ns);
             if is_now(&self.ready_reads) {
@@ -220,7 +235,17 @@ impl Ssd {
                 self.happen(event);
             }
         }
-        self.now_ns = self.now_ns.max(to_ns);
+        self.now_ns = self.now_ns.max(self.host_ns);
+    }
+
+    /// No command can be taken before another is done.
+    fn is_shut(&self) -> bool {
+        self.barrier || self.active >= self.spec.queue_depth
+    }
+
+    /// What happens next is that a command is done.
+    fn makes_room_next(&self) -> bool {
+        self.events.next().is_some_and(|(at_ns, event)| event == Event::Finished && at_ns < self.next_ready_ns())
     }
 
     fn happen(&mut self, event: Event) {
@@ -240,9 +265,9 @@ impl Ssd {
             }
             Event::Job { die, generation } => {
                 match self.dies.job_ended(die, generation) {
-                    Some(Job::Program { unit, sequence }) => {
-                        self.ftl.programmed(&unit);
-                        self.thermal.programmed(u64::from(unit.all_pages) * PAGE_BYTES);
+                    Some(Job::Program { unit, sequence, bytes, .. }) => {
+                        self.ftl.programmed(unit);
+                        self.thermal.programmed(bytes);
                         if sequence > 0 {
                             self.host_programmed(sequence, unit.pages);
                         } else {
@@ -270,7 +295,7 @@ impl Ssd {
 
 impl DeviceModel for Ssd {
     fn submit(&mut self, now_ns: u64, command: Command) {
-        self.advance(now_ns.max(self.now_ns));
+        self.advance(now_ns);
         self.waiting.push_back(command.within(self.size_bytes));
         self.take_waiting();
     }
@@ -283,7 +308,7 @@ impl DeviceModel for Ssd {
     }
 
     fn poll(&mut self, now_ns: u64, finished: &mut Vec<Completion>) {
-        self.advance(now_ns.max(self.now_ns));
+        self.advance(now_ns);
         self.done.finish(now_ns, finished);
     }
 

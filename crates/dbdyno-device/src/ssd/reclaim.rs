@@ -164,7 +164,7 @@ impl Ssd {
     /// Begins to read a flash page if any of it is valid.
     fn read_to_move(&mut self, flash_page: u32) -> bool {
         let pages = flash_page..flash_page + self.ftl.geometry.flash_pages;
-        let valid = pages.filter(|page| self.ftl.valid_owner(*page).is_some()).count() as u64;
+        let valid = pages.filter(|page| self.ftl.is_valid(*page)).count() as u64;
         if valid == 0 {
             return false;
         }
@@ -199,7 +199,7 @@ impl Ssd {
                 } else {
                     self.counts.collected += 1;
                 }
-                if let Appended::Filled(unit) = self.ftl.append(Stream::Moved, owner) {
+                if let Appended::Filled(unit) = self.ftl.move_page(page, owner) {
                     self.program_moved(unit);
                 }
             }
@@ -210,9 +210,7 @@ impl Ssd {
 
     fn program_moved(&mut self, unit: Unit) {
         self.reclaim.programs += 1;
-        self.counts.programmed += u64::from(unit.all_pages);
-        let job = Job::Program { unit, sequence: 0 };
-        self.dies.add_job(unit.place.die, job, self.now_ns, &mut self.events);
+        self.give_to_die(unit, 0);
     }
 
     pub(super) fn moved_programmed(&mut self) {

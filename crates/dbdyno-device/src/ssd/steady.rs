@@ -46,7 +46,6 @@ pub(super) fn greedy_write_amplification(spare: f64) -> f64 {
 
 /// A block that is being dealt pages.
 struct Dealt {
-    block: u32,
     /// How many of the disk's pages it holds.
     share: f64,
     first_page: u32,
@@ -64,7 +63,7 @@ impl Dealt {
         let slack = 3.0 * (survives * (1.0 - survives) / pages).sqrt() + 1.0 / pages;
         let step = (65_536.0 / (survives + slack).min(1.0)) as u64;
         let (first_page, end) = (ftl.geometry.first_page_of(block), u64::from(written) << 16);
-        Self { block, share: survives * pages, first_page, at: 0, step, end }
+        Self { share: survives * pages, first_page, at: 0, step, end }
     }
 }
 
@@ -90,9 +89,7 @@ pub(super) fn precondition(ftl: &mut Ftl, slc: Option<&SlcSpec>, seed: u64) {
         let to = &mut dealt[turn];
         let flash_page = to.first_page + (to.at >> 16) as u32;
         to.at += to.step;
-        ftl.map[page as usize] = flash_page + 1;
-        ftl.owner[flash_page as usize] = page + 1;
-        ftl.valid[to.block as usize] += 1;
+        ftl.set(page, flash_page);
     }
     ftl.all_mapped();
 }
