@@ -7,6 +7,7 @@ import typer
 
 from dbdyno.cli.formats import DETAILS, JSON
 from dbdyno.cli.page_file import refuse_to_overwrite, write_page
+from dbdyno.cli.simulate_from import DEVICE, KERNEL, simulate_from
 from dbdyno.cli.simulate_text import Running, print_kernels, print_result
 from dbdyno.cli.values import bytes_of, path_of, plain_seconds_of, seed_of
 from dbdyno.errors import UserError
@@ -19,12 +20,10 @@ SIZE, SECONDS, WARM_UP = "--size", "--seconds", "--warmup"
 
 
 def simulate(
-    files: list[Path] = typer.Argument(
-        None, parser=path_of, metavar="[TRACE|JOB|LOAD.toml]...", help="A trace, fio's jobs, a server's load."
-    ),
-    device: str = typer.Option("hdd-7200", metavar="DRIVE,...", help="Drives, as dbdyno disk models lists them."),
+    files: list[Path] = typer.Argument(None, parser=path_of, metavar="[TRACE|JOB|LOAD.toml]...", help="The load."),
+    device: str = typer.Option(DEVICE, metavar="DRIVE,...", help="Drives, as dbdyno disk models lists them."),
     size: str = typer.Option("", SIZE, metavar="SIZE", help="Size of the device [what the load reaches, or 16 GiB]."),
-    kernel: str = typer.Option("6.x", metavar="VERSION,...", help="Kernels, as --list shows."),
+    kernel: str = typer.Option(KERNEL, metavar="VERSION,...", help="Kernels, as --list shows."),
     scheduler: str = typer.Option("", metavar="NAME,...", help="Schedulers [each kernel's default]."),
     nr_requests: str = typer.Option("", metavar="N,...", help="Requests that the kernel holds [its default]."),
     queue_depth: str = typer.Option("", metavar="N,...", help="Commands that the drive takes at once [32]."),
@@ -42,8 +41,10 @@ def simulate(
     mount: str = typer.Option("", metavar="data=MODE", help="ordered or writeback, with --direct 0 [data=ordered]."),
     format_: str | None = typer.Option(None, "--format", metavar="NAME", help="Format of the trace [how it begins]."),
     trace_device: str | None = typer.Option(None, metavar="NAME", help="Which of the trace's devices."),
-    replay: str = typer.Option("", metavar="open|closed", help="At recorded times, or as processes waited [open]."),
+    replay: str = typer.Option("", metavar="open|closed", help="At recorded times [default], or as processes waited."),
     speed: float | None = typer.Option(None, metavar="X", help="An open replay so many times as fast."),
+    from_: Path | None = typer.Option(None, "--from", parser=path_of, metavar="RUN", help="Predict its treatments."),
+    treatment: str = typer.Option("", metavar="NAME", help="Of --from: whose load [the run's baseline]."),
     seconds: str = typer.Option("", SECONDS, metavar="TIME", help="How long is counted [10s, or all of the trace]."),
     warmup: str = typer.Option("", WARM_UP, metavar="TIME", help="What comes before and is not counted [none]."),
     seed: str = typer.Option("1", metavar="N", help="Decides what is left to chance."),
@@ -74,7 +75,10 @@ def simulate(
         warm_up=plain_seconds_of(WARM_UP, warmup) if warmup else None,
         seed=seed_of(seed), repeat=repeat, format=format_, replay=replay, speed=speed, trace_device=trace_device,
     )  # fmt: skip
-    _run(asked, into, html, details=details, json_=json_)
+    if from_ is not None or treatment:
+        simulate_from(from_, asked, treatment, into=into, html=html, details=details, json_=json_)
+    else:
+        _run(asked, into, html, details=details, json_=json_)
 
 
 def _run(asked: "Asked", into: Path | None, html: Path | None, *, details: bool, json_: bool) -> None:

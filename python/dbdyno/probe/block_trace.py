@@ -12,7 +12,7 @@ from dbdyno.probe.disk_trace import DiskTrace, disk_tracing
 from dbdyno.probe.trace_reader import NoTraceError, Record, TraceReader, reading
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk
-from dbdyno.store.block_trace import FIGURES, SCALARS, figure_at
+from dbdyno.store.block_trace import FIGURES, SCALARS, began_in, figure_at
 
 Columns = dict[str, list[float]]
 
@@ -56,6 +56,7 @@ class KernelTrace:
     """The kernel's."""
 
     reader: TraceReader
+    record: Record | None = None
     began: float = field(default_factory=time.monotonic)
 
     def within(self, window_ns: tuple[int, int]) -> Traced:
@@ -67,6 +68,9 @@ class KernelTrace:
         except NoTraceError as error:
             return Traced({"none": str(error)})
         figures = answer["figures"]
+        began_ns = began_in(self.record.file) if self.record else None
+        if began_ns is not None and "recorded" in figures:
+            figures["recorded"]["measured_s"] = [(at_ns - began_ns) / 1e9 for at_ns in window_ns]
         cost = {"cpu_seconds": figures["cpu_seconds"], "cpu_percent": 100 * figures["cpu_seconds"] / seconds,
                 "samples": sum(figures["completed"].values()), "missed": 0}  # fmt: skip
         return Traced(figures, {NAME: _columns(answer["series"], window_ns)}, {NAME: cost})
@@ -119,7 +123,7 @@ def tracing(
     with ExitStack() as ending:
         trace: Trace
         try:
-            trace = KernelTrace(ending.enter_context(reading(context.journal, context.device.path, record)))
+            trace = KernelTrace(ending.enter_context(reading(context.journal, context.device.path, record)), record)
         except (NoTraceError, HostError) as error:
             trace = NoTrace(str(error))
             if disk is not None:

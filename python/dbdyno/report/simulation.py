@@ -89,7 +89,7 @@ def document(rows: Sequence[Row], load: str, replay: str, cost: str) -> Document
     blocks = (*head, Abridged((table,), (table,), (brief, *more)), *notes)
     data = {"simulated": True, "load": load, "replay": replay or None, "rows": [row.values() for row in rows]}
     return Document(
-        f"Simulated: {load}", (), (Section("results", "", blocks, opening=True), *_pictures(rows, varied)), data
+        f"Simulated: {load}", (), (Section("results", "", blocks, opening=True), *pictures(rows, varied)), data
     )
 
 
@@ -145,7 +145,7 @@ def _has_sample(outcome: Mapping[str, Any]) -> bool:
     return bool(outcome.get("sample", {}).get("at_s"))
 
 
-def _pictures(rows: Sequence[Row], varied: Sequence[str]) -> tuple[Section, ...]:
+def pictures(rows: Sequence[Row], varied: Sequence[str]) -> tuple[Section, ...]:
     """Return what only a page shows: distributions, distances, the queue and places over time; a surface."""
     found = []
     value, unit = _asked_for(rows)

@@ -1,7 +1,10 @@
 """A trial's ``block_trace``: what ``dbdyno-probe`` says of the requests that the device saw."""
 
 import math
+import re
 from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 # The requests themselves, in a trial's folder, and how large that file may grow: 1.6 million requests.
@@ -39,3 +42,14 @@ def figure_at(trace: Mapping[str, Any], *path: str) -> float | None:
         value = value.get(name) if isinstance(value, Mapping) else None
     known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
     return float(value) if known else None
+
+
+def began_in(file: Path) -> int | None:
+    """Return when a kept trace began, nanoseconds of the monotonic clock; None where its head does not say so."""
+    try:
+        with file.open(encoding="ascii", errors="replace") as lines:
+            head = "".join(islice(lines, 4))
+    except OSError:
+        return None
+    found = re.search(r"^# began: .*, (\d+) ns of CLOCK_MONOTONIC", head, re.MULTILINE)
+    return int(found[1]) if found else None

@@ -1,0 +1,158 @@
+"""What a recorded load would have done under a run's other treatments, in words, rows and pictures."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dbdyno.model.prediction import Figures, Predicted, Prediction
+from dbdyno.model.wording import count
+from dbdyno.report.document import Abridged, Block, Document, Paragraph, Section, Strong, Table
+from dbdyno.report.simulation import Row, pictures
+from dbdyno.report.simulation_headline import figure
+from dbdyno.report.simulation_warnings import warnings
+
+ROWS_BRIEF = 10
+ASSUMED = (
+    "Assumed: processes depend on each other and think between requests as recorded, and the page cache merges, reads"
+    " ahead and writes back as recorded. The trace, and so what is simulated, has the warm-up, too. "
+)
+PACES = {
+    "closed": "Closed: whoever waited for an answer waits for it here, so a faster device is asked for more.",
+    "open": "Open: requests come at their recorded times, however slow the device is, so latency is what differs.",
+}
+Value = Callable[[Figures], float]
+COLUMNS: tuple[tuple[str, Value], ...] = (
+    ("requests/s", lambda figures: figures.requests_per_s),
+    ("await ms", lambda figures: figures.await_ms),
+    ("mean latency ms", lambda figures: figures.latency_ms_mean),
+)
+
+
+def document(prediction: Prediction, title: str) -> Document:
+    """Return the report. ``title`` is the run's."""
+    table = _table(prediction)
+    brief = Table(table.caption, table.headings, table.rows[:ROWS_BRIEF], table.look)
+    left = len(table.rows) - ROWS_BRIEF
+    more = (Paragraph(f"{count(left, 'more treatment')}: --details, --html or --json.", "soft"),) if left > 0 else ()
+    head: list[Block] = [Paragraph(_headline(prediction), "headline")]
+    outcomes = [one.outcome for one in prediction.each]
+    head += [Paragraph(text, "warning") for text in (*prediction.remarks, *warnings(outcomes, prediction.replay))]
+    if prediction.refused:
+        said = "; ".join(f"{label} ({why})" for label, why in list(prediction.refused.items())[:3])
+        beyond = f" and {len(prediction.refused) - 3} more" if len(prediction.refused) > 3 else ""  # noqa: PLR2004
+        head.append(Paragraph(f"Not simulated: {said}{beyond}.", "warning"))
+    record = f"all of the trace of {prediction.trial} ({prediction.source.label})"
+    notes = (
+        Paragraph(f"Simulated in virtual time from {record}, kernel 6.x. {PACES[prediction.replay]}", "soft"),
+        Paragraph(ASSUMED + "What else a host or server does is in no prediction.", "soft"),
+    )
+    blocks = (*head, Abridged((table,), (table,), (brief, *more)), *notes)
+    drawn = [Row({"device": one.treatment.label}, (one.outcome,)) for one in prediction.each]
+    sections = (Section("results", "", blocks, opening=True), *pictures(drawn, ["device"]))
+    return Document(f"Simulated: {title}", (), sections, values(prediction))
+
+
+def values(prediction: Prediction) -> dict[str, Any]:
+    """Return what programs read of it; None where a figure is not known."""
+    return {
+        "simulated": True,
+        "source": {"treatment": prediction.source.id, "label": prediction.source.label, "trial": prediction.trial},
+        "replay": prediction.replay,
+        "treatments": [_value(one, prediction.of_source) for one in prediction.each],
+        "not_simulated": dict(prediction.refused),
+        "remarks": list(prediction.remarks),
+    }
+
+
+def _value(one: Predicted, source: Predicted | None) -> dict[str, Any]:
+    measured, base = one.measured, source.measured if source else None
+    return {
+        "treatment": one.treatment.id,
+        "label": one.treatment.label,
+        "predicted": _plain(one.predicted),
+        "measured": _plain(measured),
+        "predicted_over_measured": _plain(_over(one.predicted, measured)),
+        "predicted_over_source": _plain(_over(one.predicted, source.predicted if source else None)),
+        "measured_over_source": _plain(_over(measured, base)),
+    }
+
+
+def _plain(figures: Figures | None) -> dict[str, float | None] | None:
+    return {name: _known(value) for name, value in vars(figures).items()} if figures else None
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _over(one: Figures | None, other: Figures | None) -> Figures | None:
+    if one is None or other is None:
+        return None
+    return Figures(**{name: value / (vars(other)[name] or math.nan) for name, value in vars(one).items()})
+
+
+def _headline(prediction: Prediction) -> tuple[str | Strong, ...]:
+    source, (name, value) = prediction.of_source, _compared(prediction)
+    others = [one for one in prediction.each if one is not source]
+    if source is None or not others:
+        only = prediction.each[0]
+        said = f": {only.treatment.label}: {_figure(value(only.predicted))} {name}."
+        return (Strong("Simulated"), said + _accuracy(prediction.each, value))
+
+    def times(one: Predicted) -> float:
+        return _ratio(value(one.predicted), value(source.predicted))
+
+    far = max(others, key=lambda one: abs(math.log(times(one))) if times(one) > 0 else -1.0)
+    measured = _ratio(_measured(far, value), _measured(source, value))
+    beside = f" (measured: {figure(measured)} times)" if math.isfinite(measured) else ""
+    text = (
+        f": the load of {source.treatment.label} would have come to {_figure(value(far.predicted))} {name} under "
+        f"{far.treatment.label}, {_figure(times(far))} times as under its own{beside}."
+    )
+    return (Strong("Simulated"), text + _accuracy(prediction.each, value))
+
+
+def _compared(prediction: Prediction) -> tuple[str, Value]:
+    """Return the figure in which treatments are compared: of an open replay latency, as the rate is the record's."""
+    return COLUMNS[1 if prediction.replay == "open" else 0]
+
+
+def _measured(one: Predicted, value: Value) -> float:
+    return value(one.measured) if one.measured else math.nan
+
+
+def _ratio(one: float, other: float) -> float:
+    return one / other if other else math.nan
+
+
+def _accuracy(each: Sequence[Predicted], value: Value) -> str:
+    ratios = [_ratio(value(one.predicted), _measured(one, value)) for one in each]
+    known = [ratio for ratio in ratios if math.isfinite(ratio)]
+    if not known:
+        return ""
+    low, high = figure(min(known)), figure(max(known))
+    return f" Simulated over measured: {low if low == high else f'{low} to {high}'}."
+
+
+def _figure(value: float) -> str:
+    return figure(value) if math.isfinite(value) else "unknown"
+
+
+def _table(prediction: Prediction) -> Table:
+    source, (name, compared) = prediction.of_source, _compared(prediction)
+    rows = []
+    for one in prediction.each:
+        cells = [_pair(value(one.predicted), _measured(one, value)) for _, value in COLUMNS]
+        if source is not None:
+            own = _ratio(compared(one.predicted), compared(source.predicted))
+            cells.append(_pair(own, _ratio(_measured(one, compared), _measured(source, compared))))
+        rows.append((one.treatment.label, *cells))
+    against = (f"{name} over {source.treatment.label}",) if source else ()
+    caption = "simulated : measured (simulated / measured); measured by iostat's columns and the block trace"
+    return Table(caption, ("", *(name for name, _ in COLUMNS), *against), tuple(rows), "figures")
+
+
+def _pair(predicted: float, measured: float) -> str:
+    if not math.isfinite(measured):
+        return f"{_figure(predicted)} : -"
+    return f"{_figure(predicted)} : {figure(measured)} ({_figure(_ratio(predicted, measured))})"
