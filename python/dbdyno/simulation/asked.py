@@ -55,6 +55,7 @@ class Load:
     reach_bytes: int
     replay: str  # "open", "closed", or "" of jobs
     said: str
+    span_s: float = 0.0  # of a trace, as it was recorded
     factors: Mapping[str, list[tuple[str, Any]]] = field(default_factory=dict)  # of the file itself
     places: Mapping[str, str] = field(default_factory=dict)  # of its fields in the file
 
@@ -74,7 +75,9 @@ def points_of(asked: Asked, watch: Callable[[float, int], None]) -> tuple[Load, 
     }
     seconds = asked.seconds or load.seconds
     if seconds is not None:
-        common |= {"duration_s": seconds, "interval_s": min(1.0, seconds / 100)}
+        common["duration_s"] = seconds
+    if span := seconds or load.span_s:
+        common["interval_s"] = min(1.0, max(span / 100, 1e-6))
     count = len(seeds)
     for levels in factors.values():
         count *= len(levels)
@@ -176,7 +179,7 @@ def _of_server(asked: Asked) -> Load:
     found = read_server_load(path)
     seconds = None if found.ends else SECONDS
     said = f"[{found.kind}] of {path.name}"
-    return Load(found.fields, seconds, 0.0, 0, "", said, found.factors, found.places)
+    return Load(found.fields, seconds, 0.0, 0, "", said, factors=found.factors, places=found.places)
 
 
 def _of_jobs(jobs: list[dict[str, Any]], said: str, asked: Asked) -> Load:
@@ -222,4 +225,4 @@ def _of_trace(asked: Asked, watch: Callable[[float, int], None]) -> Load:
         raise UserError(f"{asked.files[0]} holds no request{' of that device' if asked.trace_device else ''}{names}")
     reach = -(-summary["end_sector"] * 512 // GIB) * GIB
     said = f"a trace of {summary['requests']:,} requests in {summary['span_s']:,.4g} s, {replay} replay"
-    return Load({"kind": "trace", **fields}, None, 0.0, reach, replay, said)
+    return Load({"kind": "trace", **fields}, None, 0.0, reach, replay, said, summary["span_s"])

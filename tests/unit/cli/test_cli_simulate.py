@@ -136,3 +136,8 @@ def test_what_is_wrong_with_a_server_is_named_with_its_line(dbdyno, tmp_path, te
     code, out, err = dbdyno("simulate", load)
     assert (code, out) == (2, "")
     assert said in err
+
+
+def test_a_short_trace_has_a_series(dbdyno, trace):
+    outcome = json.loads(dbdyno("simulate", trace, "--device", "ssd-sata", "--json")[1])["points"][0]["outcome"]
+    assert len(outcome["series"]["end_s"]) >= 100

@@ -149,7 +149,7 @@ def _places(sample: Mapping[str, Any], window: Width) -> Markup:
     y = Scale(0.0, float(max(sectors) or 1), TOP + HEIGHT, TOP)
     across = [(value, tick(value)) for value in round_ticks(x.low, max(x.high, x.low + 1e-6), TICKS)]
     marks = [
-        *axis_beside(y, [(value, f"{value:.2g}") for value in round_ticks(0.0, y.high, TICKS)], x.start, x.end, ""),
+        *axis_beside(y, [(value, f"{value:,.0f}") for value in round_ticks(0.0, y.high, TICKS)], x.start, x.end, ""),
         *axis_below(x, apart(across, x), TOP, TOP + HEIGHT, "s"),
     ]
     for place in (0, 1):
