@@ -7,6 +7,7 @@ from dbdyno._native import kernels
 
 QUEUE_DEPTH = 32  # commands that a simulated drive takes at once, unless a study says otherwise
 NR_REQUESTS = 128  # of a kernel before blk-mq
+FIRST_CFQ_REQUESTS = 8192  # which the cfq without slices asked for itself
 NR_REQUESTS_MIN, NR_REQUESTS_MAX, MQ_REQUESTS_MAX = 4, 1_000_000, 2048
 
 
@@ -32,7 +33,8 @@ class Kernel:
             return queue_depth, 1, queue_depth
         if "none" in self.schedulers:
             return 2 * min(queue_depth, 128), NR_REQUESTS_MIN, MQ_REQUESTS_MAX
-        return NR_REQUESTS, NR_REQUESTS_MIN, NR_REQUESTS_MAX
+        is_first_cfq = scheduler == "cfq" and "slice_sync" not in self.schedulers["cfq"]
+        return FIRST_CFQ_REQUESTS if is_first_cfq else NR_REQUESTS, NR_REQUESTS_MIN, NR_REQUESTS_MAX
 
 
 @cache
