@@ -20,8 +20,8 @@
 //! ```
 //!
 //! # Cannot
-//! Writeback throttling (wbt), several CPUs with queues of their own, multipath, zoned devices, discards, I/O errors, cgroups. Rules by version, and what of
-//! each scheduler is left out, stand in its file.
+//! Several CPUs with queues of their own, multipath, zoned devices, discards, I/O errors, cgroups. Rules by version, and what of
+//! each scheduler and of writeback throttling is left out, stand in its file.
 
 pub mod kernel;
 pub mod layer;

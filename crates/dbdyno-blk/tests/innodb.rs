@@ -22,6 +22,7 @@ const NOOP: Settings = Settings {
     nr_requests: None,
     depth: None,
     non_rotational: false,
+    wbt_lat_usec: None,
     no_fua: false,
 };
 

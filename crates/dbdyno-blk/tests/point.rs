@@ -62,6 +62,7 @@ fn what_is_wrong_is_named_with_its_path() {
         (json!({"tunables": {"fifo_bach": 1}}), "tunables.fifo_bach", "fifo_batch"),
         (json!({"tunables": {"front_merges": 2}}), "tunables.front_merges", "outside of 0 to 1"),
         (json!({"nr_requests": 3}), "nr_requests", "outside of 4"),
+        (json!({"wbt_lat_usec": 2000}), "wbt_lat_usec", "has no writeback throttling"),
         (json!({"queue_depth": 257}), "queue_depth", "1 to 256"),
         (json!({"duration_s": null}), "duration_s", "does not end"),
         (json!({"warm_up_s": -1}), "warm_up_s", "-1 is outside of 0"),

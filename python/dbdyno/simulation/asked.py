@@ -10,7 +10,18 @@ from dbdyno._native import trace_summary
 from dbdyno.errors import UserError
 from dbdyno.model.quantity import size_bytes
 from dbdyno.simulation.fio_words import GIB, is_job_file, jobs_of, put, reach_bytes, times_of
-from dbdyno.simulation.points import BRIEF_FROM, FIO, LOAD, SET, SimulatedPoint, combinations, in_words, split, whole
+from dbdyno.simulation.points import (
+    BRIEF_FROM,
+    FIO,
+    LOAD,
+    QUEUE,
+    SET,
+    SimulatedPoint,
+    combinations,
+    in_words,
+    split,
+    whole,
+)
 from dbdyno.simulation.server_file import read_server_load
 from dbdyno.study.simulated_servers import page_cache
 
@@ -109,7 +120,9 @@ def _factors(asked: Asked, fio: Mapping[str, str]) -> dict[str, list[tuple[str, 
         name, equals, values = text.partition("=")
         if not equals or not name:
             raise UserError(f"--set {text[:60]!r} is not TUNABLE=VALUE, such as fifo_batch=16")
-        found[SET + name] = [(value, whole(f"--set {name}", value)) for value in texts(f"--set {name}", values)]
+        found[name if name in QUEUE else SET + name] = [
+            (value, whole(f"--set {name}", value)) for value in texts(f"--set {name}", values)
+        ]
     for word, values in fio.items():
         found[FIO + word] = [(value, _job(word, value)) for value in texts(f"--{word}", values)]
     for word, values in asked.cache.items():

@@ -10,15 +10,17 @@ from typing import Any
 
 from dbdyno.errors import UserError
 
-RULES = 1  # raised when the same point comes to something else, so that kept results are made anew
+RULES = 2  # raised when the same point comes to something else, so that kept results are made anew
 SET = "set:"  # how a factor begins that is a tunable
+QUEUE = frozenset({"wbt_lat_usec"})  # fields of a point that are set like tunables
 FIO = "fio:"  # how one begins that is an option of fio
 LOAD = "load:"  # how one begins that is of the load as a whole
 BRIEF_FROM = 100  # points: of so many, no samples and no series are kept
 
 OPTIONS = {
     "device": "--device", "size_bytes": "--size", "kernel": "--kernel", "scheduler": "--scheduler",
-    "nr_requests": "--nr-requests", "queue_depth": "--queue-depth", "duration_s": "--seconds", "warm_up_s": "--warmup",
+    "nr_requests": "--nr-requests", "queue_depth": "--queue-depth", "wbt_lat_usec": "--set",
+    "duration_s": "--seconds", "warm_up_s": "--warmup",
     "load.cache.memory_bytes": "--memory", "load.cache.mapped_bytes": "--memory",
     "load.cache.filesystem": "--filesystem",
     "load.speed": "--speed", "load.format": "--format", "load.device": "--trace-device",

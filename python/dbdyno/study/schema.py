@@ -187,7 +187,7 @@ class QueueSection(Section):
     """What the kernel believes of the drive. An emulated disk's is what the drive is."""
     wbt_lat_usec: Annotated[StrictInt, Field(ge=0)] | None = None
     """Target of writeback throttling; 0 turns it off. Not with `bfq`. An emulated disk's is 75000 for a hard disk, 2000
-    for an SSD.
+    for an SSD; so is a simulated stack's with kernel `6.x`.
     """
     write_cache: Literal["write back", "write through"] | None = None
     """Whether the kernel believes in a volatile cache, and so flushes it. An emulated disk's is what the drive has;

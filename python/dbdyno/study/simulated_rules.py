@@ -14,7 +14,7 @@ FILESYSTEMS = ("ext3", "ext4")
 MOUNTS = ("data=ordered", "data=writeback")
 _NO_HOST = "has no effect on a simulated stack, in which no host takes part; leave it out"
 _STACK = ("serial", "server", "server_cpus", "client_cpus")
-_QUEUE = frozenset({"nr_requests", "queue_depth", "iosched"})
+_QUEUE = frozenset({"nr_requests", "queue_depth", "iosched", "wbt_lat_usec"})
 
 
 def broken_simulated_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
@@ -54,6 +54,9 @@ def _kernel(spec: TrialSpec) -> Iterator[Mistake]:
         if not least <= number <= most:
             text = f"is {number}; kernel {name} with {scheduler} takes {least} to {most}"
             yield Mistake(("queue", "nr_requests"), text)
+    if spec.queue.wbt_lat_usec and (scheduler == "bfq" or "none" not in kernel.schedulers):
+        text = f"has no effect: kernel {name} with {scheduler} has no writeback throttling (from 4.10, not with bfq)"
+        yield Mistake(("queue", "wbt_lat_usec"), text)
 
 
 def _tunables(spec: TrialSpec, scheduler: str, tunables: Mapping[str, Tunable]) -> Iterator[Mistake]:

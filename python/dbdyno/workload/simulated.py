@@ -58,6 +58,7 @@ def point_of(spec: TrialSpec, seed: int) -> str:
             "tunables": queue.iosched,
             "nr_requests": queue.nr_requests,
             "queue_depth": queue.queue_depth,
+            "wbt_lat_usec": queue.wbt_lat_usec,
             "seed": seed,
             "sample_most": 0,  # of single commands, which no report shows
             **LOADS[spec.workload.kind](spec),

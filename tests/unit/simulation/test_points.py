@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import UserError
+from dbdyno.simulation.asked import Asked, points_of
 from dbdyno.simulation.fio_words import is_job_file, jobs_of, times_of
 from dbdyno.simulation.points import combinations, split
 
@@ -18,6 +19,7 @@ def test_all_combinations_with_their_own_keys():
     factors = {
         "scheduler": [("noop", "noop"), ("deadline", "deadline")],
         "set:fifo_batch": [("1", 1), ("16", 16)],
+        "wbt_lat_usec": [("0", 0)],
         "fio:iodepth": [("4", {"depth": 4})],
     }
     points = combinations(common, factors, [1, 2, 3])
@@ -26,10 +28,18 @@ def test_all_combinations_with_their_own_keys():
         "load": {"kind": "jobs", "jobs": [{"depth": 4}]},
         "scheduler": "noop",
         "tunables": {"fifo_batch": 16},
+        "wbt_lat_usec": 0,
         "seed": 1,
     }
     assert [point.key for point in combinations(common, factors, [1, 2, 3])] == [point.key for point in points]
     assert common["load"]["jobs"] == [{"depth": 1}]
+
+
+def test_writeback_throttling_is_set_like_a_tunable():
+    asked = Asked((), "hdd-15k", "6.x", tunables=["wbt_lat_usec=0,2000", "read_expire=9"], fio={"rw": "randread"})
+    _, points = points_of(asked, lambda *_: None)
+    assert [point.point["wbt_lat_usec"] for point in points] == [0, 2000]
+    assert points[0].point["tunables"] == {"read_expire": 9}
 
 
 def test_a_job_file_in_fio_s_words():

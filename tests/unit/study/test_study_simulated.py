@@ -89,6 +89,10 @@ MISTAKES = {
         [('"2.6.18"', '"6.x"'), ('"deadline"', '"none"'), ("[128, 100000]", "64")],
         ":11: queue.nr_requests: is 64; kernel 6.x with none takes 1 to 32",
     ),
+    "writeback throttling before there was one": (
+        [("[128, 100000]", "128\nwbt_lat_usec = 2000")],
+        ":12: queue.wbt_lat_usec: has no effect: kernel 2.6.18 with deadline has no writeback throttling",
+    ),
     "a filesystem that the page cache does not know": (
         [("\n[queue]", '\nfilesystem = "xfs"\n[queue]')],
         ':10: stack.filesystem: is "xfs"; a simulated stack has ext3, ext4',
@@ -126,7 +130,7 @@ FIELDS = {
     "a queue that no drive has": ({"queue": "queue_depth = 0"}, ":12: queue.queue_depth: is 0; it must be at least 1"),
     "what is not simulated of a queue": (
         {"queue": "nomerges = 2"},
-        ":12: queue.nomerges: is not simulated; a simulated queue has iosched, nr_requests, queue_depth. Leave it out",
+        ":12: queue.nomerges: is not simulated; a simulated queue has iosched, nr_requests, queue_depth, wbt_lat_usec",
     ),
     "a server": ({"stack": 'server = "mariadb"'}, f":9: stack.server: {NO_HOST}"),
     "two devices": (

@@ -115,6 +115,8 @@ pub struct Settings<'a> {
     pub non_rotational: bool,
     /// The drive takes no writes with FUA: a flush follows them.
     pub no_fua: bool,
+    /// Target of writeback throttling, microseconds (`wbt_lat_usec`); 0 turns it off.
+    pub wbt_lat_usec: Option<u64>,
 }
 
 /// What is wrong with a stack.
@@ -133,6 +135,16 @@ pub enum KernelError {
     /// The scheduler, or one of its tunables.
     #[error(transparent)]
     Scheduler(#[from] SchedulerError),
+    /// Writeback throttling where there is none.
+    #[error(
+        "kernel {kernel} with {scheduler} has no writeback throttling (from 4.10, not with bfq): leave wbt_lat_usec out"
+    )]
+    Unthrottled {
+        /// The kernel.
+        kernel: &'static str,
+        /// The scheduler.
+        scheduler: &'static str,
+    },
     /// A number that the kernel does not take.
     #[error("kernel {kernel}: {field} = {value} is outside of {least} to {most}")]
     Value {
@@ -151,6 +163,12 @@ pub enum KernelError {
 
 /// What a simulator's memory is meant for; the kernels of before blk-mq had no limit.
 const LEGACY_REQUESTS_MOST: usize = 1_000_000;
+
+/// Defaults of `wbt_lat_usec`: of a drive with heads, and without.
+const WBT_LAT_USEC: [u64; 2] = [75_000, 2000];
+
+/// A day: far beyond what any request waits.
+const WBT_LAT_USEC_MOST: usize = 86_400_000_000;
 
 impl Kernel {
     /// All of them, the oldest first.
@@ -213,8 +231,21 @@ impl Kernel {
             flushing: self.flushing,
             takes_fua: !settings.no_fua,
             scheduler: scheduler(name, settings.tunables)?,
+            throttle_ns: self.throttle_ns(name, settings)?,
             drive: Drive::new(model, depth),
         }))
+    }
+
+    /// The target of writeback throttling; none if it is off.
+    fn throttle_ns(&self, name: SchedulerName, settings: &Settings) -> Result<Option<u64>, KernelError> {
+        let default = if settings.non_rotational { WBT_LAT_USEC[1] } else { WBT_LAT_USEC[0] };
+        let target_us = match settings.wbt_lat_usec {
+            given if self.sharing == Sharing::Tags && name != SchedulerName::Bfq => given.unwrap_or(default),
+            None | Some(0) => 0,
+            Some(_) => return Err(KernelError::Unthrottled { kernel: self.name, scheduler: name.sysfs() }),
+        };
+        self.check("wbt_lat_usec", target_us as usize, 0, WBT_LAT_USEC_MOST)?;
+        Ok((target_us > 0).then_some(target_us * 1000))
     }
 
     fn check(&self, field: &'static str, value: usize, least: usize, most: usize) -> Result<(), KernelError> {

@@ -1,6 +1,6 @@
 //! The drive and its own queue.
 
-use dbdyno_device::{Command, Completion, DeviceModel, Kind};
+use dbdyno_device::{Command, Completion, DeviceModel, Kind, WriteCache};
 
 use crate::queue::{Direction, FlushStep, Request, RequestId};
 
@@ -23,6 +23,15 @@ impl Drive {
 
     pub(super) fn has_room(&self) -> bool {
         self.in_flight < self.depth
+    }
+
+    /// Commands that it takes at once.
+    pub(super) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    pub(super) fn has_write_cache(&self) -> bool {
+        self.model.write_cache() == WriteCache::Volatile
     }
 
     pub(super) fn next_due(&self) -> Option<u64> {

@@ -4,42 +4,13 @@ use std::collections::VecDeque;
 
 use super::drive::Drive;
 use super::flush::{Flusher, Flushing};
+use super::parts::{Parts, Submitted};
 use super::plug::{Plug, Plugging};
-use super::pool::{Pools, Sharing};
-use crate::queue::{Bio, FlushStep, Limits, Queue, RequestId, Side};
+use super::pool::Pools;
+use super::throttle::Throttle;
+use crate::queue::{Bio, FlushStep, Queue, RequestId, Side};
 use crate::scheduler::Scheduler;
 use crate::statistics::Statistics;
-
-/// What a layer is made of.
-pub struct Parts {
-    /// How requests are held back.
-    pub plugging: Plugging,
-    /// Which requests share a pool.
-    pub sharing: Sharing,
-    /// Requests of a pool.
-    pub nr_requests: usize,
-    /// How far requests grow.
-    pub limits: Limits,
-    /// The drive has heads.
-    pub rotational: bool,
-    /// How writes that ask for flushes are served.
-    pub flushing: Flushing,
-    /// The drive takes writes with FUA; else a flush follows them.
-    pub takes_fua: bool,
-    /// Chooses what the drive gets.
-    pub scheduler: Box<dyn Scheduler + Send>,
-    /// Serves it.
-    pub drive: Drive,
-}
-
-/// What became of a bio.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Submitted {
-    /// It is queued.
-    Queued,
-    /// There is no request for it. Its process sleeps until [`Layer::next_woken`] names it.
-    Asleep,
-}
 
 /// The block layer of one device.
 pub struct Layer {
@@ -53,6 +24,7 @@ pub struct Layer {
     flusher: Flusher,
     /// A barrier is at the drive: nothing else is.
     barrier: bool,
+    throttle: Option<Throttle>,
     nr_requests: usize,
     statistics: Statistics,
     finished: VecDeque<Bio>,
@@ -62,7 +34,9 @@ pub struct Layer {
 impl Layer {
     /// An idle one at time 0.
     pub fn new(parts: Parts) -> Self {
+        let throttle = |target_ns| Throttle::new(target_ns, parts.drive.depth(), parts.drive.has_write_cache());
         Self {
+            throttle: parts.throttle_ns.map(throttle),
             queue: Queue::new(parts.limits, parts.rotational),
             scheduler: parts.scheduler,
             drive: parts.drive,
@@ -96,13 +70,10 @@ impl Layer {
             self.statistics.merged(&bio);
             return Submitted::Queued;
         }
-        let may = self.scheduler.may_queue(&self.queue, &bio);
-        let limit = self.scheduler.tag_limit(&bio, self.nr_requests);
-        if self.pools.take(now_ns, &bio, may, limit) {
-            self.place(bio);
+        let admits = self.throttle.as_mut().is_none_or(|throttle| throttle.admits(now_ns, &bio));
+        if admits && self.obtain(bio) {
             return Submitted::Queued;
         }
-        self.pools.sleep(bio);
         self.unplug(now_ns, bio.process);
         Submitted::Asleep
     }
@@ -126,7 +97,8 @@ impl Layer {
 
     /// When to call [`Layer::advance`] next.
     pub fn next_due(&self) -> Option<u64> {
-        let timers = [self.drive.next_due(), self.plug.until_ns(), self.scheduler.next_due()];
+        let throttle = self.throttle.as_ref().and_then(Throttle::next_due);
+        let timers = [self.drive.next_due(), self.plug.until_ns(), self.scheduler.next_due(), throttle];
         timers.into_iter().flatten().min()
     }
 
@@ -145,6 +117,10 @@ impl Layer {
         }
         if self.scheduler.next_due().is_some_and(|due_ns| due_ns <= now_ns) {
             self.scheduler.timer(&mut self.queue);
+        }
+        if let Some(throttle) = &mut self.throttle {
+            throttle.settle(now_ns);
+            self.admit();
         }
         self.run();
     }
@@ -185,6 +161,9 @@ impl Layer {
     fn absorb(&mut self, id: RequestId, behind: RequestId) {
         let gone = &self.queue.requests[behind];
         let pool = self.pools.index(gone.direction, gone.sync);
+        if let Some(throttle) = &mut self.throttle {
+            throttle.ended(self.queue.now_ns, behind, gone);
+        }
         self.statistics.absorbed(self.queue.now_ns, &self.queue.requests[id], gone);
         self.queue.absorb(id, behind);
         self.pools.give_back(pool);
@@ -339,6 +318,9 @@ impl Layer {
             self.queue.start(id);
             let request = &self.queue.requests[id];
             self.drive.submit(self.queue.now_ns, id, request);
+            if let Some(throttle) = &mut self.throttle {
+                throttle.issued(self.queue.now_ns, id, request);
+            }
             if is_barrier {
                 self.barrier = true;
                 return;
@@ -367,6 +349,9 @@ impl Layer {
     fn end(&mut self, id: RequestId) {
         let request = &self.queue.requests[id];
         let pool = self.pools.index(request.direction, request.sync);
+        if let Some(throttle) = &mut self.throttle {
+            throttle.ended(self.queue.now_ns, id, request);
+        }
         self.statistics.completed(self.queue.now_ns, request);
         while let Some(bio) = self.queue.requests.take_bio(id) {
             self.statistics.finished(self.queue.now_ns, &bio);
@@ -376,14 +361,38 @@ impl Layer {
         self.wake(pool);
     }
 
-    /// Wakes those who can have a request of a pool now, in the order they came.
+    /// Takes a request for a bio, or has its process sleep for one.
+    fn obtain(&mut self, bio: Bio) -> bool {
+        let may = self.scheduler.may_queue(&self.queue, &bio);
+        let limit = self.scheduler.tag_limit(&bio, self.nr_requests);
+        let obtained = self.pools.take(self.queue.now_ns, &bio, may, limit);
+        if obtained {
+            self.place(bio);
+        } else {
+            self.pools.sleep(bio);
+        }
+        obtained
+    }
+
+    /// Wakes those who can have a request of a pool now, in the order they came, then those who are no longer held back.
     fn wake(&mut self, pool: usize) {
         while let Some(bio) = self.pools.first_sleeper(pool) {
             let may = self.scheduler.may_queue(&self.queue, &bio);
             let limit = self.scheduler.tag_limit(&bio, self.nr_requests);
-            let Some(bio) = self.pools.wake(self.queue.now_ns, pool, may, limit) else { return };
+            let Some(bio) = self.pools.wake(self.queue.now_ns, pool, may, limit) else { break };
             self.woken.push_back(bio.process);
             self.place(bio);
+        }
+        self.admit();
+    }
+
+    /// Lets those ask for a request whom writeback throttling no longer holds back.
+    fn admit(&mut self) {
+        let now_ns = self.queue.now_ns;
+        while let Some(bio) = self.throttle.as_mut().and_then(|throttle| throttle.next_admitted(now_ns)) {
+            if self.obtain(bio) {
+                self.woken.push_back(bio.process);
+            }
         }
     }
 }

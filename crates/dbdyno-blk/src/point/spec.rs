@@ -30,6 +30,8 @@ pub struct Point {
     pub nr_requests: Option<usize>,
     /// Commands that the drive takes at once, 1 to 256; 32 if there is none.
     pub queue_depth: Option<usize>,
+    /// Target of writeback throttling, microseconds, 0 for none; the kernel's default if there is none.
+    pub wbt_lat_usec: Option<u64>,
     /// Decides what is left to chance.
     #[serde(default = "one")]
     pub seed: u64,
@@ -144,6 +146,7 @@ impl Point {
             nr_requests: self.nr_requests,
             depth: self.queue_depth,
             non_rotational: !drive.rotational,
+            wbt_lat_usec: self.wbt_lat_usec,
             ..Settings::default()
         };
         kernel.layer(&settings, wrap(model)).map_err(|error| PointError::new(field_of(&error), error))
@@ -163,6 +166,7 @@ fn field_of(error: &KernelError) -> String {
         KernelError::Scheduler(SchedulerError::Tunable { name, .. }) => format!("tunables.{name}"),
         KernelError::Scheduler(SchedulerError::Value { tunable, .. }) => format!("tunables.{tunable}"),
         KernelError::Scheduler(SchedulerError::Unknown { .. }) => "scheduler".to_owned(),
+        KernelError::Unthrottled { .. } => "wbt_lat_usec".to_owned(),
         KernelError::Value { field: "depth", .. } => "queue_depth".to_owned(),
         KernelError::Value { field, .. } => (*field).to_owned(),
         KernelError::Unknown { .. } => "kernel".to_owned(),

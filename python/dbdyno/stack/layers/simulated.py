@@ -40,6 +40,7 @@ class SimulatedQueue:
     nr_requests: int
     queue_depth: int
     tunables: dict[str, int] = field(default_factory=dict)
+    wbt_lat_usec: int | None = None  # the kernel's default, if it throttles
     name: str = "queue"
 
     @classmethod
@@ -51,7 +52,7 @@ class SimulatedQueue:
         default, _, _ = kernel.nr_requests(scheduler, depth)
         tunables = {name: one.default for name, one in kernel.schedulers[scheduler].items()}
         given = tunables | queue.iosched
-        return cls(str(spec.stack.kernel), scheduler, queue.nr_requests or default, depth, given)
+        return cls(str(spec.stack.kernel), scheduler, queue.nr_requests or default, depth, given, queue.wbt_lat_usec)
 
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:
@@ -62,5 +63,6 @@ class SimulatedQueue:
             "nr_requests": str(self.nr_requests),
             "queue_depth": str(self.queue_depth),
             "iosched": {name: str(value) for name, value in self.tunables.items()},
+            "wbt_lat_usec": "default" if self.wbt_lat_usec is None else str(self.wbt_lat_usec),
         }
         yield below.raised(self.name, observed)
