@@ -30,7 +30,7 @@ from benches.simulate import burst
 from benches.simulate.host import SIZE, run_fio, schedulers
 from benches.simulate.points import Point, Seen, points, simulated
 
-SPEED = Path("target/release/examples/speed")
+SPEED = Path("target/release/examples/simulate_speed")
 SEEDS = 4  # bursts
 LIMITS = {"throughput": 5, "latency": 10, "merges": 10}  # percent
 FEW = 0.01  # merges for each I/O below which they say nothing

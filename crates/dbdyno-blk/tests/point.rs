@@ -160,6 +160,8 @@ fn a_trace_of_several_devices_asks_which() {
     let outcome = of(json!({"kind": "trace", "device": "a", "replay": "closed"})).expect("one device");
     assert_eq!((outcome.reads.requests, outcome.writes.requests), (2, 0));
     assert_eq!((&outcome.load["of_other_devices"], &outcome.load["findings"]["damaged"]), (&json!(1), &json!(1)));
+    let window = of(json!({"kind": "trace", "device": "a", "window_s": [0.5, 2]})).expect("a part of it");
+    assert_eq!((window.reads.requests, &window.load["of_other_devices"]), (1, &json!(1)));
     std::fs::remove_file(&path).expect("it was there");
 }
 

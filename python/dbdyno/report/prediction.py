@@ -14,7 +14,7 @@ from dbdyno.report.simulation_warnings import warnings
 ROWS_BRIEF = 10
 ASSUMED = (
     "Assumed: processes depend on each other and think between requests as recorded, and the page cache merges, reads"
-    " ahead and writes back as recorded. The trace, and so what is simulated, has the warm-up, too. "
+    " ahead and writes back as recorded. "
 )
 PACES = {
     "closed": "Closed: whoever waited for an answer waits for it here, so a faster device is asked for more.",

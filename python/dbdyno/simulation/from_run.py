@@ -40,7 +40,7 @@ class Planned:
         each = []
         for id_, outcome in zip(self.points, outcomes, strict=True):
             if not outcome["reads"]["requests"] + outcome["writes"]["requests"]:
-                raise UserError(f"{self.folder}: the trace of {self.trial.id} holds no read or write")
+                raise UserError(f"{self.folder}: the trace of {self.trial.id} holds nothing of its measured run")
             trials = _trials(self.run, id_)
             measured = _measured(self.folder, trials) if trials else None
             each.append(Predicted(by_id[id_], outcome, _predicted(outcome), measured))
@@ -63,6 +63,8 @@ def planned(folder: Path, treatment: str, replay: str, seed: int) -> Planned:
     trial = _traced(folder, run, source)
     load: dict[str, Any] = {"kind": "trace", "files": [str(folder / "trials" / trial.id / KEPT)], "format": "blkparse"}
     load["replay"] = replay or "closed"
+    if window := _recorded(trial).get("measured_s"):
+        load["window_s"] = window
     points, refused = {}, {}
     for one in run.design.treatments:
         try:
@@ -110,6 +112,8 @@ def _traced(folder: Path, run: Run, source: Treatment) -> Trial:
 def _remarks(trial: Trial) -> list[str]:
     recorded = _recorded(trial)
     found = []
+    if not recorded.get("measured_s"):
+        found.append("When measuring began in the trace is not known: its warm-up is replayed, too.")
     if recorded.get("full"):
         found.append(f"The trace of {trial.id} is full and ends early: only its beginning is replayed.")
     if recorded.get("failed"):

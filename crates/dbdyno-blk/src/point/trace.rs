@@ -33,6 +33,8 @@ pub struct TraceSpec {
     replay: PaceName,
     /// Recorded times are divided by it, in an open replay.
     speed: Option<f64>,
+    /// Only what was asked for between these two recorded times, seconds; all of it if there are none.
+    window_s: Option<(f64, f64)>,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -74,6 +76,12 @@ impl TraceSpec {
             .map_err(|error| PointError::new("load.files", format!("{}: {error}", self.files.join(", "))))
     }
 
+    /// Whether a request of this recorded time is replayed.
+    fn holds(&self, at_ns: u64) -> bool {
+        let at_s = at_ns as f64 / 1e9;
+        self.window_s.is_none_or(|(from_s, until_s)| from_s <= at_s && at_s < until_s)
+    }
+
     fn pace(&self) -> Result<Pace, PointError> {
         match (self.replay, self.speed) {
             (PaceName::Closed, None) => Ok(Pace::Closed),
@@ -92,7 +100,7 @@ impl TraceSpec {
 /// The trace as both the replay and the outcome see it.
 struct Reading {
     trace: Trace,
-    device: Option<String>,
+    spec: TraceSpec,
     passed_by: u64,
     failure: Option<PointError>,
 }
@@ -109,13 +117,14 @@ impl Reading {
                 }
             };
             let devices = &self.trace.findings().devices;
-            match &self.device {
+            match &self.spec.device {
                 Some(wanted) if devices.get(usize::from(record.device)) != Some(wanted) => self.passed_by += 1,
                 None if devices.len() > 1 => {
                     let problem = format!("the trace is of several devices ({}); choose one", devices.join("; "));
                     self.failure = Some(PointError::new("load.device", problem));
                 }
-                _ => return Some(record),
+                _ if self.spec.holds(record.at_ns) => return Some(record),
+                _ => {}
             }
         }
         None
@@ -136,7 +145,6 @@ impl Iterator for Records {
 struct Replayed {
     replay: Replay<Records>,
     reading: Rc<RefCell<Reading>>,
-    spec: TraceSpec,
 }
 
 impl Source for Replayed {
@@ -169,8 +177,8 @@ impl Load for Replayed {
     fn remarks(&self) -> Map<String, Value> {
         let reading = self.reading.borrow();
         let said = json!({
-            "replay": self.spec.replay,
-            "speed": self.spec.speed.unwrap_or(1.0),
+            "replay": reading.spec.replay,
+            "speed": reading.spec.speed.unwrap_or(1.0),
             "late_ns_max": self.replay.late_ns_max(),
             "without_wait": self.replay.without_wait(),
             "of_other_devices": reading.passed_by,
@@ -206,10 +214,10 @@ pub(super) fn load(point: &Point, fields: Map<String, Value>) -> Result<Box<dyn 
     let spec: TraceSpec = typed("load", fields.into())?;
     let pace = spec.pace()?;
     let trace = spec.open(Some(point.sectors()))?;
-    let reading = Reading { trace, device: spec.device.clone(), passed_by: 0, failure: None };
+    let reading = Reading { trace, spec, passed_by: 0, failure: None };
     let reading = Rc::new(RefCell::new(reading));
     let replay = Replay::new(Records(Rc::clone(&reading)), pace);
-    Ok(Box::new(Replayed { replay, reading, spec }))
+    Ok(Box::new(Replayed { replay, reading }))
 }
 
 /// What a trace holds.
@@ -247,7 +255,7 @@ pub fn summary(load: &str, go_on: &mut dyn FnMut(u64) -> bool) -> Result<TraceSu
             return Err(PointError::new("load.files", "was not read to its end"));
         }
         let name = trace.findings().devices.get(place);
-        if spec.device.is_some() && spec.device.as_ref() != name {
+        if (spec.device.is_some() && spec.device.as_ref() != name) || !spec.holds(record.at_ns) {
             continue;
         }
         found.requests += 1;

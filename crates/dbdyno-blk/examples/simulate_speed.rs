@@ -1,4 +1,4 @@
-//! Simulated requests a CPU-second: `cargo run --release -p dbdyno-blk --example speed`.
+//! Simulated requests a CPU-second: `cargo run --release -p dbdyno-blk --example simulate_speed`.
 //!
 //! Prints `[{"name", "value", "limit", "met"}]`.
 
