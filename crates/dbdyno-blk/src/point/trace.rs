@@ -78,8 +78,8 @@ impl TraceSpec {
 
     /// Whether a request of this recorded time is replayed.
     fn holds(&self, at_ns: u64) -> bool {
-        let at_s = at_ns as f64 / 1e9;
-        self.window_s.is_none_or(|(from_s, until_s)| from_s <= at_s && at_s < until_s)
+        let asked_s = at_ns as f64 / 1e9;
+        self.window_s.is_none_or(|(from_s, until_s)| (from_s..until_s).contains(&asked_s))
     }
 
     fn pace(&self) -> Result<Pace, PointError> {
