@@ -129,7 +129,7 @@ def workload(tmp_path):
             fields = {"file": str(tmp_path / "a.log"), "setup": str(tmp_path / "a.sql"), **fields}
         section = KINDS[fields["kind"]].model_validate({"clients": 4, **fields})
         return workload_of(
-            SimpleNamespace(workload=section, stack=SimpleNamespace(engine=engine, external_database=None))
+            SimpleNamespace(workload=section, stack=SimpleNamespace(engine=engine, external_database=None, is_simulated=False))
         )
 
     return make

@@ -106,3 +106,5 @@ def test_killed_at_any_moment_and_resumed_it_comes_to_the_same(finished, tmp_pat
     assert resumed.returncode == 0, resumed.stderr
     told = [json.loads(report_of(place, state, "--format", "json"))["verdicts"] for place in (folder, into)]
     assert told[0] == told[1]
+    dbdyno("restore", state=state)  # the killed run's undo log, in which nothing stands
+    assert what_is_left(state) == []
