@@ -78,7 +78,8 @@ def bare(tmp_path):
 def offered(engine="innodb", **fields):
     """Make a workload of the fields of ``[workload]``."""
     section = KINDS[fields["kind"]].model_validate(fields)
-    return workload_of(SimpleNamespace(workload=section, stack=SimpleNamespace(engine=engine, external_database=None, is_simulated=False)))
+    stack = SimpleNamespace(engine=engine, external_database=None, is_simulated=False)
+    return workload_of(SimpleNamespace(workload=section, stack=stack))
 
 
 def told(load, before):

@@ -128,9 +128,8 @@ def workload(tmp_path):
             (tmp_path / "a.sql").write_text("CREATE TABLE items (id INT, name TEXT);", encoding="utf-8")
             fields = {"file": str(tmp_path / "a.log"), "setup": str(tmp_path / "a.sql"), **fields}
         section = KINDS[fields["kind"]].model_validate({"clients": 4, **fields})
-        return workload_of(
-            SimpleNamespace(workload=section, stack=SimpleNamespace(engine=engine, external_database=None, is_simulated=False))
-        )
+        stack = SimpleNamespace(engine=engine, external_database=None, is_simulated=False)
+        return workload_of(SimpleNamespace(workload=section, stack=stack))
 
     return make
 
