@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dbdyno.model.prediction import Figures, Predicted, Prediction
-from dbdyno.model.wording import count
-from dbdyno.report.document import Abridged, Block, Document, Paragraph, Section, Strong, Table
-from dbdyno.report.simulation import Row, pictures
+from dbdyno.report.document import Block, Document, Paragraph, Section, Strong, Table
+from dbdyno.report.simulation import PACES, Row, abridged, pictures
 from dbdyno.report.simulation_headline import figure
 from dbdyno.report.simulation_warnings import warnings
 
@@ -16,10 +15,6 @@ ASSUMED = (
     "Assumed: processes depend on each other and think between requests as recorded, and the page cache merges, reads"
     " ahead and writes back as recorded. "
 )
-PACES = {
-    "closed": "Closed: whoever waited for an answer waits for it here, so a faster device is asked for more.",
-    "open": "Open: requests come at their recorded times, however slow the device is, so latency is what differs.",
-}
 Value = Callable[[Figures], float]
 COLUMNS: tuple[tuple[str, Value], ...] = (
     ("requests/s", lambda figures: figures.requests_per_s),
@@ -31,9 +26,6 @@ COLUMNS: tuple[tuple[str, Value], ...] = (
 def document(prediction: Prediction, title: str) -> Document:
     """Return the report. ``title`` is the run's."""
     table = _table(prediction)
-    brief = Table(table.caption, table.headings, table.rows[:ROWS_BRIEF], table.look)
-    left = len(table.rows) - ROWS_BRIEF
-    more = (Paragraph(f"{count(left, 'more treatment')}: --details, --html or --json.", "soft"),) if left > 0 else ()
     head: list[Block] = [Paragraph(_headline(prediction), "headline")]
     outcomes = [one.outcome for one in prediction.each]
     head += [Paragraph(text, "warning") for text in (*prediction.remarks, *warnings(outcomes, prediction.replay))]
@@ -41,12 +33,12 @@ def document(prediction: Prediction, title: str) -> Document:
         said = "; ".join(f"{label} ({why})" for label, why in list(prediction.refused.items())[:3])
         beyond = f" and {len(prediction.refused) - 3} more" if len(prediction.refused) > 3 else ""  # noqa: PLR2004
         head.append(Paragraph(f"Not simulated: {said}{beyond}.", "warning"))
-    record = f"all of the trace of {prediction.trial} ({prediction.source.label})"
+    record = f"the trace of {prediction.trial} ({prediction.source.label})"
     notes = (
         Paragraph(f"Simulated in virtual time from {record}, kernel 6.x. {PACES[prediction.replay]}", "soft"),
         Paragraph(ASSUMED + "What else a host or server does is in no prediction.", "soft"),
     )
-    blocks = (*head, Abridged((table,), (table,), (brief, *more)), *notes)
+    blocks = (*head, abridged(table, ROWS_BRIEF, "treatment"), *notes)
     drawn = [Row({"device": one.treatment.label}, (one.outcome,)) for one in prediction.each]
     sections = (Section("results", "", blocks, opening=True), *pictures(drawn, ["device"]))
     return Document(f"Simulated: {title}", (), sections, values(prediction))

@@ -14,6 +14,10 @@ from dbdyno.report.simulation_warnings import warnings
 COLUMNS = ("r/s", "w/s", "rkB/s", "wkB/s", "avgrq-sz", "aqu-sz", "await", "r_await", "w_await", "%util")
 COUNTED = ("commits", "rows", "operations")  # what a load counts beside its I/O, what is asked for first
 ROWS_BRIEF = 12
+PACES = {
+    "closed": "Closed: whoever asks waits for the answer, so a faster device is asked for more.",
+    "open": "Open: requests come at their recorded times, however slow the device is, so latency is what differs.",
+}
 ROWS_CHARTED = 8
 
 
@@ -79,24 +83,23 @@ def document(rows: Sequence[Row], load: str, replay: str, cost: str) -> Document
     head += [Paragraph(text, "warning") for text in warnings([one for row in rows for one in row.outcomes], replay)]
     fixed = ", ".join(_level(name, level) for name, level in rows[0].levels.items() if name not in varied)
     table = _table(rows, varied)
-    brief = Table(table.caption, table.headings, table.rows[:ROWS_BRIEF], table.look)
-    left = len(rows) - ROWS_BRIEF
-    more = (Paragraph(f"{count(left, 'more combination')}: --details, --html or --json.", "soft"),) if left > 0 else ()
     notes = (
         Paragraph(f"Simulated in virtual time, nothing was measured: {load}{'; ' + fixed if fixed else ''}.", "soft"),
-        Paragraph(f"{_kind(replay)} {cost}", "soft"),
+        Paragraph(f"{PACES[replay or 'closed']} {cost}", "soft"),
     )
-    blocks = (*head, Abridged((table,), (table,), (brief, *more)), *notes)
+    blocks = (*head, abridged(table, ROWS_BRIEF, "combination"), *notes)
     data = {"simulated": True, "load": load, "replay": replay or None, "rows": [row.values() for row in rows]}
     return Document(
         f"Simulated: {load}", (), (Section("results", "", blocks, opening=True), *pictures(rows, varied)), data
     )
 
 
-def _kind(replay: str) -> str:
-    if replay == "open":
-        return "Open: requests come at their recorded times, however slow the device is, so latency is what differs."
-    return "Closed: whoever asks waits for the answer, so a faster device is asked for more."
+def abridged(table: Table, rows: int, noun: str) -> Abridged:
+    """Return a table of which text in brief has the first rows, and says how many more of ``noun`` there are."""
+    brief = Table(table.caption, table.headings, table.rows[:rows], table.look)
+    left = len(table.rows) - rows
+    more = (Paragraph(f"{count(left, f'more {noun}')}: --details, --html or --json.", "soft"),) if left > 0 else ()
+    return Abridged((table,), (table,), (brief, *more))
 
 
 def _headline(rows: Sequence[Row], varied: Sequence[str], replay: str) -> tuple[str | Strong, ...]:
