@@ -87,6 +87,7 @@ class Design:
     aa: SameTreatment | None = None  # of an A/A run: its treatments differ in nothing but their labels
     settle: Settle = 0.0  # what comes between two trials, so that the one leaves less for the other
     unit: str = ""  # what the figure of a program of the user's own is called
+    control: Treatment | None = None  # of a crash study: run in every block, known to lose, compared with nothing
 
     @property
     def labels(self) -> dict[str, str]:

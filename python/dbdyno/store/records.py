@@ -6,6 +6,7 @@ Nothing here reads or writes; ``run_folder`` does.
 from dataclasses import dataclass, field
 from typing import Any
 
+from dbdyno.model.cut import Cut
 from dbdyno.model.design import Design, StopReason
 from dbdyno.store.prices import Prices
 from dbdyno.store.reported import ReportedTable
@@ -34,6 +35,7 @@ class Trial:
     image: str = ""  # names the prepared data that it began with; empty where nothing was prepared
     awake: dict[str, Any] = field(default_factory=dict)  # what kept processors awake, CPU seconds it took for that
     server_variables: dict[str, str] = field(default_factory=dict)  # all that are settings; of the first block alone
+    cuts: list[Cut] = field(default_factory=list)  # of a study of crash safety
 
     @property
     def disturbed(self) -> bool:
