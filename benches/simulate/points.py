@@ -2,12 +2,11 @@
 
 import itertools
 import json
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-JOBS = Path("target/release/examples/jobs")
+from dbdyno._native import simulate
+
 MIXED = 70  # percent of reads
 OF_LOOP = 128  # commands that a loop device takes at once, unless it is made to take fewer
 
@@ -51,13 +50,19 @@ def points(drive: str, tags: int, schedulers: list[str], depths: tuple[int, ...]
 
 def simulated(point: Point, seconds: float, size: int, limits: dict[str, int]) -> Seen:
     """Return what comes of it with the rules of kernel 6.x."""
-    given = {
-        "drive": point.drive, "size": size, "kernel": "6.x", "scheduler": point.scheduler, "depth": point.tags,
-        "pattern": point.pattern, "read": point.read_percent, "bs": point.size_bytes, "processes": point.processes,
-        "iodepth": point.depth, "seconds": int(seconds), **limits,
+    job = {
+        "pattern": point.pattern, "read_percent": point.read_percent, "block_bytes": point.size_bytes,
+        "processes": point.processes, "depth": point.depth,
+    }  # fmt: skip
+    asked = {
+        "device": point.drive, "size_bytes": size, "kernel": "6.x", "scheduler": point.scheduler,
+        "queue_depth": point.tags, "duration_s": seconds, "load": {"kind": "jobs", "jobs": [job]}, **limits,
     }  # fmt: skip
     if point.scheduler != "none":
-        given["nr_requests"] = point.nr_requests
-    words = [f"{key}={value}" for key, value in given.items()]
-    found = json.loads(subprocess.run([JOBS, *words], check=True, capture_output=True, text=True).stdout)
-    return Seen(found["ios_per_s"], found["latency_ms"], found["merges_per_s"])
+        asked["nr_requests"] = point.nr_requests
+    found = json.loads(simulate(json.dumps(asked)))
+    each = [found["reads"], found["writes"]]
+    merges = sum(one["merges"] for one in each)
+    ios = sum(one["requests"] for one in each) + merges
+    latency_ns = sum(one["latency"]["mean_ns"] * one["latency"]["count"] for one in each)
+    return Seen(ios / seconds, latency_ns / sum(one["latency"]["count"] for one in each) / 1e6, merges / seconds)

@@ -31,7 +31,7 @@ def buckets(payload: bytes | str) -> tuple["Integers", "Integers"]:
     plain = zlib.decompressobj().decompress(packed[8 : 8 + size], BYTES_MAX)
     head, length, offset, digits, least, _, _ = HEADER.unpack_from(plain)
     if (begins, head, offset, digits, least) != (COMPRESSED, PLAIN, 0, DIGITS, 1):
-        raise ValueError("it is of another kind than dbdyno-load writes")
+        raise ValueError("it is of another kind than dbdyno writes")
     numbers = np.frombuffer(plain, np.uint8, length, HEADER.size)
     values = _zigzag(_leb128(numbers))
     lengths = np.where(values < 0, -values, 1)  # a negative number stands for so many empty buckets
