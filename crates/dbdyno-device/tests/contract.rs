@@ -20,6 +20,8 @@ fn drives() -> Vec<String> {
         "raid10(hdd-15k(write_cache_bytes=0), 4, 64KiB, write_cache_bytes=8MiB, destage_depth=4)",
         "raid0(raid1(hdd-15k, 2), 2, write_cache_bytes=1MiB)",
         "raid0(ebs-gp2, 2)",
+        "raid10(ssd-sata, 4, 16KiB, bus_mb_s=90)",
+        "raid1(hdd-15k, 3, bus_mb_s=40, write_cache_bytes=8MiB)",
         concat!(env!("CARGO_MANIFEST_DIR"), "/tests/drives/extracted.toml"),
         concat!(env!("CARGO_MANIFEST_DIR"), "/tests/drives/extracted.toml(write_cache_bytes=0,read_ahead=sequential)"),
     ];

@@ -2,6 +2,7 @@
 
 use slab::Slab;
 
+use super::bus::{Bus, Held};
 use super::member_set::{MemberSet, WaitingFor};
 use super::spec::{Layout, Part};
 use crate::contract::{Command, Completion, DeviceModel, Kind, WriteCache};
@@ -19,6 +20,13 @@ struct Member {
     end_bytes: u64,
 }
 
+impl Member {
+    fn submit(&mut self, now_ns: u64, command: Command) {
+        self.model.submit(now_ns, command);
+        self.due_ns = self.model.next_due();
+    }
+}
+
 /// Something that is done when all its parts are.
 struct Pending<Task> {
     task: Task,
@@ -34,17 +42,20 @@ pub(super) struct Members<Task> {
     /// A member has at most one part of a task, so the task's place here is the part's id there.
     pending: Slab<Pending<Task>>,
     waiting_for: WaitingFor,
+    bus: Option<Bus<Task>>,
     finished: Vec<Completion>,
 }
 
 impl<Task> Members<Task> {
-    pub(super) fn new(models: Vec<Box<dyn DeviceModel + Send>>, layout: Layout) -> Self {
+    /// `bus_mb_s` is the rate of the bus they share, if they do.
+    pub(super) fn new(models: Vec<Box<dyn DeviceModel + Send>>, layout: Layout, bus_mb_s: Option<f64>) -> Self {
         let member = |model| Member { model, due_ns: None, outstanding: 0, end_bytes: 0 };
         Self {
             drives: models.into_iter().map(member).collect(),
             layout,
             pending: Slab::new(),
             waiting_for: WaitingFor::new(),
+            bus: bus_mb_s.map(Bus::new),
             finished: Vec::new(),
         }
     }
@@ -97,47 +108,96 @@ impl<Task> Members<Task> {
         mirrors.min_by_key(|index| busy_and_far(&self.drives[*index])).unwrap_or(first)
     }
 
-    fn send_to(&mut self, member: usize, now_ns: u64, slot: usize, command: Command) {
-        let member = &mut self.drives[member];
+    fn send_to(&mut self, index: usize, now_ns: u64, slot: usize, command: Command) {
+        let command = Command { id: slot as u64, ..command };
+        let member = &mut self.drives[index];
         member.outstanding += 1;
         if command.kind != Kind::Flush {
             member.end_bytes = command.end_bytes();
         }
-        member.model.submit(now_ns, Command { id: slot as u64, ..command });
-        member.due_ns = member.model.next_due();
+        if self.goes_now(index, now_ns, slot, &command) {
+            self.drives[index].submit(now_ns, command);
+        }
     }
 
-    /// When a member is to be polled next.
+    /// Whether a member gets a command at once; else it waits for the bus.
+    fn goes_now(&mut self, index: usize, now_ns: u64, slot: usize, command: &Command) -> bool {
+        let Some(bus) = self.bus.as_mut().filter(|_| command.length_bytes > 0) else { return true };
+        match command.kind {
+            Kind::Write => {
+                let (waits, end_ns) = bus.write(now_ns, index, command);
+                let pending = &mut self.pending[slot];
+                pending.at_ns = pending.at_ns.max(end_ns);
+                !waits
+            }
+            Kind::Read => {
+                bus.read(now_ns, index, command);
+                true
+            }
+            Kind::Flush | Kind::Discard => true,
+        }
+    }
+
+    fn bus_ns(&self) -> Option<u64> {
+        self.bus.as_ref()?.next_event_ns()
+    }
+
+    /// When a member is to be polled next, or the bus.
     pub(super) fn next_event_ns(&self) -> Option<u64> {
-        self.drives.iter().filter_map(|member| member.due_ns).min()
+        self.drives.iter().filter_map(|member| member.due_ns).chain(self.bus_ns()).min()
     }
 
     /// The earliest time at which a task may end: not before the last of the members it waits for may answer.
     pub(super) fn next_end_ns(&self) -> Option<u64> {
-        self.waiting_for.earliest(|member| self.drives[member].due_ns)
+        let answered_ns = self.waiting_for.earliest(|member| self.drives[member].due_ns);
+        answered_ns.into_iter().chain(self.bus_ns()).min()
     }
 
     /// Appends the tasks that have ended by `now_ns`, and when, in the order of the members' last parts.
     pub(super) fn poll(&mut self, now_ns: u64, ended: &mut Vec<(Task, u64)>) {
-        for (index, member) in self.drives.iter_mut().enumerate() {
+        for index in 0..self.drives.len() {
+            let member = &mut self.drives[index];
             if member.due_ns.is_none_or(|due_ns| due_ns > now_ns) {
                 continue;
             }
-            member.model.poll(now_ns, &mut self.finished);
+            let mut finished = std::mem::take(&mut self.finished);
+            member.model.poll(now_ns, &mut finished);
             member.due_ns = member.model.next_due();
-            member.outstanding -= self.finished.len();
-            for Completion { id, at_ns } in self.finished.drain(..) {
-                let slot = id as usize;
-                let Some(pending) = self.pending.get_mut(slot) else { continue };
-                let before = pending.left;
-                pending.left.remove(index);
-                pending.at_ns = pending.at_ns.max(at_ns);
-                self.waiting_for.change(before, pending.left);
-                if pending.left == MemberSet::NONE {
-                    let Pending { task, at_ns, .. } = self.pending.remove(slot);
-                    ended.push((task, at_ns));
-                }
+            member.outstanding -= finished.len();
+            for completion in finished.drain(..) {
+                self.take(index, now_ns, completion, ended);
             }
+            self.finished = finished;
+        }
+        self.poll_bus(now_ns, ended);
+    }
+
+    /// A member has done its part of a task.
+    fn take(&mut self, index: usize, now_ns: u64, completion: Completion, ended: &mut Vec<(Task, u64)>) {
+        let Completion { id, at_ns } = completion;
+        let at_ns = self.bus.as_mut().map_or(at_ns, |bus| bus.done(at_ns, index, id));
+        let Some(pending) = self.pending.get_mut(id as usize) else { return };
+        let before = pending.left;
+        pending.left.remove(index);
+        pending.at_ns = pending.at_ns.max(at_ns);
+        self.waiting_for.change(before, pending.left);
+        if pending.left == MemberSet::NONE {
+            let Pending { task, at_ns, .. } = self.pending.remove(id as usize);
+            match &mut self.bus {
+                Some(bus) if at_ns > now_ns => bus.end_later(at_ns, task),
+                _ => ended.push((task, at_ns)),
+            }
+        }
+    }
+
+    /// Lets the bus do what it does by `now_ns`.
+    fn poll_bus(&mut self, now_ns: u64, ended: &mut Vec<(Task, u64)>) {
+        let Some(bus) = &mut self.bus else { return };
+        while let Some((at_ns, task)) = bus.next_ended(now_ns) {
+            ended.push((task, at_ns));
+        }
+        while let Some(Held { member, command, .. }) = bus.next_held(now_ns) {
+            self.drives[member].submit(now_ns, command);
         }
     }
 

@@ -5,11 +5,13 @@
 //! last command ended nearest. A write goes to all mirrors and is done when
 //! the last of them is. FLUSH goes to every member. With a cache, writes complete into it while it has room, and it is
 //! written out in order of address, forced through the members' own caches (FUA): nothing acknowledged is ever lost, and
-//! FLUSH has nothing to do.
+//! FLUSH has nothing to do. Where members share a bus, it carries one transfer at a time, in the order in which they ask
+//! for it: a write when it is sent, a read when its member has it.
 //!
 //! Cannot: parity (RAID 5, 6), rebuilding, a failed member, write intent logs, read-ahead and read caching of the
-//! controller, a limit of its processor.
+//! controller, a limit of its processor, what commands and arbitration take of a shared bus beside the data.
 
+mod bus;
 mod member_set;
 mod members;
 mod spec;
@@ -57,7 +59,7 @@ impl Raid {
         Self {
             size_bytes,
             now_ns: 0,
-            members: Members::new(members, spec.layout()),
+            members: Members::new(members, spec.layout(), spec.bus_mb_s),
             host_tasks: 0,
             cache: DirtyExtents::new(spec.write_cache_bytes, CACHE_SECTOR_BYTES, (), 0),
             destaging: 0,

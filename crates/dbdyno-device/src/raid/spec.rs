@@ -18,6 +18,8 @@ pub(crate) struct RaidSpec {
     /// What lies on one member before the next begins, bytes; without meaning at level 1.
     #[serde(default = "default_stripe_bytes")]
     pub stripe_bytes: u64,
+    /// Rate of the one bus that all members share, MB/s; none: each has its own.
+    pub bus_mb_s: Option<f64>,
     /// The controller's write-back cache, kept by a battery, bytes; 0: none.
     #[serde(default)]
     pub write_cache_bytes: u64,
@@ -68,7 +70,8 @@ impl RaidSpec {
         }
         above_zero(&fields! { self; destage_depth })?;
         within(&(0.0..=1e9), &fields! { self; cache_us })?;
-        within(&(0.001..=1e9), &fields! { self; cache_mb_s })
+        within(&(0.001..=1e9), &fields! { self; cache_mb_s })?;
+        self.bus_mb_s.map_or(Ok(()), |mb_s| within(&(0.001..=1e9), &[("bus_mb_s", mb_s)]))
     }
 
     pub(super) fn layout(&self) -> Layout {
