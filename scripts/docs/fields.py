@@ -3,6 +3,7 @@
 import ast
 import functools
 import inspect
+import json
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from types import NoneType, UnionType
@@ -137,6 +138,8 @@ def _container(base: object) -> str:
         return "section of `name = number`" if _unwrapped(get_args(base)[1])[0] is int else "section of `name = value`"
     if get_origin(base) is list:
         items = get_args(base)[0]
+        if get_origin(items) is Literal:
+            return f"list of {_choice(get_args(items))}"
         return "list of tables" if inspect.isclass(items) and issubclass(items, Section) else "list of names"
     raise TypeError(f"no words for the type {base!r}; give it some in {__file__}")
 
@@ -174,6 +177,8 @@ def default_words(field: FieldInfo) -> str:
     measured = [shown for check in _notes(field)[2] if check in UNITS for _, shown in [UNITS[check]]]
     if measured:
         return f'`"{measured[0](value).replace(" ", "")}"`'
+    if isinstance(value, list):
+        return f"`{json.dumps(value)}`"
     return (
         f'`"{value}"`' if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else f"{value}".lower()
     )

@@ -10,6 +10,7 @@ from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
 from dbdyno.filesystems.kind import ANY_MOUNT, Kind
 from dbdyno.model.metrics import METRICS
 from dbdyno.study.cost import CostSection, DeviceCostSection
+from dbdyno.study.crash_section import CrashSection
 from dbdyno.study.levels import LevelsSection
 from dbdyno.study.reported import ClaimSection, ReportedSection, RowSection
 from dbdyno.study.rules import TUNABLES
@@ -40,6 +41,7 @@ SECTIONS: dict[str, type[Section]] = {
     "host": HostSection,
     "probes": ProbesSection,
     "design": DesignSection,
+    "crash": CrashSection,
     "reported": ReportedSection,
     "reported.rows": RowSection,
     "reported.claims": ClaimSection,

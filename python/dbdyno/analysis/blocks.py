@@ -1,7 +1,7 @@
 """The trials that count, by block."""
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dbdyno.model.metrics import value_of
 from dbdyno.store.records import Run, Trial
@@ -10,11 +10,15 @@ from dbdyno.store.replay import Attempt, Place, attempts_that_count
 
 @dataclass(frozen=True)
 class UsableBlocks:
-    """``trials[block][treatment id]`` of the attempts that count, the treatments dropped, the attempts left out."""
+    """``trials[block][treatment id]`` of the attempts that count, the treatments dropped, the attempts left out.
+
+    A control that is no treatment of the study is compared with nothing, and so is in ``control`` alone.
+    """
 
     trials: dict[int, dict[str, Trial]]
     dropped: frozenset[str]
     void: tuple[tuple[int, int], ...]  # (block, attempt), in order
+    control: dict[int, Trial] = field(default_factory=dict)  # block -> the control's trial, of a crash study
 
     def values(self, treatment: str, metric: str) -> dict[int, float]:
         """Return block -> the treatment's metric, NaN where a trial lacks it; nothing where it is 0 in any block.
@@ -41,8 +45,8 @@ def usable_blocks(run: Run) -> UsableBlocks:
     """Return, per block, the trials of the attempt that counts.
 
     A block is the unit of comparison, so an attempt with a failed, missing or half-done trial is void as a whole, also
-    for the treatments that did finish in it. A dropped treatment's failures void nothing; its trials in valid attempts
-    are kept to be shown, never to be judged.
+    for the treatments that did finish in it; a crash study's control is one of them. A dropped treatment's failures
+    void nothing; its trials in valid attempts are kept to be shown, never to be judged.
     """
     attempts: dict[Place, Attempt] = defaultdict(Attempt)
     trials: dict[Place, dict[str, Trial]] = defaultdict(dict)
@@ -51,9 +55,15 @@ def usable_blocks(run: Run) -> UsableBlocks:
         trials[trial.block, trial.attempt][trial.treatment] = trial
     for failure in run.failures:
         attempts[failure.block, failure.attempt].failed.add(failure.treatment)
-    latest = attempts_that_count(attempts, {treatment.id for treatment in run.design.treatments} - run.dropped)
+    design = run.design
+    compared = {treatment.id for treatment in design.treatments}
+    latest = attempts_that_count(attempts, {treatment.id for treatment in design.tried} - run.dropped)
+    whole = {block: trials[block, attempt] for block, attempt in latest.items()}
     return UsableBlocks(
-        trials={block: trials[block, attempt] for block, attempt in latest.items()},
+        trials={block: {id_: one for id_, one in row.items() if id_ in compared} for block, row in whole.items()},
         dropped=run.dropped,
         void=tuple(sorted(place for place in attempts if latest.get(place[0]) != place[1])),
+        control={block: row[design.control.id] for block, row in whole.items() if design.control.id in row}
+        if design.control
+        else {},
     )

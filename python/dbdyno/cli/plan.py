@@ -37,7 +37,7 @@ def plan(
 
     loaded = load_study(study, scale)
     asked = stop_options(blocks, max_blocks, budget, until_decided=until_decided)
-    made = make_plan(loaded, seed=seed, stop_rule=asked.override(StopRule.of_study(loaded.design)))
+    made = make_plan(loaded, seed=seed, stop_rule=asked.override(StopRule.of_study(loaded)))
     needs = needs_of(made, frozenset(erase))
     show_plan(made, needs, json_=json_)
     if not all(one.ok for one in needs):

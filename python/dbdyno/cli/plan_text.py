@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from dbdyno.cli.plan_crash_text import comparisons_title, crash_as_dict, crash_lines, treatment_lines
 from dbdyno.cli.plan_touches import touched
 from dbdyno.cli.stop_rule_text import looks_of, order_from, order_text, stop_rule_text, time_text
 from dbdyno.model.printable import printable
@@ -22,14 +23,9 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
         lines.append(about.question)
     if plan.study.scale:
         lines.append(f"at scale {plan.study.scale}")
-    lines += ["", f"treatments ({len(design.treatments)}):"]
-    for treatment in design.treatments:
-        mark = "   (baseline)" if treatment.id == design.baseline else ""
-        lines.append(f"  {treatment.id}  {treatment.label}{mark}")
-    lines += _named_levels(plan)
-    lines += ["", f"comparisons ({len(design.comparisons)}), on {design.metric}, margin {design.margin * 100:.3g} %:"]
-    lines += [f"  {c.level} against {c.baseline}" for c in design.comparisons]
-    if design.comparisons and design.secondary_metrics:
+    lines += ["", *treatment_lines(plan), *_named_levels(plan), *crash_lines(plan)]
+    lines += ["", comparisons_title(plan), *(f"  {c.level} against {c.baseline}" for c in design.comparisons)]
+    if design.comparisons and design.secondary_metrics and not plan.study.crash:
         lines.append(f"  secondary metrics (exploratory): {', '.join(design.secondary_metrics)}")
     hard = [factor.name for factor in design.factors if factor.hard_to_change]
     plots = f"; whole plots, between bars: {', '.join(hard)}" if hard else ""
@@ -81,6 +77,7 @@ def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
         "metric": design.metric,
         "screened": design.secondary_metrics,
         "margin": design.margin,
+        **crash_as_dict(plan),
         "seed": design.seed,
         "seed_is_drawn": plan.seed_is_drawn,
         "settle": design.settle or None,

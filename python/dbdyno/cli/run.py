@@ -60,7 +60,7 @@ def run(
         stop_rule = asked.for_resume(StopRule.of_run(begun.design), into)
         seed = begun.design.seed if seed is None else seed
     else:
-        stop_rule = asked.override(StopRule.of_study(loaded.design))
+        stop_rule = asked.override(StopRule.of_study(loaded))
     plan = make_plan(loaded, seed=seed, stop_rule=stop_rule)
     if keep_traces:
         plan = keeping_traces(plan)

@@ -51,7 +51,7 @@ def _settling(plan: Plan) -> str:
 
 
 def _range(plan: Plan) -> str:
-    design, each = plan.design, len(plan.design.treatments)
+    design, each = plan.design, len(plan.design.tried)
     if design.until == "open":
         return f"{each} trials a block, about {format_seconds(plan.seconds(1))} each"
     fewest = (looks_of(design) or (design.blocks,))[0]

@@ -22,6 +22,9 @@ SURVIVORS: tuple[Survivors, ...] = get_args(Survivors)
 CrashMode = Literal["power", "kill"]
 """The power of the disk is cut; or only the server is killed, and the page cache survives."""
 
+Keep = Literal["none", "worst", "all"]
+"""Which broken states are kept: none, of each treatment one with the worst outcome, or all that lost anything."""
+
 
 @dataclass(frozen=True)
 class Cut:

@@ -90,6 +90,12 @@ class Design:
     control: Treatment | None = None  # of a crash study: run in every block, known to lose, compared with nothing
 
     @property
+    def tried(self) -> list[Treatment]:
+        """Return all treatments that every block tries: also a control that is no treatment of the study."""
+        alone = self.control is not None and self.control not in self.treatments
+        return [*self.treatments, self.control] if self.control and alone else self.treatments
+
+    @property
     def labels(self) -> dict[str, str]:
-        """Treatment id -> label."""
-        return {treatment.id: treatment.label for treatment in self.treatments}
+        """Treatment id -> label, the control's too."""
+        return {treatment.id: treatment.label for treatment in self.tried}

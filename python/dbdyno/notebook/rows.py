@@ -22,7 +22,7 @@ def counting(run: Run, analysis: Analysis) -> list[Trial]:
 def trial_rows(run: Run, analysis: Analysis) -> Iterator[dict[str, Any]]:
     """Yield each finished trial: where it stood, its factors, and its metrics."""
     counts = {trial.id for trial in counting(run, analysis)}
-    treatments = {treatment.id: treatment for treatment in run.design.treatments}
+    treatments = {treatment.id: treatment for treatment in run.design.tried}
     for trial in run.trials:
         treatment = treatments[trial.treatment]
         row = {

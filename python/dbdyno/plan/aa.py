@@ -17,9 +17,11 @@ def aa_plan(study: Study, *, treatment: str | None = None, blocks: int | None = 
     """The A/A plan of a study: of the treatment of that label, or else of its baseline.
 
     Raises:
-        UserError: The study has no treatment of that label.
+        UserError: The study has no treatment of that label, or is about cuts, of which nothing is timed.
 
     """
+    if study.crash is not None:
+        raise UserError(f"{study.path}: an A/A run is about speed, [crash] about what is lost; leave [crash] out")
     whole = make_plan(study, seed=seed)
     chosen = _chosen(whole, treatment)
     alone = make_plan(study.at(chosen.levels), seed=seed)

@@ -35,10 +35,13 @@ def slots_of(design: Design, block: int, attempt: int) -> list[Slot]:
 
 
 def whole_plots(design: Design) -> dict[str, str]:
-    """Treatment -> the first treatment with the same levels of all factors that are hard to change: its whole plot."""
+    """Treatment -> the first treatment with the same levels of all factors that are hard to change: its whole plot.
+
+    A control that is no treatment of the study has no such level, and so is a whole plot of its own.
+    """
     hard = [factor.name for factor in design.factors if factor.hard_to_change]
     first: dict[tuple[str, ...], str] = {}
-    return {t.id: first.setdefault(tuple(t.levels[name] for name in hard), t.id) for t in design.treatments}
+    return {t.id: first.setdefault(tuple(t.levels.get(name, "") for name in hard), t.id) for t in design.tried}
 
 
 def drawn(seed: int, *what: object) -> bytes:

@@ -13,8 +13,10 @@ from typing import Any
 from dbdyno.analysis.looks.can_decide import can_decide
 from dbdyno.analysis.looks.min_blocks import blocks_needed, smallest_p
 from dbdyno.errors import HostError, UserError
-from dbdyno.model.design import Comparison, Design, Factor
+from dbdyno.model.design import Comparison, Design, Factor, Interference
 from dbdyno.model.treatment import Treatment
+from dbdyno.plan.control import Control, control_of
+from dbdyno.plan.cuts import CUT_SECONDS, crash_warnings
 from dbdyno.plan.identity import file_sha256
 from dbdyno.plan.metric_fit import cost_warning, page_cache_warning, why_metric_is_useless
 from dbdyno.plan.order import Slot, drawn, slots_of
@@ -54,6 +56,7 @@ class Plan:
     prices: Prices | None = None
     seed_is_drawn: bool = False  # none was given: the next plan of the study has another order
     keep_traces: bool = False  # the block traces of trials stay in the run folder
+    control: Control | None = None  # of a crash study
 
     def slots(self, block: int, attempt: int) -> list[Slot]:
         """The trials of one attempt at a block, in random order."""
@@ -122,11 +125,20 @@ class Plan:
 
     def seconds(self, blocks: int) -> float:
         """What so many blocks may take."""
-        return blocks * len(self.design.treatments) * self.seconds_per_trial()
+        return blocks * len(self.specs) * self.seconds_per_trial()
 
     def warnings(self) -> Iterator[str]:
         """What to change in the study file, and what can be foreseen of the answer."""
         yield from self.study.notes
+        if self.study.crash is not None:
+            yield from crash_warnings(self.study.crash, self.design.blocks)
+        else:
+            yield from self._warnings_of_speed()
+        if self.design.budget_seconds is not None and self.seconds(1) > self.design.budget_seconds:
+            yield "the budget is less than a block may take; the first block is run all the same"
+
+    def _warnings_of_speed(self) -> Iterator[str]:
+        """What can be foreseen of verdicts on a metric."""
         blocks, count = self.design.blocks, len(self.design.comparisons)
         if not count:
             yield "there is nothing to compare: no field is given as a list"
@@ -148,13 +160,12 @@ class Plan:
         if self.prices and (unknown := cost_warning(self.specs.values())):
             yield unknown
         yield from dict.fromkeys(text for spec in self.specs.values() if (text := page_cache_warning(spec)))
-        if self.design.budget_seconds is not None and self.seconds(1) > self.design.budget_seconds:
-            yield "the budget is less than a block may take; the first block is run all the same"
 
 
 def _seconds_of(spec: TrialSpec) -> float:
     load = spec.workload
     seconds = load.seconds_before + (load.seconds_bound or GUESSED_LOAD_SECONDS)
+    seconds += spec.crash.cuts_each * CUT_SECONDS if spec.crash else 0.0
     return seconds / GUESSED_SIMULATED_PER_SECOND if spec.stack.is_simulated else seconds + OVERHEAD_SECONDS
 
 
@@ -171,7 +182,11 @@ def make_plan(study: Study, *, seed: int | None = None, stop_rule: StopRule | No
     made = list(study.combinations())
     treatments = [Treatment(f"t{number}", levels) for number, (levels, _) in enumerate(made, 1)]
     baseline = _baseline(study, treatments)
-    stop_rule = stop_rule or StopRule.of_study(study.design)
+    stop_rule = stop_rule or StopRule.of_study(study)
+    if study.crash and stop_rule.until != "blocks":
+        raise UserError(f"{study.path}: a study with [crash] ends after its cuts; give --blocks for fewer or more")
+    specs = {t.id: spec for t, (_, spec) in zip(treatments, made, strict=True)}
+    control = control_of(treatments, specs, baseline.id) if study.crash else None
     load = made[0][1].workload
     metric = study.design.metric or load.metric
     design = Design(
@@ -183,31 +198,42 @@ def make_plan(study: Study, *, seed: int | None = None, stop_rule: StopRule | No
         metric=metric,
         unit=getattr(load, "unit", "") if metric.startswith("figure_") else "",
         seed=secrets.randbelow(DRAWN_SEED_END) if given is None else given,
-        interference=study.design.interference,
+        interference=_interference(study),
         settle=study.design.settle or 0.0,
         secondary_metrics=_secondary(study, load, metric),
         steadiness=study.design.steadiness,
         until=stop_rule.until,
         half_width=stop_rule.half_width,
         budget_seconds=stop_rule.budget_seconds,
-        factors=[
-            Factor(
-                name=factor.name,
-                section=factor.section,
-                levels=factor.labels(),
-                gives=factor.gives() or None,
-                hard_to_change=factor.name in study.design.hard_to_change,
-            )
-            for factor in study.factors
-        ],
+        factors=_factors(study),
+        control=control.treatment if control else None,
     )
-    specs = {t.id: spec for t, (_, spec) in zip(treatments, made, strict=True)}
     reported = reported_tables(study, treatments, design.metric)
     prices = prices_in(study.cost, treatments, specs)
+    specs |= {control.treatment.id: control.spec} if control else {}
     own_files = _own_files(list(specs.values()))
     secret = dict.fromkeys(path for spec in specs.values() for path in spec.workload.secret_files().values())
     hashes = {path: _sha256(path) for path in secret}
-    return Plan(study, design, specs, own_files, hashes, reported, prices, seed_is_drawn=given is None)
+    return Plan(study, design, specs, own_files, hashes, reported, prices, seed_is_drawn=given is None, control=control)
+
+
+def _factors(study: Study) -> list[Factor]:
+    return [
+        Factor(
+            name=factor.name,
+            section=factor.section,
+            levels=factor.labels(),
+            gives=factor.gives() or None,
+            hard_to_change=factor.name in study.design.hard_to_change,
+        )
+        for factor in study.factors
+    ]
+
+
+def _interference(study: Study) -> Interference:
+    """What others do to the host changes how long cuts take, not what they leave: no block of them is repeated."""
+    asked = "interference" in study.design.model_fields_set
+    return study.design.interference if asked or not study.crash else "note"
 
 
 def _secondary(study: Study, load: WorkloadSection, primary: str) -> list[str]:

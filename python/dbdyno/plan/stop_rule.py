@@ -5,7 +5,8 @@ from pathlib import Path
 
 from dbdyno.errors import UserError
 from dbdyno.model.design import Design, Until
-from dbdyno.study.schema import MAX_BLOCKS, DesignSection
+from dbdyno.study.schema import MAX_BLOCKS
+from dbdyno.study.study import Study
 
 DEFAULT_MAX_BLOCKS = 40
 
@@ -20,8 +21,11 @@ class StopRule:
     budget_seconds: float | None = None
 
     @classmethod
-    def of_study(cls, section: DesignSection) -> "StopRule":
-        """What the study says; without a word of it, until all is decided."""
+    def of_study(cls, study: Study) -> "StopRule":
+        """What the study says; without a word of it, until all is decided. Cuts that are to be examined fix it."""
+        section = study.design
+        if study.crash is not None:
+            return cls("blocks", study.crash.blocks, None, section.budget)
         if section.blocks is not None:
             return cls("blocks", section.blocks, None, section.budget)
         blocks = section.max_blocks or DEFAULT_MAX_BLOCKS

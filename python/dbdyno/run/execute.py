@@ -35,6 +35,7 @@ from dbdyno.workload.simulated import point_of
 
 ATTEMPTS = 3  # at one block, before it is given up
 FAILURES_TO_DROP = 2  # attempts at the same block in which a treatment failed, before it is left out
+WITHOUT_CONTROL = "; without its control the run can show what is lost, not that nothing is"
 PATIENCE = 2  # blocks that met interference at every attempt: from then on repeating is no remedy on this host
 
 
@@ -283,13 +284,26 @@ class _Runner:
             self.progress.say(f"block {slot.block} is repeated whole: a block counts only with all its trials")
             return
         text = f"{self._label(slot)} failed {FAILURES_TO_DROP} times in block {slot.block} and is left out: {cause}"
+        text += WITHOUT_CONTROL * self._is_control(slot)
         self.folder.append(Dropped(slot.treatment, text))
         self.progress.say(text)
-        if self.plan.design.baseline in self.history.dropped or len(self._live()) < min(2, len(self.plan.specs)):
-            raise HostError(f"the run stops, nothing is left to compare: {text}")
+        if why := self._why_no_more():
+            raise HostError(f"the run stops, {why}: {text}")
+
+    def _why_no_more(self) -> str:
+        """What was left out leaves no comparison or, in a crash study, no treatment to be judged; else nothing."""
+        design, live = self.plan.design, self._live()
+        if design.control is not None:
+            return "" if live - {design.control.id} else "nothing is left to judge"
+        enough = design.baseline in live and len(live) >= min(2, len(self.plan.specs))
+        return "" if enough else "nothing is left to compare"
+
+    def _is_control(self, slot: Slot) -> bool:
+        control = self.plan.design.control
+        return control is not None and control.id == slot.treatment
 
     def _label(self, slot: Slot) -> str:
-        return next(t.label for t in self.plan.design.treatments if t.id == slot.treatment)
+        return self.plan.design.labels[slot.treatment]
 
     def _live(self) -> set[str]:
         return self.plan.specs.keys() - self.history.dropped

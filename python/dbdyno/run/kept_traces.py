@@ -10,7 +10,7 @@ WITHOUT = {"here": "a folder", "memory": "memory", "external": "an external serv
 
 def keeping_traces(plan: Plan) -> Plan:
     """The plan with its block traces kept. Raises ``UserError`` where a treatment has no block device, or two."""
-    for treatment in plan.design.treatments:
+    for treatment in plan.design.tried:
         stack = plan.specs[treatment.id].stack
         if stack.kind in WITHOUT:
             raise UserError(

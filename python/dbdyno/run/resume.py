@@ -6,6 +6,7 @@ from typing import Any
 
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.errors import UserError
+from dbdyno.model.design import Design
 from dbdyno.plan.plan import Plan
 from dbdyno.plan.stop_rule import StopRule
 from dbdyno.store.events import Event, Note, Planned, Resumed
@@ -26,7 +27,7 @@ def see_that_it_is_the_same(plan: Plan, into: Path) -> Header:
         )
     if held.design.seed != plan.design.seed:
         raise UserError(f"{into} was begun with seed {held.design.seed}; go on without --seed, or use a new folder")
-    if (held.design.treatments, held.design.comparisons) != (plan.design.treatments, plan.design.comparisons):
+    if _tried(held.design) != _tried(plan.design):
         raise UserError(f"{into} was begun with other comparisons; a run keeps its design: use a new folder")
     if held.design.margin != plan.design.margin:
         raise UserError(f"{into} was begun with margin {held.design.margin:.3g}; use a new folder for another")
@@ -43,6 +44,11 @@ def see_that_it_is_the_same(plan: Plan, into: Path) -> Header:
     if plan.design.until != "open" and StopRule.of_run(plan.design) != StopRule.of_run(design):
         raise UserError(f"{into} was begun with another plan of when to stop; a run keeps that")
     return held
+
+
+def _tried(design: Design) -> tuple[object, ...]:
+    """What is run and compared."""
+    return design.treatments, design.comparisons, design.control
 
 
 def changed_versions(into: Path, held: Header, versions: dict[str, str]) -> list[Note]:

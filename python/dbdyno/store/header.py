@@ -18,7 +18,13 @@ RUN = "run.toml"
 FORMAT = 1
 _IN_RUN = ("title", "question", "expect", "result", "scale", "study_file", "study_sha256")
 # Parts of the design that are tables of their own; the others stand in ``[run]``.
-_TABLES = {"treatments": "treatment", "comparisons": "comparison", "factors": "factor", "aa": "aa"}
+_TABLES = {
+    "treatments": "treatment",
+    "comparisons": "comparison",
+    "factors": "factor",
+    "aa": "aa",
+    "control": "control",
+}
 # What fields of the design are called in ``[run]``, where run folders have another name.
 _KEYS = {"interference": "disturbed", "secondary_metrics": "screened"}
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from dbdyno.errors import UserError
 from dbdyno.model.metrics import METRICS
 from dbdyno.study.cost_rules import broken_cost_rules, names_of, read_cost
+from dbdyno.study.crash_rules import broken_crash_design_rules
 from dbdyno.study.design_rules import broken_design_rules
 from dbdyno.study.document import read_document
 from dbdyno.study.former_names import rename_former
@@ -25,7 +26,7 @@ from dbdyno.study.scale import in_scale, scale_mistakes, scaled
 from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, StudySection, TrialSpec
 from dbdyno.study.study import Factor, Study, resolved_body, with_levels
 
-BODY = ("stack", "queue", "filesystem", "server", "host", "workload", "probes")  # what a treatment consists of
+BODY = ("stack", "queue", "filesystem", "server", "host", "workload", "probes", "crash")  # what a treatment consists of
 TOP_LEVEL = ("version", "study", *BODY, LEVELS, "design", "scale", "reported", "cost")
 
 KERNEL = ("stack", "kernel")
@@ -98,7 +99,7 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     found += _whole_plot_mistakes(design, factors)
     found += _compared_mistakes(design, factors)
     found += _secondary_mistakes(design)
-    found += broken_design_rules(design)
+    found += broken_crash_design_rules(design) if "crash" in body else broken_design_rules(design)
     if found:
         raise _Mistakes(found)
     resolved = resolved_body(body, path.parent) | _resolved_levels(factors, path.parent)

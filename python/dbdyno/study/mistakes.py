@@ -23,6 +23,8 @@ _EXAMPLES = {
     "compare_factors": ', such as ["scheduler"]',
     "hard_to_change": ', such as ["device"]',
     "secondary_metrics": ', such as ["latency_ms_p99"]',
+    "when": ', such as ["uniform"]',
+    "survivors": ', such as ["random-4096"]',
 }
 _PLAIN_TYPES = {"bool", "int", "float", "str"}  # as pydantic names them in the location of a union's error
 
@@ -47,6 +49,7 @@ FIELDS_OF = {
     **dict.fromkeys(("compare", "compare_factors", "hard_to_change"), "design"),
     **dict.fromkeys(("mkfs", "mount"), "filesystem"),
     "awake": "host",
+    **dict.fromkeys(("cuts", "cuts_per_run", "when", "survivors", "recovery_limit"), "crash"),
 }
 
 
@@ -61,7 +64,7 @@ class Mistake:
 def shown(value: object) -> str:
     """A value from the file, short and safe to print."""
     text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
-    text = printable(text)
+    text = printable(f"[{', '.join(map(shown, value))}]" if isinstance(value, list) else text)
     return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004
 
 
@@ -198,7 +201,8 @@ def _percent(part: float) -> str:
 
 
 def _annotation(section: type[BaseModel], path: tuple[str | int, ...]) -> object:
-    field = section.model_fields.get(str(path[-1]))
+    name = next((part for part in reversed(path) if isinstance(part, str)), "")  # an item's list says what it may be
+    field = section.model_fields.get(name)
     if field is None:
         return None
     members = [arg for arg in get_args(field.annotation) if get_args(arg)]

@@ -6,7 +6,7 @@ from typing import Any
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.workloads import KINDS
 
-SECTIONS = ("stack", "queue", "filesystem", "server", "workload", "design")
+SECTIONS = ("stack", "queue", "filesystem", "server", "workload", "design", "crash")
 _INNER = {"server": "settings", "queue": "iosched"}  # sections of their own inside a section
 _ENDING = ("blocks", "until", "max_blocks")  # the first of them excludes the others
 

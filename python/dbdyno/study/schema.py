@@ -9,6 +9,7 @@ from dbdyno.model.design import MIN_BLOCKS, Interference, Settle
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.quantity import duration_seconds
 from dbdyno.study.cpus import cpu_numbers
+from dbdyno.study.crash_section import CrashSection
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_kind
 from dbdyno.study.products import NO_SERVER
 from dbdyno.study.section import Identifier, Line, Section, Setting, matching
@@ -303,7 +304,7 @@ class DesignSection(Section):
     """
     interference: Interference = "repeat"
     """What is done about a trial beside which other processes used the host too much. `repeat`: its block is repeated
-    whole, at most twice. `note`: the report marks it.
+    whole, at most twice. `note`: the report marks it, as it does if not given beside `[crash]`.
     """
     settle: Annotated[Settle, BeforeValidator(_settle)] | None = None
     """What keeps a trial's heat, full cache or debt of collection from the next. A time: a rest, when the stack is
@@ -333,6 +334,7 @@ class TrialSpec(Section):
     host: HostSection = HostSection()
     workload: Annotated[Workload, Field(discriminator="kind")]
     probes: ProbesSection = ProbesSection()
+    crash: CrashSection | None = None
 
     @property
     def has_server(self) -> bool:

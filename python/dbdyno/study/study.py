@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from dbdyno.study.cost import Cost
+from dbdyno.study.crash_section import CrashSection
 from dbdyno.study.drives import resolved_drive
 from dbdyno.study.labels import level_label
 from dbdyno.study.levels import LEVELS, NamedLevel
@@ -71,6 +72,11 @@ class Study:
     reported: tuple[ReportedSection, ...] = ()
     cost: Cost | None = None
     notes: tuple[str, ...] = ()  # on how the file is written; it means the same without them
+
+    @property
+    def crash(self) -> CrashSection | None:
+        """What is cut, in a study of crash safety."""
+        return CrashSection.model_validate(self.raw["crash"]) if "crash" in self.raw else None
 
     def combinations(self) -> Iterator[tuple[dict[str, str], TrialSpec]]:
         """Each treatment's levels (factor -> label) with its whole specification, in the order of the file."""

@@ -85,7 +85,7 @@ def _ran(
             if np.isfinite(value) and value > 0:
                 logs[row, place] = np.log(value)
             treatment[row, place] = number[trial.treatment]
-            came[row, place] = number[before[trial.id]] if trial.id in before else UNKNOWN
+            came[row, place] = number.get(before.get(trial.id, ""), UNKNOWN)  # after a control it is unknown, too
     return Ran(logs, treatment, came, len(number)), rows
 
 

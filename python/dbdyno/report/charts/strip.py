@@ -51,7 +51,8 @@ class _Dot:
 
 def chart(run: Run, analysis: Analysis) -> Chart | None:
     """Return the metric of each trial, and each trial against its treatment's mean; None without a usable trial."""
-    values = [(trial, value_of(trial.metrics, analysis.metric.name)) for trial in run.trials]
+    compared = {one.id for one in run.design.treatments}
+    values = [(one, value_of(one.metrics, analysis.metric.name)) for one in run.trials if one.treatment in compared]
     usable = [(trial, value) for trial, value in values if value > 0]
     if not usable:
         return None
