@@ -20,6 +20,7 @@ from dbdyno.analysis.percentiles import PercentileCurve, percentile_curves
 from dbdyno.analysis.ranking.letters import Ties, ties
 from dbdyno.analysis.ranking.ranking import Ranking, ranking_of_run
 from dbdyno.analysis.reported import Beside, beside
+from dbdyno.analysis.safety.judge import CrashSafety, crash_safety
 from dbdyno.analysis.server_defaults import ServerDefaults, server_defaults
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.stopping import Allowance, Looked, looked
@@ -64,6 +65,7 @@ class Analysis:
     pools_filling: list[PoolFilling]  # treatments that were measured while their pool still filled
     advice: Advice  # what to do
     percentiles: list[PercentileCurve]  # empty where no histograms were given
+    safety: CrashSafety | None  # where trials have cuts
 
 
 def analyse(
@@ -117,6 +119,7 @@ def analyse(
         pools_filling=filling,
         advice=advise(run, blocks, primary, found),
         percentiles=percentile_curves(run.design, blocks, latencies or {}),
+        safety=crash_safety(run),
     )
 
 

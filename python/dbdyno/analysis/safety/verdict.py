@@ -1,0 +1,100 @@
+"""The word for each treatment, and why nothing can be said of one: values, no prose."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from dbdyno.analysis.safety.tally import Tally
+from dbdyno.model.cut import Survivors, When
+
+Word = Literal["no loss seen", "loses the newest commits", "not crash-safe", "undecided"]
+WORDS: tuple[Word, ...] = get_args(Word)
+
+CONTROL_LEAST = 0.95  # of its cuts a treatment known to lose must lose in
+CONTROL_FLOOR = 0.80  # in each stratum
+BOUND_MOST = 0.10  # a bound beyond it says too little for "no loss seen": 29 independent cuts
+FAILED_MOST = 0.10  # of a treatment's runs: what a failed one would have shown is not known
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """When the power was cut, and what survived of what was not durable."""
+
+    when: When
+    survivors: Survivors | None
+
+
+@dataclass(frozen=True)
+class NoControl:
+    """No treatment that is known to lose was run, so that nothing shows that this load shows a loss."""
+
+
+@dataclass(frozen=True)
+class ControlKept:
+    """The control lost in too few of its cuts; in a stratum, or, where that is None, over all."""
+
+    lost: int
+    cuts: int
+    stratum: Stratum | None = None
+
+
+@dataclass(frozen=True)
+class TooFewCuts:
+    """The bound is so wide that it says next to nothing."""
+
+    cuts: int
+    runs: int
+    at_most: float
+
+
+@dataclass(frozen=True)
+class RunsFailed:
+    """Too many runs of the treatment failed, or it was dropped: what their cuts would have shown is not known."""
+
+    failed: int
+    runs: int  # that finished
+
+
+Doubt = NoControl | ControlKept | TooFewCuts | RunsFailed
+
+
+@dataclass(frozen=True)
+class Control:
+    """The treatment known to lose: what it lost, and what of that is too little."""
+
+    id: str
+    label: str
+    compared: bool  # whether it is a treatment of the study as well
+    tally: Tally
+    strata: dict[Stratum, Tally]
+
+    @property
+    def doubt(self) -> ControlKept | None:
+        """Where it lost too rarely for "no loss" to be said of others."""
+        lost = self.tally.lost
+        if not lost.cuts or lost.value < CONTROL_LEAST:
+            return ControlKept(lost.seen, lost.cuts)
+        kept = [(stratum, one.lost) for stratum, one in self.strata.items() if one.lost.value < CONTROL_FLOOR]
+        return ControlKept(kept[0][1].seen, kept[0][1].cuts, kept[0][0]) if kept else None
+
+
+def word_of(found: Tally, doubts: tuple[Doubt, ...]) -> Word:
+    """Return the word; a loss that was seen is one whatever else may be doubted."""
+    if found.damage.seen:
+        return "not crash-safe"
+    if found.lost.seen:
+        return "loses the newest commits"
+    return "undecided" if doubts else "no loss seen"
+
+
+def doubts_about(found: Tally, control: Control | None, failed: int, *, dropped: bool) -> tuple[Doubt, ...]:
+    """Return what speaks against "no loss seen", the weightiest first; ``failed``: runs of the treatment."""
+    doubts: list[Doubt] = []
+    if dropped or failed > FAILED_MOST * (failed + found.runs):
+        doubts.append(RunsFailed(failed, found.runs))
+    if control is None:
+        doubts.append(NoControl())
+    elif kept := control.doubt:
+        doubts.append(kept)
+    if not found.lost.seen and found.lost.at_most > BOUND_MOST:
+        doubts.append(TooFewCuts(found.cuts, found.runs, found.lost.at_most))
+    return tuple(doubts)

@@ -1,0 +1,196 @@
+"""Crash safety: bounds against published figures, tests against Fisher's, words, control, and error rates."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbdyno.analysis.analyse import analyse
+from dbdyno.analysis.safety.bounds import lower, share, upper
+from dbdyno.analysis.safety.by_runs import fisher, p_by_runs
+from dbdyno.analysis.safety.correlation import ALONE, Correlation, correlation
+from dbdyno.analysis.safety.judge import crash_safety
+from dbdyno.analysis.safety.verdict import ControlKept, NoControl, RunsFailed, Stratum, TooFewCuts
+from dbdyno.store.records import Failure
+from tests.crash_runs import FLUSH_0, SAFE, Loses, crash_run, cut, speed_run
+
+NONE_SEEN = Correlation(30, 0.0, 0.5, may_be=False)
+SEEN = Correlation(30, 0.4, 0.001, may_be=True)
+
+
+@pytest.mark.parametrize(
+    ("seen", "of", "percent"),
+    [
+        (0, 30, 9.50),
+        (0, 60, 4.87),
+        (0, 100, 2.95),
+        (0, 300, 0.994),
+        (0, 1000, 0.299),
+        (0, 3000, 0.0998),
+        (1, 300, 1.57),
+    ],
+)
+def test_exact_one_sided_bounds(seen, of, percent):
+    assert 100 * upper(seen, of) == pytest.approx(percent, rel=0.005)
+
+
+def test_the_interval_of_a_share_is_clopper_and_pearsons():
+    found = (100 * lower(12, 300, 0.025), 100 * upper(12, 300, 0.025))
+    assert found == pytest.approx((2.08, 6.88), abs=0.01)
+
+
+def test_of_nothing_seen_the_bound_is_by_cuts_or_by_runs():
+    runs = [(0, 10)] * 30
+    assert share(runs, NONE_SEEN).at_most == pytest.approx(upper(0, 300))
+    found = share(runs, SEEN)
+    assert found.at_most == found.by_runs == pytest.approx(upper(0, 30))
+    assert found.if_independent == pytest.approx(upper(0, 300))
+
+
+def test_cuts_that_go_by_runs_count_as_runs():
+    by_runs, spread = share([(10, 10)] * 3 + [(0, 10)] * 27, NONE_SEEN), share([(1, 10)] * 30, NONE_SEEN)
+    assert by_runs.seen == spread.seen == 30
+    assert by_runs.effective_cuts == pytest.approx(30, rel=0.1)
+    assert spread.effective_cuts == pytest.approx(300, rel=0.1)
+    assert by_runs.at_most > spread.at_most > 0.1
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=12))
+def test_bounds_are_in_order(seen):
+    found = share([(one, 6) for one in seen], NONE_SEEN)
+    assert 0 <= found.low <= found.value <= found.at_most <= 1
+    assert found.at_most <= found.by_runs or found.by_runs == pytest.approx(found.at_most)
+    assert found.if_independent <= found.at_most + 1e-9
+    assert found.effective_cuts <= found.cuts
+
+
+def test_correlation_of_what_the_control_lost():
+    rng = np.random.default_rng(1)
+
+    def runs(common):
+        places = [(float(rng.random()), [float(rng.random()) for _ in range(10)]) for _ in range(30)]
+        return [[cut(1, FLUSH_0, rng, within=run if common else own) for own in each] for run, each in places]
+
+    assert correlation(runs(common=True)).may_be
+    assert correlation(runs(common=True)).within > 0.9
+    assert not correlation(runs(common=False)).may_be
+    assert correlation([one[:1] for one in runs(common=True)]) == ALONE
+    assert correlation(runs(common=True)[:1]).may_be  # of one run nothing can be known
+    assert correlation([]).may_be
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [((3, 7), (0, 9)), ((12, 300), (0, 300)), ((5, 8), (4, 8)), ((0, 5), (0, 5))]
+)
+def test_one_cut_a_run_is_fishers_test(first, second):
+    def each(seen, of):
+        return [(1, 1)] * seen + [(0, 1)] * (of - seen)
+
+    assert p_by_runs(each(*first), each(*second)) == pytest.approx(fisher(*first, *second), rel=1e-6)
+
+
+def test_runs_of_unequal_length_go_by_share():
+    long, short = [(10, 20)] * 8, [(5, 10)] * 8
+    assert p_by_runs(long, short) > 0.9
+    assert p_by_runs(long, [(0, 10)] * 8) < 0.001
+    assert p_by_runs([], short) == 1
+
+
+def test_words_of_a_usual_run():
+    found = analyse(crash_run()).safety
+    assert [one.word for one in found.treatments] == ["no loss seen", *["loses the newest commits"] * 2]
+    assert found.control.compared
+    assert found.control.tally.lost.seen >= 285
+    safe, lazy, _ = found.treatments
+    assert 100 * safe.tally.lost.at_most == pytest.approx(0.994, abs=0.001)
+    assert (safe.tally.cuts, safe.tally.runs) == (300, 30)
+    assert lazy.tally.worst == "tail"
+    assert 900 < lazy.tally.tail.ms_most <= 1000
+    assert 400 < lazy.tally.tail.ms_median < 600
+    assert 0.8 < lazy.tally.recovery_s_median < 1.1  # mount and server; the check and the verifier are ours
+    assert [(one.asked, one.found) for one in found.differences] == [("loss", "more")] * 2
+
+
+def test_a_run_without_cuts_has_none():
+    assert crash_safety(speed_run(crash_run())) is None
+
+
+def test_no_loss_is_not_said_without_a_control_that_loses():
+    assert crash_safety(crash_run({"1": SAFE}, control=None)).treatments[0].doubts == (NoControl(),)
+    kept = crash_safety(crash_run({"1": SAFE}, control=Loses(2000.0, tail=0.9))).treatments[0]
+    assert kept.word == "undecided"
+    assert isinstance(kept.doubts[0], ControlKept)
+    assert kept.doubts[0].stratum is None
+    lost = crash_safety(crash_run({"2": FLUSH_0}, control=None)).treatments[0]
+    assert lost.word == "loses the newest commits"  # a loss is one, whatever the control did
+
+
+def _kept(one):
+    return replace(one, outcome="nothing", lost=0, lost_ms=None)
+
+
+def test_a_stratum_floor_counts_where_the_whole_is_enough():
+    strata = (("uniform", "random-4096"),) * 19 + (("ddl", "random-4096"),)
+    run = crash_run({"1": SAFE}, strata=strata, cuts=20, control=Loses(2000.0, tail=1.0))
+    spared = [
+        replace(one, cuts=[_kept(each) if each.when == "ddl" and one.block % 2 else each for each in one.cuts])
+        if one.treatment == "control"
+        else one
+        for one in run.trials
+    ]
+    found = crash_safety(replace(run, trials=spared)).treatments[0]
+    assert found.word == "undecided"
+    assert found.doubts[0] == ControlKept(15, 30, Stratum("ddl", "random-4096"))
+
+
+def test_too_few_cuts_say_nothing():
+    found = crash_safety(crash_run({"1": SAFE}, blocks=2)).treatments[0]
+    assert found.word == "undecided"
+    assert isinstance(found.doubts[-1], TooFewCuts)
+
+
+def test_failed_runs_may_hide_losses():
+    run = crash_run({"1": SAFE})
+    failures = [Failure(f"b{one}a1p1", one, 1, "t1", "recovery did not end") for one in range(31, 36)]
+    found = crash_safety(replace(run, failures=failures)).treatments[0]
+    assert (found.word, found.doubts) == ("undecided", (RunsFailed(5, 30),))
+    dropped = crash_safety(replace(run, failures=failures[:1], dropped=frozenset({"t1"}))).treatments[0]
+    assert dropped.doubts == (RunsFailed(1, 30),)
+
+
+def test_a_loss_in_an_attempt_that_was_repeated_is_one():
+    run = crash_run({"1": SAFE})
+    again = [replace(one, id=f"again-{one.id}", attempt=2) for one in run.trials if one.block == 3]
+    first = next(one for one in run.trials if one.block == 3 and one.treatment == "t1")
+    lost = replace(first, cuts=[replace(first.cuts[0], outcome="tail", lost=3, lost_ms=12.0), *first.cuts[1:]])
+    trials = [lost if one is first else one for one in run.trials] + again
+    found = crash_safety(replace(run, trials=trials)).treatments[0]
+    assert (found.word, found.tally.lost.seen, found.tally.runs) == ("loses the newest commits", 1, 31)
+
+
+def test_damage_is_not_crash_safe_and_is_told_apart():
+    torn = Loses(1000.0, tail=0.5, damage=0.04, worst="table")
+    found = crash_safety(crash_run({"1": SAFE, "torn": torn}))
+    assert found.treatments[1].word == "not crash-safe"
+    assert found.treatments[1].tally.worst == "table"
+    assert {one.asked: one.found for one in found.differences} == {"loss": "more", "damage": "more"}
+    assert found.treatments[1].tally.each["table"].seen == found.treatments[1].tally.damage.seen
+
+
+def test_amounts_are_compared_where_both_lose():
+    found = crash_safety(crash_run({"2": Loses(900.0, tail=0.97, ms=1000.0), "5": Loses(900.0, tail=0.97, ms=5000.0)}))
+    amount = next(one for one in found.differences if one.asked == "amount")
+    assert amount.found == "more"
+    assert 3 < amount.ratio.low < 4 < amount.ratio.high < 5  # five times as much
+
+
+def test_only_in_names_the_strata_that_lose():
+    strata = (("uniform", "random-4096"), ("uniform", "lying"))
+    run = crash_run({"1": FLUSH_0}, strata=strata)
+    spared = [replace(one, cuts=[_kept(each) if each.survivors != "lying" else each for each in one.cuts])
+              if one.treatment == "t1" else one for one in run.trials]  # fmt: skip
+    found = crash_safety(replace(run, trials=spared))
+    assert found.treatments[0].only_in == (Stratum("uniform", "lying"),)
+    assert found.survivors == ("random-4096", "lying")
