@@ -28,7 +28,7 @@ class Loses:
 SAFE, FLUSH_2, FLUSH_0 = Loses(900.0), Loses(2600.0, tail=0.97), Loses(2900.0, tail=0.985)
 
 
-def cut(place, loses, rng, *, stratum=STRATA[0], mode="power", within=0.5):
+def cut(place, loses, rng, *, stratum=STRATA[0], mode="power", within=0.5):  # noqa: PLR0913
     """Return one cut; ``within`` (0 to 1) is the place in its run that sets how much is lost."""
     draw = rng.random()
     outcome = loses.worst if draw < loses.damage else "tail" if draw < loses.damage + loses.tail else "nothing"
