@@ -11,13 +11,14 @@ use dbdyno_device::{DriveState, ModelOptions};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::content::{CutOn, Survivors, Trigger};
 use crate::engine::{Engine, Mode};
 use crate::faults::FaultSpec;
 use crate::steer;
 use crate::trace::Format;
 
 /// No sensible request is longer.
-const LINE_BYTES_MAX: u64 = 64 << 10;
+const LINE_BYTES_MAX: u64 = 512 << 10;
 
 /// What ends the disk.
 pub enum Event {
@@ -106,6 +107,34 @@ enum ControlRequest {
         seed: u64,
     },
     FaultClear {},
+    CutsArm {
+        #[serde(default)]
+        hold_ns: u64,
+    },
+    CutsDisarm {},
+    Cut {
+        name: String,
+    },
+    CutOn {
+        name: String,
+        on: CutOn,
+        nth: u64,
+        #[serde(default)]
+        ranges_bytes: Vec<(u64, u64)>,
+        #[serde(default)]
+        seed: u64,
+    },
+    Cuts {},
+    CutRestore {
+        name: String,
+        survivors: Survivors,
+        #[serde(default)]
+        seed: u64,
+    },
+    CutForget {
+        name: String,
+    },
+    CutsForget {},
     Stop {
         #[serde(default)]
         force: bool,
@@ -170,7 +199,8 @@ fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiv
     let request: ControlRequest = serde_json::from_slice(line).map_err(|error| {
         format!(
             "not a request: {error} (ops are ping, mode, model, path, follow, snapshot, restore, forget, clear, save, load, stats, \
-             gauges, trace, trace-stop, power-cut, power-on, fault, fault-gone, fault-clear, stop; an example: {{\"op\":\"stats\"}})"
+             gauges, trace, trace-stop, power-cut, power-on, fault, fault-gone, fault-clear, cuts-arm, cuts-disarm, cut, cut-on, \
+             cuts, cut-restore, cut-forget, cuts-forget, stop; an example: {{\"op\":\"stats\"}})"
         )
     })?;
     let unknown = |name: &str| {
@@ -212,6 +242,26 @@ fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiv
                 .map_err(|error| gone(error.to_string()))?;
             stopped.recv().map_err(|error| gone(error.to_string()))??;
         }
+        of_cuts => return answer_cuts(of_cuts, engine),
+    }
+    Ok(Value::Null)
+}
+
+/// What is asked of states after a power cut.
+fn answer_cuts(request: ControlRequest, engine: &Engine) -> Result<Value, String> {
+    let content = &engine.content;
+    match request {
+        ControlRequest::CutsArm { hold_ns } => content.arm_cuts(hold_ns)?,
+        ControlRequest::CutsDisarm {} => content.disarm_cuts(),
+        ControlRequest::Cut { name } => return content.cut(&name).map(|taken| json!(taken)),
+        ControlRequest::CutOn { name, on, nth, ranges_bytes, seed } => {
+            content.cut_on(Trigger { name, on, nth, ranges_bytes, seed })?;
+        }
+        ControlRequest::Cuts {} => return Ok(json!({"cuts": content.cuts()})),
+        ControlRequest::CutRestore { name, survivors, seed } => return engine.restore_cut(&name, survivors, seed),
+        ControlRequest::CutForget { name } => content.forget_cut(&name)?,
+        ControlRequest::CutsForget {} => content.forget_cuts(),
+        _ => {}
     }
     Ok(Value::Null)
 }

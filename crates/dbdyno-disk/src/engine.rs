@@ -11,7 +11,7 @@ use dbdyno_device::{DeviceModel, Kind, ModelError, ModelOptions, WriteCache};
 use fuser::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::content::{Content, ContentError};
+use crate::content::{Content, ContentError, Ticket};
 use crate::faults::{FaultDecision, Faults};
 use crate::margin::{LEAST_NS, Margin};
 use crate::path::Path;
@@ -165,7 +165,10 @@ impl Engine {
     /// Takes a read or a FLUSH.
     pub fn take(&self, request: Request, answer: Answer) {
         match self.decision(&request) {
-            Ok(decision) => self.submit(request, decision, answer),
+            Ok(decision) => {
+                let ticket = if request.kind == Kind::Flush { self.content.seal() } else { Ticket::default() };
+                self.submit(request, decision, answer, ticket);
+            }
             Err(errno) => self.refuse(&request, answer, errno),
         }
     }
@@ -175,16 +178,14 @@ impl Engine {
         &self,
         request: Request,
         answer: Answer,
-        change: impl FnOnce(&Content) -> Result<(), ContentError>,
+        change: impl FnOnce(&Content) -> Result<Ticket, ContentError>,
     ) {
         let outcome = self.decision(&request).and_then(|decision| {
-            if !decision.fails {
-                change(&self.content).map_err(|error| self.errno(error))?;
-            }
-            Ok(decision)
+            let ticket = if decision.fails { Ok(Ticket::default()) } else { change(&self.content) };
+            Ok((decision, ticket.map_err(|error| self.errno(error))?))
         });
         match outcome {
-            Ok(decision) => self.submit(request, decision, answer),
+            Ok((decision, ticket)) => self.submit(request, decision, answer, ticket),
             Err(errno) => self.refuse(&request, answer, errno),
         }
     }
@@ -218,15 +219,14 @@ impl Engine {
 
     /// Takes a request whose data, if any, is already on the disk. Whatever is due by now is answered on this thread,
     /// so that a device without latency costs no change of thread.
-    fn submit(&self, request: Request, decision: FaultDecision, answer: Answer) {
+    fn submit(&self, request: Request, decision: FaultDecision, answer: Answer, ticket: Ticket) {
         let mut due = Vec::new();
-        let sealed = if request.kind == Kind::Flush { self.content.seal() } else { 0 };
         let mut state = self.lock();
         // The clock is read under the lock so that the model sees times in order.
         let dispatched_ns = monotonic_ns();
         let queue_depth = state.in_flight.len() as u32 + 1;
         let ahead_ns = 0;
-        let mut pending = Pending { answer, request, dispatched_ns, ahead_ns, queue_depth, decision, sealed };
+        let mut pending = Pending { answer, request, dispatched_ns, ahead_ns, queue_depth, decision, ticket };
         pending.ahead_ns = self.path.ahead_ns(pending.before_ns());
         let mut wake = false;
         if state.power != Power::On {
@@ -314,12 +314,15 @@ impl Engine {
 
     fn give(&self, Due { pending, at_ns, taken_ns, fails }: Due) -> Answered {
         let before_ns = pending.before_ns();
-        let Pending { answer, request, dispatched_ns, ahead_ns, queue_depth, sealed, .. } = pending;
+        let Pending { answer, request, dispatched_ns, ahead_ns, queue_depth, ticket, .. } = pending;
         let error = if fails {
+            if request.kind == Kind::Flush {
+                self.content.flush_failed(ticket);
+            }
             answer.fail(Errno::EIO);
             true
         } else {
-            !answer.send(&request, sealed, &self.content)
+            !answer.send(&request, ticket, &self.content)
         };
         self.soft_interrupts.run();
         let now_ns = monotonic_ns();

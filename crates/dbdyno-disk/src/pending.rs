@@ -4,7 +4,7 @@ use dbdyno_device::{Command, Completion, DeviceModel, Kind};
 use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
 use slab::Slab;
 
-use crate::content::Content;
+use crate::content::{Content, Ticket};
 use crate::faults::{FaultDecision, Faults};
 use crate::leaving::{Leaving, Left};
 
@@ -31,7 +31,7 @@ pub enum Answer {
 
 impl Answer {
     /// Tells of success, unless the content says otherwise; returns whether it was one.
-    pub fn send(self, request: &Request, sealed: u64, content: &Content) -> bool {
+    pub fn send(self, request: &Request, ticket: Ticket, content: &Content) -> bool {
         match self {
             Self::Read(reply) => content.read(request.offset_bytes, request.length_bytes as usize, |outcome| {
                 match outcome {
@@ -43,6 +43,8 @@ impl Answer {
             Self::Write(reply) => {
                 let length = request.length_bytes as usize;
                 let kept = !request.fua || content.forced(request.offset_bytes, length).is_ok();
+                // Before the answer: what was acknowledged must be in a cut that is taken after it.
+                content.answered(ticket, request.fua);
                 if kept {
                     reply.written(request.length_bytes as u32);
                 } else {
@@ -51,7 +53,10 @@ impl Answer {
                 kept
             }
             Self::Done(reply) => {
-                let kept = request.kind != Kind::Flush || content.flushed(sealed);
+                let kept = request.kind != Kind::Flush || content.flushed(ticket);
+                if request.kind == Kind::Discard {
+                    content.answered(ticket, false);
+                }
                 if kept {
                     reply.ok();
                 } else {
@@ -83,8 +88,8 @@ pub struct Pending {
     /// Requests in flight at its arrival, itself included.
     pub queue_depth: u32,
     pub decision: FaultDecision,
-    /// What a FLUSH makes durable, see [`Content::seal`].
-    pub sealed: u64,
+    /// What the content is to be told of when it is answered.
+    pub ticket: Ticket,
 }
 
 impl Pending {

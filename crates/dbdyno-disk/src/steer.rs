@@ -5,7 +5,7 @@ use std::path::Path;
 use dbdyno_device::{DriveState, ModelOptions, drive};
 use serde_json::{Value, json};
 
-use crate::content::ContentError;
+use crate::content::{ContentError, Survivors};
 use crate::engine::{DiskState, Drive, Engine, Mode, Power};
 use crate::faults::FaultSpec;
 use crate::process::monotonic_ns;
@@ -100,6 +100,18 @@ impl Engine {
         }))
     }
 
+    /// Makes the content that of a cut, as the drive has it when the power is back: idle, with empty caches.
+    pub fn restore_cut(&self, name: &str, survivors: Survivors, seed: u64) -> Result<Value, String> {
+        let mut state = self.lock();
+        idle(&state)?;
+        let survived = self.content.restore_cut(name, survivors, seed)?;
+        if !state.model_unused {
+            let drive = state.drive.clone();
+            state.renew_model(&drive, &self.content)?;
+        }
+        Ok(json!(survived))
+    }
+
     /// Switches the power on again.
     pub fn power_on(&self) -> Result<(), String> {
         let mut state = self.lock();
@@ -171,6 +183,7 @@ impl Engine {
             "held_bytes": self.content.held_bytes(),
             "max_content_bytes": self.content.held_bytes_max(),
             "snapshots": self.content.snapshots(),
+            "cuts": self.content.cuts_json(),
             "trace": self.trace.json(),
             "cpu_seconds": crate::process::cpu_seconds(),
         });

@@ -5,18 +5,22 @@ The other side is the enum ``ControlRequest`` of crates/dbdyno-disk/src/control.
 
 import json
 import socket
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from dbdyno.errors import DbdynoError, TrialError
+from dbdyno.model.cut import Survivors
 
 MOVE_SECONDS = 600.0  # for an answer to what moves all of the content
 
 Mode = Literal["instant", "model"]
 TraceFormat = Literal["csv", "binary"]
+CutOn = Literal["flush", "write"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 TRACE_FORMATS: tuple[TraceFormat, ...] = get_args(TraceFormat)
+CUT_ON: tuple[CutOn, ...] = get_args(CutOn)
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,29 @@ class TraceEnd:
     file: str
     records: int
     dropped: int  # requests that came too fast to be recorded
+
+
+@dataclass(frozen=True)
+class CutTaken:
+    """A state that a power cut would have found, taken while the load went on."""
+
+    name: str
+    cut_ns: int  # CLOCK_MONOTONIC; what was acknowledged before this is in the state
+    cut_end_ns: int  # what was sent after this is not
+    unflushed_bytes: int  # of writes that were not durable
+    unflushed_writes: int
+    limit_reached: bool  # something counts as durable because there was too much to keep track of
+    flushes_in_flight: int
+
+
+@dataclass(frozen=True)
+class Survived:
+    """What a cut took, with survivors as they were drawn; sectors have 4096 bytes, with ``random-512`` 512."""
+
+    writes_unflushed: int
+    writes_lost: int  # of which a part is not there
+    sectors_unflushed: int
+    sectors_lost: int  # that are not as last written
 
 
 @dataclass(frozen=True)
@@ -139,6 +166,51 @@ class DiskClient:
     def clear_faults(self) -> None:
         """End all faults."""
         self._ask("fault-clear")
+
+    def arm_cuts(self, hold_ns: int = 0) -> None:
+        """Record writes from now on, so that cuts can be taken; what was written so far counts as durable.
+
+        A write that a FLUSH made durable is remembered ``hold_ns`` longer, for survivors ``lying``. Refused of content
+        in a file. On an armed disk only ``hold_ns`` changes.
+        """
+        self._ask("cuts-arm", hold_ns=hold_ns)
+
+    def disarm_cuts(self) -> None:
+        """End the recording; cuts that were taken stay, those still waited for are forgotten."""
+        self._ask("cuts-disarm")
+
+    def cut(self, name: str) -> CutTaken:
+        """Take the state that a power cut now would find; the load goes on."""
+        return CutTaken(**self._ask("cut", name=name))
+
+    def cut_on(
+        self, name: str, on: CutOn, nth: int, ranges_bytes: Sequence[tuple[int, int]] = (), seed: int = 0
+    ) -> None:
+        """Have the disk take a cut by itself, at the nth such request from now.
+
+        With ``flush`` at its arrival or before its completion, drawn by the seed; with ``write`` at the arrival of one
+        that touches one of the ranges (first byte, first byte after), or of any where none is given.
+        """
+        self._ask("cut-on", name=name, on=on, nth=nth, ranges_bytes=list(ranges_bytes), seed=seed)
+
+    def cuts(self) -> list[CutTaken]:
+        """The cuts that were taken, by time."""
+        return [CutTaken(**cut) for cut in self._ask("cuts")["cuts"]]
+
+    def restore_cut(self, name: str, survivors: Survivors, seed: int) -> Survived:
+        """Make the content that of a cut; the cut stays, the drive is idle with empty caches. Detach the device before.
+
+        The same cut, survivors and seed give the same bytes. Refused while requests are in flight.
+        """
+        return Survived(**self._ask("cut-restore", MOVE_SECONDS, name=name, survivors=survivors, seed=seed))
+
+    def forget_cut(self, name: str) -> None:
+        """Drop a cut, or one still waited for."""
+        self._ask("cut-forget", name=name)
+
+    def forget_cuts(self) -> None:
+        """Drop all cuts, and those still waited for."""
+        self._ask("cuts-forget")
 
     def _ask(self, op: str, answer_seconds: float | None = None, **arguments: object) -> dict[str, Any]:
         request = json.dumps({"op": op, **arguments}).encode() + b"\n"

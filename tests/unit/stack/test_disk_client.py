@@ -8,12 +8,23 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import TrialError
-from dbdyno.stack.disk_client import MODES, TRACE_FORMATS, DiskClient, Fault, PowerCut, TraceEnd
+from dbdyno.model.cut import SURVIVORS
+from dbdyno.stack.disk_client import (
+    CUT_ON,
+    MODES,
+    TRACE_FORMATS,
+    CutTaken,
+    DiskClient,
+    Fault,
+    PowerCut,
+    Survived,
+    TraceEnd,
+)
 
 SOURCE = Path(__file__).parents[3] / "crates/dbdyno-disk/src"
-GIVEN = {"mode": "model", "file": Path("/f"), "format_": "csv", "spec": Fault("eio")}
-ANSWER = {"gauges": {}, "file": "/f", "records": 1, "dropped": 0, "followed": True}
-CUT = dict.fromkeys((field.name for field in fields(PowerCut)), 0)
+GIVEN = {"mode": "model", "file": Path("/f"), "format_": "csv", "spec": Fault("eio"), "folder": Path("/f")}
+ANSWER = {"gauges": {}, "file": "/f", "records": 1, "dropped": 0, "followed": True, "cuts": []}
+RECORDS = {"power-cut": PowerCut, "fault-gone": PowerCut, "cut": CutTaken, "cut-restore": Survived}
 ONLY_FOR_PEOPLE = {"ping", "stop"}  # which no part of dbdyno asks
 
 
@@ -49,7 +60,8 @@ def asked():
     class Recorder(DiskClient):
         def _ask(self, op, _seconds=None, **arguments):
             found[op] = set(arguments)
-            return CUT if op in {"power-cut", "fault-gone"} else ANSWER
+            record = RECORDS.get(op)
+            return dict.fromkeys((field.name for field in fields(record)), 0) if record else ANSWER
 
     for name, method in inspect.getmembers(Recorder, inspect.isfunction):
         if not name.startswith("_"):
@@ -70,7 +82,19 @@ def test_every_operation_is_one_of_the_disks_and_names_its_fields():
 def test_words_and_faults_are_those_of_the_disk():
     assert set(MODES) == words("engine.rs", "enum Mode")
     assert set(TRACE_FORMATS) == words("trace.rs", "enum Format")
+    assert set(CUT_ON) == words("content/recorder.rs", "enum CutOn")
+    kinds = block("content/survivors.rs", "enum Survivors")
+    kinds = re.sub(r'#\[serde\(rename = "(.*)"\)\]\s+\w+', r"\1", kinds)
+    assert set(SURVIVORS) == {name.lower() for name in re.findall(r"^    ([\w-]+),$", kinds, re.MULTILINE)}
     assert {field.name for field in fields(Fault)} == set(fields_of(block("faults.rs", "struct FaultSpec")))
+
+
+@pytest.mark.parametrize(
+    ("record", "file", "opening"),
+    [(CutTaken, "content/recorder.rs", "struct Taken"), (Survived, "content/survivors.rs", "struct Survived")],
+)
+def test_cuts_have_the_fields_that_the_disk_gives(record, file, opening):
+    assert [field.name for field in fields(record)] == list(fields_of(block(file, opening)))
 
 
 def test_answers_have_the_fields_that_the_disk_gives():

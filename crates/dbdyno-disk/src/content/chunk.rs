@@ -22,15 +22,23 @@ impl Held {
     }
 
     pub fn add_chunk(&self) {
-        self.0.fetch_add(CHUNK_BYTES as u64, Ordering::Relaxed);
+        self.add(CHUNK_BYTES);
     }
 
     pub fn remove_chunk(&self) {
-        self.0.fetch_sub(CHUNK_BYTES as u64, Ordering::Relaxed);
+        self.remove(CHUNK_BYTES);
+    }
+
+    fn add(&self, bytes: usize) {
+        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn remove(&self, bytes: usize) {
+        self.0.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 }
 
-/// Memory for one chunk, counted while it lives.
+/// Memory for one chunk, or for the data of one logged write, counted while it lives.
 pub struct Chunk {
     pub bytes: Box<[u8]>,
     held: Held,
@@ -38,7 +46,7 @@ pub struct Chunk {
 
 impl Chunk {
     pub fn new(bytes: Box<[u8]>, held: &Held) -> Self {
-        held.add_chunk();
+        held.add(bytes.len());
         Self { bytes, held: held.clone() }
     }
 }
@@ -51,7 +59,7 @@ impl Clone for Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        self.held.remove_chunk();
+        self.held.remove(self.bytes.len());
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 
 use super::chunk::{CHUNK_BYTES, Chunk, Held, Slot, ZEROS};
+use super::image::Image;
 use super::store::{ContentError, Store};
 
 /// What changed since a snapshot was taken, as it was then.
@@ -157,6 +158,14 @@ impl Store for InFile {
 
     fn live_chunks(&self) -> u64 {
         self.present.iter().filter(|present| **present).count() as u64
+    }
+
+    fn image(&self) -> Option<Image> {
+        None
+    }
+
+    fn set_image(&mut self, _image: Image) -> Result<(), ContentError> {
+        Err(ContentError::Host)
     }
 
     fn snapshot(&mut self, name: &str) {

@@ -1,10 +1,18 @@
 //! What is on the disk: in memory or in a file, with snapshots, and with what a power cut would take.
 
 mod chunk;
+#[cfg(test)]
+mod cut_tests;
+mod cuts;
 mod file;
+mod image;
+mod log;
 mod memory;
+mod recorder;
+mod recording;
 mod saved;
 mod store;
+mod survivors;
 #[cfg(test)]
 mod tests;
 mod unflushed;
@@ -17,14 +25,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chunk::{CHUNK_BYTES, Held, ZEROS, bytes_of, parts, sectors, split};
 use dbdyno_common::random::Random;
+pub use recorder::{CutOn, Trigger};
+use recording::Recording;
+pub use recording::Ticket;
 pub use store::ContentError;
 use store::Store;
+pub use survivors::Survivors;
 pub use unflushed::Lost;
 use unflushed::Unflushed;
 
 struct Inner {
     store: Box<dyn Store>,
     unflushed: Unflushed,
+    recording: Recording,
     /// Whether a power cut takes what was not flushed; else nothing need be remembered.
     volatile: bool,
     /// Whether a FLUSH is acknowledged and makes nothing durable.
@@ -32,6 +45,13 @@ struct Inner {
     powered: bool,
     /// The first FLUSH that arrived after the last power cut; an earlier one cannot make anything durable.
     sealed_min: u64,
+}
+
+impl Inner {
+    /// All that is there counts as durable for cuts to come. Returned so that memory is given back outside any lock.
+    fn rebase(&mut self, held: &Held) -> Option<log::Log> {
+        self.recording.rebase(self.store.as_ref(), self.volatile, held)
+    }
 }
 
 /// The content of one disk. Ranges are in bytes; what was never written reads as zeros.
@@ -70,6 +90,7 @@ impl Content {
         let inner = Inner {
             store,
             unflushed: Unflushed::new(),
+            recording: Recording::default(),
             volatile: false,
             flush_ignored: false,
             powered: true,
@@ -132,69 +153,88 @@ impl Content {
         Ok(())
     }
 
-    /// Writes. The lock is taken chunk by chunk, so that a long write does not hold up short reads; with concurrent
-    /// writes to the same range either may win in each chunk, as on a real disk.
-    pub fn write(&self, offset: u64, data: &[u8]) -> Result<(), ContentError> {
+    /// Writes; returns what to give [`Content::answered`]. The lock is taken chunk by chunk, so that a long write does not
+    /// hold up short reads; with concurrent writes to the same range either may win in each chunk, as on a real disk.
+    pub fn write(&self, offset: u64, data: &[u8]) -> Result<Ticket, ContentError> {
         if offset.checked_add(data.len() as u64).is_none_or(|end| end > self.size_bytes) {
             return Err(ContentError::PastEnd);
         }
-        let mut rest = data;
+        let (mut ticket, mut at, mut rest) = (Ticket::default(), offset, data);
         for (index, within, part) in parts(offset, data.len()) {
-            let (bytes, after) = rest.split_at(part);
-            rest = after;
-            self.change(index, within, part, |store| store.write(index, within, bytes))?;
+            let left = (rest.len() as u64, Some(rest));
+            let bytes = &rest[..part];
+            self.change((at, left), part, &mut ticket, |store| store.write(index, within, bytes))?;
+            at += part as u64;
+            rest = &rest[part..];
         }
-        Ok(())
+        Ok(ticket)
     }
 
-    /// Makes a range read as zeros. Whole chunks give their room back.
-    pub fn discard(&self, offset: u64, length: u64) -> Result<(), ContentError> {
+    /// Makes a range read as zeros; returns what to give [`Content::answered`]. Whole chunks give their room back.
+    pub fn discard(&self, offset: u64, length: u64) -> Result<Ticket, ContentError> {
         let start = offset.min(self.size_bytes);
         let end = start + length.min(self.size_bytes - start);
-        let mut at = start;
+        let (mut ticket, mut at) = (Ticket::default(), start);
         while at < end {
             let (index, within) = split(at);
             let part = (CHUNK_BYTES - within).min((end - at) as usize);
-            self.change(index, within, part, |store| match store.chunk(index)? {
+            self.change((at, (end - at, None)), part, &mut ticket, |store| match store.chunk(index)? {
                 None => Ok(()),
                 Some(_) if part == CHUNK_BYTES => store.put(index, None),
                 Some(_) => store.write(index, within, &ZEROS[..part]),
             })?;
             at += part as u64;
         }
-        Ok(())
+        Ok(ticket)
     }
 
     /// Changes a part of one chunk, and remembers what was there if a power cut may take the change. What is remembered
-    /// yields to new content where room is short.
+    /// yields to new content where room is short. `left` is where the part begins, and what of its write is still to be
+    /// made: bytes, and data but of a discard.
     fn change(
         &self,
-        index: usize,
-        within: usize,
+        left: (u64, (u64, Option<&[u8]>)),
         length: usize,
+        ticket: &mut Ticket,
         how: impl Fn(&mut dyn Store) -> Result<(), ContentError>,
     ) -> Result<(), ContentError> {
+        let (offset, rest) = left;
+        let (index, within) = split(offset);
         let mut inner = self.lock();
-        let Inner { store, unflushed, volatile, powered, .. } = &mut *inner;
+        let Inner { store, unflushed, recording, volatile, powered, .. } = &mut *inner;
         if !*powered {
             return Err(ContentError::Off);
         }
         let durable =
             if *volatile { unflushed.note(index, sectors(within, length), || store.chunk(index))? } else { None };
+        recording.arrived(&mut ticket.logged, offset, rest, store.as_ref());
         let mut outcome = how(store.as_mut());
-        while outcome == Err(ContentError::Full) && unflushed.destage().is_some() {
+        while outcome == Err(ContentError::Full) && (unflushed.destage().is_some() || recording.destage(store.as_ref()))
+        {
             outcome = how(store.as_mut());
+        }
+        if outcome.is_err() {
+            recording.answered(ticket.logged, false, store.as_ref());
         }
         drop(inner);
         drop(durable);
         outcome
     }
 
+    /// A write or discard is about to be answered, `forced` if that makes it durable on any drive.
+    pub fn answered(&self, ticket: Ticket, forced: bool) {
+        if ticket.logged != 0 {
+            let mut inner = self.lock();
+            let Inner { store, recording, .. } = &mut *inner;
+            recording.answered(ticket.logged, forced, store.as_ref());
+        }
+    }
+
     /// Says whether a power cut takes what is not flushed. What was written so far counts as durable.
     pub fn set_volatile(&self, volatile: bool) {
         let mut inner = self.lock();
         inner.volatile = volatile;
-        let durable = inner.unflushed.forget();
+        let durable = (inner.unflushed.forget(), inner.rebase(&self.held));
         drop(inner);
         drop(durable);
     }
@@ -205,24 +245,34 @@ impl Content {
     }
 
     /// A FLUSH has arrived; returns what to give [`Content::flushed`] when it completes.
-    pub fn seal(&self) -> u64 {
+    pub fn seal(&self) -> Ticket {
         let mut inner = self.lock();
-        if inner.flush_ignored { inner.unflushed.latest() } else { inner.unflushed.seal() }
+        let layer = if inner.flush_ignored { inner.unflushed.latest() } else { inner.unflushed.seal() };
+        Ticket { layer, logged: inner.recording.flush_arrived() }
     }
 
-    /// A FLUSH has completed; false if the power was cut meanwhile, so that it must not be acknowledged.
-    pub fn flushed(&self, sealed: u64) -> bool {
+    /// A FLUSH is about to be answered; false if the power was cut meanwhile, so that it must not be acknowledged.
+    pub fn flushed(&self, sealed: Ticket) -> bool {
         let mut inner = self.lock();
-        if sealed < inner.sealed_min {
+        if sealed.layer < inner.sealed_min {
             return false;
         }
-        if inner.flush_ignored {
+        let Inner { store, unflushed, recording, flush_ignored, .. } = &mut *inner;
+        recording.flushed(sealed.logged, *flush_ignored, store.as_ref());
+        if *flush_ignored {
             return true;
         }
-        let durable = inner.unflushed.flushed(sealed);
+        let durable = unflushed.flushed(sealed.layer);
         drop(inner);
         drop(durable);
         true
+    }
+
+    /// A FLUSH is about to fail.
+    pub fn flush_failed(&self, sealed: Ticket) {
+        let mut inner = self.lock();
+        let Inner { store, recording, .. } = &mut *inner;
+        recording.flushed(sealed.logged, true, store.as_ref());
     }
 
     /// A forced write has completed; false if the power is off, so that it must not be acknowledged.
@@ -246,6 +296,9 @@ impl Content {
         *powered = false;
         let lost = unflushed.cut(&mut Random::new(seed), sector_bytes, store.as_mut(), &self.held);
         *sealed_min = unflushed.seal();
+        let logged = inner.rebase(&self.held);
+        drop(inner);
+        drop(logged);
         lost
     }
 
@@ -271,8 +324,8 @@ impl Content {
 
     fn replace<R>(&self, how: impl FnOnce(&mut dyn Store) -> Result<R, ContentError>) -> Result<R, ContentError> {
         let mut inner = self.lock();
-        let durable = inner.unflushed.forget();
         let outcome = how(inner.store.as_mut());
+        let durable = (inner.unflushed.forget(), inner.rebase(&self.held));
         drop(inner);
         drop(durable);
         outcome

@@ -52,6 +52,10 @@ impl Content {
             read += self.load_extent(&file, data, hole)?;
             at = hole;
         }
+        let mut inner = self.lock();
+        let logged = inner.rebase(&self.held);
+        drop(inner);
+        drop(logged);
         Ok(read)
     }
 

@@ -1,6 +1,7 @@
 //! The contract of what keeps the content.
 
 use super::chunk::Slot;
+use super::image::Image;
 
 /// Why content could not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,10 @@ pub trait Store: Send {
     fn put(&mut self, index: usize, content: Slot) -> Result<(), ContentError>;
     /// How many chunks are no holes.
     fn live_chunks(&self) -> u64;
+    /// The content of now, which does not change any more; `None` where that is not to be had without copying it.
+    fn image(&self) -> Option<Image>;
+    /// Makes the content that of an image, where [`Store::image`] gives one.
+    fn set_image(&mut self, image: Image) -> Result<(), ContentError>;
     /// Keeps the content of now under a name.
     fn snapshot(&mut self, name: &str);
     /// Makes the content that of a snapshot; false if there is none of that name.

@@ -1,0 +1,175 @@
+//! What a disk records while it is armed: the log of its writes, and when it is to take a cut by itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dbdyno_common::random::Random;
+use serde::{Deserialize, Serialize};
+
+use super::image::Image;
+use super::log::{AtRisk, Log, Write};
+use super::survivors::Moment;
+
+/// A cut that was taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
+    pub name: String,
+    /// What was acknowledged before this is in the state (`CLOCK_MONOTONIC`).
+    pub cut_ns: u64,
+    /// What was sent after this is not.
+    pub cut_end_ns: u64,
+    pub unflushed_bytes: u64,
+    pub unflushed_writes: u64,
+    /// Whether something counts as durable here only because there was too much to keep track of.
+    pub limit_reached: bool,
+    pub flushes_in_flight: usize,
+}
+
+/// The disk as a cut found it: what is durable, and all that a cut may or may not have spared.
+pub struct Fork {
+    pub taken: Taken,
+    pub base: Image,
+    pub writes: Vec<Write>,
+    pub hold_ns: u64,
+}
+
+impl Fork {
+    pub fn moment(&self) -> Moment {
+        Moment { cut_ns: self.taken.cut_ns, hold_ns: self.hold_ns }
+    }
+}
+
+/// The cuts that were taken, by name.
+pub type Forks = BTreeMap<String, Arc<Fork>>;
+
+/// What a cut waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CutOn {
+    Flush,
+    Write,
+}
+
+/// A cut that the disk takes by itself.
+#[derive(Debug, Clone)]
+pub struct Trigger {
+    pub name: String,
+    pub on: CutOn,
+    /// How many more such requests are to come, the one that it is taken at included.
+    pub nth: u64,
+    /// Of a write: first byte, first byte after, apart and in order; any write, if there is no range.
+    pub ranges_bytes: Vec<(u64, u64)>,
+    /// Of a FLUSH: whether the cut is at its arrival or before its completion is drawn by this.
+    pub seed: u64,
+}
+
+impl Trigger {
+    /// Checks what was asked for, and puts the ranges in order.
+    pub fn checked(mut self) -> Result<Self, String> {
+        if self.nth == 0 {
+            return Err("nth is 0; the first request is 1".into());
+        }
+        if let Some((first, after)) = self.ranges_bytes.iter().find(|(first, after)| first >= after) {
+            return Err(format!("the range {first} to {after} is empty; a range is [first byte, first byte after]"));
+        }
+        self.ranges_bytes.sort_unstable();
+        self.ranges_bytes.dedup_by(|next, last| {
+            let joined = next.0 <= last.1;
+            last.1 = if joined { last.1.max(next.1) } else { last.1 };
+            joined
+        });
+        Ok(self)
+    }
+}
+
+/// What is recorded while the disk is armed.
+pub struct Recorder {
+    pub log: Log,
+    pub triggers: Vec<Trigger>,
+    /// Cuts to be taken before a FLUSH in flight completes.
+    before_completion: Vec<(u64, String)>,
+}
+
+impl Recorder {
+    pub fn new(log: Log) -> Self {
+        Self { log, triggers: Vec::new(), before_completion: Vec::new() }
+    }
+
+    /// Takes the state of now. What is answered later cannot be in it as durable, for its answer needs the lock that is
+    /// held here.
+    pub fn cut(&self, name: &str, clock_ns: impl Fn() -> u64) -> Arc<Fork> {
+        let Self { log, .. } = self;
+        let cut_ns = clock_ns();
+        let base = log.base.clone();
+        let writes = log.writes.iter().cloned().collect();
+        let AtRisk { bytes, writes: unflushed_writes } = log.at_risk;
+        let taken = Taken {
+            name: name.to_owned(),
+            cut_ns,
+            cut_end_ns: clock_ns(),
+            unflushed_bytes: bytes,
+            unflushed_writes,
+            limit_reached: log.is_limited(cut_ns),
+            flushes_in_flight: log.flushes_in_flight(),
+        };
+        // A drive that keeps its cache through a loss of power has nothing to lie about.
+        let hold_ns = if log.volatile { log.hold_ns } else { 0 };
+        Arc::new(Fork { taken, base, writes, hold_ns })
+    }
+
+    /// Whether a cut of this name is still to be taken.
+    pub fn awaits(&self, name: &str) -> bool {
+        self.triggers.iter().any(|trigger| trigger.name == name)
+            || self.before_completion.iter().any(|(_, waiting)| waiting == name)
+    }
+
+    /// Forgets a cut that is still to be taken; false if there is none of that name.
+    pub fn forget(&mut self, name: &str) -> bool {
+        let awaited = self.awaits(name);
+        self.triggers.retain(|trigger| trigger.name != name);
+        self.before_completion.retain(|(_, waiting)| waiting != name);
+        awaited
+    }
+
+    /// Forgets all cuts that are still to be taken.
+    pub fn forget_all(&mut self) {
+        self.triggers.clear();
+        self.before_completion.clear();
+    }
+
+    /// The names of the cuts that a write just logged is to be cut at.
+    pub fn at_write(&mut self) -> Vec<String> {
+        let Self { log, triggers, .. } = self;
+        let Some(write) = log.writes.back() else { return Vec::new() };
+        let hit = |trigger: &Trigger| {
+            trigger.on == CutOn::Write && (trigger.ranges_bytes.is_empty() || write.touches_any(&trigger.ranges_bytes))
+        };
+        due(triggers, hit).into_iter().map(|trigger| trigger.name).collect()
+    }
+
+    /// The names of the cuts to take at the arrival of a FLUSH; others wait for its completion.
+    pub fn at_flush(&mut self, flush: u64) -> Vec<String> {
+        let due = due(&mut self.triggers, |trigger| trigger.on == CutOn::Flush);
+        let (now, later): (Vec<_>, Vec<_>) = due.into_iter().partition(|one| Random::new(one.seed).chance(0.5));
+        self.before_completion.extend(later.into_iter().map(|trigger| (flush, trigger.name)));
+        now.into_iter().map(|trigger| trigger.name).collect()
+    }
+
+    /// The names of the cuts to take before this FLUSH completes.
+    pub fn before_completion(&mut self, flush: u64) -> Vec<String> {
+        let (now, later) = std::mem::take(&mut self.before_completion).into_iter().partition(|(id, _)| *id == flush);
+        self.before_completion = later;
+        let now: Vec<(u64, String)> = now;
+        now.into_iter().map(|(_, name)| name).collect()
+    }
+}
+
+/// Counts a request down for each trigger that it hits; takes out those whose request it is.
+fn due(triggers: &mut Vec<Trigger>, hit: impl Fn(&Trigger) -> bool) -> Vec<Trigger> {
+    for trigger in triggers.iter_mut().filter(|trigger| hit(trigger)) {
+        trigger.nth -= 1;
+    }
+    let (due, waiting) = std::mem::take(triggers).into_iter().partition(|trigger| trigger.nth == 0);
+    *triggers = waiting;
+    due
+}
