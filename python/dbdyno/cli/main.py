@@ -12,6 +12,7 @@ from dbdyno.cli import (
     aa,
     compare,
     completion,
+    crash,
     disk,
     doctor,
     images,
@@ -52,7 +53,7 @@ for command in (
     *(simulate.simulate, watch.watch, doctor.doctor, restore.restore, completion.completion),
 ):
     app.command(command.__name__.rstrip("_"))(command)
-for name, group in {"servers": servers, "disk": disk, "images": images, "trace": trace}.items():
+for name, group in {"servers": servers, "disk": disk, "images": images, "crash": crash, "trace": trace}.items():
     app.add_typer(group.app, name=name)
 for verb, about in load.VERBS.items():
     app.command(verb, cls=load.Verb, help=about, context_settings=load.CONTEXT, add_help_option=False)(

@@ -6,6 +6,7 @@ from dbdyno.study.crash_section import CrashSection
 from dbdyno.study.drives import HERE, MEMORY
 from dbdyno.study.mistakes import Mistake, shown
 from dbdyno.study.schema import MAX_BLOCKS, DesignSection, TrialSpec
+from dbdyno.study.warm_up import STEADY
 
 LOAD = "ledger"
 # Engines that write pages of their files in place, and filesystems that leave them there.
@@ -33,8 +34,20 @@ def broken_crash_rules(spec: TrialSpec) -> Iterator[Mistake]:
     if spec.workload.kind != LOAD:
         text = f'is {shown(spec.workload.kind)}; only kind = "{LOAD}" knows of each commit whether it was acknowledged'
         yield Mistake(("workload", "kind"), text)
+        return
+    yield from _window(spec)
     yield from _amounts(spec.crash)
     yield from _killed(spec.crash) if spec.crash.mode == "kill" else _cut(spec, spec.crash)
+
+
+def _window(spec: TrialSpec) -> Iterator[Mistake]:
+    """Cuts are drawn over the measured time, which so must be known beforehand."""
+    if spec.workload.seconds_bound is None:
+        text = 'is missing; cuts are drawn over the measured time, so give one, such as "3s", and no amount'
+        yield Mistake(("workload", "duration"), text)
+    if getattr(spec.workload, "warmup", None) == STEADY:
+        text = f'is "{STEADY}", which lasts as long as it lasts; cuts need a time, such as "1s"'
+        yield Mistake(("workload", "warmup"), text)
 
 
 _NO_CUTS = {

@@ -35,7 +35,7 @@ def crash(plan):
     """Make the plan of a crash study: what its section says, and further changes."""
 
     def make(text="", *changes, design="", **options):
-        return plan((DESIGN, f"{design}[crash]\n{text}"), *changes, **options)
+        return plan(("queries = 1000", 'duration = "3s"'), (DESIGN, f"{design}[crash]\n{text}"), *changes, **options)
 
     return make
 

@@ -13,6 +13,7 @@ from tests.scripted import perform
 from tests.unit.run.conftest import died, finished, kinds, planned
 
 DESIGN = 'baseline = { device = "hdd-7200" }\nblocks = 6\n'
+TIMED = ("queries = 1000", 'duration = "3s"')
 CUTS = (DESIGN, "[crash]\ncuts = 30\n")
 
 
@@ -23,7 +24,7 @@ def any_load(monkeypatch):
 
 @pytest.fixture
 def crash(plan):
-    return plan(CUTS)
+    return plan(TIMED, CUTS)
 
 
 def test_every_block_tries_the_control_too(script, crash, into):
@@ -47,7 +48,9 @@ def test_figures_and_verdicts_are_of_the_treatments_alone(script, crash, into):
 
 def test_a_treatment_that_is_the_control_is_in_both(script, plan, into):
     pool = 'innodb_buffer_pool_size = "256M"\n'
-    made = plan(CUTS, ('["hdd-7200", "ssd-sata"]', '"ssd-sata"'), (pool, "innodb_flush_log_at_trx_commit = [1, 0]\n"))
+    made = plan(
+        TIMED, CUTS, ('["hdd-7200", "ssd-sata"]', '"ssd-sata"'), (pool, "innodb_flush_log_at_trx_commit = [1, 0]\n")
+    )
     perform(script, made, into)
     blocks = usable_blocks(read_run(into))
     assert [sorted(row) for row in blocks.trials.values()] == [["t1", "t2"]] * 3

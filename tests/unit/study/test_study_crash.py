@@ -13,6 +13,7 @@ ON_HERE = (
     ('size = "1GiB"\nscheduler = "mq-deadline"\nfilesystem = "ext4"\n', ""),
     ("[queue]\nnr_requests = 64\n", ""),
 )
+TIMED = ("queries = 1000", 'duration = "3s"')
 LEFT_TO_CUTS = "is for studies of speed; crash.cuts decides how many blocks there are. Leave it out"
 
 
@@ -22,7 +23,7 @@ def any_load(monkeypatch):
 
 
 def crash(text, *changes):
-    return (*changes, (DESIGN[0], DESIGN[1] + text))
+    return (*changes, TIMED, (DESIGN[0], DESIGN[1] + text))
 
 
 def test_where_nothing_is_given_300_cuts_at_random_times_are_examined_in_30_trials(load):
@@ -129,7 +130,7 @@ MISTAKES = {
         [":21: design.cuts: is unknown here; known are "],
     ),
     "blocks and until beside cuts": (
-        (("blocks = 6", 'blocks = 6\nuntil = "precise"\nhalf_width = "2%"\nsettle = "30s"\n[crash]'),),
+        (TIMED, ("blocks = 6", 'blocks = 6\nuntil = "precise"\nhalf_width = "2%"\nsettle = "30s"\n[crash]')),
         [
             f":21: design.blocks: {LEFT_TO_CUTS}",
             f":22: design.until: {LEFT_TO_CUTS}",
@@ -164,6 +165,17 @@ MISTAKES = {
             (':20: crash.when: is "page-write", but btrfs writes a page to a new place each time, where it can\'t be '
             "foreseen. Leave it out")
         ],
+    ),
+    "a load bounded by an amount": (
+        ((DESIGN[0], DESIGN[1]),),
+        [
+            (":15: workload.duration: is missing; cuts are drawn over the measured time, so give one, such as "
+            '"3s", and no amount')
+        ],
+    ),
+    "a warm-up until steady": (
+        crash("", (TIMED[0], TIMED[0] + '\nwarmup = "steady"')),
+        [':19: workload.warmup: is "steady", which lasts as long as it lasts; cuts need a time, such as "1s"'],
     ),
     "two disks": (
         crash("", ('"ext4"', '"btrfs"\ndevices = 2')),

@@ -1,0 +1,65 @@
+"""Cuts in words."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from dbdyno.cli.text_table import table
+from dbdyno.model.cut import OUTCOMES, Cut, Outcome
+from dbdyno.model.printable import printable
+from dbdyno.model.wording import count
+from dbdyno.store.cuts import name_of
+from dbdyno.store.records import Run, Trial
+
+CAUSE_CHARS = 60  # shown of a cause; JSON has it whole
+_HEAD = ("cut", "treatment", "when", "survivors", "outcome", "state", "cause", "lost", "ms", "seed")
+_NUMBERS_FROM = _HEAD.index("lost")
+OUTCOME_WORDS: dict[Outcome, str] = {
+    "filesystem": "filesystem needs repair",
+    "server": "server does not start",
+    "table": "table needs repair",
+    "inconsistent": "inconsistent",
+    "tail": "newest commits lost",
+    "nothing": "nothing lost",
+}
+
+
+def cuts_as_text(run: Run, found: Sequence[tuple[Trial, Cut]]) -> str:
+    """A line for each cut, worst outcomes first, and how many there are of each outcome."""
+    if not found:
+        has_cuts = any(trial.cuts for trial in run.trials)
+        return "no such cut" if has_cuts else "this run has no cuts: they are of studies with [crash]"
+    worst_first = sorted(found, key=lambda one: OUTCOMES.index(one[1].outcome))
+    rows = [_row(run, trial, cut) for trial, cut in worst_first]
+    met = Counter(cut.outcome for _, cut in found)
+    totals = ", ".join(f"{met[one]} {OUTCOME_WORDS[one]}" for one in OUTCOMES if met[one])
+    return f"{table(_HEAD, rows, right=_NUMBERS_FROM)}\n{count(len(found), 'cut')}: {totals}"
+
+
+def _row(run: Run, trial: Trial, cut: Cut) -> list[str]:
+    cause = printable(cut.cause)
+    return [
+        name_of(trial, cut),
+        run.design.labels.get(trial.treatment, trial.treatment),
+        cut.when if cut.mode == "power" else f"{cut.when} (kill)",
+        cut.survivors or "-",
+        OUTCOME_WORDS[cut.outcome],
+        "kept" if cut.kept else "-",
+        cause if len(cause) <= CAUSE_CHARS else f"{cause[: CAUSE_CHARS - 3]}...",
+        f"{cut.lost}",
+        "-" if cut.lost_ms is None else f"{cut.lost_ms:.1f}",
+        f"{cut.seed}",
+    ]
+
+
+def cut_as_dict(run: Run, trial: Trial, cut: Cut) -> dict[str, Any]:
+    """Everything that is known of a cut, for a script."""
+    label = run.design.labels.get(trial.treatment, trial.treatment)
+    return {
+        "name": name_of(trial, cut),
+        "treatment": trial.treatment,
+        "label": label,
+        "block": trial.block,
+        **asdict(cut),
+    }

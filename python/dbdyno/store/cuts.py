@@ -1,0 +1,40 @@
+"""The cuts of a run, and where the states that are kept of them lie."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from dbdyno.errors import UserError
+from dbdyno.model.cut import Cut
+from dbdyno.store.records import Run, Trial
+
+
+def cuts_of(run: Run) -> Iterator[tuple[Trial, Cut]]:
+    """Return every cut with its trial, in run order, those of blocks that do not count too."""
+    return ((trial, cut) for trial in run.trials for cut in trial.cuts)
+
+
+def name_of(trial: Trial, cut: Cut) -> str:
+    """Return what a cut is called on the command line: ``b0001a1p001-t1/c3``."""
+    return f"{trial.id}/{cut.id}"
+
+
+def cut_called(run: Run, name: str) -> tuple[Trial, Cut]:
+    """Return the cut of that name with its trial. Raises ``UserError`` where the run has none."""
+    found = next(((trial, cut) for trial, cut in cuts_of(run) if name_of(trial, cut) == name), None)
+    if found is None:
+        raise UserError(f"{name!r} is no cut of this run; dbdyno crash list RUN names them, as TRIAL/CUT")
+    return found
+
+
+def kept_folder(folder: Path, trial: Trial, cut: Cut) -> Path:
+    """Return where the kept state of a cut lies. Raises ``UserError`` where it was not kept, or is no longer there."""
+    name = name_of(trial, cut)
+    if not cut.kept:
+        raise UserError(
+            f"{name}: its state was not kept; dbdyno crash list RUN --kept names those that were, and "
+            'keep = "all" in [crash] keeps every one that lost anything'
+        )
+    found = folder / "trials" / trial.id / cut.kept
+    if not found.is_dir():
+        raise UserError(f"{found} is not there: the state of {name} was removed, or the run was copied without it")
+    return found
