@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dbdyno.cli.text_table import table
-from dbdyno.model.cut import OUTCOMES, Cut, Outcome
+from dbdyno.model.cut import OUTCOME_WORDS, OUTCOMES, Cut
 from dbdyno.model.printable import printable
 from dbdyno.model.wording import count
 from dbdyno.store.cuts import name_of
@@ -15,14 +15,6 @@ from dbdyno.store.records import Run, Trial
 CAUSE_CHARS = 60  # shown of a cause; JSON has it whole
 _HEAD = ("cut", "treatment", "when", "survivors", "outcome", "state", "cause", "lost", "ms", "seed")
 _NUMBERS_FROM = _HEAD.index("lost")
-OUTCOME_WORDS: dict[Outcome, str] = {
-    "filesystem": "filesystem needs repair",
-    "server": "server does not start",
-    "table": "table needs repair",
-    "inconsistent": "inconsistent",
-    "tail": "newest commits lost",
-    "nothing": "nothing lost",
-}
 
 
 def cuts_as_text(run: Run, found: Sequence[tuple[Trial, Cut]]) -> str:
@@ -33,8 +25,10 @@ def cuts_as_text(run: Run, found: Sequence[tuple[Trial, Cut]]) -> str:
     worst_first = sorted(found, key=lambda one: OUTCOMES.index(one[1].outcome))
     rows = [_row(run, trial, cut) for trial, cut in worst_first]
     met = Counter(cut.outcome for _, cut in found)
-    totals = ", ".join(f"{met[one]} {OUTCOME_WORDS[one]}" for one in OUTCOMES if met[one])
-    return f"{table(_HEAD, rows, right=_NUMBERS_FROM)}\n{count(len(found), 'cut')}: {totals}"
+    totals = [
+        f"{one}: {OUTCOME_WORDS[one]}, in {met[one]} of {count(len(found), 'cut')}" for one in OUTCOMES if met[one]
+    ]
+    return "\n".join([table(_HEAD, rows, right=_NUMBERS_FROM), "", *totals])
 
 
 def _row(run: Run, trial: Trial, cut: Cut) -> list[str]:
@@ -44,7 +38,7 @@ def _row(run: Run, trial: Trial, cut: Cut) -> list[str]:
         run.design.labels.get(trial.treatment, trial.treatment),
         cut.when if cut.mode == "power" else f"{cut.when} (kill)",
         cut.survivors or "-",
-        OUTCOME_WORDS[cut.outcome],
+        cut.outcome,
         "kept" if cut.kept else "-",
         cause if len(cause) <= CAUSE_CHARS else f"{cause[: CAUSE_CHARS - 3]}...",
         f"{cut.lost}",

@@ -38,7 +38,6 @@ from dbdyno.model.printable import printable
 
 USAGE, INTERRUPTED = 2, 130
 
-
 app = typer.Typer(
     name="dbdyno",
     cls=load.Verbs,

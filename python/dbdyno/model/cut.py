@@ -8,6 +8,15 @@ Outcome = Literal["filesystem", "server", "table", "inconsistent", "tail", "noth
 something torn, wrong or never asked for; the newest commits are lost; nothing is lost."""
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
+OUTCOME_WORDS: dict[Outcome, str] = {
+    "filesystem": "the filesystem needs repair",
+    "server": "the server does not start",
+    "table": "a table needs repair",
+    "inconsistent": "a hole, or something torn, wrong or never asked for",
+    "tail": "the newest commits are lost",
+    "nothing": "nothing is lost",
+}
+
 When = Literal["uniform", "ack", "flush", "page-write", "ddl", "recovery"]
 """When the power is cut: at a random time; right after a commit was acknowledged; in a FLUSH in flight; in a write
 of a data page or of the doublewrite buffer; right after a DDL statement; during the recovery from another cut."""

@@ -60,6 +60,8 @@ OFFERED = [
     (["report", "--fo"], {"--format"}),
     (["report", "--format", ""], {"text", "markdown", "json", "csv", "parquet"}),
     (["report", ""], {"runs/a-run", "runs/b-run"}),
+    (["crash", ""], {"list"}),
+    (["crash", "list", "runs/a"], {"runs/a-run"}),
     (["rank", "runs/a-run", "runs/b"], {"runs/b-run"}),
     (["plan", "st"], {"study.toml"}),
     (["run", "al"], {"alone/below/one.toml", "alone/below/two.toml"}),

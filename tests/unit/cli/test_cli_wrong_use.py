@@ -114,6 +114,8 @@ WRONG = [
     ("servers add mysql-9.9", NO_SERVER),
     ("servers remove mysql-9.9", NO_SERVER),
     ("servers add mysql-8.4", "unpack the vendor's archive and name its folder"),
+    ("crash", "a command is missing; see dbdyno crash --help"),
+    ("crash list {folder}", NO_RUN),
     ("images clean", "no such command 'clean'. Did you mean 'clear'?"),
     ("images clear 0000", "'0000' names 0 images; dbdyno images lists them"),
     ("disk", "a command is missing; see dbdyno disk --help"),

@@ -101,7 +101,7 @@ def _treatment(  # noqa: PLR0913, PLR0917 - a run's facts and the treatment's
 
 def _control(run: Run, control: Treatment, strata: tuple[Stratum, ...], related: Correlation) -> Control:
     cuts = _cuts_of(run, control.id)
-    compared = control.id in run.design.labels
+    compared = control in run.design.treatments
     label = run.design.labels.get(control.id, control.label)
     return Control(control.id, label, compared, tally(cuts, related), _by_stratum(cuts, strata, related))
 
