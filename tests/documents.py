@@ -21,7 +21,7 @@ _BLOCK = re.compile(
     r"(?:^<!-- not run: (?P<reason>.+?) -->\n)?^```(?P<language>\S*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 TOOLS = {"mkfs.ext4"}  # programs of others that a page may call, where it measures
-LOAD_VERBS = {"slap", "smack", "oltp", "tpcc", "ingest", "bulk", "script", "replay-log"}
+LOAD_VERBS = {"slap", "smack", "oltp", "tpcc", "ledger", "ingest", "bulk", "script", "replay-log"}
 
 
 @dataclass(frozen=True)

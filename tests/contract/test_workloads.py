@@ -63,6 +63,7 @@ LOADS = {
     "oltp as text": ({**OLTP, "events": 60, "prepared": False}, 60),
     "tpcc": ({"kind": "tpcc", "events": 200}, 200),
     "tpcc of new orders": ({"kind": "tpcc", "events": 100, "mix": "new_order"}, 100),
+    "ledger": ({"kind": "ledger", "events": 200, "accounts": 1000}, 200),
     "ingest procedure": ({"kind": "ingest", "rows": 2000, "rows_per_call": 100}, 20),
     "ingest statement": ({"kind": "ingest", "mode": "statement", "rows": 800, "rows_per_insert": 4}, 200),
     "ingest in transactions": (
@@ -266,6 +267,7 @@ TIMED = {
     "smack": SMACK,
     "oltp": {**OLTP, "ignore_errors": "all"},  # a dead server is no error to be ignored
     "tpcc": {"kind": "tpcc"},
+    "ledger": {"kind": "ledger"},
     "ingest": {"kind": "ingest", "mode": "statement"},
     "bulk": {"kind": "bulk", "tables": 1, "table_size": 20_000_000, "clients": 1},
     "script": {"kind": "script", "rate": 100},

@@ -141,6 +141,7 @@ def test_by_its_socket_its_process_is_watched_and_what_is_only_read_is_loaded_on
 LOADS = {
     "smack": 'kind = "smack"\nload = "update"\nrows = 200\nevents = 50',
     "oltp": 'kind = "oltp"\ntable_size = 200\nevents = 20',
+    "ledger": 'kind = "ledger"\nevents = 20',
     "tpcc": 'kind = "tpcc"\nevents = 20',
     "ingest": 'kind = "ingest"\nrows = 400\nrows_per_call = 100',
     "bulk": 'kind = "bulk"\ntables = 2\ntable_size = 300',

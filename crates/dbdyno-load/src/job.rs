@@ -225,8 +225,9 @@ impl Job<'_> {
             End::Aborted(cause) => Err(Error::Failed(cause)),
             End::Finished => {
                 let RunOptions { ignore, reconnect, .. } = self.options;
-                // A lost connection counts unless it was to be replaced.
-                let forgiven = |code| ignore.has(code) || !reconnect.is_zero() && LOST.contains(&code);
+                // A lost connection counts unless it was to be replaced, or to be lost.
+                let may_be_lost = !reconnect.is_zero() || self.workload.expects_loss();
+                let forgiven = |code| ignore.has(code) || may_be_lost && LOST.contains(&code);
                 let refused = runs.iter().flat_map(|run| &run.errors).any(|error| !forgiven(error.code));
                 Ok(u8::from(refused))
             }

@@ -19,6 +19,7 @@ pub mod flags;
 pub mod ingest;
 pub mod job;
 pub mod latency;
+pub mod ledger;
 pub mod login;
 pub mod measure;
 pub mod names;

@@ -8,9 +8,9 @@ use dbdyno_common::similar::did_you_mean;
 use dbdyno_load::error::Error;
 use dbdyno_load::output::{print, say};
 use dbdyno_load::verb::Verb;
-use dbdyno_load::{ingest, oltp, replay, script, slap, smack, tpcc, verb};
+use dbdyno_load::{ingest, ledger, oltp, replay, script, slap, smack, tpcc, verb};
 
-const VERBS: [&Verb; 8] = [
+const VERBS: [&Verb; 9] = [
     &slap::VERB,
     &smack::VERB,
     &oltp::VERB,
@@ -19,6 +19,7 @@ const VERBS: [&Verb; 8] = [
     &oltp::bulk::VERB,
     &script::VERB,
     &replay::VERB,
+    &ledger::VERB,
 ];
 
 fn main() -> ExitCode {

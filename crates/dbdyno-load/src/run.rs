@@ -242,6 +242,7 @@ impl Context<'_> {
             stall_ns: self.stall_ns,
             reply_ns: self.reply_ns,
             reconnect_ns: self.options.reconnect.as_nanos() as u64,
+            expects_loss: self.workload.expects_loss(),
             pace: self.plan.pace,
             seed: seed.wrapping_add(thread as u64),
             thread,

@@ -8,6 +8,7 @@ use dbdyno_common::similar::did_you_mean;
 
 use crate::account::Account;
 use crate::command::{self, Asked, Command};
+use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::flags::{self, Flag, Group, Table};
 use crate::job::{ACTIONS, Action, Job};
@@ -28,6 +29,14 @@ const GENERATE: &str = "auto-generate-sql";
 /// Makes a workload of flags (under their canonical names) and the name of a load.
 pub type Make = fn(&Values<'_>, &str) -> Result<Box<dyn Stepwise>, Error>;
 
+/// A part of the work that only one verb has, by its last word.
+pub struct Own {
+    /// That word.
+    pub word: &'static str,
+    /// Does it and gives the exit code.
+    pub work: fn(&Values<'_>, &Endpoint, &Stop) -> Result<u8, Error>,
+}
+
 /// A verb.
 pub struct Verb {
     /// Its name.
@@ -44,6 +53,8 @@ pub struct Verb {
     pub has_phase_flag: bool,
     /// The workload that is asked for.
     pub workload: Make,
+    /// What it can do beside prepare, run and cleanup.
+    pub own: Option<Own>,
 }
 
 impl Verb {
@@ -95,6 +106,11 @@ pub fn main(verb: &Verb, arguments: impl IntoIterator<Item = OsString>) -> Resul
 
 fn work(verb: &Verb, command: &Command) -> Result<u8, Error> {
     let values = command.values();
+    if let (Some(own), Some(last)) = (&verb.own, command.words().last())
+        && last == own.word
+    {
+        return (own.work)(&values, &command.login.endpoint()?, &Stop::on_signals()?);
+    }
     let (load, action) = if verb.has_phase_flag { ("", phase(&values)?) } else { words(verb, command.words())? };
     let workload = (verb.workload)(&values, load)?;
     if let Some(text) = workload.printed() {
@@ -145,7 +161,9 @@ fn usage(verb: &Verb) -> String {
         _ => " LOAD".into(),
     };
     let listed = if loads.len() > 1 { format!("loads: {}\n", loads.join(", ")) } else { String::new() };
-    let actions = if verb.has_phase_flag { ["", "--phase"] } else { [" [prepare|run|cleanup]", "the last word"] };
+    let own = verb.own.as_ref().map_or_else(String::new, |own| format!("|{}", own.word));
+    let words = format!(" [prepare|run|cleanup{own}]");
+    let actions = if verb.has_phase_flag { ["", "--phase"] } else { [words.as_str(), "the last word"] };
     format!(
         "usage: dbdyno {}{word} [flags]{}\n{listed}\
          Without {}: prepare, run, cleanup. A list of clients or rates is one run for each.\n\
@@ -191,7 +209,7 @@ mod tests {
 
     fn verb(loads: &'static [&'static str]) -> Verb {
         let workload = |_: &Values<'_>, _: &str| Err(Error::Interrupted);
-        Verb { name: "oltp", about: "", flags: &[], loads, word: None, has_phase_flag: false, workload }
+        Verb { name: "oltp", about: "", flags: &[], loads, word: None, has_phase_flag: false, workload, own: None }
     }
 
     #[test]

@@ -67,6 +67,11 @@ pub trait Workload: Sync {
         Vec::new()
     }
 
+    /// Whether the server is to go away in the middle of a run: then its loss is the end of the load, and no failure.
+    fn expects_loss(&self) -> bool {
+        false
+    }
+
     /// What only this load reports: a key of a run's result and its value.
     fn particulars(&self) -> Option<(&'static str, serde_json::Value)> {
         None

@@ -17,6 +17,7 @@ VERBS = {
     "smack": "Super-Smack's statements by random primary key.",
     "oltp": "sysbench's OLTP loads, by sysbench's flags.",
     "tpcc": "TPC-C's transactions over its tables; no TPC result.",
+    "ledger": "Transactions whose loss in a crash is found.",
     "ingest": "Rows into a table with three indexes.",
     "bulk": "sysbench's prepare: tables made, filled, indexed.",
     "script": "A SQL file with parameters and weights.",

@@ -6,8 +6,8 @@ from dbdyno.errors import DbdynoError
 
 # As in the study's schema, which takes a third of a second to import; a test holds them against it.
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
-WORKLOADS = ("slap", "smack", "oltp", "tpcc", "ingest", "bulk", "script", "replay-log", "fio", "bonnie", "sysbench",
-             "mysqlslap", "command", "dump")  # fmt: skip
+WORKLOADS = ("slap", "smack", "oltp", "tpcc", "ledger", "ingest", "bulk", "script", "replay-log", "fio", "bonnie",
+             "sysbench", "mysqlslap", "command", "dump")  # fmt: skip
 LOADS = ("read", "key", "write", "update", "mixed")  # of slap
 VERDICTS = ("faster", "slower", "equivalent", "undecided")
 

@@ -210,6 +210,37 @@ class TpccSection(LoopSection):
         return self.warehouses * self.WAREHOUSE_BYTES
 
 
+class LedgerSection(LoopSection):
+    """``ledger``: transactions of which every one is known afterwards."""
+
+    AMOUNT: ClassVar[str] = "events"
+    DATA: ClassVar[frozenset[str]] = frozenset({"accounts"})
+    METRIC: ClassVar[str] = "events_per_second"
+    ACCOUNT_BYTES: ClassVar[int] = 150
+
+    kind: Literal["ledger"]
+    """Transactions of which every one is known afterwards, so that what a crash has left of them can be counted."""
+    accounts: Annotated[StrictInt, Field(ge=2, le=10**8)] = 20_000
+    """Accounts between which amounts are moved, of about 150 bytes each."""
+    parts: Annotated[StrictInt, Field(ge=2, le=16)] = 2
+    """Accounts that a transaction changes."""
+    payload: Annotated[Size, Field(ge=1, le=7000)] = 200
+    """Bytes of the row that a transaction adds."""
+    blob_share: Annotated[StrictInt, Field(ge=0, le=100)] = 5
+    """Percent of these rows that have a blob, which takes pages of its own."""
+    blob_size: Annotated[Size, Field(ge=16_385, le=2**20)] = 20_000
+    """Bytes of a blob."""
+    events: Count | None = None
+    """The amount: transactions."""
+    ignore_errors: ErrorCodes = "1213,1205,1020"
+    """Deadlock, lock wait timeout, record changed since last read: the transaction is sent again."""
+
+    @property
+    def data_bytes(self) -> int:
+        """The accounts alone."""
+        return self.accounts * self.ACCOUNT_BYTES
+
+
 class IngestSection(LoopSection):
     """``ingest``: rows into a table with three secondary indexes, as fast as it takes them."""
 
@@ -323,6 +354,7 @@ Workload = (
     | SmackSection
     | OltpSection
     | TpccSection
+    | LedgerSection
     | IngestSection
     | BulkSection
     | ScriptSection

@@ -61,6 +61,10 @@ class Generated(ABC, Generic[SectionT]):
         """What asks for one step only: ``prepare`` or ``run``."""
         return [step]
 
+    def run_flags(self, folder: Path) -> list[str]:
+        """What only a run has; files that it leaves go into the trial's folder."""
+        return []
+
     def login_flags(self, endpoint: Endpoint) -> list[str]:
         """Who runs the load's statements, where that is not the login itself."""
         return []
@@ -90,7 +94,7 @@ class Generated(ABC, Generic[SectionT]):
             f"--stall-timeout={DAY_SECONDS:.0f}",
             *self.step_flags("prepare"),
         ]
-        _run(argv, endpoint.address, DAY_SECONDS)
+        run_generator(argv, endpoint.address, DAY_SECONDS)
         self.check(context)
 
     def check(self, context: StackContext) -> dict[str, str]:
@@ -110,9 +114,9 @@ class Generated(ABC, Generic[SectionT]):
             *_loop_flags(self.section),
             f"--interval={INTERVAL_MS}ms",
         ]
-        argv += [f"--json={result}", f"--series={series}", f"--hlog={log}"]
+        argv += [f"--json={result}", f"--series={series}", f"--hlog={log}", *self.run_flags(folder)]
         try:
-            _run([*argv, *self.step_flags("run")], endpoint.address, limit_seconds(self.section))
+            run_generator([*argv, *self.step_flags("run")], endpoint.address, limit_seconds(self.section))
         except TrialError as error:
             # Of rights that an account lacks the generator itself says more.
             cause = (not endpoint.account and _cause(result, self.section.ignore_errors)) or str(error)
@@ -175,7 +179,8 @@ def _said(stderr: str) -> str:
     return short(" / ".join(line.strip() for line in stderr.splitlines() if line.strip()), SAID_MAX)
 
 
-def _run(argv: list[str], address: Address, timeout_seconds: float) -> None:
+def run_generator(argv: list[str], address: Address, timeout_seconds: float) -> None:
+    """Have ``dbdyno-load`` do something and wait for its end. Raises ``TrialError`` with what it said of a failure."""
     environment = {**_environment(), **address.environment()}
     try:
         with child(["setpriv", "--pdeathsig", "KILL", *argv], env=environment) as load:

@@ -52,7 +52,7 @@ def test_help(snapshot, dbdyno, verb):
     assert dbdyno(*verb.split(), "-h") == (0, out, "")
 
 
-@pytest.mark.parametrize("verb", ["slap", "smack", "oltp", "tpcc", "ingest", "bulk", "script", "replay-log"])
+@pytest.mark.parametrize("verb", ["slap", "smack", "oltp", "tpcc", "ledger", "ingest", "bulk", "script", "replay-log"])
 @pytest.mark.parametrize("arguments", [["--help"], ["-a", "--no-such-flag=1", "x.sql", "-vc10", "run"], []])
 def test_verbs_of_the_load_generator_are_its_own_with_whatever_follows(dbdyno, monkeypatch, verb, arguments):
     became = []

@@ -21,7 +21,7 @@ BOUND = {
     "command": 'command = "true"',
     "replay-log": 'file = "mine.sql"',
     "trace": 'file = "mine.sql"',
-    **dict.fromkeys(("smack", "oltp", "tpcc", "script", "sysbench"), "events = 1000"),
+    **dict.fromkeys(("smack", "oltp", "tpcc", "ledger", "script", "sysbench"), "events = 1000"),
 }
 METRICS = {"tpcc": "new_orders_per_minute", "ingest": "rows_per_second", "bulk": "rows_per_second",
            "fio": "megabytes_per_second", "bonnie": "seeks_per_second",
@@ -91,6 +91,7 @@ SHAPES_DATA = [
     ("oltp", "rand_type", '["uniform", "zipfian"]'),  # as in sysbench, where prepare draws k by it
     ("ingest", "initial_rows", "[0, 1000]"),
     ("tpcc", "warehouses", "[1, 2]"),
+    ("ledger", "accounts", "[1000, 2000]"),
 ]
 SHAPES_LOAD = [
     ("slap", "load", '["write", "mixed"]'),
@@ -101,6 +102,7 @@ SHAPES_LOAD = [
     ("oltp", "prepared", "[true, false]"),
     ("ingest", "rows_per_commit", "[1, 100]"),
     ("tpcc", "mix", '["new_order", "payment"]'),
+    ("ledger", "blob_share", "[0, 10]"),
     ("bulk", "table_size", "[1000, 2000]"),
     ("script", "ignore_errors", '["none", "1213,1205"]'),
     ("replay-log", "speed", "[1, 2]"),

@@ -24,7 +24,7 @@ FLAGS = {
 
 # By hand 0, as in mysqlslap and sysbench; a study compares trials, so it leaves out how each begins. An ingest would
 # fill its table meanwhile.
-WARM_UP = {"slap": 0.5, "smack": 0.5, "oltp": 0.5, "tpcc": 0.5, "script": 0.5, "ingest": 0.0}
+WARM_UP = {"slap": 0.5, "smack": 0.5, "oltp": 0.5, "tpcc": 0.5, "ledger": 0.5, "script": 0.5, "ingest": 0.0}
 # A study bounds the connections that a log may have; by hand the log decides.
 DIFFERENT = {("replay-log", "clients")}
 

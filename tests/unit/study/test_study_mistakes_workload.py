@@ -132,7 +132,7 @@ MISTAKES = {
         [
             (
                 f":18: workload.duration: is unknown here; known are {fields(BulkSection)}. "
-                "It is for kind slap, smack, oltp, tpcc, ingest, script, replay-log, fio, sysbench, trace"
+                "It is for kind slap, smack, oltp, tpcc, ledger, ingest, script, replay-log, fio, sysbench, trace"
             )
         ],
     ),

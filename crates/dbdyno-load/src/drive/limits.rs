@@ -21,6 +21,8 @@ pub struct Limits<'a> {
     pub reply_ns: u64,
     /// How long a lost connection is tried for again, ns; 0: its loss ends the run.
     pub reconnect_ns: u64,
+    /// A connection that is lost, and not tried for again, ends the run as its deadline would.
+    pub expects_loss: bool,
     /// When a client starts an event; the rate is that of all threads.
     pub pace: Loop,
     /// Of the random times.

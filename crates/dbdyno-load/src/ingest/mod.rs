@@ -45,8 +45,16 @@ prepare always makes the procedure too, so that both modes can run on one table.
 ";
 
 /// The verb.
-pub static VERB: Verb =
-    Verb { name: "ingest", about: ABOUT, flags: FLAGS, loads: &[], word: None, has_phase_flag: false, workload: make };
+pub static VERB: Verb = Verb {
+    name: "ingest",
+    about: ABOUT,
+    flags: FLAGS,
+    loads: &[],
+    word: None,
+    has_phase_flag: false,
+    workload: make,
+    own: None,
+};
 
 fn make(values: &Values<'_>, load: &str) -> Result<Box<dyn Stepwise>, Error> {
     if !load.is_empty() {

@@ -40,6 +40,7 @@ pub static VERB: Verb = Verb {
     word: None,
     has_phase_flag: false,
     workload: |values, _| Ok(Box::new(Bulk::new(values)?)),
+    own: None,
 };
 
 const OWN: &[Flag] = &[

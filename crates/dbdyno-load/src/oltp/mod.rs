@@ -55,6 +55,7 @@ pub static VERB: Verb = Verb {
     word: None,
     has_phase_flag: false,
     workload: |values, load| Ok(Box::new(Oltp::new(values, load)?)),
+    own: None,
 };
 
 /// A load of sysbench.

@@ -188,6 +188,14 @@ impl Session {
         self.query_at_most(sql, LONG_SIZE_MAX)
     }
 
+    /// Runs `sql` and has `take` look at each row as the text protocol gives it: nothing is kept, however many there are.
+    ///
+    /// # Errors
+    /// As [`Self::query`]; what `take` has against a row.
+    pub fn each_row(&mut self, sql: &str, take: impl FnMut(&[u8]) -> Result<(), ProtocolError>) -> Result<(), Error> {
+        self.ask(sql, take, usize::MAX)
+    }
+
     fn query_at_most(&mut self, sql: &str, size_max: usize) -> Result<Rows, Error> {
         let mut rows = Vec::new();
         let keep = |payload: &[u8]| {

@@ -64,6 +64,7 @@ pub static VERB: Verb = Verb {
     word: Some("FILE"),
     has_phase_flag: false,
     workload,
+    own: None,
 };
 
 /// A replay with its options.

@@ -80,6 +80,7 @@ pub static VERB: Verb = Verb {
     word: Some("FILE"),
     has_phase_flag: false,
     workload,
+    own: None,
 };
 
 /// A script with its options.

@@ -52,6 +52,7 @@ pub static VERB: Verb = Verb {
     word: None,
     has_phase_flag: true,
     workload: |values, _| Ok(Box::new(Slap::new(values)?)),
+    own: None,
 };
 
 /// The load with its options.

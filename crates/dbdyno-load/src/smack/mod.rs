@@ -58,6 +58,7 @@ pub static VERB: Verb = Verb {
     word: None,
     has_phase_flag: false,
     workload: make,
+    own: None,
 };
 
 fn make(values: &Values<'_>, load: &str) -> Result<Box<dyn Stepwise>, Error> {

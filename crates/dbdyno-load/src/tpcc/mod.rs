@@ -54,6 +54,7 @@ pub static VERB: Verb = Verb {
     word: None,
     has_phase_flag: false,
     workload: |values, _| Ok(Box::new(Tpcc { options: Options::read(values)? })),
+    own: None,
 };
 
 /// The load with its options.

@@ -71,6 +71,10 @@ impl Engine<'_, '_> {
             self.finish(number);
             return Ok(());
         }
+        if !client.connected && self.limits.expects_loss && self.limits.reconnect_ns == 0 {
+            self.finish(number);
+            return Ok(());
+        }
         if !client.connected {
             client.activity = Activity::Disconnected { lost: false };
             if !client.reconnecting {

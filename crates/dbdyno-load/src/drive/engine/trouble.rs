@@ -26,6 +26,10 @@ impl Engine<'_, '_> {
         let error = &reworded.map_or_else(|| error.clone(), |message| ServerError { message, ..error.clone() });
         self.recorder.refused(statement.kind, error);
         if error.ends_session() {
+            if self.limits.reconnect_ns == 0 && self.limits.expects_loss {
+                self.leave(number);
+                return Ok(());
+            }
             if self.limits.reconnect_ns == 0 {
                 return Err(format!("the server ended the session of client {number}: error {error}"));
             }
@@ -93,7 +97,8 @@ impl Engine<'_, '_> {
             self.clients[number].connected = false;
             return Ok(());
         }
-        if self.limits.reconnect_ns == 0 {
+        let is_final = self.limits.reconnect_ns == 0;
+        if is_final && !self.limits.expects_loss {
             return Err(match lost {
                 Error::Slow(_) => format!("client {number}: {lost}"),
                 _ => format!("client {number} {lost}"),
@@ -107,8 +112,23 @@ impl Engine<'_, '_> {
             self.recorder.refused(self.clients[number].statement.kind, &error);
             self.clients[number].activity = Activity::Disconnected { lost: true };
         }
-        self.disconnect(number, now);
+        if is_final {
+            self.leave(number);
+        } else {
+            self.disconnect(number, now);
+        }
         Ok(())
+    }
+
+    /// The client's connection is lost for good, as was to be expected: the run ends with it.
+    fn leave(&mut self, number: usize) {
+        self.shared.end();
+        self.wire.detach(number);
+        self.clients[number].connected = false;
+        // One that waits for an event is found where it waits.
+        if !matches!(self.clients[number].activity, Activity::Idle | Activity::Pausing) {
+            self.finish(number);
+        }
     }
 
     /// A new connection, or the end of all hope.

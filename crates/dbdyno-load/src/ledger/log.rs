@@ -1,0 +1,100 @@
+//! Writes the ledger's file while the load goes on: each thread fills a buffer of its own, which is appended when it is full.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::error::Error;
+
+use super::record::{Header, Line, RECORD_SIZE, begin};
+
+/// Bytes that a thread gathers before it writes them: 2,048 transactions.
+const BUFFER_SIZE: usize = 2048 * RECORD_SIZE;
+
+#[derive(Debug)]
+struct Sheet {
+    /// None once it could not be written: what is there then has no end mark.
+    file: Option<File>,
+    error: Option<io::Error>,
+}
+
+/// The file.
+#[derive(Debug)]
+pub struct Log {
+    sheet: Mutex<Sheet>,
+}
+
+impl Log {
+    /// Begins the file, in place of one that is there.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub fn begin(path: &Path, header: &Header) -> Result<Arc<Self>, Error> {
+        let failed = |error| Error::File(path.into(), error);
+        let mut file = File::create(path).map_err(failed)?;
+        begin(&mut file, header).map_err(failed)?;
+        let sheet = Mutex::new(Sheet { file: Some(file), error: None });
+        Ok(Arc::new(Self { sheet }))
+    }
+
+    /// What kept it from being written, if anything did.
+    pub fn trouble(&self) -> Option<io::Error> {
+        self.locked().error.take()
+    }
+
+    fn append(&self, bytes: &[u8]) {
+        let mut sheet = self.locked();
+        if let Some(Err(error)) = sheet.file.as_mut().map(|file| file.write_all(bytes)) {
+            (sheet.file, sheet.error) = (None, Some(error));
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Sheet> {
+        self.sheet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Log {
+    /// All threads have written what they had, unless something failed: then it must not look whole.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.append(&Line::End.encode());
+        }
+    }
+}
+
+/// What one thread writes with.
+#[derive(Debug)]
+pub struct Pen {
+    log: Arc<Log>,
+    buffer: Vec<u8>,
+}
+
+impl Pen {
+    /// For one thread.
+    pub fn new(log: &Arc<Log>) -> Self {
+        Self { log: Arc::clone(log), buffer: Vec::with_capacity(BUFFER_SIZE) }
+    }
+
+    /// Takes a line.
+    #[inline]
+    pub fn write(&mut self, line: Line) {
+        self.buffer.extend_from_slice(&line.encode());
+        if self.buffer.len() >= BUFFER_SIZE {
+            self.flush();
+        }
+    }
+
+    /// Appends what was gathered.
+    pub fn flush(&mut self) {
+        self.log.append(&self.buffer);
+        self.buffer.clear();
+    }
+}
+
+impl Drop for Pen {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}

@@ -1,0 +1,137 @@
+//! The flags of `ledger` as one checked value.
+
+use std::path::PathBuf;
+
+use crate::error::Error;
+use crate::flags::Flag;
+use crate::run_options::CLIENTS_MAX;
+use crate::values::Values;
+
+use super::content::{Content, PARTS_MAX};
+use super::schema::{Tables, table};
+
+/// Longest payload: a row stays on one page of 16 KiB.
+const PAYLOAD_MAX: usize = 7000;
+
+/// A blob is longer than a page, which may be of 16 KiB.
+const BLOB_MIN: usize = 16_385;
+const BLOB_MAX: usize = 1 << 20;
+
+/// The flags.
+pub const FLAGS: &[Flag] = &[
+    Flag::value("ledger", "write what was sent and acknowledged when into this file; of verify: read it"),
+    Flag::value("accounts", "accounts between which amounts are moved"),
+    Flag::value("parts", "accounts that a transaction changes"),
+    Flag::value("payload", "bytes of every row"),
+    Flag::value("blob-share", "percent of the rows that have a blob"),
+    Flag::value("blob-size", "bytes of a blob, more than 16 KiB"),
+    Flag::switch(
+        "expect-loss",
+        "the server is to be killed while the load goes on: its loss ends the run, exit code 0",
+    ),
+    Flag::value("cut-socket", "control socket of the emulated disk below the server, to be asked for cuts"),
+    Flag::value(
+        "cut-at-acks",
+        "ask it for a cut named ack-K right after the K-th acknowledgement, for each K of a list",
+    ),
+    Flag::value("cut-ns", "of verify: when the power was cut, CLOCK_MONOTONIC in ns (after all that was sent)"),
+    Flag::value("cut-end-ns", "of verify: when the cut was complete (--cut-ns)"),
+    Flag::value("engine", "storage engine (the server's default)").short('e'),
+    Flag::value("schema", "schema of the tables"),
+];
+
+/// All options.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where everything is.
+    pub tables: Tables,
+    /// What the transactions hold.
+    pub content: Content,
+    /// Where times go.
+    pub ledger: Option<PathBuf>,
+    /// Most connections of a run.
+    pub clients: usize,
+    /// The server is to go away.
+    pub expects_loss: bool,
+    /// Cuts to be asked for.
+    pub cuts: Option<CutOptions>,
+}
+
+/// Cuts of the disk that the clients ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CutOptions {
+    /// Control socket of the disk.
+    pub socket: PathBuf,
+    /// After which acknowledgements, in rising order.
+    pub at_acks: Vec<u64>,
+}
+
+impl CutOptions {
+    fn read(values: &Values<'_>) -> Result<Option<Self>, Error> {
+        let mut at_acks =
+            if values.has("cut-at-acks") { values.list("cut-at-acks", 1, 1, u64::MAX)? } else { Vec::new() };
+        at_acks.sort_unstable();
+        match (values.path("cut-socket"), at_acks.is_empty()) {
+            (None, true) => Ok(None),
+            (Some(socket), false) if values.has("ledger") => Ok(Some(Self { socket, at_acks })),
+            (Some(_), false) => {
+                Err(Error::Usage("--cut-at-acks needs --ledger: what is lost by a cut is found by it".into()))
+            }
+            _ => Err(Error::Usage("--cut-at-acks and --cut-socket come together".into())),
+        }
+    }
+}
+
+impl Options {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// A value that is none or out of range, or flags that contradict each other.
+    pub fn read(values: &Values<'_>) -> Result<Self, Error> {
+        let clients = values.list("clients", 1, 1, CLIENTS_MAX)?;
+        let content = Content {
+            seed: values.number("seed", 1)?,
+            payload_bytes: values.within("payload", 200, 1..=PAYLOAD_MAX)?,
+            blob_bytes: values.within("blob-size", 20_000, BLOB_MIN..=BLOB_MAX)?,
+            blob_percent: values.within("blob-share", 5, 0..=100)?,
+            accounts: values.within("accounts", 20_000, 2..=100_000_000)?,
+            parts: values.within("parts", 2, 2..=PARTS_MAX)?,
+        };
+        if content.parts > content.accounts as usize {
+            return Err(Error::Usage(format!("--parts={}: more than --accounts={}", content.parts, content.accounts)));
+        }
+        let options = Self {
+            tables: Tables::read(values, table)?,
+            content,
+            ledger: values.path("ledger"),
+            clients: clients.iter().copied().max().unwrap_or(1),
+            expects_loss: values.has("expect-loss"),
+            cuts: CutOptions::read(values)?,
+        };
+        let rates = values.list("rate", 0.0, 0.0, f64::MAX)?;
+        if options.ledger.is_some() && clients.len().max(rates.len()) > 1 {
+            return Err(Error::Usage(
+                "--ledger is the file of one run: give one number of clients and one rate".into(),
+            ));
+        }
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(flags: &[(&'static str, &'static str)]) -> Result<Options, String> {
+        Options::read(&Values::of(flags)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn mistakes_name_their_flag() {
+        assert!(read(&[("blob-size", "16384")]).unwrap_err().contains("--blob-size=16384: give 16385 to"));
+        assert!(read(&[("parts", "5"), ("accounts", "4")]).unwrap_err().contains("--parts=5: more than --accounts=4"));
+        assert!(read(&[("ledger", "x"), ("clients", "1,2")]).unwrap_err().contains("the file of one run"));
+        assert!(read(&[("clients", "1,2")]).is_ok());
+        assert!(read(&[("schema", "mysql")]).unwrap_err().contains("belongs to the server"));
+    }
+}

@@ -1,0 +1,288 @@
+//! The file of a run's transactions, `--ledger=FILE`: when each was sent and when it was acknowledged.
+//!
+//! It begins with [`MAGIC`], the length of the header (4 bytes) and the header as JSON; then come records of 32 bytes, all
+//! numbers little-endian. A file without an end mark, cut off anywhere, is read up to its last whole record: of what may
+//! be missing from it nothing is concluded.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+use super::content::{Content, Key};
+
+/// The first bytes.
+const MAGIC: &[u8; 8] = b"dbdynoLG";
+
+/// Version of the format.
+const VERSION: u32 = 1;
+
+/// Longest header that is read.
+const HEADER_MAX: usize = 64 << 10;
+
+/// Bytes of a record.
+pub const RECORD_SIZE: usize = 32;
+
+/// What a file is of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// Of the format.
+    pub version: u32,
+    /// Where the tables are.
+    pub schema: String,
+    /// Storage engine, as the server reported it.
+    pub engine: String,
+    /// Whether it has transactions: else a statement is the unit.
+    pub transactional: bool,
+    /// Number of the first connection.
+    pub first_connection: u32,
+    /// How many there are, those of a warm-up included.
+    pub connections: u32,
+    /// What the transactions hold.
+    pub content: Content,
+    /// Whether DDL was sent, too.
+    pub ddl: bool,
+}
+
+impl Header {
+    /// With the version of this program.
+    pub fn current() -> u32 {
+        VERSION
+    }
+}
+
+/// What came of a transaction, or of a DDL statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Its acknowledgement was read, at this time.
+    Acked(u64),
+    /// No answer came, or one that says neither.
+    Unanswered,
+    /// The server refused it.
+    Refused,
+    /// It was given up before its COMMIT was sent.
+    Unsent,
+}
+
+/// What happened to one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Which.
+    pub key: Key,
+    /// When it was sent, just before (`CLOCK_MONOTONIC`, ns).
+    pub invoke_ns: u64,
+    /// What came of it.
+    pub end: End,
+}
+
+/// A line of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Line {
+    /// A transaction.
+    Transaction(Record),
+    /// A DDL statement; `sequence` is its number, from 1.
+    Ddl(Record),
+    /// Nothing is missing.
+    End,
+}
+
+const ACKED: u8 = 1;
+const UNANSWERED: u8 = 2;
+const REFUSED: u8 = 3;
+const UNSENT: u8 = 4;
+const DDL: u8 = 0x10;
+const WHOLE: u8 = 0x20;
+
+impl Line {
+    /// As bytes.
+    pub fn encode(self) -> [u8; RECORD_SIZE] {
+        let (flag, record) = match self {
+            Self::Transaction(record) => (0, Some(record)),
+            Self::Ddl(record) => (DDL, Some(record)),
+            Self::End => (WHOLE, None),
+        };
+        let mut out = [0; RECORD_SIZE];
+        let Some(Record { key, invoke_ns, end }) = record else {
+            out[0] = flag;
+            return out;
+        };
+        let (kind, ack_ns) = match end {
+            End::Acked(ack_ns) => (ACKED, ack_ns),
+            End::Unanswered => (UNANSWERED, 0),
+            End::Refused => (REFUSED, 0),
+            End::Unsent => (UNSENT, 0),
+        };
+        out[0] = flag | kind;
+        out[4..8].copy_from_slice(&key.connection.to_le_bytes());
+        out[8..16].copy_from_slice(&key.sequence.to_le_bytes());
+        out[16..24].copy_from_slice(&invoke_ns.to_le_bytes());
+        out[24..].copy_from_slice(&ack_ns.to_le_bytes());
+        out
+    }
+
+    /// What `bytes` stand for; `None` if they are no line.
+    pub fn decode(bytes: &[u8; RECORD_SIZE]) -> Option<Self> {
+        let number = |at: usize| bytes[at..].first_chunk().map(|eight| u64::from_le_bytes(*eight));
+        let connection = u32::from_le_bytes(*bytes[4..].first_chunk()?);
+        let end = match bytes[0] & !DDL {
+            ACKED => End::Acked(number(24)?),
+            UNANSWERED => End::Unanswered,
+            REFUSED => End::Refused,
+            UNSENT => End::Unsent,
+            WHOLE if bytes[0] == WHOLE => return Some(Self::End),
+            _ => return None,
+        };
+        let record = Record { key: Key { connection, sequence: number(8)? }, invoke_ns: number(16)?, end };
+        Some(if bytes[0] & DDL == 0 { Self::Transaction(record) } else { Self::Ddl(record) })
+    }
+}
+
+/// Begins a file.
+///
+/// # Errors
+/// It can't be written.
+pub fn begin(out: &mut impl Write, header: &Header) -> io::Result<()> {
+    let text = serde_json::to_vec(header)?;
+    out.write_all(MAGIC)?;
+    out.write_all(&(text.len() as u32).to_le_bytes())?;
+    out.write_all(&text)
+}
+
+/// A file that is read.
+pub struct Reader {
+    path: PathBuf,
+    file: BufReader<File>,
+    /// What it is of.
+    pub header: Header,
+}
+
+impl Reader {
+    /// Opens a file and reads its header.
+    ///
+    /// # Errors
+    /// It can't be read, or is no such file.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let file = File::open(path).map_err(|error| Error::File(path.into(), error))?;
+        let mut file = BufReader::with_capacity(1 << 20, file);
+        let header = header(&mut file).map_err(|why| Error::Usage(format!("{}: {why}", path.display())))?;
+        Ok(Self { path: path.into(), file, header })
+    }
+
+    /// The next line; `None` at the end, be it that of a record cut short.
+    ///
+    /// # Errors
+    /// It can't be read, or a record is none.
+    pub fn next(&mut self) -> Result<Option<Line>, Error> {
+        let mut bytes = [0; RECORD_SIZE];
+        match self.file.read_exact(&mut bytes) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            Err(error) => return Err(Error::File(self.path.clone(), error)),
+        }
+        let line = Line::decode(&bytes);
+        let line = line.ok_or_else(|| self.broken("has a record that dbdyno ledger run did not write"))?;
+        Ok(Some(line))
+    }
+
+    /// The error for a file that can't be used.
+    pub fn broken(&self, why: &str) -> Error {
+        Error::Usage(format!("{}: {why}: run the load again", self.path.display()))
+    }
+}
+
+fn header(file: &mut impl Read) -> Result<Header, String> {
+    const NONE: &str = "is no ledger: give the file that dbdyno ledger run wrote with --ledger";
+    let mut start = [0; 12];
+    file.read_exact(&mut start).map_err(|_| NONE)?;
+    let (magic, length) = start.split_at(MAGIC.len());
+    let length = length.first_chunk().map_or(0, |four| u32::from_le_bytes(*four) as usize);
+    if magic != MAGIC || length > HEADER_MAX {
+        return Err(NONE.into());
+    }
+    let mut text = vec![0; length];
+    file.read_exact(&mut text).map_err(|_| "is cut off in its header: the load ended before it began")?;
+    let value: serde_json::Value = serde_json::from_slice(&text).map_err(|_| NONE)?;
+    match value["version"].as_u64() {
+        Some(version) if version == u64::from(VERSION) => serde_json::from_value(value).map_err(|_| NONE.into()),
+        version => Err(format!(
+            "has version {} of the format, this program reads {VERSION}: use the one that wrote it",
+            version.map_or("?".into(), |version| version.to_string())
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn lines() -> impl Strategy<Value = Line> {
+        let end = prop_oneof![
+            any::<u64>().prop_map(End::Acked),
+            Just(End::Unanswered),
+            Just(End::Refused),
+            Just(End::Unsent)
+        ];
+        let record =
+            (any::<u32>(), any::<u64>(), any::<u64>(), end).prop_map(|(connection, sequence, invoke_ns, end)| Record {
+                key: Key { connection, sequence },
+                invoke_ns,
+                end,
+            });
+        prop_oneof![record.clone().prop_map(Line::Transaction), record.prop_map(Line::Ddl), Just(Line::End)]
+    }
+
+    fn sample() -> Header {
+        let content = Content { seed: 1, payload_bytes: 10, blob_bytes: 20, blob_percent: 5, accounts: 9, parts: 2 };
+        Header {
+            version: VERSION,
+            schema: "s".into(),
+            engine: "InnoDB".into(),
+            transactional: true,
+            first_connection: 1,
+            connections: 2,
+            content,
+            ddl: false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_is_read_as_it_was_written(line in lines()) {
+            prop_assert_eq!(Line::decode(&line.encode()), Some(line));
+        }
+
+        #[test]
+        fn a_file_that_is_cut_off_is_read_up_to_its_last_record(lines in prop::collection::vec(lines(), 0..20), cut in 0_usize..700) {
+            let mut bytes = Vec::new();
+            begin(&mut bytes, &sample()).unwrap();
+            let start = bytes.len();
+            bytes.extend(lines.iter().flat_map(|line| line.encode()));
+            bytes.truncate(start + cut);
+            let path = std::env::temp_dir().join(format!("dbdyno-ledger-{}-{cut}", std::process::id()));
+            std::fs::write(&path, &bytes).unwrap();
+            let mut reader = Reader::open(&path).unwrap();
+            std::fs::remove_file(&path).unwrap();
+            prop_assert_eq!(&reader.header, &sample());
+            let mut read = Vec::new();
+            while let Some(line) = reader.next().unwrap() {
+                read.push(line);
+            }
+            prop_assert_eq!(&read[..], &lines[..lines.len().min(cut / RECORD_SIZE)]);
+        }
+    }
+
+    #[test]
+    fn what_is_no_ledger_is_refused() {
+        let refused = |bytes: &[u8]| header(&mut &*bytes).unwrap_err();
+        assert!(refused(b"").contains("is no ledger") && refused(&[7; 90]).contains("is no ledger"));
+        let mut bytes = Vec::new();
+        begin(&mut bytes, &Header { version: 9, ..sample() }).unwrap();
+        assert!(refused(&bytes).contains("has version 9 of the format, this program reads 1"));
+        assert!(refused(&bytes[..40]).contains("cut off in its header"));
+        assert_eq!(Line::decode(&[0x40; RECORD_SIZE]), None);
+    }
+}
