@@ -14,9 +14,9 @@ from dbdyno.plan.plan import make_plan
 from dbdyno.plan.stop_rule import StopRule
 from dbdyno.run.planned_images import planned_images
 from dbdyno.store.header import header_in
-from dbdyno.study import crash_rules
 
 DESIGN = 'baseline = { device = "hdd-7200" }\nblocks = 6\n'
+TIMED = ('kind = "slap"\nclients = 10\nqueries = 1000', 'kind = "ledger"\nclients = 10\nduration = "3s"')
 POOL = 'innodb_buffer_pool_size = "256M"\n'
 ON_HERE = (
     ('["hdd-7200", "ssd-sata"]', '"here"'),
@@ -25,17 +25,12 @@ ON_HERE = (
 )
 
 
-@pytest.fixture(autouse=True)
-def any_load(monkeypatch):
-    monkeypatch.setattr(crash_rules, "LOAD", "slap")
-
-
 @pytest.fixture
 def crash(plan):
     """Make the plan of a crash study: what its section says, and further changes."""
 
     def make(text="", *changes, design="", **options):
-        return plan(("queries = 1000", 'duration = "3s"'), (DESIGN, f"{design}[crash]\n{text}"), *changes, **options)
+        return plan(TIMED, (DESIGN, f"{design}[crash]\n{text}"), *changes, **options)
 
     return make
 
