@@ -163,6 +163,13 @@ def test_cuts_that_are_too_few_are_warned_of(crash, text):
     assert [*crash(text).warnings()] == [WARNED[text]]
 
 
+@pytest.mark.parametrize(("size", "warned"), [("8M", 1), (8 << 20, 1), ("64M", 0), ("1G", 0)])
+def test_a_log_so_small_that_it_is_synced_all_the_time_makes_no_control(crash, size, warned):
+    found = [*crash("", settings(("innodb_log_file_size", json.dumps(size)))).warnings()]
+    said = "so small a log is synced all the time, whatever is asked for, so that the control may lose too seldom"
+    assert [said in one for one in found] == [True] * warned
+
+
 @pytest.mark.parametrize("text", ["cuts = 59\ncuts_per_run = 1\n", "", 'cuts = 118\nwhen = ["uniform", "ack"]\n'])
 def test_cuts_that_are_enough_are_not(crash, text):
     assert [*crash(text).warnings()] == []
