@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
+from dbdyno.crash.crashing import NoCrash
+from dbdyno.crash.trial_cuts import AboutTrial
 from dbdyno.plan.order import Slot
 from dbdyno.probe.block_trace import NoTrace
 from dbdyno.probe.sampler import Series
@@ -33,6 +35,7 @@ class Script:
         self.series = {}  # of each trial
         self.disturbed = set()  # of (block, attempt, treatment)
         self.disks, self.smart = [], {"temperature_c": 30}
+        self.cuts = lambda _block, _treatment: []  # what was found after each cut of a trial
 
     def ports(self):
         return Ports(
@@ -48,6 +51,7 @@ class Script:
             watching=self.watching,
             background=lambda *_: nullcontext(SimpleNamespace(known=dict, within=self.disturbance)),
             pinned=lambda cpus: nullcontext({"cpus": cpus} if cpus else {}),
+            crashing=lambda about: nullcontext(ScriptedCrash(about.workload, self, about)),
         )
 
     def step(self, name):
@@ -202,6 +206,23 @@ class ScriptedWorkload:
         script.step("load")
         script.now_seconds += script.load_seconds
         return ScriptedLoad(script, slot, (round(start * 1e9), round(script.now_seconds * 1e9)))
+
+
+@dataclass(frozen=True)
+class ScriptedCrash(NoCrash):
+    """Cuts that were found as the script has them."""
+
+    script: Script
+    about: AboutTrial
+
+    def beside(self, _stand):
+        self.script.step("cuts")
+        return nullcontext()
+
+    def examined(self, _window_ns):
+        self.script.step("cut recovery")
+        self.about.lap("cut recovery")
+        return self.script.cuts(self.about.block, self.about.treatment)
 
 
 @dataclass(frozen=True)

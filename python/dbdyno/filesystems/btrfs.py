@@ -27,6 +27,7 @@ BTRFS = _Btrfs(
     "mkfs.btrfs",
     "btrfs-progs",
     ("mkfs.btrfs", "-q", "-f"),
+    check=("btrfs", "check", "--readonly"),
     size_min=256 * MIB,
     flags={
         **dict.fromkeys(words("-d -m -L --checksum --csum"), NAME),

@@ -25,6 +25,10 @@ _MOUNT = words("""
 _UNLISTED = words("barrier barrier=1 delalloc data=ordered commit=5")
 
 
+# man 8 e2fsck: 4, errors are left; 8, it can't go on, as with a superblock that it does not know.
+_DAMAGE = frozenset({4, 8})
+
+
 class Ext(Kind):
     """One of the three."""
 
@@ -48,6 +52,8 @@ def _ext(name: str, *, usual: bool) -> Ext:
         command[0],
         "e2fsprogs",
         command,
+        check=("e2fsck", "-fn"),
+        damage=_DAMAGE,
         flags=_FLAGS,
         mount_options=_MOUNT,
         unlisted=_UNLISTED,

@@ -60,6 +60,8 @@ class Kind:
     # Of mkfs, that a study may give: how the value looks, or which options may stand in it, as ``fits`` has them.
     flags: Mapping[str, Values] = field(default_factory=dict)
     flags_alone: frozenset[str] = frozenset()
+    check: tuple[str, ...] = ()  # that looks for damage and mends nothing; the device follows; none where it has none
+    damage: frozenset[int] = frozenset({1})  # bits of that program's exit code that say that it found some
     devices_max: int = 1  # on how many devices together it can stand
     mount_options: frozenset[str] = frozenset()  # that a study may give, beside those of any filesystem
     mountable: bool = True  # whether it takes mount options
@@ -69,6 +71,10 @@ class Kind:
     def making(self, options: str, uuid: str | None) -> list[str]:
         """The command line up to the device; ``uuid`` is what the filesystem is to be known by."""
         return [*self.command, *options.split(), *(self.known_by(uuid) if uuid else ())]
+
+    def is_damage(self, code: int) -> bool:
+        """Whether an exit code of its checker says that the filesystem is damaged, and not that it can't be checked."""
+        return any(code & bit for bit in self.damage)
 
     def known_by(self, uuid: str) -> Sequence[str]:
         """The arguments that give it a UUID."""

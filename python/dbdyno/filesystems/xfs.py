@@ -15,6 +15,8 @@ XFS = _Xfs(
     "mkfs.xfs",
     "xfsprogs",
     ("mkfs.xfs", "-q", "-f"),
+    check=("xfs_repair", "-n"),
+    damage=frozenset({1, 2}),  # 2: the log is not clean, though it was mounted and unmounted
     size_min=300 * MIB,
     # A UUID is dbdyno's to give; a log or a realtime part elsewhere would be on another device.
     flags={

@@ -245,6 +245,7 @@ class _Runner:
                 journal=self.journal,
                 erase=self.erase,
                 rest_seconds=rest_seconds,
+                say=self.progress.say,
             )
             return replace(measured, trial=replace(measured.trial, image=self.images.name_of(spec)))
         except OSError as error:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from dbdyno.crash.crashing import crashing
+from dbdyno.crash.trial_cuts import AboutTrial, Crashing
 from dbdyno.host.smart import smart_of
 from dbdyno.probe.background_load import disks_below, watching_background
 from dbdyno.probe.block_trace import NoTrace, Trace, tracing
@@ -50,6 +52,7 @@ class Ports:
     watching: Callable[[StackContext, Sequence[str]], AbstractContextManager[Mapping[str, Series]]] = watching
     background: Callable[[StackContext, list[str]], AbstractContextManager[Background]] = watching_background
     pinned: Callable[[str | None], AbstractContextManager[Mapping[str, str]]] = pinned
+    crashing: Callable[[AboutTrial], AbstractContextManager[Crashing]] = crashing
     simulations: Simulations = field(default_factory=Simulations)  # of stacks that are simulated
 
     def without_host(self) -> "Ports":

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dbdyno.crash.trial_cuts import AboutTrial, Crashing
 from dbdyno.plan.order import Slot
 from dbdyno.probe.sampler import Series
 from dbdyno.run.ports import Ports
@@ -42,17 +43,37 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
     journal: Journal,
     erase: Erasing,
     rest_seconds: float,
+    say: Callable[[str], None],
 ) -> Measured:
-    """Run one trial; its raw files go to ``folder``. Raises ``TrialError`` or ``HostError``; the host is put back."""
+    """Run one trial; its raw files go to ``folder``. Raises ``TrialError`` or ``HostError``; the host is put back.
+
+    ``say`` takes a sentence for the user.
+    """
     started_at, watch = ports.now().isoformat(timespec="seconds"), Stopwatch(ports.monotonic)
-    workload, kind = ports.workload_of(spec), ports.kinds[spec.stack.kind]
-    stack = kind.stack(spec, image, Raising(folder / "server.log", workload.prepare, seed, erase))
+    workload = ports.workload_of(spec)
+    raising = Raising(folder / "server.log", workload.prepare, seed, erase)
+    stack = ports.kinds[spec.stack.kind].stack(spec, image, raising)
+    about = AboutTrial(spec, slot.block, slot.treatment, stack, workload, seed, folder, journal, say, watch.lap)
+    with ports.crashing(about) as crash:
+        return _measured(slot, about, crash, ports, watch, started_at, rest_seconds)
+
+
+def _measured(  # noqa: PLR0913, PLR0917  (as above)
+    slot: Slot,
+    about: AboutTrial,
+    crash: Crashing,
+    ports: Ports,
+    watch: "Stopwatch",
+    started_at: str,
+    rest_seconds: float,
+) -> Measured:
+    spec, stack, workload, journal = about.spec, about.stack, crash.workload, about.journal
     with ExitStack() as lowering:
         ground = lowering.enter_context(ports.scratch(journal))
         watch.lap("raise scratch")
         layers = (*_host_layers(spec), *stack.layers)
         context = lowering.enter_context(raised(layers, ground, watch.lap))
-        workload.check(context)
+        tables = workload.check(context)
         watch.lap("check")
         if rest_seconds:  # now, so that what raising the stack leaves ends as well as what the trial before has left
             ports.sleep(rest_seconds)
@@ -66,15 +87,19 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
             ports.background(context, disks) as background,
             ports.pinned(spec.stack.client_cpus) as client,
         ):
-            load = workload.run(context, seed, folder)
+            with crash.beside(context):
+                load = workload.run(context, about.seed, about.folder)
             traced = trace.within(load.window_ns)
         watch.lap("load")
+        context = lowering.enter_context(crash.after_load(context, load.window_ns))
         smart = {name: {"before": before[name], "after": ports.smart_of(name)} for name in disks}
-        observed = observed_of(context, workload, client)
+        tables = workload.check(context) if crash.keeps_server else tables
+        observed = observed_of(context, workload, tables, client) | crash.observed()
         room = after_load(context.directory) if context.directory else {}
         variables = variables_of(context) if slot.block == 1 else {}
         watch.lap("check after")
     watch.lap("lower scratch")
+    cuts = crash.examined(load.window_ns)
     trial = Trial(
         *(slot.id, slot.block, slot.attempt, slot.position, slot.treatment, started_at),
         metrics={**metrics(load, series), **traced.metrics()},
@@ -82,13 +107,14 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
         load={**load.result, "second_half_ratio": load.second_half_ratio()},
         probes={name: probe_cost(one, load) for name, one in {**series, **background.known()}.items()} | traced.cost,
         device=since_measuring(figures, load.window_ns[0]),
-        seconds=phases(watch.laps, load) if kind.ON_HOST else watch.laps,
+        seconds=phases(watch.laps, load) if ports.kinds[spec.stack.kind].ON_HOST else watch.laps,
         space=room,
         disturbance=background.within(load.window_ns),
         block_trace=traced.figures,
         smart=smart,
         awake=awake_use(observed, series, load.window_ns),
         server_variables=variables,
+        cuts=cuts,
     )
     return Measured(trial, series_columns(load, series, traced.series))
 
@@ -110,9 +136,11 @@ def awake_use(
     return {"by": kept["awake"], "cpus": kept["cpus"], "cpu_seconds": used}
 
 
-def observed_of(context: StackContext, workload: Workload, client: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+def observed_of(
+    context: StackContext, workload: Workload, tables: Mapping[str, Any], client: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
     """What was read back: of each layer, of the tables, which the load may have made, of the load's own program."""
-    found = {layer: dict(values) for layer, values in context.observed.items()} | {"tables": workload.check(context)}
+    found = {layer: dict(values) for layer, values in context.observed.items()} | {"tables": dict(tables)}
     found |= {"client": dict(client)} if client else {}
     return found | ({"tool": dict(workload.tool.observed())} if workload.tool else {})
 
@@ -143,9 +171,9 @@ class Stopwatch:
         self._last = clock()
 
     def lap(self, phase: str) -> None:
-        """The phase that just ended."""
+        """The phase that just ended, or a further part of it."""
         now = self._clock()
-        self.laps[phase], self._last = round(now - self._last, 3), now
+        self.laps[phase], self._last = round(self.laps.get(phase, 0.0) + now - self._last, 3), now
 
 
 def phases(laps: Mapping[str, float], load: Outcome) -> dict[str, float]:

@@ -28,6 +28,14 @@ class ServerError(TrialError):
         self.code = code  # the product's own; 0 where it gave none
 
 
+class NotStartedError(TrialError):
+    """A server of dbdyno's own that does not come to answer; ``code`` is how its process ended, None while it runs."""
+
+    def __init__(self, text: str, code: int | None) -> None:
+        super().__init__(text)
+        self.code = code
+
+
 @dataclass(frozen=True)
 class Settings:
     """What a server says of itself."""
@@ -111,8 +119,13 @@ class OwnServer(Protocol):
     def command(self, data: Path, socket: Path, log: Path, *, preparing: bool = False) -> list[str]:
         """The command line that starts it; ``preparing`` data, it leaves nothing that depends on other settings."""
 
-    def await_ready(self, running: "subprocess.Popen[bytes]", socket: Path, log: Path) -> None:
-        """Wait until it answers. Raises ``TrialError`` with the cause where it does not."""
+    def await_ready(
+        self, running: "subprocess.Popen[bytes]", socket: Path, log: Path, limit_seconds: float | None = None
+    ) -> None:
+        """Wait until it answers, not beyond the limit. Raises ``NotStartedError`` with the cause where it does not."""
+
+    def page_files(self, data: Path) -> list[Path]:
+        """The files whose pages it overwrites in place, and those of the doublewrite buffer, as far as they exist."""
 
     def stop(self, running: "subprocess.Popen[bytes]") -> None:
         """End it: politely, then for good. Raises ``TrialError``."""

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import HostError, TrialError
@@ -51,10 +52,25 @@ def own_binary(name: str) -> str:
     return found
 
 
-def run_tool(argv: Sequence[str], *, timeout_seconds: float = 120, pass_fds: tuple[int, ...] = ()) -> str:
-    """Run a tool to its end; returns its standard output.
+@dataclass(frozen=True)
+class Done:
+    """How a tool ended."""
 
-    Raises ``HostError`` where the tool is not installed (no trial can go without it), ``TrialError`` where it fails.
+    command: str
+    code: int
+    out: str
+    err: str
+
+    @property
+    def said(self) -> str:
+        """What it said, on one line: its errors, or else its output."""
+        return (self.err.strip() or self.out.strip() or "it said nothing").replace("\n", " / ")
+
+
+def tool_done(argv: Sequence[str], *, timeout_seconds: float = 120, pass_fds: tuple[int, ...] = ()) -> Done:
+    """Run a tool to its end, whatever its exit code.
+
+    Raises ``HostError`` where the tool is not installed (no trial can go without it), ``TrialError`` where it hangs.
     """
     path = needed(argv[0])
     command = " ".join(argv)
@@ -65,7 +81,15 @@ def run_tool(argv: Sequence[str], *, timeout_seconds: float = 120, pass_fds: tup
             out, err = map(decoded, tool.communicate(timeout=timeout_seconds))
     except subprocess.TimeoutExpired:
         raise TrialError(f"{command}: not done after {timeout_seconds:g} s; ended") from None
-    if tool.returncode != 0:
-        said = (err.strip() or out.strip() or "it said nothing").replace("\n", " / ")
-        raise TrialError(f"{command}: exit {tool.returncode}: {said}")
-    return out
+    return Done(command, tool.returncode, out, err)
+
+
+def run_tool(argv: Sequence[str], *, timeout_seconds: float = 120, pass_fds: tuple[int, ...] = ()) -> str:
+    """Run a tool to its end; returns its standard output.
+
+    Raises ``HostError`` where the tool is not installed (no trial can go without it), ``TrialError`` where it fails.
+    """
+    done = tool_done(argv, timeout_seconds=timeout_seconds, pass_fds=pass_fds)
+    if done.code != 0:
+        raise TrialError(f"{done.command}: exit {done.code}: {done.said}")
+    return done.out

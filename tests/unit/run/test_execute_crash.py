@@ -4,16 +4,23 @@ import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.errors import HostError, UserError
+from dbdyno.errors import HostError, TrialError, UserError
+from dbdyno.model.cut import Cut
 from dbdyno.notebook.rows import trial_rows
 from dbdyno.report.charts import strip
 from dbdyno.store.run_folder import read_run
+from dbdyno.study import crash_rules
 from tests.scripted import perform
 from tests.unit.run.conftest import died, finished, kinds, planned
 
 DESIGN = 'baseline = { device = "hdd-7200" }\nblocks = 6\n'
-TIMED = ('kind = "slap"\nclients = 10\nqueries = 1000', 'kind = "ledger"\nclients = 10\nduration = "3s"')
-CUTS = (DESIGN, 'metric = "queries_per_second"\n[crash]\ncuts = 30\n')
+TIMED = ("queries = 1000", 'duration = "3s"')
+CUTS = (DESIGN, "[crash]\ncuts = 30\n")
+
+
+@pytest.fixture(autouse=True)
+def any_load(monkeypatch):
+    monkeypatch.setattr(crash_rules, "LOAD", "slap")
 
 
 @pytest.fixture
@@ -96,3 +103,29 @@ def test_a_run_keeps_its_control(script, crash, plan, into):
         perform(script, plan((DESIGN, "blocks = 3\n")), into, resume=True)
     assert perform(script, crash, into, resume=True).how == "done"
     assert set(usable_blocks(read_run(into)).control) == {1, 2, 3}
+
+
+def a_cut(outcome):
+    return Cut("c1", "power", "uniform", "random-4096", 7, 1.5, outcome, 40, recovery_s={"mount": 0.5})
+
+
+def test_what_was_found_after_cuts_is_stored_with_its_trial(script, crash, into):
+    script.cuts = lambda block, treatment: [a_cut("tail" if treatment == "control" else "nothing")] * block
+    perform(script, crash, into)
+    for trial in read_run(into).trials:
+        outcome = "tail" if trial.treatment == "control" else "nothing"
+        assert trial.cuts == [a_cut(outcome)] * trial.block
+        assert "cut recovery" in trial.seconds
+
+
+def test_cuts_are_examined_once_the_stack_is_lowered(script, crash, into):
+    perform(script, crash, into)
+    order = [step for step in script.steps if step in {"raise", "cuts", "load", "lower", "cut recovery"}]
+    assert order == ["raise", "cuts", "load", "lower", "cut recovery"] * 9
+
+
+def test_a_cut_that_can_not_be_examined_fails_its_trial_and_is_no_outcome(script, crash, into):
+    script.faults["cut recovery"] = TrialError("the loop device was detached by another")
+    with pytest.raises(HostError, match="nothing is left to judge"):
+        perform(script, crash, into)
+    assert read_run(into).trials == []

@@ -13,6 +13,8 @@ from dbdyno.servers.mysql.touches_no_data import DUMP, DUMP_OFF, data_settings
 from dbdyno.servers.sources.installation import Installation
 from dbdyno.study.section import Setting
 
+# MariaDB's doublewrite buffer lies in ibdata1. What RocksDB writes, it never overwrites.
+_PAGES = ("ibdata*", "undo*", "#ib_*.dblwr", "*/*.ibd", "*/*.MA[ID]", "*/*.MY[ID]")
 PREPARED_MAX = 1_048_576  # as many as any server takes
 
 
@@ -56,6 +58,10 @@ class OwnMysql:
         """The command line that starts it; ``preparing`` data, it does not write down what its buffer pool holds."""
         argv = options(self.installation, data, socket, log, self.settings, self.engine)
         return [*argv, *([DUMP_OFF] if preparing and DUMP not in self.asked else [])]
+
+    def page_files(self, data: Path) -> list[Path]:
+        """Tablespaces, doublewrite files, and what MyISAM and Aria keep of a table."""
+        return sorted(path for pattern in _PAGES for path in data.glob(pattern) if path.is_file())
 
     await_ready = staticmethod(process.await_ready)
     stop = staticmethod(process.stop)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dbdyno.errors import TrialError
 from dbdyno.model.printable import short
-from dbdyno.servers.contract import ServerError
+from dbdyno.servers.contract import NotStartedError, ServerError
 from dbdyno.servers.mysql.connection import connect
 from dbdyno.servers.user import read_log
 from dbdyno.system.child import exit_words
@@ -27,18 +27,23 @@ _CAUSES = (
 )
 
 
-def await_ready(process: "subprocess.Popen[bytes]", socket: Path, log: Path) -> None:
-    """Wait until the server answers. Raises ``TrialError`` with the cause when it exits or takes too long."""
-    deadline = time.monotonic() + START_SECONDS
+def await_ready(
+    process: "subprocess.Popen[bytes]", socket: Path, log: Path, limit_seconds: float | None = None
+) -> None:
+    """Wait until the server answers. Raises ``NotStartedError`` with the cause when it exits or takes too long."""
+    limit = START_SECONDS if limit_seconds is None else limit_seconds
+    deadline = time.monotonic() + limit
     while True:
         if process.poll() is not None:
-            raise TrialError(f"the server ended while starting ({exit_words(process.returncode)}): {cause_in(log)}")
+            ended = exit_words(process.returncode)
+            raise NotStartedError(f"the server ended while starting ({ended}): {cause_in(log)}", process.returncode)
         try:
             _knock(socket)
             connect(socket, 5).close()
         except (OSError, ServerError):
             if time.monotonic() > deadline:
-                raise TrialError(f"the server does not answer after {START_SECONDS:g} s: {cause_in(log)}") from None
+                said = f"the server does not answer after {limit:g} s: {cause_in(log)}"
+                raise NotStartedError(said, None) from None
             time.sleep(0.02)
         else:
             return

@@ -9,12 +9,22 @@ from typing import Any, ClassVar
 from dbdyno.host.mounts import mounted_at
 from dbdyno.host.read import UNKNOWN
 from dbdyno.host.storage import disk_facts
+from dbdyno.model.cut import Survivors
 from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk, attached_device, wait_idle
 from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.undos import DetachLoops, RemoveTree, SetInstantMode
 
 PREPARED = "prepared"  # the snapshot that every trial starts from
+
+
+@dataclass(frozen=True)
+class CutContent:
+    """What a power cut left: the state that the disk kept under a name, with survivors drawn by a seed."""
+
+    name: str
+    survivors: Survivors
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -26,6 +36,7 @@ class Emulated:
     rotational: bool
     seed: int
     restore: bool  # start from the prepared content rather than from an empty disk
+    cut: CutContent | None = None  # start from what a power cut left instead
     name: str = "device"
 
     @contextmanager
@@ -36,7 +47,10 @@ class Emulated:
         disk.set_mode("instant")
         # Whether the kernel must send FLUSH depends on the drive.
         disk.set_model(self.model, self.seed)
-        disk.restore(PREPARED) if self.restore else disk.clear()
+        if self.cut:
+            disk.restore_cut(self.cut.name, self.cut.survivors, self.cut.seed)
+        else:
+            disk.restore(PREPARED) if self.restore else disk.clear()
         with below.journal.undoing(undo):
             path = attached_device(self.disk, rotational=self.rotational)
             facts = disk_facts(path.name)

@@ -1,6 +1,7 @@
 """A filesystem of the kernel on a device: made, mounted, and its options and barriers read back."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,11 +11,12 @@ from dbdyno.errors import TrialError
 from dbdyno.filesystems.btrfs import BTRFS
 from dbdyno.filesystems.kind import Kind
 from dbdyno.host.mounts import mounted_at
+from dbdyno.model.printable import short
 from dbdyno.model.quantity import size_bytes
 from dbdyno.stack.btrfs import check_profiles, observed_profiles
 from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.layers.real_disk import make_on_real_disk
-from dbdyno.stack.tools import run_tool
+from dbdyno.stack.tools import Done, run_tool, tool_done
 from dbdyno.stack.undo.undos import Unmount
 from dbdyno.study.schema import FilesystemSection
 
@@ -22,6 +24,12 @@ from dbdyno.study.schema import FilesystemSection
 UNLISTED = {"defaults", "rw", "async", "suid", "dev", "exec", "auto", "nouser"}
 # Options that the kernel shows by listing none of these others.
 BY_ABSENCE = {"strictatime": {"relatime", "noatime"}}
+CHECK_SECONDS = 600.0  # a checker of a disk that answers at once is stuck then
+DAMAGE_MAX = 400  # characters of what a checker said
+# What e2fsck, xfs_repair and btrfs check say whether or not they find anything.
+_PHASE = re.compile(
+    r"Pass \d|Phase \d|e2fsck \d|Opening filesystem|Checking filesystem|\[\d/\d\] |UUID:|No modify flag|\s*- "
+)
 FLUSHES_AT = 15  # the field of /sys/block/NAME/stat that counts flushes (Documentation/block/stat.rst)
 
 
@@ -32,6 +40,8 @@ class Filesystem:
     kind: Kind
     options: FilesystemSection
     format: bool  # make it anew, rather than mount what the device holds
+    limit_seconds: float = 120.0  # in which it must be mounted
+    is_tried: bool = True  # whether a file is synced on it, to see if that flushes the device
     name: str = "filesystem"
 
     @contextmanager
@@ -43,14 +53,26 @@ class Filesystem:
             self._make(below, devices)
         directory.mkdir(exist_ok=True)
         with below.journal.undoing(Unmount(str(directory))):
-            mount(self.kind, self.options.mount, directory, *devices)
-            observed = {**observed_mount(directory), "flushes_on_fsync": flushes_on_fsync(directory, below.devices)}
+            mount(self.kind, self.options.mount, directory, *devices, limit_seconds=self.limit_seconds)
+            observed = observed_mount(directory)
+            if self.is_tried:
+                observed["flushes_on_fsync"] = flushes_on_fsync(directory, below.devices)
             check_mount(self.kind, self.options.mount, observed)
             if self.kind is BTRFS:
                 profiles = observed_profiles(directory)
                 check_profiles(self.options.mkfs, profiles)
                 observed["profiles"] = profiles
             yield below.raised(self.name, observed, directory=directory)
+
+    def damage(self, below: StackContext) -> str:
+        """What its own checker, which mends nothing, has against it while it is not mounted; empty if nothing.
+
+        Raises ``TrialError`` where the checker could not do its work.
+        """
+        done = tool_done([*self.kind.check, *(str(one.path) for one in below.devices)], timeout_seconds=CHECK_SECONDS)
+        if done.code and not self.kind.is_damage(done.code):
+            raise TrialError(f"{done.command}: exit {done.code}: {done.said}")
+        return f"{' '.join(self.kind.check)}: {found_in(done)}" if done.code else ""
 
     def _make(self, below: StackContext, devices: list[str]) -> None:
         assert below.device is not None  # noqa: S101  (as above)
@@ -61,10 +83,18 @@ class Filesystem:
             run_tool([*self.kind.making(self.options.mkfs, ours), *devices])
 
 
-def mount(kind: Kind, options: str, directory: Path, source: str, *others: str) -> None:
+def found_in(done: Done) -> str:
+    """What a checker found, shortened: its output, without the lines that say what it is about to do."""
+    lines = [line.strip() for line in f"{done.out}\n{done.err}".splitlines() if line.strip()]
+    telling = [line for line in lines if not _PHASE.match(line)]
+    return short(" / ".join(telling or lines) or f"exit {done.code}", DAMAGE_MAX)
+
+
+def mount(kind: Kind, options: str, directory: Path, source: str, *others: str, limit_seconds: float = 120.0) -> None:
     """Mount a filesystem of the kernel's; where it stands on several devices, the mount options name the others."""
     asked = ",".join([*filter(None, [options]), *(f"device={other}" for other in others)])
-    run_tool(["mount", "-t", kind.name, *(["-o", asked] if asked else []), source, str(directory)])
+    argv = ["mount", "-t", kind.name, *(["-o", asked] if asked else []), source, str(directory)]
+    run_tool(argv, timeout_seconds=limit_seconds)
 
 
 def check_mount(kind: Kind, asked: str, observed: dict[str, object]) -> None:

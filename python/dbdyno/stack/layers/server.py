@@ -12,7 +12,7 @@ from dbdyno.errors import HostError, TrialError
 from dbdyno.model.printable import short
 from dbdyno.model.quantity import size_bytes
 from dbdyno.servers.address import Address
-from dbdyno.servers.contract import OwnServer, Settings
+from dbdyno.servers.contract import NotStartedError, OwnServer, Settings
 from dbdyno.servers.products import own_server
 from dbdyno.servers.sources.installation import Installation
 from dbdyno.servers.user import own_folder, read_log, unprivileged
@@ -38,6 +38,8 @@ class Server:
     install: bool  # create the system tables first
     log: Path  # kept with the trial
     placement: Placement = field(default_factory=Placement)
+    ready_seconds: float | None = None  # in which it must answer; the product's own limit if not given
+    is_killed: bool = False  # rather than stopped, in the end: what it leaves is not wanted
     name: str = "server"
 
     @contextmanager
@@ -63,8 +65,14 @@ class Server:
                 observed = self._observed(own, endpoint, data) | self.placement.observed(running.pid)
                 yield below.raised(self.name, observed, endpoint=endpoint)
             finally:
+                if self.is_killed:
+                    running.kill()
                 own.stop(running)
                 self._keep_log(error_log)
+
+    def page_files(self, directory: Path) -> list[Path]:
+        """The files below ``directory``, where the server's folder is, that it overwrites in place."""
+        return own_server(self.installation, self.engine, self.settings, self.clients).page_files(directory / DATA)
 
     def _start(self, argv: list[str], below: StackContext, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
@@ -81,10 +89,12 @@ class Server:
         running, error_log = endpoint.process, endpoint.error_log
         assert running is not None and error_log is not None  # noqa: S101, PT018  (this layer started it)
         try:
-            own.await_ready(running, endpoint.socket, error_log)
+            own.await_ready(running, endpoint.socket, error_log, self.ready_seconds)
             found = endpoint.control.settings()
         except TrialError as error:
-            raise TrialError(how_it_ended(endpoint) or f"the server does not report its settings: {error}") from None
+            code = running.poll()
+            why = how_it_ended(endpoint) or f"the server does not report its settings: {error}"
+            raise NotStartedError(why, code) from None
         if found.data_folder != data:
             raise TrialError(f"the server works on other data than {data}")
         if not found.version.startswith(self.installation.version.partition("-")[0]):

@@ -17,14 +17,15 @@ from pathlib import Path
 from dbdyno.errors import HostError, TrialError
 from dbdyno.filesystems.zfs import ZFS
 from dbdyno.stack.layer import StackContext
-from dbdyno.stack.layers.filesystem import flushes_on_fsync, observed_mount
+from dbdyno.stack.layers.filesystem import DAMAGE_MAX, flushes_on_fsync, observed_mount
 from dbdyno.stack.layers.server import same_setting
 from dbdyno.stack.tools import needed, run_tool
 from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses, Unmount
 from dbdyno.study.schema import FilesystemSection
 from dbdyno.system.state import new_token
 
-START_SECONDS = 20.0
+START_SECONDS, SCRUB_SECONDS = 20.0, 600.0
+UNHARMED = "errors: No known data errors"
 SHOWN = ("compression", "recordsize", "atime", "logbias", "primarycache", "checksum", "copies")
 # As the distribution's configuration has them, which is out of sight; the cache (MB) is beyond any memory limit.
 DAEMON_OPTIONS = ("--no-daemon", "--no-kstat-mount", "--max-arc-size", "100", "--vdev-cache-size", "10",
@@ -50,11 +51,33 @@ class ZfsPool:
 
     options: FilesystemSection
     format: bool  # make it anew, rather than import what the device holds
+    limit_seconds: float = 120.0  # in which it must be imported
+    is_tried: bool = True  # whether a file is synced on it, to see if that flushes the device
     name: str = "filesystem"
 
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """The pool imported and mounted; exported, so that all of it is on the device, on the way down."""
+        with self._standing(below) as (pid, pool, directory):
+            observed: dict[str, object] = {**observed_mount(directory), "kind": ZFS.name}
+            if self.is_tried:
+                observed["flushes_on_fsync"] = flushes_on_fsync(directory, below.devices)
+            yield below.raised(self.name, {**observed, **self._properties(pid, pool)}, directory=directory)
+
+    def damage(self, below: StackContext) -> str:
+        """What a scrub of the whole pool finds; empty if nothing. Raises ``TrialError`` where it does not end."""
+        with self._standing(below) as (pid, pool, _):
+            _within(pid, "zpool", "scrub", pool)
+            deadline = time.monotonic() + SCRUB_SECONDS
+            while "in progress" in (status := _within(pid, "zpool", "status", pool)):
+                if time.monotonic() > deadline:
+                    raise TrialError(f"zpool scrub: not done after {SCRUB_SECONDS:g} s")
+                time.sleep(0.05)
+        return "" if UNHARMED in status else f"zpool scrub: {' / '.join(status.split(chr(10)))}"[:DAMAGE_MAX]
+
+    @contextmanager
+    def _standing(self, below: StackContext) -> Iterator[tuple[int, str, Path]]:
+        """The daemon's number, the pool's name and where it is mounted, for as long as the context lasts."""
         assert below.device is not None  # noqa: S101  (the plan puts no filesystem on ``here``)
         shared, token = below.scratch / "mnt", new_token()
         directory = shared / "pool"
@@ -69,10 +92,7 @@ class ZfsPool:
                 below.journal.undoing(Unmount(str(directory))),
                 self._mounted(pid, below, shared) as pool,
             ):
-                mounted = {**observed_mount(directory), "kind": ZFS.name}
-                flushes = flushes_on_fsync(directory, below.devices)
-                observed = {**mounted, "flushes_on_fsync": flushes, **self._properties(pid, pool)}
-                yield below.raised(self.name, observed, directory=directory)
+                yield pid, pool, directory
 
     @contextmanager
     def _mounted(self, pid: int, below: StackContext, root: Path) -> Iterator[str]:
@@ -93,15 +113,17 @@ class ZfsPool:
             return
         # Only in this folder is a pool looked for.
         devices = below.scratch / "devices"
-        devices.mkdir()
-        (devices / below.device.name).symlink_to(below.device.path)
+        devices.mkdir(exist_ok=True)
+        if not (devices / below.device.name).is_symlink():
+            (devices / below.device.name).symlink_to(below.device.path)
         reported = _within(pid, "zpool", "import", "-d", str(devices))
         found = re.findall(r"^\s*pool: (\S+)$", reported, re.MULTILINE)
         if len(found) != 1:
             raise TrialError(
                 f"one pool was to be on {below.device.path}; zpool import lists {', '.join(found) or 'none'}"
             )
-        _within(pid, "zpool", "import", "-f", "-R", str(root), "-d", str(devices), found[0], pool)
+        argv = ("zpool", "import", "-f", "-R", str(root), "-d", str(devices), found[0], pool)
+        _within(pid, *argv, limit_seconds=self.limit_seconds)
 
     def _properties(self, pid: int, pool: str) -> dict[str, str]:
         """Those of the filesystem, and of the pool where the study asks for one. Raises ``TrialError``."""
@@ -164,7 +186,8 @@ def _answers(pid: int) -> bool:
     return True
 
 
-def _within(pid: int, *argv: str) -> str:
+def _within(pid: int, *argv: str, limit_seconds: float = 120.0) -> str:
     """Run a tool where our zfs-fuse runs. Raises ``TrialError``."""
     path = needed(argv[0], ZFS.package)
-    return run_tool(["nsenter", "--mount", "--target", str(pid), "--", path, *argv[1:]])
+    within = ["nsenter", "--mount", "--target", str(pid), "--", path, *argv[1:]]
+    return run_tool(within, timeout_seconds=limit_seconds)

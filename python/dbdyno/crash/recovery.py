@@ -1,0 +1,193 @@
+"""Recovery from a power cut, as shipped: mount, read-only check, start of the server; each step bounded and timed.
+
+What the filesystem, its checker or the server refuse is an outcome. What fails on dbdyno's side is not: it stays a
+``TrialError`` or a ``HostError``.
+"""
+
+import errno
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dbdyno.crash.outcome import Finding, SpoiltError
+from dbdyno.errors import HostError, TrialError
+from dbdyno.servers.contract import NotStartedError
+from dbdyno.stack.kinds.kind import Stack
+from dbdyno.stack.layer import Layer, StackContext
+from dbdyno.stack.layers.device import CutContent, Emulated
+from dbdyno.stack.layers.filesystem import Filesystem
+from dbdyno.stack.layers.memory import Memory
+from dbdyno.stack.layers.queue import Queue
+from dbdyno.stack.layers.scratch import scratch
+from dbdyno.stack.layers.server import Server
+from dbdyno.stack.layers.zfs_pool import ZfsPool
+from dbdyno.stack.loop import loops_over
+from dbdyno.stack.undo.log import Journal
+from dbdyno.system.full_disk import first_full
+from dbdyno.system.state import state_folder
+
+# How a damaged filesystem answers, though it let itself be mounted. EUCLEAN is what the kernel calls EFSCORRUPTED.
+DAMAGED = {errno.EIO, errno.EUCLEAN, errno.EROFS, errno.EBADMSG}
+KILLED = -9  # by nobody here: a host that ran out of memory
+
+
+class Steps:
+    """Seconds of each step of one recovery."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.seconds: dict[str, float] = {}
+        self._clock = clock
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Time what is done in the context, however it ends."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + self._clock() - began, 4)
+
+
+@dataclass(frozen=True)
+class Rig:
+    """On what the states of a trial are recovered: the layers of its stack, on a disk that answers at once."""
+
+    device: Emulated
+    queue: tuple[Layer, ...]
+    filesystem: Filesystem | ZfsPool
+    memory: tuple[Layer, ...]
+    server: Server
+    journal: Journal
+    folder: Path  # the trial's
+    ground: Callable[[Journal], AbstractContextManager[StackContext]] = scratch
+
+    def see_that_it_is_well(self) -> None:
+        """Raise ``TrialError`` or ``HostError`` where the rig itself is at fault for what has failed on it."""
+        disk = self.device.disk
+        if disk.process.poll() is not None:
+            raise TrialError(f"the emulated disk (pid {disk.pid}) ended by itself")
+        stats = disk.client.stats()
+        if failed := {name: count for name, count in stats["errors"].items() if count}:
+            raise TrialError(f"the emulated disk answered with errors, though none was asked for: {failed}")
+        if stats["enospc_errors"]:
+            raise HostError(
+                "the emulated disk found no room for its content; free some memory, or give less stack.size"
+            )
+        if not loops_over(str(disk.file)):
+            raise TrialError(f"the loop device over {disk.file} was detached by another")
+        if full := first_full([self.folder, state_folder()]):
+            raise HostError(f"{full}: its filesystem is full; make room on it")
+
+
+def rig_of(stack: Stack, limit_seconds: float, journal: Journal, folder: Path) -> Rig:
+    """The rig of a trial's stack; of each step ``limit_seconds`` at most."""
+    device, server = stack.device, next(layer for layer in stack.above if isinstance(layer, Server))
+    filesystem = next(layer for layer in stack.above if isinstance(layer, Filesystem | ZfsPool))
+    assert isinstance(device, Emulated)  # noqa: S101  (a rule of the study format: one emulated disk)
+    return Rig(
+        device,
+        tuple(layer for layer in stack.above if isinstance(layer, Queue)),
+        replace(filesystem, limit_seconds=limit_seconds, is_tried=False),
+        tuple(layer for layer in stack.above if isinstance(layer, Memory)),
+        replace(server, ready_seconds=limit_seconds, is_killed=True),
+        journal,
+        folder,
+    )
+
+
+@contextmanager
+def attached(rig: Rig, content: CutContent, steps: Steps) -> Iterator[StackContext]:
+    """The state that a cut left as a device, its queue as in the trial."""
+    with ExitStack() as lowering:
+        with steps.step("attach"):
+            context = lowering.enter_context(rig.ground(rig.journal))
+            rig.device.disk.client.stats(reset=True)  # what it counts from now on is of this state
+            for layer in (replace(rig.device, cut=content), *rig.queue):
+                context = lowering.enter_context(layer.raised(context))
+        try:
+            yield context
+        finally:
+            with steps.step("lower"):
+                lowering.close()
+
+
+@contextmanager
+def running(rig: Rig, on_device: StackContext, steps: Steps, log: Path) -> Iterator[StackContext]:
+    """The server on the mounted state; killed in the end. Raises ``SpoiltError`` where it does not come so far."""
+    with ExitStack() as lowering:
+        with steps.step("mount"), _on_rig(rig), _not_mounting():
+            context = lowering.enter_context(rig.filesystem.raised(on_device))
+        for layer in rig.memory:
+            context = lowering.enter_context(layer.raised(context))
+        with steps.step("server"), _on_rig(rig), not_starting(log, is_bounded=bool(rig.memory)):
+            context = lowering.enter_context(replace(rig.server, log=log).raised(context))
+        yield context
+        with steps.step("lower"):
+            lowering.close()
+
+
+def damage(rig: Rig, on_device: StackContext, steps: Steps) -> list[Finding]:
+    """What a read-only check has against the filesystem after the mount has replayed what it has a journal of.
+
+    Raises ``SpoiltError`` where it does not mount.
+    """
+    with ExitStack() as lowering:
+        with steps.step("first mount"), _on_rig(rig), _not_mounting():
+            lowering.enter_context(rig.filesystem.raised(on_device))
+        with steps.step("unmount"):
+            lowering.close()
+    with steps.step("check"):
+        found = rig.filesystem.damage(on_device)
+    if found:
+        rig.see_that_it_is_well()
+    return [Finding("filesystem", found)] if found else []
+
+
+@contextmanager
+def _not_mounting() -> Iterator[None]:
+    """Make an outcome of a mount that is refused or hangs in the context."""
+    try:
+        with _damaged():
+            yield
+    except TrialError as error:
+        raise SpoiltError("filesystem", str(error)) from None
+
+
+@contextmanager
+def _on_rig(rig: Rig) -> Iterator[None]:
+    """Have the rig looked at before anything that failed in the context counts as an outcome."""
+    try:
+        yield
+    except SpoiltError:
+        rig.see_that_it_is_well()
+        raise
+
+
+@contextmanager
+def _damaged() -> Iterator[None]:
+    """Make an outcome of what only a damaged filesystem answers."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in DAMAGED:
+            raise
+        raise SpoiltError("filesystem", f"{error.filename or 'the filesystem'}: {error.strerror}") from None
+
+
+@contextmanager
+def not_starting(log: Path, *, is_bounded: bool) -> Iterator[None]:
+    """Make an outcome of a server that does not come up in the context; ``is_bounded``: its memory is.
+
+    One whose program did not run, that another killed, or that comes up otherwise than asked for is dbdyno's failure.
+    """
+    try:
+        with _damaged():
+            yield
+    except NotStartedError as error:
+        if not log.exists() or not log.stat().st_size:
+            raise TrialError(f"the server's program wrote no log, so it did not run: {error}") from None
+        if error.code == KILLED and not is_bounded:
+            raise TrialError(f"another process killed the server while it recovered: {error}") from None
+        raise SpoiltError("server", str(error)) from None
