@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from dbdyno.model.wording import count
 from dbdyno.plan.cuts import bound_of_none, planned_cuts
 from dbdyno.plan.plan import Plan
 from dbdyno.study.crash_section import CrashSection
@@ -20,7 +21,10 @@ def crash_lines(plan: Plan) -> list[str]:
         return []
     blocks = plan.design.blocks
     cuts = planned_cuts(crash, blocks)
-    lines = ["", f"cuts ({cuts} of each treatment, {crash.cuts_each} in each of {blocks} trials): {_MODES[crash.mode]}"]
+    lines = [
+        "",
+        f"cuts ({cuts} of each treatment, {crash.cuts_each} in each of {count(blocks, 'trial')}): {_MODES[crash.mode]}",
+    ]
     lines.append(f"  when: {', '.join(crash.when)}")
     if crash.mode == "power":
         lines.append(f"  survivors of what no FLUSH made durable: {', '.join(crash.survivors)}{_held(crash)}")

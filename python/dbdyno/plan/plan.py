@@ -132,6 +132,8 @@ class Plan:
         yield from self.study.notes
         if self.study.crash is not None:
             yield from crash_warnings(self.study.crash, self.design.blocks)
+            if self.control and (doubt := self.control.doubt()):
+                yield doubt
         else:
             yield from self._warnings_of_speed()
         if self.design.budget_seconds is not None and self.seconds(1) > self.design.budget_seconds:

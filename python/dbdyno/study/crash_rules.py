@@ -89,7 +89,7 @@ def _cut(spec: TrialSpec, crash: CrashSection) -> Iterator[Mistake]:
         yield Mistake(("crash", "hold"), 'is for survivors = ["lying"]; add that, or leave hold out')
     if "page-write" in crash.when:
         yield from _page_writes(spec, crash.when.index("page-write"))
-    if "ddl" in crash.when and not getattr(spec.workload, "ddl", True):
+    if "ddl" in crash.when and not getattr(spec.workload, "ddl", False):
         text = 'is "ddl", but the load has no DDL statement. Give workload.ddl = true, or leave it out'
         yield Mistake(("crash", "when", crash.when.index("ddl")), text)
 

@@ -14,9 +14,9 @@ from dbdyno.plan.plan import make_plan
 from dbdyno.plan.stop_rule import StopRule
 from dbdyno.run.planned_images import planned_images
 from dbdyno.store.header import header_in
-from dbdyno.study import crash_rules
 
 DESIGN = 'baseline = { device = "hdd-7200" }\nblocks = 6\n'
+TIMED = ('kind = "slap"\nclients = 10\nqueries = 1000', 'kind = "ledger"\nclients = 10\nduration = "3s"')
 POOL = 'innodb_buffer_pool_size = "256M"\n'
 ON_HERE = (
     ('["hdd-7200", "ssd-sata"]', '"here"'),
@@ -25,17 +25,12 @@ ON_HERE = (
 )
 
 
-@pytest.fixture(autouse=True)
-def any_load(monkeypatch):
-    monkeypatch.setattr(crash_rules, "LOAD", "slap")
-
-
 @pytest.fixture
 def crash(plan):
     """Make the plan of a crash study: what its section says, and further changes."""
 
     def make(text="", *changes, design="", **options):
-        return plan(("queries = 1000", 'duration = "3s"'), (DESIGN, f"{design}[crash]\n{text}"), *changes, **options)
+        return plan(TIMED, (DESIGN, f"{design}[crash]\n{text}"), *changes, **options)
 
     return make
 
@@ -166,6 +161,13 @@ WARNED = {
 @pytest.mark.parametrize("text", WARNED)
 def test_cuts_that_are_too_few_are_warned_of(crash, text):
     assert [*crash(text).warnings()] == [WARNED[text]]
+
+
+@pytest.mark.parametrize(("size", "warned"), [("8M", 1), (8 << 20, 1), ("64M", 0), ("1G", 0)])
+def test_a_log_so_small_that_it_is_synced_all_the_time_makes_no_control(crash, size, warned):
+    found = [*crash("", settings(("innodb_log_file_size", json.dumps(size)))).warnings()]
+    said = "so small a log is synced all the time, whatever is asked for, so that the control may lose too seldom"
+    assert [said in one for one in found] == [True] * warned
 
 
 @pytest.mark.parametrize("text", ["cuts = 59\ncuts_per_run = 1\n", "", 'cuts = 118\nwhen = ["uniform", "ack"]\n'])

@@ -9,18 +9,12 @@ from dbdyno.model.cut import Cut
 from dbdyno.notebook.rows import trial_rows
 from dbdyno.report.charts import strip
 from dbdyno.store.run_folder import read_run
-from dbdyno.study import crash_rules
 from tests.scripted import perform
 from tests.unit.run.conftest import died, finished, kinds, planned
 
 DESIGN = 'baseline = { device = "hdd-7200" }\nblocks = 6\n'
-TIMED = ("queries = 1000", 'duration = "3s"')
-CUTS = (DESIGN, "[crash]\ncuts = 30\n")
-
-
-@pytest.fixture(autouse=True)
-def any_load(monkeypatch):
-    monkeypatch.setattr(crash_rules, "LOAD", "slap")
+TIMED = ('kind = "slap"\nclients = 10\nqueries = 1000', 'kind = "ledger"\nclients = 10\nduration = "3s"')
+CUTS = (DESIGN, 'metric = "queries_per_second"\n[crash]\ncuts = 30\n')
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import pytest
 
-from dbdyno.study import crash_rules
 from dbdyno.study.crash_section import CrashSection
 from tests.unit.study.conftest import refusal
 
@@ -13,17 +12,12 @@ ON_HERE = (
     ('size = "1GiB"\nscheduler = "mq-deadline"\nfilesystem = "ext4"\n', ""),
     ("[queue]\nnr_requests = 64\n", ""),
 )
-TIMED = ("queries = 1000", 'duration = "3s"')
+TIMED = ('kind = "slap"\nclients = 10\nqueries = 1000', 'kind = "ledger"\nclients = 10\nduration = "3s"')
 LEFT_TO_CUTS = "is for studies of speed; crash.cuts decides how many blocks there are. Leave it out"
 
 
-@pytest.fixture(autouse=True)
-def any_load(monkeypatch):
-    monkeypatch.setattr(crash_rules, "LOAD", "slap")
-
-
 def crash(text, *changes):
-    return (*changes, TIMED, (DESIGN[0], DESIGN[1] + text))
+    return (TIMED, *changes, (DESIGN[0], DESIGN[1] + text))
 
 
 def test_where_nothing_is_given_300_cuts_at_random_times_are_examined_in_30_trials(load):
@@ -167,15 +161,15 @@ MISTAKES = {
         ],
     ),
     "a load bounded by an amount": (
-        ((DESIGN[0], DESIGN[1]),),
+        crash("", ('duration = "3s"', "events = 10")),
         [
             (":15: workload.duration: is missing; cuts are drawn over the measured time, so give one, such as "
             '"3s", and no amount')
         ],
     ),
     "a warm-up until steady": (
-        crash("", (TIMED[0], TIMED[0] + '\nwarmup = "steady"')),
-        [':19: workload.warmup: is "steady", which lasts as long as it lasts; cuts need a time, such as "1s"'],
+        crash("", ("clients = 10", 'clients = 10\nwarmup = "steady"')),
+        [':18: workload.warmup: is "steady", which lasts as long as it lasts; cuts need a time, such as "1s"'],
     ),
     "two disks": (
         crash("", ('"ext4"', '"btrfs"\ndevices = 2')),
@@ -240,10 +234,9 @@ def test_a_simulated_stack_has_nothing_to_cut(write_study):
     )
 
 
-def test_only_a_ledger_knows_what_was_acknowledged(write_study, monkeypatch):
-    monkeypatch.undo()
+def test_only_a_ledger_knows_what_was_acknowledged(write_study):
     wanted = ':16: workload.kind: is "slap"; only kind = "ledger" knows of each commit whether it was acknowledged'
-    assert wanted in refusal(write_study(*crash("")))
+    assert wanted in refusal(write_study(DESIGN))
 
 
 def test_cuts_are_no_factor(load):
