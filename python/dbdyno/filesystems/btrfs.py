@@ -28,6 +28,7 @@ BTRFS = _Btrfs(
     "btrfs-progs",
     ("mkfs.btrfs", "-q", "-f"),
     check=("btrfs", "check", "--readonly"),
+    as_it_is="ro,rescue=nologreplay",
     size_min=256 * MIB,
     flags={
         **dict.fromkeys(words("-d -m -L --checksum --csum"), NAME),

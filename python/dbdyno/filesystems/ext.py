@@ -53,6 +53,7 @@ def _ext(name: str, *, usual: bool) -> Ext:
         "e2fsprogs",
         command,
         check=("e2fsck", "-fn"),
+        as_it_is="ro" if name == "ext2" else "ro,noload",
         damage=_DAMAGE,
         flags=_FLAGS,
         mount_options=_MOUNT,

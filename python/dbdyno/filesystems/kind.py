@@ -61,6 +61,7 @@ class Kind:
     flags: Mapping[str, Values] = field(default_factory=dict)
     flags_alone: frozenset[str] = frozenset()
     check: tuple[str, ...] = ()  # that looks for damage and mends nothing; the device follows; none where it has none
+    as_it_is: str = "ro"  # mount options that show it without replaying its journal, so that nothing is written
     damage: frozenset[int] = frozenset({1})  # bits of that program's exit code that say that it found some
     devices_max: int = 1  # on how many devices together it can stand
     mount_options: frozenset[str] = frozenset()  # that a study may give, beside those of any filesystem

@@ -16,6 +16,7 @@ XFS = _Xfs(
     "xfsprogs",
     ("mkfs.xfs", "-q", "-f"),
     check=("xfs_repair", "-n"),
+    as_it_is="ro,norecovery",
     damage=frozenset({1, 2}),  # 2: the log is not clean, though it was mounted and unmounted
     size_min=300 * MIB,
     # A UUID is dbdyno's to give; a log or a realtime part elsewhere would be on another device.

@@ -9,7 +9,7 @@ import pytest
 from dbdyno.cli.plan_text import plan_as_dict, plan_as_text
 from dbdyno.errors import UserError
 from dbdyno.plan.aa import aa_plan
-from dbdyno.plan.cuts import bound_of_none, cuts_for
+from dbdyno.plan.cuts import CUT_SECONDS, bound_of_none, cuts_for
 from dbdyno.plan.plan import make_plan
 from dbdyno.plan.stop_rule import StopRule
 from dbdyno.run.planned_images import planned_images
@@ -196,7 +196,7 @@ def test_json(crash, plan):
 
 def test_time_counts_cuts_and_the_control(crash):
     many, few = crash("cuts_per_run = 10\n"), crash("cuts_per_run = 1\n")
-    assert many.seconds_per_trial() - few.seconds_per_trial() == pytest.approx(9 * 2.5)
+    assert many.seconds_per_trial() - few.seconds_per_trial() == pytest.approx(9 * CUT_SECONDS)
     assert many.seconds(2) == pytest.approx(2 * 3 * many.seconds_per_trial())
 
 
