@@ -127,6 +127,13 @@ def trial(place, treatment, rate, cuts):
     )
 
 
+def with_cuts(run, loses=SAFE, number=10):
+    """Return a run of speed as if cuts had been made in it as well."""
+    rng = np.random.default_rng(run.design.seed)
+    trials = [replace(one, cuts=[cut(place, loses, rng) for place in range(1, number + 1)]) for one in run.trials]
+    return replace(run, trials=trials)
+
+
 def speed_run(run):
     """Return the same treatments as a run of speed: without cuts, without control."""
     ids = run.design.labels

@@ -16,6 +16,8 @@ Code = Literal[
     "metrics of runs",
     "too few stacks",
     "no such baseline",
+    "no cuts",
+    "other treatments",
 ]
 
 

@@ -39,6 +39,13 @@ def report(
         help="Take prices from [cost] of this study file.",
         autocompletion=studies,
     ),
+    safety: Path | None = typer.Option(
+        None,
+        parser=path_of,
+        metavar="DIR",
+        help="A crash run of the same treatments: its safety beside this run's speed.",
+        autocompletion=run_folders,
+    ),
     fail_if: list[str] = FAIL_IF,
     junit: Path | None = JUNIT,
     annotations: bool = ANNOTATIONS,
@@ -59,10 +66,12 @@ def report(
         refuse_to_overwrite(html)
     check_prometheus(prometheus)
     format_ = Format(printed)
-    if len(folders) > 1 and (every_pair or prices):
-        raise UserError(f"{'--every-pair' if every_pair else '--prices'} is for one run; give one folder")
+    if len(folders) > 1 and (every_pair or prices or safety):
+        option = "--every-pair" if every_pair else "--prices" if prices else "--safety"
+        raise UserError(f"{option} is for one run; give one folder")
     if len(folders) == 1:
-        shown = show(folders[0], format_, html, every_pair=every_pair, prices=prices, details=details)
+        more = {"every_pair": every_pair, "details": details}
+        shown = show(folders[0], format_, html, prices=prices, safety=safety, **more)
     else:
         shown = show_several(folders, format_, html, details=details)
     if prometheus is not None:

@@ -14,6 +14,7 @@ from dbdyno.cli.printed import print_document
 if TYPE_CHECKING:
     from dbdyno.analysis.analyse import Analysis
     from dbdyno.report.document import Document
+    from dbdyno.report.findings import Beside
     from dbdyno.store.records import Run
 
 
@@ -37,9 +38,13 @@ def show(
     *,
     every_pair: bool = False,
     prices: Path | None = None,
+    safety: Path | None = None,
     details: bool = False,
 ) -> Shown:
-    """Print the result of a run folder, with ``details`` all of its report; with ``html`` write its page there too."""
+    """Print the result of a run folder, with ``details`` all of its report; with ``html`` write its page there too.
+
+    ``safety`` is the folder of a crash run of the same treatments.
+    """
     from dbdyno.analysis.analyse import analyse
     from dbdyno.analysis.verdict.pairs import plans_every_pair
     from dbdyno.report.charts.panels import columns_drawn
@@ -58,15 +63,27 @@ def show(
     analysed, series = read_analysed_and(folder, run, columns_drawn() if html is not None else {})
     analysis = analyse(run, each_pair=every_pair, **analysed)
     brief = format_ is Format.TEXT and not (details or every_pair or prices)
-    found = document(run, analysis, series)
+    found = document(run, analysis, series, beside=_beside(run, safety))
     print_document(found, format_, brief=brief)
     if brief:
         typer.echo()
     if html is not None:
         write_page(html, found, aside=format_ is not Format.TEXT)
     if brief:
-        say_where_the_rest_is(shlex.join(["dbdyno", "report", str(folder)]), html=html is not None)
+        beside = [] if safety is None else ["--safety", str(safety)]
+        say_where_the_rest_is(shlex.join(["dbdyno", "report", str(folder), *beside]), html=html is not None)
     return Shown(found, [(run, analysis)])
+
+
+def _beside(run: "Run", folder: Path | None) -> "Beside | None":
+    if folder is None:
+        return None
+    from dbdyno.analysis.safety.join import joined
+    from dbdyno.report.findings import Beside
+    from dbdyno.store.run_folder import read_run
+
+    crash = read_run(folder)
+    return Beside(crash, joined(run, crash))
 
 
 def show_several(folders: list[Path], format_: Format, html: Path | None, *, details: bool) -> Shown:

@@ -6,6 +6,7 @@ from typing import Any
 
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.analysis.over_time.drift import is_clear
+from dbdyno.analysis.safety.two_runs import lost_in_both
 from dbdyno.analysis.two_runs.compare import Change, Compared
 from dbdyno.model.design import ALPHA
 from dbdyno.model.wording import count, listed, margin_text, number, p_value, percent, percent_range
@@ -45,6 +46,7 @@ def document(before: Run, after: Run, compared: Compared) -> Document:
         Section("headline", "", (Paragraph(headline, "headline"),), data={"headline": headline}, opening=True),
         badges([(run, usable_blocks(run)) for run in runs.values()], linked=False),
         Section("verdicts", "Verdicts", bullets([_change_text(change, compared) for change in compared.changes])),
+        _of_cuts(before, after, compared),
         defaults_section(compared.server_defaults),
         Section("control", "Control", bullets([_control_text(control, compared)] if control else [])),
         Section("against-control", f"Against the control {control.after}" if control else "", bullets(against)),
@@ -59,6 +61,23 @@ def document(before: Run, after: Run, compared: Compared) -> Document:
     )
     title = " / ".join(dict.fromkeys((before.title, after.title)))
     return Document(f"{title}: before and after", (), sections, _values(runs, compared))
+
+
+def _of_cuts(before: Run, after: Run, compared: Compared) -> Section:
+    """Return what was lost in cuts, of two crash runs; of one that it is the only one."""
+    with_cuts = [name for name, run in (("before", before), ("after", after)) if any(one.cuts for one in run.trials)]
+    found = lost_in_both(before, after, compared.matched)
+    words = ["differs" if one.p <= ALPHA else "no difference shown" for one in found]
+    lines = [
+        f"{one.label}: anything lost in {one.before[0]:,} of {one.before[1]:,} cuts before, {one.after[0]:,} of"
+        f" {one.after[1]:,} after ({word}, {p_value(one.p)}, by runs)."
+        for one, word in zip(found, words, strict=True)
+    ]
+    if with_cuts and not found:
+        lines = [f"Cuts are not compared: only the run {with_cuts[0]} has any of these treatments."]
+    heading = "Crash safety"
+    data = {"lost_in_cuts": [asdict(one) for one in found]} if with_cuts else {}
+    return Section("crash-safety", heading if lines else "", bullets(lines), data=data, opening=True)
 
 
 def _change_text(change: Change, compared: Compared) -> str:

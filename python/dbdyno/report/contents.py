@@ -4,13 +4,14 @@ from importlib import import_module
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.report.document import Document, Paragraph, Section
-from dbdyno.report.findings import Findings, Series
+from dbdyno.report.findings import Beside, Findings, Series
 from dbdyno.store.records import Run
 
 SECTIONS = (  # each a file of ``sections/``
     "headline",
     "advice",
     "badges",
+    "safety",
     "effects",
     "comparisons",
     "server_defaults",
@@ -46,9 +47,12 @@ SECTIONS = (  # each a file of ``sections/``
 )
 
 
-def document(run: Run, analysis: Analysis, series: Series | None = None) -> Document:
-    """Return the whole report of a run; without ``series`` there are no charts over time."""
-    findings = Findings(run, analysis, series or {})
+def document(run: Run, analysis: Analysis, series: Series | None = None, *, beside: Beside | None = None) -> Document:
+    """Return the whole report of a run; without ``series`` there are no charts over time.
+
+    ``beside`` is what a crash run of the same treatments showed.
+    """
+    findings = Findings(run, analysis, series or {}, beside)
     sections = tuple(section for name in SECTIONS if (section := _built(name, findings)) is not None)
     question = (Paragraph(run.question, "question"),) if run.question else ()
     return Document(run.title, question, sections, _values(findings))

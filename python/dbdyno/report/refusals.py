@@ -52,4 +52,11 @@ _TEXTS: dict[Code, Callable[..., str]] = {
     "no such baseline": lambda baseline, known: (
         f"{baseline!r} is no stack of every test; those are: {', '.join(map(repr, known))}"
     ),
+    "no cuts": (
+        '--safety takes the folder of a crash run; "{title}" has no cuts: its study needs a section [crash]'.format
+    ),
+    "other treatments": lambda lacking, theirs, title: (
+        f"the crash run {title!r} lacks {_quoted(lacking)}; it has {_quoted(theirs)}; run both studies with the same"
+        " factors and levels"
+    ),
 }

@@ -19,6 +19,7 @@ from dbdyno.run.preflight import unmet_needs
 from dbdyno.simulation.asked import Asked, points_of
 from dbdyno.simulation.sweep import simulated
 from dbdyno.study.load import load_study
+from tests.crash_runs import with_cuts
 from tests.documents import LANGUAGES, LOAD_VERBS, PAGES, ROOT, TOOLS, blocks, merged, understood
 from tests.run_folders import kept_run
 from tests.unit.conftest import STUDY
@@ -46,6 +47,7 @@ WORDS = {
     "DIR...": "runs/kept",
     "BEFORE": "runs/kept",
     "AFTER": "runs/other",
+    "CRASH": "runs/crash",
 }
 
 
@@ -69,6 +71,7 @@ def desk(tmp_path, monkeypatch, state, kept):  # noqa: ARG001  (the state folder
         (tmp_path / name).symlink_to(ROOT / name)
     for name in ("kept", "other"):
         shutil.copytree(kept, tmp_path / "runs" / name)
+    kept_run(tmp_path / "runs" / "crash", with_cuts(build(blocks=6)), {})
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -4,16 +4,31 @@ from typing import Any
 
 from dbdyno.analysis.advice.advise import Recommended
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.safety.choice import Choice
 from dbdyno.report.advice import advice_text
+from dbdyno.report.crash.advice import chosen, crash_advice
 from dbdyno.report.document import Paragraph, Section
 from dbdyno.report.findings import Findings
 
 
 def section(findings: Findings) -> Section:
     """Return one paragraph, and what it says as values."""
-    text = advice_text(findings.run, findings.analysis)
-    data = {"advice": {"text": text, **advice_json(findings.analysis)}}
+    if findings.safety is not None:
+        text = crash_advice(findings, findings.safety)
+        data = {"advice": {"text": text, "hold": None, "parts": [], **choice_json(chosen(findings, findings.safety))}}
+    else:
+        text = advice_text(findings.run, findings.analysis)
+        data = {"advice": {"text": text, **advice_json(findings.analysis)}}
     return Section("advice", "", (Paragraph(text, "advice"),), data=data, opening=True)
+
+
+def choice_json(choice: Choice) -> dict[str, Any]:
+    """Return what is recommended where cuts count as well, by the ids of treatments."""
+    return {
+        "take": list(choice.take),
+        "safe_and_slower": list(choice.slower),
+        "faster": [one.id for one in choice.faster],
+    }
 
 
 def advice_json(analysis: Analysis) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dbdyno.analysis.checks.fast_cache import cache_ran_out
 from dbdyno.analysis.checks.load import errors_met
 from dbdyno.model.printable import one_line
 from dbdyno.model.wording import UNKNOWN, count, listed
+from dbdyno.report.crash.tried import tried_in
 from dbdyno.report.document import Badge, Badges, Section
 from dbdyno.report.findings import Findings
 from dbdyno.report.lacking import lacking_text
@@ -32,19 +33,21 @@ _STACKS = {
     "simulated": ("simulated", "Nothing was run on a disk: its behaviour was computed."),
 }
 _FILLING = "The buffer pool was still being filled while it was measured: figures are those of a warm-up."
-_UNTRIED = "By settings that were read back; power cuts were not tried."
+_BY_SETTINGS = "By settings that were read back;"
 Measured = Sequence[tuple[Run, UsableBlocks]]
 
 
 def section(findings: Findings) -> Section:
     """Return the badges of a run."""
-    return badges([(findings.run, findings.analysis.blocks)], filling=bool(findings.analysis.pools_filling))
+    beside = [findings.beside.run] if findings.beside else []
+    measured = [(findings.run, findings.analysis.blocks)]
+    return badges(measured, filling=bool(findings.analysis.pools_filling), tried=tried_in([findings.run, *beside]))
 
 
-def badges(measured: Measured, *, linked: bool = True, filling: bool = False) -> Section:
+def badges(measured: Measured, *, linked: bool = True, filling: bool = False, tried: str = "") -> Section:
     """Return the badges over one run or several, and the same as values; ``linked`` where the sections are there.
 
-    ``filling``: whether a buffer pool was still being filled.
+    ``filling``: whether a buffer pool was still being filled; ``tried``: which cuts were made, if not in these alone.
     """
     trials = [trial for run, _ in measured for trial in run.trials]
     found = [
@@ -55,7 +58,7 @@ def badges(measured: Measured, *, linked: bool = True, filling: bool = False) ->
         *_unfinished([run for run, _ in measured]),
         *_beware(measured),
         *([Badge("buffer pool filling", _FILLING, "verdicts", beware=True)] if filling else []),
-        *_durable(measured),
+        *_durable(measured, f"{_BY_SETTINGS} {tried or tried_in([run for run, _ in measured])}."),
     ]
     shown = tuple(found) if linked else tuple(Badge(one.text, one.title, beware=one.beware) for one in found)
     return Section("badges", "", (Badges(shown),), data={"badges": [asdict(one) for one in shown]}, opening=True)
@@ -147,7 +150,7 @@ def _beware(measured: Measured) -> Iterator[Badge]:
         yield Badge(f"{count(met.total, 'error')} ignored", f"Ignored: {errors_text(met)}.", "notes", beware=True)
 
 
-def _durable(measured: Measured) -> Iterator[Badge]:
+def _durable(measured: Measured, untried: str) -> Iterator[Badge]:
     """Yield one badge: not durable where any treatment is not, unknown where that is not known of one."""
     known = [
         (named([treatment.id], run.design.treatments), found)
@@ -158,11 +161,11 @@ def _durable(measured: Measured) -> Iterator[Badge]:
     answers = Counter(found.durable for _, found in known)
     if answers[False]:
         part_of = "" if answers[False] == len(known) else f" in {answers[False]} of {len(known)}"
-        yield Badge(f"commits not durable{part_of}", f"{_why_not(known)} {_UNTRIED}", "observed", beware=True)
+        yield Badge(f"commits not durable{part_of}", f"{_why_not(known)} {untried}", "observed", beware=True)
     elif answers[None]:
         yield Badge("durability unknown", "What a commit waits for was not read back.", "observed", beware=True)
     elif known:
-        yield Badge("commits durable", f"Each commit waits until the device says it is safe. {_UNTRIED}", "observed")
+        yield Badge("commits durable", f"Each commit waits until the device says it is safe. {untried}", "observed")
 
 
 def _why_not(known: Iterable[tuple[str, Durability]]) -> str:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.model.wording import count, p_value
-from dbdyno.report.document import Abridged, Cell, Paragraph, Section, Table
+from dbdyno.report.document import Abridged, Block, Cell, Paragraph, Section, Table
 from dbdyno.report.findings import Findings
 from dbdyno.report.sentences import effect_text
 from dbdyno.report.short_reason import short_reason
@@ -21,7 +21,9 @@ def section(findings: Findings) -> Section:
         return Section("comparisons", "")
     left = len(whole.rows) - ROWS_MAX
     more = (Paragraph(f"{count(left, 'more comparison')} with --details.", "soft"),) if left > 0 else ()
-    short = (replace(whole, rows=whole.rows[:ROWS_MAX]), *more)
+    short: tuple[Block, ...] = (replace(whole, rows=whole.rows[:ROWS_MAX]), *more)
+    if findings.safety is not None:  # whose table has the speed of each
+        short = ()
     return Section("comparisons", "", (Abridged((whole,), (whole,), short),), opening=True)
 
 

@@ -22,4 +22,5 @@ def section(findings: Findings) -> Section | None:
     )
     close_up = (Details("Close to the margin", charts[1:]),) if charts[1:] else ()
     how = Details("How to read this chart", (Paragraph(note, "soft"),))
-    return Section("effect", "", (Abridged((charts[0], *close_up, how)),))
+    heading = "Speed" if findings.safety else ""  # else it stands right below the headline
+    return Section("effect", heading, (Abridged((charts[0], *close_up, how)),))

@@ -6,6 +6,8 @@ from dbdyno.analysis.advice.next_step import blocks_lacking
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.verdict.reasons import Word
 from dbdyno.model.wording import count, listed, margin_text, number
+from dbdyno.report.crash import headline as crash_headline
+from dbdyno.report.crash.wording import names_of
 from dbdyno.report.document import Paragraph, Section
 from dbdyno.report.findings import Findings
 from dbdyno.report.sentences import how_different
@@ -22,8 +24,15 @@ _NOUNS = {"device", "scheduler", "filesystem", "server", "engine", "size", "memo
 
 def section(findings: Findings) -> Section:
     """Return the sentences as one paragraph."""
-    text = " ".join(headline(findings.run, findings.analysis))
+    text = " ".join([*_of_cuts(findings), *headline(findings.run, findings.analysis)])
     return Section("headline", "", (Paragraph(text, "headline"),), data={"headline": text}, opening=True)
+
+
+def _of_cuts(findings: Findings) -> list[str]:
+    if findings.safety is None:
+        return []
+    treatments = findings.run.design.treatments
+    return crash_headline.sentences(findings.safety, names_of(findings.safety, treatments))
 
 
 def headline(run: Run, analysis: Analysis) -> list[str]:

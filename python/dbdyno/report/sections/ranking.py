@@ -15,6 +15,7 @@ from dbdyno.report.values import effect_values, fields
 from dbdyno.store.records import Run
 
 TESTS_SHOWN = 4  # as columns; more are read by programs
+_BY_SPEED = "Ranked by speed alone: what was lost in cuts is in each run's own report (dbdyno report DIR)."
 NAME_MAX = 16  # characters of a heading; longer names are numbered
 
 
@@ -41,7 +42,9 @@ def document(ranking: Ranking, runs: Sequence[Run] = ()) -> Document:
     simulated = {"simulated": titles} if titles else {}
     values = {**(ranking_json(ranking) or {}), **simulated, "notes": ranking_notes(ranking)}
     alone = ranking_section(ranking)
-    return Document("", (), (replace(alone, heading=f"{alone.heading}{among(runs)}", data={}),), values)
+    crash = any(trial.cuts for run in runs for trial in run.trials)
+    aside = Section("by-speed", "", (Paragraph(_BY_SPEED, "warning"),) if crash else ())
+    return Document("", (), (replace(alone, heading=f"{alone.heading}{among(runs)}", data={}), aside), values)
 
 
 def ranking_headings(ranking: Ranking) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.checks.load import generator_lateness_ms
 from dbdyno.model.wording import count, number
+from dbdyno.report.crash.warnings import crash_warnings
+from dbdyno.report.crash.wording import names_of
 from dbdyno.report.document import Abridged, Paragraph, Section
 from dbdyno.report.findings import Findings
 from dbdyno.report.notes.warm_up import warm_up_warning
@@ -23,12 +25,18 @@ LINES_MAX = 4  # where a reader has ten seconds
 
 def section(findings: Findings) -> Section:
     """Return the lines; a report in brief has the first of many."""
-    lines = warning_lines(findings.run, findings.analysis)
+    lines = [*_of_cuts(findings), *warning_lines(findings.run, findings.analysis)]
     left = len(lines) - LINES_MAX
     short = [*lines[:LINES_MAX], *([f"{count(left, 'more warning')} with --details."] if left > 0 else [])]
     shown = Abridged(_marked(lines), _marked(lines), _marked(short))
     data = {"pools_filling": filling_json(findings.analysis.pools_filling)}
     return Section("warnings", "", (shown,), data=data, opening=True)
+
+
+def _of_cuts(findings: Findings) -> list[str]:
+    if findings.safety is None:
+        return []
+    return list(crash_warnings(findings.safety, names_of(findings.safety, findings.run.design.treatments)))
 
 
 def _marked(lines: Sequence[str]) -> tuple[Paragraph, ...]:

@@ -1,0 +1,107 @@
+"""What to take where both count, safety and speed, in plain words."""
+
+from collections.abc import Sequence
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.safety.choice import Choice, choice
+from dbdyno.analysis.safety.judge import CrashSafety, TreatmentSafety
+from dbdyno.analysis.safety.verdict import ControlKept, Doubt, NoControl, RunsFailed
+from dbdyno.model.cut import CrashMode
+from dbdyno.model.wording import listed
+from dbdyno.report.crash.headline import LISTED_MAX
+from dbdyno.report.crash.wording import OUTCOME, Names, a_cut, amount_text, many, names_of
+from dbdyno.report.findings import Findings
+from dbdyno.report.sentences import how_different
+
+
+def chosen(findings: Findings, safety: CrashSafety) -> Choice:
+    """Return what to take by both figures."""
+    analysis = findings.analysis
+    return choice(safety, analysis.treatments, analysis.ties, more_is_better=analysis.metric.more_is_better)
+
+
+def crash_advice(findings: Findings, safety: CrashSafety) -> str:
+    """Return it in one paragraph."""
+    names = names_of(safety, findings.run.design.treatments)
+    return " ".join(filter(None, _Words(safety, names, findings.analysis, chosen(findings, safety)).sentences()))
+
+
+class _Words:
+    def __init__(self, safety: CrashSafety, names: Names, analysis: Analysis, found: Choice) -> None:
+        self.safety, self.names, self.analysis, self.found = safety, names, analysis, found
+        self.of = {one.id: one for one in safety.treatments}
+
+    def sentences(self) -> list[str]:
+        if not self.found.take:
+            return [self._none_safe()]
+        return [self._take(), self._faster(), self._never()]
+
+    def _labels(self, ids: Sequence[str]) -> str:
+        return listed([self.names.short(id_) for id_ in ids], LISTED_MAX)
+
+    def _take(self) -> str:
+        take = self.found.take
+        lost = f"lost nothing in {many(self.safety.mode)}"
+        if len(take) > 1:
+            either = " or ".join(self.names.each([one.id for one in self.safety.treatments if one.id in take]))
+            return f"Take {either}: the fastest that {lost}, between which no difference was shown."
+        if not self.found.slower:
+            others = len(self.safety.treatments) - 1
+            why = f"the only one that {lost}" if others else f"it {lost}"
+        else:
+            why = f"the fastest that {lost}"
+        return f"Take {self.names.long(take[0])}: {why}."
+
+    def _faster(self) -> str:
+        """Return what is faster, and what it costs."""
+        losing = [one for one in self.found.faster if self.of[one.id].word == "loses the newest commits"]
+        if not losing:
+            return ""
+        tails = [tail for one in losing if (tail := self.of[one.id].tally.tail)]
+        most = amount_text(max(one.ms_most for one in tails)) if tails else "some"
+        ids = [one.id for one in losing]
+        verb = "are" if len(ids) > 1 else "is"
+        gains = [one.ratio - 1 for one in losing]
+        different = how_different("faster", gains, self.analysis.metric, self.names.short(self.found.take[0]), "")
+        where = f"only where {a_cut(self.safety.mode)} may take {most} of commits"
+        return f"{self._labels(ids)} {verb} {different}: {where}."
+
+    def _never(self) -> str:
+        """Return what nobody should take who may meet a cut."""
+        bad = [one for one in self.safety.treatments if one.word == "not crash-safe"]
+        if not bad:
+            return ""
+        after = a_cut(self.safety.mode)
+        return f"Not {self._labels([one.id for one in bad])}: after {after} {OUTCOME[_worst(bad).tally.worst]}."
+
+    def _none_safe(self) -> str:
+        opened = [one for one in self.safety.treatments if one.word == "undecided"]
+        if opened:
+            return f"Not yet: {_remedy(opened[0].doubts, self.safety.mode)}."
+        sound = [one for one in self.safety.treatments if one.word == "loses the newest commits"]
+        if not sound:
+            return f"None of them: each is damaged by {a_cut(self.safety.mode)}."
+        least = min(sound, key=lambda one: one.tally.tail.ms_most if one.tally.tail else 0.0)
+        tail = least.tally.tail
+        amount = f", up to {amount_text(tail.ms_most)} of commits" if tail else ""
+        return (
+            f"None of them where {a_cut(self.safety.mode)} may take nothing: the least is lost with"
+            f" {self.names.long(least.id)}{amount}. {self._never()}"
+        ).strip()
+
+
+def _remedy(doubts: Sequence[Doubt], mode: CrashMode) -> str:
+    """Return what would decide it."""
+    match doubts[0] if doubts else None:
+        case NoControl():
+            return "run it beside a treatment that is known to lose"
+        case ControlKept():
+            return f"find a load under which the control loses: more clients, or longer before {a_cut(mode)}"
+        case RunsFailed():
+            return "see to the runs that failed first"
+        case _:
+            return f"more {many(mode)} are needed, of more runs (cuts in [crash])"
+
+
+def _worst(found: Sequence[TreatmentSafety]) -> TreatmentSafety:
+    return min(found, key=lambda one: list(OUTCOME).index(one.tally.worst))

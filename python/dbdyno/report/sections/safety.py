@@ -1,0 +1,267 @@
+"""Is it as safe: what each treatment lost in cuts, how much more may be lost, and its speed beside it."""
+
+from dataclasses import asdict
+from typing import Any
+
+from dbdyno.analysis.safety.bounds import Share
+from dbdyno.analysis.safety.choice import Choice, placed
+from dbdyno.analysis.safety.differences import Difference
+from dbdyno.analysis.safety.judge import CrashSafety, TreatmentSafety
+from dbdyno.analysis.safety.tally import Tally
+from dbdyno.analysis.safety.verdict import Control, Stratum
+from dbdyno.model.cut import OUTCOMES
+from dbdyno.model.wording import count, number, p_value, percent, percent_range
+from dbdyno.report.charts import safety as picture
+from dbdyno.report.crash.advice import chosen
+from dbdyno.report.crash.headline import doubt_text
+from dbdyno.report.crash.wording import (
+    INDEPENDENT_SECTORS,
+    SHORT,
+    TONES,
+    WORD,
+    Names,
+    many,
+    model_text,
+    names_of,
+    share_text,
+    stratum_text,
+)
+from dbdyno.report.document import Abridged, Block, Cell, Details, Paragraph, Section, Table, bullets
+from dbdyno.report.findings import Findings
+
+ROWS_MAX = 8  # where a reader has ten seconds
+UNKNOWN = "-"
+
+
+def section(findings: Findings) -> Section | None:
+    """Return table, picture and details; None of a run without cuts."""
+    safety = findings.safety
+    if safety is None:
+        return None
+    names = names_of(safety, findings.run.design.treatments)
+    whole = table(findings, safety, names)
+    left = len(whole.rows) - ROWS_MAX
+    more = (Paragraph(f"{count(left, 'more row')} with --details.", "soft"),) if left > 0 else ()
+    brief = (Table(whole.caption, whole.headings, whole.rows[:ROWS_MAX], words=whole.words), *more)
+    shown = placed(safety, findings.analysis.treatments)
+    metric = findings.analysis.metric
+    chart = (picture.chart(shown, metric, names, many(safety.mode)),) if len(shown) > 1 else ()
+    note = Paragraph(_note(findings, safety, names), "soft")
+    blocks: tuple[Block, ...] = (Abridged((whole,), (whole,), brief), note, Abridged(chart), *_details(safety, names))
+    data = {"safety": safety_json(safety, chosen(findings, safety), findings)}
+    return Section("safety", _heading(safety), blocks, data=data, opening=True)
+
+
+def _heading(safety: CrashSafety) -> str:
+    return "Crash safety" if safety.mode == "power" else "Crash safety: kills of the server"
+
+
+def table(findings: Findings, safety: CrashSafety, names: Names) -> Table:
+    """Return a row for each treatment, and one for the control where it is none of them."""
+    rates = {row.id: row.metric_mean for row in findings.analysis.treatments}
+    headings = (
+        *(names.factor or "treatment", "verdict", "lost", "at most", "s lost: median, most", "worst seen"),
+        *("recovery s", findings.analysis.metric.heading),
+    )
+    rows: list[tuple[str | Cell, ...]] = [
+        (names.short(one.id), Cell(WORD[one.word], tone=TONES[one.word]), *_figures(one.tally), number(rates[one.id]))
+        for one in safety.treatments
+    ]
+    control = safety.control
+    if control is not None and not (control.compared and control.id in rates):
+        rows.append((f"control: {_level(control, names)}", Cell("known to lose"), *_figures(control.tally), UNKNOWN))
+    return Table(f"After {many(safety.mode)}", headings, tuple(rows), words=(1, 5))
+
+
+def _level(control: Control, names: Names) -> str:
+    """Return what the control is, in as few words as treatments."""
+    start = f"{names.factor} " if names.factor else ""
+    return control.label.removeprefix(start)
+
+
+def _figures(tally: Tally) -> tuple[str, ...]:
+    least = "at least " if tally.limit_reached and tally.lost.seen else ""
+    seen = f"{least}{tally.lost.seen:,} of {tally.lost.cuts:,}" if tally.cuts else "no cut"
+    recovery = number(tally.recovery_s_median) if tally.recovery_s_median is not None else UNKNOWN
+    return seen, share_text(tally.lost.at_most), _tail(tally), SHORT[tally.worst] if tally.cuts else UNKNOWN, recovery
+
+
+def _tail(tally: Tally) -> str:
+    if tally.tail is None:
+        return UNKNOWN
+    more = "+" if tally.limit_reached else ""
+    return f"{tally.tail.ms_median / 1000:.2f}, {tally.tail.ms_most / 1000:.2f}{more}"
+
+
+def _note(findings: Findings, safety: CrashSafety, names: Names) -> str:
+    """Return how cuts were made, of how many runs, and what the control lost."""
+    runs = min((one.tally.runs for one in safety.treatments if one.tally.cuts), default=0)
+    parts = [f'{many(safety.mode).capitalize()} are those of "{findings.beside.run.title}".'] if findings.beside else []
+    parts.append(model_text(safety))
+    if INDEPENDENT_SECTORS & set(safety.survivors):
+        parts.append("Independent sectors tear more than a real drive does.")
+    parts.append(f"{count(runs, 'run')} of each treatment.")
+    if (control := safety.control) is not None:
+        lost = control.tally.lost
+        parts.append(f"The control ({_level(control, names)}), known to lose, lost in {lost.seen:,} of {lost.cuts:,}.")
+    return " ".join(parts)
+
+
+def _details(safety: CrashSafety, names: Names) -> tuple[Block, ...]:
+    """Return what a reader may want to check, folded on a page; a report in brief leaves it out."""
+    folded = (
+        ("Outcomes", (_outcomes(safety, names),)),
+        ("Bounds", (_bounds(safety, names), Paragraph(_BOUNDS, "soft"))),
+        *((("By stratum", (_strata(safety, names),)),) if len(safety.strata) > 1 else ()),
+        *((("Differences", (_differences(safety, names),)),) if safety.differences else ()),
+    )
+    full = tuple(Details(summary, blocks) for summary, blocks in folded)
+    short = tuple(Section("", summary, blocks) for summary, blocks in folded)
+    doubts = bullets([f"{names.long(one.id)}: {doubt_text(one.doubts, safety.mode)}." for one in _undecided(safety)])
+    return (Abridged((*doubts, *full), (*doubts, *short), ()),)
+
+
+_BOUNDS = (
+    "Damage is whatever is worse than to lose the newest commits. Bounds are one-sided, 95 %. If cuts are independent:"
+    " Clopper and Pearson over cuts. By runs: over runs, by whether it was seen in one; it holds however much cuts of"
+    " one run resemble each other. At most is what is said: of what was seen, by as many cuts as the spread of runs"
+    " leaves (Korn and Graubard); of what was not seen, the bound by runs where the control shows that cuts of one run"
+    " resemble each other, else that of independent cuts."
+)
+
+
+def _undecided(safety: CrashSafety) -> list[TreatmentSafety]:
+    return [one for one in safety.treatments if one.word == "undecided"]
+
+
+def _outcomes(safety: CrashSafety, names: Names) -> Table:
+    headings = (
+        names.factor or "treatment",
+        *("runs", "cuts"),
+        *(SHORT[one] for one in OUTCOMES),
+        "most commits",
+    )
+    rows = []
+    for one in safety.treatments:
+        tally = one.tally
+        counted = (f"{tally.outcomes[outcome]:,}" for outcome in OUTCOMES)
+        most = f"{tally.tail.commits_most:,}" if tally.tail else UNKNOWN
+        rows.append((names.short(one.id), str(tally.runs), str(tally.cuts), *counted, most))
+    return Table(f"Outcomes of {many(safety.mode)}, worst first", headings, tuple(rows))
+
+
+def _bounds(safety: CrashSafety, names: Names) -> Table:
+    headings = (
+        *(names.factor or "treatment", "of", "seen", "95 % interval", "at most", "if independent", "by runs"),
+        "independent cuts",
+    )
+    rows = [
+        (names.short(one.id), what, *_bound(share))
+        for one in safety.treatments
+        if one.tally.cuts
+        for what, share in (("any loss", one.tally.lost), ("damage", one.tally.damage))
+    ]
+    return Table("Bounds", headings, tuple(rows), words=(1,))
+
+
+def _bound(share: Share) -> tuple[str, ...]:
+    return (
+        f"{share.seen:,} of {share.cuts:,} ({share.runs_with} of {share.runs} runs)",
+        f"{share_text(share.low)} to {share_text(share.high)}",
+        *map(share_text, (share.at_most, share.if_independent, share.by_runs)),
+        f"{share.effective_cuts:,.0f}",
+    )
+
+
+def _strata(safety: CrashSafety, names: Names) -> Table:
+    headings = (
+        names.factor or "treatment",
+        "when / what survives",
+        "lost",
+        "at most",
+        "s lost: median, most",
+        "worst seen",
+        "recovery s",
+    )
+    rows = [
+        (names.short(one.id), stratum_text(stratum), *_figures(tally))
+        for one in safety.treatments
+        for stratum, tally in one.strata.items()
+    ]
+    control = safety.control
+    if control is not None and not control.compared:
+        rows += [("control", stratum_text(stratum), *_figures(tally)) for stratum, tally in control.strata.items()]
+    return Table("By stratum", headings, tuple(rows), words=(1, 5))
+
+
+_ASKED = {"loss": "how often anything is lost", "damage": "how often worse than that", "amount": "ms lost"}
+
+
+def _differences(safety: CrashSafety, names: Names) -> Table:
+    rows = tuple(
+        (
+            f"{names.short(one.level_id)} vs {names.short(one.baseline_id)}",
+            _ASKED[one.asked],
+            one.found,
+            _of_sides(one),
+            p_value(one.p).removeprefix("p ").removeprefix("= "),
+        )
+        for one in safety.differences
+    )
+    headings = ("comparison", "asked", "found", "figures", "p (Holm)")
+    return Table("Differences, tested by runs", headings, rows, words=(1, 2, 3))
+
+
+def _of_sides(one: Difference) -> str:
+    if one.ratio is not None:
+        return f"{percent(one.ratio.value)} ({percent_range(one.ratio.low, one.ratio.high)})"
+    return f"{one.level[0]:,} of {one.level[1]:,} against {one.baseline[0]:,} of {one.baseline[1]:,}"
+
+
+def safety_json(safety: CrashSafety, choice: Choice, findings: Findings) -> dict[str, Any]:
+    """Return all of it as values."""
+    return {
+        "mode": safety.mode,
+        "run": findings.beside.run.title if findings.beside else None,
+        "at_least": safety.at_least,
+        "treatments": [_treatment_json(one, safety.mode) for one in safety.treatments],
+        "control": _control_json(safety.control) if safety.control else None,
+        "correlation": asdict(safety.correlation),
+        "differences": [_difference_json(one) for one in safety.differences],
+        "pareto": list(choice.pareto),
+    }
+
+
+def _treatment_json(one: TreatmentSafety, mode: str) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "label": one.label,
+        "verdict": one.word,
+        "doubts": [doubt_text((each,), mode) for each in one.doubts],
+        "runs_failed": one.failed,
+        **_tally_json(one.tally),
+        "strata": _strata_json(one.strata),
+    }
+
+
+def _control_json(control: Control) -> dict[str, Any]:
+    return {
+        "id": control.id,
+        "label": control.label,
+        "compared": control.compared,
+        "enough": control.doubt is None,
+        **_tally_json(control.tally),
+        "strata": _strata_json(control.strata),
+    }
+
+
+def _strata_json(strata: dict[Stratum, Tally]) -> list[dict[str, Any]]:
+    return [{**asdict(stratum), **_tally_json(tally)} for stratum, tally in strata.items()]
+
+
+def _tally_json(tally: Tally) -> dict[str, Any]:
+    return {**asdict(tally), "worst": tally.worst if tally.cuts else None}
+
+
+def _difference_json(one: Difference) -> dict[str, Any]:
+    return asdict(one)

@@ -1,0 +1,184 @@
+"""The report of a crash run: what leads it, table, picture, warnings, advice; and a crash run beside a speed run."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from dbdyno.analysis.analyse import analyse
+from dbdyno.analysis.ranking.ranking import rank_runs
+from dbdyno.analysis.refused import RefusedError
+from dbdyno.analysis.safety.join import joined
+from dbdyno.analysis.two_runs.compare import compare
+from dbdyno.report import comparison
+from dbdyno.report.contents import document
+from dbdyno.report.findings import Beside
+from dbdyno.report.refusals import message
+from dbdyno.report.render import html, text
+from dbdyno.report.render import json as as_values
+from dbdyno.report.sections.ranking import document as ranking_document
+from tests.crash_runs import FLUSH_0, FLUSH_2, SAFE, Loses, crash_run, speed_run
+from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
+
+TORN = Loses(3100.0, tail=0.3, damage=0.04, worst="table", ms=4000.0)
+KINDS = {
+    "usual": {},
+    "kill": {"mode": "kill", "cuts": 1, "treatments": {"1": SAFE, "2": Loses(2600.0), "0": FLUSH_0}},
+    "torn": {"treatments": {"1": SAFE, "torn": TORN, "slow": Loses(500.0)}},
+    "undecided": {"treatments": {"1": SAFE, "2": FLUSH_2}, "control": Loses(2900.0, tail=0.6)},
+    "few": {"blocks": 3},
+    "all lose": {"treatments": {"2": FLUSH_2, "0": FLUSH_0}},
+}
+
+
+def brief(run, **more):
+    return text.render(document(run, analyse(run), **more), 120, brief=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_terminal_answers_in_25_lines(kind, snapshot):
+    told = brief(crash_run(**KINDS[kind]))
+    assert len(told.splitlines()) <= 25
+    assert max(map(len, told.splitlines())) <= 140
+    assert told == snapshot
+
+
+def test_the_headline_is_the_answer():
+    found = json.loads(as_json(run := crash_run(), analyse(run)))
+    assert found["headline"].startswith(
+        "innodb_flush_log_at_trx_commit = 1 lost nothing in 300 power cuts (at most 1.0 % of such cuts lose anything);"
+        " 2 and 0 lose up to 1.0 s of commits."
+    )
+    assert found["advice"]["take"] == ["t1"]
+    assert found["advice"]["parts"] == []
+    safety = found["safety"]
+    assert [one["verdict"] for one in safety["treatments"]] == ["no loss seen", *["loses the newest commits"] * 2]
+    assert safety["control"]["enough"] is True
+    assert safety["treatments"][0]["lost"]["at_most"] == pytest.approx(0.00994, abs=1e-5)
+    assert safety["pareto"][0] == "t3"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_formats_have_it(kind):
+    run = crash_run(**KINDS[kind])
+    analysis = analyse(run)
+    page, wiki = as_page(run, analysis), as_markdown(run, analysis)
+    assert "Speed against safety" in page
+    assert "By runs" in as_text(run, analysis)
+    for told in (page, wiki):
+        assert "Crash safety" in told
+        assert "innodb_flush_log_at_trx_commit" in told
+
+
+def test_kills_are_never_called_power_cuts():
+    run = crash_run(**KINDS["kill"])
+    analysis = analyse(run)
+    for told in (as_text(run, analysis), as_markdown(run, analysis), brief(run)):
+        said = [line for line in told.replace("\n", " ").split(". ") if "power cut" in line.lower()]
+        assert all("kill of the server is no power cut" in one or "Power cuts may lose more" in one for one in said), (
+            said
+        )
+        assert "kills of the server" in told
+    told = brief(run).replace("\n", " ")
+    assert (
+        "lost nothing in 30 kills of the server each (at most 9.5 % of such kills of the server lose anything)" in told
+    )
+
+
+def test_badges_and_risks_say_what_was_tried():
+    run = crash_run()
+    page = as_page(run, analyse(run)).replace("\u00a0", " ")
+    assert "900 power cuts were tried: see crash safety" in page
+    assert "power cuts were not tried" not in page
+    speed = speed_run(run)
+    assert "power cuts were not tried" in as_page(speed, analyse(speed)).replace("\u00a0", " ")
+    kills = crash_run(**KINDS["kill"])
+    page = as_page(kills, analyse(kills)).replace("\u00a0", " ")
+    assert "90 kills of the server were tried: see crash safety; power cuts were not tried" in page
+
+
+def test_a_limit_that_was_reached_makes_it_at_least():
+    run = crash_run()
+    trials = [
+        replace(one, cuts=[replace(each, limit_reached=True) for each in one.cuts]) if one.treatment == "t2" else one
+        for one in run.trials
+    ]
+    told = brief(replace(run, trials=trials)).replace("\n", " ")
+    assert "2 and 0 lose 1.0 s of commits or more" in told
+    assert "so it loses at least this" in told
+    assert "at least 292 of 300" in told
+
+
+def test_correlated_cuts_are_bounded_by_runs():
+    told = brief(crash_run(related=0.9)).replace("\n", " ")
+    assert "at most 9.5 % of such cuts lose anything" in told
+    assert "Power cuts of one run resemble each other (correlation" in told
+
+
+def test_losses_in_some_strata_alone_are_said():
+    strata = (("uniform", "random-4096"), ("uniform", "lying"))
+    run = crash_run({"1": FLUSH_0}, strata=strata)
+    trials = [
+        replace(one, cuts=[each if each.survivors == "lying" else replace(each, outcome="nothing", lost=0, lost_ms=None)
+                           for each in one.cuts]) if one.treatment == "t1" else one for one in run.trials
+    ]  # fmt: skip
+    told = brief(replace(run, trials=trials)).replace("\n", " ")
+    assert "(only with uniform / lying)" in told
+    assert "1 lost only with uniform / lying; with the other power cuts nothing" in told
+    assert "By stratum" in as_text(run, analyse(run))
+
+
+def test_a_speed_run_beside_a_crash_run():
+    crash = crash_run()
+    speed = speed_run(crash_run({"0": FLUSH_0, "1": SAFE, "2": FLUSH_2}, seed=9))  # in another order
+    beside = Beside(crash, joined(speed, crash))
+    assert [one.label for one in beside.safety.treatments] == [one.label for one in speed.design.treatments]
+    assert [one.word for one in beside.safety.treatments][1] == "no loss seen"
+    told = brief(speed, beside=beside).replace("\n", " ")
+    assert 'Power cuts are those of "Safe commits"' in told
+    assert "Take innodb_flush_log_at_trx_commit = 1" in told
+    assert "900 power cuts were tried" in html.render(document(speed, analyse(speed), beside=beside)).replace(
+        "\u00a0", " "
+    )
+    assert (
+        json.loads(as_values.render(document(speed, analyse(speed), beside=beside)))["safety"]["run"] == "Safe commits"
+    )
+
+
+def test_runs_of_other_treatments_are_refused():
+    crash, speed = crash_run({"1": SAFE, "2": FLUSH_2}), speed_run(crash_run())
+    with pytest.raises(RefusedError) as refused:
+        joined(speed, crash)
+    assert message(refused.value) == (
+        "the crash run 'Safe commits' lacks \"innodb_flush_log_at_trx_commit 0\"; it has"
+        ' "innodb_flush_log_at_trx_commit 1", "innodb_flush_log_at_trx_commit 2"; run both studies with the same'
+        " factors and levels"
+    )
+    with pytest.raises(RefusedError) as refused:
+        joined(speed, speed)
+    assert "has no cuts" in message(refused.value)
+
+
+def test_what_is_equally_fast_and_safe_is_offered_as_well():
+    run = crash_run({"1": SAFE, "o-direct": SAFE, "0": FLUSH_0})
+    told = brief(run).replace("\n", " ")
+    assert "Take innodb_flush_log_at_trx_commit = 1 or o-direct: the fastest that lost nothing" in told
+    assert "between which no difference was shown" in told
+
+
+def test_compare_says_what_both_lost():
+    before, after = crash_run(), crash_run({"1": Loses(900.0, tail=0.2), "2": FLUSH_2, "0": FLUSH_0}, seed=4)
+    found = comparison.document(before, after, compare(before, after))
+    told = " ".join(text.render(found).split())
+    assert "anything lost in 0 of 300 cuts before" in told
+    assert "differs, p < 0.001, by runs" in told
+    assert len(json.loads(as_values.render(found))["lost_in_cuts"]) == 3
+    speed = speed_run(before)
+    told = text.render(comparison.document(speed, after, compare(speed, after)))
+    assert "Cuts are not compared: only the run after has any of these treatments." in told.replace("\n", " ")
+
+
+def test_rank_says_that_it_ranks_speed():
+    runs = [("one", crash_run()), ("two", crash_run(seed=5))]
+    told = text.render(ranking_document(rank_runs(runs, None), [run for _, run in runs]))
+    assert "Ranked by speed alone" in told
