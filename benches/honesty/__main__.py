@@ -33,6 +33,7 @@ GROUPS = (
     "carry_over",
     "unequal",
     "exaggeration",
+    "crash",
     "speed",
 )
 

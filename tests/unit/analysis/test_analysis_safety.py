@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benches.honesty import crash
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.safety.bounds import lower, share, upper
 from dbdyno.analysis.safety.by_runs import fisher, p_by_runs
@@ -194,3 +195,16 @@ def test_only_in_names_the_strata_that_lose():
     found = crash_safety(replace(run, trials=spared))
     assert found.treatments[0].only_in == (Stratum("uniform", "lying"),)
     assert found.survivors == ("random-4096", "lying")
+
+
+@pytest.mark.simulation
+def test_bounds_and_differences_are_right_as_often_as_they_say(monkeypatch):
+    """The benchmark at small scale; and its rows can fail: cuts taken for independent break what they promise."""
+    monkeypatch.setattr(crash, "SIZES", ((30, 10), (6, 10)))
+    monkeypatch.setattr(crash, "RHOS", (0.0, 0.2, 1.0))
+    found = crash.rows(800, 7)
+    assert [row for row in found if row.met is False] == []
+    naive = {row.name: row.measured for row in found if row.group == "crash: if independent"}
+    assert naive["30 runs of 10 cuts, rho 0.2"] < 90
+    fisher_alone = [row.measured for row in found if row.group == "crash: Fisher over cuts" and "rho 0.2" in row.name]
+    assert max(fisher_alone) > 20

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dbdyno.analysis.safety.bounds import Seen
+from dbdyno.analysis.statistics.arrays import Floats
 
 STEPS = 60  # that a run's share is rounded to, where runs have unequal numbers of cuts
 _TIE = 1 + 1e-9
@@ -28,7 +29,7 @@ def p_by_runs(first: Seen, second: Seen) -> float:
     return min(1.0, 2 * min(float(chances[: at + 1].sum()), float(chances[at:].sum())) * _TIE)
 
 
-def _sums(scores: Sequence[int], chosen: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _sums(scores: Sequence[int], chosen: int) -> Floats:
     """Return the distribution of the sum of ``chosen`` of the scores, all choices being as likely."""
     q = chosen / len(scores)
     table = np.zeros((chosen + 1, sum(scores) + 1))  # number chosen x their sum, each being chosen with chance q

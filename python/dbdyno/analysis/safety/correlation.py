@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.model.cut import Cut
 
@@ -36,7 +37,11 @@ def correlation(runs: Sequence[Sequence[Cut]]) -> Correlation:
     kept = [cuts for cuts in runs if cuts]
     if kept and all(len(cuts) == 1 for cuts in kept):
         return ALONE
-    groups = _ranked(kept)
+    return analysed(_ranked(kept))
+
+
+def analysed(groups: Sequence[Floats]) -> Correlation:
+    """Return the correlation within groups of ranks, one group a run."""
     n, k = sum(map(len, groups)), len(groups)
     if k < 2 or n <= k:  # noqa: PLR2004
         return Correlation(k, math.nan, math.nan, may_be=True)
@@ -52,7 +57,7 @@ def correlation(runs: Sequence[Sequence[Cut]]) -> Correlation:
     return Correlation(k, max(0.0, float(within)), p, may_be=p < level)
 
 
-def _ranked(runs: Sequence[Sequence[Cut]]) -> list[np.ndarray[tuple[int], np.dtype[np.float64]]]:
+def _ranked(runs: Sequence[Sequence[Cut]]) -> list[Floats]:
     """Return each run's cuts as ranks (0 to 1) of what was lost among all cuts of their stratum, ties in the middle."""
     strata: dict[object, list[float]] = {}
     for cuts in runs:
