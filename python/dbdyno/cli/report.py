@@ -4,6 +4,7 @@ from pathlib import Path
 
 import typer
 
+from dbdyno.cli.crash_run_beside import SAFETY
 from dbdyno.cli.formats import DETAILS, Format, ReportFormat, with_json
 from dbdyno.cli.outcome import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, conclude
 from dbdyno.cli.page_file import refuse_to_overwrite
@@ -39,13 +40,7 @@ def report(
         help="Take prices from [cost] of this study file.",
         autocompletion=studies,
     ),
-    safety: Path | None = typer.Option(
-        None,
-        parser=path_of,
-        metavar="DIR",
-        help="A crash run of the same treatments: its safety beside this run's speed.",
-        autocompletion=run_folders,
-    ),
+    safety: Path | None = SAFETY,
     fail_if: list[str] = FAIL_IF,
     junit: Path | None = JUNIT,
     annotations: bool = ANNOTATIONS,

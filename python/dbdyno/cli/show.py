@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dbdyno.cli.crash_run_beside import crash_run_beside
 from dbdyno.cli.formats import Format
 from dbdyno.cli.page_file import write_page
 from dbdyno.cli.printed import print_document
@@ -14,7 +15,6 @@ from dbdyno.cli.printed import print_document
 if TYPE_CHECKING:
     from dbdyno.analysis.analyse import Analysis
     from dbdyno.report.document import Document
-    from dbdyno.report.findings import Beside
     from dbdyno.store.records import Run
 
 
@@ -63,7 +63,7 @@ def show(
     analysed, series = read_analysed_and(folder, run, columns_drawn() if html is not None else {})
     analysis = analyse(run, each_pair=every_pair, **analysed)
     brief = format_ is Format.TEXT and not (details or every_pair or prices)
-    found = document(run, analysis, series, beside=_beside(run, safety))
+    found = document(run, analysis, series, beside=crash_run_beside(run, safety))
     print_document(found, format_, brief=brief)
     if brief:
         typer.echo()
@@ -73,17 +73,6 @@ def show(
         beside = [] if safety is None else ["--safety", str(safety)]
         say_where_the_rest_is(shlex.join(["dbdyno", "report", str(folder), *beside]), html=html is not None)
     return Shown(found, [(run, analysis)])
-
-
-def _beside(run: "Run", folder: Path | None) -> "Beside | None":
-    if folder is None:
-        return None
-    from dbdyno.analysis.safety.join import joined
-    from dbdyno.report.findings import Beside
-    from dbdyno.store.run_folder import read_run
-
-    crash = read_run(folder)
-    return Beside(crash, joined(run, crash))
 
 
 def show_several(folders: list[Path], format_: Format, html: Path | None, *, details: bool) -> Shown:

@@ -13,7 +13,7 @@ from dbdyno.analysis.safety.bounds import lower, share, upper
 from dbdyno.analysis.safety.by_runs import fisher, p_by_runs
 from dbdyno.analysis.safety.correlation import ALONE, Correlation, correlation
 from dbdyno.analysis.safety.judge import crash_safety
-from dbdyno.analysis.safety.verdict import ControlKept, NoControl, RunsFailed, Stratum, TooFewCuts
+from dbdyno.analysis.safety.verdict import ControlFailed, ControlKept, NoControl, RunsFailed, Stratum, TooFewCuts
 from dbdyno.store.records import Failure
 from tests.crash_runs import FLUSH_0, SAFE, Loses, crash_run, cut, speed_run
 
@@ -136,14 +136,33 @@ def test_a_stratum_floor_counts_where_the_whole_is_enough():
     strata = (("uniform", "random-4096"),) * 19 + (("ddl", "random-4096"),)
     run = crash_run({"1": SAFE}, strata=strata, cuts=20, control=Loses(2000.0, tail=1.0))
     spared = [
-        replace(one, cuts=[_kept(each) if each.when == "ddl" and one.block % 2 else each for each in one.cuts])
+        replace(one, cuts=[_kept(each) if each.when == "ddl" and one.block % 6 else each for each in one.cuts])
         if one.treatment == "control"
         else one
         for one in run.trials
     ]
     found = crash_safety(replace(run, trials=spared)).treatments[0]
     assert found.word == "undecided"
-    assert found.doubts[0] == ControlKept(15, 30, Stratum("ddl", "random-4096"))
+    assert found.doubts[0] == ControlKept(5, 30, Stratum("ddl", "random-4096"))
+
+
+def test_of_cuts_in_a_flush_the_control_need_not_lose_as_often():
+    run = crash_run({"1": SAFE}, strata=(("uniform", "random-4096"), ("flush", "random-4096")))
+    spared = [
+        replace(one, cuts=[_kept(each) if each.when == "flush" and one.block % 2 else each for each in one.cuts])
+        if one.treatment == "control"
+        else one
+        for one in run.trials
+    ]
+    found = crash_safety(replace(run, trials=spared))
+    assert found.control.tally.lost.value < 0.8
+    assert found.treatments[0].word == "no loss seen"
+
+
+def test_a_control_that_was_left_out_shows_nothing():
+    run = replace(crash_run({"1": SAFE}), dropped=frozenset({"control"}))
+    found = crash_safety(run).treatments[0]
+    assert (found.word, found.doubts) == ("undecided", (ControlFailed(),))
 
 
 def test_too_few_cuts_say_nothing():

@@ -103,7 +103,8 @@ def _control(run: Run, control: Treatment, strata: tuple[Stratum, ...], related:
     cuts = _cuts_of(run, control.id)
     compared = control in run.design.treatments
     label = run.design.labels.get(control.id, control.label)
-    return Control(control.id, label, compared, tally(cuts, related), _by_stratum(cuts, strata, related))
+    dropped = control.id in run.dropped
+    return Control(control.id, label, compared, dropped, tally(cuts, related), _by_stratum(cuts, strata, related))
 
 
 def _by_stratum(cuts: Cuts, strata: tuple[Stratum, ...], related: Correlation) -> dict[Stratum, Tally]:

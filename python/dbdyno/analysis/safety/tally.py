@@ -11,7 +11,7 @@ from dbdyno.model.cut import OUTCOMES, Cut, Outcome
 
 Runs = Sequence[Sequence[Cut]]  # the cuts of each run
 DAMAGE: tuple[Outcome, ...] = OUTCOMES[: OUTCOMES.index("tail")]  # worse than to lose the newest commits
-_OWN_STEPS = {"check", "verify"}  # of dbdyno's, which nobody waits for after a power cut
+_TO_RECOVER = {"first mount", "mount", "server"}  # all else are dbdyno's own steps, which nobody else waits for
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def tally(runs: Runs, correlation: Correlation) -> Tally:
     kept = [cuts for cuts in runs if cuts]
     cuts = [cut for each in kept for cut in each]
     counted = Counter(cut.outcome for cut in cuts)
-    seconds = [sum(s for step, s in cut.recovery_s.items() if step not in _OWN_STEPS) for cut in cuts if cut.recovery_s]
+    seconds = [sum(s for step, s in cut.recovery_s.items() if step in _TO_RECOVER) for cut in cuts if cut.recovery_s]
 
     def seen(condition: Callable[[Cut], bool]) -> Share:
         return share([(sum(map(condition, each)), len(each)) for each in kept], correlation)

@@ -10,7 +10,8 @@ Word = Literal["no loss seen", "loses the newest commits", "not crash-safe", "un
 WORDS: tuple[Word, ...] = get_args(Word)
 
 CONTROL_LEAST = 0.95  # of its cuts a treatment known to lose must lose in
-CONTROL_FLOOR = 0.80  # in each stratum
+CONTROL_FLOOR = 0.20  # in each stratum
+TELLING: tuple[When, ...] = ("uniform", "ack")  # when commits are always pending; a FLUSH or a page write saves them
 BOUND_MOST = 0.10  # a bound beyond it says too little for "no loss seen": 29 independent cuts
 FAILED_MOST = 0.10  # of a treatment's runs: what a failed one would have shown is not known
 
@@ -29,8 +30,13 @@ class NoControl:
 
 
 @dataclass(frozen=True)
+class ControlFailed:
+    """The control failed again and again and was left out."""
+
+
+@dataclass(frozen=True)
 class ControlKept:
-    """The control lost in too few of its cuts; in a stratum, or, where that is None, over all."""
+    """The control lost in too few of its cuts; in a stratum, or, where that is None, over those that are telling."""
 
     lost: int
     cuts: int
@@ -54,7 +60,7 @@ class RunsFailed:
     runs: int  # that finished
 
 
-Doubt = NoControl | ControlKept | TooFewCuts | RunsFailed
+Doubt = NoControl | ControlFailed | ControlKept | TooFewCuts | RunsFailed
 
 
 @dataclass(frozen=True)
@@ -64,16 +70,24 @@ class Control:
     id: str
     label: str
     compared: bool  # whether it is a treatment of the study as well
+    dropped: bool  # whether it failed so often that it was left out
     tally: Tally
     strata: dict[Stratum, Tally]
 
     @property
-    def doubt(self) -> ControlKept | None:
-        """Where it lost too rarely for "no loss" to be said of others."""
-        lost = self.tally.lost
-        if not lost.cuts or lost.value < CONTROL_LEAST:
-            return ControlKept(lost.seen, lost.cuts)
-        kept = [(stratum, one.lost) for stratum, one in self.strata.items() if one.lost.value < CONTROL_FLOOR]
+    def doubt(self) -> ControlFailed | ControlKept | None:
+        """Why "no loss" can't be said of others: it failed, or lost too rarely.
+
+        It must lose in 95 % of the cuts at which it has commits to lose: right after a FLUSH or a page write its log is
+        durable by chance, so of such strata, and of any other, less is enough.
+        """
+        if self.dropped:
+            return ControlFailed()
+        telling = [one.lost for stratum, one in self.strata.items() if stratum.when in TELLING] or [self.tally.lost]
+        seen, cuts = sum(one.seen for one in telling), sum(one.cuts for one in telling)
+        if seen < CONTROL_LEAST * cuts or not cuts:
+            return ControlKept(seen, cuts)
+        kept = [(stratum, one.lost) for stratum, one in self.strata.items() if one.lost.seen < CONTROL_FLOOR * one.cuts]
         return ControlKept(kept[0][1].seen, kept[0][1].cuts, kept[0][0]) if kept else None
 
 

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from dbdyno.analysis.safety.choice import Placed, pareto
 from dbdyno.analysis.safety.verdict import Word
 from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.model.cut import OUTCOME_WORDS
 from dbdyno.model.metrics import Metric
 from dbdyno.model.printable import clipped
 from dbdyno.report.charts.palette import LIGHT, VERDICTS
@@ -31,7 +32,7 @@ from dbdyno.report.charts.svg import (
     tick,
     words,
 )
-from dbdyno.report.crash.wording import OUTCOME, TONES, Names, amount_text, share_text
+from dbdyno.report.crash.wording import TONES, Names, amount_text, share_text
 from dbdyno.report.document import Chart, Width
 from dbdyno.report.sentences import estimate_text
 
@@ -115,7 +116,7 @@ def _mark(one: Placed, x: Scale, y: Scale, names: Names, metric: Metric) -> _Mar
         names.long(one.safety.id),
         f"{estimate_text(one.speed)} {metric.heading}",
         f"lost in {lost.seen:,} of {lost.cuts:,}, at most {share_text(lost.at_most)}",
-        f"worst seen: {OUTCOME[found.worst]}",
+        f"worst seen: {OUTCOME_WORDS[found.worst]}",
         *([f"up to {amount_text(ms)} of commits lost"] if ms else []),
     )
     ends = (x(one.speed.low), x(one.speed.high)) if one.speed.bounded else None

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.safety.choice import Choice, choice
 from dbdyno.analysis.safety.judge import CrashSafety, TreatmentSafety
-from dbdyno.analysis.safety.verdict import ControlKept, Doubt, NoControl, RunsFailed
-from dbdyno.model.cut import CrashMode
+from dbdyno.analysis.safety.verdict import ControlFailed, ControlKept, Doubt, NoControl, RunsFailed
+from dbdyno.model.cut import OUTCOMES, CrashMode
 from dbdyno.model.wording import listed
 from dbdyno.report.crash.headline import LISTED_MAX
-from dbdyno.report.crash.wording import OUTCOME, Names, a_cut, amount_text, many, names_of
+from dbdyno.report.crash.wording import Names, a_cut, amount_text, found_text, many, names_of
 from dbdyno.report.findings import Findings
 from dbdyno.report.sentences import how_different
 
@@ -72,7 +72,7 @@ class _Words:
         if not bad:
             return ""
         after = a_cut(self.safety.mode)
-        return f"Not {self._labels([one.id for one in bad])}: after {after} {OUTCOME[_worst(bad).tally.worst]}."
+        return f"Not {self._labels([one.id for one in bad])}: after {after} {found_text(_worst(bad).tally.worst)}."
 
     def _none_safe(self) -> str:
         opened = [one for one in self.safety.treatments if one.word == "undecided"]
@@ -97,11 +97,11 @@ def _remedy(doubts: Sequence[Doubt], mode: CrashMode) -> str:
             return "run it beside a treatment that is known to lose"
         case ControlKept():
             return f"find a load under which the control loses: more clients, or longer before {a_cut(mode)}"
-        case RunsFailed():
+        case ControlFailed() | RunsFailed():
             return "see to the runs that failed first"
         case _:
             return f"more {many(mode)} are needed, of more runs (cuts in [crash])"
 
 
 def _worst(found: Sequence[TreatmentSafety]) -> TreatmentSafety:
-    return min(found, key=lambda one: list(OUTCOME).index(one.tally.worst))
+    return min(found, key=lambda one: OUTCOMES.index(one.tally.worst))

@@ -3,9 +3,20 @@
 from collections.abc import Sequence
 
 from dbdyno.analysis.safety.judge import CrashSafety, TreatmentSafety
-from dbdyno.analysis.safety.verdict import ControlKept, Doubt, NoControl, RunsFailed, TooFewCuts, Word
+from dbdyno.analysis.safety.verdict import ControlFailed, ControlKept, Doubt, NoControl, RunsFailed, TooFewCuts, Word
+from dbdyno.model.cut import OUTCOMES
 from dbdyno.model.wording import count, listed
-from dbdyno.report.crash.wording import OUTCOME, Names, a_cut, amount_text, cuts, many, share_text, stratum_text, such
+from dbdyno.report.crash.wording import (
+    Names,
+    a_cut,
+    amount_text,
+    cuts,
+    found_text,
+    many,
+    share_text,
+    stratum_text,
+    such,
+)
 
 LISTED_MAX = 4
 _ORDER: tuple[Word, ...] = ("no loss seen", "loses the newest commits", "not crash-safe", "undecided")
@@ -70,12 +81,12 @@ class _Said:
 
     def damage(self, found: Sequence[TreatmentSafety]) -> str:
         """Return the worst that was found of them, and how often."""
-        worst = min(found, key=lambda one: list(OUTCOME).index(one.tally.worst))
+        worst = min(found, key=lambda one: OUTCOMES.index(one.tally.worst))
         seen = worst.tally.each[worst.tally.worst]
         least = "at least " if worst.tally.limit_reached else ""
         of = f" with {self.names.short(worst.id)}" if len(found) > 1 else ""
         after = f"after {least}{seen.seen:,} of {cuts(self.mode, seen.cuts)}{of}"
-        return f"{after} {OUTCOME[worst.tally.worst]}{self._only([worst])}"
+        return f"{after} {found_text(worst.tally.worst)}{self._only([worst])}"
 
 
 def _are(found: Sequence[TreatmentSafety]) -> str:
@@ -88,6 +99,8 @@ def doubt_text(doubts: Sequence[Doubt], mode: str) -> str:
     match doubts[0] if doubts else None:
         case NoControl():
             return "no treatment that is known to lose was run beside it, so this load may not show a loss"
+        case ControlFailed():
+            return "the control, which is known to lose, failed again and again, so this load may not show a loss"
         case ControlKept() as kept:
             where = f" with {stratum_text(kept.stratum)}" if kept.stratum else ""
             return (

@@ -6,18 +6,10 @@ from dataclasses import dataclass
 
 from dbdyno.analysis.safety.judge import CrashSafety, TreatmentSafety
 from dbdyno.analysis.safety.verdict import Stratum, Word
-from dbdyno.model.cut import CrashMode, Outcome
+from dbdyno.model.cut import OUTCOME_WORDS, CrashMode, Outcome
 from dbdyno.model.treatment import Treatment
 from dbdyno.model.wording import UNKNOWN
 
-OUTCOME: Mapping[Outcome, str] = {
-    "filesystem": "the filesystem needs repair",
-    "server": "the server does not start",
-    "table": "a table needs repair",
-    "inconsistent": "data is torn, wrong or has holes",
-    "tail": "the newest commits are lost",
-    "nothing": "nothing is lost",
-}
 SHORT: Mapping[Outcome, str] = {
     "filesystem": "filesystem damaged",
     "server": "no server start",
@@ -58,6 +50,11 @@ _SURVIVORS = {
 INDEPENDENT_SECTORS = {"random-512", "random-4096", "versions"}
 _SECONDS_FROM_MS = 100
 _DIGITS = (9.95, 0.95, 0.0095)  # percent, from which on 0, 1 and 2 decimals are enough
+
+
+def found_text(outcome: Outcome) -> str:
+    """Return what was found, as a clause."""
+    return f"{'there is ' if outcome == 'inconsistent' else ''}{OUTCOME_WORDS[outcome]}"
 
 
 def cuts(mode: CrashMode, number: int) -> str:
