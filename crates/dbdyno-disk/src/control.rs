@@ -135,6 +135,14 @@ enum ControlRequest {
         name: String,
     },
     CutsForget {},
+    CutSave {
+        name: String,
+        folder: PathBuf,
+    },
+    CutLoad {
+        name: String,
+        folder: PathBuf,
+    },
     Stop {
         #[serde(default)]
         force: bool,
@@ -200,7 +208,7 @@ fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiv
         format!(
             "not a request: {error} (ops are ping, mode, model, path, follow, snapshot, restore, forget, clear, save, load, stats, \
              gauges, trace, trace-stop, power-cut, power-on, fault, fault-gone, fault-clear, cuts-arm, cuts-disarm, cut, cut-on, \
-             cuts, cut-restore, cut-forget, cuts-forget, stop; an example: {{\"op\":\"stats\"}})"
+             cuts, cut-restore, cut-forget, cuts-forget, cut-save, cut-load, stop; an example: {{\"op\":\"stats\"}})"
         )
     })?;
     let unknown = |name: &str| {
@@ -261,6 +269,8 @@ fn answer_cuts(request: ControlRequest, engine: &Engine) -> Result<Value, String
         ControlRequest::CutRestore { name, survivors, seed } => return engine.restore_cut(&name, survivors, seed),
         ControlRequest::CutForget { name } => content.forget_cut(&name)?,
         ControlRequest::CutsForget {} => content.forget_cuts(),
+        ControlRequest::CutSave { name, folder } => content.save_cut(&name, &folder)?,
+        ControlRequest::CutLoad { name, folder } => content.load_cut(&name, &folder)?,
         _ => {}
     }
     Ok(Value::Null)

@@ -212,6 +212,14 @@ class DiskClient:
         """Drop all cuts, and those still waited for."""
         self._ask("cuts-forget")
 
+    def save_cut(self, name: str, folder: Path) -> None:
+        """Write a cut to a new folder: what is durable (sparse), the writes beyond it, and when they were."""
+        self._ask("cut-save", MOVE_SECONDS, name=name, folder=str(folder))
+
+    def load_cut(self, name: str, folder: Path) -> None:
+        """Take in a saved cut of a disk of the same size, as if it had been taken on this one."""
+        self._ask("cut-load", MOVE_SECONDS, name=name, folder=str(folder))
+
     def _ask(self, op: str, answer_seconds: float | None = None, **arguments: object) -> dict[str, Any]:
         request = json.dumps({"op": op, **arguments}).encode() + b"\n"
         try:

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::recorder::{CutOn, Trigger};
 use super::survivors::Survivors;
 use super::*;
 
@@ -213,4 +214,181 @@ proptest! {
         assert_eq!((survived.writes_unflushed, survived.writes_lost), (1, 1));
         assert_eq!(sectors_of(&played.content), found);
     }
+}
+
+fn armed(volatile: bool, hold_ns: u64) -> Content {
+    Played::new(volatile, hold_ns).content
+}
+
+fn write(content: &Content, sector: u64, value: u8) -> Ticket {
+    content.write(sector * 512, &[value; 512]).unwrap()
+}
+
+/// The first sector after a cut that was taken, with these survivors.
+fn first_after(content: &Content, name: &str, survivors: Survivors) -> u8 {
+    content.restore_cut(name, survivors, 0).unwrap();
+    sectors_of(content)[0]
+}
+
+fn on(name: &str, on: CutOn, nth: u64, ranges_bytes: &[(u64, u64)], seed: u64) -> Trigger {
+    Trigger { name: name.into(), on, nth, ranges_bytes: ranges_bytes.to_vec(), seed }
+}
+
+#[test]
+fn a_cut_at_a_flush_finds_it_in_flight_whatever_the_seed() {
+    let mut written_meanwhile = [0; 2];
+    for seed in 0..40 {
+        let content = armed(true, 0);
+        content.cut_on(on("f", CutOn::Flush, 2, &[], seed)).unwrap();
+        content.answered(write(&content, 0, 1), false);
+        assert!(content.flushed(content.seal()));
+        assert!(content.cuts().is_empty(), "that was the first");
+        content.answered(write(&content, 0, 2), false);
+        let sealed = content.seal();
+        content.answered(write(&content, 1, 3), false);
+        assert!(content.flushed(sealed) && content.flushed(content.seal()));
+        let taken = content.cuts().remove(0);
+        assert_eq!((taken.name.as_str(), taken.flushes_in_flight, taken.limit_reached), ("f", 1, false));
+        assert!(taken.cut_ns <= taken.cut_end_ns);
+        written_meanwhile[taken.unflushed_writes as usize - 1] += 1;
+        assert_eq!(first_after(&content, "f", Survivors::None), 1, "it was not complete");
+    }
+    assert!(written_meanwhile.iter().all(|times| *times > 5), "always at its arrival, or never: {written_meanwhile:?}");
+}
+
+#[test]
+fn a_cut_in_a_write_leaves_it_to_chance_on_any_drive() {
+    for volatile in [false, true] {
+        let content = armed(volatile, 0);
+        content.cut_on(on("w", CutOn::Write, 2, &[(9300, 9301), (8192, 8200), (8198, 8300)], 0)).unwrap();
+        for (sector, value) in [(16, 1), (15, 2), (17, 3), (0, 4)] {
+            content.answered(write(&content, sector, value), false);
+        }
+        assert!(content.flushed(content.seal()));
+        assert!(content.cuts().is_empty(), "only one write has touched a range");
+        content.answered(write(&content, 16, 5), true);
+        assert_eq!(content.cuts()[0].unflushed_writes, 1);
+        content.restore_cut("w", Survivors::None, 0).unwrap();
+        assert_eq!(sectors_of(&content)[15..18], [2, 1, 3]);
+        content.restore_cut("w", Survivors::Lying, 0).unwrap();
+        assert_eq!(sectors_of(&content)[15..18], [2, 5, 3]);
+    }
+}
+
+#[test]
+fn a_flush_that_fails_makes_nothing_durable_and_is_not_in_flight() {
+    let content = armed(true, 0);
+    content.answered(write(&content, 0, 1), false);
+    content.flush_failed(content.seal());
+    let taken = content.cut("c").unwrap();
+    assert_eq!((taken.flushes_in_flight, taken.unflushed_bytes), (0, 512));
+    assert_eq!(first_after(&content, "c", Survivors::None), 0);
+}
+
+#[test]
+fn what_a_drive_lied_about_is_lost_only_for_so_long() {
+    let content = armed(true, HOLD_NS);
+    content.answered(write(&content, 0, 1), false);
+    assert!(content.flushed(content.seal()));
+    content.cut("soon").unwrap();
+    content.arm_cuts(0).unwrap();
+    content.answered(write(&content, 1, 2), true);
+    content.cut("later").unwrap();
+    let lost = |name| (0..40).any(|seed| content.restore_cut(name, Survivors::Lying, seed).unwrap().writes_lost > 0);
+    assert!(lost("soon") && !lost("later"));
+}
+
+#[test]
+fn a_drive_that_ignores_flush_loses_what_it_acknowledged() {
+    let content = armed(true, 0);
+    content.set_flush_ignored(true);
+    content.answered(write(&content, 0, 1), false);
+    assert!(content.flushed(content.seal()));
+    content.cut("c").unwrap();
+    assert_eq!(first_after(&content, "c", Survivors::None), 0);
+}
+
+#[test]
+fn more_than_can_be_kept_track_of_is_said_until_the_next_flush() {
+    let content = Content::in_memory(1 << 30, 1 << 30);
+    content.set_volatile(true);
+    content.arm_cuts(0).unwrap();
+    let megabyte = vec![1; 1 << 20];
+    for at in 0..130 {
+        content.answered(content.write(at << 20, &megabyte).unwrap(), false);
+    }
+    let taken = content.cut("full").unwrap();
+    assert!(taken.limit_reached && taken.unflushed_bytes <= 128 << 20);
+    assert_eq!(first_after(&content, "full", Survivors::None), 1, "the oldest counts as written");
+    for at in 0..130 {
+        content.answered(content.write(at << 20, &megabyte).unwrap(), false);
+    }
+    let sealed = content.seal();
+    assert!(content.cut("sealed").unwrap().limit_reached);
+    assert!(content.flushed(sealed));
+    let after = content.cut("flushed").unwrap();
+    assert_eq!((after.limit_reached, after.unflushed_writes), (false, 0));
+    assert!(content.cuts_json()["unflushed_peak"]["bytes"].as_u64() >= Some(127 << 20));
+    content.forget_cuts();
+    assert_eq!(content.held_bytes(), content.live_bytes(), "base and live content are one again");
+}
+
+#[test]
+fn a_forced_write_settles_behind_others_in_order() {
+    let content = armed(true, 0);
+    let first = write(&content, 0, 1);
+    content.answered(write(&content, 0, 2), true);
+    content.cut("c").unwrap();
+    content.answered(first, false);
+    for survivors in ALL {
+        assert_eq!(first_after(&content, "c", survivors), 2, "{survivors:?}");
+    }
+}
+
+#[test]
+fn what_was_written_before_arming_or_loading_is_durable() {
+    let content = Content::in_memory(SIZE, SIZE);
+    content.set_volatile(true);
+    let early = write(&content, 0, 1);
+    content.arm_cuts(0).unwrap();
+    content.answered(early, false);
+    content.cut("armed").unwrap();
+    let late = write(&content, 0, 2);
+    content.power_cut(1, 512).unwrap();
+    content.power_on();
+    content.answered(late, false);
+    let found = sectors_of(&content)[0];
+    content.cut("cut").unwrap();
+    assert_eq!(first_after(&content, "cut", Survivors::None), found);
+    assert_eq!(first_after(&content, "armed", Survivors::None), 1);
+    content.snapshot("one");
+    content.answered(write(&content, 0, 3), false);
+    content.restore("one").unwrap();
+    content.cut("restored").unwrap();
+    assert_eq!(first_after(&content, "restored", Survivors::None), 1);
+}
+
+#[test]
+fn requests_that_make_no_sense_are_refused_with_the_remedy() {
+    let content = Content::in_memory(SIZE, SIZE);
+    let said = |outcome: Result<(), String>| outcome.unwrap_err();
+    assert!(said(content.cut("a").map(|_| ())).contains("cuts-arm"));
+    content.arm_cuts(0).unwrap();
+    content.cut("a").unwrap();
+    content.cut_on(on("b", CutOn::Flush, 1, &[], 0)).unwrap();
+    for name in ["a", "b"] {
+        assert!(said(content.cut(name).map(|_| ())).contains("already a cut"));
+    }
+    assert!(said(content.cut_on(on("c", CutOn::Flush, 0, &[], 0))).contains("nth is 0"));
+    assert!(said(content.cut_on(on("c", CutOn::Write, 1, &[(5, 5)], 0))).contains("5 to 5 is empty"));
+    content.forget_cut("b").unwrap();
+    assert_eq!(said(content.forget_cut("b")), "there is no cut \"b\"; there are: a");
+    content.disarm_cuts();
+    assert_eq!(content.cuts().len(), 1, "cuts outlive the recording");
+    content.forget_cuts();
+    assert!(said(content.restore_cut("a", Survivors::None, 0).map(|_| ())).contains("none yet"));
+    let path = std::env::temp_dir().join(format!("dbdyno-armed-{}", std::process::id()));
+    let refused = said(Content::in_file(&path, SIZE, SIZE).unwrap().arm_cuts(0));
+    std::fs::remove_file(&path).unwrap();
+    assert!(refused.contains("without --content"), "{refused}");
 }

@@ -31,6 +31,17 @@ pub struct Write {
 }
 
 impl Write {
+    /// A write of a cut that was taken.
+    pub fn taken(
+        offset_bytes: u64,
+        length_bytes: u64,
+        data: Option<Arc<Chunk>>,
+        arrived_ns: u64,
+        durable_ns: Option<u64>,
+    ) -> Self {
+        Self { offset_bytes, length_bytes, data, arrived_ns, durable_ns, answered: None }
+    }
+
     /// Its parts by chunk: chunk, offset within it, bytes.
     pub fn parts(&self) -> impl Iterator<Item = (usize, usize, &[u8])> {
         let mut done = 0;
@@ -145,7 +156,7 @@ impl Log {
     pub fn arrived(&mut self, now_ns: u64, offset_bytes: u64, what: (u64, Option<&[u8]>), live: &dyn Store) -> u64 {
         let (length_bytes, data) = what;
         let data = data.map(|data| Arc::new(Chunk::new(data.into(), &self.held)));
-        let write = Write { offset_bytes, length_bytes, data, arrived_ns: now_ns, durable_ns: None, answered: None };
+        let write = Write::taken(offset_bytes, length_bytes, data, now_ns, None);
         self.logged_bytes += write.logged_bytes();
         while self.logged_bytes > LOGGED_BYTES_MAX && self.destage(now_ns, live) {}
         for (index, ..) in parts(offset_bytes, length_bytes as usize) {

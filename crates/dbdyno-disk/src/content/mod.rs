@@ -11,6 +11,7 @@ mod memory;
 mod recorder;
 mod recording;
 mod saved;
+mod saved_cut;
 mod store;
 mod survivors;
 #[cfg(test)]

@@ -80,15 +80,17 @@ impl Recording {
         Some(before)
     }
 
-    fn known(&self, name: &str) -> bool {
-        self.forks.contains_key(name) || self.recorder.as_ref().is_some_and(|recorder| recorder.awaits(name))
-    }
-
-    /// The recorder, for a cut of a name that is not taken.
-    pub fn for_cut(&mut self, name: &str) -> Result<&mut Recorder, String> {
-        if self.known(name) {
+    /// Refuses the name of a cut that was taken, or is still to be.
+    pub fn check_free(&self, name: &str) -> Result<(), String> {
+        if self.forks.contains_key(name) || self.recorder.as_ref().is_some_and(|recorder| recorder.awaits(name)) {
             return Err(format!("there is already a cut {name:?}; forget it or choose another name"));
         }
+        Ok(())
+    }
+
+    /// The recorder, for a cut of a name that is free.
+    pub fn for_cut(&mut self, name: &str) -> Result<&mut Recorder, String> {
+        self.check_free(name)?;
         self.recorder.as_mut().ok_or_else(|| "the disk is not armed; arm it with cuts-arm before the load".to_owned())
     }
 }

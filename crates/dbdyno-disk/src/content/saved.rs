@@ -9,7 +9,7 @@ use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
 use super::Content;
-use super::chunk::{CHUNK_BYTES, ZEROS, bytes_of};
+use super::chunk::{CHUNK_BYTES, Slot, ZEROS, bytes_of};
 
 impl Content {
     /// Writes the content to a new sparse file and syncs it; returns the bytes written. What is written to the disk
@@ -19,63 +19,79 @@ impl Content {
     }
 
     fn save_to(&self, path: &Path) -> io::Result<u64> {
-        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
-        file.set_len(self.size_bytes())?;
-        let mut written = 0;
-        for (index, start) in (0..self.size_bytes()).step_by(CHUNK_BYTES).enumerate() {
-            let slot = self.lock().store.chunk(index).map_err(|error| io::Error::other(format!("{error:?}")))?;
-            let length = (CHUNK_BYTES as u64).min(self.size_bytes() - start) as usize;
-            let bytes = &bytes_of(&slot)[..length];
-            if slot.is_some() && bytes != &ZEROS[..length] {
-                file.write_all_at(bytes, start)?;
-                written += length as u64;
-            }
-        }
-        file.sync_all()?;
-        Ok(written)
+        let chunk = |index| self.lock().store.chunk(index);
+        write_sparse(path, self.size_bytes(), |index| {
+            chunk(index).map_err(|error| io::Error::other(crate::steer::said(error)))
+        })
     }
 
     /// Makes the content that of a saved file; all of it is durable. Returns the bytes read. After an error the content
     /// is partly loaded.
     pub fn load(&self, path: &Path) -> Result<u64, String> {
-        let failed = |error: io::Error| format!("cannot load {}: {error}", path.display());
-        let file = File::open(path).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
-        if length != self.size_bytes() {
-            return Err(format!("{} has {length} bytes, the disk {}", path.display(), self.size_bytes()));
-        }
-        self.clear().map_err(|error| crate::steer::said(error).to_owned())?;
-        let mut read = 0;
-        let mut at = 0;
-        while let Some(data) = next(&file, SeekFrom::Data(at)).map_err(failed)? {
-            let hole = next(&file, SeekFrom::Hole(data)).map_err(failed)?.unwrap_or(length);
-            read += self.load_extent(&file, data, hole)?;
-            at = hole;
-        }
+        let file = open_sparse(path, self.size_bytes())?;
+        let failed = |error| crate::steer::said(error).to_owned();
+        self.clear().map_err(failed)?;
+        let store = |index, bytes: &[u8]| self.lock().store.write(index, 0, bytes).map_err(failed);
+        let read = read_sparse(&file, self.size_bytes(), store)
+            .map_err(|why| format!("cannot load {}: {why}", path.display()));
         let mut inner = self.lock();
         let logged = inner.rebase(&self.held);
         drop(inner);
         drop(logged);
-        Ok(read)
+        read
     }
+}
 
-    /// Loads the chunks that an extent of data touches.
-    fn load_extent(&self, file: &File, data: u64, hole: u64) -> Result<u64, String> {
-        let mut chunk = [0; CHUNK_BYTES];
-        let mut read = 0;
-        let first = data / CHUNK_BYTES as u64;
-        for index in first..hole.div_ceil(CHUNK_BYTES as u64) {
+/// Writes chunks to a new sparse file and syncs it; returns the bytes written.
+pub fn write_sparse(path: &Path, size_bytes: u64, chunk: impl Fn(usize) -> io::Result<Slot>) -> io::Result<u64> {
+    let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.set_len(size_bytes)?;
+    let mut written = 0;
+    for (index, start) in (0..size_bytes).step_by(CHUNK_BYTES).enumerate() {
+        let slot = chunk(index)?;
+        let length = (CHUNK_BYTES as u64).min(size_bytes - start) as usize;
+        let bytes = &bytes_of(&slot)[..length];
+        if slot.is_some() && bytes != &ZEROS[..length] {
+            file.write_all_at(bytes, start)?;
+            written += length as u64;
+        }
+    }
+    file.sync_all()?;
+    Ok(written)
+}
+
+/// Opens a saved file for a disk of this size.
+pub fn open_sparse(path: &Path, size_bytes: u64) -> Result<File, String> {
+    let failed = |error: io::Error| format!("cannot load {}: {error}", path.display());
+    let file = File::open(path).map_err(failed)?;
+    match file.metadata().map_err(failed)?.len() {
+        length if length == size_bytes => Ok(file),
+        length => Err(format!("{} has {length} bytes, the disk {size_bytes}", path.display())),
+    }
+}
+
+/// Gives `store` each chunk of a saved file that is not all zeros; returns the bytes read.
+pub fn read_sparse(
+    file: &File,
+    size_bytes: u64,
+    mut store: impl FnMut(usize, &[u8]) -> Result<(), String>,
+) -> Result<u64, String> {
+    let failed = |error: io::Error| error.to_string();
+    let mut chunk = [0; CHUNK_BYTES];
+    let (mut read, mut at) = (0, 0);
+    while let Some(data) = next(file, SeekFrom::Data(at)).map_err(failed)? {
+        at = next(file, SeekFrom::Hole(data)).map_err(failed)?.unwrap_or(size_bytes);
+        for index in data / CHUNK_BYTES as u64..at.div_ceil(CHUNK_BYTES as u64) {
             let start = index * CHUNK_BYTES as u64;
-            let length = (CHUNK_BYTES as u64).min(self.size_bytes() - start) as usize;
-            file.read_exact_at(&mut chunk[..length], start).map_err(|error| format!("cannot read it: {error}"))?;
+            let length = (CHUNK_BYTES as u64).min(size_bytes - start) as usize;
+            file.read_exact_at(&mut chunk[..length], start).map_err(failed)?;
             if chunk[..length] != ZEROS[..length] {
-                let stored = self.lock().store.write(index as usize, 0, &chunk[..length]);
-                stored.map_err(|error| crate::steer::said(error).to_owned())?;
+                store(index as usize, &chunk[..length])?;
                 read += length as u64;
             }
         }
-        Ok(read)
     }
+    Ok(read)
 }
 
 /// Where the next data or hole begins; nothing behind the last.
