@@ -5,6 +5,7 @@ import mmap
 import os
 import subprocess
 import time
+from bisect import bisect_left
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -102,6 +103,7 @@ class Recorder:
 
     def __init__(self, path, records):
         self.path, self.records, self.acknowledged = path, records, 0
+        self.sent_ns, self.acknowledged_ns, self.is_ended = [], [], False
 
     def page(self, number):
         """The content of a record."""
@@ -111,19 +113,22 @@ class Recorder:
         """Write on; the records wrap around, so that old content is overwritten."""
         try:
             with self.path.open("r+b" if self.path.exists() else "w+b", buffering=0) as file:
-                while True:
+                while not self.is_ended:
                     number = self.acknowledged + 1
+                    self.sent_ns.append(time.monotonic_ns())
                     os.pwrite(file.fileno(), self.page(number), number % self.records * self.PAGE)
                     os.fdatasync(file.fileno())
+                    self.acknowledged_ns.append(time.monotonic_ns())
                     self.acknowledged = number
                     time.sleep(0.005)  # others write meanwhile, which is what a power cut takes
         except OSError:
             pass
 
-    def lost(self):
-        """Acknowledged records that are not there, nor overwritten by the one not acknowledged."""
+    def lost(self, cut=None):
+        """Acknowledged records, by the time of a cut if given, that are not there, nor overwritten by a later one."""
         held = self.path.read_bytes() if self.path.exists() else b""
-        last = self.acknowledged
-        wanted = range(max(1, last - self.records + 2), last + 1)
+        last = bisect_left(self.acknowledged_ns, cut.cut_ns) if cut else self.acknowledged
+        sent = bisect_left(self.sent_ns, cut.cut_end_ns) if cut else last + 1
+        wanted = range(max(1, sent - self.records + 1), last + 1)
         at = {number: number % self.records * self.PAGE for number in wanted}
         return [number for number in wanted if held[at[number] : at[number] + self.PAGE] != self.page(number)]
