@@ -90,6 +90,19 @@ def mounted(device, place, options="defaults"):
         wait_for(lambda: subprocess.run(command, capture_output=True, check=False).returncode == 0, every=0.1)
 
 
+def await_release(device):
+    """Wait until no filesystem is on a device; a mount may live on in the mount namespace of another process."""
+
+    def is_free():
+        try:
+            os.close(os.open(device, os.O_RDWR | os.O_EXCL))
+        except OSError:
+            return False
+        return True
+
+    wait_for(is_free, every=0.1)
+
+
 def fsck(kind, device):
     """What a filesystem's checker says against it; empty if nothing."""
     done = subprocess.run([*FSCK[kind], str(device)], capture_output=True, text=True, check=False)

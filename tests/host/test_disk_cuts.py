@@ -12,7 +12,7 @@ import pytest
 
 from dbdyno.model.cut import SURVIVORS
 from dbdyno.stack.attached import find_disk
-from tests.disks import LONG, Recorder, attached, direct, fio, fsck, make_filesystem, mounted
+from tests.disks import LONG, Recorder, attached, await_release, direct, fio, fsck, make_filesystem, mounted
 from tests.support import wait_for
 
 pytestmark = pytest.mark.host
@@ -68,6 +68,7 @@ def cuts_under_load(disk, client, place, options):
 def damage(disk, client, place, kind, found):
     """What is wrong with the state after a cut, once it is mounted again; empty if nothing."""
     recorder, cut, survivors, seed = found
+    await_release(disk.device)
     client.restore_cut(cut.name, survivors, seed)
     subprocess.run(["blockdev", "--flushbufs", str(disk.device)], check=True)
     try:
@@ -94,6 +95,7 @@ def cut_disk(state, tmp_path, model, kind, options="defaults"):
             return damage(disk, client, place, kind, (recorder, cut, survivors, seed))
 
         yield cuts, look
+        await_release(disk.device)
 
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs"])
