@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
 from dbdyno.crash.cutting import Taken, cutting
 from dbdyno.crash.examine import Examiner
+from dbdyno.crash.kept import Kept, is_wanted, keep_state
 from dbdyno.crash.recovery import rig_of
 from dbdyno.crash.trial_cuts import EXAMINING, AboutTrial, Planned
+from dbdyno.errors import TrialError
 from dbdyno.model.cut import OUTCOME_WORDS, Cut
 from dbdyno.stack.disk_client import DiskClient
 from dbdyno.stack.extents import Range, ranges_of
@@ -55,12 +58,22 @@ class PowerCuts(Planned):
         due = [cut for cut in self.planned if cut.id in self.taken.cuts]
         for number, planned in enumerate(due, 1):
             taken = self.taken.cuts[planned.id]
-            cut, _ = examiner.examined(planned, taken, window_ns[0])
-            found.append(cut)
+            cut, content = examiner.examined(planned, taken, window_ns[0])
+            kept = Kept(cut, about.treatment, content.name, content.seed, taken.cut_ns, taken.cut_end_ns, window_ns[0])
+            found.append(replace(cut, kept=self._keep(kept)))
             self.disk.forget_cut(taken.name)  # its memory may be needed
             about.say(f"cut {number} of {len(due)}: {OUTCOME_WORDS[cut.outcome]}")
         about.lap(EXAMINING)
         return found
+
+    def _keep(self, kept: Kept) -> str:
+        if not is_wanted(self.section.keep, kept.cut, kept.treatment, self.about.folder):
+            return ""
+        try:
+            return keep_state(self.disk, kept, self.about.folder)
+        except (TrialError, OSError) as error:
+            self.about.say(f"the state of cut {kept.cut.id} is not kept: {error}")
+            return ""
 
     def observed(self) -> dict[str, dict[str, Any]]:
         """Cuts that were planned, and taken, and why others were not."""
