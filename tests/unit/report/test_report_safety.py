@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
@@ -10,14 +11,18 @@ from dbdyno.analysis.ranking.ranking import rank_runs
 from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.safety.join import joined
 from dbdyno.analysis.two_runs.compare import compare
+from dbdyno.model.design import Comparison
+from dbdyno.model.treatment import Treatment
 from dbdyno.report import comparison
 from dbdyno.report.contents import document
+from dbdyno.report.crash.names import names_of
 from dbdyno.report.findings import Beside
 from dbdyno.report.refusals import message
 from dbdyno.report.render import html, text
 from dbdyno.report.render import json as as_values
 from dbdyno.report.sections.ranking import document as ranking_document
-from tests.crash_runs import FLUSH_0, FLUSH_2, SAFE, Loses, crash_run, speed_run
+from tests.browser import browser, opened
+from tests.crash_runs import FACTOR, FLUSH_0, FLUSH_2, SAFE, Loses, crash_run, speed_run
 from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 
 TORN = Loses(3100.0, tail=0.3, damage=0.04, worst="table", ms=4000.0)
@@ -182,3 +187,83 @@ def test_rank_says_that_it_ranks_speed():
     runs = [("one", crash_run()), ("two", crash_run(seed=5))]
     told = text.render(ranking_document(rank_runs(runs, None), [run for _, run in runs]))
     assert "Ranked by speed alone" in told
+
+
+def several_factors():
+    """Return a crash run of twelve treatments over three factors, in which only both logs synced lose nothing."""
+    run = crash_run(blocks=10)
+    levels = [
+        {FACTOR: log, "sync_binlog": binlog, "device": device}
+        for log in ("1", "2", "0")
+        for binlog in ("1", "0")
+        for device in ("ssd-sata", "ssd-plp")
+    ]
+    named = [Treatment(f"t{place}", each) for place, each in enumerate(levels, start=1)]
+    made = crash_run({str(place): _behaves(each) for place, each in enumerate(levels)}, blocks=10, control=None)
+    pairs = [Comparison("t1", one.id) for one in named[1:]]
+    design = replace(run.design, treatments=named, comparisons=pairs, blocks=10, control=named[9])
+    return replace(run, trials=made.trials, design=design)
+
+
+def _behaves(levels):
+    rate = {"1": 700.0, "2": 2500.0, "0": 2800.0}[levels[FACTOR]] * (1.6 if levels["device"] == "ssd-plp" else 1)
+    tail = {"1": 0.0 if levels["sync_binlog"] == "1" else 0.3, "2": 0.97, "0": 1.0}[levels[FACTOR]]
+    return Loses(rate, tail=tail)
+
+
+def test_many_treatments_are_called_by_what_they_have_in_common(snapshot):
+    told = brief(several_factors())
+    assert len(told.splitlines()) <= 25
+    assert told == snapshot
+    flat = told.replace("\n", " ")
+    assert "innodb_flush_log_at_trx_commit = 1 / sync_binlog = 1 (2 treatments) lost nothing" in flat
+    assert "the other 10 lose" in flat
+    assert "Take innodb_flush_log_at_trx_commit = 1 / sync_binlog = 1 / ssd-plp: the fastest that lost nothing" in flat
+
+
+def test_names_of_several_treatments():
+    names = names_of(several_factors().design.treatments)
+    assert names.together(["t5", "t6", "t7", "t8", "t9", "t10", "t11", "t12"]) == (
+        "innodb_flush_log_at_trx_commit = 2 and 0 (8 treatments)"
+    )
+    assert names.together(["t1"]) == "innodb_flush_log_at_trx_commit = 1 / sync_binlog = 1 / ssd-sata"
+    assert names.together(["t1", "t4", "t7"]).endswith(" and 2 more")
+    assert names.together([f"t{place}" for place in range(1, 13)]) == "all 12"
+    assert names.short("t3") == "1 / 0 / ssd-sata"
+    one = names_of(crash_run({"1": SAFE, "xfs": SAFE, "off": SAFE}).design.treatments)
+    assert one.together(["t2", "t1", "t3"]) == "xfs, innodb_flush_log_at_trx_commit = 1 and off"
+    assert one.together(["t3"], ["t1"]) == "off"
+
+
+@browser
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_picture_in_a_browser(width, tmp_path):
+    """Every treatment is a mark inside the drawing, and says its figures; no name lies on another one."""
+    run = several_factors()
+    with opened(as_page(run, analyse(run)), tmp_path, width=width) as tab:
+        found = tab.value(
+            """(() => {
+              const box = one => { const r = one.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
+              const drawn = [...document.querySelectorAll('svg')].find(
+                one => one.getAttribute('aria-label')?.includes('anything is lost') && box(one)[2]);
+              const marks = [...drawn.querySelectorAll('g[data-says]')];
+              const names = [...drawn.querySelectorAll('text')].filter(one => one.textContent.includes(' / '));
+              return {drawn: box(drawn), marks: marks.map(box), names: names.map(box), wide: innerWidth,
+                      says: marks.map(one => one.dataset.says)};
+            })()"""
+        )
+        assert tab.console() == []
+    left, top, right, bottom = found["drawn"]
+    assert left >= 0
+    assert right <= found["wide"]
+    assert len(found["marks"]) == 12
+    for box in found["marks"] + found["names"]:
+        assert left <= box[0] < box[2] <= right + 1
+        assert top <= box[1] < box[3] <= bottom
+    assert any("lost in 0 of 100, at most 3.0 %" in text for text in found["says"])
+    touching = [
+        (one, other)
+        for one, other in combinations(found["names"], 2)
+        if one[0] < other[2] and other[0] < one[2] and one[1] + 2 < other[3] and other[1] + 2 < one[3]
+    ]
+    assert touching == []

@@ -43,7 +43,10 @@ def placed(safety: CrashSafety, treatments: Sequence[TreatmentSummary]) -> list[
 
 
 def choice(safety: CrashSafety, treatments: Sequence[TreatmentSummary], ties: Ties, *, more_is_better: bool) -> Choice:
-    """Return what to take. ``ties`` say which treatments are not shown to differ in speed."""
+    """Return what to take. ``ties`` say which treatments are not shown to differ in speed.
+
+    Where there are no letters, as so few blocks can't tell so many pairs apart, those whose intervals meet are alike.
+    """
     known = placed(safety, treatments)
     ordered = sorted(known, key=lambda one: -one.speed.value if more_is_better else one.speed.value)
     safe = [one for one in ordered if one.safety.word == "no loss seen"]
@@ -51,8 +54,8 @@ def choice(safety: CrashSafety, treatments: Sequence[TreatmentSummary], ties: Ti
     if not safe:
         return Choice((), (), (), line)
     first = safe[0]
-    alike = [one for one in safe if one is first or _tied(ties, one.safety.id, first.safety.id)]
-    ahead = [one for one in ordered[: ordered.index(first)] if not _tied(ties, one.safety.id, first.safety.id)]
+    alike = [one for one in safe if one is first or _tied(ties, one, first)]
+    ahead = [one for one in ordered[: ordered.index(first)] if not _tied(ties, one, first)]
     return Choice(
         take=tuple(one.safety.id for one in alike),
         slower=tuple(one.safety.id for one in safe if one not in alike),
@@ -61,9 +64,11 @@ def choice(safety: CrashSafety, treatments: Sequence[TreatmentSummary], ties: Ti
     )
 
 
-def _tied(ties: Ties, one: str, other: str) -> bool:
-    letters = ties.letters.get(one, ""), ties.letters.get(other, "")
-    return bool(set(letters[0]) & set(letters[1])) or not all(letters)
+def _tied(ties: Ties, one: Placed, other: Placed) -> bool:
+    letters = [set(ties.letters.get(each.safety.id, "")) for each in (one, other)]
+    if all(letters):
+        return bool(letters[0] & letters[1])
+    return one.speed.low <= other.speed.high and other.speed.low <= one.speed.high
 
 
 def pareto(ordered: Sequence[Placed]) -> tuple[str, ...]:

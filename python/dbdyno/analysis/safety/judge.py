@@ -104,7 +104,8 @@ def _control(run: Run, control: Treatment, strata: tuple[Stratum, ...], related:
     compared = control in run.design.treatments
     label = run.design.labels.get(control.id, control.label)
     dropped = control.id in run.dropped
-    return Control(control.id, label, compared, dropped, tally(cuts, related), _by_stratum(cuts, strata, related))
+    by_stratum = _by_stratum(cuts, strata, related)
+    return Control(control.id, label, control.levels, compared, dropped, tally(cuts, related), by_stratum)
 
 
 def _by_stratum(cuts: Cuts, strata: tuple[Stratum, ...], related: Correlation) -> dict[Stratum, Tally]:

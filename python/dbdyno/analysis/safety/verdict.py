@@ -69,6 +69,7 @@ class Control:
 
     id: str
     label: str
+    levels: dict[str, str]
     compared: bool  # whether it is a treatment of the study as well
     dropped: bool  # whether it failed so often that it was left out
     tally: Tally

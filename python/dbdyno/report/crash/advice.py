@@ -7,9 +7,8 @@ from dbdyno.analysis.safety.choice import Choice, choice
 from dbdyno.analysis.safety.judge import CrashSafety, TreatmentSafety
 from dbdyno.analysis.safety.verdict import ControlFailed, ControlKept, Doubt, NoControl, RunsFailed
 from dbdyno.model.cut import OUTCOMES, CrashMode
-from dbdyno.model.wording import listed
-from dbdyno.report.crash.headline import LISTED_MAX
-from dbdyno.report.crash.wording import Names, a_cut, amount_text, found_text, many, names_of
+from dbdyno.report.crash.names import LABELS_MAX, Names, names_of
+from dbdyno.report.crash.wording import a_cut, amount_text, found_text, many
 from dbdyno.report.findings import Findings
 from dbdyno.report.sentences import how_different
 
@@ -22,7 +21,7 @@ def chosen(findings: Findings, safety: CrashSafety) -> Choice:
 
 def crash_advice(findings: Findings, safety: CrashSafety) -> str:
     """Return it in one paragraph."""
-    names = names_of(safety, findings.run.design.treatments)
+    names = names_of(findings.run.design.treatments)
     return " ".join(filter(None, _Words(safety, names, findings.analysis, chosen(findings, safety)).sentences()))
 
 
@@ -37,13 +36,14 @@ class _Words:
         return [self._take(), self._faster(), self._never()]
 
     def _labels(self, ids: Sequence[str]) -> str:
-        return listed([self.names.short(id_) for id_ in ids], LISTED_MAX)
+        return self.names.together([one.id for one in self.safety.treatments if one.id in ids], self.found.take)
 
     def _take(self) -> str:
         take = self.found.take
         lost = f"lost nothing in {many(self.safety.mode)}"
         if len(take) > 1:
-            either = " or ".join(self.names.each([one.id for one in self.safety.treatments if one.id in take]))
+            named = self.names.together([one.id for one in self.safety.treatments if one.id in take])
+            either = " or ".join(named.rsplit(" and ", 1))
             return f"Take {either}: the fastest that {lost}, between which no difference was shown."
         if not self.found.slower:
             others = len(self.safety.treatments) - 1
@@ -62,9 +62,12 @@ class _Words:
         ids = [one.id for one in losing]
         verb = "are" if len(ids) > 1 else "is"
         gains = [one.ratio - 1 for one in losing]
-        different = how_different("faster", gains, self.analysis.metric, self.names.short(self.found.take[0]), "")
+        many_of_several = len(ids) > LABELS_MAX and len(self.names.factors) > 1
+        named = f"{len(ids)} others" if many_of_several else self._labels(ids)
+        baseline = "" if many_of_several else self.names.short(self.found.take[0])
+        different = how_different("faster", gains, self.analysis.metric, baseline)
         where = f"only where {a_cut(self.safety.mode)} may take {most} of commits"
-        return f"{self._labels(ids)} {verb} {different}: {where}."
+        return f"{named} {verb} {different}: {where}."
 
     def _never(self) -> str:
         """Return what nobody should take who may meet a cut."""

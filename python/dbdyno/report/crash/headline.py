@@ -6,8 +6,8 @@ from dbdyno.analysis.safety.judge import CrashSafety, TreatmentSafety
 from dbdyno.analysis.safety.verdict import ControlFailed, ControlKept, Doubt, NoControl, RunsFailed, TooFewCuts, Word
 from dbdyno.model.cut import OUTCOMES
 from dbdyno.model.wording import count, listed
+from dbdyno.report.crash.names import LISTED_MAX, Names
 from dbdyno.report.crash.wording import (
-    Names,
     a_cut,
     amount_text,
     cuts,
@@ -18,7 +18,6 @@ from dbdyno.report.crash.wording import (
     such,
 )
 
-LISTED_MAX = 4
 _ORDER: tuple[Word, ...] = ("no loss seen", "loses the newest commits", "not crash-safe", "undecided")
 _RARE = 0.5  # of the cuts: below it how often is said
 
@@ -36,13 +35,14 @@ class _Said:
     """Clauses of one sentence: the factor is named once."""
 
     def __init__(self, safety: CrashSafety, names: Names) -> None:
-        self.safety, self.names, self.mode, self.begun = safety, names, safety.mode, False
+        self.safety, self.names, self.mode = safety, names, safety.mode
+        self.before: list[str] = []  # treatments that were named
 
     def _named(self, found: Sequence[TreatmentSafety]) -> str:
         ids = [one.id for one in found]
-        each = [self.names.short(id_) for id_ in ids] if self.begun else self.names.each(ids)
-        self.begun = True
-        return listed(each, LISTED_MAX)
+        text = self.names.together(ids, self.before)
+        self.before += ids
+        return text
 
     def clause(self, word: Word, found: Sequence[TreatmentSafety]) -> str:
         match word:

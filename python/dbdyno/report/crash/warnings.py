@@ -7,7 +7,8 @@ from dbdyno.analysis.safety.judge import CrashSafety
 from dbdyno.analysis.safety.verdict import RunsFailed
 from dbdyno.model.wording import count, drive_bytes, listed
 from dbdyno.report.crash.headline import doubt_text
-from dbdyno.report.crash.wording import Names, cuts, many, share_text, stratum_text
+from dbdyno.report.crash.names import Names
+from dbdyno.report.crash.wording import cuts, many, share_text, stratum_text
 
 FEW_RUNS = 6
 

@@ -1,13 +1,11 @@
 """The words of crash safety: how cuts, outcomes and amounts are called, and treatments in short."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from dbdyno.analysis.safety.judge import CrashSafety, TreatmentSafety
+from dbdyno.analysis.safety.judge import CrashSafety
 from dbdyno.analysis.safety.verdict import Stratum, Word
 from dbdyno.model.cut import OUTCOME_WORDS, CrashMode, Outcome
-from dbdyno.model.treatment import Treatment
 from dbdyno.model.wording import UNKNOWN
 
 SHORT: Mapping[Outcome, str] = {
@@ -108,40 +106,3 @@ def model_text(safety: CrashSafety) -> str:
         return f"Only the server was killed ({times}); what it had written stayed in memory: no power was cut."
     left = "; ".join(f"{_SURVIVORS[one]} ({one})" for one in safety.survivors)
     return f"The power was cut {times}. Of what no FLUSH had made durable {left}."
-
-
-@dataclass(frozen=True)
-class Names:
-    """Treatments by what varies: a level that is a number goes by its factor once, then alone."""
-
-    treatments: Sequence[TreatmentSafety]
-    levels: Mapping[str, Mapping[str, str]]  # by treatment
-
-    @property
-    def factor(self) -> str:
-        """The one factor that varies; empty where there are more, or none."""
-        names = {name for each in self.levels.values() for name in each}
-        varied = [name for name in names if len({each.get(name) for each in self.levels.values()}) > 1]
-        return varied[0] if len(varied) == 1 else ""
-
-    def short(self, id_: str) -> str:
-        """Return the level alone where one factor varies, else the label."""
-        own = self.levels.get(id_, {})
-        label = next((one.label for one in self.treatments if one.id == id_), id_)
-        return own.get(self.factor, label) if self.factor else label
-
-    def long(self, id_: str) -> str:
-        """Return ``"innodb_flush_log_at_trx_commit = 1"``, or the label where that says as much."""
-        short = self.short(id_)
-        return short if not self.factor or short[:1].isalpha() else f"{self.factor} = {short}"
-
-    def each(self, ids: Sequence[str]) -> list[str]:
-        """Return the names, of which the first that is a number goes by its factor."""
-        short = [self.short(id_) for id_ in ids]
-        first = next((place for place, name in enumerate(short) if not name[:1].isalpha()), 0)
-        return [self.long(id_) if place == first else short[place] for place, id_ in enumerate(ids)]
-
-
-def names_of(safety: CrashSafety, treatments: Sequence[Treatment]) -> Names:
-    """Return the names of a run's treatments."""
-    return Names(safety.treatments, {one.id: one.levels for one in treatments})

@@ -7,7 +7,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.verdict.reasons import Word
 from dbdyno.model.wording import count, listed, margin_text, number
 from dbdyno.report.crash import headline as crash_headline
-from dbdyno.report.crash.wording import names_of
+from dbdyno.report.crash.names import names_of
 from dbdyno.report.document import Paragraph, Section
 from dbdyno.report.findings import Findings
 from dbdyno.report.sentences import how_different
@@ -18,21 +18,25 @@ from dbdyno.store.records import Run
 
 SENTENCES_MAX = 3  # about comparisons; what is left is counted
 PLACES_MAX = 2
+FEW = 4  # treatments of a crash run whose speeds fit beside what they lose
 _NO_BLOCK = "There is no answer yet: no block is complete."
 _NOUNS = {"device", "scheduler", "filesystem", "server", "engine", "size", "memory", "load", "transaction"}
 
 
 def section(findings: Findings) -> Section:
     """Return the sentences as one paragraph."""
-    text = " ".join([*_of_cuts(findings), *headline(findings.run, findings.analysis)])
+    text = " ".join(_all(findings))
     return Section("headline", "", (Paragraph(text, "headline"),), data={"headline": text}, opening=True)
 
 
-def _of_cuts(findings: Findings) -> list[str]:
+def _all(findings: Findings) -> list[str]:
+    """Return the sentences, those on what cuts showed first; of many treatments speed is in the table beside it."""
+    speed, names = headline(findings.run, findings.analysis), names_of(findings.run.design.treatments)
     if findings.safety is None:
-        return []
-    treatments = findings.run.design.treatments
-    return crash_headline.sentences(findings.safety, names_of(findings.safety, treatments))
+        return speed
+    opening = [one for one in speed[:1] if one.endswith(":")]
+    few = len(names.levels) <= FEW and len(names.factors) == 1
+    return [*opening, *crash_headline.sentences(findings.safety, names), *(speed[len(opening) :] if few else [])]
 
 
 def headline(run: Run, analysis: Analysis) -> list[str]:

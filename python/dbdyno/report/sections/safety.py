@@ -8,28 +8,27 @@ from dbdyno.analysis.safety.choice import Choice, placed
 from dbdyno.analysis.safety.differences import Difference
 from dbdyno.analysis.safety.judge import CrashSafety, TreatmentSafety
 from dbdyno.analysis.safety.tally import Tally
-from dbdyno.analysis.safety.verdict import Control, Stratum
+from dbdyno.analysis.safety.verdict import WORDS, Control, Stratum
 from dbdyno.model.cut import OUTCOMES
 from dbdyno.model.wording import count, number, p_value, percent, percent_range
 from dbdyno.report.charts import safety as picture
 from dbdyno.report.crash.advice import chosen
 from dbdyno.report.crash.headline import doubt_text
+from dbdyno.report.crash.names import Names, names_of
 from dbdyno.report.crash.wording import (
     INDEPENDENT_SECTORS,
     SHORT,
     TONES,
     WORD,
-    Names,
     many,
     model_text,
-    names_of,
     share_text,
     stratum_text,
 )
 from dbdyno.report.document import Abridged, Block, Cell, Details, Paragraph, Section, Table, bullets
 from dbdyno.report.findings import Findings
 
-ROWS_MAX = 8  # where a reader has ten seconds
+ROWS_MAX = 7  # where a reader has ten seconds
 UNKNOWN = "-"
 
 
@@ -38,11 +37,11 @@ def section(findings: Findings) -> Section | None:
     safety = findings.safety
     if safety is None:
         return None
-    names = names_of(safety, findings.run.design.treatments)
+    names = names_of(findings.run.design.treatments)
     whole = table(findings, safety, names)
-    left = len(whole.rows) - ROWS_MAX
+    first = _first_rows(safety, findings, whole) if (left := len(whole.rows) - ROWS_MAX) > 0 else whole.rows
     more = (Paragraph(f"{count(left, 'more row')} with --details.", "soft"),) if left > 0 else ()
-    brief = (Table(whole.caption, whole.headings, whole.rows[:ROWS_MAX], words=whole.words), *more)
+    brief = (Table(whole.caption, whole.headings, first, words=whole.words), *more)
     shown = placed(safety, findings.analysis.treatments)
     metric = findings.analysis.metric
     chart = (picture.chart(shown, metric, names, many(safety.mode)),) if len(shown) > 1 else ()
@@ -60,7 +59,7 @@ def table(findings: Findings, safety: CrashSafety, names: Names) -> Table:
     """Return a row for each treatment, and one for the control where it is none of them."""
     rates = {row.id: row.metric_mean for row in findings.analysis.treatments}
     headings = (
-        *(names.factor or "treatment", "verdict", "lost", "at most", "s lost: median, most", "worst seen"),
+        *(names.heading, "verdict", "lost", "at most", "s lost: median, most", "worst seen"),
         *("recovery s", findings.analysis.metric.heading),
     )
     rows: list[tuple[str | Cell, ...]] = [
@@ -69,14 +68,21 @@ def table(findings: Findings, safety: CrashSafety, names: Names) -> Table:
     ]
     control = safety.control
     if control is not None and not (control.compared and control.id in rates):
-        rows.append((f"control: {_level(control, names)}", Cell("known to lose"), *_figures(control.tally), UNKNOWN))
+        rows.append(
+            (f"control: {names.of_levels(control.levels)}", Cell("known to lose"), *_figures(control.tally), UNKNOWN)
+        )
     return Table(f"After {many(safety.mode)}", headings, tuple(rows), words=(1, 5))
 
 
-def _level(control: Control, names: Names) -> str:
-    """Return what the control is, in as few words as treatments."""
-    start = f"{names.factor} " if names.factor else ""
-    return control.label.removeprefix(start)
+def _first_rows(safety: CrashSafety, findings: Findings, whole: Table) -> tuple[tuple[str | Cell, ...], ...]:
+    """Return the rows that matter most: the safest words first, the fastest of each first."""
+    sign = -1 if findings.analysis.metric.more_is_better else 1
+    speed = {row.id: sign * row.metric_mean for row in findings.analysis.treatments}
+    order = sorted(
+        range(len(safety.treatments)),
+        key=lambda at: (WORDS.index(safety.treatments[at].word), speed[safety.treatments[at].id]),
+    )
+    return tuple(whole.rows[at] for at in order[:ROWS_MAX])
 
 
 def _figures(tally: Tally) -> tuple[str, ...]:
@@ -103,7 +109,9 @@ def _note(findings: Findings, safety: CrashSafety, names: Names) -> str:
     parts.append(f"{count(runs, 'run')} of each treatment.")
     if (control := safety.control) is not None:
         lost = control.tally.lost
-        parts.append(f"The control ({_level(control, names)}), known to lose, lost in {lost.seen:,} of {lost.cuts:,}.")
+        parts.append(
+            f"The control ({names.of_levels(control.levels)}), known to lose, lost in {lost.seen:,} of {lost.cuts:,}."
+        )
     return " ".join(parts)
 
 
@@ -136,7 +144,7 @@ def _undecided(safety: CrashSafety) -> list[TreatmentSafety]:
 
 def _outcomes(safety: CrashSafety, names: Names) -> Table:
     headings = (
-        names.factor or "treatment",
+        names.heading,
         *("runs", "cuts"),
         *(SHORT[one] for one in OUTCOMES),
         "most commits",
@@ -152,7 +160,7 @@ def _outcomes(safety: CrashSafety, names: Names) -> Table:
 
 def _bounds(safety: CrashSafety, names: Names) -> Table:
     headings = (
-        *(names.factor or "treatment", "of", "seen", "95 % interval", "at most", "if independent", "by runs"),
+        *(names.heading, "of", "seen", "95 % interval", "at most", "if independent", "by runs"),
         "independent cuts",
     )
     rows = [
@@ -175,7 +183,7 @@ def _bound(share: Share) -> tuple[str, ...]:
 
 def _strata(safety: CrashSafety, names: Names) -> Table:
     headings = (
-        names.factor or "treatment",
+        names.heading,
         "when / what survives",
         "lost",
         "at most",

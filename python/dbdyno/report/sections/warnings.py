@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.checks.load import generator_lateness_ms
 from dbdyno.model.wording import count, number
+from dbdyno.report.crash.names import names_of
 from dbdyno.report.crash.warnings import crash_warnings
-from dbdyno.report.crash.wording import names_of
 from dbdyno.report.document import Abridged, Paragraph, Section
 from dbdyno.report.findings import Findings
 from dbdyno.report.notes.warm_up import warm_up_warning
@@ -36,7 +36,7 @@ def section(findings: Findings) -> Section:
 def _of_cuts(findings: Findings) -> list[str]:
     if findings.safety is None:
         return []
-    return list(crash_warnings(findings.safety, names_of(findings.safety, findings.run.design.treatments)))
+    return list(crash_warnings(findings.safety, names_of(findings.run.design.treatments)))
 
 
 def _marked(lines: Sequence[str]) -> tuple[Paragraph, ...]:
