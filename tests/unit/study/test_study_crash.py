@@ -149,8 +149,8 @@ MISTAKES = {
     "pages of an engine that writes none again": (
         crash('when = ["uniform", "page-write"]\n', ('filesystem = "ext4"', 'filesystem = "ext4"\nengine = "rocksdb"')),
         [
-            (':21: crash.when: is "page-write", but rocksdb has no files whose pages it writes again. Leave it out; '
-            "these have: innodb, aria, myisam")
+            (':21: crash.when: is "page-write", but only innodb writes pages in place while a load goes on, '
+            "not rocksdb. Leave it out")
         ],
     ),
     "pages that move": (
