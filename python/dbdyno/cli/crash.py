@@ -4,12 +4,15 @@ from pathlib import Path
 
 import typer
 
+from dbdyno.cli.crash_arguments import RUN
+from dbdyno.cli.crash_examine import examine
+from dbdyno.cli.crash_keep import keep
 from dbdyno.cli.formats import JSON
 from dbdyno.cli.printed import print_json
-from dbdyno.cli.suggested_places import run_folders
 
 app = typer.Typer(help="Power cuts of a run: list them, look at a state that was kept.", rich_markup_mode=None)
-RUN = typer.Argument(metavar="RUN", help="The run folder.", autocompletion=run_folders)
+app.command("keep")(keep)
+app.command("examine")(examine)
 
 
 @app.command("list")

@@ -1,16 +1,20 @@
 """Cuts in words."""
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from dbdyno.cli.text_table import table
+from dbdyno.filesystems.catalogue import KINDS
 from dbdyno.model.cut import OUTCOME_WORDS, OUTCOMES, Cut
 from dbdyno.model.printable import printable
 from dbdyno.model.wording import count
 from dbdyno.store.cuts import name_of
 from dbdyno.store.records import Run, Trial
+from dbdyno.study.units import format_bytes
 
 CAUSE_CHARS = 60  # shown of a cause; JSON has it whole
 _HEAD = ("cut", "treatment", "when", "survivors", "outcome", "state", "cause", "lost", "ms", "seed")
@@ -57,3 +61,38 @@ def cut_as_dict(run: Run, trial: Trial, cut: Cut) -> dict[str, Any]:
         "block": trial.block,
         **asdict(cut),
     }
+
+
+def image_as_text(image: Path, filesystem: str, name: str, cut: Cut) -> str:
+    """Where the image is, and how to look at it by hand."""
+    kind, file, copy = KINDS[filesystem], shlex.quote(str(image)), shlex.quote(str(image.with_name("copy.img")))
+    used = format_bytes(image.stat().st_blocks * 512)
+    size = format_bytes(image.stat().st_size)
+    lines = [
+        f"{image}: {size}, of which {used} are on the disk; {filesystem} as cut {name} left it, before any recovery"
+    ]
+    lines += [f"what was found on it: {OUTCOME_WORDS[cut.outcome]}{f' ({cut.cause})' * bool(cut.cause)}", ""]
+    if not kind.mountable:
+        where = shlex.quote(str(image.parent))
+        return "\n".join([*lines, "look at the pool, by zfs-fuse:", f"  zpool import -d {where} -o readonly=on -a"])
+    lines += [
+        "look at it as it is, without replaying the journal; the server's data are in /mnt/server:",
+        f"  mount -o loop,{kind.as_it_is} {file} /mnt",
+    ]
+    if kind.check:
+        lines += ["have it checked, mending nothing:", f"  {shlex.join(kind.check)} {file}"]
+    lines += ["let it recover, on a copy:", f"  cp --sparse=always {file} {copy}", f"  mount -o loop {copy} /mnt"]
+    return "\n".join(lines)
+
+
+def examined_as_text(name: str, before: Cut, again: Cut) -> str:
+    """Whether the outcome is the same, and how long each step took."""
+    found = f"{OUTCOME_WORDS[again.outcome]}{f': {again.cause}' * bool(again.cause)}"
+    same = (
+        "as when it was examined first"
+        if again.outcome == before.outcome
+        else f"before: {OUTCOME_WORDS[before.outcome]}"
+    )
+    steps = ", ".join(f"{step} {seconds:.2f} s" for step, seconds in again.recovery_s.items())
+    counted = f"{count(again.lost, 'acknowledged commit')} lost of {again.acked}"
+    return printable(f"{name}: {found} ({same})\n{counted}; {steps}", keep="\n")

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+import typer
+
 from dbdyno.cli.suggestions import quiet
 
 LOOKED_AT_MAX = 1000  # entries of a folder
@@ -39,6 +41,17 @@ def run_folders(incomplete: str) -> Iterable[str]:
     above = incomplete.rpartition("/")[0]
     found = sorted(Path(above or ("/" if incomplete.startswith("/") else ".")).glob("*/run.toml"))[:LOOKED_AT_MAX]
     return _plain(f"{above}/{one.parent.name}" if "/" in incomplete else one.parent.name for one in found)
+
+
+def kept_cuts(context: typer.Context, incomplete: str) -> list[str]:
+    """Offer the cuts of the run that stands before, whose states are kept."""
+
+    @quiet
+    def of_run(_: str) -> Iterable[str]:
+        states = sorted(Path(context.params["run"]).glob("trials/*/cuts/*/about.json"))[:LOOKED_AT_MAX]
+        return _plain(f"{one.parents[2].name}/{one.parent.name}" for one in states)
+
+    return of_run(incomplete)
 
 
 @quiet

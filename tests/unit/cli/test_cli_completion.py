@@ -27,6 +27,9 @@ def desk(tmp_path, state):
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / "run.toml").touch()
     (tmp_path / "runs/no-run").mkdir()
+    for cut in ("c3", "c4"):
+        (tmp_path / "runs/a-run/trials/b0001a1p001-t1/cuts" / cut).mkdir(parents=True)
+        (tmp_path / "runs/a-run/trials/b0001a1p001-t1/cuts" / cut / "about.json").touch()
     (tmp_path / "alone/below").mkdir(parents=True)
     for name in ("study.toml", "alone/below/one.toml", "alone/below/two.toml", "`touch pwned`.toml", "notes.txt"):
         (tmp_path / name).touch()
@@ -60,8 +63,11 @@ OFFERED = [
     (["report", "--fo"], {"--format"}),
     (["report", "--format", ""], {"text", "markdown", "json", "csv", "parquet"}),
     (["report", ""], {"runs/a-run", "runs/b-run"}),
-    (["crash", ""], {"list"}),
+    (["crash", ""], {"list", "keep", "examine"}),
     (["crash", "list", "runs/a"], {"runs/a-run"}),
+    (["crash", "examine", "runs/a-run", ""], {"b0001a1p001-t1/c3", "b0001a1p001-t1/c4"}),
+    (["crash", "keep", "runs/a-run", "b0001a1p001-t1/c4"], {"b0001a1p001-t1/c4"}),
+    (["crash", "keep", "runs/b-run", ""], set()),
     (["rank", "runs/a-run", "runs/b"], {"runs/b-run"}),
     (["plan", "st"], {"study.toml"}),
     (["run", "al"], {"alone/below/one.toml", "alone/below/two.toml"}),

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from dbdyno.cli.crash_text import examined_as_text, image_as_text
+from dbdyno.filesystems.catalogue import KINDS
 from tests.crash_runs import FLUSH_0, SAFE, Loses, crash_run
 from tests.run_folders import written
 from tests.unit.report.conftest import build
@@ -56,3 +58,57 @@ def test_no_run_folder(dbdyno, tmp_path):
     code, _, err = dbdyno("crash", "list", tmp_path)
     assert code == 2
     assert "is not a run folder" in err
+
+
+@pytest.mark.parametrize("verb", ["keep", "examine"])
+def test_a_state_that_was_not_kept(dbdyno, run, tmp_path, verb):
+    code, _, err = dbdyno("crash", verb, run, "b1a1p1/c1", *([tmp_path / "new"] if verb == "keep" else []))
+    assert code == 2
+    assert "b1a1p1/c1: its state was not kept; dbdyno crash list RUN --kept names those that were, and" in err
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("verb", ["keep", "examine"])
+def test_a_state_that_is_gone(dbdyno, run, tmp_path, verb):
+    code, _, err = dbdyno("crash", verb, run, "b2a1p2/c3", *([tmp_path / "new"] if verb == "keep" else []))
+    assert code == 2
+    assert f"{run}/trials/b2a1p2/cuts/c3 is not there: the state of b2a1p2/c3 was removed, or the run was copied" in err
+
+
+@pytest.fixture
+def image(tmp_path):
+    made = tmp_path / "disk.img"
+    with made.open("wb") as file:
+        file.write(b"x" * 8192)
+        file.truncate(1024**3)
+    return made
+
+
+CUT = crash_run({"2": BROKEN}, blocks=1, control=None).trials[0].cuts[0]
+LOOKED_AT = {
+    "ext2": "mount -o loop,ro {image}",
+    "ext4": "mount -o loop,ro,noload {image}",
+    "xfs": "mount -o loop,ro,norecovery {image}",
+    "btrfs": "mount -o loop,ro,rescue=nologreplay {image}",
+    "zfs": "zpool import -d {folder} -o readonly=on -a",
+}
+
+
+@pytest.mark.parametrize("filesystem", LOOKED_AT)
+def test_how_an_image_is_looked_at_without_a_change(image, filesystem):
+    said = image_as_text(image, filesystem, "b1/c1", CUT)
+    assert said.startswith(f"{image}: 1 GiB, of which 8 KiB are on the disk; {filesystem} as cut b1/c1 left it")
+    assert LOOKED_AT[filesystem].format(image=image, folder=image.parent) in said
+    assert all(one in said for one in (" ".join(KINDS[filesystem].check), CUT.cause))
+
+
+def test_whether_an_examination_found_the_same():
+    again = replace(CUT, recovery_s={"mount": 0.25, "server": 1.5}, outcome="tail", cause="", lost=3, acked=40)
+    assert examined_as_text("b1/c1", again, again) == (
+        "b1/c1: the newest commits are lost (as when it was examined first)\n"
+        "3 acknowledged commits lost of 40; mount 0.25 s, server 1.50 s"
+    )
+    other = replace(again, outcome="server", cause="it ended")
+    assert examined_as_text("b1/c1", again, other).startswith(
+        "b1/c1: the server does not start: it ended (before: the newest commits are lost)\n"
+    )

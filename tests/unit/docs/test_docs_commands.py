@@ -32,6 +32,8 @@ MEASURES = {
     "aa",
     "watch",
     "trace record",
+    "crash keep",
+    "crash examine",
     "restore",
     "servers add",
     "servers remove",
@@ -142,7 +144,7 @@ def typed(words):
 def do(argv, desk, kept, monkeypatch, capsys):
     """Run a command of dbdyno's that measures nothing; one that measures leaves a run folder behind."""
     understood(argv)
-    verb = " ".join(argv[:2]) if argv[0] in {"servers", "disk", "images", "trace"} else argv[0]
+    verb = " ".join(argv[:2]) if argv[0] in {"servers", "disk", "images", "trace", "crash"} else argv[0]
     if "--into" in argv and not (into := desk / argv[argv.index("--into") + 1]).exists():
         shutil.copytree(kept, into)
     measures = verb in MEASURES or (verb == "try" and "--plan" not in argv)

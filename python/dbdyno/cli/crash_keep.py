@@ -1,0 +1,34 @@
+"""``dbdyno crash keep``: a state that a run has kept, as a raw image to be looked at by hand."""
+
+from pathlib import Path
+
+import typer
+
+from dbdyno.cli.crash_arguments import CUT, RUN
+from dbdyno.cli.formats import JSON
+from dbdyno.cli.printed import print_done
+from dbdyno.errors import UserError
+
+
+def keep(
+    run: Path = RUN,
+    cut: str = CUT,
+    folder: Path = typer.Argument(metavar="FOLDER", help="A new folder, or one without a disk.img."),
+    json_: bool = JSON,
+) -> None:
+    """Copy a kept state out as a raw image, FOLDER/disk.img, and say how to mount it by hand."""
+    from dbdyno.cli.crash_text import image_as_text
+    from dbdyno.run.kept_states import copy_out, lacking, spec_of
+    from dbdyno.store.cuts import cut_called, kept_folder
+    from dbdyno.store.run_folder import read_run
+
+    trial, found = cut_called(read_run(run), cut)
+    state = kept_folder(run, trial, found)
+    if missing := lacking(examining=False):
+        raise UserError("\n".join(one.said for one in missing))
+    spec = spec_of(run, trial.treatment)
+    folder.mkdir(parents=True, exist_ok=True)
+    image = copy_out(state, spec.stack.device, folder)
+    filesystem = spec.stack.filesystem or ""
+    values = {"image": str(image), "filesystem": filesystem, "cut": cut, "outcome": found.outcome}
+    print_done(image_as_text(image, filesystem, cut, found), values, json_=json_)

@@ -1,0 +1,73 @@
+"""States that a run has kept of its cuts: copied out as a raw image, or examined again."""
+
+from contextlib import closing
+from pathlib import Path
+
+from dbdyno.crash.again import examine_kept
+from dbdyno.crash.kept import read_kept
+from dbdyno.errors import UserError
+from dbdyno.model.cut import Cut
+from dbdyno.plan.plan import make_plan
+from dbdyno.plan.stop_rule import StopRule
+from dbdyno.stack.capabilities import Capability, fuse, loop, own_programs, root
+from dbdyno.stack.layers.emulated_disk import running_disk
+from dbdyno.stack.undo.log import Journal
+from dbdyno.store.run_folder import STUDY, read_header
+from dbdyno.study.load import load_study
+from dbdyno.study.schema import TrialSpec
+
+IMAGE = "disk.img"
+
+
+def spec_of(folder: Path, treatment: str) -> TrialSpec:
+    """Return what a treatment of a run, or its control, stands on: from the study that the run folder keeps.
+
+    Raises:
+        UserError: The study can't be read there, say because a drive file of the user's own lies beside the original,
+            or it is no longer planned as the run was.
+
+    """
+    header = read_header(folder)
+    study, design = load_study(folder / STUDY, header.scale), header.design
+    made = make_plan(study, seed=design.seed, stop_rule=StopRule("blocks", design.blocks))
+    if made.design.tried != design.tried:
+        raise UserError(f"{folder}: this dbdyno plans other treatments for {STUDY} than those that were run")
+    return made.specs[treatment]
+
+
+def lacking(*, examining: bool) -> list[Capability]:
+    """Return what this host lacks for a state to be copied out or, with ``examining``, to be raised."""
+    needs = [fuse(), own_programs(), root(), *([loop()] if examining else [])]
+    return [one for one in needs if not one.ok]
+
+
+def copy_out(state: Path, model: str, into: Path) -> Path:
+    """Write the content that a kept state has, survivors drawn as they were, to a raw sparse image; returns it.
+
+    ``model`` is the drive that the state was taken on; ``into`` a folder that is there.
+
+    Raises:
+        UserError: The state can't be read, or the image exists.
+        HostError: The disk can't be started, or there is no room for the image.
+
+    """
+    kept, image = read_kept(state).content, into.absolute() / IMAGE
+    if image.exists():
+        raise UserError(f"{image} exists; name another folder")
+    size = (state / "base.img").stat().st_size
+    with closing(Journal(f"crash keep {state}")) as journal, running_disk(journal, model=model, size=size) as disk:
+        disk.client.load_cut(kept.name, state.absolute())
+        disk.client.restore_cut(kept.name, kept.survivors, kept.seed)
+        try:
+            disk.client.save(image)
+        except BaseException:
+            image.unlink(missing_ok=True)
+            raise
+    return image
+
+
+def examine_again(folder: Path, state: Path) -> Cut:
+    """Examine a kept state once more, as its run did; returns what is found. Raises ``UserError`` or ``HostError``."""
+    spec = spec_of(folder, read_kept(state).treatment)
+    with closing(Journal(f"crash examine {state}")) as journal:
+        return examine_kept(state, spec, journal)
