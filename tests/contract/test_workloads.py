@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -309,3 +310,42 @@ def test_a_server_that_no_longer_answers_is_given_up(workload, own_stand, tmp_pa
             offered.run(own_stand, 1, tmp_path)
     finally:
         os.kill(own_stand.server.pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("engine", ["innodb", "aria"])
+def test_what_is_missing_of_a_ledger_is_found_and_nothing_else(engine, workload, stand, tmp_path):
+    offered = workload(engine, kind="ledger", accounts=500, duration="500ms", warmup="100ms", ddl=True)
+    offered.prepare(stand)
+    load = offered.run(stand, 7, tmp_path)
+    whole = offered.verify(stand.server, tmp_path)
+    # The warm-up and the DDL count as well, in what must be there alone.
+    assert whole.acked == whole.kept > load.result["events"] > 0
+    assert (whole.lost, whole.ghost, whole.torn, whole.wrong, whole.index_differences) == (0, 0, 0, 0, 0)
+    assert (whole.balance_off, whole.complete, whole.oldest_lost_ack_ns) == (False, True, None)
+    assert {"ledger", "transfers", "accounts"} <= {table.table for table in whole.tables if table.ok}
+
+    early = offered.verify(stand.server, tmp_path, load.window_ns[0], load.window_ns[1] + 10**9)
+    assert (early.lost, early.ghost) == (0, 0)
+    assert early.unknown >= load.result["events"]
+
+    first = "(SELECT * FROM (SELECT connection, MIN(sequence) FROM dbdyno_ledger.ledger GROUP BY 1 LIMIT 1) AS one)"
+    told(stand, f"DELETE FROM dbdyno_ledger.transfers WHERE (connection, sequence) IN {first}")
+    told(stand, f"DELETE FROM dbdyno_ledger.ledger WHERE (connection, sequence) IN {first}")
+    spoiled = offered.verify(stand.server, tmp_path)
+    assert (spoiled.lost, spoiled.holes, spoiled.kept) == (1, 1, whole.kept - 1)
+    assert spoiled.oldest_lost_ack_ns < load.window_ns[1]
+    assert [example.what for example in spoiled.examples] == ["holes"]
+    with pytest.raises(TrialError, match=r"is of the schema dbdyno_ledger, --schema=other is another"):
+        replace(offered, external_schema="other").verify(stand.server, tmp_path)
+
+
+def test_a_server_that_is_to_be_killed_may_be(workload, own_stand, tmp_path):
+    offered = replace(workload(kind="ledger", duration="600s", warmup="0s"), expect_loss=True)
+    offered.prepare(own_stand)
+    killer = threading.Timer(1.5, os.kill, (own_stand.server.pid, signal.SIGKILL))
+    killer.start()
+    load = offered.run(own_stand, 1, tmp_path)
+    assert load.result["events"] > 0
+    assert {error["code"] for error in load.result["errors"]} <= {2013, 1213}
+    with pytest.raises(TrialError, match="dbdyno-load"):
+        offered.verify(own_stand.server, tmp_path)

@@ -230,6 +230,8 @@ class LedgerSection(LoopSection):
     """Percent of these rows that have a blob, which takes pages of its own."""
     blob_size: Annotated[Size, Field(ge=16_385, le=2**20)] = 20_000
     """Bytes of a blob."""
+    ddl: StrictBool = False
+    """A connection more, that makes, fills, alters, renames, truncates and drops tables; in no figure of the load."""
     events: Count | None = None
     """The amount: transactions."""
     ignore_errors: ErrorCodes = "1213,1205,1020"

@@ -35,7 +35,9 @@ class Example:
 
 @dataclass(frozen=True)
 class Verified:
-    """What is left of what was sent, as ``dbdyno-load ledger verify`` counted it; numbers are of transactions.
+    """What is left of what was sent, as ``dbdyno-load ledger verify`` counted it.
+
+    Numbers are of transactions, and of the statements of the DDL mix, which stand on connection 0.
 
     ``acked``: acknowledged before the cut; ``unknown``: sent by its end and not acknowledged before it; ``refused``:
     refused, or given up before their COMMIT was sent. Of the acknowledged, ``kept`` are there whole, ``lost`` are gone;
@@ -74,11 +76,12 @@ class Ledger(Generated[LedgerSection]):
 
     expect_loss: bool = False  # the server is killed while the load goes on, which is then no failure
     cut_socket: Path | None = None  # control socket of the emulated disk, which is asked for cuts
-    cut_at_acks: tuple[int, ...] = ()  # after these acknowledgements, from 1
+    cut_at_acks: tuple[int, ...] = ()  # after these acknowledgements of the measured load, from 1: cuts "ack-K"
+    cut_after_ddl: tuple[int, ...] = ()  # after these DDL statements, from 1: cuts "ddl-N"
 
     def own_flags(self) -> list[str]:
         """What the transactions are like."""
-        return flags_of(self.section, "accounts", "parts", "payload", "blob_share", "blob_size")
+        return flags_of(self.section, "accounts", "parts", "payload", "blob_share", "blob_size", "ddl")
 
     def run_flags(self, folder: Path) -> list[str]:
         """Where what was sent is kept, and when the disk is to be cut."""
@@ -87,8 +90,9 @@ class Ledger(Generated[LedgerSection]):
             flags.append("--expect-loss")
         if self.cut_socket:
             flags.append(f"--cut-socket={self.cut_socket}")
-        if self.cut_at_acks:
-            flags.append(f"--cut-at-acks={','.join(map(str, self.cut_at_acks))}")
+        for flag, numbers in (("cut-at-acks", self.cut_at_acks), ("cut-after-ddl", self.cut_after_ddl)):
+            if numbers:
+                flags.append(f"--{flag}={','.join(map(str, numbers))}")
         return flags
 
     def verify(

@@ -5,93 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
 use super::content::Key;
 use super::record::{End, Record};
-
-/// Examples of one kind, and of all kinds.
-const EXAMPLES_OF_KIND: u64 = 4;
-const EXAMPLES_MAX: usize = 20;
+use super::verdict::{Counts, Cut, Entry, Example, Extent, Finding, Seen, Verdict};
 
 /// Rows that belong to nothing that was sent: of more than so many only the number is kept.
 const STRAYS_MAX: usize = 1_000_000;
-
-/// When the power was cut: what was acknowledged before `begin_ns` must be there, what was sent at or after `end_ns` can't.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut {
-    /// `CLOCK_MONOTONIC`, ns.
-    pub begin_ns: u64,
-    /// See there.
-    pub end_ns: u64,
-}
-
-/// What is found of one transaction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Seen {
-    row: bool,
-    indexed: bool,
-    wrong: bool,
-    /// Rows beyond the first.
-    again: u8,
-    /// A bit for each part of the transfer.
-    parts: u16,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    invoke_ns: u64,
-    end: End,
-    seen: Seen,
-}
-
-/// How much of a transaction is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Extent {
-    Nothing,
-    Part,
-    Whole,
-}
-
-/// What was counted. Transactions, but for `index_differences`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    /// Acknowledged before the cut.
-    pub acked: u64,
-    /// Sent before the end of the cut and not acknowledged before it: kept or not, never judged.
-    pub unknown: u64,
-    /// Refused by the server, or given up before their COMMIT was sent.
-    pub refused: u64,
-    /// Acknowledged, and all of it is there.
-    pub kept: u64,
-    /// Acknowledged, and nothing of it is there.
-    pub lost: u64,
-    /// Of the lost: one that was sent after their acknowledgement is there.
-    pub holes: u64,
-    /// There, though refused, sent after the cut or never; or there twice.
-    pub ghost: u64,
-    /// There in part, be they acknowledged or unknown.
-    pub torn: u64,
-    /// There with other content than was sent.
-    pub wrong: u64,
-    /// When the oldest of the lost was acknowledged.
-    pub oldest_lost_ack_ns: Option<u64>,
-    /// Entries of the index without their row, and rows without their entry.
-    pub index_differences: u64,
-}
-
-/// One that is not as it should be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Example {
-    /// Which.
-    pub connection: u32,
-    /// Its number there.
-    pub sequence: u64,
-    /// As the field of [`Counts`].
-    pub what: &'static str,
-    /// In words.
-    pub text: String,
-}
 
 /// All that was sent, and what was found of it.
 #[derive(Debug)]
@@ -221,9 +140,12 @@ impl Book {
         seen.wrong |= !is_right;
     }
 
-    /// Counts everything and gives some examples.
-    pub fn judged(&self, cut: Cut) -> (Counts, Vec<Example>) {
-        let mut verdict = Verdict { cut, newest_invoke_ns: self.newest_invoke_ns(cut), ..Verdict::default() };
+    /// Counts everything and gives some examples; with what became of DDL, and when the youngest of it was sent that is there.
+    pub fn judged(&self, cut: Cut, (ddl, ddl_newest_ns): (&[Finding], Option<u64>)) -> (Counts, Vec<Example>) {
+        let mut verdict = Verdict::new(cut, self.newest_invoke_ns(cut).max(ddl_newest_ns));
+        for finding in ddl {
+            verdict.ddl(finding);
+        }
         for (at, entries) in self.connections.iter().enumerate() {
             for (number, entry) in entries.iter().enumerate() {
                 let key = Key { connection: self.first + at as u32, sequence: number as u64 + 1 };
@@ -281,96 +203,6 @@ fn fingerprint(key: Key, tag: i64) -> u64 {
     dbdyno_common::random::Random::new(mixed).bits()
 }
 
-#[derive(Debug)]
-struct Verdict {
-    cut: Cut,
-    newest_invoke_ns: Option<u64>,
-    counts: Counts,
-    examples: Vec<Example>,
-}
-
-impl Default for Verdict {
-    fn default() -> Self {
-        let cut = Cut { begin_ns: u64::MAX, end_ns: u64::MAX };
-        Self { cut, newest_invoke_ns: None, counts: Counts::default(), examples: Vec::new() }
-    }
-}
-
-impl Verdict {
-    fn entry(&mut self, key: Key, entry: &Entry, extent: Extent) {
-        let was_seen = entry.seen.row || entry.seen.parts != 0;
-        for _ in 0..entry.seen.again {
-            self.ghost(key, "was sent once");
-        }
-        match entry.end {
-            End::Refused | End::Unsent => {
-                self.counts.refused += 1;
-                let refused = entry.end == End::Refused;
-                if was_seen {
-                    self.ghost(key, if refused { "was refused" } else { "was given up before its COMMIT was sent" });
-                }
-                return;
-            }
-            _ if entry.invoke_ns >= self.cut.end_ns => {
-                if was_seen {
-                    self.ghost(key, "was sent after the cut");
-                }
-                return;
-            }
-            End::Acked(ack_ns) if ack_ns < self.cut.begin_ns => self.acked(key, ack_ns, extent),
-            End::Acked(_) | End::Unanswered => self.counts.unknown += 1,
-        }
-        if extent == Extent::Part {
-            self.counts.torn += 1;
-            let part = if entry.seen.row {
-                "its row is there, not all of its transfer"
-            } else {
-                "its transfer is there, not its row"
-            };
-            self.example(key, "torn", self.counts.torn, part.into());
-        }
-        if entry.seen.wrong {
-            self.counts.wrong += 1;
-            self.example(key, "wrong", self.counts.wrong, "is there with other content than was sent".into());
-        }
-    }
-
-    fn acked(&mut self, key: Key, ack_ns: u64, extent: Extent) {
-        self.counts.acked += 1;
-        match extent {
-            Extent::Whole => self.counts.kept += 1,
-            Extent::Part => {}
-            Extent::Nothing => self.lost(key, ack_ns),
-        }
-    }
-
-    fn lost(&mut self, key: Key, ack_ns: u64) {
-        self.counts.lost += 1;
-        let oldest = self.counts.oldest_lost_ack_ns.get_or_insert(ack_ns);
-        *oldest = ack_ns.min(*oldest);
-        let before = match self.cut.begin_ns {
-            u64::MAX => String::new(),
-            cut => format!(" {:.3} ms before the cut", (cut - ack_ns) as f64 / 1e6),
-        };
-        if self.newest_invoke_ns.is_some_and(|newest| ack_ns < newest) {
-            self.counts.holes += 1;
-            let text = format!("was acknowledged{before} and is gone, though one that was sent later is there");
-            self.example(key, "holes", self.counts.holes, text);
-        } else {
-            let tail = self.counts.lost - self.counts.holes;
-            self.example(key, "lost", tail, format!("was acknowledged{before} and is gone"));
-        }
-    }
-
-    fn ghost(&mut self, key: Key, why: &str) {
-        self.counts.ghost += 1;
-        self.example(key, "ghost", self.counts.ghost, format!("{why}, and is there"));
-    }
-
-    /// Keeps it if there are few of its kind.
-    fn example(&mut self, key: Key, what: &'static str, count: u64, text: String) {
-        if count <= EXAMPLES_OF_KIND && self.examples.len() < EXAMPLES_MAX {
-            self.examples.push(Example { connection: key.connection, sequence: key.sequence, what, text });
-        }
-    }
-}
+#[cfg(test)]
+#[path = "book_tests.rs"]
+mod tests;

@@ -14,6 +14,7 @@ use crate::statements::{After, Next, Part, Statement, Statements};
 
 use super::content::{Content, Key, PARTS_MAX, Part as Transferred};
 use super::cuts::Cuts;
+use super::ddl::{Runner, Running};
 use super::log::Pen;
 use super::record::{End, Line, Record};
 use super::sql::{self, Writer};
@@ -38,6 +39,9 @@ pub struct Clients<'a> {
     transactional: bool,
     pen: Option<Pen>,
     cuts: Option<Arc<Cuts>>,
+    /// Begins with the first transaction.
+    ddl: Option<Runner>,
+    running: Option<Running>,
     writer: Writer,
     each: Vec<Client>,
 }
@@ -60,7 +64,7 @@ impl<'a> Clients<'a> {
         content: &'a Content,
         transactional: bool,
         connections: Range<u32>,
-        (pen, cuts): (Option<Pen>, Option<Arc<Cuts>>),
+        (pen, cuts, ddl): (Option<Pen>, Option<Arc<Cuts>>, Option<Runner>),
     ) -> Self {
         // A warm-up may have left a transaction open, which BEGIN would commit.
         let client = |connection| Client {
@@ -72,7 +76,7 @@ impl<'a> Clients<'a> {
             transfer: [Transferred::default(); PARTS_MAX],
         };
         let each = connections.map(client).collect();
-        Self { content, transactional, pen, cuts, writer: Writer::default(), each }
+        Self { content, transactional, pen, cuts, ddl, running: None, writer: Writer::default(), each }
     }
 
     /// The statement that decides over a transaction.
@@ -112,6 +116,10 @@ impl<'a> Clients<'a> {
 
 impl Statements for Clients<'_> {
     fn next(&mut self, client: usize, encoder: &mut RequestEncoder<'_>) -> Next {
+        if let Some(ddl) = self.ddl.take() {
+            // A thread that can't be had is a run without DDL, of which there is no record either.
+            self.running = ddl.start().ok();
+        }
         let (first, deciding, transactional) = (self.first(), self.deciding(), self.transactional);
         let Self { content, writer, each, .. } = self;
         let client = &mut each[client];
@@ -180,6 +188,7 @@ impl Statements for Clients<'_> {
 impl Drop for Clients<'_> {
     /// What was open at the end of the run.
     fn drop(&mut self) {
+        self.running = None;
         (0..self.each.len()).for_each(|client| self.give_up(client));
     }
 }

@@ -22,8 +22,11 @@ pub struct Cuts {
     path: PathBuf,
     stream: Mutex<BufReader<UnixStream>>,
     at_acks: Vec<u64>,
+    after_ddl: Vec<u64>,
     /// Acknowledgements read so far, by all threads.
     acks: AtomicU64,
+    /// Those of DDL statements.
+    ddl_acks: AtomicU64,
 }
 
 impl Cuts {
@@ -39,7 +42,9 @@ impl Cuts {
             path: options.socket.clone(),
             stream: Mutex::new(BufReader::new(stream)),
             at_acks: options.at_acks.clone(),
+            after_ddl: options.after_ddl.clone(),
             acks: AtomicU64::new(0),
+            ddl_acks: AtomicU64::new(0),
         })
     }
 
@@ -54,6 +59,18 @@ impl Cuts {
             return Ok(());
         }
         self.cut(&format!("ack-{number}"))
+    }
+
+    /// The same of a DDL statement.
+    ///
+    /// # Errors
+    /// As [`Self::acked`].
+    pub fn ddl_acked(&self) -> Result<(), String> {
+        let number = self.ddl_acks.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.after_ddl.binary_search(&number).is_err() {
+            return Ok(());
+        }
+        self.cut(&format!("ddl-{number}"))
     }
 
     /// Has the disk cut now.
@@ -102,7 +119,7 @@ mod tests {
             let (mut stream, _) = listener.accept().unwrap();
             let mut lines = BufReader::new(stream.try_clone().unwrap());
             let mut asked = Vec::new();
-            for answer in ["{\"ok\":true}\n", "{\"ok\":false,\"error\":\"not armed\"}\n"] {
+            for answer in ["{\"ok\":true}\n", "{\"ok\":true}\n", "{\"ok\":false,\"error\":\"not armed\"}\n"] {
                 let mut line = String::new();
                 lines.read_line(&mut line).unwrap();
                 asked.push(line);
@@ -110,15 +127,15 @@ mod tests {
             }
             asked
         });
-        let cuts = Cuts::connect(&CutOptions { socket: path.clone(), at_acks: vec![2, 4] }).unwrap();
+        let options = CutOptions { socket: path, at_acks: vec![2, 4], after_ddl: vec![1] };
+        let cuts = Cuts::connect(&options).unwrap();
+        assert_eq!((cuts.ddl_acked(), cuts.ddl_acked()), (Ok(()), Ok(())));
         let outcomes: Vec<_> = (0..5).map(|_| cuts.acked()).collect();
-        std::fs::remove_file(&path).unwrap();
-        assert_eq!(
-            disk.join().unwrap(),
-            ["{\"name\":\"ack-2\",\"op\":\"cut\"}\n", "{\"name\":\"ack-4\",\"op\":\"cut\"}\n"]
-        );
+        std::fs::remove_file(&options.socket).unwrap();
+        let names = ["ddl-1", "ack-2", "ack-4"].map(|name| format!("{{\"name\":\"{name}\",\"op\":\"cut\"}}\n"));
+        assert_eq!(disk.join().unwrap(), names);
         assert!(outcomes[..3].iter().all(Result::is_ok));
         assert!(outcomes[3].as_ref().unwrap_err().contains("did not take the cut ack-4: not armed"));
-        assert!(Cuts::connect(&CutOptions { socket: path, at_acks: vec![1] }).is_err());
+        assert!(Cuts::connect(&options).is_err());
     }
 }

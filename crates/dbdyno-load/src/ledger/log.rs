@@ -43,6 +43,11 @@ impl Log {
         self.locked().error.take()
     }
 
+    /// Notes trouble of another kind, which ends the run as a failure and leaves the file as it is.
+    pub fn fail(&self, error: io::Error) {
+        self.locked().error.get_or_insert(error);
+    }
+
     fn append(&self, bytes: &[u8]) {
         let mut sheet = self.locked();
         if let Some(Err(error)) = sheet.file.as_mut().map(|file| file.write_all(bytes)) {

@@ -1,19 +1,23 @@
 //! The verb `ledger`: transactions of which every one is known afterwards, and a verifier that says what is left of them.
 //!
 //! Data flows one way: what a transaction holds ([`content`]) -> its statements ([`sql`]) -> the clients ([`clients`]) -> what
-//! came of each ([`record`], written by [`log`]). After a crash [`verify`] reads the tables into a [`book`], which is pure and
-//! says what was lost, and what is there that must not be.
+//! came of each ([`record`], written by [`log`]). After a crash [`verify`] reads the tables into a [`book`], of which
+//! [`verdict`], which is pure, says what was lost, and what is there that must not be.
 #![allow(clippy::cast_possible_wrap, reason = "numbers of connections, transactions and accounts are far below 2^63")]
 
 mod book;
+#[cfg(test)]
+mod book_reference;
 mod clients;
 mod content;
 mod cuts;
+mod ddl;
 mod log;
 mod options;
 mod record;
 mod schema;
 mod sql;
+mod verdict;
 mod verify;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,6 +33,7 @@ use crate::workload::{Found, Portion, Stepwise, Workload};
 
 use clients::Clients;
 use cuts::Cuts;
+use ddl::Runner;
 use log::{Log, Pen};
 use options::Options;
 use record::Header;
@@ -41,7 +46,8 @@ A transaction is numbered on its connection. It adds a row to the table ledger, 
 says in the table transfers what it moved; all that it holds follows from --seed and its number. --ledger=FILE keeps when
 its COMMIT was sent and when the acknowledgement was read. After a deadlock, a lock wait timeout or a row changed since it
 was read (1213, 1205, 1020) it is rolled back and sent again with the same values. Where the engine has no transactions, the
-INSERT into ledger is what is kept and counted.
+INSERT into ledger is what is kept and counted. --ddl=on adds a connection that makes, alters, renames, truncates and drops
+tables of its own; its statements are in no figure of the load.
 
 verify reads all tables of a server that was started again after a crash, by the primary key and by the index, and counts
 what was acknowledged and is gone, or is there and must not be. Its exit code is 0 whatever it finds: see --json.
@@ -72,17 +78,32 @@ struct Ledger {
 }
 
 /// What a run's clients need to know.
-#[derive(Debug, Clone, Default)]
+#[derive(Default)]
 struct Run {
     transactional: bool,
     first_connection: u32,
     log: Option<Arc<Log>>,
     cuts: Option<Arc<Cuts>>,
+    /// Until the first client of the run has begun.
+    ddl: Option<Runner>,
 }
 
 impl Ledger {
     fn run(&self) -> std::sync::MutexGuard<'_, Run> {
         self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What sends DDL.
+    fn ddl(
+        &self,
+        session: &mut Session,
+        engine: &str,
+        log: Option<&Arc<Log>>,
+        cuts: Option<&Arc<Cuts>>,
+    ) -> Result<Runner, Error> {
+        let tables = &self.options.tables;
+        tables.make_ready_for_ddl(session, engine)?;
+        Ok(Runner::new(session.another()?, (tables.schema(), engine), log, cuts))
     }
 
     /// Begins a run's file.
@@ -100,11 +121,12 @@ impl Ledger {
             first_connection,
             connections,
             content: content.clone(),
-            ddl: false,
+            ddl: self.options.ddl,
         };
         let log = self.options.ledger.as_deref().map(|path| Log::begin(path, &header)).transpose()?;
         let cuts = self.options.cuts.as_ref().map(|cuts| Cuts::connect(cuts).map(Arc::new)).transpose()?;
-        Ok(Run { transactional, first_connection, log, cuts })
+        let ddl = self.options.ddl.then(|| self.ddl(session, engine, log.as_ref(), cuts.as_ref())).transpose()?;
+        Ok(Run { transactional, first_connection, log, cuts, ddl })
     }
 }
 
@@ -130,13 +152,14 @@ impl Workload for Ledger {
     }
 
     fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
-        let run = self.run();
+        let mut run = self.run();
         let of_run = if portion.warmup { 0 } else { portion.of as u32 };
         let first = run.first_connection + of_run + portion.first as u32;
         let pen = run.log.as_ref().map(Pen::new);
         let connections = first..first + portion.clients as u32;
         let cuts = run.cuts.clone().filter(|_| !portion.warmup);
-        Ok(Box::new(Clients::new(&self.options.content, run.transactional, connections, (pen, cuts))))
+        let ddl = if portion.warmup || portion.first > 0 { None } else { run.ddl.take() };
+        Ok(Box::new(Clients::new(&self.options.content, run.transactional, connections, (pen, cuts, ddl))))
     }
 }
 

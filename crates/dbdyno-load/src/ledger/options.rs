@@ -29,11 +29,13 @@ pub const FLAGS: &[Flag] = &[
         "expect-loss",
         "the server is to be killed while the load goes on: its loss ends the run, exit code 0",
     ),
+    Flag::value("ddl", "on or off: a connection more that makes, alters, renames, truncates and drops tables"),
     Flag::value("cut-socket", "control socket of the emulated disk below the server, to be asked for cuts"),
     Flag::value(
         "cut-at-acks",
         "ask it for a cut named ack-K right after the K-th acknowledgement, for each K of a list",
     ),
+    Flag::value("cut-after-ddl", "likewise for a cut named ddl-N right after the N-th DDL statement was acknowledged"),
     Flag::value("cut-ns", "of verify: when the power was cut, CLOCK_MONOTONIC in ns (after all that was sent)"),
     Flag::value("cut-end-ns", "of verify: when the cut was complete (--cut-ns)"),
     Flag::value("engine", "storage engine (the server's default)").short('e'),
@@ -51,6 +53,8 @@ pub struct Options {
     pub ledger: Option<PathBuf>,
     /// Most connections of a run.
     pub clients: usize,
+    /// DDL is sent, too.
+    pub ddl: bool,
     /// The server is to go away.
     pub expects_loss: bool,
     /// Cuts to be asked for.
@@ -64,20 +68,25 @@ pub struct CutOptions {
     pub socket: PathBuf,
     /// After which acknowledgements, in rising order.
     pub at_acks: Vec<u64>,
+    /// After which DDL statements, likewise.
+    pub after_ddl: Vec<u64>,
 }
 
 impl CutOptions {
     fn read(values: &Values<'_>) -> Result<Option<Self>, Error> {
-        let mut at_acks =
-            if values.has("cut-at-acks") { values.list("cut-at-acks", 1, 1, u64::MAX)? } else { Vec::new() };
-        at_acks.sort_unstable();
-        match (values.path("cut-socket"), at_acks.is_empty()) {
+        let numbers = |flag| {
+            let mut numbers = if values.has(flag) { values.list(flag, 1, 1, u64::MAX)? } else { Vec::new() };
+            numbers.sort_unstable();
+            Ok::<_, Error>(numbers)
+        };
+        let (at_acks, after_ddl) = (numbers("cut-at-acks")?, numbers("cut-after-ddl")?);
+        match (values.path("cut-socket"), at_acks.is_empty() && after_ddl.is_empty()) {
             (None, true) => Ok(None),
-            (Some(socket), false) if values.has("ledger") => Ok(Some(Self { socket, at_acks })),
+            (Some(socket), false) if values.has("ledger") => Ok(Some(Self { socket, at_acks, after_ddl })),
             (Some(_), false) => {
-                Err(Error::Usage("--cut-at-acks needs --ledger: what is lost by a cut is found by it".into()))
+                Err(Error::Usage("a cut needs --ledger: what is lost by it is found by that file".into()))
             }
-            _ => Err(Error::Usage("--cut-at-acks and --cut-socket come together".into())),
+            _ => Err(Error::Usage("--cut-socket comes with --cut-at-acks or --cut-after-ddl, and they with it".into())),
         }
     }
 }
@@ -105,9 +114,13 @@ impl Options {
             content,
             ledger: values.path("ledger"),
             clients: clients.iter().copied().max().unwrap_or(1),
+            ddl: values.choice("ddl", &[("off", false), ("on", true)], false)?,
             expects_loss: values.has("expect-loss"),
             cuts: CutOptions::read(values)?,
         };
+        if values.has("cut-after-ddl") && !options.ddl {
+            return Err(Error::Usage("--cut-after-ddl means nothing without --ddl=on".into()));
+        }
         let rates = values.list("rate", 0.0, 0.0, f64::MAX)?;
         if options.ledger.is_some() && clients.len().max(rates.len()) > 1 {
             return Err(Error::Usage(
@@ -132,6 +145,11 @@ mod tests {
         assert!(read(&[("parts", "5"), ("accounts", "4")]).unwrap_err().contains("--parts=5: more than --accounts=4"));
         assert!(read(&[("ledger", "x"), ("clients", "1,2")]).unwrap_err().contains("the file of one run"));
         assert!(read(&[("clients", "1,2")]).is_ok());
+        assert!(read(&[("cut-socket", "x")]).unwrap_err().contains("comes with --cut-at-acks"));
+        assert!(read(&[("cut-socket", "x"), ("cut-at-acks", "5")]).unwrap_err().contains("needs --ledger"));
+        let cuts = [("cut-socket", "x"), ("cut-at-acks", "9,5"), ("ledger", "y")];
+        assert_eq!(read(&cuts).unwrap().cuts.unwrap().at_acks, [5, 9]);
+        assert!(read(&[("cut-after-ddl", "5"), cuts[0], cuts[2]]).unwrap_err().contains("without --ddl=on"));
         assert!(read(&[("schema", "mysql")]).unwrap_err().contains("belongs to the server"));
     }
 }

@@ -6,6 +6,8 @@ use crate::protocol::session::Session;
 use crate::tables::OwnTable;
 use crate::values::Values;
 
+use super::ddl::steps::{PREFIX, partitioned};
+
 /// What an account starts with.
 pub const BALANCE: i64 = 1000;
 
@@ -134,11 +136,41 @@ impl Tables {
         Ok(engine.unwrap_or_default())
     }
 
+    /// The tables of the DDL mix that are there.
+    ///
+    /// # Errors
+    /// The server refuses.
+    pub fn ddl_tables(&self, session: &mut Session) -> Result<Vec<String>, Error> {
+        let comment = crate::names::text(&self.each[0].comment());
+        session.values(&format!(
+            "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_COMMENT = {comment} AND \
+             LEFT(TABLE_NAME, {}) = {}",
+            crate::names::text(self.schema()),
+            PREFIX.len(),
+            crate::names::text(PREFIX)
+        ))
+    }
+
+    /// Makes ready for the DDL mix: drops what an earlier run left, and makes the table with partitions.
+    ///
+    /// # Errors
+    /// The server refuses.
+    pub fn make_ready_for_ddl(&self, session: &mut Session, engine: &str) -> Result<(), Error> {
+        self.drop_ddl(session)?;
+        session.execute(&partitioned(self.schema(), engine))
+    }
+
+    fn drop_ddl(&self, session: &mut Session) -> Result<(), Error> {
+        let names = self.ddl_tables(session)?;
+        names.iter().try_for_each(|name| session.execute(&format!("DROP TABLE {}", self.qualified(name))))
+    }
+
     /// Drops them; the one that says whose the schema is goes last.
     ///
     /// # Errors
     /// One is not ours, or the server refuses.
     pub fn drop(&self, session: &mut Session) -> Result<(), Error> {
+        self.drop_ddl(session)?;
         self.each.iter().rev().try_for_each(|table| table.drop(session))
     }
 

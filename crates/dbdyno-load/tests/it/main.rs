@@ -5,6 +5,7 @@ mod common;
 mod counters;
 mod hostile;
 mod ingest;
+mod ledger;
 mod limits;
 mod loss;
 mod mysql;

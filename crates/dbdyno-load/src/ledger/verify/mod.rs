@@ -3,7 +3,9 @@
 //! Every table is looked at by CHECK TABLE ... EXTENDED before it is read, as reading may repair it. A table that can't be
 //! read is a finding, not an error. All that is kept in memory is a line for each transaction that was sent.
 
+mod ddl;
 mod report;
+mod row;
 mod scan;
 mod tables;
 mod timing;
@@ -19,13 +21,15 @@ use crate::protocol::session::Session;
 use crate::stop::Stop;
 use crate::values::Values;
 
-use super::book::{Book, Cut};
-use super::record::{Header, Line, Reader};
+use super::book::Book;
+use super::ddl::judge::Judged;
+use super::record::{Header, Line, Reader, Record};
 use super::schema::{Tables, table};
+use super::verdict::Cut;
 
 use report::Report;
 use scan::Scan;
-use tables::{Inspected, Inspection};
+use tables::Inspection;
 use timing::timed;
 
 /// The flags of `verify`.
@@ -60,15 +64,20 @@ pub fn verify(values: &Values<'_>, endpoint: &Endpoint, stop: &Stop) -> Result<u
     let tables = Tables::read(values, table)?;
     let mut seconds = BTreeMap::new();
     let begun_ns = now_ns();
-    let (header, mut book) = timed(&mut seconds, "ledger", || read(&asked, &tables, values))?;
+    let (header, mut book, statements) = timed(&mut seconds, "ledger", || read(&asked, &tables, values))?;
     let mut session = Session::connect(endpoint, None, stop)?;
     check_seed(&asked, &header, &tables, &mut session)?;
     let mut inspection = Inspection::new(session, tables.schema());
     timed(&mut seconds, "check", || Tables::names().try_for_each(|name| inspection.check(name)))?;
     let mut scan = Scan { header: &header, tables: &tables, book: &mut book, inspection: &mut inspection };
-    let balances = scan.all(&mut seconds)?;
-    let Inspected { tables, complete } = inspection.done();
-    let (counts, examples) = book.judged(asked.cut);
+    let (balances, complete) = scan.all(&mut seconds)?;
+    let ddl = if header.ddl {
+        timed(&mut seconds, "ddl", || ddl::judge(&header, &tables, &statements, asked.cut, &mut inspection))?
+    } else {
+        Judged::default()
+    };
+    let tables = inspection.done();
+    let (counts, examples) = book.judged(asked.cut, (&ddl.findings, ddl.newest_invoke_ns));
     seconds.insert("all", (now_ns() - begun_ns) as f64 / 1e9);
     let report = Report { counts, balances, complete, tables, examples, seconds };
     if let Some(path) = &asked.json {
@@ -80,8 +89,8 @@ pub fn verify(values: &Values<'_>, endpoint: &Endpoint, stop: &Stop) -> Result<u
     Ok(0)
 }
 
-/// The file's header and all that was sent.
-fn read(asked: &Asked, tables: &Tables, values: &Values<'_>) -> Result<(Header, Book), Error> {
+/// The file's header and all that was sent: transactions, and DDL.
+fn read(asked: &Asked, tables: &Tables, values: &Values<'_>) -> Result<(Header, Book, Vec<Record>), Error> {
     let mut reader = Reader::open(&asked.ledger)?;
     let header = reader.header.clone();
     let of = |name: &str, theirs: &str, ours: &str| {
@@ -98,14 +107,15 @@ fn read(asked: &Asked, tables: &Tables, values: &Values<'_>) -> Result<(Header, 
     }
     let Header { first_connection, connections, transactional, content, .. } = &header;
     let mut book = Book::new(*first_connection, *connections, content.parts, *transactional);
+    let mut statements = Vec::new();
     while let Some(line) = reader.next()? {
         match line {
             Line::Transaction(record) => book.sent(record).map_err(|why| reader.broken(&why))?,
-            Line::Ddl(_) => {}
+            Line::Ddl(record) => statements.push(record),
             Line::End => book.is_complete(),
         }
     }
-    Ok((header, book))
+    Ok((header, book, statements))
 }
 
 /// Sees that the tables are not those of another run, as far as the server still knows: the crash may have taken that.

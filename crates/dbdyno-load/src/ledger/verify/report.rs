@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::text::shown;
 
-use super::super::book::{Counts, Example};
+use super::super::verdict::{Counts, Example};
 use super::scan::Balances;
 use super::tables::TableState;
 
@@ -20,7 +20,7 @@ pub struct Report {
     pub counts: Counts,
     /// The accounts.
     pub balances: Balances,
-    /// Whether every table could be read to its end.
+    /// Whether the ledger, its index and the transfers could be read to their ends.
     pub complete: bool,
     /// Each table.
     pub tables: Vec<TableState>,
@@ -39,13 +39,17 @@ impl Report {
             (counts.oldest_lost_ack_ns, counts.index_differences) = (None, 0);
         }
         let mut value = serde_json::to_value(&counts)?;
-        let judged = |example: &&Example| self.complete || matches!(example.what, "ghost" | "wrong");
         value["balance_off"] = json!(self.balances == Balances::Off);
         value["complete"] = json!(self.complete);
         value["tables"] = json!(self.tables);
-        value["examples"] = json!(self.examples.iter().filter(judged).collect::<Vec<_>>());
+        value["examples"] = json!(self.examples().collect::<Vec<_>>());
         value["seconds"] = json!(self.seconds);
         Ok(value)
+    }
+
+    /// Of what can be judged.
+    fn examples(&self) -> impl Iterator<Item = &Example> {
+        self.examples.iter().filter(|example| self.complete || matches!(example.what, "ghost" | "wrong"))
     }
 
     /// Writes it as JSON.
@@ -84,7 +88,7 @@ impl Report {
         for TableState { table, text: said, .. } in self.tables.iter().filter(|state| !state.ok) {
             let _ = writeln!(text, "table {table}: {}", shown(said));
         }
-        for Example { connection, sequence, text: said, .. } in &self.examples {
+        for Example { connection, sequence, text: said, .. } in self.examples() {
             let _ = writeln!(text, "  transaction {sequence} of connection {connection} {said}");
         }
         text

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::error::Error;
-use crate::protocol::packet::take_string;
-use crate::protocol::reply::ProtocolError;
 
 use super::super::book::Book;
-use super::super::content::{Key, PARTS_MAX, Part};
+use super::super::content::{PARTS_MAX, Part};
 use super::super::record::Header;
 use super::super::schema::{BALANCE, Tables};
+use super::row::{key, number, text};
 use super::tables::Inspection;
 use super::timing::timed;
 
@@ -37,17 +36,18 @@ pub struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Reads everything.
+    /// Reads everything, and says whether all transactions could be read.
     ///
     /// # Errors
     /// A request to stop.
-    pub fn all(&mut self, seconds: &mut BTreeMap<&'static str, f64>) -> Result<Balances, Error> {
-        timed(seconds, "rows", || self.rows())?;
-        timed(seconds, "index", || self.index())?;
+    pub fn all(&mut self, seconds: &mut BTreeMap<&'static str, f64>) -> Result<(Balances, bool), Error> {
+        let rows = timed(seconds, "rows", || self.rows())?;
+        let index = timed(seconds, "index", || self.index())?;
         // Of each account, what the transfers come to.
         let mut sums = vec![0_i64; self.header.content.accounts as usize + 1];
         let read = timed(seconds, "transfers", || self.transfers(&mut sums))?;
-        timed(seconds, "accounts", || self.accounts(read.then_some(&sums)))
+        let balances = timed(seconds, "accounts", || self.accounts(read.then_some(&sums)))?;
+        Ok((balances, rows && index && read))
     }
 
     fn rows(&mut self) -> Result<bool, Error> {
@@ -74,7 +74,7 @@ impl Scan<'_> {
         })
     }
 
-    fn index(&mut self) -> Result<(), Error> {
+    fn index(&mut self) -> Result<bool, Error> {
         let Self { header, tables, book, inspection } = self;
         let sql = format!("SELECT connection, sequence, tag FROM {} FORCE INDEX (by_tag)", tables.qualified("ledger"));
         let read = inspection.rows("ledger", &sql, |mut row| {
@@ -85,7 +85,7 @@ impl Scan<'_> {
         if read {
             book.index_was_read();
         }
-        Ok(())
+        Ok(read)
     }
 
     fn transfers(&mut self, sums: &mut [i64]) -> Result<bool, Error> {
@@ -136,20 +136,4 @@ impl Scan<'_> {
             true => Balances::Right,
         })
     }
-}
-
-/// What identifies a row.
-fn key(row: &mut &[u8]) -> Result<Key, ProtocolError> {
-    let (connection, sequence) = (number(row)?, number(row)?);
-    // What is out of range was never sent, and stays so.
-    Ok(Key { connection: u32::try_from(connection).unwrap_or(u32::MAX), sequence: sequence as u64 })
-}
-
-fn number(row: &mut &[u8]) -> Result<i64, ProtocolError> {
-    let text = text(row)?.and_then(|text| std::str::from_utf8(text).ok());
-    text.and_then(|text| text.parse().ok()).ok_or(ProtocolError("no number where a table of ours has one"))
-}
-
-fn text<'a>(row: &mut &'a [u8]) -> Result<Option<&'a [u8]>, ProtocolError> {
-    take_string(row).ok_or(ProtocolError("a row cut short"))
 }

@@ -18,26 +18,17 @@ pub struct TableState {
     pub text: String,
 }
 
-/// What was found.
-pub struct Inspected {
-    /// Every table that was looked at.
-    pub tables: Vec<TableState>,
-    /// Whether all of them could be read to their ends.
-    pub complete: bool,
-}
-
 /// Looks at tables over a session that a broken one may end.
 pub struct Inspection {
     session: Option<Session>,
     schema: String,
-    found: Inspected,
+    found: Vec<TableState>,
 }
 
 impl Inspection {
     /// Over this session.
     pub fn new(session: Session, schema: &str) -> Self {
-        let found = Inspected { tables: Vec::new(), complete: true };
-        Self { session: Some(session), schema: schema.into(), found }
+        Self { session: Some(session), schema: schema.into(), found: Vec::new() }
     }
 
     /// CHECK TABLE of one.
@@ -49,7 +40,7 @@ impl Inspection {
         let mut state = TableState { table: table.into(), ok: false, text: String::new() };
         let Some(session) = &mut self.session else {
             state.text = "not looked at: the server is gone".into();
-            self.found.tables.push(state);
+            self.found.push(state);
             return Ok(());
         };
         match session.query(&sql) {
@@ -59,11 +50,11 @@ impl Inspection {
             }
             Err(error) => state.text = self.failed(error)?,
         }
-        self.found.tables.push(state);
+        self.found.push(state);
         Ok(())
     }
 
-    /// Reads all rows of a table; one that can't be read is not intact, and what was found is not complete.
+    /// Reads all rows of a table and says whether it could; one that can't be read is not intact.
     ///
     /// # Errors
     /// A request to stop.
@@ -79,8 +70,7 @@ impl Inspection {
             Some(Err(error)) => self.failed(error)?,
             None => "not read: the server is gone".into(),
         };
-        self.found.complete = false;
-        if let Some(state) = self.found.tables.iter_mut().find(|state| state.table == table) {
+        if let Some(state) = self.found.iter_mut().find(|state| state.table == table) {
             state.ok = false;
             let before = std::mem::take(&mut state.text);
             state.text = if before.is_empty() { text } else { format!("{before}; {text}") };
@@ -88,8 +78,8 @@ impl Inspection {
         Ok(false)
     }
 
-    /// All that was found.
-    pub fn done(self) -> Inspected {
+    /// Every table that was looked at.
+    pub fn done(self) -> Vec<TableState> {
         if let Some(session) = self.session {
             session.quit();
         }
