@@ -26,6 +26,7 @@ def new(
     clients: int = typer.Option(None, min=1, help="Connections."),
     duration: str = typer.Option(None, help='Measured time of a trial, such as "10s".'),
     blocks: int = typer.Option(None, min=1, help="How often every treatment is measured."),
+    cuts: int = typer.Option(None, min=1, help="Ask what is lost instead of how fast: so many power cuts of each."),
     json_: bool = JSON,
 ) -> None:
     """Write a study: from a few questions at a terminal, from flags, or from a my.cnf. Runs nothing."""
@@ -34,6 +35,8 @@ def new(
     from dbdyno.study.new_study import Asked, new_study
     from dbdyno.study.option_file import read_options
 
+    if cuts and blocks:
+        raise UserError("--blocks is for studies of speed; --cuts decides how many there are: leave out one of the two")
     options = read_options(from_) if from_ else None
     given = {"device": device, "server": server, "load": load, "clients": clients}
     given |= {"duration": duration, "blocks": blocks}
@@ -41,9 +44,10 @@ def new(
     vary = vary or (ask(*(VARY_OF_FILE if options else VARY)).split() if asks else [])
     if not vary and not options:
         raise UserError("say what to compare: --vary FIELD=LEVEL,LEVEL or --from MY.CNF; at a terminal it is asked")
-    answers = {name: answer(name, value, asks=asks) for name, value in given.items() if name != "load" or kind == KIND}
+    unasked = ({"load"} if kind != KIND or cuts else set()) | ({"blocks"} if cuts else set())
+    answers = {name: answer(name, value, asks=asks) for name, value in given.items() if name not in unasked}
     answers.setdefault("load", load)
-    asked = Asked(vary=vary, kind=kind, **answers)
+    asked = Asked(vary=vary, kind=kind, cuts=cuts, **answers)
     if options:
         for name, reason in unfit_settings(asked.server, options.settings).items():
             options.leave_out(name, reason)

@@ -6,6 +6,8 @@ from typing import Any
 
 from dbdyno.errors import UserError
 from dbdyno.model.wording import listed
+from dbdyno.study.crash_rules import LOAD
+from dbdyno.study.drives import is_emulated
 from dbdyno.study.levels import NAME_CHARACTERS_MAX, SETTINGS
 from dbdyno.study.option_file import Options
 from dbdyno.study.server_url import is_url
@@ -24,6 +26,8 @@ _REMARKS: dict[Path_, str] = {
     ("workload", "kind"): "docs/workloads.md has them all",
     ("workload", "duration"): "of a trial; longer ones differ less",
     ("design", "blocks"): "how often each treatment is measured",
+    ("crash", "cuts"): "of each treatment; none lost of 59 shows at most 5 %, of 300 at most 1 %",
+    ("crash", "mode"): "the server alone is killed: only an emulated drive can lose its power",
     ("design", "margin"): "differences smaller than this don't matter to you",
 }
 
@@ -40,6 +44,7 @@ class Asked:
     clients: int = 8
     duration: str = "5s"
     blocks: int = BLOCKS
+    cuts: int | None = None  # power cuts of each treatment, or kills of the server: a study of what they lose
 
 
 def new_study(asked: Asked, options: Options | None = None, source: str = "") -> str:
@@ -49,19 +54,20 @@ def new_study(asked: Asked, options: Options | None = None, source: str = "") ->
     """
     if not source.isprintable() or "/" in source or len(source) > NAME_CHARACTERS_MAX // 2:
         source = "the file"
-    load = KINDS.get(asked.kind)
+    kind = _kind_of(asked)
+    load = KINDS.get(kind)
     if load is None or not _writable(load):
         able = listed(sorted(name for name, kind in KINDS.items() if _writable(kind)))
         raise UserError(f"--kind {asked.kind} is no load that dbdyno new can write; it can write {able}")
     if asked.load and "load" not in load.model_fields:
-        raise UserError(f"--load is not for --kind {asked.kind}, which has one load only")
+        raise UserError(f"--load is not for --kind {kind}, which has one load only")
     if is_url(asked.server):
         raise UserError("--server is an external server, whose settings are its own; see docs/servers.md")
     sections: dict[str, dict[str, Any]] = {"stack": {"device": asked.device, "server": asked.server}}
     if options and asked.vary:
         sections[".".join(SETTINGS)] = dict(options.settings)
     what = {"load": asked.load} if asked.load else {}
-    sections["workload"] = {"kind": asked.kind, **what, "clients": asked.clients, "duration": asked.duration}
+    sections["workload"] = {"kind": kind, **what, "clients": asked.clients, "duration": asked.duration}
     factors = put(sections, asked.vary, load)
     complete(sections["stack"])
     if not factors and not (options and not asked.vary):
@@ -73,8 +79,26 @@ def new_study(asked: Asked, options: Options | None = None, source: str = "") ->
     tables: dict[Path_, dict[str, Any]] = {("study",): about}
     tables |= {tuple(name.split(".")): table for name, table in sections.items() if name != "workload"}
     tables |= levels | {("workload",): sections["workload"], ("design",): design}
-    design |= {"blocks": asked.blocks, "margin": MARGIN}
+    if asked.cuts is None:
+        design |= {"blocks": asked.blocks, "margin": MARGIN}
+    else:
+        tables["crash",] = {**_mode(sections["stack"]["device"]), "cuts": asked.cuts}
     return written(tables, _REMARKS | _of_levels(levels), list(_head(options, source)))
+
+
+def _kind_of(asked: Asked) -> str:
+    """The kind of load: of what cuts lose only one kind knows. Raises ``UserError`` where another is asked for."""
+    if asked.cuts is None:
+        return asked.kind
+    if asked.kind not in {KIND, LOAD}:
+        raise UserError(f"--cuts is for --kind {LOAD}, which alone knows what was acknowledged; leave out --kind")
+    return LOAD
+
+
+def _mode(device: object) -> dict[str, str]:
+    """How it is cut: a device that is not emulated keeps its power."""
+    each = device if isinstance(device, list) else [device]
+    return {} if all(is_emulated(str(one)) for one in each) else {"mode": "kill"}
 
 
 def _writable(kind: type[WorkloadSection]) -> bool:

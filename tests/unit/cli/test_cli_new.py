@@ -41,6 +41,33 @@ def test_flags_say_it_all(dbdyno, desk):
     ]
 
 
+@pytest.mark.parametrize(("device", "crash"), [("nvme", {"cuts": 60}), ("here", {"mode": "kill", "cuts": 60})])
+def test_cuts_make_it_a_study_of_what_is_lost(dbdyno, desk, device, crash):
+    vary = "innodb_flush_log_at_trx_commit=1,2"
+    code, _, err = dbdyno("new", "--vary", vary, "--device", device, "--cuts", "60")
+    assert (code, err) == (0, "")
+    read = tomllib.loads((desk / "study.toml").read_text())
+    assert read["crash"] == crash
+    assert read["workload"]["kind"] == "ledger"
+    assert read["design"] == {"compare": "one-factor"}
+    assert load_study(desk / "study.toml").crash.cuts == 60
+
+
+@pytest.mark.usefixtures("desk")
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--kind", "oltp"), "--cuts is for --kind ledger, which alone knows what was acknowledged"),
+        (("--load", "write"), "--load is not for --kind ledger"),
+        (("--blocks", "3"), "--blocks is for studies of speed; --cuts decides how many there are"),
+    ],
+)
+def test_what_does_not_go_with_cuts(dbdyno, flags, said):
+    code, _, err = dbdyno("new", "--vary", "clients=1,8", "--cuts", "60", *flags)
+    assert code == 2
+    assert said in err
+
+
 def test_an_option_file_becomes_a_level_and_what_does_not_fit_is_listed(dbdyno, desk):
     code, out, err = dbdyno("new", "mine.toml", "--from", "my.cnf", "--json")
     assert (code, err) == (0, "")
