@@ -1,5 +1,6 @@
 """Crash safety: bounds against published figures, tests against Fisher's, words, control, and error rates."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -196,6 +197,10 @@ def test_damage_is_not_crash_safe_and_is_told_apart():
     assert found.treatments[1].word == "not crash-safe"
     assert found.treatments[1].tally.worst == "table"
     assert {one.asked: one.found for one in found.differences} == {"loss": "more", "damage": "more"}
+    (cause,) = found.treatments[1].causes
+    assert (cause.outcome, cause.text) == ("table", "InnoDB: page 7 is corrupt")
+    assert cause.cuts == found.treatments[1].tally.damage.seen
+    assert re.fullmatch(r"b[0-9]+a1p2/c[0-9]+", cause.cut)
     assert found.treatments[1].tally.each["table"].seen == found.treatments[1].tally.damage.seen
 
 
@@ -227,3 +232,25 @@ def test_bounds_and_differences_are_right_as_often_as_they_say(monkeypatch):
     assert naive["30 runs of 10 cuts, rho 0.2"] < 90
     fisher_alone = [row.measured for row in found if row.group == "crash: Fisher over cuts" and "rho 0.2" in row.name]
     assert max(fisher_alone) > 20
+
+
+def test_causes_that_differ_in_numbers_alone_are_one():
+    run = crash_run({"torn": Loses(900.0, damage=0.2, worst="server")})
+    trials = [
+        replace(
+            one, cuts=[_because(each, f"page {place * one.block} is corrupt") for place, each in enumerate(one.cuts)]
+        )
+        for one in run.trials
+    ]
+    (cause,) = crash_safety(replace(run, trials=trials)).treatments[0].causes
+    assert cause.cuts > 30
+    assert not cause.kept
+    trials[-2] = replace(
+        trials[-2], cuts=[replace(trials[-2].cuts[0], outcome="server", cause="page 3 is corrupt", kept="kept/c1")]
+    )
+    (cause,) = crash_safety(replace(run, trials=trials)).treatments[0].causes
+    assert (cause.kept, cause.cut) == (True, f"{trials[-2].id}/c1")
+
+
+def _because(one, text):
+    return replace(one, cause=text) if one.outcome == "server" else one

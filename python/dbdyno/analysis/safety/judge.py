@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
+from dbdyno.analysis.safety.causes import Cause, causes
 from dbdyno.analysis.safety.correlation import Correlation, correlation
 from dbdyno.analysis.safety.differences import Difference, differences
 from dbdyno.analysis.safety.tally import Tally, tally
@@ -26,6 +27,7 @@ class TreatmentSafety:
     strata: dict[Stratum, Tally]
     failed: int  # runs
     dropped: bool
+    causes: tuple[Cause, ...]  # of damage
 
     @property
     def only_in(self) -> tuple[Stratum, ...]:
@@ -94,9 +96,9 @@ def _treatment(  # noqa: PLR0913, PLR0917 - a run's facts and the treatment's
     whole, dropped = tally(cuts, related), treatment.id in run.dropped
     doubts = doubts_about(whole, control, failed, dropped=dropped)
     by_stratum = _by_stratum(cuts, strata, related)
-    return TreatmentSafety(
-        treatment.id, treatment.label, word_of(whole, doubts), doubts, whole, by_stratum, failed, dropped
-    )
+    why = causes(trial for trial in run.trials if trial.treatment == treatment.id)
+    word = word_of(whole, doubts)
+    return TreatmentSafety(treatment.id, treatment.label, word, doubts, whole, by_stratum, failed, dropped, why)
 
 
 def _control(run: Run, control: Treatment, strata: tuple[Stratum, ...], related: Correlation) -> Control:

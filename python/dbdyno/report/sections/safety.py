@@ -4,12 +4,14 @@ from dataclasses import asdict
 from typing import Any
 
 from dbdyno.analysis.safety.bounds import Share
+from dbdyno.analysis.safety.causes import Cause
 from dbdyno.analysis.safety.choice import Choice, placed
 from dbdyno.analysis.safety.differences import Difference
 from dbdyno.analysis.safety.judge import CrashSafety, TreatmentSafety
 from dbdyno.analysis.safety.tally import Tally
 from dbdyno.analysis.safety.verdict import WORDS, Control, Stratum
 from dbdyno.model.cut import OUTCOMES
+from dbdyno.model.printable import one_line
 from dbdyno.model.wording import count, number, p_value, percent, percent_range
 from dbdyno.report.charts import safety as picture
 from dbdyno.report.crash.advice import chosen
@@ -119,6 +121,7 @@ def _details(safety: CrashSafety, names: Names) -> tuple[Block, ...]:
     """Return what a reader may want to check, folded on a page; a report in brief leaves it out."""
     folded = (
         ("Outcomes", (_outcomes(safety, names),)),
+        *((("Causes of damage", (found,)),) if (found := _causes(safety, names)) else ()),
         ("Bounds", (_bounds(safety, names), Paragraph(_BOUNDS, "soft"))),
         *((("By stratum", (_strata(safety, names),)),) if len(safety.strata) > 1 else ()),
         *((("Differences", (_differences(safety, names),)),) if safety.differences else ()),
@@ -143,19 +146,28 @@ def _undecided(safety: CrashSafety) -> list[TreatmentSafety]:
 
 
 def _outcomes(safety: CrashSafety, names: Names) -> Table:
-    headings = (
-        names.heading,
-        *("runs", "cuts"),
-        *(SHORT[one] for one in OUTCOMES),
-        "most commits",
-    )
+    headings = (names.heading, "runs", "cuts", *(SHORT[one] for one in OUTCOMES), "with holes", "most commits")
     rows = []
     for one in safety.treatments:
         tally = one.tally
         counted = (f"{tally.outcomes[outcome]:,}" for outcome in OUTCOMES)
         most = f"{tally.tail.commits_most:,}" if tally.tail else UNKNOWN
-        rows.append((names.short(one.id), str(tally.runs), str(tally.cuts), *counted, most))
+        rows.append((names.short(one.id), str(tally.runs), str(tally.cuts), *counted, str(tally.holes), most))
     return Table(f"Outcomes of {many(safety.mode)}, worst first", headings, tuple(rows))
+
+
+def _causes(safety: CrashSafety, names: Names) -> Table | None:
+    rows = tuple(
+        (names.short(one.id), SHORT[cause.outcome], one_line(cause.text) or UNKNOWN, f"{cause.cuts:,}", _kept(cause))
+        for one in safety.treatments
+        for cause in one.causes
+    )
+    headings = (names.heading, "found", "cause", "cuts", "such a cut")
+    return Table("Causes of damage", headings, rows, words=(1, 2, 4)) if rows else None
+
+
+def _kept(cause: Cause) -> str:
+    return f"{cause.cut} (its state is kept)" if cause.kept else cause.cut
 
 
 def _bounds(safety: CrashSafety, names: Names) -> Table:
@@ -247,6 +259,7 @@ def _treatment_json(one: TreatmentSafety, mode: str) -> dict[str, Any]:
         "verdict": one.word,
         "doubts": [doubt_text((each,), mode) for each in one.doubts],
         "runs_failed": one.failed,
+        "causes": [asdict(cause) for cause in one.causes],
         **_tally_json(one.tally),
         "strata": _strata_json(one.strata),
     }
