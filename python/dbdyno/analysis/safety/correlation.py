@@ -13,10 +13,11 @@ import numpy as np
 
 from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.scipy_special import special
-from dbdyno.model.cut import Cut
+from dbdyno.model.cut import OUTCOMES, Cut
 
 FEW_RUNS = 20  # so few show a correlation rarely: less is enough to suspect one
 LEVEL, LEVEL_OF_FEW = 0.05, 0.2
+_LONGEST_MS = 1e9  # that a cut can lose: beyond it is the next outcome
 
 
 @dataclass(frozen=True)
@@ -57,16 +58,21 @@ def analysed(groups: Sequence[Floats]) -> Correlation:
     return Correlation(k, max(0.0, float(within)), p, may_be=p < level)
 
 
+def _amount(cut: Cut) -> float:
+    """Return how bad it was, to be ranked: the worse outcome is more, of the same one more milliseconds are."""
+    return (len(OUTCOMES) - OUTCOMES.index(cut.outcome)) * _LONGEST_MS + (cut.lost_ms or 0.0)
+
+
 def _ranked(runs: Sequence[Sequence[Cut]]) -> list[Floats]:
     """Return each run's cuts as ranks (0 to 1) of what was lost among all cuts of their stratum, ties in the middle."""
     strata: dict[object, list[float]] = {}
     for cuts in runs:
         for cut in cuts:
-            strata.setdefault((cut.when, cut.survivors), []).append(cut.lost_ms or 0.0)
+            strata.setdefault((cut.when, cut.survivors), []).append(_amount(cut))
     ordered = {stratum: np.sort(values) for stratum, values in strata.items()}
 
     def rank(cut: Cut) -> float:
-        values, own = ordered[cut.when, cut.survivors], cut.lost_ms or 0.0
+        values, own = ordered[cut.when, cut.survivors], _amount(cut)
         return float(np.searchsorted(values, own, "left") + np.searchsorted(values, own, "right")) / 2 / len(values)
 
     return [np.array([rank(cut) for cut in cuts]) for cuts in runs]

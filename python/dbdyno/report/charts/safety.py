@@ -67,7 +67,8 @@ class _Mark:
 
 def chart(shown: Sequence[Placed], metric: Metric, names: Names, what: str) -> Chart:
     """Return the picture; ``what`` a bound is a share of: "power cuts"."""
-    return Chart("Speed against safety", partial(_drawn, shown, metric, names, what))
+    by = f" by {names.heading}" if names.factors else ""
+    return Chart(f"Speed against safety{by}", partial(_drawn, shown, metric, names, what))
 
 
 def _drawn(shown: Sequence[Placed], metric: Metric, names: Names, what: str, window: Width) -> Markup:
@@ -76,7 +77,7 @@ def _drawn(shown: Sequence[Placed], metric: Metric, names: Names, what: str, win
     y = Scale(least, 1.25, TOP + HEIGHT, TOP, log=True)
     ticked = [(value, share_text(value)) for value in round_ticks(y.low, 1.0, TICKS + 2, log=True)]
     across = [(value, tick(value)) for value in round_ticks(x.low, x.high, _ticks(window), log=x.log)]
-    title = f"at most so many {what} lose anything (log)"
+    title = f"{what} that lose, at most (log)"
     faster = "" if metric.more_is_better else ", less is better"
     marks = [
         *axis_beside(y, ticked, x.start, x.end, title),
