@@ -13,6 +13,7 @@ Groups:
   cache     60 s of sequential writes: the knee of the 980 PRO, the cache of the 760p that fills and drains; with an
             eighth of the drive's channels and some of its capacity, so that this host can follow
   gp2       the length of a burst at a scaled balance of credits
+  cuts      what it costs to record all writes for power cuts, and how long a fork of the state holds requests up
 
 The reference is what devices were measured or published to do; the peer is ublk-disksim, by its own claims. All
 figures are fio's, with direct I/O and no scheduler. --quick takes some 4 minutes, the full run 16. Others at work on

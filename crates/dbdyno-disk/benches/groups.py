@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bench_host import GIB, Disk, disk, fio, flush_ms, write_rate
+from cuts import cuts
 from rows import PEER, Row, lateness, left
 
 if TYPE_CHECKING:
@@ -195,4 +196,12 @@ def gp2(extent: Extent) -> Iterator[Row]:
     yield Row("ebs-gp2", f"burst of {extent.credits} credits", lasted, "s").within(length, 0.01)
 
 
-GROUPS = {"service": service, "asked": asked, "hdd": hdd, "ssd": ssd, "cache": cache, "gp2": gp2}
+GROUPS = {
+    "service": service,
+    "asked": asked,
+    "hdd": hdd,
+    "ssd": ssd,
+    "cache": cache,
+    "gp2": gp2,
+    "cuts": lambda extent: cuts(extent.service),
+}
