@@ -3,65 +3,16 @@
 //! Beside the live content there is an image of what is surely durable; the live content is that image with all logged
 //! writes applied. Writes leave the log at its front, in order, so that an older write never comes over a younger one.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::chunk::{Chunk, Held, ZEROS, parts};
+use super::chunk::{Chunk, Held, parts};
 use super::image::Image;
 use super::store::Store;
+use super::writes::{Write, Writes};
 
 /// How much may be logged: 128 MiB. What is beyond counts as written to the medium; drives have caches of 8 to 256 MiB.
 pub const LOGGED_BYTES_MAX: u64 = 128 << 20;
-
-/// What a write takes in the log beside its data.
-const WRITE_BYTES: u64 = 128;
-
-/// A write, or a discard, as a power cut may meet it.
-#[derive(Clone)]
-pub struct Write {
-    pub offset_bytes: u64,
-    pub length_bytes: u64,
-    /// `None` for a discard.
-    pub data: Option<Arc<Chunk>>,
-    pub arrived_ns: u64,
-    /// When it was made durable, by a FLUSH or its own answer; `None` if it is not.
-    pub durable_ns: Option<u64>,
-    /// The event that its answer was.
-    answered: Option<u64>,
-}
-
-impl Write {
-    /// A write of a cut that was taken.
-    pub fn taken(
-        offset_bytes: u64,
-        length_bytes: u64,
-        data: Option<Arc<Chunk>>,
-        arrived_ns: u64,
-        durable_ns: Option<u64>,
-    ) -> Self {
-        Self { offset_bytes, length_bytes, data, arrived_ns, durable_ns, answered: None }
-    }
-
-    /// Its parts by chunk: chunk, offset within it, bytes.
-    pub fn parts(&self) -> impl Iterator<Item = (usize, usize, &[u8])> {
-        let mut done = 0;
-        parts(self.offset_bytes, self.length_bytes as usize).map(move |(index, within, part)| {
-            let bytes = self.data.as_ref().map_or(&ZEROS[..part], |data| &data.bytes[done..done + part]);
-            done += part;
-            (index, within, bytes)
-        })
-    }
-
-    /// Whether it touches one of these ranges (first byte, first byte after), which are apart and in order.
-    pub fn touches_any(&self, ranges_bytes: &[(u64, u64)]) -> bool {
-        let at = ranges_bytes.partition_point(|(_, after)| *after <= self.offset_bytes);
-        ranges_bytes.get(at).is_some_and(|(first, _)| *first < self.offset_bytes + self.length_bytes)
-    }
-
-    fn logged_bytes(&self) -> u64 {
-        WRITE_BYTES + self.data.as_ref().map_or(0, |_| self.length_bytes)
-    }
-}
 
 /// How much there is that is not durable.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -72,6 +23,14 @@ pub struct AtRisk {
 }
 
 impl AtRisk {
+    fn made_durable(&mut self, write: &mut Write, now_ns: u64) {
+        if write.durable_ns.is_none() {
+            write.durable_ns = Some(now_ns);
+            self.bytes -= write.length_bytes;
+            self.writes -= 1;
+        }
+    }
+
     fn raise(&mut self, other: Self) {
         self.bytes = self.bytes.max(other.bytes);
         self.writes = self.writes.max(other.writes);
@@ -81,7 +40,7 @@ impl AtRisk {
 /// The writes that are kept, oldest first, over what is durable.
 pub struct Log {
     pub base: Image,
-    pub writes: VecDeque<Write>,
+    pub writes: Writes,
     /// How long a write that is durable is kept all the same.
     pub hold_ns: u64,
     /// Whether an answer alone makes nothing durable.
@@ -106,7 +65,7 @@ impl Log {
     pub fn new(base: Image, first: u64, hold_ns: u64, volatile: bool, held: Held) -> Self {
         Self {
             base,
-            writes: VecDeque::new(),
+            writes: Writes::default(),
             hold_ns,
             volatile,
             at_risk: AtRisk::default(),
@@ -165,7 +124,7 @@ impl Log {
         self.at_risk.bytes += length_bytes;
         self.at_risk.writes += 1;
         self.peak.raise(self.at_risk);
-        self.writes.push_back(write);
+        self.writes.push(write);
         self.next() - 1
     }
 
@@ -176,7 +135,7 @@ impl Log {
         let Some(write) = self.writes.get_mut(at) else { return };
         write.answered = Some(self.events);
         if forced || !self.volatile {
-            write.made_durable(now_ns, &mut self.at_risk);
+            self.at_risk.made_durable(write, now_ns);
         }
         self.prune(now_ns, live);
     }
@@ -193,11 +152,10 @@ impl Log {
         if !self.flushes.remove(&flush) || ignored {
             return;
         }
-        for write in &mut self.writes {
-            if write.answered.is_some_and(|answered| answered < flush) {
-                write.made_durable(now_ns, &mut self.at_risk);
-            }
-        }
+        let Self { writes, at_risk, .. } = self;
+        let covered =
+            |write: &Write| write.durable_ns.is_none() && write.answered.is_some_and(|answered| answered < flush);
+        writes.change(covered, |write| at_risk.made_durable(write, now_ns));
         if self.limited.0.is_some_and(|event| event < flush) {
             self.limited = (None, now_ns.saturating_add(self.hold_ns));
         }
@@ -206,12 +164,12 @@ impl Log {
 
     /// Counts the oldest write as durable for want of room; false if there is none.
     pub fn destage(&mut self, now_ns: u64, live: &dyn Store) -> bool {
-        let Some(write) = self.writes.front_mut() else { return false };
+        let Some(write) = self.writes.get_mut(0) else { return false };
         if write.durable_ns.is_none() {
             self.limited.0 = Some(self.events);
         }
         self.limited.1 = now_ns.saturating_add(self.hold_ns);
-        write.made_durable(now_ns, &mut self.at_risk);
+        self.at_risk.made_durable(write, now_ns);
         self.settle_first(live);
         true
     }
@@ -229,7 +187,7 @@ impl Log {
     /// Takes the oldest write into the base. A chunk that no other logged write touches is as in the live content, and from
     /// now on shared with it.
     fn settle_first(&mut self, live: &dyn Store) {
-        let Some(write) = self.writes.pop_front() else { return };
+        let Some(write) = self.writes.pop() else { return };
         self.first += 1;
         self.logged_bytes -= write.logged_bytes();
         for (index, within, bytes) in write.parts() {
@@ -244,16 +202,6 @@ impl Log {
                 Ok(chunk) if last => drop(self.base.put(index, chunk)),
                 _ => drop(self.base.write(index, within, bytes, &self.held, || true)),
             }
-        }
-    }
-}
-
-impl Write {
-    fn made_durable(&mut self, now_ns: u64, at_risk: &mut AtRisk) {
-        if self.durable_ns.is_none() {
-            self.durable_ns = Some(now_ns);
-            at_risk.bytes -= self.length_bytes;
-            at_risk.writes -= 1;
         }
     }
 }

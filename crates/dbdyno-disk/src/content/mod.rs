@@ -17,6 +17,7 @@ mod survivors;
 #[cfg(test)]
 mod tests;
 mod unflushed;
+mod writes;
 
 use std::cell::RefCell;
 use std::fs::File;

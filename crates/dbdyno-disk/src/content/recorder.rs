@@ -7,8 +7,9 @@ use dbdyno_common::random::Random;
 use serde::{Deserialize, Serialize};
 
 use super::image::Image;
-use super::log::{AtRisk, Log, Write};
+use super::log::{AtRisk, Log};
 use super::survivors::Moment;
+use super::writes::Writes;
 
 /// A cut that was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +30,7 @@ pub struct Taken {
 pub struct Fork {
     pub taken: Taken,
     pub base: Image,
-    pub writes: Vec<Write>,
+    pub writes: Writes,
     pub hold_ns: u64,
 }
 
@@ -101,7 +102,7 @@ impl Recorder {
         let Self { log, .. } = self;
         let cut_ns = clock_ns();
         let base = log.base.clone();
-        let writes = log.writes.iter().cloned().collect();
+        let writes = log.writes.clone();
         let AtRisk { bytes, writes: unflushed_writes } = log.at_risk;
         let taken = Taken {
             name: name.to_owned(),
@@ -140,7 +141,7 @@ impl Recorder {
     /// The names of the cuts that a write just logged is to be cut at.
     pub fn at_write(&mut self) -> Vec<String> {
         let Self { log, triggers, .. } = self;
-        let Some(write) = log.writes.back() else { return Vec::new() };
+        let Some(write) = log.writes.last() else { return Vec::new() };
         let hit = |trigger: &Trigger| {
             trigger.on == CutOn::Write && (trigger.ranges_bytes.is_empty() || write.touches_any(&trigger.ranges_bytes))
         };

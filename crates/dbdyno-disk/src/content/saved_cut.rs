@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::Content;
 use super::chunk::{CHUNK_BYTES, Chunk};
 use super::image::Image;
-use super::log::Write;
 use super::recorder::{Fork, Taken};
 use super::saved::{open_sparse, read_sparse, write_sparse};
 use super::store::ContentError;
+use super::writes::{Write, Writes};
 
 /// What is durable, as a sparse file; the data of the writes, one after another; and all else.
 const BASE: &str = "base.img";
@@ -90,7 +90,7 @@ impl Content {
         let data = File::open(folder.join(WRITES)).map_err(|error| failed(WRITES, &error))?;
         let mut data = BufReader::new(data);
         let writes = cut.writes.iter().map(|write| self.load_write(write, &mut data));
-        let writes = writes.collect::<io::Result<Vec<Write>>>().map_err(|error| failed(WRITES, &error))?;
+        let writes = writes.collect::<io::Result<Writes>>().map_err(|error| failed(WRITES, &error))?;
         if data.read(&mut [0]).map_err(|error| failed(WRITES, &error))? != 0 {
             return Err(failed(WRITES, &"it is longer than its writes"));
         }

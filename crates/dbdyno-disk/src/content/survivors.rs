@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::chunk::{CHUNK_BYTES, Chunk, Held, ZEROS, bytes_of};
 use super::image::Image;
-use super::log::Write;
 use super::store::ContentError;
+use super::writes::{Write, Writes};
 
 /// What is left of writes that are not durable. A sector has 4096 bytes, but with `random-512`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ type Touching<'a> = Vec<(usize, usize, &'a [u8])>;
 
 /// A choice among the writes of one state.
 pub struct Draw<'a> {
-    writes: &'a [Write],
+    writes: Vec<&'a Write>,
     /// Which of them may be lost.
     at_risk: Vec<bool>,
     choice: Choice,
@@ -74,12 +74,13 @@ pub struct Draw<'a> {
 }
 
 impl<'a> Draw<'a> {
-    pub fn new(writes: &'a [Write], survivors: Survivors, moment: Moment, seed: u64) -> Self {
+    pub fn new(writes: &'a Writes, survivors: Survivors, moment: Moment, seed: u64) -> Self {
         let Moment { cut_ns, hold_ns } = moment;
         let held_back = |durable_ns: u64| survivors == Survivors::Lying && durable_ns.saturating_add(hold_ns) > cut_ns;
+        let writes: Vec<&Write> = writes.iter().collect();
         let at_risk: Vec<bool> = writes.iter().map(|write| write.durable_ns.is_none_or(held_back)).collect();
         let mut random = Random::new(seed);
-        let choice = choice(writes, &at_risk, survivors, moment, &mut random);
+        let choice = choice(&writes, &at_risk, survivors, moment, &mut random);
         let sector_bytes = if survivors == Survivors::Random512 { 512 } else { 4096 };
         let lost = vec![false; writes.len()];
         Self { writes, at_risk, choice, sector_bytes, random, lost, counted: Survived::default() }
@@ -165,7 +166,7 @@ impl<'a> Draw<'a> {
     }
 }
 
-fn choice(writes: &[Write], at_risk: &[bool], survivors: Survivors, moment: Moment, random: &mut Random) -> Choice {
+fn choice(writes: &[&Write], at_risk: &[bool], survivors: Survivors, moment: Moment, random: &mut Random) -> Choice {
     match survivors {
         Survivors::None => Choice::Writes(vec![false; writes.len()]),
         Survivors::Random512 | Survivors::Random4096 => Choice::Sectors { survival: random.unit() },
