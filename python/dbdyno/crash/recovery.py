@@ -23,7 +23,7 @@ from dbdyno.stack.layers.queue import Queue
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import Server
 from dbdyno.stack.layers.zfs_pool import ZfsPool
-from dbdyno.stack.loop import loops_over
+from dbdyno.stack.loop import await_free, loops_over
 from dbdyno.stack.undo.log import Journal
 from dbdyno.system.full_disk import first_full
 from dbdyno.system.state import state_folder
@@ -138,6 +138,8 @@ def damage(rig: Rig, on_device: StackContext, steps: Steps) -> list[Finding]:
             lowering.enter_context(rig.filesystem.raised(on_device))
         with steps.step("unmount"):
             lowering.close()
+            for device in on_device.devices:
+                await_free(device.path)  # or the checker and the second mount would see what is in memory
     with steps.step("check"):
         found = rig.filesystem.damage(on_device)
     if found:

@@ -67,6 +67,27 @@ def _opened(place: str, flags: int = os.O_RDONLY) -> Iterator[int]:
         os.close(handle)
 
 
+def await_free(device: Path, seconds: float = 30.0) -> None:
+    """Wait until no filesystem holds a device any more. Raises ``TrialError`` after ``seconds``.
+
+    It is out of the tree at once, but another process that was given a copy of all mounts, in a mount namespace of its
+    own, holds it on.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            os.close(os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise TrialError(
+                    f"{device}: {error.strerror}, though it is mounted no more: another process has a copy of the mount in"
+                    " a mount namespace of its own; end that"
+                ) from None
+            time.sleep(AGAIN_SECONDS / 10)
+        else:
+            return
+
+
 def loop_files() -> list[tuple[str, str]]:
     """Name (``loop3``) of each attached loop device, and the path that sysfs shows of its file."""
     found = []
