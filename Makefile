@@ -35,10 +35,13 @@ BENCH_SPEED := --json target/bench-speed.json
 # Flags of the simulation's benchmark: --quick, --only=GROUPS, --strict, --json=FILE.
 BENCH_SIMULATE := --json target/bench-simulate.json
 
+# Flags of the benchmark of power cuts: --cuts=N, --only=FILESYSTEM, --again=N, --strict, --json=FILE.
+BENCH_CRASH := --json target/bench-crash.json
+
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
-.PHONY: demo test test-fast test-rust test-all check check-python check-rust build clean bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-disk bench-models bench-speed bench-simulate bench-honesty bench-report docs field-reports lock wheel help
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust build clean bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-report docs field-reports lock wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -145,6 +148,9 @@ bench-simulate: .make/dev ## the simulated block layer beside this kernel's, and
 
 bench-report: .make/dev ## what the HTML page of a million samples costs, beside DuckDB reading them; a minute
 	$(PY) -m benches.report
+
+bench-crash: .make/dev ## how many power cuts an hour are examined, where the time goes, and false losses; half an hour
+	$(SUDO) $(PY) -m benches.crash $(BENCH_CRASH)
 
 bench-honesty: .make/dev ## how often verdicts are wrong, beside the rules of others; some minutes
 	mkdir -p target
