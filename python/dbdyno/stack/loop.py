@@ -80,7 +80,7 @@ def await_free(device: Path, seconds: float = 30.0) -> None:
         except OSError as error:
             if time.monotonic() > deadline:
                 raise TrialError(
-                    f"{device}: {error.strerror}, though it is mounted no more: another process has a copy of that mount"
+                    f"{device}: {error.strerror}, though not mounted any more: another process has a copy of the mount"
                     " in a mount namespace of its own; end that"
                 ) from None
             time.sleep(AGAIN_SECONDS / 10)
