@@ -10,7 +10,7 @@ from dbdyno.model.treatment import Treatment
 from dbdyno.store.records import Run, Trial
 
 FACTOR = "innodb_flush_log_at_trx_commit"
-CONTROL = Treatment("control", {FACTOR: "0"})
+CONTROL = Treatment("control", {"control": f"control ({FACTOR} = 0)"})  # as a plan calls it
 STRATA = (("uniform", "random-4096"),)
 
 
@@ -66,7 +66,7 @@ def crash_run(  # noqa: PLR0913
     treatments = treatments or {"1": SAFE, "2": FLUSH_2, "0": FLUSH_0}
     named = [Treatment(f"t{place}", {FACTOR: level}) for place, level in enumerate(treatments, start=1)]
     behave = dict(zip([one.id for one in named], treatments.values(), strict=True))
-    same = next((one for one in named if one.levels == CONTROL.levels), None)
+    same = next((one for one in named if one.levels == {FACTOR: "0"}), None)
     known = None if control is None else same or CONTROL
     order = [one.id for one in named] + ([] if known is None or same else ["control"])
     rng, trials = np.random.default_rng(seed), []

@@ -54,7 +54,11 @@ class _Words:
 
     def _faster(self) -> str:
         """Return what is faster, and what it costs."""
-        losing = [one for one in self.found.faster if self.of[one.id].word == "loses the newest commits"]
+        losing = [
+            one
+            for one in self.found.faster
+            if self.of[one.id].word == "loses the newest commits" and one.id not in self._open()
+        ]
         if not losing:
             return ""
         tails = [tail for one in losing if (tail := self.of[one.id].tally.tail)]
@@ -68,6 +72,13 @@ class _Words:
         different = how_different("faster", gains, self.analysis.metric, baseline)
         where = f"only where {a_cut(self.safety.mode)} may take {most} of commits"
         return f"{named} {verb} {different}: {where}."
+
+    def _open(self) -> set[str]:
+        """Return the treatments of which a comparison with what is taken could not show how fast they are."""
+        first = self.found.take[0]
+        opened = [one for one in self.analysis.verdicts if one.verdict in {"undecided", "not comparable"}]
+        pairs = [{one.level_id, one.baseline_id} for one in opened]
+        return {id_ for pair in pairs if first in pair for id_ in pair - {first}}
 
     def _never(self) -> str:
         """Return what nobody should take who may meet a cut."""

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from dbdyno.analysis.safety.verdict import Control
 from dbdyno.model.treatment import Treatment
 from dbdyno.model.wording import listed
 
@@ -37,6 +38,13 @@ class Names:
     def of_levels(self, levels: Mapping[str, str]) -> str:
         """Return the levels below ``heading``: ``"1 / 0"``."""
         return " / ".join(levels[name] for name in self.factors if name in levels) or Treatment("", dict(levels)).label
+
+    def of_control(self, control: Control) -> str:
+        """Return the control below ``heading``, or, where it has levels of its own, as the plan calls it."""
+        if control.compared or set(self.factors) & set(control.levels):
+            return self.of_levels(control.levels)
+        named = control.label.removeprefix("control").strip().removeprefix("(").removesuffix(")")
+        return named.removeprefix(f"{self.factors[0]} = ") if len(self.factors) == 1 else named
 
     def short(self, id_: str) -> str:
         """Return a treatment as ``of_levels``."""

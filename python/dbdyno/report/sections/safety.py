@@ -70,9 +70,7 @@ def table(findings: Findings, safety: CrashSafety, names: Names) -> Table:
     ]
     control = safety.control
     if control is not None and not (control.compared and control.id in rates):
-        rows.append(
-            (f"control: {names.of_levels(control.levels)}", Cell("known to lose"), *_figures(control.tally), UNKNOWN)
-        )
+        rows.append((f"control: {names.of_control(control)}", Cell("known to lose"), *_figures(control.tally), UNKNOWN))
     return Table(f"After {many(safety.mode)}", headings, tuple(rows), words=(1, 5))
 
 
@@ -112,7 +110,7 @@ def _note(findings: Findings, safety: CrashSafety, names: Names) -> str:
     if (control := safety.control) is not None:
         lost = control.tally.lost
         parts.append(
-            f"The control ({names.of_levels(control.levels)}), known to lose, lost in {lost.seen:,} of {lost.cuts:,}."
+            f"The control ({names.of_control(control)}), known to lose, lost in {lost.seen:,} of {lost.cuts:,}."
         )
     return " ".join(parts)
 
