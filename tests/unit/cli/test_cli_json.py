@@ -33,6 +33,7 @@ ASKED = [
     "compare runs/a runs/b --annotations",
     "doctor --quick",
     "restore",
+    "crash list runs/a",
     "images",
     "images clear",
     "servers remove mariadb-11.4",

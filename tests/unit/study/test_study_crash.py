@@ -153,6 +153,12 @@ MISTAKES = {
             "not rocksdb. Leave it out")
         ],
     ),
+    "after DDL statements that the load has not": (
+        crash('when = ["uniform", "ddl"]\n'),
+        [
+            ':20: crash.when: is "ddl", but the load has no DDL statement. Give workload.ddl = true, or leave it out',
+        ],
+    ),
     "pages that move": (
         crash('when = ["page-write"]\n', ('"ext4"', '"btrfs"')),
         [
@@ -237,6 +243,11 @@ def test_a_simulated_stack_has_nothing_to_cut(write_study):
 def test_only_a_ledger_knows_what_was_acknowledged(write_study):
     wanted = ':16: workload.kind: is "slap"; only kind = "ledger" knows of each commit whether it was acknowledged'
     assert wanted in refusal(write_study(DESIGN))
+
+
+def test_cuts_after_ddl_statements_of_the_load(load):
+    found = load(*crash('when = ["ddl"]\n', ("clients = 10", "clients = 10\nddl = true"))).crash
+    assert found.strata == [("ddl", "random-4096")]
 
 
 def test_cuts_are_no_factor(load):
