@@ -15,6 +15,7 @@ from dbdyno.cli import (
     crash,
     disk,
     doctor,
+    hosts,
     images,
     load,
     new,
@@ -52,8 +53,8 @@ for command in (
     *(simulate.simulate, watch.watch, doctor.doctor, restore.restore, completion.completion),
 ):
     app.command(command.__name__.rstrip("_"))(command)
-for name, group in {"servers": servers, "disk": disk, "images": images, "crash": crash, "trace": trace}.items():
-    app.add_typer(group.app, name=name)
+for group in (servers, disk, images, crash, trace, hosts):
+    app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
 for verb, about in load.VERBS.items():
     app.command(verb, cls=load.Verb, help=about, context_settings=load.CONTEXT, add_help_option=False)(
         load.command(verb)

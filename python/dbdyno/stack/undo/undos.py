@@ -4,6 +4,7 @@ That is why it can be written down beforehand, and applied at any moment, any nu
 """
 
 import contextlib
+import os
 import re
 import shutil
 import stat
@@ -158,15 +159,42 @@ class RemoveTree(Undo):
             raise HostError(f"{path} is a link, which dbdyno does not make; it is left alone")
         if any(is_mounted(str(folder)) for folder in (path, *(f for f in path.iterdir() if f.is_dir()))):
             raise HostError(f"{path} still holds a mount; it is left alone")
-        for _ in range(_REMOVAL_TRIES):
-            try:
-                shutil.rmtree(path)  # which follows no link inside
-            except FileNotFoundError:  # a program that ends removes its own files meanwhile
-                continue
-            except OSError as error:
-                raise HostError(f"{error.filename or path}: {error.strerror}") from None
-            return True
-        return not path.exists()
+        return _removed(path)
+
+
+def _removed(path: Path) -> bool:
+    """Remove a folder with all that is in it; whether it was there."""
+    if not path.exists():
+        return False
+    for _ in range(_REMOVAL_TRIES):
+        try:
+            shutil.rmtree(path)  # which follows no link inside
+        except FileNotFoundError:  # a program that ends removes its own files meanwhile
+            continue
+        except OSError as error:
+            raise HostError(f"{error.filename or path}: {error.strerror}") from None
+        return True
+    return not path.exists()
+
+
+@dataclass(frozen=True)
+class RemoveRayFolder(Undo):
+    """Remove the folder that Ray has its files in."""
+
+    WHAT = "remove {self.path}"
+
+    path: str
+
+    def apply(self) -> bool:
+        """Remove it, if it is called as only dbdyno calls folders, and is this user's."""
+        path = Path(self.path)
+        if not re.fullmatch(r"dbdyno-ray-[0-9a-f]+", path.name):
+            raise HostError(f"{path} is no folder of dbdyno's; it is left alone")
+        with contextlib.suppress(FileNotFoundError):
+            found = path.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+                raise HostError(f"{path} is something else than the folder that dbdyno made; it is left alone")
+        return _removed(path)
 
 
 @dataclass(frozen=True)
@@ -268,8 +296,8 @@ class RestoreSysfs(Undo):
 
 
 _KINDS: tuple[type[Undo], ...] = (
-    EndProcesses, SetInstantMode, Unmount, DetachLoops, RemoveTree, RemoveDiskFile, RemoveCgroup, RemoveTraceInstance,
-    RestoreSysfs, WipeOurs, MarkHalfMade, SetGlobal, DropExternalTables, DropAccount,
+    EndProcesses, SetInstantMode, Unmount, DetachLoops, RemoveTree, RemoveRayFolder, RemoveDiskFile, RemoveCgroup,
+    RemoveTraceInstance, RestoreSysfs, WipeOurs, MarkHalfMade, SetGlobal, DropExternalTables, DropAccount,
 )  # fmt: skip
 # By the names that undo logs have; the former ones are those of logs that an earlier version left.
 UNDOS = {kind.__name__: kind for kind in _KINDS} | {

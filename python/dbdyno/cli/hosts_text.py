@@ -1,0 +1,73 @@
+"""How ``dbdyno hosts status`` is printed."""
+
+import re
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.cli.text_table import hanging, table
+from dbdyno.errors import UserError
+
+if TYPE_CHECKING:
+    from dbdyno.hosts.look import Status
+
+_HEAD = ("host", "roles", "dbdyno", "Ray", "clock", "within", "round trip", "cores", "memory", "free disk", "root")
+_STEADY = {"tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page"}  # read without a system call
+
+
+def checked_address(given: str) -> str:
+    """An address with its port, or none. Raises ``UserError``."""
+    if given and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]*:[0-9]{1,5}", given):
+        raise UserError(f"--address {given[:60]!r} is no address with its port, such as 10.0.0.1:6379")
+    return given
+
+
+def as_values(status: "Status") -> dict[str, Any]:
+    """A host for a script: nanoseconds, bytes, and what is unknown as null."""
+    values = {**asdict(status), "ready": status.ready}
+    values["facts"] = {name: None if value == "unknown" else value for name, value in status.facts.items()}
+    return values
+
+
+def as_text(found: "list[Status]", problem: str) -> str:
+    """All hosts, a line for each, and below what is wrong or to be known of one."""
+    from dbdyno.study.units import format_bytes
+
+    rows = []
+    for one in found:
+        facts, clock = one.facts, one.clocks.get("realtime")
+        rows.append([
+            one.name,
+            ", ".join(one.roles),
+            {None: "-", True: "the same", False: "differs"}[one.same],
+            "alive" if one.ray else "no",
+            f"{clock.offset_ns / 1e3:+,.0f} us" if clock else "-",
+            f"{clock.bound_ns / 1e3:,.0f} us" if clock else "-",
+            f"{clock.round_trip_ns_min / 1e3:,.0f} us" if clock else "-",
+            str(facts.get("cores", "-")),
+            format_bytes(facts["memory_bytes"]) if facts else "-",
+            format_bytes(facts["disk_free_bytes"]) if facts else "-",
+            {None: "-", True: "yes", False: "no"}[facts.get("root")],
+        ])  # fmt: skip
+    lines = [table(_HEAD, rows, 7)]
+    lines += [hanging("", line) for one in found for line in _remarks(one)]
+    return "\n".join([*lines, problem] if problem else lines)
+
+
+def _remarks(one: "Status") -> list[str]:
+    """What else is to be known of a host."""
+    if one.problem:
+        return [one.problem]
+    source = one.facts.get("clock_source")
+    remarks = []
+    if one.same is False:
+        remarks.append(
+            f"{one.name}: another dbdyno ({one.facts['version']}) is there; dbdyno hosts up puts this one there"
+        )
+    if source and source not in _STEADY and source != "unknown":
+        remarks.append(
+            f"{one.name}: its clock source is {source}, which takes a system call for each look at the clock"
+        )
+    ntp = one.facts.get("ntp")
+    if isinstance(ntp, dict):
+        remarks.append(f"{one.name}: chrony: {ntp.get('Leap status', 'unknown')}, {ntp.get('System time', 'unknown')}")
+    return remarks

@@ -1,0 +1,1 @@
+"""Many hosts: which there are, bringing them up and down, and doing something on one. The only room that knows Ray."""

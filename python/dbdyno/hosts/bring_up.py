@@ -1,0 +1,155 @@
+"""``dbdyno hosts up``: the same dbdyno on each host, then Ray; all hosts are looked at before anything is started."""
+
+import secrets
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from dbdyno.errors import DbdynoError, HostError, UserError
+from dbdyno.hosts import cluster as clusters
+from dbdyno.hosts.bring_down import bring_down
+from dbdyno.hosts.bundle import bundle, our_digest
+from dbdyno.hosts.channel import Channel
+from dbdyno.hosts.cluster import Cluster
+from dbdyno.hosts.inventory import HostSection, Inventory
+from dbdyno.hosts.node import NODE_PORTS, START_SECONDS, Node
+from dbdyno.hosts.reach import here, on_each, reach
+from dbdyno.hosts.with_ray import RayHosts, existing_token, needed
+from dbdyno.system.state import new_token
+
+Say = Callable[[str], None]
+_TOKEN_BYTES = 32
+_HEAD_RAY_FOLDER = "/dev/shm"  # noqa: S108  (a folder of its own is made in it)
+
+
+@dataclass(frozen=True)
+class Brought:
+    """A host that is up."""
+
+    name: str
+    roles: tuple[str, ...]
+    address: str
+    started: bool  # now, rather than before
+
+
+def bring_up(inventory: Inventory, joined_at: str, say: Say) -> list[Brought]:
+    """Bring up what is not up yet; hosts that are stay as they are. Changes nothing where any host can't take part.
+
+    Raises ``UserError`` or ``HostError``; what this call has started is then ended.
+    """
+    needed()
+    with clusters.only_one(inventory.cluster.name), ExitStack() as stack:
+        before = clusters.known(inventory.cluster.name)
+        cluster = before or clusters.new(inventory.cluster.name)
+        without = [name for name, host in inventory.hosts.items() if not host.ssh]
+        if without and not (joined_at or cluster.joined):
+            raise UserError(f"{inventory.path}: host.{without[0]}.ssh is missing; only with --address may it be")
+        channels = _reached(inventory, stack, say)
+        facts = {name: one.ask({"do": "facts", "ray_folder": inventory.hosts[name].ray_folder})
+                 for name, one in channels.items()}  # fmt: skip
+        _refuse_what_differs(facts)
+        cluster = _placed(cluster, inventory, joined_at, facts)
+        cluster.save()
+        try:
+            return _started(cluster, inventory, channels, facts, say)
+        except BaseException:
+            if before is None:
+                stack.close()
+                bring_down(cluster, inventory, say)
+            raise
+
+
+def _reached(inventory: Inventory, stack: ExitStack, say: Say) -> dict[str, Channel]:
+    """The agent of each host that has ssh. Raises ``HostError`` with what is wrong with any."""
+    say("making wheels of what is installed here")
+    wheels = bundle(clusters.kept_wheels())
+    with_ssh = {name: host for name, host in inventory.hosts.items() if host.ssh}
+
+    def do(name: str, host: HostSection) -> Channel:
+        channel = reach(name, host, inventory.ssh_config, wheels)
+        say(f"{name}: dbdyno is there")
+        return channel
+
+    found = on_each(with_ssh, do)
+    for one in found.values():
+        if isinstance(one, Channel):
+            stack.enter_context(one)
+    return _all_of(found)
+
+
+def _all_of(found: "dict[str, Any | DbdynoError]") -> dict[str, Any]:
+    """What was found, where no host failed."""
+    errors = [str(one) for one in found.values() if isinstance(one, DbdynoError)]
+    if errors:
+        raise HostError("\n".join(errors))
+    return found
+
+
+def _refuse_what_differs(facts: dict[str, dict[str, Any]]) -> None:
+    """Read back on each host: a disk that lies about what it was given is found here."""
+    ours = our_digest()
+    wrong = [name for name, found in facts.items() if found["digest"] != ours]
+    if wrong:
+        raise HostError(f"{', '.join(wrong)}: dbdyno there differs from this one, though it was put there just now")
+
+
+def _placed(cluster: Cluster, inventory: Inventory, joined_at: str, facts: dict[str, dict[str, Any]]) -> Cluster:
+    """The cluster with its addresses and its token, and all hosts that may be started by it."""
+    hosts = cluster.with_hosts(inventory)
+    if cluster.gcs:
+        if joined_at and joined_at != cluster.gcs:
+            raise HostError(f"this cluster is up at {cluster.gcs}; dbdyno hosts down ends it, then join {joined_at}")
+        return replace(cluster, hosts=hosts)
+    seen = next((found["ssh_from"] for found in facts.values()), "")
+    address = inventory.cluster.address or seen
+    if not address:
+        raise HostError("no host says how it reaches this machine; give its address in [cluster]")
+    if joined_at:
+        return replace(cluster, gcs=joined_at, address=address, joined=True, token=existing_token(), hosts=hosts)
+    gcs = f"{address}:{inventory.cluster.first_port + NODE_PORTS - 1}"
+    return replace(cluster, gcs=gcs, address=address, token=secrets.token_hex(_TOKEN_BYTES), hosts=hosts)
+
+
+def _started(
+    cluster: Cluster, inventory: Inventory, channels: dict[str, Channel], facts: dict[str, dict[str, Any]], say: Say
+) -> list[Brought]:
+    """Ray here, then on each host, then all of them seen in the cluster."""
+    common = inventory.cluster
+    node = Node(
+        cluster=f"head of {cluster.name}",
+        name="",
+        gcs=cluster.gcs,
+        head=not cluster.joined,
+        address=cluster.address,
+        first_port=common.first_port,
+        ray_folder=_HEAD_RAY_FOLDER,
+        object_store_bytes=common.object_store,
+        token=bool(cluster.token),
+    )
+    with here(cluster) as channel:
+        head_started = channel.ask(_start(node, cluster.token), 2 * START_SECONDS)["started"]
+    if head_started:  # what hosts may still run has lost its head
+        cluster = replace(cluster, identity=new_token())
+        cluster.save()
+    say(f"Ray {'joined' if cluster.joined else 'is up'} at {cluster.gcs}")
+    addresses = {name: host.address or str(facts[name]["ssh_to"]) for name, host in inventory.hosts.items()}
+
+    def do(name: str, host: HostSection) -> bool:
+        its = replace(node, cluster=cluster.identity, name=name, head=False, address=addresses[name], ray_folder=host.ray_folder,
+                      first_port=common.first_port + NODE_PORTS)  # fmt: skip
+        started = channels[name].ask(_start(its, cluster.token), 2 * START_SECONDS)["started"]
+        say(f"{name}: {'Ray has joined' if started else 'Ray runs already'}")
+        return bool(started)
+
+    started = _all_of(on_each({name: inventory.hosts[name] for name in channels}, do))
+    with RayHosts(cluster, {name: addresses[name] for name in inventory.hosts}) as found:
+        found.wait_for_all()
+    return [
+        Brought(name, tuple(host.roles), addresses[name], bool(started.get(name)))
+        for name, host in inventory.hosts.items()
+    ]
+
+
+def _start(node: Node, token: str) -> dict[str, Any]:
+    return {"do": "start", "fields": asdict(node), "token": token}

@@ -1,0 +1,163 @@
+"""dbdyno as it runs here, with all that it needs, as wheels: what is put on hosts, so that all run the very same.
+
+Made of what is installed here, so no registry is asked, neither here nor there. What a wheel holds beside Python
+(manual, completion) stays here.
+"""
+
+import base64
+import hashlib
+import json
+import shutil
+import sys
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path, PurePosixPath
+
+from dbdyno.errors import HostError
+from dbdyno.stack.tools import own_binary
+
+OURS = "dbdyno"
+ROOTS = (OURS, "ray")
+PROGRAMS = ("dbdyno-disk", "dbdyno-load", "dbdyno-probe")
+_OF_AN_INSTALLATION = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json"}
+_MEMBER_TIME = (1980, 1, 1, 0, 0, 0)  # the first that a zip can have: the same files make the same bytes
+_QUICK = 1  # zlib's level: a third of the size, in a few seconds
+
+
+@dataclass(frozen=True)
+class Package:
+    """A wheel."""
+
+    name: str
+    sha256: str
+    path: Path
+
+    @property
+    def asked(self) -> dict[str, object]:
+        """As a host is asked whether it has it."""
+        return {"name": self.name, "sha256": self.sha256, "size_bytes": self.path.stat().st_size}
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """All that an environment consists of."""
+
+    packages: tuple[Package, ...]
+
+    @property
+    def environment(self) -> str:
+        """What stands for this very list."""
+        return hashlib.sha256("".join(one.sha256 for one in self.packages).encode()).hexdigest()[:16]
+
+
+def bundle(cache: Path) -> Bundle:
+    """Return wheels of all that is needed, made anew where what is installed has changed. Raises ``HostError``."""
+    cache.mkdir(parents=True, exist_ok=True)
+    made = tuple(_wheel(one, cache) for one in sorted(_needed(), key=lambda one: one.name))
+    for path in set(cache.iterdir()) - {one.path for one in made}:
+        path.unlink()
+    return Bundle(made)
+
+
+def our_digest() -> str:
+    """SHA-256 over the names and contents of all files of this dbdyno: the same here and there if they are the same."""
+    return _digest(_files(metadata.distribution(OURS)))
+
+
+def _needed() -> list[metadata.Distribution]:
+    """Every distribution that dbdyno and Ray need here."""
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    found: dict[str, metadata.Distribution] = {}
+    wanted = list(ROOTS)
+    while wanted:
+        name = canonicalize_name(wanted.pop())
+        if name in found:
+            continue
+        try:
+            found[name] = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            raise HostError(f"{name} is not installed here as a package, so it can't be put on other hosts") from None
+        for text in found[name].requires or []:
+            requirement = Requirement(text)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                wanted.append(requirement.name)
+    return list(found.values())
+
+
+def _files(distribution: metadata.Distribution) -> dict[str, Path]:
+    """Name inside a wheel -> file here."""
+    found = {}
+    label = f"{distribution.name}-{distribution.version}".replace("-", "_", distribution.name.count("-"))
+    own_scripts = {point.name for point in distribution.entry_points if point.group == "console_scripts"}
+    for member in distribution.files or []:
+        path = Path(str(distribution.locate_file(member)))
+        if member.suffix == ".pyc" or member.name in _OF_AN_INSTALLATION or not path.is_file():
+            continue
+        if ".." not in member.parts:
+            found[str(PurePosixPath(member))] = path
+        elif path.parent == Path(sys.executable).parent and path.name not in own_scripts:
+            found[f"{label}.data/scripts/{path.name}"] = path
+    if distribution.name != OURS:
+        return found
+    return dict(_ours(found, label))
+
+
+def _ours(recorded: dict[str, Path], label: str) -> Iterator[tuple[str, Path]]:
+    """The same of dbdyno, which may be installed in place: then no list of its modules is kept."""
+    for name, path in recorded.items():
+        if ".dist-info/" in name:
+            yield name, path
+    folder = Path(__file__).parents[1]
+    for path in folder.rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            yield f"{OURS}/{path.relative_to(folder)}", path
+    for program in PROGRAMS:
+        yield f"{label}.data/scripts/{program}", Path(own_binary(program))
+
+
+def _digest(files: dict[str, Path]) -> str:
+    digest = hashlib.sha256()
+    for name, path in sorted(files.items()):
+        with path.open("rb") as file:
+            digest.update(f"{name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def _wheel(distribution: metadata.Distribution, cache: Path) -> Package:
+    """The wheel of a distribution: one kept from before if nothing has changed."""
+    files = _files(distribution)
+    # Others are known by their lists of hashes; reading all of Ray each time would take seconds.
+    recorded = distribution.read_text("RECORD") or json.dumps(sorted(files))
+    key = _digest(files) if distribution.name == OURS else hashlib.sha256(recorded.encode()).hexdigest()
+    name = f"{distribution.name}-{distribution.version}"
+    kept = list(cache.glob(f"{name}-{key[:16]}-*.whl"))
+    if len(kept) == 1:
+        return Package(name, kept[0].stem.rpartition("-")[2], kept[0])
+    writing = cache / f"{name}.part"
+    _write(files, f"{name}.dist-info".replace("-", "_", distribution.name.count("-")), writing)
+    with writing.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return Package(name, sha256, writing.rename(cache / f"{name}-{key[:16]}-{sha256}.whl"))
+
+
+def _write(files: dict[str, Path], info: str, into: Path) -> None:
+    """Write a wheel, with the list of hashes that belongs into one."""
+    info = next((name.partition("/")[0] for name in files if name.endswith(".dist-info/METADATA")), info)
+    lines = []
+    with zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED, compresslevel=_QUICK) as wheel:
+        for name, path in sorted(files.items()):
+            member = zipfile.ZipInfo(name, _MEMBER_TIME)
+            member.compress_type = zipfile.ZIP_DEFLATED
+            member.external_attr = (path.stat().st_mode & 0o777) << 16
+            with path.open("rb") as source, wheel.open(member, "w") as target:
+                shutil.copyfileobj(source, target, 1024**2)
+                size = source.tell()
+                source.seek(0)
+                encoded = base64.urlsafe_b64encode(hashlib.file_digest(source, "sha256").digest()).decode().rstrip("=")
+            lines.append(f"{name},sha256={encoded},{size}\n")
+        record = f"{info}/RECORD"
+        wheel.writestr(zipfile.ZipInfo(record, _MEMBER_TIME), "".join(lines) + f"{record},,\n")

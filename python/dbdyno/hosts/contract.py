@@ -1,0 +1,63 @@
+"""What is done on other hosts, whatever carries it: Ray, or nothing where the hosts are one."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Said:
+    """Bytes that a program wrote."""
+
+    content: bytes
+    to_error: bool  # to standard error rather than standard output
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a program ended: its exit code, or the number of the signal that ended it, below 0."""
+
+    code: int
+
+
+class Hosts(ABC):
+    """Hosts by name. Every call raises ``HostError`` where the host is lost, ``UserError`` for a name that is none.
+
+    A program that was started ends with the process that started it, however that ends, and with the host's connection.
+    """
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The hosts, in the order of their inventory."""
+
+    @abstractmethod
+    def put(self, host: str, content: Path, path: str) -> str:
+        """Copy a file of ours to a path there, whole or not at all. Returns the SHA-256 of what lies there, in hex."""
+
+    @abstractmethod
+    def start(
+        self, host: str, argv: Sequence[str], *, stdin: bytes = b"", environment: Mapping[str, str] | None = None
+    ) -> str:
+        """Start a program there; returns what it is called in the calls below.
+
+        ``stdin`` is all that it can read: secrets belong there, never into ``argv``. ``environment`` is added to what
+        the host has.
+        """
+
+    @abstractmethod
+    def stream(self, host: str, process: str) -> Iterator[Said | Ended]:
+        """What a program writes, from its beginning and as it comes; last how it ended."""
+
+    @abstractmethod
+    def signal(self, host: str, process: str, number: int) -> bool:
+        """Send a signal to a program and what it has started; whether it was still there."""
+
+    @abstractmethod
+    def fetch(self, host: str, path: str, into: Path) -> str:
+        """Copy a file from there to a path of ours, whole or not at all. Returns its SHA-256, in hex."""
+
+    @abstractmethod
+    def alive(self) -> frozenset[str]:
+        """The hosts that are there, as far as is known by now."""

@@ -1,0 +1,124 @@
+"""What ``Hosts`` asks for, done on the host itself. Nothing but Python's own library: it may be sent anywhere."""
+
+import hashlib
+import os
+import secrets
+import shutil
+import signal as signals
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CHUNK_BYTES = 4 * 1024**2
+_LOOK_AGAIN_SECONDS = 0.01
+
+
+@dataclass
+class _Program:
+    """A program, and the files in memory that it writes to: no pipe that fills up, and nothing on a disk."""
+
+    process: "subprocess.Popen[bytes]"
+    files: tuple[int, int]
+    read: list[int] = field(default_factory=lambda: [0, 0])  # bytes of both that have been handed out
+
+    def news(self) -> list[tuple[bool, bytes]]:
+        """What was written since the last time; whether to standard error, and the bytes."""
+        found = []
+        for place, file in enumerate(self.files):
+            content = os.pread(file, CHUNK_BYTES, self.read[place])
+            self.read[place] += len(content)
+            if content:
+                found.append((bool(place), content))
+        return found
+
+
+class HostSide:
+    """One host's files and programs."""
+
+    def __init__(self) -> None:
+        self._programs: dict[str, _Program] = {}
+        self._arriving: dict[str, Path] = {}
+
+    def begin(self, path: str) -> str:
+        """Begin to write a file; returns what it is called until ``finish``."""
+        name = secrets.token_hex(6)
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        self._arriving[name] = target.with_name(f".{target.name}.{name}")
+        os.close(os.open(self._arriving[name], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        return name
+
+    def append(self, name: str, content: bytes) -> None:
+        """Write more of it."""
+        with self._arriving[name].open("ab") as file:
+            file.write(content)
+
+    def finish(self, name: str, path: str) -> str:
+        """Let it count, under its own name; returns the SHA-256 of what was read back."""
+        arrived = self._arriving.pop(name)
+        with arrived.open("rb") as file:
+            os.fsync(file.fileno())
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        arrived.replace(path)
+        return digest
+
+    def content(self, path: str, offset: int) -> bytes:
+        """Part of a file, from an offset on; nothing at its end."""
+        with Path(path).open("rb") as file:
+            file.seek(offset)
+            return file.read(CHUNK_BYTES)
+
+    def start(self, argv: Sequence[str], stdin: bytes, environment: Mapping[str, str]) -> str:
+        """Start a program in a session of its own; it dies with this process."""
+        bound = [*(("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()), *argv]
+        files = (os.memfd_create("stdout"), os.memfd_create("stderr"))
+        given = os.memfd_create("stdin")
+        os.write(given, stdin)
+        os.lseek(given, 0, os.SEEK_SET)
+        try:
+            process = subprocess.Popen(
+                bound,
+                stdin=given,
+                stdout=files[0],
+                stderr=files[1],
+                env={**os.environ, **environment},
+                start_new_session=True,
+            )
+        finally:
+            os.close(given)
+        name = secrets.token_hex(6)
+        self._programs[name] = _Program(process, files)
+        return name
+
+    def read(self, name: str, wait_seconds: float) -> tuple[list[tuple[bool, bytes]], int | None]:
+        """What a program wrote since the last time, and its exit code once it has ended and all is handed out."""
+        program = self._programs[name]
+        deadline = time.monotonic() + wait_seconds
+        while True:
+            code = program.process.poll()  # before the look: what was written until then is seen by it
+            news = program.news()
+            if news or code is not None or time.monotonic() > deadline:
+                return news, None if news else code
+            time.sleep(_LOOK_AGAIN_SECONDS)
+
+    def signal(self, name: str, number: int) -> bool:
+        """Send a signal to a program's session; whether it was still there."""
+        program = self._programs[name]
+        if program.process.poll() is not None:
+            return False
+        with suppress(ProcessLookupError):
+            os.killpg(program.process.pid, number)
+            return True
+        return False
+
+    def close(self) -> None:
+        """End every program."""
+        for name, program in self._programs.items():
+            self.signal(name, signals.SIGKILL)
+            program.process.wait()
+            for file in program.files:
+                os.close(file)
+        self._programs.clear()

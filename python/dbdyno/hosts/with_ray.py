@@ -1,0 +1,126 @@
+"""``Hosts`` over Ray: an actor for each host, which stays where it is put and is never started again by itself."""
+
+import importlib.util
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from dbdyno.errors import HostError, UserError
+from dbdyno.hosts import host_side
+from dbdyno.hosts.carried import Carried
+from dbdyno.hosts.cluster import Cluster
+from dbdyno.hosts.node import HERE_LABEL, HOST_LABEL, ray_settings
+from dbdyno.model.printable import short
+
+CALL_SECONDS = 60.0
+_JOIN_SECONDS = 60.0
+_LOOK_AGAIN_SECONDS = 0.2
+LACKING = "many hosts need Ray, which is not installed here: pip install 'dbdyno[ray]'"
+
+
+def needed() -> None:
+    """Raise ``UserError`` where Ray is not installed."""
+    if importlib.util.find_spec("ray") is None:
+        raise UserError(LACKING)
+
+
+def existing_token() -> str:
+    """The token of a cluster of another's, from where Ray itself looks for it; empty where there is none."""
+    given = os.environ.get("RAY_AUTH_TOKEN")
+    if given:
+        return given.strip()
+    path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray/auth_token")
+    with suppress(OSError):
+        return path.read_text(encoding="ascii").strip()
+    return ""
+
+
+class RayHosts(Carried):
+    """The hosts of a cluster that is up, by the addresses of their nodes; leaving the context lets go of them."""
+
+    def __init__(self, cluster: Cluster, addresses: Mapping[str, str]) -> None:
+        needed()
+        super().__init__(tuple(addresses))
+        self._addresses = addresses
+        self._actors: dict[str, Any] = {}
+        os.environ.update(ray_settings(None))
+        if cluster.token:
+            os.environ.update({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": cluster.token})
+        import ray
+
+        self._ray = ray
+        try:
+            ray.init(
+                address=cluster.gcs,
+                _node_ip_address=cluster.address,
+                log_to_driver=False,
+                configure_logging=False,
+                logging_level="error",
+            )
+        except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+            os.environ.pop("RAY_AUTH_TOKEN", None)
+            raise HostError(f"Ray at {cluster.gcs}: {short(str(error))}; dbdyno hosts status says more") from None
+        # Sent by its source, so that a node of another's needs nothing of ours.
+        ray.cloudpickle.register_pickle_by_value(host_side)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ray.shutdown()
+        os.environ.pop("RAY_AUTH_TOKEN", None)
+
+    def alive(self) -> frozenset[str]:
+        """As the contract says: as Ray's head knows by now, which takes its time to give a host up."""
+        return frozenset(self._nodes())
+
+    def wait_for_all(self) -> None:
+        """Wait until all hosts are seen. Raises ``HostError``."""
+        deadline = time.monotonic() + _JOIN_SECONDS
+        while lacking := set(self.names) - self.alive():
+            if time.monotonic() > deadline:
+                raise HostError(f"{', '.join(sorted(lacking))}: not seen in the cluster after {_JOIN_SECONDS:g} s")
+            time.sleep(_LOOK_AGAIN_SECONDS)
+
+    def _nodes(self) -> dict[str, str]:
+        """Host -> identity of its node: known by its label, or, of another's cluster, by its address."""
+        found: dict[str, str] = {}
+        for node in self._ray.nodes():
+            labels = node.get("Labels", {})
+            if not node["Alive"] or HERE_LABEL in labels:
+                continue
+            label = labels.get(HOST_LABEL)
+            named = [name for name, address in self._addresses.items() if address == node["NodeManagerAddress"]]
+            for name in [label] if label in self._addresses else named[:1]:
+                found.setdefault(name, str(node["NodeID"]))
+        return found
+
+    def _actor(self, host: str) -> Any:  # noqa: ANN401  (Ray's handle)
+        if host not in self._actors:
+            from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+            node = self._nodes().get(host)
+            if node is None:
+                raise HostError(f"{host}: is not in the cluster; dbdyno hosts status says more")
+            there = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+            made = self._ray.remote(host_side.HostSide)
+            # The seed says where a trial is; Ray must move or repeat nothing by itself.
+            self._actors[host] = made.options(
+                num_cpus=0, max_restarts=0, max_task_retries=0, scheduling_strategy=there
+            ).remote()
+        return self._actors[host]
+
+    def _ask(self, host: str, what: str, *given: object) -> Any:  # noqa: ANN401  (what the method of that name returns)
+        exceptions = self._ray.exceptions
+        try:
+            return self._ray.get(getattr(self._actor(host), what).remote(*given), timeout=CALL_SECONDS)
+        except exceptions.RayTaskError as error:
+            raise error.cause from None
+        except exceptions.GetTimeoutError:
+            raise HostError(f"{host}: no answer in {CALL_SECONDS:g} s") from None
+        except exceptions.RayError as error:
+            self._actors.pop(host, None)
+            raise HostError(f"{host}: is lost: {short(str(error))}") from None

@@ -1,0 +1,137 @@
+"""Network namespaces that stand for machines: a switch between them, and an sshd in each."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from contextlib import ExitStack, contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+import psutil
+
+from tests.support import wait_for
+
+SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+FIRST_PORT = 26_380
+
+
+def lab_lacking():
+    """Why there can be no such lab here; empty where there can."""
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    lacking = [name for name in ("ip", "ssh", "ssh-keygen", "unshare") if shutil.which(name) is None]
+    lacking += [] if SSHD else ["sshd"]
+    if lacking:
+        return f"no {', '.join(lacking)}: scripts/system-packages test"
+    if find_spec("ray") is None:
+        return "Ray is not installed: make .make/dev"
+    tried = subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False)
+    return "" if tried.returncode == 0 else "the kernel makes no network namespaces here"
+
+
+def run(*argv, **options):
+    return subprocess.run(list(map(str, argv)), check=True, capture_output=True, text=True, **options)
+
+
+class Lab:
+    """This machine has address 1 of a network of its own, the others 2, 3, ..."""
+
+    def __init__(self, folder, names, stack):
+        self.folder, self.names = folder, names
+        self.tag = f"dd{os.getpid() % 100_000}"
+        self.network = f"10.{100 + os.getpid() % 100}.{os.getpid() // 100 % 250}"
+        self.here = f"{self.network}.1"
+        self.daemons = {}
+        self._switch(stack)
+        self._keys()
+        for place, name in enumerate(names):
+            self._machine(name, place, stack)
+
+    def address(self, name):
+        return f"{self.network}.{self.names.index(name) + 2}"
+
+    def namespace(self, name):
+        return f"{self.tag}-{name}"
+
+    def _switch(self, stack):
+        run("ip", "link", "add", self.tag, "type", "bridge")
+        stack.callback(subprocess.run, ["ip", "link", "del", self.tag], check=False)
+        run("ip", "address", "add", f"{self.here}/24", "dev", self.tag)
+        run("ip", "link", "set", self.tag, "up")
+
+    def _keys(self):
+        for name in ("host", "user"):
+            run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / name)
+        (self.folder / "authorized").write_text((self.folder / "user.pub").read_text())
+        key = " ".join((self.folder / "host.pub").read_text().split()[:2])
+        known = [f"{self.address(name)} {key}\n" for name in self.names]
+        (self.folder / "known").write_text("".join(known))
+        aliases = "".join(f"Host {name}\n  HostName {self.address(name)}\n" for name in self.names)
+        (self.folder / "config").write_text(
+            f"{aliases}Host *\n  User root\n  IdentityFile {self.folder}/user\n  IdentitiesOnly yes\n"
+            f"  UserKnownHostsFile {self.folder}/known\n  StrictHostKeyChecking yes\n"
+        )
+        (self.folder / "sshd").write_text(
+            f"HostKey {self.folder}/host\nAuthorizedKeysFile {self.folder}/authorized\nStrictModes no\n"
+            "PermitRootLogin prohibit-password\nPasswordAuthentication no\nUsePAM no\nPidFile none\n"
+        )
+
+    def _machine(self, name, place, stack):
+        namespace, near, far = self.namespace(name), f"{self.tag}{place}", f"{self.tag}{place}p"
+        run("ip", "netns", "add", namespace)
+        stack.callback(subprocess.run, ["ip", "netns", "del", namespace], check=False)
+        run("ip", "link", "add", near, "type", "veth", "peer", "name", far, "netns", namespace)
+        run("ip", "link", "set", near, "master", self.tag, "up")
+        run("ip", "-n", namespace, "address", "add", f"{self.address(name)}/24", "dev", far)
+        for device in ("lo", far):
+            run("ip", "-n", namespace, "link", "set", device, "up")
+        stack.callback(self.silence, name)
+        self.listen(name)
+
+    def listen(self, name, *prefix):
+        """Start its sshd, with words before that command; the folder it needs is in memory, as in a booted system."""
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+        command = [*prefix, SSHD, "-D", "-e", "-f", self.folder / "sshd"]
+        log = (self.folder / f"sshd-{name}.log").open("ab")
+        words = ["ip", "netns", "exec", self.namespace(name), *map(str, command)]
+        self.daemons[name] = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True)
+        log.close()
+        wait_for(lambda: f"{self.address(name)}" and self._answers(name), seconds=20, every=0.05)
+
+    def _answers(self, name):
+        tried = subprocess.run(self.ssh(name, "true"), capture_output=True, check=False)
+        return tried.returncode == 0
+
+    def ssh(self, name, *argv):
+        return ["ssh", "-F", str(self.folder / "config"), "-o", "BatchMode=yes", name, *argv]
+
+    def silence(self, name):
+        """End its sshd, and the connections that it serves."""
+        daemon = self.daemons.pop(name, None)
+        if daemon is None:
+            return
+        with suppress(psutil.NoSuchProcess):
+            for one in psutil.Process(daemon.pid).children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    one.kill()
+        daemon.kill()
+        daemon.wait()
+
+    def inventory(self, **fields):
+        """The file that names its machines; all keep what they have in one folder, as with a shared home."""
+        path = self.folder / "hosts.toml"
+        lines = [f'version = 1\n[cluster]\nssh_config = "config"\nfirst_port = {FIRST_PORT}\n']
+        for name in self.names:
+            lines.append(f'[host.{name}]\nssh = "{name}"\nroles = ["client"]\nfolder = "{self.folder}/there"\n')
+            lines += [f"{field} = {value}\n" for field, value in fields.items()]
+        path.write_text("".join(lines))
+        return path
+
+
+@contextmanager
+def lab(*names):
+    """A lab in a folder of its own, gone afterwards."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ddlab", dir="/var/tmp")))
+        yield Lab(folder, names, stack)
