@@ -18,6 +18,7 @@ from dbdyno.stack.undo.log import Journal
 from dbdyno.system.interrupt import SIGNALS
 from dbdyno.system.state import state_folder
 from tests import sampled
+from tests.lab import lab_lacking
 from tests.support import NO_REGISTRY, dbdyno, what_is_left
 
 # A busy host is no fault of what is tested, and the same checkout gives the same result. For a search that goes on:
@@ -81,6 +82,9 @@ def pytest_runtest_logreport(report):
     if not report.skipped or "host" not in report.keywords or hasattr(report, "wasxfail"):
         return
     reason = str(report.longrepr)
+    lacking_lab = lab_lacking()
+    if lacking_lab and lacking_lab in reason:
+        return
     if NO_REGISTRY in reason:
         _lacking_registry.append(report.nodeid)
     elif not lacking() and not any(f"{one.name}: {one.detail}" in reason for one in look_around() if not one.ok):

@@ -8,7 +8,7 @@ from dbdyno.cli.formats import JSON
 from dbdyno.cli.printed import print_json
 from dbdyno.errors import HostError
 
-app = typer.Typer(help="Many hosts: up, status, down; needs dbdyno[ray].", rich_markup_mode=None, no_args_is_help=True)
+app = typer.Typer(help="Many hosts: up, status, down; needs dbdyno[ray].", rich_markup_mode=None)
 FILE = typer.Argument(metavar="HOSTS", help="The file that names the hosts, such as hosts.toml.")
 ADDRESS = typer.Option("", "--address", metavar="ADDRESS:PORT", help="Join this cluster of Ray; start none.")
 

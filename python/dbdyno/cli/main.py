@@ -56,9 +56,8 @@ for command in (
 for group in (servers, disk, images, crash, trace, hosts):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
 for verb, about in load.VERBS.items():
-    app.command(verb, cls=load.Verb, help=about, context_settings=load.CONTEXT, add_help_option=False)(
-        load.command(verb)
-    )
+    as_is = app.command(verb, cls=load.Verb, help=about, context_settings=load.CONTEXT, add_help_option=False)
+    as_is(load.command(verb))
 
 
 @app.callback(invoke_without_command=True)

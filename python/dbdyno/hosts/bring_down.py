@@ -29,7 +29,7 @@ def bring_down(cluster: Cluster, inventory: Inventory, say: Callable[[str], None
 
     def do(name: str, host: HostSection) -> Ended:
         try:
-            with reach(name, host, inventory.ssh_config, None) as channel:
+            with reach(inventory, name, host, None) as channel:
                 return _ended(name, stopped(channel))
         except NotInstalledError:
             return Ended(name, ())

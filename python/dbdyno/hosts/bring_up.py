@@ -67,7 +67,7 @@ def _reached(inventory: Inventory, stack: ExitStack, say: Say) -> dict[str, Chan
     with_ssh = {name: host for name, host in inventory.hosts.items() if host.ssh}
 
     def do(name: str, host: HostSection) -> Channel:
-        channel = reach(name, host, inventory.ssh_config, wheels)
+        channel = reach(inventory, name, host, wheels)
         say(f"{name}: dbdyno is there")
         return channel
 
@@ -118,7 +118,7 @@ def _started(
     common = inventory.cluster
     node = Node(
         cluster=f"head of {cluster.name}",
-        name="",
+        label="",
         gcs=cluster.gcs,
         head=not cluster.joined,
         address=cluster.address,
@@ -136,8 +136,8 @@ def _started(
     addresses = {name: host.address or str(facts[name]["ssh_to"]) for name, host in inventory.hosts.items()}
 
     def do(name: str, host: HostSection) -> bool:
-        its = replace(node, cluster=cluster.identity, name=name, head=False, address=addresses[name], ray_folder=host.ray_folder,
-                      first_port=common.first_port + NODE_PORTS)  # fmt: skip
+        its = replace(node, cluster=cluster.identity, label=inventory.label(name), head=False, address=addresses[name])
+        its = replace(its, first_port=common.first_port + NODE_PORTS, ray_folder=host.ray_folder)
         started = channels[name].ask(_start(its, cluster.token), 2 * START_SECONDS)["started"]
         say(f"{name}: {'Ray has joined' if started else 'Ray runs already'}")
         return bool(started)

@@ -23,7 +23,6 @@ ROOTS = (OURS, "ray")
 PROGRAMS = ("dbdyno-disk", "dbdyno-load", "dbdyno-probe")
 _OF_AN_INSTALLATION = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json"}
 _MEMBER_TIME = (1980, 1, 1, 0, 0, 0)  # the first that a zip can have: the same files make the same bytes
-_QUICK = 1  # zlib's level: a third of the size, in a few seconds
 
 
 @dataclass(frozen=True)
@@ -148,10 +147,9 @@ def _write(files: dict[str, Path], info: str, into: Path) -> None:
     """Write a wheel, with the list of hashes that belongs into one."""
     info = next((name.partition("/")[0] for name in files if name.endswith(".dist-info/METADATA")), info)
     lines = []
-    with zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED, compresslevel=_QUICK) as wheel:
+    with zipfile.ZipFile(into, "w") as wheel:  # packing takes longer than a network of a lab does; ssh can pack
         for name, path in sorted(files.items()):
             member = zipfile.ZipInfo(name, _MEMBER_TIME)
-            member.compress_type = zipfile.ZIP_DEFLATED
             member.external_attr = (path.stat().st_mode & 0o777) << 16
             with path.open("rb") as source, wheel.open(member, "w") as target:
                 shutil.copyfileobj(source, target, 1024**2)

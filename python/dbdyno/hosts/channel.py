@@ -58,6 +58,7 @@ class Channel:
                     start_new_session=True,  # Ctrl-C is for dbdyno
                 )
         except FileNotFoundError:
+            self._complaints.close()
             raise HostError(f"{name}: {argv[0]} is not installed here; apt-get install openssh-client") from None
         assert self._process.stdin is not None and self._process.stdout is not None  # noqa: S101, PT018  (pipes)
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()

@@ -40,7 +40,7 @@ class Echo:
 class Offset:
     """A clock there less a clock here, in nanoseconds; the true offset is within ``bound_ns`` of it."""
 
-    offset_ns: float
+    offset_ns: int
     bound_ns: float
     round_trip_ns_min: int
     round_trip_ns_median: float
@@ -59,4 +59,5 @@ def offset_of(echoes: Sequence[Echo]) -> Offset:
         raise ValueError("an echo came back before it was sent: a clock was set meanwhile")
     trips = [echo.on_the_way for echo in echoes]
     median = statistics.median(trips)
-    return Offset(least.doubled_offset / 2, math.ceil(least.on_the_way / 2), least.on_the_way, median, len(echoes))
+    # Whole numbers: of hosts that have been up for months, the difference has more digits than a float.
+    return Offset(least.doubled_offset // 2, math.ceil(least.on_the_way / 2), least.on_the_way, median, len(echoes))

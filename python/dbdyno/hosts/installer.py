@@ -31,9 +31,9 @@ def main() -> None:
     tell(answer)
     if environment is not None:
         python = str(environment / "bin/python")
-        os.environ["DBDYNO_STATE_DIR"] = answer["state"]
-        os.environ["PATH"] = str(environment / "bin") + ":" + os.environ.get("PATH", os.defpath)
-        os.execv(python, [python, "-m", "dbdyno.hosts.agent"])  # noqa: S606  (no shell is wanted)
+        path = str(environment / "bin") + ":" + os.environ.get("PATH", os.defpath)
+        given = dict(os.environ, DBDYNO_STATE_DIR=answer["state"], PATH=path)
+        os.execve(python, [python, "-m", "dbdyno.hosts.agent"], given)  # noqa: S606  (no shell is wanted)
 
 
 def tell(answer: "dict[str, Any]") -> None:

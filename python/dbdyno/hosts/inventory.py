@@ -80,6 +80,10 @@ class Inventory:
     cluster: ClusterSection
     hosts: dict[str, HostSection]
 
+    def label(self, host: str) -> str:
+        """What stands for a host of this very cluster: it may be in two."""
+        return label_of(self.cluster.name, host)
+
     @property
     def ssh_config(self) -> Path | None:
         """The configuration of ssh that the file names."""
@@ -88,6 +92,11 @@ class Inventory:
 
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+def label_of(cluster: str, host: str) -> str:
+    """The same by the names of both; neither has a dot."""
+    return f"{cluster}.{host}"
 
 
 def read_inventory(path: Path) -> Inventory:

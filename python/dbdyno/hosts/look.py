@@ -44,7 +44,7 @@ def look(inventory: Inventory) -> tuple[list[Status], str]:
     ours = our_digest()
 
     def do(name: str, host: HostSection) -> Status:
-        with reach(name, host, inventory.ssh_config, None) as channel:
+        with reach(inventory, name, host, None) as channel:
             facts = channel.ask({"do": "facts", "ray_folder": host.ray_folder})
             clocks = offsets(channel)
         ray = facts.pop("ray")

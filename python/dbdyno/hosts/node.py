@@ -19,12 +19,14 @@ from dbdyno.system.state import make_state_folder, new_token
 
 HOST_LABEL, HERE_LABEL = "dbdyno-host", "dbdyno-here"  # of nodes of Ray
 START_SECONDS = 120.0
+_GRACE_SECONDS = 3.0  # a raylet takes one or two to end; what holds the head's tables takes no SIGTERM
 _WHAT = "Ray of dbdyno hosts"  # how the undo logs of this file begin; others may have theirs in the same folder
 _MIB = 1024**2
 # What Ray is told by its environment. A disk that is busy with a study holds up its answers, which is no reason to take
 # the host for dead; nor is memory that a server's buffer pool fills, or a disk that is nearly full, one to end actors.
 SETTINGS = {
     "RAY_AUTH_MODE": "token",
+    "RAY_NUM_REDIS_GET_RETRIES": "5",  # seconds that joining a head may take
     "RAY_DEFAULT_PYTHON_VERSION_MATCH_LEVEL": "minor",
     "RAY_ROTATION_BACKUP_COUNT": "1",
     "RAY_ROTATION_MAX_BYTES": str(4 * _MIB),
@@ -47,7 +49,7 @@ class Node:
     """What a host's Ray is to be."""
 
     cluster: str  # which bringing-up it belongs to
-    name: str  # of the host; empty for the machine that brings up, which no study's work is placed on
+    label: str  # of the host; empty for the machine that brings up, which no study's work is placed on
     gcs: str  # address and port that the cluster is joined at
     head: bool
     address: str
@@ -62,8 +64,8 @@ class Node:
         ports = [f"--{name}={self.first_port + place}" for place, name in enumerate(_PORTS)]
         head = ["--head", f"--port={self.gcs.rpartition(':')[2]}", "--include-dashboard=false"]
         where = head if self.head else [f"--address={self.gcs}"]
-        cores = [] if self.name else ["--num-cpus=0"]
-        label = f"--labels={HOST_LABEL}={self.name}" if self.name else f"--labels={HERE_LABEL}=yes"
+        cores = [] if self.label else ["--num-cpus=0"]
+        label = f"--labels={HOST_LABEL}={self.label}" if self.label else f"--labels={HERE_LABEL}=yes"
         common = ["--include-log-monitor=false", "--disable-usage-stats"]
         common += ["--log-color=false", f"--temp-dir={folder}", f"--object-store-memory={self.object_store_bytes}"]
         workers = [f"--min-worker-port={low}", f"--max-worker-port={high}", f"--node-ip-address={self.address}"]
@@ -103,7 +105,7 @@ def running() -> Running | None:
 
 
 def start(node: Node, token: str) -> bool:
-    """Start Ray unless it runs for this very cluster, and this very dbdyno; what else was started before is put back first.
+    """Start Ray unless it runs for this very cluster and dbdyno; what else was started before is put back first.
 
     Returns whether anything was done. Raises ``HostError``, with everything put back.
     """
@@ -112,7 +114,7 @@ def start(node: Node, token: str) -> bool:
         if before and before.raylet and (before.cluster, before.python) == (node.cluster, sys.executable):
             return False
         _put_back(lambda _: None)
-        journal = Journal(f"{_WHAT}, for {node.name or 'this machine'}")
+        journal = Journal(f"{_WHAT}, for {node.label or 'this machine'}")
         try:
             _start(node, token, journal)
         except BaseException:
@@ -140,7 +142,7 @@ def _start(node: Node, token: str, journal: Journal) -> None:
         token_file.write_text(token, encoding="ascii")
     except OSError as error:
         raise HostError(f"{error.filename or folder}: {error.strerror}") from None
-    journal.announce(EndProcesses(mark, "Ray"))
+    journal.announce(EndProcesses(mark, "Ray", _GRACE_SECONDS))
     environment = {**os.environ, **ray_settings(token_file if node.token else None), TOKEN_VARIABLE: mark}
     environment["AUTOSCALER_METRIC_PORT"] = str(node.first_port + len(_PORTS))  # of a head; elsewhere a port of its own
     with (folder / "start.log").open("w+b") as log:  # Ray's daemons would keep a pipe open

@@ -16,7 +16,7 @@ from dbdyno.hosts.channel import ANSWER_SECONDS, Channel, ssh_command
 from dbdyno.hosts.clock import ECHOES_MIN, Offset, offset_of
 from dbdyno.hosts.cluster import Cluster
 from dbdyno.hosts.echoes import CLOCKS, Stamps, answered, asked
-from dbdyno.hosts.inventory import HostSection
+from dbdyno.hosts.inventory import HostSection, Inventory
 
 INSTALL_SECONDS = 600.0
 _ECHO_SECONDS = 30.0
@@ -30,30 +30,30 @@ class NotInstalledError(HostError):
     """A host is reached, and nothing of dbdyno's is there."""
 
 
-def reach(name: str, host: HostSection, ssh_config: Path | None, bundle: Bundle | None) -> Channel:
+def reach(inventory: Inventory, name: str, host: HostSection, bundle: Bundle | None) -> Channel:
     """The agent of a host, after the packages of ``bundle`` were put there; without one, as it is there.
 
     Raises ``HostError``, or ``NotInstalledError``.
     """
     source = Path(installer.__file__).read_bytes()
     assert host.ssh is not None  # noqa: S101  (the inventory's rules: who calls this has a host with ssh)
-    command = ssh_command(host.ssh, ssh_config, [host.python, "-c", _BOOT, str(len(source))])
+    command = ssh_command(host.ssh, inventory.ssh_config, [host.python, "-c", _BOOT, str(len(source))])
     channel = Channel(name, command)
     try:
         channel.send(source)
-        _install(channel, name, host, bundle)
+        _install(channel, inventory.label(name), host, bundle)
     except BaseException:
         channel.close()
         raise
     return channel
 
 
-def _install(channel: Channel, name: str, host: HostSection, bundle: Bundle | None) -> None:
+def _install(channel: Channel, label: str, host: HostSection, bundle: Bundle | None) -> None:
     """Have the packages taken in, and wait for the agent."""
     packages = [one.asked for one in bundle.packages] if bundle else None
     found = channel.ask(
         {
-            "name": name,
+            "name": label,
             "folder": host.folder,
             "packages": packages,
             "environment": bundle.environment if bundle else "",
@@ -69,7 +69,7 @@ def _install(channel: Channel, name: str, host: HostSection, bundle: Bundle | No
                 channel.send(package.path.read_bytes(), INSTALL_SECONDS)
         found = channel.answer(INSTALL_SECONDS)
     if not found["installed"]:
-        raise NotInstalledError(f"{name}: dbdyno is not there; dbdyno hosts up puts it there")
+        raise NotInstalledError(f"{channel.name}: dbdyno is not there; dbdyno hosts up puts it there")
     channel.answer()
 
 

@@ -12,6 +12,7 @@ from dbdyno.errors import HostError, UserError
 from dbdyno.hosts import host_side
 from dbdyno.hosts.carried import Carried
 from dbdyno.hosts.cluster import Cluster
+from dbdyno.hosts.inventory import label_of
 from dbdyno.hosts.node import HERE_LABEL, HOST_LABEL, ray_settings
 from dbdyno.model.printable import short
 
@@ -44,7 +45,7 @@ class RayHosts(Carried):
     def __init__(self, cluster: Cluster, addresses: Mapping[str, str]) -> None:
         needed()
         super().__init__(tuple(addresses))
-        self._addresses = addresses
+        self._addresses, self._cluster = addresses, cluster.name
         self._actors: dict[str, Any] = {}
         os.environ.update(ray_settings(None))
         if cluster.token:
@@ -87,16 +88,14 @@ class RayHosts(Carried):
 
     def _nodes(self) -> dict[str, str]:
         """Host -> identity of its node: known by its label, or, of another's cluster, by its address."""
-        found: dict[str, str] = {}
-        for node in self._ray.nodes():
-            labels = node.get("Labels", {})
-            if not node["Alive"] or HERE_LABEL in labels:
-                continue
-            label = labels.get(HOST_LABEL)
-            named = [name for name, address in self._addresses.items() if address == node["NodeManagerAddress"]]
-            for name in [label] if label in self._addresses else named[:1]:
-                found.setdefault(name, str(node["NodeID"]))
-        return found
+        nodes = [node for node in self._ray.nodes() if node["Alive"] and HERE_LABEL not in node.get("Labels", {})]
+        by_address = {node["NodeManagerAddress"]: node["NodeID"] for node in nodes}
+        by_label = {node.get("Labels", {}).get(HOST_LABEL): node["NodeID"] for node in nodes}
+        found = {
+            name: by_label.get(label_of(self._cluster, name), by_address.get(address))
+            for name, address in self._addresses.items()
+        }
+        return {name: str(node) for name, node in found.items() if node}
 
     def _actor(self, host: str) -> Any:  # noqa: ANN401  (Ray's handle)
         if host not in self._actors:

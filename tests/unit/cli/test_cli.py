@@ -39,6 +39,10 @@ VERBS = [
     "servers add",
     "servers remove",
     "completion",
+    "hosts",
+    "hosts up",
+    "hosts status",
+    "hosts down",
     "disk",
     *(f"disk {verb}" for verb in DISK_VERBS),
 ]

@@ -120,6 +120,12 @@ WRONG = [
     ("crash keep {run} b1/c1 {folder}/new", "'b1/c1' is no cut of this run; dbdyno crash list RUN names them"),
     ("crash examine {folder} b1/c1", NO_RUN),
     ("crash examine {run} c1", "'c1' is no cut of this run; dbdyno crash list RUN names them, as TRIAL/CUT"),
+    ("hosts", "a command is missing; see dbdyno hosts --help"),
+    ("hosts up {folder}/none.toml", NO_FILE),
+    ("hosts up {hosts} --address 10.0.0.1", "--address '10.0.0.1' is no address with its port, such as 10.0.0.1:6379"),
+    ("hosts status", "HOSTS is missing; see dbdyno hosts status --help"),
+    ("hosts status {folder}/none.toml", NO_FILE),
+    ("hosts down {binary}", "can't be read: it is not UTF-8 text"),
     ("images clean", "no such command 'clean'. Did you mean 'clear'?"),
     ("images clear 0000", "'0000' names 0 images; dbdyno images lists them"),
     ("disk", "a command is missing; see dbdyno disk --help"),
@@ -165,7 +171,15 @@ def names(tmp_path, write_study, runs, monkeypatch):
     (tmp_path / "empty").mkdir()
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
     write_study()
-    places = {"study": "study.toml", "binary": "binary.toml", "run": "run", "other": "other", "folder": "empty"}
+    (tmp_path / "hosts.toml").write_text('version = 1\n[host.a]\nssh = "a"\nroles = ["client"]\n', encoding="utf-8")
+    places = {
+        "hosts": "hosts.toml",
+        "study": "study.toml",
+        "binary": "binary.toml",
+        "run": "run",
+        "other": "other",
+        "folder": "empty",
+    }
     return {name: tmp_path / place for name, place in places.items()}
 
 

@@ -38,6 +38,9 @@ MEASURES = {
     "servers add",
     "servers remove",
     "completion",
+    "hosts up",
+    "hosts status",
+    "hosts down",
 }  # or changes the host
 HOST_CANNOT = "this host can't run the study as it is; see above"  # a plan all the same
 WHOLE = {**tomllib.loads(STUDY), "design": {"blocks": 8}}  # what a part of a study is put into
@@ -144,7 +147,7 @@ def typed(words):
 def do(argv, desk, kept, monkeypatch, capsys):
     """Run a command of dbdyno's that measures nothing; one that measures leaves a run folder behind."""
     understood(argv)
-    verb = " ".join(argv[:2]) if argv[0] in {"servers", "disk", "images", "trace", "crash"} else argv[0]
+    verb = " ".join(argv[:2]) if argv[0] in {"servers", "disk", "images", "trace", "crash", "hosts"} else argv[0]
     if "--into" in argv and not (into := desk / argv[argv.index("--into") + 1]).exists():
         shutil.copytree(kept, into)
     measures = verb in MEASURES or (verb == "try" and "--plan" not in argv)

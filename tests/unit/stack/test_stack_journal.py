@@ -318,7 +318,7 @@ def test_every_undo_can_be_written_down_and_read_back():
     made += [UNDOS["MarkHalfMade"]("/dev/sdz", "a-uuid", "7", "00ff", "1234")]
     server = ("mysql://me@db1/bench", None)
     made += [UNDOS["SetGlobal"](*server, "long_query_time", 2.5), UNDOS["DropExternalTables"](*server, "token")]
-    made += [UNDOS["RemoveDiskFile"]("/srv/dbdyno-00ff.img")]
+    made += [UNDOS["RemoveDiskFile"]("/srv/dbdyno-00ff.img"), UNDOS["RemoveRayFolder"]("/dev/shm/dbdyno-ray-00ff")]
     made += [UNDOS["DropAccount"](*server, "dbdyno_1", "::1")]
     for undo in made:
         journal.announce(undo)

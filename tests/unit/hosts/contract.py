@@ -1,0 +1,67 @@
+"""What every implementation of ``Hosts`` does; called for each with the names of two hosts."""
+
+import hashlib
+import os
+import signal
+
+import pytest
+
+from dbdyno.errors import HostError, UserError
+from dbdyno.hosts.contract import Ended, Said
+from dbdyno.stack.undo.log import Process
+from tests.support import wait_for
+
+
+def output(hosts, host, process):
+    """What a program wrote to each stream, and its end."""
+    *said, ended = hosts.stream(host, process)
+    assert all(isinstance(one, Said) for one in said)
+    assert isinstance(ended, Ended)
+    texts = [b"".join(one.content for one in said if one.to_error is error) for error in (False, True)]
+    return (*texts, ended.code)
+
+
+def keeps_the_contract(hosts, first, second, folder):
+    """``folder`` is the same on all hosts, as they are one machine."""
+    assert hosts.names == (first, second)
+    assert hosts.alive() == {first, second}
+    carries_files(hosts, first, folder)
+    runs_programs(hosts, first, second, folder)
+    says_what_is_wrong(hosts, first, folder)
+
+
+def carries_files(hosts, host, folder):
+    for size in (0, 1, 9 * 1024**2):
+        given, back = folder / "given", folder / "back"
+        given.write_bytes(os.urandom(size))
+        digest = hashlib.sha256(given.read_bytes()).hexdigest()
+        assert hosts.put(host, given, str(folder / "there/it")) == digest
+        assert hosts.fetch(host, str(folder / "there/it"), back) == digest
+        assert back.read_bytes() == given.read_bytes()
+    assert sorted(path.name for path in (folder / "there").iterdir()) == ["it"]
+
+
+def runs_programs(hosts, first, second, folder):
+    script = 'cat; echo wrong >&2; echo "$WORD"; exit 3'
+    process = hosts.start(first, ["sh", "-c", script], stdin=b"secret\n", environment={"WORD": "given"})
+    assert output(hosts, first, process) == (b"secret\ngiven\n", b"wrong\n", 3)
+    much = hosts.start(second, ["head", "-c", "6000000", "/dev/zero"])  # more than any pipe holds, read by nobody yet
+    out, _, code = output(hosts, second, much)
+    assert (len(out), code) == (6_000_000, 0)
+    sleeping = hosts.start(second, ["sh", "-c", f"sleep 1000 & echo $! > {folder}/pid; echo up; wait"])
+    stream = hosts.stream(second, sleeping)
+    assert next(stream).content == b"up\n"
+    assert hosts.signal(second, sleeping, signal.SIGTERM)
+    assert list(stream) == [Ended(-signal.SIGTERM)]
+    assert not hosts.signal(second, sleeping, signal.SIGTERM)
+    started = int((folder / "pid").read_text())
+    wait_for(lambda: Process.of(started) is None, seconds=10)  # what it had started has ended, too
+
+
+def says_what_is_wrong(hosts, host, folder):
+    with pytest.raises(UserError, match="'nobody' is no host; there are"):
+        hosts.start("nobody", ["true"])
+    with pytest.raises(HostError, match=rf"{host}: .*none: No such file or directory"):
+        hosts.fetch(host, str(folder / "none"), folder / "back")
+    with pytest.raises(HostError, match=f"{host}: .*is nothing that was started there"):
+        next(hosts.stream(host, "nothing"))

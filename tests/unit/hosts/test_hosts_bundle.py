@@ -1,0 +1,145 @@
+"""What is put on hosts: wheels of what runs here, taken in by a Python that has nothing."""
+
+import hashlib
+import json
+import os
+import platform
+import stat
+import subprocess
+import sys
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from dbdyno.errors import HostError
+from dbdyno.hosts import bundle, installer
+from dbdyno.hosts.channel import Channel, ssh_command
+
+BOOT = "import sys; exec(sys.stdin.buffer.read(int(sys.argv[1])))"
+PLACES = {"pluggy": "pluggy/__init__.py", "iniconfig": "iniconfig/__init__.py"}
+
+
+@pytest.fixture
+def wheels(tmp_path):
+    return [bundle._wheel(metadata.distribution(name), tmp_path) for name in PLACES]
+
+
+def test_a_wheel_is_what_is_installed_and_the_same_bytes_each_time(wheels, tmp_path):
+    again = tmp_path / "again"
+    again.mkdir()
+    for one in wheels:
+        assert hashlib.sha256(one.path.read_bytes()).hexdigest() == one.sha256
+        assert bundle._wheel(metadata.distribution(one.name.partition("-")[0]), again).sha256 == one.sha256
+        with zipfile.ZipFile(one.path) as opened:
+            names = opened.namelist()
+            record = opened.read(next(name for name in names if name.endswith("/RECORD"))).decode()
+        assert PLACES[one.name.partition("-")[0]] in names
+        assert sorted(line.partition(",")[0] for line in record.splitlines()) == sorted(names)
+        assert not [name for name in names if name.endswith((".pyc", "direct_url.json"))]
+
+
+def test_pip_takes_such_a_wheel(wheels, tmp_path):
+    named = tmp_path / f"{wheels[1].name}-py3-none-any.whl"
+    named.write_bytes(wheels[1].path.read_bytes())
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--target", tmp_path / "into", named], check=True)
+    assert (tmp_path / "into/iniconfig/__init__.py").exists()
+
+
+def test_our_own_has_the_programs_and_all_modules():
+    files = bundle._files(metadata.distribution("dbdyno"))
+    programs = {name.rpartition("/")[2] for name in files if ".data/scripts/" in name}
+    assert programs == {"dbdyno-disk", "dbdyno-load", "dbdyno-probe"}
+    assert {"dbdyno/cli/main.py", "dbdyno/_native.abi3.so", "dbdyno/hosts/installer.py"} <= files.keys()
+    assert not [name for name in files if "__pycache__" in name]
+    assert bundle.our_digest() == bundle.our_digest()
+
+
+def asked(wheels, folder, **fields):
+    given = {"name": "a", "folder": str(folder), "environment": "0123", "machine": platform.machine()}
+    packages = [one.asked for one in wheels]
+    return {**given, "packages": packages, "python": list(sys.version_info[:2]), **fields}
+
+
+@pytest.fixture
+def host():
+    """An installer at the other end of pipes, as ssh would start it."""
+    source = Path(installer.__file__).read_bytes()
+    with Channel("a", [sys.executable, "-I", "-c", BOOT, str(len(source))]) as channel:
+        channel.send(source)
+        yield channel
+
+
+def test_packages_are_taken_in_and_seen_by_the_environment(host, wheels, tmp_path):
+    folder = tmp_path / "there"
+    lacking = host.ask(asked(wheels, folder))["lacking"]
+    assert lacking == [one.sha256 for one in wheels]
+    for one in wheels:
+        host.send(one.path.read_bytes())
+    assert host.answer()["state"] == f"{folder}/hosts/a/state"
+    python = folder / "env-0123/bin/python"
+    found = subprocess.run([python, "-c", "import pluggy; print(pluggy.__file__)"], capture_output=True, check=True)
+    assert found.stdout.decode().startswith(f"{folder}/packages/{wheels[0].sha256}/pluggy")
+    assert stat.S_IMODE((folder / "hosts/a").stat().st_mode) == 0o700
+    assert not list((folder / "packages").glob("*.part"))
+
+
+def test_bytes_that_changed_on_the_way_are_refused(host, wheels, tmp_path):
+    folder = tmp_path / "there"
+    host.ask(asked(wheels[:1], folder))
+    content = bytearray(wheels[0].path.read_bytes())
+    content[100] ^= 1
+    host.send(bytes(content))
+    with pytest.raises(HostError, match=r"a: pluggy-[0-9.]+ did not arrive whole: it has another SHA-256"):
+        host.answer()
+    assert not list((folder / "packages").iterdir())
+
+
+REFUSED = [
+    ({"python": [3, 99]}, r'3\.99 is needed, .*: name such a one in the hosts file, as python = "python3\.99"'),
+    ({"machine": "vax"}, "and the packages are for vax"),
+]
+
+
+@pytest.mark.parametrize(("fields", "said"), REFUSED)
+def test_a_host_that_can_not_run_it_says_so_before_anything_is_sent(host, wheels, tmp_path, fields, said):
+    with pytest.raises(HostError, match=said):
+        host.ask(asked(wheels, tmp_path / "there", **fields))
+    assert not (tmp_path / "there/packages").exists()
+
+
+def test_a_folder_that_others_can_write_to_is_refused(host, wheels, tmp_path):
+    folder = tmp_path / "there"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(HostError, match="must be the user's own and writable by no one else"):
+        host.ask(asked(wheels, folder))
+
+
+def test_what_is_not_there_is_said_and_nothing_is_made(host, tmp_path):
+    assert host.ask({**asked([], tmp_path / "there"), "packages": None})["installed"] is False
+    assert not (tmp_path / "there/hosts").exists()
+
+
+def test_a_login_shell_that_prints_and_a_host_that_goes_away():
+    said = 'echo Welcome; read line; echo "dbdyno-hosts {}"; echo "root@x: Permission denied (publickey)." >&2'
+    with Channel("x", ["sh", "-c", said]) as channel:
+        assert channel.ask({}) == {}
+        with pytest.raises(HostError, match=r"^x: root@x: Permission denied \(publickey\)\.; nothing is"):
+            channel.answer()
+    with Channel("x", ["sh", "-c", "read line"]) as channel, pytest.raises(HostError, match="x: no answer in time"):
+        channel.answer(0.05)
+    with pytest.raises(HostError, match="is not installed here"):
+        Channel("x", ["no-such-ssh"])
+
+
+def test_ssh_asks_for_nothing_and_takes_no_word_for_an_option():
+    command = ssh_command("root@db1", Path("/x/config"), ["python3", "-c", "print('a b')", "1"])
+    assert command[:4] == ["ssh", "-T", "-F", "/x/config"]
+    assert "BatchMode=yes" in command
+    assert not any("StrictHostKeyChecking" in word for word in command)  # the user's own configuration decides
+    assert command[-3:] == ["--", "root@db1", """python3 -c 'print('"'"'a b'"'"')' 1"""]
+    assert json.dumps(command).count("BatchMode") == 1
+    assert os.sep not in command[-2]
