@@ -113,6 +113,7 @@ class Recorder:
     """Writes numbered records of 4 KiB to a file, each forced to the disk, until that fails."""
 
     PAGE = 4096
+    pause_seconds = 0.005  # others write meanwhile, which is what a power cut takes
 
     def __init__(self, path, records):
         self.path, self.records, self.acknowledged = path, records, 0
@@ -133,13 +134,16 @@ class Recorder:
                     os.fdatasync(file.fileno())
                     self.acknowledged_ns.append(time.monotonic_ns())
                     self.acknowledged = number
-                    time.sleep(0.005)  # others write meanwhile, which is what a power cut takes
+                    time.sleep(self.pause_seconds)
         except OSError:
             pass
 
     def lost(self, cut=None):
         """Acknowledged records, by the time of a cut if given, that are not there, nor overwritten by a later one."""
-        held = self.path.read_bytes() if self.path.exists() else b""
+        held = b""
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                held = file.read(self.records * self.PAGE)
         last = bisect_left(self.acknowledged_ns, cut.cut_ns) if cut else self.acknowledged
         sent = bisect_left(self.sent_ns, cut.cut_end_ns) if cut else last + 1
         wanted = range(max(1, sent - self.records + 1), last + 1)

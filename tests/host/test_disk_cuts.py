@@ -148,3 +148,27 @@ def test_a_state_stays_when_others_are_looked_at_and_cuts_follow_cuts(state, tmp
         assert seen[0][1] == 0
         assert [cut.name for cut in client.cuts()] == ["first", "second again", "during recovery"]
         assert client.stats()["cuts"]["taken"] == 3
+
+
+@pytest.mark.parametrize("model", ["ssd-sata", "ebs-gp3"])
+def test_no_acknowledgement_slips_between_a_cut_and_its_time(state, model):
+    """A writer without a filesystem on a disk that answers at once: as tight a race as there is."""
+    with attached(state, model, size="64M") as disk:
+        disk("mode", "instant")
+        client, numbers = find_disk(disk.name).client(), 1000 if LONG else 100
+        recorder = Recorder(disk.device, 64)
+        recorder.pause_seconds = 0
+        client.arm_cuts()
+        writer = threading.Thread(target=recorder.run)
+        writer.start()
+        for number in range(numbers):
+            time.sleep(0.003)
+            client.cut(str(number))
+        recorder.is_ended = True
+        writer.join()
+        assert recorder.acknowledged > numbers
+        client.disarm_cuts()
+        for cut in client.cuts():
+            client.restore_cut(cut.name, "none", 1)
+            subprocess.run(["blockdev", "--flushbufs", str(disk.device)], check=True)
+            assert recorder.lost(cut) == [], cut
