@@ -41,7 +41,7 @@ BENCH_CRASH := --json target/bench-crash.json
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
-.PHONY: demo test test-fast test-rust test-all check check-python check-rust build clean bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-report docs field-reports lock wheel help
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust build clean bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-report docs field-reports lock wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -130,6 +130,9 @@ bench-trace: .make/dev ## what the block trace costs a request; a minute on a qu
 bench-load: .make/dev ## the load generator beside mysqlslap and sysbench, and its budgets; half an hour
 	cargo build --release --locked -p dbdyno-load --bin dbdyno-load --example floor
 	PYTHONPATH=. $(PY) crates/dbdyno-load/benches/bench_load.py $(BENCH_LOAD)
+
+bench-ledger: .make/dev ## what the ledger costs the client, beside tpcc, and its verification; three minutes on a quiet machine
+	PYTHONPATH=. $(PY) crates/dbdyno-load/benches/bench_ledger.py --json target/bench-ledger.json
 
 bench-disk: .make/dev ## emulated disks beside the drives they stand for, and their budgets; a quarter of an hour
 	$(SUDO) env PYTHONPATH=. $(PY) crates/dbdyno-disk/benches/bench_disk.py $(BENCH_DISK)

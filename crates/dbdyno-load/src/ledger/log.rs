@@ -103,3 +103,87 @@ impl Drop for Pen {
         self.flush();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::content::{Content, Key};
+    use super::super::record::{End, Reader, Record};
+    use super::*;
+    use crate::clock::now_ns;
+
+    const LINES: u64 = 20_000;
+
+    fn header() -> Header {
+        let content = Content { seed: 1, payload_bytes: 9, blob_bytes: 20_000, blob_percent: 5, accounts: 9, parts: 2 };
+        Header {
+            version: Header::current(),
+            schema: "s".into(),
+            engine: "InnoDB".into(),
+            transactional: true,
+            first_connection: 1,
+            connections: 2,
+            content,
+            ddl: false,
+        }
+    }
+
+    fn line(connection: u32, sequence: u64) -> Line {
+        let end = End::Acked(sequence + 7);
+        Line::Transaction(Record { key: Key { connection, sequence }, invoke_ns: sequence, end })
+    }
+
+    #[test]
+    fn threads_write_whole_lines_in_less_than_a_microsecond_each() {
+        let path = std::env::temp_dir().join(format!("dbdyno-log-{}", std::process::id()));
+        let log = Log::begin(&path, &header()).unwrap();
+        let write = |connection: u32| {
+            let mut pen = Pen::new(&log);
+            // The fastest of some rounds: the others had to share a processor.
+            let round = |round: u64| {
+                let begun_ns = now_ns();
+                (1..=LINES).for_each(|sequence| pen.write(line(connection, round * LINES + sequence)));
+                now_ns() - begun_ns
+            };
+            (0..20).map(round).min().unwrap() / LINES
+        };
+        let each_ns = std::thread::scope(|scope| {
+            let threads = [1, 2].map(|connection| scope.spawn(move || write(connection)));
+            threads.map(|thread| thread.join().unwrap())
+        });
+        assert!(each_ns.iter().all(|ns| *ns < 1000), "{each_ns:?} ns");
+        assert!(log.trouble().is_none());
+        drop(log);
+        let mut reader = Reader::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let mut last = [0; 2];
+        let mut is_whole = false;
+        while let Some(found) = reader.next().unwrap() {
+            match found {
+                Line::Transaction(Record { key, .. }) => {
+                    let of = &mut last[key.connection as usize - 1];
+                    assert_eq!(found, line(key.connection, *of + 1));
+                    *of += 1;
+                }
+                Line::Ddl(_) => panic!("there was none"),
+                Line::End => is_whole = true,
+            }
+        }
+        assert!(is_whole && last == [20 * LINES; 2]);
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_written_has_no_end_mark() {
+        let log = Log::begin(Path::new("/dev/full"), &header());
+        assert!(matches!(log, Err(Error::File(..))), "the header is written at once");
+        let path = std::env::temp_dir().join(format!("dbdyno-full-{}", std::process::id()));
+        let log = Log::begin(&path, &header()).unwrap();
+        log.locked().file = Some(File::create("/dev/full").unwrap());
+        let mut pen = Pen::new(&log);
+        pen.write(line(1, 1));
+        drop(pen);
+        assert!(log.trouble().is_some() && log.locked().file.is_none());
+        drop(log);
+        assert!(Reader::open(&path).unwrap().next().unwrap().is_none());
+        std::fs::remove_file(&path).unwrap();
+    }
+}
