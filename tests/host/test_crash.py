@@ -103,7 +103,7 @@ def test_a_kept_state_gives_the_same_again(state, study, tmp_path, monkeypatch):
     assert what_is_left(state) == []
 
 
-WHEN = '"uniform", "flush", "recovery"'
+WHEN = '"uniform", "recovery"'
 
 
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs", *(["btrfs", "ext3", "zfs"] if LONG else [])])

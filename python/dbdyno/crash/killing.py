@@ -98,6 +98,8 @@ class Kill(Planned):
         except SpoiltError as error:
             findings, context = [error.finding], below
         cut = cut_of(planned, "kill", (cut_ns[0], window_start_ns), findings, verified)
+        if cut.outcome in {"nothing", "tail"}:
+            log.unlink(missing_ok=True)
         return context, replace(cut, recovery_s=steps.seconds)
 
     def examined(self, _: tuple[int, int]) -> list[Cut]:

@@ -12,6 +12,7 @@ import pytest
 
 from dbdyno.errors import TrialError, UserError
 from dbdyno.servers import user
+from dbdyno.servers.contract import NotStartedError
 from dbdyno.servers.mysql import command, process
 from dbdyno.servers.sources.installation import Installation, find_server
 
@@ -141,12 +142,16 @@ def test_a_server_that_ends_while_starting_says_how_and_why(tmp_path, script, ho
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # pymysql leaves failed connections to the collector
-def test_a_server_that_never_answers_is_given_up(tmp_path, monkeypatch):
+@pytest.mark.parametrize("limit_seconds", [None, 0.2])
+def test_a_server_that_never_answers_is_given_up(tmp_path, monkeypatch, limit_seconds):
     monkeypatch.setattr(process, "START_SECONDS", 0.1)
-    silent = subprocess.Popen(["sleep", "60"])
+    silent, took = subprocess.Popen(["sleep", "60"]), f"{limit_seconds or 0.1:g} s"
     try:
-        with pytest.raises(TrialError, match=r"the server does not answer after 0\.1 s: it left no error log"):
-            process.await_ready(silent, tmp_path / "no.sock", tmp_path / "error.log")
+        with pytest.raises(
+            NotStartedError, match=f"the server does not answer after {took}: it left no error"
+        ) as given_up:
+            process.await_ready(silent, tmp_path / "no.sock", tmp_path / "error.log", limit_seconds)
+        assert given_up.value.code is None
     finally:
         process.stop(silent)
     assert silent.returncode == -signal.SIGTERM
