@@ -76,8 +76,8 @@ class Ledger(Generated[LedgerSection]):
 
     expect_loss: bool = False  # the server is killed while the load goes on, which is then no failure
     cut_socket: Path | None = None  # control socket of the emulated disk, which is asked for cuts
-    cut_at_acks: tuple[int, ...] = ()  # after these acknowledgements of the measured load, from 1: cuts "ack-K"
-    cut_after_ddl: tuple[int, ...] = ()  # after these DDL statements, from 1: cuts "ddl-N"
+    cut_acks_after_s: tuple[float, ...] = ()  # after the first one from each of these seconds of measuring on: "ack-N"
+    cut_ddls_after_s: tuple[float, ...] = ()  # the same of DDL statements: cuts "ddl-N"
 
     def own_flags(self) -> list[str]:
         """What the transactions are like."""
@@ -90,9 +90,9 @@ class Ledger(Generated[LedgerSection]):
             flags.append("--expect-loss")
         if self.cut_socket:
             flags.append(f"--cut-socket={self.cut_socket}")
-        for flag, numbers in (("cut-at-acks", self.cut_at_acks), ("cut-after-ddl", self.cut_after_ddl)):
-            if numbers:
-                flags.append(f"--{flag}={','.join(map(str, numbers))}")
+        for flag, moments in (("cut-acks-after", self.cut_acks_after_s), ("cut-ddls-after", self.cut_ddls_after_s)):
+            if moments:
+                flags.append(f"--{flag}={','.join(f'{moment:.6f}' for moment in moments)}")
         return flags
 
     def verify(

@@ -43,7 +43,7 @@ def test_only_a_run_is_cut():
     ]
     folder = Path("/run/t1")
     assert load.run_flags(folder) == ["--ledger=/run/t1/ledger.bin"]
-    cut = replace(load, expect_loss=True, cut_socket=Path("/s"), cut_at_acks=(3, 5), cut_after_ddl=(2,))
-    flags = ["--expect-loss", "--cut-socket=/s", "--cut-at-acks=3,5", "--cut-after-ddl=2"]
+    cut = replace(load, expect_loss=True, cut_socket=Path("/s"), cut_acks_after_s=(0.25, 5.0), cut_ddls_after_s=(2.0,))
+    flags = ["--expect-loss", "--cut-socket=/s", "--cut-acks-after=0.250000,5.000000", "--cut-ddls-after=2.000000"]
     assert cut.run_flags(folder)[1:] == flags
     assert cut.own_flags() == load.own_flags()

@@ -100,8 +100,9 @@ impl<'a> Clients<'a> {
 
     /// The acknowledgement was read; a cut that follows on it is taken before anything else is.
     fn acked(&mut self, client: usize) -> Result<(), String> {
-        self.note(client, End::Acked(now_ns()));
-        self.cuts.as_ref().map_or(Ok(()), |cuts| cuts.acked())
+        let now_ns = now_ns();
+        self.note(client, End::Acked(now_ns));
+        self.cuts.as_ref().map_or(Ok(()), |cuts| cuts.acked(now_ns))
     }
 
     /// The transaction is over without an acknowledgement.

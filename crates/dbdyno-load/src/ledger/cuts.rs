@@ -1,9 +1,12 @@
 //! Asks the emulated disk below the server for a cut, right after an acknowledgement was read.
+//!
+//! Which one is said by time, as no rate is known before a run: the first from a moment on. Moments are counted from the first
+//! acknowledgement of a transaction of the measured load.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,12 +24,34 @@ const ANSWER: Duration = Duration::from_secs(60);
 pub struct Cuts {
     path: PathBuf,
     stream: Mutex<BufReader<UnixStream>>,
-    at_acks: Vec<u64>,
-    after_ddl: Vec<u64>,
-    /// Acknowledgements read so far, by all threads.
-    acks: AtomicU64,
-    /// Those of DDL statements.
-    ddl_acks: AtomicU64,
+    /// When the first acknowledgement was read; 0: none was yet.
+    began_ns: AtomicU64,
+    acks: Due,
+    ddls: Due,
+}
+
+/// Moments in rising order, from each of which on the next event is to be cut.
+#[derive(Debug)]
+struct Due {
+    after_ns: Vec<u64>,
+    next: AtomicUsize,
+}
+
+impl Due {
+    fn new(after_ns: &[u64]) -> Self {
+        Self { after_ns: after_ns.to_vec(), next: AtomicUsize::new(0) }
+    }
+
+    /// The number, from 1, of a moment that has passed and that no other thread has seen to.
+    #[inline]
+    fn passed(&self, since_ns: u64) -> Option<usize> {
+        let next = self.next.load(Ordering::Relaxed);
+        if self.after_ns.get(next).is_none_or(|after_ns| since_ns < *after_ns) {
+            return None;
+        }
+        let claimed = self.next.compare_exchange(next, next + 1, Ordering::Relaxed, Ordering::Relaxed);
+        claimed.ok().map(|before| before + 1)
+    }
 }
 
 impl Cuts {
@@ -41,36 +66,37 @@ impl Cuts {
         Ok(Self {
             path: options.socket.clone(),
             stream: Mutex::new(BufReader::new(stream)),
-            at_acks: options.at_acks.clone(),
-            after_ddl: options.after_ddl.clone(),
-            acks: AtomicU64::new(0),
-            ddl_acks: AtomicU64::new(0),
+            began_ns: AtomicU64::new(0),
+            acks: Due::new(&options.acks_after_ns),
+            ddls: Due::new(&options.ddls_after_ns),
         })
     }
 
-    /// An acknowledgement was read: has the disk cut if this is one of those.
+    /// An acknowledgement was read at `now_ns`: has the disk cut if this is one of those.
     ///
     /// # Errors
     /// The disk refuses, or does not answer.
     #[inline]
-    pub fn acked(&self) -> Result<(), String> {
-        let number = self.acks.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.at_acks.binary_search(&number).is_err() {
-            return Ok(());
+    pub fn acked(&self, now_ns: u64) -> Result<(), String> {
+        let mut began_ns = self.began_ns.load(Ordering::Relaxed);
+        if began_ns == 0 {
+            let first = self.began_ns.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed);
+            began_ns = first.map_or_else(|other_ns| other_ns, |_| now_ns);
         }
-        self.cut(&format!("ack-{number}"))
+        match self.acks.passed(now_ns.saturating_sub(began_ns)) {
+            Some(moment) => self.cut(&format!("ack-{moment}")),
+            None => Ok(()),
+        }
     }
 
     /// The same of a DDL statement.
     ///
     /// # Errors
     /// As [`Self::acked`].
-    pub fn ddl_acked(&self) -> Result<(), String> {
-        let number = self.ddl_acks.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.after_ddl.binary_search(&number).is_err() {
-            return Ok(());
-        }
-        self.cut(&format!("ddl-{number}"))
+    pub fn ddl_acked(&self, now_ns: u64) -> Result<(), String> {
+        let began_ns = self.began_ns.load(Ordering::Relaxed);
+        let passed = (began_ns > 0).then(|| self.ddls.passed(now_ns.saturating_sub(began_ns))).flatten();
+        passed.map_or(Ok(()), |moment| self.cut(&format!("ddl-{moment}")))
     }
 
     /// Has the disk cut now.
@@ -127,15 +153,34 @@ mod tests {
             }
             asked
         });
-        let options = CutOptions { socket: path, at_acks: vec![2, 4], after_ddl: vec![1] };
+        let options = CutOptions { socket: path, acks_after_ns: vec![20, 40], ddls_after_ns: vec![5] };
         let cuts = Cuts::connect(&options).unwrap();
-        assert_eq!((cuts.ddl_acked(), cuts.ddl_acked()), (Ok(()), Ok(())));
-        let outcomes: Vec<_> = (0..5).map(|_| cuts.acked()).collect();
+        assert_eq!(cuts.ddl_acked(7), Ok(()), "nothing is measured yet");
+        let mut outcomes = vec![cuts.acked(100)];
+        assert_eq!([104, 105, 106].map(|now_ns| cuts.ddl_acked(now_ns)), [Ok(()), Ok(()), Ok(())]);
+        outcomes.extend([119, 120, 139, 150, 160].map(|now_ns| cuts.acked(now_ns)));
         std::fs::remove_file(&options.socket).unwrap();
-        let names = ["ddl-1", "ack-2", "ack-4"].map(|name| format!("{{\"name\":\"{name}\",\"op\":\"cut\"}}\n"));
+        let names = ["ddl-1", "ack-1", "ack-2"].map(|name| format!("{{\"name\":\"{name}\",\"op\":\"cut\"}}\n"));
         assert_eq!(disk.join().unwrap(), names);
-        assert!(outcomes[..3].iter().all(Result::is_ok));
-        assert!(outcomes[3].as_ref().unwrap_err().contains("did not take the cut ack-4: not armed"));
+        assert!(outcomes.iter().enumerate().all(|(place, outcome)| outcome.is_ok() == (place != 4)));
+        assert!(outcomes[4].as_ref().unwrap_err().contains("did not take the cut ack-2: not armed"));
         assert!(Cuts::connect(&options).is_err());
+    }
+
+    #[test]
+    fn of_threads_that_come_at_once_one_sees_to_each_moment() {
+        let due = Due::new(&[5; 100]);
+        let claimed = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mine: Vec<_> = (0..10_000).filter_map(|_| due.passed(5)).collect();
+                    claimed.lock().unwrap().extend(mine);
+                });
+            }
+        });
+        let mut claimed = claimed.into_inner().unwrap();
+        claimed.sort_unstable();
+        assert_eq!(claimed, (1..=100).collect::<Vec<_>>());
     }
 }

@@ -17,6 +17,9 @@ const PAYLOAD_MAX: usize = 7000;
 const BLOB_MIN: usize = 16_385;
 const BLOB_MAX: usize = 1 << 20;
 
+/// Latest moment of a cut, seconds.
+const LATEST_S: f64 = 1e6;
+
 /// The flags.
 pub const FLAGS: &[Flag] = &[
     Flag::value("ledger", "write what was sent and acknowledged when into this file; of verify: read it"),
@@ -32,10 +35,11 @@ pub const FLAGS: &[Flag] = &[
     Flag::value("ddl", "on or off: a connection more that makes, alters, renames, truncates and drops tables"),
     Flag::value("cut-socket", "control socket of the emulated disk below the server, to be asked for cuts"),
     Flag::value(
-        "cut-at-acks",
-        "ask it for a cut named ack-K right after the K-th acknowledgement, for each K of a list",
+        "cut-acks-after",
+        "ask it for a cut named ack-N right after the first acknowledgement from the N-th of these seconds of a list on, \
+         since the first one of the measured load",
     ),
-    Flag::value("cut-after-ddl", "likewise for a cut named ddl-N right after the N-th DDL statement was acknowledged"),
+    Flag::value("cut-ddls-after", "likewise for a cut named ddl-N right after a DDL statement was acknowledged"),
     Flag::value("cut-ns", "of verify: when the power was cut, CLOCK_MONOTONIC in ns (after all that was sent)"),
     Flag::value("cut-end-ns", "of verify: when the cut was complete (--cut-ns)"),
     Flag::value("engine", "storage engine (the server's default)").short('e'),
@@ -66,27 +70,30 @@ pub struct Options {
 pub struct CutOptions {
     /// Control socket of the disk.
     pub socket: PathBuf,
-    /// After which acknowledgements, in rising order.
-    pub at_acks: Vec<u64>,
-    /// After which DDL statements, likewise.
-    pub after_ddl: Vec<u64>,
+    /// After the first acknowledgement from each of these times on, in rising order.
+    pub acks_after_ns: Vec<u64>,
+    /// After DDL statements, likewise.
+    pub ddls_after_ns: Vec<u64>,
 }
 
 impl CutOptions {
     fn read(values: &Values<'_>) -> Result<Option<Self>, Error> {
-        let numbers = |flag| {
-            let mut numbers = if values.has(flag) { values.list(flag, 1, 1, u64::MAX)? } else { Vec::new() };
-            numbers.sort_unstable();
-            Ok::<_, Error>(numbers)
+        let moments = |flag| {
+            let seconds: Vec<f64> = if values.has(flag) { values.list(flag, 0.0, 0.0, LATEST_S)? } else { Vec::new() };
+            let mut after_ns: Vec<u64> = seconds.into_iter().map(|seconds| (seconds * 1e9) as u64).collect();
+            after_ns.sort_unstable();
+            Ok::<_, Error>(after_ns)
         };
-        let (at_acks, after_ddl) = (numbers("cut-at-acks")?, numbers("cut-after-ddl")?);
-        match (values.path("cut-socket"), at_acks.is_empty() && after_ddl.is_empty()) {
+        let (acks_after_ns, ddls_after_ns) = (moments("cut-acks-after")?, moments("cut-ddls-after")?);
+        match (values.path("cut-socket"), acks_after_ns.is_empty() && ddls_after_ns.is_empty()) {
             (None, true) => Ok(None),
-            (Some(socket), false) if values.has("ledger") => Ok(Some(Self { socket, at_acks, after_ddl })),
+            (Some(socket), false) if values.has("ledger") => Ok(Some(Self { socket, acks_after_ns, ddls_after_ns })),
             (Some(_), false) => {
                 Err(Error::Usage("a cut needs --ledger: what is lost by it is found by that file".into()))
             }
-            _ => Err(Error::Usage("--cut-socket comes with --cut-at-acks or --cut-after-ddl, and they with it".into())),
+            _ => Err(Error::Usage(
+                "--cut-socket comes with --cut-acks-after or --cut-ddls-after, and they with it".into(),
+            )),
         }
     }
 }
@@ -118,8 +125,8 @@ impl Options {
             expects_loss: values.has("expect-loss"),
             cuts: CutOptions::read(values)?,
         };
-        if values.has("cut-after-ddl") && !options.ddl {
-            return Err(Error::Usage("--cut-after-ddl means nothing without --ddl=on".into()));
+        if values.has("cut-ddls-after") && !options.ddl {
+            return Err(Error::Usage("--cut-ddls-after means nothing without --ddl=on".into()));
         }
         let rates = values.list("rate", 0.0, 0.0, f64::MAX)?;
         if options.ledger.is_some() && clients.len().max(rates.len()) > 1 {
@@ -145,11 +152,11 @@ mod tests {
         assert!(read(&[("parts", "5"), ("accounts", "4")]).unwrap_err().contains("--parts=5: more than --accounts=4"));
         assert!(read(&[("ledger", "x"), ("clients", "1,2")]).unwrap_err().contains("the file of one run"));
         assert!(read(&[("clients", "1,2")]).is_ok());
-        assert!(read(&[("cut-socket", "x")]).unwrap_err().contains("comes with --cut-at-acks"));
-        assert!(read(&[("cut-socket", "x"), ("cut-at-acks", "5")]).unwrap_err().contains("needs --ledger"));
-        let cuts = [("cut-socket", "x"), ("cut-at-acks", "9,5"), ("ledger", "y")];
-        assert_eq!(read(&cuts).unwrap().cuts.unwrap().at_acks, [5, 9]);
-        assert!(read(&[("cut-after-ddl", "5"), cuts[0], cuts[2]]).unwrap_err().contains("without --ddl=on"));
+        assert!(read(&[("cut-socket", "x")]).unwrap_err().contains("comes with --cut-acks-after"));
+        assert!(read(&[("cut-socket", "x"), ("cut-acks-after", "5")]).unwrap_err().contains("needs --ledger"));
+        let cuts = [("cut-socket", "x"), ("cut-acks-after", "0.9,.25"), ("ledger", "y")];
+        assert_eq!(read(&cuts).unwrap().cuts.unwrap().acks_after_ns, [250_000_000, 900_000_000]);
+        assert!(read(&[("cut-ddls-after", "5"), cuts[0], cuts[2]]).unwrap_err().contains("without --ddl=on"));
         assert!(read(&[("schema", "mysql")]).unwrap_err().contains("belongs to the server"));
     }
 }

@@ -92,7 +92,10 @@ impl Runner {
             pen.write(Line::Ddl(Record { key: Key { connection: 0, sequence: number }, invoke_ns, end }));
         }
         let cut = match &self.cuts {
-            Some(cuts) if matches!(end, End::Acked(_)) && step.is_ddl() => cuts.ddl_acked(),
+            Some(cuts) if step.is_ddl() => match end {
+                End::Acked(now_ns) => cuts.ddl_acked(now_ns),
+                _ => Ok(()),
+            },
             _ => Ok(()),
         };
         let trouble = match (answer, cut) {
