@@ -10,6 +10,7 @@ from dbdyno.crash.cutting import Taken, cutting
 from dbdyno.crash.examine import Examiner
 from dbdyno.crash.kept import Kept, is_wanted, keep_state
 from dbdyno.crash.recovery import rig_of
+from dbdyno.crash.schedule import of
 from dbdyno.crash.trial_cuts import EXAMINING, AboutTrial, Planned
 from dbdyno.errors import TrialError
 from dbdyno.model.cut import OUTCOME_WORDS, Cut
@@ -29,7 +30,9 @@ class PowerCuts(Planned):
     def __init__(self, about: AboutTrial, section: CrashSection, disk: DiskClient) -> None:
         super().__init__(about, section)
         self.disk, self.taken = disk, Taken()
-        self.workload = self.ledger
+        acks, ddls = (tuple(cut.after_s for cut in of(self.planned, when)) for when in ("ack", "ddl"))
+        socket = disk.control if acks or ddls else None
+        self.workload = replace(self.ledger, cut_socket=socket, cut_acks_after_s=acks, cut_ddls_after_s=ddls)
 
     @contextmanager
     def beside(self, context: StackContext) -> Iterator[None]:
