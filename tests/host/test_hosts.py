@@ -219,6 +219,7 @@ def test_up_touches_nothing_where_any_host_can_not_take_part(desk):
     assert not list(desk.state.glob("hosts/clusters/other/state"))
 
 
+@pytest.mark.timeout(900)
 def test_after_down_nothing_is_left_and_a_killed_up_is_no_obstacle(desk):
     """Killed at one of its steps, which is each line of an undo log; with DBDYNO_TEST_LONG at every one."""
     desk.hosts("down")

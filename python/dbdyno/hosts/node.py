@@ -31,11 +31,13 @@ SETTINGS = {
     "RAY_ROTATION_BACKUP_COUNT": "1",
     "RAY_ROTATION_MAX_BYTES": str(4 * _MIB),
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_enable_metrics_collection": "0",
     "RAY_health_check_failure_threshold": "10",
     "RAY_health_check_period_ms": "3000",
     "RAY_health_check_timeout_ms": "30000",
     "RAY_local_fs_capacity_threshold": "1",
     "RAY_memory_monitor_refresh_ms": "0",
+    "RAY_raylet_report_resources_period_milliseconds": "1000",  # ten times as rarely: what an idle node costs
 }
 # Ports from the first one of a node on, by Ray's own names; its workers have those from 10 to 89.
 _PORTS = ("node-manager-port", "object-manager-port", "metrics-export-port", "runtime-env-agent-port",
