@@ -56,6 +56,7 @@ FILESYSTEMS = ("ext4", "xfs")
 WHEN = '"uniform", "page-write", "recovery"'
 DBDYNO = [sys.executable, "-m", "dbdyno.cli.main"]
 PER_HOUR, SAME = 600, 0.99
+ATTEMPTS = 5
 
 
 def run(folder, name, **fields):
@@ -63,7 +64,13 @@ def run(folder, name, **fields):
     study, into = folder / f"{name}.toml", folder / name
     study.write_text(STUDY.format(**fields), encoding="utf-8")
     began = time.monotonic()
-    subprocess.run([*DBDYNO, "run", str(study), "--into", str(into)], check=True, stdout=subprocess.DEVNULL)
+    resume = []
+    for left in reversed(range(ATTEMPTS)):
+        argv = [*DBDYNO, "run", str(study), "--into", str(into), *resume]
+        if subprocess.run(argv, check=not left, stdout=subprocess.DEVNULL).returncode == 0:
+            break
+        # Where other processes are given copies of all mounts, one may hold a device longer than dbdyno waits.
+        resume = ["--resume"]
     seconds = time.monotonic() - began
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(into.glob("trials/*/trial.json"))], seconds
 
