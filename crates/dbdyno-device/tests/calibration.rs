@@ -40,6 +40,21 @@ fn hdd_7200_flush_after_scattered_writes() {
 }
 
 #[test]
+fn flush_costs_its_time_where_anything_was_not_on_the_medium_when_it_came() {
+    let flush_ns = |flush_ms: f64, pause_ns: u64| {
+        let mut bench = Bench::new(&format!("hdd-7200(flush_ms={flush_ms})"), HDD_BYTES, 1);
+        bench.one(Kind::Write, 1 << 40, 4096);
+        bench.now_ns += pause_ns;
+        bench.one(Kind::Flush, 0, 0)
+    };
+    // While the drive chooses, while it moves to the sector, and long after that is written.
+    for (pause_ns, more_ns) in [(0, 4_000_000), (500_000, 4_000_000), (1_000_000_000, 0)] {
+        let [with, without] = [flush_ns(4.0, pause_ns), flush_ns(0.0, pause_ns)];
+        assert_eq!(with - without, more_ns, "FLUSH {pause_ns} ns after a write");
+    }
+}
+
+#[test]
 fn hdds_stream_at_their_sustained_rates() {
     let drives = [
         ("hdd-7200", HDD_BYTES, 220.0, 107.0),

@@ -10,7 +10,7 @@ from typing import Any
 
 from dbdyno.errors import UserError
 
-RULES = 2  # raised when the same point comes to something else, so that kept results are made anew
+RULES = 3  # raised when the same point comes to something else, so that kept results are made anew
 SET = "set:"  # how a factor begins that is a tunable
 QUEUE = frozenset({"wbt_lat_usec"})  # fields of a point that are set like tunables
 FIO = "fio:"  # how one begins that is an option of fio

@@ -11,7 +11,7 @@ impl Hdd {
         let extent = self.extent(&command);
         match command.kind {
             Kind::Flush if self.spec.flush_ignored => self.deliver(&command, 0),
-            Kind::Flush => self.flush = Some(Flush { id: command.id, wrote: false }),
+            Kind::Flush => self.flush = Some(Flush { id: command.id, wrote: self.is_destaging() }),
             Kind::Discard => self.deliver(&command, 0),
             Kind::Read | Kind::Write if extent.sectors == 0 => self.deliver(&command, 0),
             Kind::Read => self.accept_read(command, extent),
@@ -33,6 +33,11 @@ impl Hdd {
         if matches!(command.kind, Kind::Read | Kind::Write) {
             self.after_write = command.kind == Kind::Write;
         }
+    }
+
+    /// Whether dirty sectors are on their way to the medium.
+    fn is_destaging(&self) -> bool {
+        self.planned.is_some() || matches!(self.current, Some((_, Work::Destage(_))))
     }
 
     fn accept_read(&mut self, command: Command, extent: Extent) {

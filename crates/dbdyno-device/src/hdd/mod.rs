@@ -112,7 +112,7 @@ struct Blocked {
 #[derive(Debug, Clone, Copy)]
 struct Flush {
     id: u64,
-    /// True once it has had something to write.
+    /// True once there was something to write, be it what was on its way to the medium when FLUSH came.
     wrote: bool,
 }
 
