@@ -13,14 +13,15 @@ from dbdyno.errors import UserError
 
 
 def fit(
-    source: str = typer.Argument(
-        metavar="DEV|MODEL",
-        help="A block device, which is only read; or a drive, in virtual time.",
+    sources: list[str] = typer.Argument(
+        metavar="DEV|MODEL|TRACE",
+        help="A block device, which is only read; a drive, in virtual time; or a trace with response times.",
         autocompletion=drives,
     ),
     out: Path = typer.Option(None, "--out", metavar="FILE", help="File to write, NAME.toml; else standard output."),
     time_: str = typer.Option("2min", "--time", metavar="TIME", help="About how long to measure a device."),
-    size: str = typer.Option(None, help="Size of a model's disk, if not that of the drive."),
+    size: str = typer.Option(None, help="Size of a model's disk, if not that of the drive; of a trace's drive."),
+    format_: str = typer.Option(None, "--format", metavar="FORMAT", help="Format of a trace [how it begins]."),
     write: bool = typer.Option(False, "--write", help="Write, too: a model, or a device that is proved to be empty."),
     erase: str = typer.Option(None, metavar="SERIAL", help="Write to the device with this serial, whatever it holds."),
     seed: int = typer.Option(1, "--seed", min=0, help="Seed of the random places."),
@@ -34,9 +35,8 @@ def fit(
 
     if out is not None:
         _refuse_to_overwrite(out)
-    asked = Asked(
-        source, seconds_of("--time", time_), seed, bytes_of("--size", size) if size else None, write, erase=erase
-    )
+    size_bytes = bytes_of("--size", size) if size else None
+    asked = Asked(tuple(sources), seconds_of("--time", time_), seed, size_bytes, write, erase=erase, format=format_)
     found = fitted(asked, _progress)
     if out is not None:
         write_whole(out, found["drive_file"].encode())

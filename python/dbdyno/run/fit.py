@@ -1,4 +1,4 @@
-"""A drive file from a drive: ``dbdyno-disk fit`` on a block device or a model."""
+"""A drive file from a drive: ``dbdyno-disk fit`` on a block device, a model or a trace."""
 
 import json
 import os
@@ -28,12 +28,18 @@ Progress = Callable[[str], None]  # a stage begins
 class Asked:
     """What is to be fitted, and how."""
 
-    source: str  # a block device, a drive's name, or a drive file
+    sources: tuple[str, ...]  # a block device, a drive's name, a drive file, or files of a trace
     seconds: float
     seed: int = 1
-    size_bytes: int | None = None  # of a model's disk
+    size_bytes: int | None = None  # of a model's disk, or of the drive of a trace
     write: bool = False
     erase: str | None = None  # serial of a device that may lose its content
+    format: str | None = None  # of a trace; by how it begins, if None
+
+    @property
+    def source(self) -> str:
+        """The first of the sources, or the only one."""
+        return self.sources[0]
 
 
 def fit(asked: Asked, progress: Progress) -> dict[str, Any]:
@@ -41,7 +47,7 @@ def fit(asked: Asked, progress: Progress) -> dict[str, Any]:
 
     Raises:
         UserError: There is nothing of that name, or it can't be fitted.
-        HostError: The device can't be read, or may not be written.
+        HostError: The device or trace can't be read, or the device may not be written.
 
     """
     place = Path(asked.source)
@@ -49,6 +55,14 @@ def fit(asked: Asked, progress: Progress) -> dict[str, Any]:
     if not least <= asked.seconds <= most:
         raise UserError(f"--time must be from {least:.0f} s to 24 h")
     arguments = ["--seconds", str(round(asked.seconds)), "--seed", str(asked.seed)]
+    if place.is_file() and place.suffix != ".toml":
+        return _of_trace(asked, arguments, progress)
+    if len(asked.sources) > 1:
+        raise UserError(
+            f"{short(asked.source)} is no trace, of which alone there may be several files; give one of them"
+        )
+    if asked.format:
+        raise UserError(f"--format is for a trace, which {short(asked.source)} is not; leave it out")
     if place.is_block_device():
         return _of_device(place, asked, arguments, progress)
     if asked.erase:
@@ -58,12 +72,24 @@ def fit(asked: Asked, progress: Progress) -> dict[str, Any]:
             f"{short(asked.source)} is not there; lsblk lists the devices, dbdyno disk list the emulated ones"
         )
     if place.exists() and place.suffix != ".toml":
-        raise UserError(f"{place} is neither a block device nor a drive file ending in .toml")
+        raise UserError(f"{place} is neither a block device nor a drive file ending in .toml nor a trace")
     if is_base_name(asked.source) and (unknown := unknown_drive(asked.source, "a block device", "a drive file")):
         raise UserError(f'no drive model is called "{short(asked.source)}"; {unknown}')
     size = [] if asked.size_bytes is None else ["--size", str(asked.size_bytes)]
     write = ["--write"] if asked.write else []
     return _fitted(["--model", asked.source, *size, *write, *arguments], asked.seconds, progress)
+
+
+def _of_trace(asked: Asked, arguments: Sequence[str], progress: Progress) -> dict[str, Any]:
+    for flag, given in (("--write", asked.write), ("--erase", asked.erase)):
+        if given:
+            raise UserError(f"{flag} is for a device, which {short(asked.source)} is not; leave it out")
+    if missing := next((name for name in asked.sources if not Path(name).is_file()), None):
+        raise UserError(f"{short(missing)} is no file; several must be blktrace's, a file for each processor")
+    size = [] if asked.size_bytes is None else ["--size", str(asked.size_bytes)]
+    format_ = ["--format", asked.format] if asked.format else []
+    files = [str(Path(name).absolute()) for name in asked.sources]
+    return _fitted([*size, *format_, *arguments, "--trace", *files], asked.seconds, progress)
 
 
 def _of_device(device: Path, asked: Asked, arguments: Sequence[str], progress: Progress) -> dict[str, Any]:

@@ -7,7 +7,7 @@ use super::hdd::Hdd;
 use super::ssd::Ssd;
 
 /// One figure of both; that of the model is missing where the model was not asked.
-fn check(what: &str, drive: Estimate, model: Option<f64>) -> Value {
+pub fn check(what: &str, drive: Estimate, model: Option<f64>) -> Value {
     let mut check = json!({"what": what, "drive": drive.json()});
     if let (Some(model), Some(check)) = (model, check.as_object_mut()) {
         check.insert("model".into(), model.into());

@@ -3,7 +3,8 @@
 //! A [`bench::Bench`] answers requests: a device in real time, or a model in virtual time, which must give back what its
 //! drive file says. The rest is the same for both: `rotation`, `tracks`, `zones`, `seek`, `local`, `cache` and `writes`
 //! each ask for what they need and make estimates of it; `hdd` goes through them in order, `ssd` does so for a drive that
-//! does not turn, and `hdd_file` and `ssd_file` make a drive file of the estimates.
+//! does not turn, and `hdd_file` and `ssd_file` make a drive file of the estimates. `trace` asks nothing: it makes a drive
+//! file of what a trace shows.
 //!
 //! Cannot: defects and spare sectors inside a zone, a disk that answers most reads from a cache of flash.
 
@@ -18,12 +19,14 @@ mod hdd;
 mod hdd_file;
 mod local;
 mod model_bench;
+mod outcome;
 mod rotation;
 mod seek;
 mod ssd;
 mod ssd_file;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod tracks;
 mod writes;
 mod zones;
@@ -36,18 +39,19 @@ pub use args::FitArgs;
 
 use self::bench::Bench;
 use self::device_bench::DeviceBench;
-use self::drive_file::DriveFile;
 use self::model_bench::ModelBench;
+use self::outcome::{SIZE_BYTES_MIN, gb, name_file, result};
 use self::rotation::{PROBE_BYTES, hit_ns, revolution};
 use crate::error::DiskError;
 
-/// A smaller device has too few tracks.
-const SIZE_BYTES_MIN: u64 = 256 << 20;
 /// In virtual time there is as much of it as is needed.
 const MODEL_NS: u64 = 24 * 3_600_000_000_000;
 
 /// Fits a drive and prints a line of JSON when a stage begins, and the result as the last one.
 pub fn fit(args: &FitArgs) -> Result<(), DiskError> {
+    if !args.trace.is_empty() {
+        return line(&trace::fitted(args, &mut |stage| line(&json!({"stage": stage})))?);
+    }
     let (mut bench, name, limit_ns) = opened(args)?;
     if bench.size_bytes() < SIZE_BYTES_MIN {
         return Err(DiskError::Usage(format!("{name} has {} bytes; 256 MiB are needed", bench.size_bytes())));
@@ -97,23 +101,6 @@ fn fitted(bench: &mut dyn Bench, name: &str, (limit_ns, seed): (u64, u64), say: 
     hdd_file::fit_queue(&mut file, &found, (size_bytes, seed))?;
     let model = hdd_file::model_queue(&file, size_bytes, seed)?;
     Ok(result(&file, &checks::of_hdd(&found, &model), bench.now_ns(), &found.cut_short))
-}
-
-fn gb(bytes: u64) -> String {
-    format!("{:.1} GB", bytes as f64 / 1e9)
-}
-
-fn name_file(file: &mut DriveFile, title: String) {
-    file.title = title;
-    file.notes.push("Written by dbdyno disk fit. Intervals hold the figure with 95 %.".into());
-}
-
-fn result(file: &DriveFile, checks: &[Value], elapsed_ns: u64, cut_short: &[&str]) -> Value {
-    let seconds = elapsed_ns as f64 / 1e9;
-    json!({
-        "drive_file": file.text(), "figures": file.figures(), "checks": checks, "seconds": seconds,
-        "cut_short": cut_short,
-    })
 }
 
 fn line(value: &Value) -> Result<(), DiskError> {

@@ -113,7 +113,9 @@ pub fn period(times: &[Vec<f64>]) -> Option<Estimate> {
     let coherences: Vec<(f64, f64)> =
         (0..=count as u64).map(|step| of_step(step as f64)).map(|period| (coherence(short, period), period)).collect();
     let best = coherences.iter().map(|(coherent, _)| *coherent).fold(0.0, f64::max);
-    if near.len() < 20 || best < COHERENCE_MIN {
+    // What unrelated times reach by chance in one of so many steps, once in a thousand times.
+    let by_chance = ((count.ln() + 7.0) / short.len().max(1) as f64).sqrt();
+    if near.len() < 20 || best < COHERENCE_MIN.max(by_chance) {
         return None;
     }
     // A half or a third of it divides the differences as well: the longest is meant.

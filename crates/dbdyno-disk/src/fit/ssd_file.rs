@@ -11,7 +11,7 @@ use crate::error::DiskError;
 const READ_ONLY: &str = "only writes show it, and the device was only read";
 const HIDDEN: &str = "no response time shows it by itself";
 /// Where nothing shows how the flash is built: eight channels, two planes of 16 KiB pages.
-const CHANNELS: u64 = 8;
+pub const CHANNELS: u64 = 8;
 const PLANES_BYTES: u64 = 32_768;
 const PROGRAM_US: f64 = 500.0;
 /// In virtual time.
@@ -20,23 +20,23 @@ const MODEL_NS: u64 = 3_600_000_000_000;
 /// How the flash is built, as far as rates and latencies show it: dies of a channel, whether planes read by themselves,
 /// and how many pages of a plane lie one after the other.
 #[derive(Debug, Clone, Copy)]
-struct Build {
-    dies: u64,
-    apart: bool,
-    pages: u64,
+pub struct Build {
+    pub dies: u64,
+    pub apart: bool,
+    pub pages: u64,
 }
 
 const SIMPLEST: Build = Build { dies: 1, apart: true, pages: 1 };
 
 impl Build {
-    fn all() -> impl Iterator<Item = Self> {
+    pub fn all() -> impl Iterator<Item = Self> {
         let dies = [1, 2, 4, 8].into_iter();
         dies.flat_map(|dies| [false, true].map(|apart| (dies, apart)))
             .flat_map(|(dies, apart)| [1, 2, 3].map(|pages| Self { dies, apart, pages }))
     }
 
     /// A die's block of 512 programs.
-    fn block_bytes(self) -> u64 {
+    pub fn block_bytes(self) -> u64 {
         PLANES_BYTES * self.pages * 512
     }
 

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::drive_file::DriveFile;
 use super::estimate::Estimate;
 use super::hdd::{Hdd, hdd, hit_limit_ns};
 use super::model_bench::ModelBench;
