@@ -105,7 +105,7 @@ def shrunk(text: str, blocks: int) -> str:
     for name in ("queries", "events", "rows") if workload["kind"] != "smack" else ("queries", "events"):
         workload.pop(name, None)
     if workload["kind"] != "bulk":
-        workload |= {"duration": "200ms", "warmup": "0s"}
+        workload |= {"duration": "500ms", "warmup": "0s"}
     if "size" in study["stack"]:
         study["stack"]["size"] = "512MiB"
     design = study.get("design", {})

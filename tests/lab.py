@@ -20,7 +20,7 @@ def lab_lacking():
     """Why there can be no such lab here; empty where there can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
-    lacking = [name for name in ("ip", "ssh", "ssh-keygen", "unshare") if shutil.which(name) is None]
+    lacking = [name for name in ("ip", "nsenter", "ssh", "ssh-keygen", "unshare") if shutil.which(name) is None]
     lacking += [] if SSHD else ["sshd"]
     if lacking:
         return f"no {', '.join(lacking)}: scripts/system-packages test"
@@ -94,7 +94,8 @@ class Lab:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
         command = [*prefix, SSHD, "-D", "-e", "-f", self.folder / "sshd"]
         log = (self.folder / f"sshd-{name}.log").open("ab")
-        words = ["ip", "netns", "exec", self.namespace(name), *map(str, command)]
+        # `ip netns exec` would copy the mounts: loop devices of others would stay in use.
+        words = ["nsenter", f"--net=/run/netns/{self.namespace(name)}", *map(str, command)]
         self.daemons[name] = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True)
         log.close()
         wait_for(lambda: f"{self.address(name)}" and self._answers(name), seconds=20, every=0.05)

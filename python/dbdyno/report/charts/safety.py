@@ -37,7 +37,7 @@ from dbdyno.report.crash.wording import TONES, amount_text, share_text
 from dbdyno.report.document import Chart, Width
 from dbdyno.report.sentences import estimate_text
 
-LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 62, 14, 620, 262, 300, 44
+LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 70, 14, 612, 254, 300, 44
 ROW, MARGIN = 18, 34  # of the legend below, and right of the axis
 SMALLEST, LARGEST = 5.0, 17.0  # radius of a mark: of what lost nothing, and of the most seconds
 LINE = 13
@@ -182,8 +182,8 @@ def _readable(placed: Sequence[_Mark], end: float) -> list[tuple[float, float, s
         long = CHARACTER * len(text)
         off = one.radius + 5
         tried = [
-            *((one.x + off, one.y + down) for down in (0, -LINE, LINE)),
-            *((one.x - off - long, one.y + down) for down in (0, -LINE, LINE)),
+            *((one.x + off, one.y + down) for down in (-LINE, LINE, 0)),
+            *((one.x - off - long, one.y + down) for down in (-LINE, LINE, 0)),
             *((max(LEFT + 2.0, min(one.x - long / 2, end - long)), one.y + down) for down in (-off - 6, off + 6)),
         ]
         for left, up in tried:
