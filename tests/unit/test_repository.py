@@ -49,6 +49,11 @@ def test_only_the_command_line_prints_or_exits():
     assert any(list(prints_or_exits(path.read_text())) for path in inside)  # the search does find what it is for
 
 
+def test_no_two_files_of_tests_have_the_same_name():
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names)), "pytest takes them for one, and leaves the second out"
+
+
 def test_a_verb_is_a_file_of_its_own_that_fits_a_screen_or_two():
     for path in (ROOT / "python/dbdyno/cli").glob("*.py"):
         assert len(path.read_text().splitlines()) <= 100, path
