@@ -86,6 +86,7 @@ def merged(base: dict, part: dict) -> dict:
 
 
 SMALL = {"rows": 2000, "table_size": 1000, "tables": 2, "initial_rows": 100, "clients": 2}
+CUTS = 3  # of each treatment in a block
 
 
 def shrunk(text: str, blocks: int) -> str:
@@ -108,11 +109,19 @@ def shrunk(text: str, blocks: int) -> str:
         workload |= {"duration": "500ms", "warmup": "0s"}
     if "size" in study["stack"]:
         study["stack"]["size"] = "512MiB"
-    design = study.get("design", {})
-    kept = {
-        name: design[name] for name in ("compare", "margin", "seed", "metric", "secondary_metrics") if name in design
-    }
-    study["design"] = {**kept, "blocks": blocks, "interference": "note"}
+    _measured_for_a_moment(study, blocks)
     study.pop("scale", None)
     study.pop("reported", None)
     return tomli_w.dumps(study)
+
+
+def _measured_for_a_moment(study: dict, blocks: int) -> None:
+    """Have the study measure so many blocks; those of a crash study follow from its cuts."""
+    kept = ("compare", "margin", "seed", "metric", "secondary_metrics")
+    given = study.get("design", {})
+    design = {name: given[name] for name in kept if name in given} | {"interference": "note"}
+    if "crash" in study:
+        study["crash"] |= {"cuts": CUTS * blocks, "cuts_per_run": CUTS}
+    else:
+        design["blocks"] = blocks
+    study["design"] = design
