@@ -62,6 +62,26 @@ class SameTreatment:
 
 
 @dataclass(frozen=True)
+class Fleet:
+    """The hosts that a study is run on, each with whole blocks of its own.
+
+    ``levels`` has what is fixed to hosts, such as the drive in each: factor -> host -> level. No treatment varies it,
+    so it is compared between hosts.
+    """
+
+    hosts: list[str]  # names of the inventory, in the order of the study file
+    levels: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` where there is no host, or a level is given to one that is not there."""
+        if not self.hosts:
+            raise ValueError("hosts is empty")
+        for factor, of in self.levels.items():
+            if strange := of.keys() - set(self.hosts):
+                raise ValueError(f"levels.{factor} names {min(strange)}, which is not under test")
+
+
+@dataclass(frozen=True)
 class Design:
     """How the run was laid out and how its verdicts are to be drawn.
 
@@ -88,6 +108,7 @@ class Design:
     settle: Settle = 0.0  # what comes between two trials, so that the one leaves less for the other
     unit: str = ""  # what the figure of a program of the user's own is called
     control: Treatment | None = None  # of a crash study: run in every block, known to lose, compared with nothing
+    fleet: Fleet | None = None  # of a study on several hosts
 
     @property
     def tried(self) -> list[Treatment]:

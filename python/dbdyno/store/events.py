@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from dbdyno.model.design import StopReason, Until
 from dbdyno.store.documents import value_of
@@ -37,6 +38,7 @@ class TrialEvent(Event):
     block: int
     attempt: int
     treatment: str
+    host: str = field(default="", kw_only=True)  # under test, by its name; empty in a study on one host
 
     def __post_init__(self) -> None:
         """Raise ``ValueError`` where the trial's name is none of a folder."""
@@ -89,6 +91,21 @@ class Note(Event):
 
 
 @dataclass(frozen=True)
+class Joined(Event):
+    """A host takes part from now on, or again: what it is."""
+
+    host: str
+    facts: dict[str, Any]  # as ``host.json`` has them of a study on one host
+    versions: dict[str, str] = field(default_factory=dict)  # that are its own, such as the kernel's
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` where the host has no name."""
+        super().__post_init__()
+        if not self.host:
+            raise ValueError("the host has no name")
+
+
+@dataclass(frozen=True)
 class Planned(Event):
     """The run begins; with ``until``, ``until`` and ``budget_seconds`` take the place of the header's."""
 
@@ -122,7 +139,7 @@ class Ended(Event):
 
 
 _KINDS = {kind.__name__.lower(): kind for kind in (
-    Started, Finished, Failed, Lost, Dropped, Note, Planned, Resumed, Ended,
+    Started, Finished, Failed, Lost, Dropped, Note, Joined, Planned, Resumed, Ended,
 )}  # fmt: skip
 
 

@@ -24,6 +24,7 @@ _TABLES = {
     "factors": "factor",
     "aa": "aa",
     "control": "control",
+    "fleet": "fleet",
 }
 # What fields of the design are called in ``[run]``, where run folders have another name.
 _KEYS = {"interference": "disturbed", "secondary_metrics": "screened"}

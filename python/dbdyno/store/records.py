@@ -36,6 +36,7 @@ class Trial:
     awake: dict[str, Any] = field(default_factory=dict)  # what kept processors awake, CPU seconds it took for that
     server_variables: dict[str, str] = field(default_factory=dict)  # all that are settings; of the first block alone
     cuts: list[Cut] = field(default_factory=list)  # of a study of crash safety
+    host: str = ""  # under test, by its name; empty in a study on one host
 
     @property
     def disturbed(self) -> bool:
@@ -52,6 +53,7 @@ class Failure:
     attempt: int
     treatment: str
     cause: str
+    host: str = ""  # as of a trial
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Run:
     design: Design
     trials: list[Trial]  # finished, in run order, void blocks included
     failures: list[Failure]
-    host: dict[str, Any]
+    host: dict[str, Any]  # where ``dbdyno run`` was typed; of a study on one host, what was measured
     versions: dict[str, str]
     ended: str  # "done", "interrupted", "failed", "running"
     notes: list[str]  # deviations in plain words, e.g. why a block was repeated
@@ -78,6 +80,7 @@ class Run:
     study_file: str = ""  # the study file's name and text; empty for a folder that does not hold them
     study_text: str = ""
     prices: Prices | None = None  # what its devices cost, if the study says so
+    hosts: dict[str, dict[str, Any]] = field(default_factory=dict)  # host under test -> its facts, as of ``host``
 
     @property
     def is_simulated(self) -> bool:

@@ -14,6 +14,7 @@ from dbdyno.store.events import (
     Event,
     Failed,
     Finished,
+    Joined,
     Lost,
     Note,
     Planned,
@@ -32,6 +33,7 @@ class Attempt:
     failed: set[str] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)  # finished, but can't be read any more
     disturbed: bool = False
+    host: str = ""  # that it ran on, of a study on several
 
     def is_void(self, live: Collection[str]) -> bool:
         """Whether it can count no more: one of the treatments that were not left out failed, or was lost.
@@ -61,6 +63,7 @@ class History:
     given_up: set[int] = field(default_factory=set)  # blocks
     timed: set[str] = field(default_factory=set)  # trials whose time counts against the budget
     notes: list[str] = field(default_factory=list)
+    hosts: dict[str, Joined] = field(default_factory=dict)  # host -> what it was when it joined last
     own_sums: dict[str, str] = field(default_factory=dict)  # SHA-256 of the run's own files
     extended_from: int | None = None
     ended: Ended | None = None  # and not gone on with since
@@ -83,6 +86,8 @@ class History:
                 self._add_of_trial(event)
             case Planned() | Resumed():
                 self._add_beginning(event)
+            case Joined():
+                self.hosts[event.host] = event
             case Dropped():
                 self.dropped.add(event.treatment)
             case Note(given_up=int(block)):
@@ -93,7 +98,7 @@ class History:
             self.notes.append(event.text)
 
     def _add_of_trial(self, event: TrialEvent) -> None:
-        attempt = self.attempts.setdefault((event.block, event.attempt), Attempt())
+        attempt = self.attempts.setdefault((event.block, event.attempt), Attempt(host=event.host))
         match event:
             case Finished():
                 attempt.finished.add(event.treatment)

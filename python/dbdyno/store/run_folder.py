@@ -93,7 +93,7 @@ class RunFolder:
         names = [TRIAL, *(file.name for file in sorted(folder.glob("*.parquet")))]
         sums = sums_of(self.path, [part_of(trial.id, name) for name in names])
         place = trial.id, trial.block, trial.attempt, trial.treatment
-        self.append(Finished(*place, disturbed=trial.disturbed, sha256=sums))
+        self.append(Finished(*place, disturbed=trial.disturbed, sha256=sums, host=trial.host))
 
 
 def create(path: Path, header: Header, host: Mapping[str, Any], study: str = "") -> RunFolder:
@@ -195,8 +195,11 @@ def _run_of(header: Header, history: History, trials: list[Trial], host: dict[st
         question=header.question,
         design=history.changed(header.design),
         trials=trials,
-        failures=[Failure(one.trial, one.block, one.attempt, one.treatment, one.cause) for one in history.failures],
+        failures=[
+            Failure(one.trial, one.block, one.attempt, one.treatment, one.cause, one.host) for one in history.failures
+        ],
         host=host,
+        hosts={name: joined.facts for name, joined in history.hosts.items()},
         versions=header.versions,
         ended=ended.how if ended else "running",
         notes=history.notes,

@@ -32,8 +32,8 @@ def read_trial(path: Path, event: Finished) -> Trial:
 
 
 def _about(event: Finished, trial: Trial) -> Trial:
-    said = event.trial, event.block, event.attempt, event.treatment
-    if (trial.id, trial.block, trial.attempt, trial.treatment) != said:
+    said = event.trial, event.block, event.attempt, event.treatment, event.host
+    if (trial.id, trial.block, trial.attempt, trial.treatment, trial.host) != said:
         raise ValueError("it is about another trial")
     return trial
 
@@ -59,7 +59,7 @@ def lost_trials(path: Path) -> list[Lost]:
         except DamageError as error:
             why = str(error).partition("; ")[0].removeprefix(f"{path}/")
             text = f"trial {event.trial} can't be read any more and is left out: {why}"
-            lost.append(Lost(event.trial, event.block, event.attempt, event.treatment, text))
+            lost.append(Lost(event.trial, event.block, event.attempt, event.treatment, text, host=event.host))
     return lost
 
 

@@ -11,6 +11,7 @@ from dbdyno.store.events import (
     Ended,
     Failed,
     Finished,
+    Joined,
     Lost,
     Note,
     Planned,
@@ -31,6 +32,9 @@ EVERY_KIND = [
     Finished(*ABOUT, disturbed=True, sha256={"trial.json": "ff"}),
     Failed(*ABOUT, cause="the server was killed — «9»\n"),
     Lost(*ABOUT, text="gone"),
+    Finished(*ABOUT, host="db1"),
+    Failed(*ABOUT, cause="no", host="db1"),
+    Joined("db1", {"cores": 2, "cpu": {"model": "Intel®"}}, {"kernel": "6.1"}),
     Dropped("t2", "left out"),
     Note("«é»"),
     Note("given up", given_up=3),
@@ -58,6 +62,11 @@ def test_an_older_log_does_not_say_why_it_ended():
 
 def test_what_a_newer_dbdyno_says_beside_is_left_aside():
     assert event_in(b'{"event": "note", "text": "x", "since": 3}') == Note("x")
+
+
+def test_a_log_of_one_host_says_nothing_of_hosts():
+    assert b"host" not in line_of(Finished(*ABOUT))
+    assert event_in(line_of(Started(*ABOUT))[:-1]).host == ""
 
 
 def test_every_line_is_on_disk_when_append_returns(folder, monkeypatch):

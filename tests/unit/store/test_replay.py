@@ -2,7 +2,7 @@
 
 import pytest
 
-from dbdyno.store.events import Dropped, Ended, Failed, Finished, Lost, Note, Planned, Resumed, Started
+from dbdyno.store.events import Dropped, Ended, Failed, Finished, Joined, Lost, Note, Planned, Resumed, Started
 from dbdyno.store.replay import History, attempts_that_count
 from tests.unit.store.conftest import DESIGN
 
@@ -54,6 +54,13 @@ def test_a_lost_trial_is_finished_no_more_and_costs_no_attempt():
     assert list(history.finished) == ["b1a1-t2"]
     assert (history.attempts_lost(1), history.attempts_lost(2), history.has_begun(1)) == (1, 0, True)
     assert (history.done(), history.notes) == (1, ["gone"])
+
+
+def test_each_attempt_has_the_host_that_it_ran_on_and_each_host_what_it_was_last():
+    joined = [Joined("db1", {"cores": 2}), Joined("db2", {"cores": 4}), Joined("db1", {"cores": 8})]
+    history = History.of([*joined, finished(1, 1, "t1", host="db2"), finished(1, 2, "t1", host="db1")])
+    assert {place: one.host for place, one in history.attempts.items()} == {(1, 1): "db2", (1, 2): "db1"}
+    assert {name: one.facts["cores"] for name, one in history.hosts.items()} == {"db1": 8, "db2": 4}
 
 
 def test_what_is_begun_is_told_from_what_has_ended():

@@ -14,7 +14,20 @@ import numpy as np
 import pytest
 
 from dbdyno.errors import UserError
-from dbdyno.store.events import Dropped, Ended, Finished, Note, Planned, Resumed, Started
+from dbdyno.model.design import Fleet
+from dbdyno.store.events import (
+    Dropped,
+    Ended,
+    Failed,
+    Finished,
+    Joined,
+    Note,
+    Planned,
+    Resumed,
+    Started,
+    line_of,
+    read_events,
+)
 from dbdyno.store.header import FORMAT
 from dbdyno.store.records import Failure
 from dbdyno.store.run_folder import RunFolder, create, read_run
@@ -57,6 +70,27 @@ def test_what_is_written_is_read_back(folder):
     assert (run.host, run.versions, run.ended) == (HOST, HEADER.versions, "done")
     assert run.dropped == {"t1"}
     assert run.notes == ["t1 is left out", "block 1 was given up"]
+
+
+def test_a_fleet_s_hosts_are_read_back(tmp_path):
+    fleet = Fleet(["db1", "db2"], {"drive": {"db1": "hdd", "db2": "ssd"}})
+    folder = create(tmp_path / "run", replace(HEADER, design=replace(DESIGN, fleet=fleet)), HOST)
+    folder.append(Planned(8))
+    folder.append(Joined("db2", {"cores": 4}))
+    run_one(folder, replace(trial(1, "t1"), host="db2"), SERIES)
+    folder.append(Failed("b1a1-t2", 1, 1, "t2", "died", host="db2"))
+    run = read_run(folder.path)
+    assert (run.design.fleet, run.hosts) == (fleet, {"db2": {"cores": 4}})
+    assert [one.host for one in (*run.trials, *run.failures)] == ["db2", "db2"]
+    assert run.host == HOST
+
+
+def test_a_trial_that_is_of_another_host_than_the_log_says_is_damaged(folder):
+    run_one(folder, replace(trial(1, "t1"), host="db2"), SERIES)
+    log = folder.path / "journal.jsonl"
+    log.write_bytes(b"".join(line_of(replace(one, host="db1")) for one in read_events(folder.path) if one.host))
+    with pytest.raises(UserError, match="it is about another trial"):
+        read_run(folder.path)
 
 
 def test_the_number_of_blocks_is_the_last_one_asked_for(folder):
