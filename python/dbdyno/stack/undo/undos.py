@@ -20,6 +20,7 @@ from dbdyno.host.mounts import is_mounted
 from dbdyno.host.read import chosen_in
 from dbdyno.stack.btrfs import forget_device
 from dbdyno.stack.disk_client import DiskClient
+from dbdyno.stack.erase.in_use import uses
 from dbdyno.stack.loop import loops_over, remove_loop
 from dbdyno.stack.undo.external_server import DropAccount, DropExternalTables, SetGlobal
 from dbdyno.stack.undo.kind import Undo, boot_id
@@ -134,7 +135,8 @@ class DetachLoops(Undo):
             deadline = time.monotonic() + LET_GO_SECONDS
             while name in loops_over(self.backing_file):
                 if time.monotonic() > deadline:
-                    raise HostError(f"losetup --detach /dev/{name}: {said or 'still in use'}")
+                    held = "; ".join(uses(Path("/dev") / name)) or "by what can't be seen"
+                    raise HostError(f"losetup --detach /dev/{name}: {said or f'still in use: {held}'}; dbdyno restore")
                 time.sleep(0.02)
             remove_loop(int(name.removeprefix("loop")))
         return bool(found)
