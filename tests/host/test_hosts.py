@@ -145,13 +145,25 @@ def test_the_token_is_asked_for_and_in_no_command_line(up):
 USED = """
 import sys
 from pathlib import Path
-from dbdyno.hosts import cluster
-from dbdyno.hosts.with_ray import RayHosts
+
+import pytest
+
+from dbdyno.hosts.connect import connected
+from dbdyno.hosts.quiet import NotQuietError, quiet
 from tests.unit.hosts.contract import keeps_the_contract
 
-folder, first, second = sys.argv[1:]
-with RayHosts(cluster.known("lab"), {"c1": first, "c2": second}) as hosts:
+file, folder, first, second, shift_ns = sys.argv[1:]
+with connected(Path(file)) as there:
+    hosts = there.hosts
     keeps_the_contract(hosts, "c1", "c2", Path(folder))
+    for name, truth in {"c1": 0, "c2": int(shift_ns)}.items():
+        offset = there.offsets()[name]
+        assert abs(offset.offset_ns - truth) <= offset.bound_ns
+    with quiet(), pytest.raises(NotQuietError):
+        hosts.alive()
+    with quiet("c1"), pytest.raises(NotQuietError):
+        hosts.start("c1", ["true"])
+    assert there.lost() == frozenset()
     for name, address in {"c1": first, "c2": second}.items():
         shown = hosts.start(name, ["ip", "-o", "-4", "address"])
         said = b"".join(one.content for one in [*hosts.stream(name, shown)][:-1]).decode()
@@ -163,7 +175,7 @@ def test_the_contract_over_ray(up, tmp_path):
     """In a process of its own, as Ray keeps what it once was told."""
     addresses = [up.lab.address(name) for name in up.lab.names]
     environment = {**os.environ, "DBDYNO_STATE_DIR": str(up.state)}
-    command = [sys.executable, "-c", USED, str(tmp_path), *addresses]
+    command = [sys.executable, "-c", USED, up.inventory, tmp_path, *addresses, str(SHIFT_SECONDS * 10**9)]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -32,6 +32,9 @@ class Agent:
         """Answer until there are no more questions."""
         self._tell({"agent": os.getpid()})
         while line := self._lines.readline():
+            if not line.strip():
+                self._tell({})  # a beat: only whether it is answered counts
+                continue
             question = json.loads(line)
             try:
                 answer = getattr(self, f"do_{question.pop('do')}")(**question)

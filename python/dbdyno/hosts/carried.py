@@ -11,6 +11,7 @@ from typing import Any
 from dbdyno.errors import HostError, UserError
 from dbdyno.hosts.contract import Ended, Hosts, Said
 from dbdyno.hosts.host_side import CHUNK_BYTES
+from dbdyno.hosts.quiet import check_not_measured
 
 _WAIT_SECONDS = 0.5  # for a program to write something, before it is asked again
 
@@ -33,6 +34,7 @@ class Carried(Hosts):
     def _done(self, host: str, what: str, *given: object) -> Any:  # noqa: ANN401  (as above)
         if host not in self._names:
             raise UserError(f"{host!r} is no host; there are {', '.join(self._names)}")
+        check_not_measured(what, host)
         try:
             return self._ask(host, what, *given)
         except OSError as error:

@@ -71,7 +71,7 @@ class Channel:
         self.close()
 
     def close(self) -> None:
-        """Say nothing more; the program then ends, or is ended."""
+        """Say nothing more; the program then ends, or is ended. Any number of times."""
         process = self._process
         for stream in (process.stdin, process.stdout):
             if stream is not None:
@@ -116,6 +116,10 @@ class Channel:
                 continue
             except BrokenPipeError:
                 raise self._ended() from None
+
+    def has_more(self) -> bool:
+        """Whether something has come that was not read, or the program has ended."""
+        return b"\n" in self._buffer or bool(select.select([self._from], [], [], 0)[0])
 
     def line(self, deadline: float) -> bytes:
         """The next line, without its end, until a time of ``time.monotonic``. Raises ``HostError``."""

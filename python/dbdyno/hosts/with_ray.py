@@ -2,6 +2,8 @@
 
 import importlib.util
 import os
+import signal
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,6 +16,7 @@ from dbdyno.hosts.carried import Carried
 from dbdyno.hosts.cluster import Cluster
 from dbdyno.hosts.inventory import label_of
 from dbdyno.hosts.node import HERE_LABEL, HOST_LABEL, ray_settings
+from dbdyno.hosts.quiet import check_not_measured
 from dbdyno.model.printable import short
 
 CALL_SECONDS = 60.0
@@ -53,6 +56,7 @@ class RayHosts(Carried):
         import ray
 
         self._ray = ray
+        ends_us = signal.getsignal(signal.SIGTERM)
         try:
             ray.init(
                 address=cluster.gcs,
@@ -64,6 +68,9 @@ class RayHosts(Carried):
         except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             os.environ.pop("RAY_AUTH_TOKEN", None)
             raise HostError(f"Ray at {cluster.gcs}: {short(str(error))}; dbdyno hosts status says more") from None
+        finally:
+            if ends_us is not None and threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, ends_us)  # Ray's own would end us with the host as it is
         # Sent by its source, so that a node of another's needs nothing of ours.
         ray.cloudpickle.register_pickle_by_value(host_side)
 
@@ -88,6 +95,7 @@ class RayHosts(Carried):
 
     def _nodes(self) -> dict[str, str]:
         """Host -> identity of its node: known by its label, or, of another's cluster, by its address."""
+        check_not_measured("who is in the cluster")
         nodes = [node for node in self._ray.nodes() if node["Alive"] and HERE_LABEL not in node.get("Labels", {})]
         by_address = {node["NodeManagerAddress"]: node["NodeID"] for node in nodes}
         by_label = {node.get("Labels", {}).get(HOST_LABEL): node["NodeID"] for node in nodes}
