@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 
-from dbdyno.model.design import Design
+from dbdyno.model.design import Design, Fleet
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,14 @@ def whole_plots(design: Design) -> dict[str, str]:
     hard = [factor.name for factor in design.factors if factor.hard_to_change]
     first: dict[tuple[str, ...], str] = {}
     return {t.id: first.setdefault(tuple(t.levels.get(name, "") for name in hard), t.id) for t in design.tried}
+
+
+def seed_of_host(seed: int, host: str, fleet: Fleet) -> int:
+    """The seed of one host's blocks: its n-th has an order of its own, whichever hosts are faster.
+
+    A study on one host has the order that it would have without the word.
+    """
+    return seed if len(fleet.hosts) == 1 else int.from_bytes(drawn(seed, "host", host)[:6])
 
 
 def drawn(seed: int, *what: object) -> bytes:

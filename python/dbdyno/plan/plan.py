@@ -5,7 +5,7 @@ import json
 import secrets
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from dbdyno.analysis.looks.can_decide import can_decide
 from dbdyno.analysis.looks.min_blocks import blocks_needed, smallest_p
 from dbdyno.errors import HostError, UserError
-from dbdyno.model.design import Comparison, Design, Factor, Interference
+from dbdyno.model.design import Comparison, Design, Factor, Fleet, Interference
 from dbdyno.model.treatment import Treatment
 from dbdyno.plan.control import Control, control_of
 from dbdyno.plan.cuts import CUT_SECONDS, crash_warnings
@@ -77,6 +77,7 @@ class Plan:
         body |= {"file_hashes": sorted(self.file_hashes.values())} if self.file_hashes else {}
         hard = sorted(factor.name for factor in self.design.factors if factor.hard_to_change)
         body |= {"hard_to_change": hard} if hard else {}
+        body |= {"hosts": asdict(self.design.fleet)} if self.design.fleet else {}
         body |= {"settle": self.design.settle} if self.design.settle else {}
         return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
@@ -143,7 +144,8 @@ class Plan:
         """What can be foreseen of verdicts on a metric."""
         blocks, count = self.design.blocks, len(self.design.comparisons)
         if not count:
-            yield "there is nothing to compare: no field is given as a list"
+            if not (self.design.fleet and self.design.fleet.levels):
+                yield "there is nothing to compare: no field is given as a list"
         elif self.design.until == "blocks" and blocks < (needed := blocks_needed(count)):
             smallest = min(1, count * smallest_p(blocks))
             yield (
@@ -209,6 +211,7 @@ def make_plan(study: Study, *, seed: int | None = None, stop_rule: StopRule | No
         budget_seconds=stop_rule.budget_seconds,
         factors=_factors(study),
         control=control.treatment if control else None,
+        fleet=Fleet(list(study.fleet.under_test), study.fleet.level) if study.fleet else None,
     )
     reported = reported_tables(study, treatments, design.metric)
     prices = prices_in(study.cost, treatments, specs)

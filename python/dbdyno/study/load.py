@@ -15,6 +15,7 @@ from dbdyno.study.cost_rules import broken_cost_rules, names_of, read_cost
 from dbdyno.study.crash_rules import broken_crash_design_rules
 from dbdyno.study.design_rules import broken_design_rules
 from dbdyno.study.document import read_document
+from dbdyno.study.fleet_section import FleetSection, fleet_mistakes
 from dbdyno.study.former_names import rename_former
 from dbdyno.study.labels import level_label
 from dbdyno.study.levels import LEVELS, LevelsSection, named_levels, tables_of
@@ -27,7 +28,7 @@ from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, StudySection, Tr
 from dbdyno.study.study import Factor, Study, resolved_body, with_levels
 
 BODY = ("stack", "queue", "filesystem", "server", "host", "workload", "probes", "crash")  # what a treatment consists of
-TOP_LEVEL = ("version", "study", *BODY, LEVELS, "design", "scale", "reported", "cost")
+TOP_LEVEL = ("version", "study", "hosts", *BODY, LEVELS, "design", "scale", "reported", "cost")
 
 KERNEL = ("stack", "kernel")
 MAX_TREATMENTS = 256  # a block is every one of them
@@ -83,6 +84,7 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     found = [*_top_level_mistakes(raw), *scale_mistakes(raw)]
     about = _section(StudySection, raw.get("study", {}), ("study",), found)
     design = _section(DesignSection, raw.get("design", {}), ("design",), found)
+    fleet = _section(FleetSection, raw["hosts"], ("hosts",), found) if "hosts" in raw else None
     body: dict[str, Any] = {name: section for name, section in raw.items() if name in BODY}
     factors = _all_factors(raw, body, found)
     if too_many := _too_many_treatments(factors):
@@ -99,13 +101,16 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     found += _whole_plot_mistakes(design, factors)
     found += _compared_mistakes(design, factors)
     found += _secondary_mistakes(design)
+    if fleet is not None:
+        found += fleet_mistakes(fleet, [factor.name for factor in factors], body, _specs(body, factors))
     found += broken_crash_design_rules(design) if "crash" in body else broken_design_rules(design)
     if found:
         raise _Mistakes(found)
     resolved = resolved_body(body, path.parent) | _resolved_levels(factors, path.parent)
     return Study(
-        path=path, text=text, raw=resolved, about=about, design=design, factors=factors, reported=reported, cost=cost
-    )
+        path=path, text=text, raw=resolved, about=about, design=design, factors=factors, reported=reported, cost=cost,
+        fleet=fleet,
+    )  # fmt: skip
 
 
 def _all_factors(raw: dict[str, Any], body: dict[str, Any], found: list[Mistake]) -> tuple[Factor, ...]:
@@ -272,14 +277,19 @@ def _combination_mistakes(body: dict[str, Any], factors: tuple[Factor, ...], fol
 
 def _simulated_mistakes(design: DesignSection, body: dict[str, Any], factors: tuple[Factor, ...]) -> Iterator[Mistake]:
     """Simulated treatments beside others, which have no clock in common, and what makes no sense for simulated ones."""
-    specs = (with_levels(body, factors, levels) for levels in product(*(factor.levels for factor in factors)))
-    simulated = {TrialSpec.model_validate(spec).stack.is_simulated for spec in specs}
+    simulated = {spec.stack.is_simulated for spec in _specs(body, factors)}
     if len(simulated) > 1:
         text = "is given in some treatments only; give it in all of them, or write a study for those that are measured"
         places = (factor.places(level) for factor in factors for level in factor.levels)
         yield Mistake(next(found[KERNEL] for found in places if KERNEL in found), text)
     elif simulated == {True} and design.settle is not None:
         yield Mistake(("design", "settle"), "has no effect on simulated stacks, which all start anew; leave it out")
+
+
+def _specs(body: dict[str, Any], factors: tuple[Factor, ...]) -> list[TrialSpec]:
+    """Every treatment."""
+    combinations = product(*(factor.levels for factor in factors))
+    return [TrialSpec.model_validate(with_levels(body, factors, levels)) for levels in combinations]
 
 
 def _baseline_mistakes(design: DesignSection, factors: tuple[Factor, ...]) -> Iterator[Mistake]:

@@ -10,6 +10,7 @@ from typing import Any
 from dbdyno.study.cost import Cost
 from dbdyno.study.crash_section import CrashSection
 from dbdyno.study.drives import resolved_drive
+from dbdyno.study.fleet_section import FleetSection
 from dbdyno.study.labels import level_label
 from dbdyno.study.levels import LEVELS, NamedLevel
 from dbdyno.study.reported import ReportedSection
@@ -71,6 +72,7 @@ class Study:
     scale: str = ""  # of the file's scales; empty: as the file stands
     reported: tuple[ReportedSection, ...] = ()
     cost: Cost | None = None
+    fleet: FleetSection | None = None  # the hosts that it is run on, where it names any
     notes: tuple[str, ...] = ()  # on how the file is written; it means the same without them
 
     @property

@@ -1,0 +1,60 @@
+"""``[hosts]``: the hosts that a study is run on, and what is fixed to each of them."""
+
+from collections.abc import Collection, Iterator
+from typing import Annotated, Any
+
+from pydantic import Field, StrictStr
+
+from dbdyno.study.mistakes import Mistake, did_you_mean, shown
+from dbdyno.study.schema import TrialSpec
+from dbdyno.study.section import Line, Section, matching
+
+HOSTS_MAX = 100
+
+HostName = Annotated[
+    StrictStr, matching(r"[A-Za-z0-9][A-Za-z0-9-]{0,39}", "must be letters, digits and hyphens, at most 40")
+]
+
+
+class FleetSection(Section):
+    """``[hosts]``: the hosts that the study is run on, each with whole blocks of its own; see [hosts.md](hosts.md)."""
+
+    under_test: Annotated[list[HostName], Field(min_length=1, max_length=HOSTS_MAX)]
+    """Names from the file of hosts, such as `["db1", "db2"]`. Each has the role `server` there."""
+    level: dict[Line, dict[HostName, Line]] = Field(default_factory=dict)
+    """What differs between the hosts and can't be changed on them, such as `drive = { db1 = "hdd", db2 = "ssd" }`:
+    every host under test has a level. It is compared between hosts, so a study with it may have one treatment alone.
+    """
+
+
+def fleet_mistakes(
+    fleet: FleetSection, factors: Collection[str], body: dict[str, Any], specs: Collection[TrialSpec]
+) -> Iterator[Mistake]:
+    """Every rule that ``[hosts]`` breaks, by itself or beside the rest; ``factors`` are what treatments vary."""
+    hosts = fleet.under_test
+    for index, host in enumerate(hosts):
+        if host in hosts[:index]:
+            yield Mistake(("hosts", "under_test", index), f"names {shown(host)} twice")
+    for name, of in fleet.level.items():
+        if name in factors:
+            yield Mistake(("hosts", "level", name), "is a factor of the study too; call it by another name")
+        for host in of.keys() - set(hosts):
+            text = f"is not under test; those are {', '.join(hosts)}{did_you_mean(host, hosts)}"
+            yield Mistake(("hosts", "level", name, host), text)
+        if lacking := [host for host in hosts if host not in of]:
+            yield Mistake(("hosts", "level", name), f"has no level for {', '.join(lacking)}; every host has one")
+    yield from _beside(body, specs)
+
+
+def _beside(body: dict[str, Any], specs: Collection[TrialSpec]) -> Iterator[Mistake]:
+    """What can't be run on several hosts."""
+    place = ("hosts", "under_test")
+    if "clients_from" in body.get("workload", {}):
+        yield Mistake(place, "can't be given with workload.clients_from: a host under test is its own client")
+    kinds = {spec.stack.kind for spec in specs}
+    if "simulated" in kinds:
+        yield Mistake(place, "is of no use to simulated stacks, which use no host; leave [hosts] out")
+    if "external" in kinds:
+        yield Mistake(place, "can't be given with an external server, which is on none of them; leave [hosts] out")
+    if "crash" in body:
+        yield Mistake(place, "can't be given with [crash]; run that study on each host by itself")
