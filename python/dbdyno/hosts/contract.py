@@ -47,8 +47,12 @@ class Hosts(ABC):
         """
 
     @abstractmethod
-    def stream(self, host: str, process: str) -> Iterator[Said | Ended]:
-        """What a program writes, from its beginning and as it comes; last how it ended."""
+    def stream(self, host: str, process: str, *, patient: bool = False) -> Iterator[Said | Ended]:
+        """What a program writes, from its beginning and as it comes; last how it ended.
+
+        Usually the host is asked again and again. ``patient`` asks once for each piece of news, however long that
+        takes: asked before a measured window and answered after it, so that nothing is carried inside.
+        """
 
     @abstractmethod
     def signal(self, host: str, process: str, number: int) -> bool:

@@ -6,6 +6,7 @@ import secrets
 import shutil
 import signal as signals
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +15,7 @@ from pathlib import Path
 
 CHUNK_BYTES = 4 * 1024**2
 _LOOK_AGAIN_SECONDS = 0.01
+_LOOK_AGAIN_MAX_SECONDS = 0.2  # once a program has been silent for a while: it may be measuring
 
 
 @dataclass
@@ -72,7 +74,8 @@ class HostSide:
             return file.read(CHUNK_BYTES)
 
     def start(self, argv: Sequence[str], stdin: bytes, environment: Mapping[str, str]) -> str:
-        """Start a program in a session of its own; it dies with this process."""
+        """Start a program in a session of its own; it dies with this process. Our Python is first in its PATH."""
+        path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
         bound = [*(("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()), *argv]
         files = (os.memfd_create("stdout"), os.memfd_create("stderr"))
         given = os.memfd_create("stdin")
@@ -84,7 +87,7 @@ class HostSide:
                 stdin=given,
                 stdout=files[0],
                 stderr=files[1],
-                env={**os.environ, **environment},
+                env={**os.environ, "PATH": path, **environment},
                 start_new_session=True,
             )
         finally:
@@ -95,14 +98,15 @@ class HostSide:
 
     def read(self, name: str, wait_seconds: float) -> tuple[list[tuple[bool, bytes]], int | None]:
         """What a program wrote since the last time, and its exit code once it has ended and all is handed out."""
-        program = self._programs[name]
+        program, pause_seconds = self._programs[name], _LOOK_AGAIN_SECONDS
         deadline = time.monotonic() + wait_seconds
         while True:
             code = program.process.poll()  # before the look: what was written until then is seen by it
             news = program.news()
             if news or code is not None or time.monotonic() > deadline:
                 return news, None if news else code
-            time.sleep(_LOOK_AGAIN_SECONDS)
+            time.sleep(pause_seconds)
+            pause_seconds = min(pause_seconds * 1.1, _LOOK_AGAIN_MAX_SECONDS)
 
     def signal(self, name: str, number: int) -> bool:
         """Send a signal to a program's session; whether it was still there."""

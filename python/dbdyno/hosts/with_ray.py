@@ -20,6 +20,7 @@ from dbdyno.hosts.quiet import check_not_measured
 from dbdyno.model.printable import short
 
 CALL_SECONDS = 60.0
+_AT_ONCE = 8  # questions to one host: while a program's news are waited for, it may be sent a signal
 _JOIN_SECONDS = 60.0
 _LOOK_AGAIN_SECONDS = 0.2
 LACKING = "many hosts need Ray, which is not installed here: pip install 'dbdyno[ray]'"
@@ -83,6 +84,7 @@ class RayHosts(Carried):
 
     def alive(self) -> frozenset[str]:
         """As the contract says: as Ray's head knows by now, which takes its time to give a host up."""
+        check_not_measured("who is in the cluster")
         return frozenset(self._nodes())
 
     def wait_for_all(self) -> None:
@@ -95,7 +97,6 @@ class RayHosts(Carried):
 
     def _nodes(self) -> dict[str, str]:
         """Host -> identity of its node: known by its label, or, of another's cluster, by its address."""
-        check_not_measured("who is in the cluster")
         nodes = [node for node in self._ray.nodes() if node["Alive"] and HERE_LABEL not in node.get("Labels", {})]
         by_address = {node["NodeManagerAddress"]: node["NodeID"] for node in nodes}
         by_label = {node.get("Labels", {}).get(HOST_LABEL): node["NodeID"] for node in nodes}
@@ -116,18 +117,19 @@ class RayHosts(Carried):
             made = self._ray.remote(host_side.HostSide)
             # The seed says where a trial is; Ray must move or repeat nothing by itself.
             self._actors[host] = made.options(
-                num_cpus=0, max_restarts=0, max_task_retries=0, scheduling_strategy=there
+                num_cpus=0, max_restarts=0, max_task_retries=0, max_concurrency=_AT_ONCE, scheduling_strategy=there
             ).remote()
         return self._actors[host]
 
     def _ask(self, host: str, what: str, *given: object) -> Any:  # noqa: ANN401  (what the method of that name returns)
         exceptions = self._ray.exceptions
+        seconds = CALL_SECONDS + sum(one for one in given if isinstance(one, float))  # that it is asked to wait
         try:
-            return self._ray.get(getattr(self._actor(host), what).remote(*given), timeout=CALL_SECONDS)
+            return self._ray.get(getattr(self._actor(host), what).remote(*given), timeout=seconds)
         except exceptions.RayTaskError as error:
             raise error.cause from None
         except exceptions.GetTimeoutError:
-            raise HostError(f"{host}: no answer in {CALL_SECONDS:g} s") from None
+            raise HostError(f"{host}: no answer in {seconds:g} s") from None
         except exceptions.RayError as error:
             self._actors.pop(host, None)
             raise HostError(f"{host}: is lost: {short(str(error))}") from None

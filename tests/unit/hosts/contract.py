@@ -3,11 +3,13 @@
 import hashlib
 import os
 import signal
+from threading import Thread
 
 import pytest
 
 from dbdyno.errors import HostError, UserError
 from dbdyno.hosts.contract import Ended, Said
+from dbdyno.hosts.quiet import NotQuietError, quiet
 from dbdyno.stack.undo.log import Process
 from tests.support import wait_for
 
@@ -56,6 +58,25 @@ def runs_programs(hosts, first, second, folder):
     assert not hosts.signal(second, sleeping, signal.SIGTERM)
     started = int((folder / "pid").read_text())
     wait_for(lambda: Process.of(started) is None, seconds=10)  # what it had started has ended, too
+    waits_through_a_window(hosts, first)
+
+
+def waits_through_a_window(hosts, host):
+    """What was asked before a window may be answered after it, and meanwhile the program be signalled."""
+    process = hosts.start(host, ["sh", "-c", "echo up; exec sleep 1000"])
+    impatient = hosts.stream(host, process)
+    assert next(impatient).content == b"up\n"
+    with quiet(host), pytest.raises(NotQuietError):
+        next(impatient)
+    found = []
+    waiting = Thread(target=lambda: found.extend(hosts.stream(host, process, patient=True)))
+    with quiet(host):
+        waiting.start()
+        waiting.join(1.5)  # longer than an impatient one would wait
+        assert (waiting.is_alive(), found) == (True, [])
+    assert hosts.signal(host, process, signal.SIGTERM)
+    waiting.join(10)
+    assert found == [Ended(-signal.SIGTERM)]
 
 
 def says_what_is_wrong(hosts, host, folder):
