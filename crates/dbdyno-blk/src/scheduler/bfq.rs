@@ -11,7 +11,7 @@ use super::bfq_queue::{ASYNC_CHARGE, RAISED, SCALE, Served};
 use super::contract::Scheduler;
 use super::error::SchedulerError;
 use super::habits::Nearness;
-use super::process_queue::{ASYNC_QUEUES, find_own, place};
+use super::process_queue::{ASYNC_QUEUES, by_process, find_own, place};
 use super::tunables::{Settings, Tunable, Unit};
 use crate::queue::{Bio, Class, Direction, Queue, Request, RequestId, Side};
 
@@ -217,6 +217,8 @@ fn charge_of(sync: bool) -> u64 {
 }
 
 impl Scheduler for Bfq {
+    by_process!();
+
     fn insert(&mut self, queue: &mut Queue, id: RequestId) {
         let request = &queue.requests[id];
         let (class, priority) = (request.class, request.priority);
@@ -253,22 +255,6 @@ impl Scheduler for Bfq {
         find_own(queue, bio, at, self.served.get(at as usize).map(|served| &served.held))
     }
 
-    fn merged(&mut self, queue: &mut Queue, id: RequestId, old_start: u64) {
-        let at = queue.requests[id].owner as usize;
-        self.served[at].held.merged(queue, id, old_start, self.nearness);
-    }
-
-    fn neighbour(&self, queue: &Queue, id: RequestId, side: Side) -> Option<RequestId> {
-        let request = &queue.requests[id];
-        self.served[request.owner as usize].held.neighbour(request, side)
-    }
-
-    fn absorbed(&mut self, queue: &mut Queue, id: RequestId, gone: RequestId) {
-        let held = &mut self.served[queue.requests[gone].owner as usize].held;
-        held.absorbed(queue, id, gone, self.nearness);
-        self.length -= 1;
-    }
-
     fn dispatch(&mut self, queue: &mut Queue) -> bool {
         let Some(at) = self.select(queue) else { return false };
         let served = &mut self.served[at as usize];
@@ -297,10 +283,6 @@ impl Scheduler for Bfq {
         }
     }
 
-    fn next_due(&self) -> Option<u64> {
-        self.idle_until_ns
-    }
-
     fn timer(&mut self, queue: &mut Queue) {
         self.expire(queue.now_ns, End::Idled);
     }
@@ -321,9 +303,5 @@ impl Scheduler for Bfq {
                 self.expire(queue.now_ns, End::Empty);
             }
         }
-    }
-
-    fn len(&self) -> usize {
-        self.length
     }
 }

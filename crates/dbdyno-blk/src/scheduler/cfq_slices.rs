@@ -9,7 +9,7 @@
 use super::contract::{May, Scheduler};
 use super::error::SchedulerError;
 use super::habits::{Fading, Nearness, Seeks};
-use super::process_queue::{ASYNC_QUEUES, ProcessQueue, place};
+use super::process_queue::{ASYNC_QUEUES, ProcessQueue, by_cfq_process, by_process, place};
 use super::rotation::Rotation;
 use super::tunables::{Settings, Tunable, Unit};
 use crate::queue::{Bio, Class, Queue, Request, RequestId, Side};
@@ -233,6 +233,9 @@ impl CfqSlices {
 }
 
 impl Scheduler for CfqSlices {
+    by_process!();
+    by_cfq_process!();
+
     fn insert(&mut self, queue: &mut Queue, id: RequestId) {
         let at = self.of(&queue.requests[id]);
         self.learn(queue, at, id);
@@ -263,22 +266,6 @@ impl Scheduler for CfqSlices {
             let at = place(bio.process, bio.sync, bio.priority);
             self.served.get(at as usize)?.held.find_front(queue, bio)
         })
-    }
-
-    fn merged(&mut self, queue: &mut Queue, id: RequestId, old_start: u64) {
-        let at = queue.requests[id].owner as usize;
-        self.served[at].held.merged(queue, id, old_start, self.nearness);
-    }
-
-    fn neighbour(&self, queue: &Queue, id: RequestId, side: Side) -> Option<RequestId> {
-        let request = &queue.requests[id];
-        self.served[request.owner as usize].held.neighbour(request, side)
-    }
-
-    fn absorbed(&mut self, queue: &mut Queue, id: RequestId, gone: RequestId) {
-        let held = &mut self.served[queue.requests[gone].owner as usize].held;
-        held.absorbed(queue, id, gone, self.nearness);
-        self.length -= 1;
     }
 
     fn dispatch(&mut self, queue: &mut Queue) -> bool {
@@ -332,30 +319,7 @@ impl Scheduler for CfqSlices {
         }
     }
 
-    fn next_due(&self) -> Option<u64> {
-        self.idle_until_ns
-    }
-
     fn timer(&mut self, queue: &mut Queue) {
         self.expire(queue.now_ns);
-    }
-
-    fn may_queue(&self, _queue: &Queue, bio: &Bio) -> May {
-        let at = place(bio.process, bio.sync, bio.priority);
-        if self.idle_until_ns.is_some() && self.active == Some(at) { May::Must } else { May::Yes }
-    }
-
-    fn exited(&mut self, queue: &mut Queue, process: u32) {
-        let at = ASYNC_QUEUES + process;
-        if let Some(served) = self.served.get_mut(at as usize) {
-            served.has_exited = true;
-            if self.active == Some(at) && self.idle_until_ns.is_some() {
-                self.expire(queue.now_ns);
-            }
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.length
     }
 }

@@ -13,7 +13,7 @@ use super::contract::{May, Scheduler};
 use super::drive_depth::DriveDepth;
 use super::error::SchedulerError;
 use super::habits::Nearness;
-use super::process_queue::{ASYNC_QUEUES, find_own, place};
+use super::process_queue::{ASYNC_QUEUES, by_cfq_process, by_process, find_own, place};
 use super::served::Served;
 use super::service_tree::{Service, ServiceTrees};
 use super::tunables::Settings;
@@ -240,6 +240,9 @@ impl CfqTrees {
 }
 
 impl Scheduler for CfqTrees {
+    by_process!();
+    by_cfq_process!();
+
     fn insert(&mut self, queue: &mut Queue, id: RequestId) {
         let at = self.of(&queue.requests[id]);
         let served = &mut self.served[at as usize];
@@ -277,22 +280,6 @@ impl Scheduler for CfqTrees {
     fn find_merge(&self, queue: &Queue, bio: &Bio) -> Option<(RequestId, Side)> {
         let at = place(bio.process, bio.sync, bio.priority);
         find_own(queue, bio, at, self.served.get(at as usize).map(|served| &served.held))
-    }
-
-    fn merged(&mut self, queue: &mut Queue, id: RequestId, old_start: u64) {
-        let at = queue.requests[id].owner as usize;
-        self.served[at].held.merged(queue, id, old_start, self.nearness);
-    }
-
-    fn neighbour(&self, queue: &Queue, id: RequestId, side: Side) -> Option<RequestId> {
-        let request = &queue.requests[id];
-        self.served[request.owner as usize].held.neighbour(request, side)
-    }
-
-    fn absorbed(&mut self, queue: &mut Queue, id: RequestId, gone: RequestId) {
-        let held = &mut self.served[queue.requests[gone].owner as usize].held;
-        held.absorbed(queue, id, gone, self.nearness);
-        self.length -= 1;
     }
 
     fn dispatch(&mut self, queue: &mut Queue) -> bool {
@@ -354,33 +341,10 @@ impl Scheduler for CfqTrees {
         }
     }
 
-    fn next_due(&self) -> Option<u64> {
-        self.idle_until_ns
-    }
-
     fn timer(&mut self, queue: &mut Queue) {
         if let Some(at) = self.active {
             self.served[at as usize].came_too_late();
         }
         self.expire(queue.now_ns);
-    }
-
-    fn may_queue(&self, _queue: &Queue, bio: &Bio) -> May {
-        let at = place(bio.process, bio.sync, bio.priority);
-        if self.idle_until_ns.is_some() && self.active == Some(at) { May::Must } else { May::Yes }
-    }
-
-    fn exited(&mut self, queue: &mut Queue, process: u32) {
-        let at = ASYNC_QUEUES + process;
-        if let Some(served) = self.served.get_mut(at as usize) {
-            served.has_exited = true;
-            if self.active == Some(at) && self.idle_until_ns.is_some() {
-                self.expire(queue.now_ns);
-            }
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.length
     }
 }

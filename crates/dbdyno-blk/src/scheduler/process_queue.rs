@@ -94,3 +94,54 @@ pub(super) fn find_own(queue: &Queue, bio: &Bio, at: u32, held: Option<&ProcessQ
     let last = queue.find_last_merge(bio).filter(|(id, _)| is_own(*id));
     last.or_else(|| queue.find_back(bio, is_own)).or_else(|| held?.find_front(queue, bio))
 }
+
+/// What cfq and bfq have in common of [`Scheduler`](super::contract::Scheduler): a queue for each process in `served`.
+macro_rules! by_process {
+    () => {
+        fn merged(&mut self, queue: &mut Queue, id: RequestId, old_start: u64) {
+            let at = queue.requests[id].owner as usize;
+            self.served[at].held.merged(queue, id, old_start, self.nearness);
+        }
+
+        fn neighbour(&self, queue: &Queue, id: RequestId, side: Side) -> Option<RequestId> {
+            let request = &queue.requests[id];
+            self.served[request.owner as usize].held.neighbour(request, side)
+        }
+
+        fn absorbed(&mut self, queue: &mut Queue, id: RequestId, gone: RequestId) {
+            let held = &mut self.served[queue.requests[gone].owner as usize].held;
+            held.absorbed(queue, id, gone, self.nearness);
+            self.length -= 1;
+        }
+
+        fn next_due(&self) -> Option<u64> {
+            self.idle_until_ns
+        }
+
+        fn len(&self) -> usize {
+            self.length
+        }
+    };
+}
+
+/// What all of cfq has in common: a process that is waited for may always queue, and is not waited for once it has exited.
+macro_rules! by_cfq_process {
+    () => {
+        fn may_queue(&self, _queue: &Queue, bio: &Bio) -> May {
+            let at = place(bio.process, bio.sync, bio.priority);
+            if self.idle_until_ns.is_some() && self.active == Some(at) { May::Must } else { May::Yes }
+        }
+
+        fn exited(&mut self, queue: &mut Queue, process: u32) {
+            let at = ASYNC_QUEUES + process;
+            if let Some(served) = self.served.get_mut(at as usize) {
+                served.has_exited = true;
+                if self.active == Some(at) && self.idle_until_ns.is_some() {
+                    self.expire(queue.now_ns);
+                }
+            }
+        }
+    };
+}
+
+pub(super) use {by_cfq_process, by_process};
