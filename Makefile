@@ -35,7 +35,7 @@ BENCH_SPEED := --json target/bench-speed.json
 # Flags of the simulation's benchmark: --quick, --only=GROUPS, --strict, --json=FILE.
 BENCH_SIMULATE := --json target/bench-simulate.json
 
-# Flags of the benchmark of power cuts: --cuts=N, --only=FILESYSTEM, --again=N, --strict, --json=FILE.
+# Flags of the benchmark of power cuts: --all, --cuts=N, --only=FILESYSTEM, --seeds=N, --again=N, --strict, --into=NEW, --json=FILE.
 BENCH_CRASH := --json target/bench-crash.json
 
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
@@ -152,7 +152,7 @@ bench-simulate: .make/dev ## the simulated block layer beside this kernel's, and
 bench-report: .make/dev ## what the HTML page of a million samples costs, beside DuckDB reading them; a minute
 	$(PY) -m benches.report
 
-bench-crash: .make/dev ## how many power cuts an hour are examined, where the time goes, and false losses; half an hour
+bench-crash: .make/dev ## how many power cuts an hour are examined, false losses, the same state again; half an hour
 	$(SUDO) $(PY) -m benches.crash $(BENCH_CRASH)
 
 bench-honesty: .make/dev ## how often verdicts are wrong, beside the rules of others; some minutes

@@ -11,60 +11,21 @@ from dbdyno.plan.plan import make_plan
 from dbdyno.stack.undo.log import Journal
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.load import load_study
+from tests.crash_studies import EMULATED, PROTECTED, crash_study, cuts_of, ran
 from tests.disks import LONG
 from tests.support import dbdyno, number_of, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(900)]
-
-FLUSH = "innodb_flush_log_at_trx_commit"
-STUDY = """\
-version = 1
-[study]
-title = "tiny cuts"
-[stack]
-{stack}
-[server.settings]
-innodb_buffer_pool_size = "32M"
-innodb_log_file_size = "64M"
-{flush} = {levels}
-[workload]
-kind = "ledger"
-clients = 4
-accounts = 1000
-warmup = "200ms"
-duration = "{seconds}s"
-{workload}
-[crash]
-{crash}
-[design]
-seed = 7
-"""
-EMULATED = 'device = "{device}"\nsize = "512MiB"\nfilesystem = "{filesystem}"'
 
 
 @pytest.fixture
 def study(study_file):
     """Write a study; ``stack`` is an emulated SSD with ext4 if not given."""
 
-    def written(levels, crash, *, stack=None, seconds=2, workload=""):
-        stack = stack or EMULATED.format(device="ssd-sata", filesystem="ext4")
-        fields = {"levels": levels, "crash": crash, "stack": stack, "seconds": seconds, "workload": workload}
-        return study_file(STUDY.format(flush=FLUSH, **fields))
+    def written(levels, crash, **fields):
+        return study_file(crash_study(levels, crash, **fields))
 
     return written
-
-
-def cuts_of(run, level):
-    """All cuts of the treatment with this level."""
-    held = read_run(run)
-    (treatment,) = [one.id for one in held.design.treatments if str(one.levels[FLUSH]) == str(level)]
-    return [cut for trial in held.trials if trial.treatment == treatment for cut in trial.cuts]
-
-
-def ran(study, run, state, *more):
-    done = dbdyno("run", study, "--into", run, *more, state=state, timeout=800)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done
 
 
 def test_a_flush_at_commit_loses_nothing_and_without_one_the_newest_commits_are_lost(state, study, tmp_path):
@@ -118,14 +79,31 @@ def test_a_drive_whose_cache_no_cut_takes_loses_nothing_whenever_it_is_cut(files
     assert what_is_left(state) == []
 
 
-def test_a_cut_right_after_ddl_is_taken_and_what_it_spoils_is_named(state, study, tmp_path):
-    crash = 'cuts = 4\ncuts_per_run = 4\nwhen = ["ddl"]'
-    path, run = study("[1, 0]", crash, workload="ddl = true"), tmp_path / "run"
+def test_cuts_right_after_acknowledgements_and_ddl_find_nothing_of_their_client_in_flight(state, study, tmp_path):
+    """One client and one connection for DDL, each of which asks for the cut itself before it goes on."""
+    crash = 'cuts = 8\ncuts_per_run = 8\nwhen = ["ack", "ddl"]'
+    fields = {"clients": 1, "workload": "ddl = true", "stack": PROTECTED}
+    path, run = study("[1, 0]", crash, **fields), tmp_path / "run"
     ran(path, run, state)
-    found = cuts_of(run, 1)
-    assert [cut.when for cut in found] == ["ddl"] * 4
+    found = {when: [cut for cut in cuts_of(run, 1) if cut.when == when] for when in ("ack", "ddl")}
+    assert [len(cuts) for cuts in found.values()] == [4, 4]
+    acked = sorted(cut.acked for cut in found["ack"])
+    assert acked[0] > 0
+    assert len(set(acked)) == 4, "each is after an acknowledgement of its own"
+    # The other of the two, client and DDL, may be at work.
+    assert max(cut.unknown for cuts in found.values() for cut in cuts) <= 1
     # MariaDB does not sync all files of a table's definition: what is spoiled depends on the moment.
-    assert all("ddl_" in cut.cause for cut in found if cut.is_loss)
+    assert all("ddl_" in cut.cause for cuts in found.values() for cut in cuts if cut.is_loss)
+
+
+def test_after_the_acknowledgement_of_a_lone_client_nothing_is_in_flight(state, study, tmp_path):
+    crash = 'cuts = 6\ncuts_per_run = 6\nwhen = ["ack"]'
+    path, run = study("[1, 0]", crash, clients=1, stack=PROTECTED), tmp_path / "run"
+    ran(path, run, state)
+    durable, late = cuts_of(run, 1), cuts_of(run, 0)
+    assert [(cut.outcome, cut.unknown) for cut in durable] == [("nothing", 0)] * 6
+    assert [cut.unknown for cut in late] == [0] * 6
+    assert sum(cut.outcome == "tail" for cut in late) >= 4, "what was acknowledged this moment is in no log yet"
 
 
 def test_a_filesystem_without_a_journal_needs_repair(state, study, tmp_path):

@@ -194,35 +194,42 @@ fn endless(server: &Server, flags: &str) -> Child {
     load
 }
 
+/// What is found after a load whose server was killed, with no flush of the log by the clock.
+fn killed(flush: u32, flags: &str) -> Option<Value> {
+    let mut server = prepared("")?;
+    // The accounts are to be there whatever is lost of the load. While the setting is 0, FLUSH ENGINE LOGS does nothing.
+    server.sql(&format!(
+        "SET GLOBAL innodb_flush_log_at_trx_commit = 1; FLUSH ENGINE LOGS; \
+         SET GLOBAL innodb_flush_log_at_trx_commit = {flush}, GLOBAL innodb_flush_log_at_timeout = 2700"
+    ));
+    let mut load = endless(&server, &format!("--expect-loss {flags}"));
+    server.kill();
+    assert!(load.wait().unwrap().success(), "the loss was expected");
+    server.start_again();
+    Some(verify(&server, ""))
+}
+
 #[test]
-fn a_killed_server_loses_nothing_it_has_flushed_and_a_tail_of_the_rest() {
-    for flush in [1, 0] {
-        let Some(mut server) = prepared("") else { return };
-        server.sql(&format!(
-            "SET GLOBAL innodb_flush_log_at_trx_commit = {flush}, GLOBAL innodb_flush_log_at_timeout = 2700"
-        ));
-        let mut load = endless(&server, "--expect-loss --ddl=on");
-        server.kill();
-        assert!(load.wait().unwrap().success(), "the loss was expected");
-        server.start_again();
-        let verified = verify(&server, "");
-        if flush == 1 {
-            assert_eq!((faults(&verified), &verified["balance_off"]), (vec![], &json!(false)), "{verified}");
-            continue;
+fn a_killed_server_loses_nothing_it_has_flushed() {
+    let Some(verified) = killed(1, "--ddl=on") else { return };
+    assert_eq!((faults(&verified), &verified["balance_off"]), (vec![], &json!(false)), "{verified}");
+}
+
+#[test]
+fn a_killed_server_loses_a_tail_of_what_it_has_not_flushed() {
+    // Now and then nothing is lost: DDL flushes the log, as does the writing of pages, and may do so right before the kill,
+    // where clients that a busy host keeps waiting commit nothing any more. So one loss must be seen, of a few kills.
+    let mut lost = 0;
+    for flags in ["--ddl=on", "", "--ddl=on", "", ""] {
+        let Some(verified) = killed(0, flags) else { return };
+        let allowed = faults(&verified).iter().all(|(name, _)| *name == "lost");
+        assert!(allowed && verified["balance_off"] == false, "{flags}: {verified}");
+        lost = verified["lost"].as_u64().unwrap();
+        if lost > 0 {
+            break;
         }
-        // What the background flushed is there; DDL, which flushes, is kept with all that came before.
-        assert!(verified["lost"].as_u64().unwrap() > 0, "{verified}");
-        assert_eq!(
-            (&verified["holes"], &verified["torn"], &verified["ghost"]),
-            (&json!(0), &json!(0), &json!(0)),
-            "{verified}"
-        );
-        assert_eq!(
-            (&verified["balance_off"], &verified["index_differences"]),
-            (&json!(false), &json!(0)),
-            "{verified}"
-        );
     }
+    assert!(lost > 0, "nothing was lost in five kills");
 }
 
 #[test]

@@ -92,7 +92,8 @@ fn link(reads: &BTreeMap<u64, Estimate>) -> Option<Estimate> {
     let (small, least) = large.next()?;
     let (most_bytes, most) = large.next_back().filter(|(bytes, _)| **bytes >= 2 * small)?;
     let more_bytes = (most_bytes - small) as f64;
-    let error_ns = f64::hypot(most.high - most.value, least.high - least.value);
+    // Not f64::hypot: it needs glibc 2.35, which is newer than the wheel may ask for.
+    let error_ns = ((most.high - most.value).powi(2) + (least.high - least.value).powi(2)).sqrt();
     let longer_ns = most.value - least.value;
     let rate = |ns: f64| more_bytes * 1e9 / ns;
     let n = most.n.min(least.n);

@@ -1,0 +1,1 @@
+"""How many power cuts an hour are examined, and whether what is found of them is right."""
