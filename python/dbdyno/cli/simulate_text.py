@@ -23,7 +23,8 @@ PIPE_SECONDS = 30.0  # between two lines into a pipe
 class Running:
     """How far a simulation is, on standard error: one line that changes on a terminal, some lines into a pipe."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, on_hosts: bool = False) -> None:
+        self._on_hosts = on_hosts
         self._last = time.monotonic() + SILENT_SECONDS
         self._on_terminal = sys.stderr.isatty()
         self._each, self._all, self._shown = 0.0, 0, False
@@ -32,6 +33,9 @@ class Running:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._wipe()
+
+    def _wipe(self) -> None:
         if self._shown and self._on_terminal:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
@@ -46,9 +50,14 @@ class Running:
 
     def progress(self, progress: "Progress") -> None:
         """Points are being simulated."""
-        running = sum(progress.running_s.values())
-        share = (progress.done + running / self._each) / self._all if self._each else progress.done / self._all
-        self._say(f"{progress.done} of {count(self._all, 'point')} simulated, {100 * min(share, 1):.0f} %")
+        share = progress.done + (progress.running_s / self._each if self._each else 0.0)
+        where = f" on {count(progress.hosts, 'host')}" if self._on_hosts else ""
+        self._say(f"{progress.done} of {count(self._all, 'point')} simulated{where}, {100 * min(share / self._all, 1):.0f} %")
+
+    def say(self, text: str) -> None:
+        """Something that is worth a line of its own."""
+        self._wipe()
+        print(text, file=sys.stderr, flush=True)
 
     def _say(self, text: str) -> None:
         if time.monotonic() < self._last:

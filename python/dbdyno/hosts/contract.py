@@ -1,9 +1,11 @@
 """What is done on other hosts, whatever carries it: Ray, or nothing where the hosts are one."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from dbdyno.hosts.workers import Work, Workers
 
 
 @dataclass(frozen=True)
@@ -65,3 +67,10 @@ class Hosts(ABC):
     @abstractmethod
     def alive(self) -> frozenset[str]:
         """The hosts that are there, as far as is known by now."""
+
+    @abstractmethod
+    def workers(self, work: Work, lost: Callable[[], frozenset[str]]) -> Workers:
+        """Workers on all of them that call ``work``; ``lost`` names the hosts that are known otherwise to be gone.
+
+        Raises ``HostError`` where a host has another dbdyno than this one. Hosts that are not there are lost.
+        """

@@ -1,10 +1,12 @@
 """``Hosts`` where all of them are this machine."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dbdyno.hosts.carried import Carried
 from dbdyno.hosts.host_side import HostSide
+from dbdyno.hosts.local_workers import LocalWorkers
+from dbdyno.hosts.workers import Work, Workers
 
 
 class LocalHosts(Carried):
@@ -20,6 +22,10 @@ class LocalHosts(Carried):
     def alive(self) -> frozenset[str]:
         """All of them."""
         return frozenset(self._sides)
+
+    def workers(self, work: Work, lost: Callable[[], frozenset[str]] = frozenset) -> Workers:
+        """As the contract says."""
+        return LocalWorkers(work, self.names)
 
     def close(self) -> None:
         """End what was started."""

@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +17,8 @@ from dbdyno.hosts.cluster import Cluster
 from dbdyno.hosts.inventory import label_of
 from dbdyno.hosts.node import HERE_LABEL, HOST_LABEL, ray_settings
 from dbdyno.hosts.quiet import check_not_measured
+from dbdyno.hosts.ray_workers import RayWorkers
+from dbdyno.hosts.workers import Work, Workers
 from dbdyno.model.printable import short
 
 CALL_SECONDS = 60.0
@@ -106,26 +108,40 @@ class RayHosts(Carried):
         }
         return {name: str(node) for name, node in found.items() if node}
 
-    def _actor(self, host: str) -> Any:  # noqa: ANN401  (Ray's handle)
-        if host not in self._actors:
-            from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+    def actor(self, host: str, made: type, *given: object, threads_per_core: int = 0) -> Any:  # noqa: ANN401  (Ray's)
+        """Make an object of a class on a host, which answers ``_AT_ONCE`` questions at once, and so many more a core.
 
-            node = self._nodes().get(host)
-            if node is None:
-                raise HostError(f"{host}: is not in the cluster; dbdyno hosts status says more")
-            there = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
-            made = self._ray.remote(host_side.HostSide)
-            # The seed says where a trial is; Ray must move or repeat nothing by itself.
-            self._actors[host] = made.options(
-                num_cpus=0, max_restarts=0, max_task_retries=0, max_concurrency=_AT_ONCE, scheduling_strategy=there
-            ).remote()
+        Raises ``HostError`` where the host is not in the cluster.
+        """
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        node = self._nodes().get(host)
+        if node is None:
+            raise HostError(f"{host}: is not in the cluster; dbdyno hosts status says more")
+        there = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+        # The seed says where a trial is; Ray must move or repeat nothing by itself.
+        options = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0, "scheduling_strategy": there}
+        at_once = _AT_ONCE + threads_per_core * (self._cores(node) if threads_per_core else 0)
+        return self._ray.remote(made).options(max_concurrency=at_once, **options).remote(*given)
+
+    def _cores(self, node: str) -> int:
+        found = next(one for one in self._ray.nodes() if one["NodeID"] == node)
+        return int(found["Resources"].get("CPU", 1))
+
+    def workers(self, work: Work, lost: Callable[[], frozenset[str]] = frozenset) -> Workers:
+        """As the contract says."""
+        return RayWorkers(self, work, lost)
+
+    def _side(self, host: str) -> Any:  # noqa: ANN401  (Ray's handle)
+        if host not in self._actors:
+            self._actors[host] = self.actor(host, host_side.HostSide)
         return self._actors[host]
 
     def _ask(self, host: str, what: str, *given: object) -> Any:  # noqa: ANN401  (what the method of that name returns)
         exceptions = self._ray.exceptions
         seconds = CALL_SECONDS + sum(one for one in given if isinstance(one, float))  # that it is asked to wait
         try:
-            return self._ray.get(getattr(self._actor(host), what).remote(*given), timeout=seconds)
+            return self._ray.get(getattr(self._side(host), what).remote(*given), timeout=seconds)
         except exceptions.RayTaskError as error:
             raise error.cause from None
         except exceptions.GetTimeoutError:

@@ -194,12 +194,19 @@ class _Runner:
                 self._trial(slot)
 
     def _simulate_ahead(self, block: int, attempt: int) -> None:
-        """Have all processors at the simulated trials of a block; they are stored one after the other, in its order."""
+        """Have all processors at the simulated trials of a block, and of the next ones where these are too few.
+
+        They are stored one after the other, in the plan's order.
+        """
         done = self.history.attempt(block, attempt).finished
-        for slot in self.plan.slots(block, attempt):
-            spec = self.plan.specs[slot.treatment]
-            if spec.stack.is_simulated and slot.treatment in self._live() - done:
-                self.ports.simulations.begin(point_of(spec, self.plan.trial_seed(block)))
+        for ahead in range(block, self.plan.design.blocks + 1):
+            if ahead > block and not self.ports.simulations.has_room():
+                return
+            for slot in self.plan.slots(ahead, attempt if ahead == block else 1):
+                spec = self.plan.specs[slot.treatment]
+                if spec.stack.is_simulated and slot.treatment in self._live() - done:
+                    self.ports.simulations.begin(point_of(spec, self.plan.trial_seed(ahead)))
+            done = set()
 
     def _trial(self, slot: Slot) -> None:
         """Run and store one trial, or note why it failed; before it the one that it is to come after, if any."""

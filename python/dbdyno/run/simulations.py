@@ -1,15 +1,15 @@
-"""Simulated trials: no host takes part, and as many are simulated at a time as there are processors."""
+"""Simulated trials: no host takes part, and as many are simulated at a time as there are processors, here or on hosts."""
 
-import os
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Semaphore, Thread
 from typing import Any
 
-from dbdyno._native import simulate
+from dbdyno.hosts.spread import Done
 from dbdyno.probe.sampler import Series
+from dbdyno.simulation.simulators import Simulators
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.undo.log import Journal
 
@@ -17,28 +17,26 @@ from dbdyno.stack.undo.log import Journal
 class Simulations:
     """Simulations that may be begun before their trial is due. What a point comes to depends on nothing but itself."""
 
-    def __init__(self, simulated: Callable[[str], str] = simulate) -> None:
-        self._simulated = simulated
-        self._begun: dict[str, Future[str]] = {}
-        self._room = Semaphore(len(os.sched_getaffinity(0)))
+    def __init__(self, by: Simulators | None = None) -> None:
+        self._by = by or Simulators()
+        self._begun: dict[str, Future[Done]] = {}
 
     def begin(self, point: str) -> None:
         """Simulate a point beside all else; an end of dbdyno does not wait for it."""
         if point not in self._begun:
-            self._begun[point] = Future()
-            Thread(target=self._work, args=(point, self._begun[point]), daemon=True).start()
+            self._begun[point] = self._by.begin(json.loads(point))
+
+    def has_room(self) -> bool:
+        """Whether processors would idle if no more were begun."""
+        return self._by.spread.room() > 0
 
     def outcome(self, point: str) -> str:
-        """What a point came to, waited for if need be. Raises ``ValueError`` for one that can't be simulated."""
-        self.begin(point)
-        return self._begun.pop(point).result()
+        """What a point came to, waited for if need be.
 
-    def _work(self, point: str, future: "Future[str]") -> None:
-        with self._room:
-            try:
-                future.set_result(self._simulated(point))
-            except BaseException as error:  # noqa: BLE001  (whoever asks for the outcome is to have it)
-                future.set_exception(error)
+        Raises ``ValueError`` for one that can't be simulated, ``HostError`` where no host is left.
+        """
+        self.begin(point)
+        return self._by.result(self._begun.pop(point)).text
 
 
 class NoBackground:

@@ -1,22 +1,28 @@
-"""Simulates points on all processors at once; what is done is kept in a file, so that a later call goes on."""
+"""Simulates points on all processors at once, of this machine or of many hosts; what is done is kept in a file, so that
+a later call goes on.
+"""
 
 import json
 import os
+import queue
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import DbdynoError, UserError
+from dbdyno.hosts.spread import Done
 from dbdyno.simulation.points import BRIEF_FROM, SimulatedPoint, in_words
+from dbdyno.simulation.simulators import Simulators, simulators
 
 WAIT_SECONDS = 0.2  # between two looks for a signal
 LARGE = {"histogram", "sample", "seeks", "series"}  # what memory does not hold of many points
+
+Opened = Callable[[Sequence[Mapping[str, Any]]], AbstractContextManager[Simulators]]
 
 
 @dataclass(frozen=True)
@@ -30,14 +36,11 @@ class Simulated:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a sweep is: points done, and the simulated seconds of those that run."""
+    """How far a sweep is: points done, the simulated seconds of those that run, and on how many hosts."""
 
     done: int
-    running_s: dict[int, float]
-
-
-class _Stopped(Exception):  # noqa: N818 - nothing is wrong
-    """The sweep ends before its time."""
+    running_s: float
+    hosts: int
 
 
 def simulated(
@@ -45,12 +48,13 @@ def simulated(
     results: Path | None,
     said: Callable[[Progress], None],
     places: Mapping[str, str] | None = None,
+    opened: Opened = simulators,
 ) -> Iterator[tuple[int, Simulated]]:
     """Yield what comes of each point with its place, in the order in which they end; ``said`` hears how far it is.
 
     With ``results``, what stands in that file is not simulated again, and nothing is left out there. Of more than
-    ``BRIEF_FROM`` points outcomes are yielded without what is ``LARGE``. Raises ``UserError`` where a point is wrong;
-    for ``places`` see ``in_words``.
+    ``BRIEF_FROM`` points outcomes are yielded without what is ``LARGE``. Raises ``UserError`` where a point is wrong,
+    and what ``opened`` raises, which is given the points that are left; for ``places`` see ``in_words``.
     """
     alike: dict[str, list[int]] = {}
     for place, point in enumerate(points):
@@ -59,19 +63,18 @@ def simulated(
     for key, outcome, cpu_s in _kept(results) if results else ():
         for place in alike.pop(key, ()):
             yield place, Simulated(points[place], shown(outcome), cpu_s)
-    stop, running = threading.Event(), dict[int, float]()
-    workers = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
-    try:
-        for found in _ended(workers, points, [same[0] for same in alike.values()], stop, running, said):
-            if results:
-                _keep(results, found)
-            for place in alike[found.point.key]:
-                yield place, Simulated(points[place], shown(found.outcome), found.cpu_s)
-    except ValueError as error:
-        raise UserError(in_words(str(error), places or {})) from None
-    finally:
-        stop.set()
-        workers.shutdown(wait=True, cancel_futures=True)
+    if not alike:
+        return
+    left = [points[same[0]] for same in alike.values()]
+    with opened([point.point for point in left]) as by:
+        try:
+            for found in _ended(by, left, len(points) - len(left), said):
+                if results:
+                    _keep(results, found)
+                for place in alike[found.point.key]:
+                    yield place, Simulated(points[place], shown(found.outcome), found.cpu_s)
+        except ValueError as error:
+            raise UserError(in_words(str(error), places or {})) from None
 
 
 def _brief(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
@@ -81,45 +84,29 @@ def _brief(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
     return {sys.intern(name): _brief(item) for name, item in value.items() if name not in LARGE}
 
 
-def _ended(  # noqa: PLR0913, PLR0917 - what a sweep consists of
-    workers: ThreadPoolExecutor,
-    points: Sequence[SimulatedPoint],
-    places: Sequence[int],
-    stop: threading.Event,
-    running: dict[int, float],
-    said: Callable[[Progress], None],
+def _ended(
+    by: Simulators, points: Sequence[SimulatedPoint], done: int, said: Callable[[Progress], None]
 ) -> Iterator[Simulated]:
     """Yield results as they come, a few points ahead of them at work: memory does not grow with the sweep."""
-    waiting = iter(places)
-    at_work: set[Future[Simulated]] = set()
-    done = len(points) - len(places)
+    waiting = iter(points)
+    at_work: dict[Future[Done], SimulatedPoint] = {}
+    arrived: queue.SimpleQueue[Future[Done]] = queue.SimpleQueue()
     while True:
-        for place in islice(waiting, 2 * workers._max_workers - len(at_work)):  # noqa: SLF001
-            at_work.add(workers.submit(_one, points[place], place, stop, running))
+        for point in islice(waiting, max(0, by.spread.room())):
+            future = by.begin(point.point)
+            at_work[future] = point
+            future.add_done_callback(arrived.put)
         if not at_work:
             return
-        ended, _ = wait(at_work, WAIT_SECONDS, FIRST_COMPLETED)
-        for future in ended:
-            at_work.remove(future)
+        try:
+            future = arrived.get(timeout=WAIT_SECONDS)
+        except queue.Empty:
+            pass
+        else:
+            found = by.result(future)
             done += 1
-            yield future.result()
-        said(Progress(done, dict(running)))
-
-
-def _one(point: SimulatedPoint, place: int, stop: threading.Event, running: dict[int, float]) -> Simulated:
-    from dbdyno._native import simulate
-
-    def watch(simulated_s: float, _requests: int) -> None:
-        running[place] = simulated_s
-        if stop.is_set():
-            raise _Stopped
-
-    began = time.thread_time()
-    try:
-        outcome = json.loads(simulate(json.dumps(point.point), watch))
-    finally:
-        running.pop(place, None)
-    return Simulated(point, outcome, time.thread_time() - began)
+            yield Simulated(at_work.pop(future), json.loads(found.text), found.cpu_s)
+        said(Progress(done, sum(by.spread.reached()), by.spread.hosts()))
 
 
 def _kept(path: Path) -> Iterator[tuple[str, dict[str, Any], float]]:

@@ -1,6 +1,7 @@
 """The names of emulated drives in a study: ``hdd-15k``, ``mine.toml``, ``raid1(mine.toml, 2)``."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 HERE = "here"
@@ -48,13 +49,16 @@ def drive_files(device: str) -> list[str]:
     return [device] if device.endswith(".toml") else [found.strip() for found in _FILE.findall(device)]
 
 
-def resolved_drive(device: str, folder: Path) -> str:
-    """A drive's name with its drive files as absolute paths; ``folder`` is where relative ones are looked for."""
+def with_drive_files(device: str, name: Callable[[str], str]) -> str:
+    """A drive's name with other names for its drive files, each made of its own."""
     if not is_emulated(device):
         return device
-    if device.endswith(".toml"):
-        return str((folder / device).resolve())
-    return _FILE.sub(lambda found: str((folder / found[0].strip()).resolve()), device)
+    return name(device) if device.endswith(".toml") else _FILE.sub(lambda found: name(found[0].strip()), device)
+
+
+def resolved_drive(device: str, folder: Path) -> str:
+    """A drive's name with its drive files as absolute paths; ``folder`` is where relative ones are looked for."""
+    return with_drive_files(device, lambda file: str((folder / file).resolve()))
 
 
 def is_base_name(device: str) -> bool:

@@ -5,32 +5,39 @@ import threading
 
 import pytest
 
+from dbdyno.hosts.local_workers import LocalWorkers
+from dbdyno.hosts.spread import Spread
 from dbdyno.plan.plan import make_plan
 from dbdyno.run.simulations import Simulations
+from dbdyno.simulation.simulators import Simulators
 from dbdyno.study.load import load_study
 from dbdyno.workload.simulated import point_of
 
 
+def calling(simulate):
+    return Simulations(Simulators(Spread(LocalWorkers(lambda point, _: simulate(point)))))
+
+
 def test_an_outcome_is_that_of_its_point_and_is_handed_out_once():
     asked = []
-    simulations = Simulations(lambda point: asked.append(point) or f"outcome of {point}")
-    simulations.begin("a")
-    simulations.begin("a")
-    assert simulations.outcome("a") == "outcome of a"
-    assert simulations.outcome("b") == "outcome of b"
-    assert asked == ["a", "b"]
-    assert simulations.outcome("a") == "outcome of a"
-    assert asked == ["a", "b", "a"]
+    simulations = calling(lambda point: asked.append(point) or f"outcome of {json.loads(point)}")
+    simulations.begin('"a"')
+    simulations.begin('"a"')
+    assert simulations.outcome('"a"') == "outcome of a"
+    assert simulations.outcome('"b"') == "outcome of b"
+    assert asked == ['"a"', '"b"']
+    assert simulations.outcome('"a"') == "outcome of a"
+    assert asked == ['"a"', '"b"', '"a"']
 
 
 def test_what_a_simulation_raises_is_raised_where_its_outcome_is_asked_for():
     def refuse(point):
         raise ValueError(f"load: {point}")
 
-    simulations = Simulations(refuse)
-    simulations.begin("a")
-    with pytest.raises(ValueError, match="load: a"):
-        simulations.outcome("a")
+    simulations = calling(refuse)
+    simulations.begin("1")
+    with pytest.raises(ValueError, match="load: 1"):
+        simulations.outcome("1")
 
 
 def test_as_many_run_at_a_time_as_there_are_processors(monkeypatch):
@@ -45,10 +52,12 @@ def test_as_many_run_at_a_time_as_there_are_processors(monkeypatch):
         running.discard(point)
         return point
 
-    simulations = Simulations(simulate)
-    for point in "abcd":
+    simulations = calling(simulate)
+    assert simulations.has_room()
+    for point in "1234":
         simulations.begin(point)
-    assert [simulations.outcome(point) for point in "abcd"] == list("abcd")
+    assert not simulations.has_room()
+    assert [simulations.outcome(point) for point in "1234"] == list("1234")
     assert max(most) == 2
 
 

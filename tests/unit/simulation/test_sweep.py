@@ -12,6 +12,7 @@ import pytest
 from dbdyno.errors import UserError
 from dbdyno.simulation import sweep
 from dbdyno.simulation.points import BRIEF_FROM, combinations
+from dbdyno.simulation.simulators import Simulators
 
 JOBS = {"size_bytes": 1 << 30, "duration_s": 0.2, "device": "hdd-15k", "kernel": "6.x",
         "load": {"kind": "jobs", "jobs": [{}]}}  # fmt: skip
@@ -34,8 +35,8 @@ def test_the_same_again_and_kept_results_are_not_simulated_again(tmp_path, monke
     content = results.read_bytes()
     results.write_bytes(content[:-50])
     left = []
-    one = sweep._one
-    monkeypatch.setattr(sweep, "_one", lambda *given: left.append(given) or one(*given))
+    one = Simulators.begin
+    monkeypatch.setattr(Simulators, "begin", lambda by, point: left.append(point) or one(by, point))
     assert outcomes(points(4), results)[:3] == first
     assert len(left) == 2, "the one whose line was cut off, and the new one"
     assert len([json.loads(line) for line in results.read_text().splitlines()]) == 4

@@ -1,0 +1,151 @@
+"""One function called with many arguments, spread over the processors of hosts, each of which gets more as it finishes.
+
+What a call returns depends on its argument alone, so the calls of a host that is lost are made again on others: each
+argument has one result, whichever host it is from.
+"""
+
+import itertools
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Self
+
+from dbdyno.errors import HostError
+from dbdyno.hosts.workers import Returned, Workers
+
+_LOOK_AGAIN_SECONDS = 0.2
+_SHORT_SECONDS = 0.5  # calls that take less wait at their host before it is free: it idles no moment between two
+_MEAN_OF = 8  # calls, about, that say how long the next ones take
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a call returned, what it took, and where."""
+
+    text: str
+    cpu_s: float
+    host: str
+
+
+@dataclass
+class _Call:
+    given: str
+    future: "Future[Done]" = field(default_factory=Future)
+
+
+class Spread:
+    """The calls that wait, and those that hosts are at; leaving the context ends them all."""
+
+    def __init__(self, workers: Workers, say: Callable[[str], None] = lambda _: None) -> None:
+        self._workers, self._say = workers, say
+        self._tickets = itertools.count()
+        self._waiting: deque[_Call] = deque()
+        self._at_work: dict[int, tuple[str, _Call]] = {}  # by ticket: the host, and the call
+        self._lost: dict[str, str] = {}
+        self._usual_s = _SHORT_SECONDS
+        self._lock = threading.RLock()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def submit(self, given: str) -> "Future[Done]":
+        """Have the function called; the future has what it returns or raises, or ``HostError`` where no host is left."""
+        call = _Call(given)
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, daemon=True)
+                self._thread.start()
+            self._waiting.append(call)
+            self._hand_out()
+        return call.future
+
+    def room(self) -> int:
+        """How many more calls are worth submitting now: with them no host runs out of work, and few wait in memory."""
+        with self._lock:
+            cores = sum(self._workers.cores().values())
+            return 2 * cores - len(self._at_work) - len(self._waiting) if cores else 1  # it then says that none is left
+
+    def reached(self) -> list[float]:
+        """How far each call is that runs, as was heard last."""
+        return list(self._workers.reached().values())
+
+    def hosts(self) -> int:
+        """How many there are that are not lost."""
+        return len(self._workers.cores())
+
+    def close(self) -> None:
+        """End all calls; their futures are then cancelled or never done."""
+        self._closing.set()
+        if self._thread:
+            self._thread.join()
+        with self._lock:
+            for call in self._waiting:
+                call.future.cancel()
+            self._waiting.clear()
+        self._workers.close()
+
+    def _serve(self) -> None:
+        while not self._closing.is_set():
+            try:
+                found = self._workers.returned(_LOOK_AGAIN_SECONDS)
+                with self._lock:
+                    for one in found:
+                        self._settle(one)
+                    self._give_up(self._workers.lost())
+                    self._hand_out()
+            except Exception as error:  # noqa: BLE001  (whoever waits for a call would wait for ever)
+                self._fail(error)
+
+    def _settle(self, one: Returned) -> None:
+        host, call = self._at_work.pop(one.ticket, ("", None))
+        if call is None:
+            return  # it was begun again elsewhere, as its host had been given up
+        self._usual_s += (one.cpu_s - self._usual_s) / _MEAN_OF
+        if one.error is None:
+            call.future.set_result(Done(one.text, one.cpu_s, host))
+        else:
+            call.future.set_exception(one.error)
+
+    def _give_up(self, lost: Mapping[str, str]) -> None:
+        """What a lost host was at waits again, before all else."""
+        for host, why in lost.items():
+            if host in self._lost:
+                continue
+            self._lost[host] = why
+            again = [ticket for ticket, (where, _) in self._at_work.items() if where == host]
+            self._waiting.extendleft(self._at_work.pop(ticket)[1] for ticket in reversed(again))
+            self._say(f"{why}; what it was at is done again by others")
+
+    def _hand_out(self) -> None:
+        """Give what waits to hosts that have room for it, those first that have most."""
+        cores = self._workers.cores()
+        if not cores:
+            reasons = "; ".join(self._workers.lost().values())
+            self._fail(HostError(f"no host is left: {reasons}"))
+            return
+        at_work = Counter(host for host, _ in self._at_work.values())
+        ahead = 2 if self._usual_s < _SHORT_SECONDS else 1
+        while self._waiting:
+            host = min(cores, key=lambda name: at_work[name] / cores[name])
+            if at_work[host] >= ahead * cores[host]:
+                return
+            at_work[host] += 1
+            ticket, call = next(self._tickets), self._waiting.popleft()
+            self._at_work[ticket] = (host, call)
+            self._workers.begin(host, ticket, call.given)
+
+    def _fail(self, error: Exception) -> None:
+        """Nothing more comes of any call."""
+        with self._lock:
+            calls = [*self._waiting, *(call for _, call in self._at_work.values())]
+            self._waiting.clear()
+            self._at_work.clear()
+            for call in calls:
+                call.future.set_exception(error)
