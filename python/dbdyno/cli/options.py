@@ -30,6 +30,7 @@ FRESH_IMAGES = typer.Option(False, "--fresh-images", help="Prepare all data anew
 KEEP_TRACES = typer.Option(
     False, "--keep-traces", help="Keep every request of each trial in the run folder, 256 MiB each at most."
 )
+HOSTS = typer.Option(None, "--hosts", metavar="FILE", help="Hosts that are up: see dbdyno hosts.")
 ERASE = typer.Option([], metavar="SERIAL", help="Erase the real device with this serial, whatever it holds.")
 
 

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from dbdyno.cli.formats import DETAILS, JSON
+from dbdyno.cli.options import HOSTS
 from dbdyno.cli.page_file import refuse_to_overwrite, write_page
 from dbdyno.cli.simulate_from import DEVICE, KERNEL, simulate_from
-from dbdyno.cli.simulate_text import Running, print_kernels, print_result
+from dbdyno.cli.simulate_text import given, print_kernels, print_result
+from dbdyno.cli.simulating import Running, all_simulated
 from dbdyno.cli.values import bytes_of, path_of, plain_seconds_of, seed_of
 from dbdyno.errors import UserError
 
@@ -51,6 +53,7 @@ def simulate(
     repeat: int = typer.Option(1, min=1, max=1000, metavar="N", help="So many seeds, from --seed on."),
     into: Path | None = typer.Option(None, parser=path_of, metavar="FILE", help="Keep results; go on where it ended."),
     html: Path | None = typer.Option(None, parser=path_of, metavar="FILE", help="Write a page with charts as well."),
+    hosts: Path | None = HOSTS,
     list_: bool = typer.Option(False, "--list", help="List kernels with their schedulers and tunables."),
     details: bool = DETAILS,
     json_: bool = JSON,
@@ -63,36 +66,32 @@ def simulate(
 
     if speed is not None and speed <= 0:
         raise UserError(f"--speed {speed} must be above 0")
-    words = {"rw": rw, "bs": bs, "iodepth": iodepth, "numjobs": numjobs, "rwmixread": rwmixread}
-    words |= {"thinktime": thinktime, "fsync": fsync, "direct": direct}
-    cache = {"memory": memory, "filesystem": filesystem, "mount": mount}
+    job = given(rw=rw, bs=bs, iodepth=iodepth, numjobs=numjobs, rwmixread=rwmixread)
     asked = Asked(
         files=files or (), device=device, kernel=kernel, scheduler=scheduler, nr_requests=nr_requests,
-        queue_depth=queue_depth, tunables=tunables, fio={word: text for word, text in words.items() if text},
-        cache={word: text for word, text in cache.items() if text},
+        queue_depth=queue_depth, tunables=tunables, cache=given(memory=memory, filesystem=filesystem, mount=mount),
+        fio=job | given(thinktime=thinktime, fsync=fsync, direct=direct),
         size_bytes=bytes_of(SIZE, size) if size else None,
         seconds=plain_seconds_of(SECONDS, seconds) if seconds else None,
         warm_up=plain_seconds_of(WARM_UP, warmup) if warmup else None,
         seed=seed_of(seed), repeat=repeat, format=format_, replay=replay, speed=speed, trace_device=trace_device,
     )  # fmt: skip
     if from_ is not None or treatment:
-        simulate_from(from_, asked, treatment, into=into, html=html, details=details, json_=json_)
+        simulate_from(from_, asked, treatment, into=into, html=html, hosts=hosts, details=details, json_=json_)
     else:
-        _run(asked, into, html, details=details, json_=json_)
+        _run(asked, into, html, hosts, details=details, json_=json_)
 
 
-def _run(asked: "Asked", into: Path | None, html: Path | None, *, details: bool, json_: bool) -> None:
+def _run(
+    asked: "Asked", into: Path | None, html: Path | None, hosts: Path | None, *, details: bool, json_: bool
+) -> None:
     from dbdyno.simulation.asked import points_of
-    from dbdyno.simulation.sweep import simulated
 
     if html is not None:
         refuse_to_overwrite(html)
-    if into is not None and into.is_dir():
-        into /= "simulated.jsonl"
-    with Running() as running:
+    with Running(on_hosts=hosts is not None) as running:
         load, points = points_of(asked, running.reading)
-        running.begin(points)
-        found = dict(simulated(points, into, running.progress, load.places))
-    document = print_result(load, [found[place] for place in range(len(points))], details=details, json_=json_)
+        found = all_simulated(points, into, running, hosts, load.places)
+    document = print_result(load, found, details=details, json_=json_)
     if html is not None:
         write_page(html, document, aside=json_)

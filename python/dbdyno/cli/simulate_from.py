@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from dbdyno.cli.formats import Format
 from dbdyno.cli.page_file import refuse_to_overwrite, write_page
 from dbdyno.cli.printed import print_document, print_json
-from dbdyno.cli.simulate_text import Running
+from dbdyno.cli.simulating import Running, all_simulated
 from dbdyno.errors import UserError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def simulate_from(
     *,
     into: Path | None,
     html: Path | None,
+    hosts: Path | None,
     details: bool,
     json_: bool,
 ) -> None:
@@ -38,7 +39,6 @@ def simulate_from(
     from dbdyno.report.prediction import document, values
     from dbdyno.simulation.asked import Asked
     from dbdyno.simulation.from_run import planned
-    from dbdyno.simulation.sweep import simulated
 
     if folder is None:
         raise UserError("--treatment is for --from RUN, whose treatments it names")
@@ -47,14 +47,9 @@ def simulate_from(
         raise UserError(f"--from takes load, devices and queues from the run; leave out {' and '.join(named)}")
     if html is not None:
         refuse_to_overwrite(html)
-    if into is not None and into.is_dir():
-        into /= "simulated.jsonl"
     plan = planned(folder, treatment, asked.replay, asked.seed)
-    points = list(plan.points.values())
-    with Running() as running:
-        running.begin(points)
-        found = dict(simulated(points, into, running.progress))
-    each = [found[place] for place in range(len(points))]
+    with Running(on_hosts=hosts is not None) as running:
+        each = all_simulated(list(plan.points.values()), into, running, hosts)
     prediction = plan.prediction([one.outcome for one in each])
     report = document(prediction, plan.run.title)
     if json_:

@@ -5,6 +5,7 @@ Secrets come that way, too: a command line is read by every user of a host.
 
 import json
 import os
+import shutil
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +16,7 @@ from dbdyno.hosts import node
 from dbdyno.hosts.echoes import answered, asked
 from dbdyno.hosts.facts import facts
 from dbdyno.hosts.installer import MAGIC
+from dbdyno.hosts.worker_side import inputs_folder
 from dbdyno.system.state import state_folder
 
 _INPUT, _OUTPUT = 0, 1
@@ -74,6 +76,9 @@ class Agent:
     def do_stop(self) -> dict[str, Any]:
         """Put back what was started here."""
         said, whole = node.stop()
+        if inputs_folder().is_dir():
+            shutil.rmtree(inputs_folder(), ignore_errors=True)
+            said.append("files removed that were sent for simulations")
         return {"undone": said, "whole": whole}
 
 

@@ -69,8 +69,8 @@ class Hosts(ABC):
         """The hosts that are there, as far as is known by now."""
 
     @abstractmethod
-    def workers(self, work: Work, lost: Callable[[], frozenset[str]]) -> Workers:
-        """Workers on all of them that call ``work``; ``lost`` names the hosts that are known otherwise to be gone.
+    def workers(self, work: Work, lost: Callable[[], Mapping[str, str]]) -> Workers:
+        """Workers on all of them that call ``work``; ``lost`` says which hosts are known otherwise to be gone, and why.
 
         Raises ``HostError`` where a host has another dbdyno than this one. Hosts that are not there are lost.
         """

@@ -21,7 +21,7 @@ _AT_ONCE = 16  # hosts that are sent to at once
 
 
 def input_name(path: Path) -> str:
-    """The name of a file on all hosts: its SHA-256, with the ending by which its kind is known. Raises ``UserError``."""
+    """The name of a file on all hosts: its SHA-256, and the ending that tells its kind. Raises ``UserError``."""
     try:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -39,11 +39,13 @@ def send(hosts: Hosts, workers: Workers, files: Mapping[str, Path], say: Callabl
             if lacking:
                 size = format_bytes(sum(files[name].stat().st_size for name in lacking))
                 say(f"{host}: sending {size}")
-            for name in lacking:
-                if not name.startswith(hosts.put(host, files[name], f"{folder}/{name}")):
-                    raise HostError(f"{host}: {files[name]} has changed while it was sent")
+            digests = [hosts.put(host, files[name], f"{folder}/{name}") for name in lacking]
         except HostError as error:
             workers.leave_out(host, str(error))
+            return
+        for name, digest in zip(lacking, digests, strict=True):
+            if not name.startswith(digest):
+                workers.leave_out(host, f"{host}: {files[name]} did not arrive as it was, or has changed meanwhile")
 
     if files:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -55,7 +57,7 @@ def spread_over(
     connected: "Connected", work: Work, files: Mapping[str, Path], say: Callable[[str], None]
 ) -> Iterator[Spread]:
     """Calls of ``work`` over hosts, which have these files. Raises ``HostError`` where none can take part."""
-    workers = connected.hosts.workers(work, connected.lost)
+    workers = connected.hosts.workers(work, connected.why_lost)
     try:
         send(connected.hosts, workers, files, say)
         with Spread(workers, say) as spread:

@@ -1,6 +1,6 @@
 """``Hosts`` where all of them are this machine."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dbdyno.hosts.carried import Carried
@@ -23,7 +23,7 @@ class LocalHosts(Carried):
         """All of them."""
         return frozenset(self._sides)
 
-    def workers(self, work: Work, lost: Callable[[], frozenset[str]] = frozenset) -> Workers:
+    def workers(self, work: Work, lost: Callable[[], Mapping[str, str]] = dict) -> Workers:
         """As the contract says."""
         return LocalWorkers(work, self.names)
 

@@ -58,7 +58,7 @@ class LocalWorkers(Workers):
 
     def reached(self) -> Mapping[int, float]:
         """As the contract says."""
-        return {ticket: far for side in self._sides.values() for ticket, far in side.reached().items()}
+        return {ticket: far for host in self.cores() for ticket, far in self._sides[host].reached().items()}
 
     def close(self) -> None:
         """As the contract says."""

@@ -37,6 +37,7 @@ SETTINGS = {
     "RAY_health_check_timeout_ms": "30000",
     "RAY_local_fs_capacity_threshold": "1",
     "RAY_memory_monitor_refresh_ms": "0",
+    "RAY_worker_niceness": "0",  # else what is started there yields to all else, a server under test as well
     "RAY_raylet_report_resources_period_milliseconds": "1000",  # ten times as rarely: what an idle node costs
 }
 # Ports from the first one of a node on, by Ray's own names; its workers have those from 10 to 89.

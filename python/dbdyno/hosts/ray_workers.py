@@ -3,8 +3,7 @@
 import queue
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dbdyno.errors import HostError
 from dbdyno.hosts.bundle import our_digest
@@ -12,11 +11,13 @@ from dbdyno.hosts.worker_side import WorkerSide
 from dbdyno.hosts.workers import Returned, Work, Workers
 from dbdyno.model.printable import short
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _BEGIN_SECONDS = 120.0  # for a host to start Python and to read its own dbdyno
 _HEAR_SECONDS = 1.0  # between two questions how far a host's calls are
 
-Lost = Callable[[], frozenset[str]]
+Lost = Callable[[], Mapping[str, str]]
 _Arrived = tuple[str, int, "Future[tuple[str, float, Exception | None]]"]
 
 
@@ -32,9 +33,9 @@ class Actors(Protocol):
 
 
 class RayWorkers(Workers):
-    """The hosts of a cluster; ``lost`` names those that are known by ssh to be gone, which Ray learns much later."""
+    """The hosts of a cluster; ``lost`` has those that are known by ssh to be gone, which Ray learns much later."""
 
-    def __init__(self, hosts: Actors, work: Work, lost: Lost = frozenset) -> None:
+    def __init__(self, hosts: Actors, work: Work, lost: Lost = dict) -> None:
         import ray
 
         self._ray, self._gone = ray, lost
@@ -73,8 +74,8 @@ class RayWorkers(Workers):
 
     def lost(self) -> Mapping[str, str]:
         """As the contract says."""
-        for host in self._gone() & self._cores.keys():
-            self.leave_out(host, f"{host}: is lost: its ssh connection ended")
+        for host, why in self._gone().items():
+            self.leave_out(host, why)
         return self._lost
 
     def leave_out(self, host: str, why: str) -> None:
@@ -130,7 +131,9 @@ class RayWorkers(Workers):
             differing += [name] if digest != ours else []
         if differing:
             self.close()
-            raise HostError(f"{', '.join(differing)}: dbdyno there differs from this one; dbdyno hosts up puts it there")
+            raise HostError(
+                f"{', '.join(differing)}: dbdyno there differs from this one; dbdyno hosts up puts it there"
+            )
 
     def _why(self, host: str, error: Exception) -> str:
         if isinstance(error, self._ray.exceptions.GetTimeoutError):

@@ -56,7 +56,7 @@ class Spread:
         self.close()
 
     def submit(self, given: str) -> "Future[Done]":
-        """Have the function called; the future has what it returns or raises, or ``HostError`` where no host is left."""
+        """Have the function called; the future has what it returns or raises, ``HostError`` where no host is left."""
         call = _Call(given)
         with self._lock:
             if self._thread is None:

@@ -128,7 +128,7 @@ class RayHosts(Carried):
         found = next(one for one in self._ray.nodes() if one["NodeID"] == node)
         return int(found["Resources"].get("CPU", 1))
 
-    def workers(self, work: Work, lost: Callable[[], frozenset[str]] = frozenset) -> Workers:
+    def workers(self, work: Work, lost: Callable[[], Mapping[str, str]] = dict) -> Workers:
         """As the contract says."""
         return RayWorkers(self, work, lost)
 

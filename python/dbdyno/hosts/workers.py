@@ -1,4 +1,4 @@
-"""Workers: one function called on several hosts at once, whatever carries the calls: Ray, or threads where all is here."""
+"""Workers: one function called on several hosts at once, whatever carries the calls: Ray, or threads here."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ class Workers(ABC):
 
     @abstractmethod
     def begin(self, host: str, ticket: int, given: str) -> None:
-        """Have a host call the function, beside or after those that it is at. It is in ``returned`` under its ticket."""
+        """Have a host call the function, beside or after those that it is at; ``returned`` has the ticket."""
 
     @abstractmethod
     def returned(self, seconds: float) -> list[Returned]:

@@ -1,17 +1,20 @@
-"""Simulated trials: no host takes part, and as many are simulated at a time as there are processors, here or on hosts."""
+"""Simulated trials: as many are simulated at a time as there are processors, here or on other hosts."""
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dbdyno.hosts.spread import Done
 from dbdyno.probe.sampler import Series
 from dbdyno.simulation.simulators import Simulators
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.undo.log import Journal
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from dbdyno.hosts.spread import Done
 
 
 class Simulations:

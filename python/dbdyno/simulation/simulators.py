@@ -1,8 +1,7 @@
-"""Where points are simulated: on the processors here, or on those of many hosts, which are sent what the points name."""
+"""Where points are simulated: on the processors here, or on those of many hosts, which get the files they name."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,8 @@ from dbdyno.hosts.worker_side import INPUT
 from dbdyno.study.drives import drive_files, with_drive_files
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from dbdyno.hosts.connect import Connected
 
 
@@ -50,7 +51,9 @@ class Simulators:
 
 @contextmanager
 def simulators(
-    points: Iterable[Mapping[str, Any]], connected: "Connected | None" = None, say: Callable[[str], None] = lambda _: None
+    points: Iterable[Mapping[str, Any]],
+    connected: "Connected | None" = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Simulators]:
     """Simulators on this machine, or on the hosts that are connected; these then have the files that the points name.
 

@@ -1,23 +1,24 @@
-"""Simulates points on all processors at once, of this machine or of many hosts; what is done is kept in a file, so that
-a later call goes on.
-"""
+"""Simulates points on all processors, here or on many hosts; what is done is kept, so that a later call goes on."""
 
 import json
 import os
 import queue
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import DbdynoError, UserError
-from dbdyno.hosts.spread import Done
 from dbdyno.simulation.points import BRIEF_FROM, SimulatedPoint, in_words
 from dbdyno.simulation.simulators import Simulators, simulators
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from dbdyno.hosts.spread import Done
 
 WAIT_SECONDS = 0.2  # between two looks for a signal
 LARGE = {"histogram", "sample", "seeks", "series"}  # what memory does not hold of many points

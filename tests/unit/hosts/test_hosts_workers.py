@@ -1,0 +1,149 @@
+"""Calls spread over hosts: the contract of what makes them, here, and what is done where hosts are lost."""
+
+import contextlib
+import queue
+import random
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from dbdyno.errors import HostError
+from dbdyno.hosts.local import LocalHosts
+from dbdyno.hosts.local_workers import LocalWorkers
+from dbdyno.hosts.spread import Spread
+from dbdyno.hosts.workers import Returned, Workers
+from dbdyno.simulation.simulators import simulate_point
+from tests.unit.hosts.workers_contract import keeps_the_contract
+
+
+def test_the_contract(tmp_path, monkeypatch):
+    monkeypatch.setenv("DBDYNO_STATE_DIR", str(tmp_path / "state"))
+    with contextlib.closing(LocalHosts(["a", "b"])) as hosts:
+        keeps_the_contract(hosts, hosts.workers(simulate_point), tmp_path)
+
+
+class Scripted(Workers):
+    """Hosts whose calls take as long as a test says, and that are lost when it says so; late results come too."""
+
+    def __init__(self, cores, seconds=lambda _: 0.001):
+        self._cores, self._seconds = cores, seconds
+        self._lost, self.begun, self.most = {}, [], Counter()
+        self._at_work = Counter()
+        self._arrived = queue.SimpleQueue()
+
+    def cores(self):
+        return {name: cores for name, cores in self._cores.items() if name not in self._lost}
+
+    def begin(self, host, ticket, given):
+        assert host not in self._lost
+        self.begun.append((host, given))
+        self._at_work[host] += 1
+        self.most[host] = max(self.most[host], self._at_work[host])
+        one = Returned(ticket, host, f"of {given}", 0.001)
+        threading.Timer(self._seconds(host), self._end, [one]).start()
+
+    def _end(self, one):
+        self._at_work[one.host] -= 1
+        self._arrived.put(one)
+
+    def returned(self, seconds):
+        with contextlib.suppress(queue.Empty):
+            return [self._arrived.get(timeout=min(seconds, 0.005))]
+        return []
+
+    def lost(self):
+        return dict(self._lost)
+
+    def leave_out(self, host, why):
+        self._lost[host] = why
+
+    def lacking(self, _host, _names):
+        return "", []
+
+    def reached(self):
+        return {}
+
+    def close(self):
+        self._lost |= dict.fromkeys(self._cores, "closed")
+
+
+def test_a_host_gets_more_as_it_finishes_and_no_more_than_it_can_do():
+    workers = Scripted({"slow": 1, "fast": 4})
+    with Spread(workers) as spread:
+        futures = [spread.submit(str(number)) for number in range(200)]
+        assert [one.result(20).text for one in futures] == [f"of {number}" for number in range(200)]
+    assert workers.most["slow"] <= 2
+    assert 4 <= workers.most["fast"] <= 8
+    shares = Counter(host for host, _ in workers.begun)
+    assert shares["fast"] > 2 * shares["slow"]
+
+
+def test_the_first_calls_are_dealt_out_by_processors():
+    """Of calls that may take hours none waits at a host while another is free."""
+    workers = Scripted({"a": 2, "b": 4}, lambda _: 0.2)
+    with Spread(workers) as spread:
+        futures = [spread.submit(str(number)) for number in range(6)]
+        assert Counter(host for host, _ in workers.begun) == {"a": 2, "b": 4}
+        assert spread.room() == 6
+        spread.submit("one more")
+        assert len(workers.begun) == 6
+        assert all(one.result(20) for one in futures)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_call_is_lost_or_doubled_where_hosts_are(seed):
+    chance = random.Random(seed)
+    names, said = [f"c{number}" for number in range(4)], []
+    workers = Scripted(dict.fromkeys(names, 2), lambda _: chance.uniform(0.0, 0.02))
+    with Spread(workers, said.append) as spread:
+        futures = [spread.submit(str(number)) for number in range(150)]
+        for name in chance.sample(names, 3):
+            time.sleep(chance.uniform(0.0, 0.1))
+            workers.leave_out(name, f"{name}: is lost")
+        done = [one.result(20) for one in futures]
+        assert spread.hosts() == 1
+    assert [one.text for one in done] == [f"of {number}" for number in range(150)]
+    assert len(said) == 3
+    assert all("is lost; what it was at is done again by others" in line for line in said)
+
+
+def test_where_no_host_is_left_every_call_says_why():
+    workers = Scripted({"a": 1, "b": 1}, lambda _: 60)
+    with Spread(workers) as spread:
+        futures = [spread.submit(str(number)) for number in range(5)]
+        workers.leave_out("a", "a: is lost")
+        workers.leave_out("b", "b: no space left")
+        for one in futures:
+            with pytest.raises(HostError, match=r"^no host is left: a: is lost; b: no space left$"):
+                one.result(20)
+        with pytest.raises(HostError, match="no host is left"):
+            spread.submit("another").result(20)
+        assert spread.room() > 0, "else who waits for room would wait for ever"
+
+
+def test_a_fault_of_what_carries_calls_is_heard_where_they_are_waited_for():
+    class Broken(Scripted):
+        def returned(self, seconds):
+            raise RuntimeError("the wire is cut")
+
+    with Spread(Broken({"a": 1})) as spread, pytest.raises(RuntimeError, match="the wire is cut"):
+        spread.submit("one").result(20)
+
+
+def test_an_end_ends_the_calls_that_run():
+    ended = threading.Event()
+
+    def for_ever(_given, hear):
+        try:
+            while True:
+                hear(1.0)
+                time.sleep(0.01)
+        finally:
+            ended.set()
+
+    with Spread(LocalWorkers(for_ever)) as spread:
+        spread.submit("one")
+        time.sleep(0.1)
+    assert ended.is_set()
