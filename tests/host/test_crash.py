@@ -2,6 +2,7 @@
 
 import os
 import signal
+import statistics
 
 import pytest
 
@@ -16,6 +17,8 @@ from tests.disks import LONG
 from tests.support import dbdyno, number_of, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(900)]
+
+INTERVAL_MS, SLACK_MS = 1000, 4000  # innodb_flush_log_at_timeout as shipped; a busy host syncs it late now and then
 
 
 @pytest.fixture
@@ -42,7 +45,8 @@ def test_a_flush_at_commit_loses_nothing_and_without_one_the_newest_commits_are_
         assert {cut.outcome for cut in cuts} <= {"tail", "nothing"}
         lost = [cut for cut in cuts if cut.outcome == "tail"]
         assert len(lost) >= 3, "a log that is written once a second is behind at most moments"
-        assert all(cut.lost > 0 and 0 < cut.lost_ms < 5000 for cut in lost)  # a busy host writes it late
+        assert all(cut.lost > 0 and 0 < cut.lost_ms < INTERVAL_MS + SLACK_MS for cut in lost)
+        assert statistics.median(cut.lost_ms for cut in lost) <= INTERVAL_MS
         assert sum(bool(cut.kept) for cut in cuts) == 1, "of each treatment the first that lost something"
 
 
