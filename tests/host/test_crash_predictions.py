@@ -58,11 +58,12 @@ DAMAGE = {"filesystem", "server", "table", "inconsistent"}
 SAFE = ({"nothing"}, {"nothing"})
 TAIL = ({"tail", "nothing"}, {"tail"})
 KNOWN = {
-    # Of what was prepared MariaDB keeps what is in the binary log, and that was not synced.
+    # Of what was prepared MariaDB keeps what is in the binary log, and that was not synced. Of 100 cuts one left two of
+    # the transactions that it rolled back there in part (10.11.19).
     "binlog": Known(
         {
             "both-synced": ("sync_binlog = 1", *SAFE),
-            "binlog-not-synced": ("sync_binlog = 0", *TAIL),
+            "binlog-not-synced": ("sync_binlog = 0", {"tail", "nothing", "inconsistent"}, {"tail"}),
             "redo-log-not-synced": ("sync_binlog = 1\ninnodb_flush_log_at_trx_commit = 2", *TAIL),
         },
         settings='log_bin = true\ninnodb_buffer_pool_size = "32M"',
@@ -131,4 +132,4 @@ def test_what_is_known_is_found(known, state, study_file, tmp_path):
         assert outcomes <= allowed, (level, [cut.cause for cut in cuts])
         assert outcomes & seen, (level, outcomes)
         lost_ms = [cut.lost_ms for cut in cuts if cut.outcome == "tail"]
-        assert allowed != TAIL[0] or statistics.median(lost_ms) <= INTERVAL_MS
+        assert allowed != TAIL[0] or statistics.median(lost_ms) <= INTERVAL_MS, (level, lost_ms)

@@ -12,7 +12,7 @@ OUTCOME_WORDS: dict[Outcome, str] = {
     "filesystem": "the filesystem needs repair",
     "server": "the server does not start",
     "table": "a table needs repair",
-    "inconsistent": "a hole, or something torn, wrong or never asked for",
+    "inconsistent": "data is inconsistent (commits in part, wrong, or gone while later ones are there)",
     "tail": "the newest commits are lost",
     "nothing": "nothing is lost",
 }

@@ -257,6 +257,7 @@ def test_the_picture_in_a_browser(width, tmp_path):
     assert left >= 0
     assert right <= found["wide"]
     assert len(found["marks"]) == 12
+    assert len(found["names"]) == 12, "a name without room beside its mark stands farther off"
     for box in found["marks"] + found["names"]:
         assert left <= box[0] < box[2] <= right + 1
         assert top <= box[1] < box[3] <= bottom

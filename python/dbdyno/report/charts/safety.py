@@ -41,6 +41,7 @@ LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 70, 14, 612, 254, 300, 44
 ROW, MARGIN = 18, 34  # of the legend below, and right of the axis
 SMALLEST, LARGEST = 5.0, 17.0  # radius of a mark: of what lost nothing, and of the most seconds
 LINE = 13
+FARTHEST = 8  # lines from its mark that a name may be
 FLOOR, MOST_LOST_MS = 0.001, 100.0  # the axis reaches to .1 % at least; what loses less is as small as it can be
 LOG_FROM = 6.0
 TICKS, NARROW_TICKS = 6, 4
@@ -63,6 +64,16 @@ class _Mark:
     name: str
     says: tuple[str, ...]
     ends: tuple[float, float] | None  # of the interval of its speed
+
+
+@dataclass(frozen=True)
+class _Name:
+    """A treatment's name in the picture; far from its mark, the line (both x, both y) that leads to it."""
+
+    left: float
+    up: float
+    text: str
+    leader: tuple[tuple[float, float], tuple[float, float]] | None
 
 
 def chart(shown: Sequence[Placed], metric: Metric, names: Names, what: str) -> Chart:
@@ -88,7 +99,9 @@ def _drawn(shown: Sequence[Placed], metric: Metric, names: Names, what: str, win
     ]
     placed = [_mark(one, x, y, names, metric) for one in shown]
     marks += [said(one.says, _shape(one)) for one in sorted(placed, key=lambda one: -one.radius)]
-    marks += [words(left, up, text, **rim(LIGHT)) for left, up, text in _readable(placed, x.end + MARGIN)]
+    names_shown = _readable(placed, x.end + MARGIN)
+    marks += [rule(*one.leader, stroke=INK, stroke_opacity="0.6") for one in names_shown if one.leader]
+    marks += [words(one.left, one.up, one.text, **rim(LIGHT)) for one in names_shown]
     below = TOP + HEIGHT + BELOW + ROW
     legend, rows = _legend({one.word for one in placed}, x.end, below)
     label = f"{metric.words} against how often at most anything is lost"
@@ -173,27 +186,33 @@ def _line(shown: Sequence[Placed], metric: Metric, x: Scale, y: Scale) -> Iterat
         yield rule((x0, x1), (y1, y1), **look)
 
 
-def _readable(placed: Sequence[_Mark], end: float) -> list[tuple[float, float, str]]:
-    """Return names beside their marks where each touches no mark and no name; without room the mark alone says it."""
-    shown: list[tuple[float, float, str]] = []
+def _readable(placed: Sequence[_Mark], end: float) -> list[_Name]:
+    """Return names beside their marks where each touches no mark and no name; if need be farther off, with a leader."""
+    shown: list[_Name] = []
     boxes = [(one.x - one.radius, one.y - one.radius, one.x + one.radius, one.y + one.radius) for one in placed]
     for one in sorted(placed, key=lambda one: one.y):
         text = clipped(one.name)
         long = CHARACTER * len(text)
-        off = one.radius + 5
-        tried = [
-            *((one.x + off, one.y + down) for down in (-LINE, LINE, 0)),
-            *((one.x - off - long, one.y + down) for down in (-LINE, LINE, 0)),
-            *((max(LEFT + 2.0, min(one.x - long / 2, end - long)), one.y + down) for down in (-off - 6, off + 6)),
-        ]
-        for left, up in tried:
+        for left, up, leads in _tried(one, long, end):
             box = (left, up - LINE / 2, left + long, up + LINE / 2)
             inside = left >= LEFT and left + long <= end and TOP <= up <= TOP + HEIGHT - 4
-            if inside and not any(_touch(box, other) for other in boxes if other != box):
-                shown.append((left, up, text))
+            if inside and not any(_touch(box, other) for other in boxes):
+                to = (max(left, min(one.x, left + long)), up - math.copysign(LINE / 2, up - one.y))
+                shown.append(_Name(left, up, text, ((one.x, to[0]), (one.y, to[1])) if leads else None))
                 boxes.append(box)
                 break
     return shown
+
+
+def _tried(one: _Mark, long: float, end: float) -> Iterator[tuple[float, float, bool]]:
+    """Yield places for a name of that length, the best first: its left end, its height, whether a line leads there."""
+    off, middle = one.radius + 5, max(LEFT + 2.0, min(one.x - long / 2, end - long))
+    for left in (one.x + off, one.x - off - long):
+        yield from ((left, one.y + down, False) for down in (-LINE, LINE, 0))
+    yield from ((middle, one.y + down, False) for down in (-off - 6, off + 6))
+    for lines in range(2, FARTHEST):
+        for down in (off + lines * LINE, -off - lines * LINE):
+            yield from ((left, one.y + down, True) for left in (middle, one.x + off, one.x - off - long))
 
 
 def _touch(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dbdyno.analysis.safety.judge import CrashSafety, TreatmentSafety
 from dbdyno.analysis.safety.verdict import ControlFailed, ControlKept, Doubt, NoControl, RunsFailed, TooFewCuts, Word
-from dbdyno.model.cut import OUTCOMES
+from dbdyno.model.cut import OUTCOME_WORDS, OUTCOMES
 from dbdyno.model.wording import count, listed
 from dbdyno.report.crash.names import LISTED_MAX, Names
 from dbdyno.report.crash.wording import (
@@ -86,7 +86,14 @@ class _Said:
         least = "at least " if worst.tally.limit_reached else ""
         of = f" with {self.names.short(worst.id)}" if len(found) > 1 else ""
         after = f"after {least}{seen.seen:,} of {cuts(self.mode, seen.cuts)}{of}"
-        return f"{after} {found_text(worst.tally.worst)}{self._only([worst])}"
+        return f"{after} {OUTCOME_WORDS[worst.tally.worst]}{self._beside(worst)}{self._only([worst])}"
+
+    @staticmethod
+    def _beside(one: TreatmentSafety) -> str:
+        """Return what is found most often, where that is not the worst."""
+        counted = {outcome: number for outcome, number in one.tally.outcomes.items() if outcome != "nothing"}
+        usual = max(counted, key=lambda outcome: counted[outcome])
+        return f", after {counted[usual]:,} {found_text(usual)}" if usual != one.tally.worst else ""
 
 
 def _are(found: Sequence[TreatmentSafety]) -> str:

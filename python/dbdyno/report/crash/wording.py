@@ -51,8 +51,8 @@ _DIGITS = (9.95, 0.95, 0.0095)  # percent, from which on 0, 1 and 2 decimals are
 
 
 def found_text(outcome: Outcome) -> str:
-    """Return what was found, as a clause."""
-    return f"{'there is ' if outcome == 'inconsistent' else ''}{OUTCOME_WORDS[outcome]}"
+    """Return what was found, as a clause without its explanation."""
+    return OUTCOME_WORDS[outcome].partition(" (")[0]
 
 
 def cuts(mode: CrashMode, number: int) -> str:

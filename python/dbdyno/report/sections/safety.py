@@ -22,6 +22,7 @@ from dbdyno.report.crash.wording import (
     SHORT,
     TONES,
     WORD,
+    amount_text,
     many,
     model_text,
     share_text,
@@ -61,7 +62,7 @@ def table(findings: Findings, safety: CrashSafety, names: Names) -> Table:
     """Return a row for each treatment, and one for the control where it is none of them."""
     rates = {row.id: row.metric_mean for row in findings.analysis.treatments}
     headings = (
-        *(names.heading, "verdict", "lost", "at most", "s lost: median, most", "worst seen"),
+        *(names.heading, "verdict", "lost in", "at most", "time lost: median, most", "worst seen"),
         *("recovery s", findings.analysis.metric.heading),
     )
     rows: list[tuple[str | Cell, ...]] = [
@@ -95,8 +96,8 @@ def _figures(tally: Tally) -> tuple[str, ...]:
 def _tail(tally: Tally) -> str:
     if tally.tail is None:
         return UNKNOWN
-    more = "+" if tally.limit_reached else ""
-    return f"{tally.tail.ms_median / 1000:.2f}, {tally.tail.ms_most / 1000:.2f}{more}"
+    more = " or more" if tally.limit_reached else ""
+    return f"{amount_text(tally.tail.ms_median)}, {amount_text(tally.tail.ms_most)}{more}"
 
 
 def _note(findings: Findings, safety: CrashSafety, names: Names) -> str:
@@ -110,7 +111,8 @@ def _note(findings: Findings, safety: CrashSafety, names: Names) -> str:
     if (control := safety.control) is not None:
         lost = control.tally.lost
         parts.append(
-            f"The control ({names.of_control(control)}), known to lose, lost in {lost.seen:,} of {lost.cuts:,}."
+            f"The control ({names.of_control(control)}), known to lose, lost in {lost.seen:,} of {lost.cuts:,}"
+            f"{': this load does show losses' if control.doubt is None else ''}."
         )
     return " ".join(parts)
 
@@ -195,9 +197,9 @@ def _strata(safety: CrashSafety, names: Names) -> Table:
     headings = (
         names.heading,
         "when / what survives",
-        "lost",
+        "lost in",
         "at most",
-        "s lost: median, most",
+        "time lost: median, most",
         "worst seen",
         "recovery s",
     )
