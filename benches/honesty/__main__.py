@@ -30,6 +30,7 @@ GROUPS = (
     "ranking",
     "unpaired",
     "drift",
+    "fleets",
     "carry_over",
     "unequal",
     "exaggeration",

@@ -12,6 +12,7 @@ from dbdyno.analysis.curves.curves import Curves, curves
 from dbdyno.analysis.explanation.block_layer import BlockLayer, block_layer
 from dbdyno.analysis.explanation.explain import Seen, Why, explain
 from dbdyno.analysis.factors.factorial import Factorial, factorial
+from dbdyno.analysis.fleet.found import FleetFindings, fleet_findings
 from dbdyno.analysis.noise_floor import NoiseFloor, noise_floor
 from dbdyno.analysis.over_time.drift import drift_of
 from dbdyno.analysis.over_time.steadiness import Steadiness, steadiness
@@ -28,7 +29,7 @@ from dbdyno.analysis.summary import TreatmentSummary, summarise
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.pairs import considered, every_pair, paired, plans_every_pair
 from dbdyno.analysis.verdict.secondary import Secondary, secondary_metrics
-from dbdyno.analysis.verdict.verdict import Verdict, judge
+from dbdyno.analysis.verdict.verdict import Paired, Verdict, judge
 from dbdyno.model.metrics import Metric, metric_of, value_of
 from dbdyno.store.latencies import Latencies
 from dbdyno.store.records import Run
@@ -66,6 +67,7 @@ class Analysis:
     advice: Advice  # what to do
     percentiles: list[PercentileCurve]  # empty where no histograms were given
     safety: CrashSafety | None  # where trials have cuts
+    fleet: FleetFindings | None  # of a study on several hosts
 
 
 def analyse(
@@ -83,7 +85,8 @@ def analyse(
     unplanned = considered(run, blocks, paired(run.design, blocks, further, primary.name), primary.name)
     failures = Counter(failure.treatment for failure in run.failures)
     rule = _rule(run)
-    verdicts = planned_verdicts(run, blocks)
+    pairs = _planned(run, blocks)
+    verdicts = judge(pairs, primary, run.design.margin, rule)
     steady = steadiness(run, blocks, load_series or {}, rule)
     unplanned_verdicts = judge(unplanned, primary, run.design.margin, rule)
     treatments = summarise(run.design, blocks, failures, rule)
@@ -120,14 +123,18 @@ def analyse(
         advice=advise(run, blocks, primary, found),
         percentiles=percentile_curves(run.design, blocks, latencies or {}),
         safety=crash_safety(run),
+        fleet=fleet_findings(run, blocks, pairs, verdicts),
     )
 
 
 def planned_verdicts(run: Run, blocks: UsableBlocks) -> list[Verdict]:
     """Return one verdict per planned comparison."""
+    return judge(_planned(run, blocks), metric_of(run.design), run.design.margin, _rule(run))
+
+
+def _planned(run: Run, blocks: UsableBlocks) -> list[Paired]:
     pairs = paired(run.design, blocks, run.design.comparisons, run.design.metric)
-    pairs = considered(run, blocks, pairs, run.design.metric)
-    return judge(pairs, metric_of(run.design), run.design.margin, _rule(run))
+    return considered(run, blocks, pairs, run.design.metric)
 
 
 def _rule(run: Run) -> Callable[[int], Rule]:

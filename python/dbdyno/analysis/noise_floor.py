@@ -23,7 +23,7 @@ from dbdyno.analysis.statistics.signed_rank import signed_rank_cdf
 from dbdyno.analysis.statistics.welch import welch_p
 from dbdyno.model.design import ALPHA, MIN_BLOCKS
 from dbdyno.model.metrics import value_of
-from dbdyno.store.records import Run
+from dbdyno.store.records import Run, Trial
 
 BLOCKS_ASKED = (6, 10, 15, 20, 40)
 NAIVE_DIFFERENCE = 0.02  # between means: what blog posts take for a result
@@ -81,7 +81,7 @@ def noise_floor(run: Run, blocks: UsableBlocks) -> NoiseFloor | None:
     used = {trial.id for row in blocks.trials.values() for trial in row.values()}
     trials = [(place, trial) for place, trial in enumerate(run.trials) if trial.id in used]
     values = [(place, trial, value_of(trial.metrics, run.design.metric)) for place, trial in trials]
-    known = [(place, trial, value) for place, trial, value in values if value > 0]
+    known = _without_hosts([(place, trial, value) for place, trial, value in values if value > 0])
     a, b = (blocks.values(treatment.id, run.design.metric) for treatment in run.design.treatments)
     d = np.asarray(list(log_ratios(b, a).values()))
     halves = [trial.load.get("second_half_ratio") for _, trial, _ in known] if run.design.metric in RATES else []
@@ -94,6 +94,16 @@ def noise_floor(run: Run, blocks: UsableBlocks) -> NoiseFloor | None:
         orders=orders([value for _, _, value in known], [trial.treatment == "t2" for _, trial, _ in known]),
         between_starts=between_starts(d, [ratio for ratio in halves if ratio]),
     )
+
+
+def _without_hosts(known: list[tuple[int, Trial, float]]) -> list[tuple[int, Trial, float]]:
+    """Return the trials' figures as if all hosts were equally fast; on one host as they are."""
+    hosts = {trial.host for _, trial, _ in known}
+    if len(hosts) < 2:  # noqa: PLR2004
+        return known
+    logs = {host: np.mean([math.log(value) for _, trial, value in known if trial.host == host]) for host in hosts}
+    whole = np.mean([math.log(value) for _, _, value in known])
+    return [(at, trial, value * float(np.exp(whole - logs[trial.host]))) for at, trial, value in known]
 
 
 def _spread(d: Floats) -> Estimate:

@@ -85,13 +85,15 @@ def _command(run: Run) -> str:
 
 
 def _of_the_same(analysis: Analysis) -> str:
+    host = "these hosts" if analysis.fleet else "this host"
     match analysis.verdicts[0].verdict if analysis.verdicts else "not comparable":
         case "faster" | "slower":
-            return "Trust no verdict of this host yet: find out what makes two runs of the same differ."
+            return f"Trust no verdict of {host} yet: find out what makes two runs of the same differ."
         case "equivalent":
-            return f"Nothing to change: differences beyond {margin_text(analysis.margin)} on this host can be believed."
+            return f"Nothing to change: differences beyond {margin_text(analysis.margin)} on {host} can be believed."
         case _:
-            return "Not yet: run more blocks, or make trials longer, before this host is relied on."
+            verb = "are" if analysis.fleet else "is"
+            return f"Not yet: run more blocks, or make trials longer, before {host} {verb} relied on."
 
 
 @dataclass(frozen=True)

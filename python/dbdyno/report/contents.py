@@ -18,6 +18,7 @@ SECTIONS = (  # each a file of ``sections/``
     "warnings",
     "about",
     "verdicts",
+    "fleet",
     "stopped",
     "curve",
     "results",

@@ -7,6 +7,7 @@ from dbdyno.analysis.checks.fast_cache import CacheRanOut
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict.verdict import Verdict
 from dbdyno.model.wording import UNKNOWN, count, drive_bytes, percent
+from dbdyno.report.fleet.like_these import like_these_remark
 from dbdyno.report.pool_filling import filling_text
 from dbdyno.report.reasons import totals_text
 from dbdyno.report.sections.stability import rate_text, regime_remarks, seconds
@@ -20,8 +21,8 @@ REMEDY = (
 def remarks(verdict: Verdict, analysis: Analysis) -> list[str]:
     """Return what must be known beside a verdict.
 
-    That trials depend on the trial before, other totals, a treatment behind its rate, with a fast cache that ran out,
-    with a buffer pool that was still being filled, or of changing regime.
+    What is shown of hosts like these; that trials depend on the trial before, other totals, a treatment behind its
+    rate, with a fast cache that ran out, with a buffer pool that was still being filled, or of changing regime.
     """
     compared = (verdict.level_id, verdict.baseline_id)
     behind = [text for row in analysis.treatments if row.id in compared and (text := overload_text(row))]
@@ -29,7 +30,8 @@ def remarks(verdict: Verdict, analysis: Analysis) -> list[str]:
     carried = _carry_over(verdict, analysis.metric.words)
     caches = [text for row in analysis.treatments if row.id in compared and (text := cache_text(row))]
     filling = [filling_text(one) for one in analysis.pools_filling if one.id in compared]
-    return [*carried, *apart, *behind, *caches, *filling[:1], *regime_remarks(analysis, compared)]
+    hosts = [text] if (text := like_these_remark(verdict, analysis)) else []
+    return [*hosts, *carried, *apart, *behind, *caches, *filling[:1], *regime_remarks(analysis, compared)]
 
 
 def overload_text(row: TreatmentSummary) -> str:

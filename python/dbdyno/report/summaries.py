@@ -35,13 +35,14 @@ def beside_comparisons(analysis: Analysis) -> list[str]:
 def noise_floor_sentence(analysis: Analysis, floor: NoiseFloor) -> str:
     """Return whether an A/A run found what is not there, and what its host can show."""
     word = analysis.verdicts[0].verdict if analysis.verdicts else "not comparable"
+    host = "These hosts show" if analysis.fleet else "This host shows"
     match word:
         case "faster" | "slower":
-            found = f"This host shows a difference where there is none (B is {word} than A, which is the same)"
+            found = f"{host} a difference where there is none (B is {word} than A, which is the same)"
         case "equivalent":
-            found = f"This host shows no difference beyond {margin_text(analysis.margin)} where there is none"
+            found = f"{host} no difference beyond {margin_text(analysis.margin)} where there is none"
         case _:
-            found = "Whether this host shows a difference where there is none is still open"
+            found = f"Whether {host[0].lower()}{host[1:]} a difference where there is none is still open"
     reach = [one for one in floor.reach if one.difference is not None]
     if not reach:
         return f"{found}."

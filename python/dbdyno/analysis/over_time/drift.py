@@ -21,7 +21,7 @@ def drift_of(run: Run, blocks: UsableBlocks) -> Estimate:
     trials = [(place, trial) for place, trial in enumerate(run.trials) if trial.id in used]
     return drift_over_run(
         [place for place, _ in trials],
-        [trial.treatment for _, trial in trials],
+        [f"{trial.treatment} {trial.host}" for _, trial in trials],
         [value_of(trial.metrics, run.design.metric) for _, trial in trials],
     )
 
@@ -35,7 +35,7 @@ def drift_over_run(places: Sequence[int], treatments: Sequence[str], values: Seq
     """Return the relative change of a metric from the first trial to the last, treatments taken out.
 
     ``places`` are positions in the run order, ascending, ``values`` the metric. A straight line through ln(value), with
-    a level of its own for each treatment; its 95 % interval allows for noise that neighbouring trials share.
+    a level of its own for each treatment, on each host; its 95 % interval allows for noise that neighbours share.
     """
     usable = [i for i, value in enumerate(values) if math.isfinite(value) and value > 0]
     if len(usable) < MIN_TRIALS:

@@ -30,17 +30,23 @@ class Corrected:
 def predecessors(run: Run) -> dict[str, str]:
     """Return trial id -> treatment of the trial that ran just before it.
 
-    Attempts that don't count ran, too. One in which a trial failed left the host in an unknown state, so nothing is
-    known of the trials in it and of the first after it; nor of the very first.
+    Each host has an order of its own. Attempts that don't count ran, too. One in which a trial failed left the host in
+    an unknown state, so nothing is known of the trials in it and of the first after it; nor of the very first.
     """
-    ordered = sorted(run.trials, key=_place)
-    failed = sorted({(failure.block, failure.attempt) for failure in run.failures})
     found = {}
-    for before, trial in pairwise(ordered):
-        since, until = _place(before)[:2], _place(trial)[:2]
-        if not any(since <= one <= until for one in failed):
-            found[trial.id] = before.treatment
+    for host in {trial.host for trial in run.trials}:
+        ordered = sorted((trial for trial in run.trials if trial.host == host), key=_place)
+        failed = sorted({(failure.block, failure.attempt) for failure in run.failures if failure.host == host})
+        for before, trial in pairwise(ordered):
+            since, until = _place(before)[:2], _place(trial)[:2]
+            if not any(since <= one <= until for one in failed) and not _moved(since, until, host):
+                found[trial.id] = before.treatment
     return found
+
+
+def _moved(since: tuple[int, int], until: tuple[int, int], host: str) -> bool:
+    """Whether an attempt that is not a block's first is next to another: of a fleet it may come at any time."""
+    return host != "" and since != until and max(since[1], until[1]) > 1
 
 
 def _place(trial: Trial) -> tuple[int, int, int]:

@@ -42,12 +42,26 @@ def _judged(analysis: Analysis) -> list[str]:
         ("verdict on steadiness", steady),
     ]
     found = [_counted(name, len(verdicts)) for name, verdicts in families if _any(verdicts)]
+    found += _of_hosts(analysis)
     for each in analysis.beside:
         # A published table is held against verdicts of its own: of planned comparisons, and of what claims ask for.
         beside = f"beside what was published in {each.metric.words}"
         found += [f"those {beside}"] if any(figure.against for figure in each.figures) else []
         found += [f"those of claims {beside}"] if any(claim.outcomes for claim in each.claims) else []
     return found
+
+
+def _of_hosts(analysis: Analysis) -> list[str]:
+    """Return the families of hosts: on hosts like these, levels fixed to hosts, effects between these."""
+    if (found := analysis.fleet) is None:
+        return []
+    like = sum(one.method != "none" for one in found.like_these)
+    families = (
+        (like, f"{like} on hosts like these"),
+        (tested := sum(one.tested for one in found.levels), f"{count(tested, 'difference')} between hosts"),
+        (tested := sum(one.tested for one in found.effects), f"{count(tested, 'effect')} between hosts"),
+    )
+    return [words for number, words in families if number]
 
 
 def _any(verdicts: list[Verdict]) -> bool:

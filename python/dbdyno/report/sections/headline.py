@@ -10,6 +10,7 @@ from dbdyno.report.crash import headline as crash_headline
 from dbdyno.report.crash.names import names_of
 from dbdyno.report.document import Paragraph, Section
 from dbdyno.report.findings import Findings
+from dbdyno.report.fleet.summary import hosts_used, of_hosts
 from dbdyno.report.sentences import how_different
 from dbdyno.report.short_reason import what_is_lacking, why_not_comparable
 from dbdyno.report.summaries import beside_comparisons, counted, leading, the_best_of_all
@@ -42,9 +43,14 @@ def _all(findings: Findings) -> list[str]:
 def headline(run: Run, analysis: Analysis) -> list[str]:
     """Return the sentences; the first answers what the most interesting comparison asks."""
     sentences = [*leading(analysis), *_of_comparisons(analysis)] or [_without_comparison(analysis)]
-    sentences += beside_comparisons(analysis)
+    sentences += [*of_hosts(analysis), *beside_comparisons(analysis)]
     so_far = run.ended != "done" and analysis.blocks.trials
     opening = ["simulated"] * run.is_simulated + ["so far"] * bool(so_far)
+    opening += (
+        [f"on these {count(used, 'host')}"]
+        if (used := len(hosts_used(analysis))) > 1 and not analysis.noise_floor
+        else []
+    )
     return [f"{', '.join(opening).capitalize()}:", *sentences] if opening else sentences
 
 

@@ -25,14 +25,16 @@ def section(findings: Findings) -> Section:
     """Return spread, drift, what a study can show, and what fixed orders would have shown; empty but for A/A runs."""
     floor = findings.analysis.noise_floor
     shown = _shown(findings.analysis, floor) if floor else ()
-    return Section("noise-floor", "Noise floor of this host", shown, data={"aa": noise_floor_json(floor)})
+    return Section(
+        "noise-floor", f"Noise floor of {_host(findings.analysis)}", shown, data={"aa": noise_floor_json(floor)}
+    )
 
 
 def _shown(analysis: Analysis, floor: NoiseFloor) -> tuple[Block, ...]:
     rows, orders = reach_rows(floor), order_lines(floor)
     shown: list[Block] = [*bullets(summary_lines(analysis, floor)), Paragraph(reach_text(analysis, floor))]
     if rows:
-        shown.append(Table("What a study can show on this host", REACH_HEADINGS, tuple(rows), "wide"))
+        shown.append(Table(f"What a study can show on {_host(analysis)}", REACH_HEADINGS, tuple(rows), "wide"))
     if orders:
         shown += [Paragraph(orders[0]), *bullets(orders[1:])]
     return tuple(shown)
@@ -40,9 +42,8 @@ def _shown(analysis: Analysis, floor: NoiseFloor) -> tuple[Block, ...]:
 
 def summary_lines(analysis: Analysis, floor: NoiseFloor) -> list[str]:
     """Return what was run, whether its verdict is right, the spread, where it is from, and the drift."""
-    lines = [
-        f"A and B are the same treatment ({floor.treatment}). Whatever differs between them is the doing of this host."
-    ]
+    same = f"A and B are the same treatment ({floor.treatment})."
+    lines = [f"{same} Whatever differs between them is the doing of {_host(analysis)}."]
     lines += [_wrong(verdict.verdict) for verdict in analysis.verdicts if verdict.verdict in {"faster", "slower"}]
     if floor.spread.known:
         lines.append(
@@ -54,6 +55,10 @@ def summary_lines(analysis: Analysis, floor: NoiseFloor) -> list[str]:
     if floor.drift.known:
         lines.append(f"Drift from the first trial to the last: {with_interval(floor.drift)}.")
     return lines
+
+
+def _host(analysis: Analysis) -> str:
+    return "these hosts" if analysis.fleet else "this host"
 
 
 def _wrong(word: str) -> str:
@@ -85,13 +90,13 @@ def _starts(share: Estimate) -> str:
 def reach_text(analysis: Analysis, floor: NoiseFloor) -> str:
     """Return what the table of reach is about."""
     if not floor.reach:
-        return "What a study can show on this host can't be known from so few blocks; run at least 6."
+        return f"What a study can show on {_host(analysis)} can't be known from so few blocks; run at least 6."
     compared, margin = count(floor.comparisons, "comparison"), analysis.margin
     within = any(one.difference is not None and one.difference < margin for one in floor.reach)
     inside = f" One inside the margin of {margin_text(margin)} is called equivalent, though real." if within else ""
     return (
-        f"What a study of {compared} can show on this host with a fixed number of blocks, in 80 of 100 runs: the"
-        " smallest difference that is called one, and the smallest margin within which no difference is called"
+        f"What a study of {compared} can show on {_host(analysis)} with a fixed number of blocks, in 80 of 100 runs:"
+        " the smallest difference that is called one, and the smallest margin within which no difference is called"
         f" equivalent.{inside}"
     )
 

@@ -1,0 +1,1 @@
+"""What is said of the hosts of a study on several."""

@@ -1,0 +1,71 @@
+"""Hosts: what holds on hosts like these, what is fixed to hosts, and how much they differ."""
+
+from typing import Any
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.fleet.found import FleetFindings
+from dbdyno.model.wording import count, listed, percent
+from dbdyno.report.document import Block, Item, List, Paragraph, Section, Table, bullets
+from dbdyno.report.findings import Findings
+from dbdyno.report.fleet.levels import level_json, level_sentence
+from dbdyno.report.fleet.like_these import like_these_json, like_these_sentence, spread_text
+from dbdyno.report.fleet.noise import noise_blocks, noise_json
+from dbdyno.report.versus import by_interest
+
+COLUMNS_MAX = 4  # comparisons beside each other; JSON has all
+ONE_VOTE = (
+    "The verdicts hold on these hosts, from all blocks. On hosts like these each host has one vote, however many blocks"
+    " it ran: what helps on one machine may not on the next, and blocks of one host say nothing of that."
+)
+
+
+def section(findings: Findings) -> Section:
+    """Return it for a study on several hosts; empty of one."""
+    analysis = findings.analysis
+    found = analysis.fleet
+    shown = _shown(found, analysis) if found else ()
+    return Section("hosts", "Hosts", shown, data={"hosts": fleet_json(found, analysis)})
+
+
+def _shown(found: FleetFindings, analysis: Analysis) -> tuple[Block, ...]:
+    shown: list[Block] = list(bullets(host_lines(found)))
+    if found.like_these:
+        ordered = [found.of(one.verdict) for one in by_interest(analysis.verdicts, analysis)]
+        items = (Item(like_these_sentence(one, analysis), tuple(filter(None, [spread_text(one)]))) for one in ordered)
+        shown += [Paragraph(ONE_VOTE), List(tuple(items), "verdicts"), by_host_table(found, analysis)]
+    levels = tuple(Item(level_sentence(one, analysis)) for one in (*found.levels, *found.effects))
+    shown += [List(levels, "verdicts", "What is fixed to hosts")] if levels else []
+    return (*shown, *(noise_blocks(found.noise) if found.noise else ()))
+
+
+def host_lines(found: FleetFindings) -> list[str]:
+    """Return how many blocks of each host count."""
+    with_blocks = [f"{host} ({count(blocks, 'block')})" for host, blocks in found.blocks.items() if blocks]
+    without = [host for host, blocks in found.blocks.items() if not blocks]
+    lines = [f"Hosts under test: {listed(with_blocks)}."] if with_blocks else []
+    return [*lines, f"No usable block on {listed(without)}."] if without else lines
+
+
+def by_host_table(found: FleetFindings, analysis: Analysis) -> Table:
+    """Return each host's effect, of the first comparisons."""
+    columns = by_interest(analysis.verdicts, analysis)[:COLUMNS_MAX]
+    values = [{each.host: each.value for each in found.of(one.verdict).hosts} for one in columns]
+    headings = ("host", "blocks", *(one.name for one in columns))
+    rows = tuple(
+        (host, str(blocks), *(percent(one[host]) if host in one else "-" for one in values))
+        for host, blocks in found.blocks.items()
+    )
+    return Table(f"{analysis.metric.heading} on each host", headings, rows)
+
+
+def fleet_json(found: FleetFindings | None, analysis: Analysis) -> dict[str, Any] | None:
+    """Return all of it for programs; null of a study on one host."""
+    if found is None:
+        return None
+    return {
+        "blocks": found.blocks,
+        "like_these": [like_these_json(one, analysis) for one in found.like_these],
+        "levels": [level_json(one, analysis) for one in found.levels],
+        "effects_by_level": [level_json(one, analysis) for one in found.effects],
+        "noise": noise_json(found.noise) if found.noise else None,
+    }

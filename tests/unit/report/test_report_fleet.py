@@ -1,0 +1,76 @@
+"""What a report says of hosts: two claims apart, what is fixed to hosts, which host is odd."""
+
+import json
+
+import pytest
+
+from dbdyno.analysis.analyse import analyse
+from tests.unit.report.fleet_runs import on_hosts, same_on_hosts
+from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
+
+DRIVES = {"drive": {f"db{number}": "hdd" if number <= 4 else "ssd" for number in range(1, 9)}}
+
+
+def said(run):
+    return " ".join(as_text(run, analyse(run), 1000).split())
+
+
+def test_both_claims_stand_apart():
+    text = said(on_hosts([0.15, 0.01, 0.10, 0.0]))
+    assert "On these 4 hosts: " in text
+    assert "On hosts like these nothing is shown, by 4 hosts: the effect differs too much between so few hosts." in text
+    assert "On hosts like these nothing is shown: the effect differs too much between so few hosts (4 hosts, +" in text
+    assert "The effect differs between these hosts by a standard deviation of " in text
+    text = said(on_hosts([0.10, 0.11, 0.09, 0.10]))
+    assert "On hosts like these the same is shown, by 4 hosts." in text
+    assert "On hosts like these it is faster, too (4 hosts, +1" in text
+    text = said(on_hosts([0.1, 0.1]))
+    assert "On hosts like these nothing is shown, by 2 hosts: at least 3 hosts are needed." in text
+
+
+def test_text_and_markdown(snapshot):
+    run = on_hosts([0.15, 0.01, 0.10, 0.0, 0.02, 0.05, 0.07, 0.02], levels=DRIVES, speeds=[0.0] * 4 + [0.4] * 4)
+    plain, marked = as_text(run, analyse(run)), as_markdown(run, analyse(run))
+    assert plain.split("\nHosts\n")[1].split("\nStopped")[0] == snapshot(name="text")
+    assert marked.split("## Hosts")[1].split("\n## ")[0] == snapshot(name="markdown")
+
+
+def test_levels_of_hosts_are_said_in_a_word():
+    text = said(on_hosts([0.0] * 8, levels=DRIVES, speeds=[0.0, 0.01, 0.02, 0.0] + [0.4] * 4))
+    assert "drive ssd is faster than hdd: +4" in text
+    assert "4 and 4 hosts, p = 0.029)" in text
+    text = said(on_hosts([0.0] * 2, levels={"drive": {"db1": "hdd", "db2": "ssd"}}, speeds=[0.0, 0.4]))
+    assert "Whether drive ssd differs from hdd is not shown: this machine against that one, db2 against db1, +5" in text
+    assert "whatever else differs between the two is in it." in text
+
+
+def test_an_a_a_run_names_the_odd_host(snapshot):
+    run = same_on_hosts([0.0, 0.01, -0.01, 0.005, -0.2, 0.0])
+    assert "Hosts differ by a standard deviation of " in said(run)
+    assert "Not like the others: db5 (-1" in said(run)
+    assert as_text(run, analyse(run)).split("\nHosts\n")[1].split("\nStopped")[0] == snapshot
+    assert "No host is shown to be odd" in said(same_on_hosts([0.0, 0.01, -0.01, 0.005]))
+    assert "can't be said of fewer than 4" in said(same_on_hosts([0.0, 0.01, -0.2]))
+
+
+def test_json_has_all_of_it(run):
+    levels = {"drive": {"db1": "hdd", "db2": "ssd", "db3": "ssd", "db4": "ssd"}}
+    fleet = on_hosts([0.10, 0.11, 0.09, 0.10], levels=levels)
+    found = json.loads(as_json(fleet, analyse(fleet)))["hosts"]
+    assert found["blocks"] == {"db1": 6, "db2": 6, "db3": 6, "db4": 6}
+    (like,) = found["like_these"]
+    assert (like["word"], like["reason_code"], like["method"], like["hosts"]) == ("faster", "DIFFERENT", "t", 4)
+    assert like["low"] < like["effect"] < like["high"]
+    assert [one["host"] for one in like["by_host"]] == ["db1", "db2", "db3", "db4"]
+    (level,) = found["levels"]
+    assert (level["word"], level["reason_code"], level["low"]) == ("not shown", "TOO_FEW_HOSTS", None)
+    same = same_on_hosts([0.0, 0.01, -0.01, 0.005, -0.2])
+    noise = json.loads(as_json(same, analyse(same)))["hosts"]["noise"]
+    assert [one["host"] for one in noise["hosts"] if one["odd"]] == ["db5"]
+    assert json.loads(as_json(run, analyse(run)))["hosts"] is None
+
+
+@pytest.mark.parametrize("fleet", [on_hosts([0.1, 0.1, 0.12]), same_on_hosts([0.0, 0.1, 0.0, 0.0])])
+def test_the_page_has_the_section(fleet, run):
+    assert "Hosts under test: db1" in as_page(fleet, analyse(fleet), {})
+    assert "Hosts under test" not in as_page(run, analyse(run), {})
