@@ -85,13 +85,15 @@ class _Words:
         bad = [one for one in self.safety.treatments if one.word == "not crash-safe"]
         if not bad:
             return ""
-        after = a_cut(self.safety.mode)
-        return f"Not {self._labels([one.id for one in bad])}: after {after} {found_text(_worst(bad).tally.worst)}."
+        named = self._labels([one.id for one in bad])
+        if len(bad) > 1:
+            return f"Not {named}: {a_cut(self.safety.mode)} may damage them."
+        return f"Not {named}: after {a_cut(self.safety.mode)} {found_text(_worst(bad).tally.worst)}."
 
     def _none_safe(self) -> str:
         opened = [one for one in self.safety.treatments if one.word == "undecided"]
         if opened:
-            return f"Not yet: {_remedy(opened[0].doubts, self.safety.mode)}."
+            return f"Not yet: {_remedy(opened[0].doubts, self.safety.mode)}. {self._never()}".strip()
         sound = [one for one in self.safety.treatments if one.word == "loses the newest commits"]
         if not sound:
             return f"None of them: each is damaged by {a_cut(self.safety.mode)}."

@@ -19,6 +19,7 @@ from dbdyno.report.crash.wording import (
 )
 
 _ORDER: tuple[Word, ...] = ("no loss seen", "loses the newest commits", "not crash-safe", "undecided")
+EACH_MAX = 3  # treatments that are damaged: of each is said how
 _RARE = 0.5  # of the cuts: below it how often is said
 
 
@@ -80,13 +81,17 @@ class _Said:
         return f" (only with {listed([stratum_text(one) for one in where], LISTED_MAX)})" if where else ""
 
     def damage(self, found: Sequence[TreatmentSafety]) -> str:
-        """Return the worst that was found of them, and how often."""
-        worst = min(found, key=lambda one: OUTCOMES.index(one.tally.worst))
-        seen = worst.tally.each[worst.tally.worst]
-        least = "at least " if worst.tally.limit_reached else ""
-        of = f" with {self.names.short(worst.id)}" if len(found) > 1 else ""
-        after = f"after {least}{seen.seen:,} of {cuts(self.mode, seen.cuts)}{of}"
-        return f"{after} {OUTCOME_WORDS[worst.tally.worst]}{self._beside(worst)}{self._only([worst])}"
+        """Return the worst that was found of each, and how often; of many, of the worst alone."""
+        ordered = sorted(found, key=lambda one: OUTCOMES.index(one.tally.worst))
+        if len(found) == 1:
+            return f"{self._seen(found[0], alone=True)}{self._beside(found[0])}{self._only(found)}"
+        return ", ".join(self._seen(one) for one in (ordered if len(found) <= EACH_MAX else ordered[:1]))
+
+    def _seen(self, one: TreatmentSafety, *, alone: bool = False) -> str:
+        seen = one.tally.each[one.tally.worst]
+        least = "at least " if one.tally.limit_reached else ""
+        of = "" if alone else f" with {self.names.short(one.id)}"
+        return f"after {least}{seen.seen:,} of {cuts(self.mode, seen.cuts)}{of} {OUTCOME_WORDS[one.tally.worst]}"
 
     @staticmethod
     def _beside(one: TreatmentSafety) -> str:
@@ -116,7 +121,8 @@ def doubt_text(doubts: Sequence[Doubt], mode: str) -> str:
             )
         case TooFewCuts() as few:
             at_most = share_text(few.at_most)
-            return f"{few.cuts:,} {what} of {count(few.runs, 'run')} leave room for a loss in {at_most} of them"
+            room = f"{few.cuts:,} {what} of {count(few.runs, 'run')} leave room for a loss in {at_most} of them"
+            return f"nothing was lost, but {room}"
         case RunsFailed() as failed:
             return f"{failed.failed} of its runs failed, and what they would have shown is not known"
         case None:
