@@ -13,7 +13,7 @@ import psutil
 from tests.support import wait_for
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-FIRST_PORT = 26_380
+FIRST_PORT = 20_000 + os.getpid() % 30 * 200  # labs of several tests may be up at once, and the head is in no namespace
 
 
 def lab_lacking():

@@ -13,6 +13,9 @@ from dbdyno.system.state import state_folder
 INPUT = "dbdyno-input:"  # before the name of a file that was sent: each host has a folder of its own for these
 
 
+_NICE = 5  # what else runs on a host goes first, the ssh by which it is known to be there among it
+
+
 class Stopped(Exception):  # noqa: N818  (nothing is wrong)
     """A call ends before its time."""
 
@@ -40,6 +43,7 @@ class WorkerSide:
             if self._stop.is_set():
                 raise Stopped
 
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)  # on Linux, of this thread alone
         with self._room:
             began, text = time.thread_time(), ""
             error: Exception | None = None
