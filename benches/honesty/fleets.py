@@ -12,7 +12,6 @@ from benches.honesty.designs import MARGIN, sequential
 from benches.honesty.noise import Floats, independent, reference
 from benches.honesty.row import Row
 from dbdyno.analysis.fleet.components import Groups, in_halves, share_of
-from dbdyno.analysis.fleet.levels import HOSTS_MIN
 from dbdyno.analysis.fleet.noise import odd_p
 from dbdyno.analysis.fleet.over_hosts import evidence_over_hosts, of_one_host
 from dbdyno.analysis.looks.alpha_spending import Looks
@@ -20,7 +19,7 @@ from dbdyno.analysis.statistics.arrays import Bools
 from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.two_runs.unpaired import unpaired_evidence
 from dbdyno.analysis.verdict.evidence import Evidence, evidence
-from dbdyno.model.design import ALPHA
+from dbdyno.model.design import ALPHA, HOSTS_OF_LEVEL_MIN
 
 HOSTS = range(3, 11)
 BLOCKS, INTERACTION, NOISE = 10, 0.03, 0.01
@@ -150,7 +149,7 @@ def _stopped_early(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
 
 def _levels(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
     """A drive in each host that makes no difference, where machines differ by 10 %."""
-    for m, n in ((HOSTS_MIN, HOSTS_MIN), (4, 6), (5, 5), (8, 4)):
+    for m, n in ((HOSTS_OF_LEVEL_MIN, HOSTS_OF_LEVEL_MIN), (4, 6), (5, 5), (8, 4)):
         each = [_blocks(rng, rng.normal(0, MACHINES, (replicates, size))) for size in (m, n)]
         found, what = unpaired_evidence(*map(of_one_host, each), MARGIN), f"{m} against {n} hosts"
         few = [part[: min(replicates, ONE_BY_ONE)].reshape(min(replicates, ONE_BY_ONE), -1) for part in each]

@@ -26,10 +26,12 @@ def aa_plan(study: Study, *, treatment: str | None = None, blocks: int | None = 
     chosen = _chosen(whole, treatment)
     alone = make_plan(study.at(chosen.levels), seed=seed)
     (spec,) = alone.specs.values()
+    hosts = len(alone.design.fleet.hosts) if alone.design.fleet else 1
+    host = "this host" if hosts == 1 else "each of these hosts, and from host to host,"
     about = study.about.model_copy(
         update={
             "title": f"A/A: {study.about.title}",
-            "question": "How much do trials differ on this host where nothing does?",
+            "question": f"How much do trials differ on {host} where nothing does?",
             "expect": "Equivalent, or undecided on a noisy host.",
             "result": "",
         }
@@ -39,7 +41,7 @@ def aa_plan(study: Study, *, treatment: str | None = None, blocks: int | None = 
         treatments=[Treatment(id_, {"label": label}) for id_, label in LABELS.items()],
         baseline="t1",
         comparisons=[Comparison("t1", "t2")],
-        blocks=blocks or AA_BLOCKS,
+        blocks=blocks or AA_BLOCKS * hosts,
         until="blocks",
         half_width=None,
         budget_seconds=None,  # the study's is for all its treatments; here the number of blocks is what was asked

@@ -17,6 +17,7 @@ from dbdyno.model.design import Comparison, Design, Factor, Fleet, Interference
 from dbdyno.model.treatment import Treatment
 from dbdyno.plan.control import Control, control_of
 from dbdyno.plan.cuts import CUT_SECONDS, crash_warnings
+from dbdyno.plan.hosts import hosts_warnings
 from dbdyno.plan.identity import file_sha256
 from dbdyno.plan.metric_fit import cost_warning, page_cache_warning, why_metric_is_useless
 from dbdyno.plan.order import Slot, drawn, slots_of
@@ -137,6 +138,7 @@ class Plan:
                 yield doubt
         else:
             yield from self._warnings_of_speed()
+        yield from hosts_warnings(self.design)
         if self.design.budget_seconds is not None and self.seconds(1) > self.design.budget_seconds:
             yield "the budget is less than a block may take; the first block is run all the same"
 

@@ -38,10 +38,11 @@ def run_differences(before: Run, after: Run, matched: Sequence[tuple[Treatment, 
 def facts(run: Run) -> dict[tuple[str, str], str]:
     """Return what is known of versions, host and study, by kind and name."""
     settle = {"design.settle": settle_words(run.design.settle)} if run.design.settle else {}
-    found = zip(KINDS, (run.versions, run.host, run.study), strict=True)
+    # Of several hosts each by its name; where the run was typed changes nothing then.
+    found = zip(KINDS, (run.versions, run.hosts or run.host, run.study), strict=True)
     known = {(kind, name): text for kind, value in found for name, text in flattened(value).items()}
     known |= {("study", name): text for name, text in settle.items()}
-    return {key: text for key, text in known.items() if key[1] not in OF_A_MOMENT}
+    return {key: text for key, text in known.items() if key[1].rpartition(".")[2] not in OF_A_MOMENT}
 
 
 def _observed(before: Run, after: Run, matched: Sequence[tuple[Treatment, Treatment]]) -> list[Difference]:

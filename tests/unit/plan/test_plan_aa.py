@@ -87,3 +87,10 @@ def test_neither_the_blocks_nor_the_budget_of_the_study_count(load):
     for asked, blocks in ((None, 10), (12, 12)):
         design = aa_plan(study, blocks=asked).design
         assert (design.until, design.blocks, design.budget_seconds) == ("blocks", blocks, None)
+
+
+def test_each_of_several_hosts_has_as_many_blocks_as_one(load):
+    hosts = '[hosts]\nunder_test = ["db1", "db2", "db3"]\n\n[stack]'
+    plan = aa_plan(load(("[stack]", hosts)))
+    assert (plan.design.blocks, plan.design.fleet.hosts) == (30, ["db1", "db2", "db3"])
+    assert "from host to host" in plan.study.about.question

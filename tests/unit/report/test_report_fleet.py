@@ -1,6 +1,7 @@
 """What a report says of hosts: two claims apart, what is fixed to hosts, which host is odd."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -51,6 +52,18 @@ def test_an_a_a_run_names_the_odd_host(snapshot):
     assert as_text(run, analyse(run)).split("\nHosts\n")[1].split("\nStopped")[0] == snapshot
     assert "No host is shown to be odd" in said(same_on_hosts([0.0, 0.01, -0.01, 0.005]))
     assert "can't be said of fewer than 4" in said(same_on_hosts([0.0, 0.01, -0.2]))
+
+
+def test_the_facts_in_which_hosts_differ_are_shown():
+    facts = {"cores": 8, "cpu": {"model": "Xeon"}, "load_average_1min": 0.1}
+    hosts = {"db1": facts, "db2": {**facts, "cpu": {"model": "EPYC"}, "load_average_1min": 0.7}, "db3": facts}
+    run = replace(on_hosts([0.1, 0.1, 0.12]), hosts=hosts)
+    assert "fact db1 db2 db3 cpu.model Xeon EPYC Xeon The verdicts" in said(run)
+    assert "load_average" not in said(run)
+    assert "3 hosts · durability" in said(run)
+    alike = replace(run, hosts=dict.fromkeys(hosts, facts))
+    assert "fact db1" not in said(alike)
+    assert "3 hosts · durability" in said(alike)
 
 
 def test_json_has_all_of_it(run):

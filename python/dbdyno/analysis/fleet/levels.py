@@ -1,9 +1,9 @@
 """What is fixed to hosts, such as the drive in each: a whole plot is a host, so n counts hosts of each level.
 
 Whatever else differs between two machines comes with what is fixed to them, and no number of blocks tells them apart.
-So levels are compared by hosts: from ``HOSTS_MIN`` of either level on by rank sum and Brunner and Munzel's test, as two
-runs are. One host of either level: that is this machine against that one, and said so. The same is asked of the
-effects of treatments: whether they differ between the levels.
+So levels are compared by hosts: from ``HOSTS_OF_LEVEL_MIN`` of either level on by rank sum and Brunner and Munzel's
+test, as two runs are. One host of either level: that is this machine against that one, and said so. The same is asked
+of the effects of treatments: whether they differ between the levels.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,9 +22,7 @@ from dbdyno.analysis.statistics.multiplicity import holm
 from dbdyno.analysis.two_runs.unpaired import smallest_p, unpaired_evidence
 from dbdyno.analysis.verdict.evidence import Evidence, Finding, findings, relative_estimate
 from dbdyno.analysis.verdict.reasons import TwoTreatments
-from dbdyno.model.design import ALPHA
-
-HOSTS_MIN = 4  # of either level: 3 against 3 can't reach p = .05 by rank sum
+from dbdyno.model.design import ALPHA, HOSTS_OF_LEVEL_MIN
 
 LevelWord = Literal["higher", "lower", "equivalent", "not shown"]
 
@@ -70,7 +68,7 @@ class BetweenLevels:
     @property
     def tested(self) -> bool:
         """Whether there were hosts enough for a test."""
-        return min(len(self.baseline.hosts), len(self.level.hosts)) >= HOSTS_MIN
+        return min(len(self.baseline.hosts), len(self.level.hosts)) >= HOSTS_OF_LEVEL_MIN
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ def _asked(on: OnHosts, values: Mapping[int, float], of: TwoTreatments | None) -
 
 def _judged(asked: Sequence[_Asked], margin: float) -> list[BetweenLevels]:
     found = [_unjudged(one) for one in asked]
-    places = [place for place, one in enumerate(asked) if min(one.sizes) >= HOSTS_MIN]
+    places = [place for place, one in enumerate(asked) if min(one.sizes) >= HOSTS_OF_LEVEL_MIN]
     if not places:
         return found
     figures = Evidence.of_each([unpaired_evidence(*asked[place].figures(), margin) for place in places])

@@ -13,7 +13,7 @@ import numpy as np
 
 from dbdyno.analysis.fleet.by_host import OfHost, OnHosts
 from dbdyno.analysis.fleet.components import Groups
-from dbdyno.analysis.fleet.over_hosts import HOSTS_MIN, by_ranks, evidence_over_hosts, of_one_host
+from dbdyno.analysis.fleet.over_hosts import by_ranks, evidence_over_hosts, of_one_host
 from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import relative
 from dbdyno.analysis.statistics.estimate import Estimate
@@ -21,6 +21,7 @@ from dbdyno.analysis.statistics.multiplicity import holm
 from dbdyno.analysis.verdict.evidence import Evidence, Finding, findings, relative_estimate
 from dbdyno.analysis.verdict.reasons import Obstacle, TwoTreatments, word_of
 from dbdyno.analysis.verdict.verdict import Paired, Verdict
+from dbdyno.model.design import HOSTS_MIN
 from dbdyno.model.metrics import Metric
 
 HostsWord = Literal["faster", "slower", "equivalent", "not shown"]

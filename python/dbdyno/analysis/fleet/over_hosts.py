@@ -25,9 +25,7 @@ from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.analysis.statistics.signed_rank import walsh_averages
 from dbdyno.analysis.verdict.evidence import Evidence, evidence
-from dbdyno.model.design import ALPHA
-
-HOSTS_MIN = 3
+from dbdyno.model.design import ALPHA, HOSTS_MIN
 
 
 def by_ranks(hosts: int, family: int = 1) -> bool:

@@ -39,14 +39,9 @@ def predecessors(run: Run) -> dict[str, str]:
         failed = sorted({(failure.block, failure.attempt) for failure in run.failures if failure.host == host})
         for before, trial in pairwise(ordered):
             since, until = _place(before)[:2], _place(trial)[:2]
-            if not any(since <= one <= until for one in failed) and not _moved(since, until, host):
+            if not any(since <= one <= until for one in failed):
                 found[trial.id] = before.treatment
     return found
-
-
-def _moved(since: tuple[int, int], until: tuple[int, int], host: str) -> bool:
-    """Whether an attempt that is not a block's first is next to another: of a fleet it may come at any time."""
-    return host != "" and since != until and max(since[1], until[1]) > 1
 
 
 def _place(trial: Trial) -> tuple[int, int, int]:

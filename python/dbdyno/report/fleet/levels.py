@@ -3,7 +3,8 @@
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.fleet.levels import HOSTS_MIN, BetweenLevels, LevelCode, OfLevel
+from dbdyno.analysis.fleet.levels import BetweenLevels, LevelCode, OfLevel
+from dbdyno.model.design import HOSTS_OF_LEVEL_MIN
 from dbdyno.model.metrics import Metric
 from dbdyno.model.treatment import level_label
 from dbdyno.model.wording import count, listed, margin_text, p_value, percent, percent_range
@@ -79,7 +80,7 @@ def _why(one: BetweenLevels, size: str, *, ratio: bool = False) -> str:
             return f"this machine against that one, {_machines(one, size)}"
         case LevelCode.TOO_FEW_HOSTS:
             between = f"{_named(one.level)} against {_named(one.baseline)}"
-            return f"at least {HOSTS_MIN} hosts of either are needed ({between}: {size})"
+            return f"at least {HOSTS_OF_LEVEL_MIN} hosts of either are needed ({between}: {size})"
         case LevelCode.P_OUT_OF_REACH:
             return f"so many questions need more hosts than {_sizes(one)}: {size}"
         case _:

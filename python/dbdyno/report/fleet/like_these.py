@@ -5,9 +5,9 @@ from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.fleet.like_these import HostsCode, LikeThese
-from dbdyno.analysis.fleet.over_hosts import HOSTS_MIN
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.model.design import HOSTS_MIN
 from dbdyno.model.wording import count, margin_text, p_value, percent, percent_range
 from dbdyno.report.document import Strong, Text, plain
 from dbdyno.report.values import effect_values, fields

@@ -1,8 +1,9 @@
 """What a result rests on, in a few words each: on what it was measured, when, and what to beware of."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.checks.durability import Durability, Lacking, durability
@@ -109,18 +110,17 @@ def _dates(trials: Sequence[Trial]) -> Iterator[Badge]:
 
 
 def _host(runs: Sequence[Run]) -> Badge:
-    hosts = dict.fromkeys(_host_text(run) for run in runs)
-    text = _short(next(iter(hosts))) if len(hosts) == 1 else count(len(hosts), "host")
+    hosts = dict.fromkeys(_host_text(facts) for run in runs for facts in (run.hosts.values() or [run.host]))
+    number = max(len(hosts), *(len(run.hosts) for run in runs))
+    text = _short(next(iter(hosts))) if number == 1 else count(number, "host")
     return Badge(text, f"Host: {'; '.join(hosts)}", "reproduce")
 
 
-def _host_text(run: Run) -> str:
-    cpu = run.host.get("cpu")
-    model = one_line(str(part(run.host, "cpu").get("model", "") if isinstance(cpu, dict) else cpu or ""))
-    cores = run.host.get("cores")
-    virtual = (
-        part(run.host, "virtualisation").get("hypervisor_flag") in {True, "yes"} or run.host.get("virtual") is True
-    )
+def _host_text(host: Mapping[str, Any]) -> str:
+    cpu = host.get("cpu")
+    model = one_line(str(part(host, "cpu").get("model", "") if isinstance(cpu, dict) else cpu or ""))
+    cores = host.get("cores")
+    virtual = part(host, "virtualisation").get("hypervisor_flag") in {True, "yes"} or host.get("virtual") is True
     facts = [model, count(cores, "core") if isinstance(cores, int) else "", "virtual" if virtual else ""]
     return ", ".join(filter(None, facts)) if model or facts[1] else "host unknown"
 

@@ -5,12 +5,15 @@ from typing import Any
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.fleet.found import FleetFindings
 from dbdyno.model.wording import count, listed, percent
+from dbdyno.report.differences import OF_A_MOMENT
 from dbdyno.report.document import Block, Item, List, Paragraph, Section, Table, bullets
 from dbdyno.report.findings import Findings
 from dbdyno.report.fleet.levels import level_json, level_sentence
 from dbdyno.report.fleet.like_these import like_these_json, like_these_sentence, spread_text
 from dbdyno.report.fleet.noise import noise_blocks, noise_json
+from dbdyno.report.sections.observed import UNOBSERVED, flattened
 from dbdyno.report.versus import by_interest
+from dbdyno.store.records import Run
 
 COLUMNS_MAX = 4  # comparisons beside each other; JSON has all
 ONE_VOTE = (
@@ -23,12 +26,12 @@ def section(findings: Findings) -> Section:
     """Return it for a study on several hosts; empty of one."""
     analysis = findings.analysis
     found = analysis.fleet
-    shown = _shown(found, analysis) if found else ()
+    shown = _shown(findings.run, found, analysis) if found else ()
     return Section("hosts", "Hosts", shown, data={"hosts": fleet_json(found, analysis)})
 
 
-def _shown(found: FleetFindings, analysis: Analysis) -> tuple[Block, ...]:
-    shown: list[Block] = list(bullets(host_lines(found)))
+def _shown(run: Run, found: FleetFindings, analysis: Analysis) -> tuple[Block, ...]:
+    shown: list[Block] = [*bullets(host_lines(found)), *apart_table(run)]
     if found.like_these:
         ordered = [found.of(one.verdict) for one in by_interest(analysis.verdicts, analysis)]
         items = (Item(like_these_sentence(one, analysis), tuple(filter(None, [spread_text(one)]))) for one in ordered)
@@ -44,6 +47,15 @@ def host_lines(found: FleetFindings) -> list[str]:
     without = [host for host, blocks in found.blocks.items() if not blocks]
     lines = [f"Hosts under test: {listed(with_blocks)}."] if with_blocks else []
     return [*lines, f"No usable block on {listed(without)}."] if without else lines
+
+
+def apart_table(run: Run) -> tuple[Table, ...]:
+    """Return the facts in which the hosts differ, all of which are in what is said of hosts; nothing where none do."""
+    facts = {host: flattened(of) for host, of in run.hosts.items()}
+    names = dict.fromkeys(name for of in facts.values() for name in of if name.rpartition(".")[2] not in OF_A_MOMENT)
+    apart = [name for name in names if len({of.get(name) for of in facts.values()}) > 1]
+    rows = tuple((name, *(of.get(name, UNOBSERVED) for of in facts.values())) for name in apart)
+    return (Table("In what the hosts differ", ("fact", *facts), rows, "settings"),) if rows else ()
 
 
 def by_host_table(found: FleetFindings, analysis: Analysis) -> Table:

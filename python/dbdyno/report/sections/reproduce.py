@@ -22,7 +22,8 @@ def section(findings: Findings) -> Section:
         shown = [Paragraph(f"{_how(run)}{_images(run)}"), Code("command", "The command", command(run)), _study(run)]
     versions = (("seed", str(run.design.seed)), *flattened(run.versions).items())
     shown.append(_settings("Versions and seed", versions))
-    if run.host:
+    shown += [_settings(f"The host {one_line(name)}", tuple(flattened(of).items())) for name, of in run.hosts.items()]
+    if run.host and not run.hosts:
         shown.append(_settings("The host", tuple(flattened(run.host).items())))
     used = ", ".join(f"{name} {version}" for name, version in run.versions.items())
     how = "Simulated" if run.is_simulated else "Measured"

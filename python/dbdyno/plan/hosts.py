@@ -1,0 +1,31 @@
+"""What can be foreseen of a study on several hosts: which claims so many of them can bear."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from dbdyno.model.design import HOSTS_MIN, HOSTS_OF_LEVEL_MIN, Design, Fleet
+
+
+def hosts_warnings(design: Design) -> Iterator[str]:
+    """What so few hosts can't show."""
+    fleet = design.fleet
+    if fleet is None or len(fleet.hosts) < 2:  # noqa: PLR2004 - one host is as a study without the word
+        return
+    if design.comparisons and len(fleet.hosts) < HOSTS_MIN:
+        yield f"{len(fleet.hosts)} hosts can show what holds on them, not on hosts like them; name at least {HOSTS_MIN}"
+    if design.comparisons and design.blocks < len(fleet.hosts):
+        yield f"{design.blocks} blocks leave hosts without any; give at least as many as there are hosts"
+    yield from _of_levels(fleet)
+
+
+def _of_levels(fleet: Fleet) -> Iterator[str]:
+    for factor, level_of in fleet.levels.items():
+        hosts = Counter(level_of.values())
+        few = [f"{level} ({number})" for level, number in hosts.items() if number < HOSTS_OF_LEVEL_MIN]
+        if len(hosts) < 2:  # noqa: PLR2004
+            yield f"all hosts have the same level of {factor}: there is nothing to compare in it"
+        elif set(hosts.values()) == {1}:
+            yield f"each level of {factor} has one host: what differs is this machine against that one, not the level"
+        elif few:
+            least = f"{HOSTS_OF_LEVEL_MIN} of each at least"
+            yield f"levels of {factor} are compared by hosts, {least}; fewer: {', '.join(few)}"
