@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dbdyno.crash.outcome import Finding, SpoiltError, findings_of, worst
-from dbdyno.crash.recovery import Rig, Steps, attached, damage, running
+from dbdyno.crash.recovery import KILLED, Rig, Steps, attached, damage, running
 from dbdyno.crash.schedule import PlannedCut
 from dbdyno.errors import TrialError
 from dbdyno.model.cut import CrashMode, Cut
@@ -80,10 +80,13 @@ class Examiner:
 
     def _verified(self, endpoint: Endpoint, cut_ns: tuple[int, int]) -> Verified:
         try:
-            return verified_by(self.workload, endpoint, self.rig.folder, cut_ns, self.limit_seconds)
+            verified = verified_by(self.workload, endpoint, self.rig.folder, cut_ns, self.limit_seconds)
         except (SpoiltError, TrialError):
             self.rig.see_that_it_is_well()
             raise
+        if findings_of(verified):
+            self.rig.see_that_it_is_well()  # or a disk that is gone would pass for tables that can't be read
+        return verified
 
     def _cut_again(self, planned: PlannedCut, taken: CutTaken, content: CutContent) -> tuple[CutTaken, CutContent]:
         """The state that a cut during the recovery from another leaves; of every other such cut, one in that again."""
@@ -141,17 +144,29 @@ def verified_by(
 ) -> Verified:
     """What the verifier found.
 
-    Raises ``SpoiltError`` where the server dies of being asked, ``TrialError`` where the verifier fails.
+    Raises ``SpoiltError`` where the server dies of being asked, ``TrialError`` where the verifier fails or another
+    process kills the server.
     """
     try:
-        return workload.verify(endpoint, folder, *cut_ns, limit_seconds)
+        verified = workload.verify(endpoint, folder, *cut_ns, limit_seconds)
     except TrialError:
-        if endpoint.process:
-            with suppress(Exception):
-                endpoint.process.wait(DYING_SECONDS)
-        if ended := how_it_ended(endpoint):
-            raise SpoiltError("server", f"it starts, and does not bear being read: {ended}") from None
+        _see_that_it_lives(endpoint, DYING_SECONDS)
         raise
+    if broken := [table.text for table in verified.tables if not table.ok]:
+        is_gone = any("connection" in text for text in broken)
+        _see_that_it_lives(endpoint, DYING_SECONDS if is_gone else 0.0)
+    return verified
+
+
+def _see_that_it_lives(endpoint: Endpoint, patience_seconds: float) -> None:
+    """Raise ``SpoiltError`` where a server has died while it was read, ``TrialError`` where another killed it."""
+    if endpoint.process:
+        with suppress(Exception):
+            endpoint.process.wait(patience_seconds)
+    if ended := how_it_ended(endpoint):
+        if endpoint.process and endpoint.process.poll() == KILLED and endpoint.cgroup is None:
+            raise TrialError(f"another process killed the server while it was read: {ended}") from None
+        raise SpoiltError("server", f"it starts, and does not bear being read: {ended}") from None
 
 
 def cut_of(

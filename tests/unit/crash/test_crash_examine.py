@@ -7,10 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from dbdyno.crash.examine import Examiner
+from dbdyno.crash.examine import Examiner, verified_by
+from dbdyno.crash.outcome import SpoiltError
 from dbdyno.crash.schedule import PlannedCut
 from dbdyno.errors import HostError, TrialError
 from dbdyno.servers.contract import NotStartedError
+from dbdyno.stack.layers import server as layer
 from tests.unit.crash.rig import Verifier, refused
 from tests.unit.crash.support import taken, verified
 
@@ -126,6 +128,26 @@ def test_a_verifier_that_fails_is_no_outcome(played, rig):
     played.fails["verify"] = TrialError("dbdyno-load: exit 2")
     with pytest.raises(TrialError, match="exit 2"):
         examine(played, rig)
+
+
+def test_what_a_verifier_finds_on_a_rig_that_is_not_well_is_no_outcome(played, rig):
+    played.fails["verify"] = lambda: setattr(played, "alive", False)
+    with pytest.raises(TrialError, match="ended by itself"):
+        examine(played, rig, verified(tables=["Got error 5 when reading"], complete=False))
+    assert examine(played, rig, verified(acked=40))[0].outcome == "nothing", "all was read, whatever came then"
+
+
+@pytest.mark.parametrize(
+    ("code", "cgroup", "raised"), [(-9, None, TrialError), (-9, "/g", SpoiltError), (1, None, SpoiltError)]
+)
+def test_a_server_that_goes_while_it_is_read_is_no_broken_table(code, cgroup, raised, played, monkeypatch):
+    monkeypatch.setattr(layer, "killed_for_memory", lambda _: False)
+    process = SimpleNamespace(poll=lambda: code, wait=lambda _: code)
+    control = SimpleNamespace(cause=lambda _: "its log says nothing")
+    endpoint = SimpleNamespace(process=process, cgroup=cgroup, error_log="error.log", control=control)
+    verifier = Verifier(played, verified(tables=["lost the connection to socket /s"], complete=False))
+    with pytest.raises(raised, match="its log says nothing"):
+        verified_by(verifier, endpoint, None, (1, 2), 60.0)
 
 
 def test_a_checker_that_can_not_work_is_no_outcome(played, rig):
