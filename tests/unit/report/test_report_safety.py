@@ -235,6 +235,15 @@ def test_names_of_several_treatments():
     assert one.together(["t3"], ["t1"]) == "off"
 
 
+def test_all_but_one_are_not_listed_and_a_terminal_shows_the_one_that_is_damaged():
+    levels = dict.fromkeys(("ext4", "xfs", "btrfs", "zfs", "ext3", "jfs", "ext2"), SAFE)
+    told = brief(crash_run({**levels, "nobarrier": TORN}))
+    said = told.replace("\n", " ")
+    assert "All but nobarrier lost nothing in 300 power cuts each" in said
+    assert "Take any but nobarrier: the fastest that lost nothing" in said
+    assert any(line.startswith("nobarrier ") for line in told.splitlines()), "the worst of them is a row that is shown"
+
+
 @browser
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_picture_in_a_browser(width, tmp_path):

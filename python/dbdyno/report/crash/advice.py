@@ -7,7 +7,7 @@ from dbdyno.analysis.safety.choice import Choice, choice
 from dbdyno.analysis.safety.judge import CrashSafety, TreatmentSafety
 from dbdyno.analysis.safety.verdict import ControlFailed, ControlKept, Doubt, NoControl, RunsFailed
 from dbdyno.model.cut import OUTCOMES, CrashMode
-from dbdyno.report.crash.names import LABELS_MAX, Names, names_of
+from dbdyno.report.crash.names import ALL_BUT, LABELS_MAX, Names, names_of
 from dbdyno.report.crash.wording import a_cut, amount_text, found_text, many
 from dbdyno.report.findings import Findings
 from dbdyno.report.sentences import how_different
@@ -43,7 +43,8 @@ class _Words:
         lost = f"lost nothing in {many(self.safety.mode)}"
         if len(take) > 1:
             named = self.names.together([one.id for one in self.safety.treatments if one.id in take])
-            either = " or ".join(named.rsplit(" and ", 1))
+            but = named.removeprefix(ALL_BUT)
+            either = " or ".join(named.rsplit(" and ", 1)) if but == named else f"any but {but}"
             return f"Take {either}: the fastest that {lost}, between which no difference was shown."
         if not self.found.slower:
             others = len(self.safety.treatments) - 1

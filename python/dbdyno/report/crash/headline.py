@@ -6,7 +6,7 @@ from dbdyno.analysis.safety.judge import CrashSafety, TreatmentSafety
 from dbdyno.analysis.safety.verdict import ControlFailed, ControlKept, Doubt, NoControl, RunsFailed, TooFewCuts, Word
 from dbdyno.model.cut import OUTCOME_WORDS, OUTCOMES
 from dbdyno.model.wording import count, listed
-from dbdyno.report.crash.names import LISTED_MAX, Names
+from dbdyno.report.crash.names import ALL_BUT, LISTED_MAX, Names
 from dbdyno.report.crash.wording import (
     a_cut,
     amount_text,
@@ -23,13 +23,14 @@ EACH_MAX = 3  # treatments that are damaged: of each is said how
 _RARE = 0.5  # of the cuts: below it how often is said
 
 
-def sentences(safety: CrashSafety, names: Names) -> list[str]:
-    """Return what is known of all treatments, the safest first, in at most two sentences."""
+def sentences(safety: CrashSafety, names: Names, *, begun: bool = False) -> list[str]:
+    """Return what is known of all treatments, the safest first, as a sentence; ``begun``: after a colon."""
     said = _Said(safety, names)
     groups = [(word, [one for one in safety.treatments if one.word == word]) for word in _ORDER]
     clauses = [said.clause(word, found) for word, found in groups if found]
     text = "; ".join(clauses)
-    return [f"{text[0].upper() if text.startswith(('whether', 'after')) else text[0]}{text[1:]}."] if text else []
+    words = not begun and text.startswith(("whether", "after", ALL_BUT))  # and no name, whose case is its own
+    return [f"{text[0].upper() if words else text[0]}{text[1:]}."] if text else []
 
 
 class _Said:

@@ -10,6 +10,7 @@ from dbdyno.model.wording import listed
 
 LISTED_MAX = 4  # levels of the one factor that varies
 LABELS_MAX = 2  # labels of several factors, which are long
+ALL_BUT = "all but "
 _SAYS_NOTHING = {"none", "default", "off", "on", "true", "false", "yes", "no"}
 
 
@@ -58,7 +59,10 @@ class Names:
     def together(self, ids: Sequence[str], before: Collection[str] = ()) -> str:
         """Return several treatments by what they and no others have; ``before`` are those that were named already."""
         if len(self.factors) < 2:  # noqa: PLR2004
-            return listed(self._of_one_factor(ids, begun=bool(before)), LISTED_MAX)
+            left = [id_ for id_ in self.levels if id_ not in ids]
+            most = len(ids) > LISTED_MAX and 0 < len(left) <= LABELS_MAX
+            named = self._of_one_factor(left if most else ids, begun=bool(before))
+            return f"{ALL_BUT if most else ''}{listed(named, LISTED_MAX)}"
         if len(ids) == 1:
             return self.long(ids[0])
         if len(ids) == len(self.levels):

@@ -36,8 +36,9 @@ def _all(findings: Findings) -> list[str]:
     if findings.safety is None:
         return speed
     opening = [one for one in speed[:1] if one.endswith(":")]
+    crash = crash_headline.sentences(findings.safety, names, begun=bool(opening))
     few = len(names.levels) <= FEW and len(names.factors) == 1
-    return [*opening, *crash_headline.sentences(findings.safety, names), *(speed[len(opening) :] if few else [])]
+    return [*opening, *crash, *(speed[len(opening) :] if few else [])]
 
 
 def headline(run: Run, analysis: Analysis) -> list[str]:

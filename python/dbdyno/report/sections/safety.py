@@ -76,14 +76,17 @@ def table(findings: Findings, safety: CrashSafety, names: Names) -> Table:
 
 
 def _first_rows(safety: CrashSafety, findings: Findings, whole: Table) -> tuple[tuple[str | Cell, ...], ...]:
-    """Return the rows that matter most: the safest words first, the fastest of each first."""
+    """Return the rows that matter most: the safest words first, the fastest of each first; one of the last word, too."""
     sign = -1 if findings.analysis.metric.more_is_better else 1
     speed = {row.id: sign * row.metric_mean for row in findings.analysis.treatments}
     order = sorted(
         range(len(safety.treatments)),
         key=lambda at: (WORDS.index(safety.treatments[at].word), speed[safety.treatments[at].id]),
     )
-    return tuple(whole.rows[at] for at in order[:ROWS_MAX])
+    shown, worst = order[:ROWS_MAX], safety.treatments[order[-1]].word
+    if all(safety.treatments[at].word != worst for at in shown):
+        shown[-1] = next(at for at in order if safety.treatments[at].word == worst)
+    return tuple(whole.rows[at] for at in shown)
 
 
 def _figures(tally: Tally) -> tuple[str, ...]:
