@@ -237,20 +237,22 @@ def test_bounds_and_differences_are_right_as_often_as_they_say(monkeypatch):
 def test_causes_that_differ_in_numbers_alone_are_one():
     run = crash_run({"torn": Loses(900.0, damage=0.2, worst="server")})
     trials = [
-        replace(
-            one, cuts=[_because(each, f"page {place * one.block} is corrupt") for place, each in enumerate(one.cuts)]
-        )
+        replace(one, cuts=[_because(each, one.block * place) for place, each in enumerate(one.cuts)])
         for one in run.trials
     ]
     (cause,) = crash_safety(replace(run, trials=trials)).treatments[0].causes
     assert cause.cuts > 30
     assert not cause.kept
     trials[-2] = replace(
-        trials[-2], cuts=[replace(trials[-2].cuts[0], outcome="server", cause="page 3 is corrupt", kept="kept/c1")]
+        trials[-2], cuts=[replace(trials[-2].cuts[0], outcome="server", cause=_cause(3), kept="kept/c1")]
     )
     (cause,) = crash_safety(replace(run, trials=trials)).treatments[0].causes
     assert (cause.kept, cause.cut) == (True, f"{trials[-2].id}/c1")
 
 
-def _because(one, text):
-    return replace(one, cause=text) if one.outcome == "server" else one
+def _because(one, number):
+    return replace(one, cause=_cause(number)) if one.outcome == "server" else one
+
+
+def _cause(number):
+    return f"/scratch/{number:02x}e{number}f/mnt: page {number} is corrupt"

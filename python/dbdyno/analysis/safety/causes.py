@@ -10,7 +10,7 @@ from dbdyno.store.cuts import name_of
 from dbdyno.store.records import Trial
 
 MOST = 5  # of a treatment
-_NUMBER = re.compile(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
+_NUMBER = re.compile(r"0x[0-9a-f]+|(?<=/scratch/)[0-9a-f]+|\d+", re.IGNORECASE)  # scratch: a folder of each stack
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ def table(findings: Findings, safety: CrashSafety, names: Names) -> Table:
 
 
 def _first_rows(safety: CrashSafety, findings: Findings, whole: Table) -> tuple[tuple[str | Cell, ...], ...]:
-    """Return the rows that matter most: the safest words first, the fastest of each first; one of the last word, too."""
+    """Return the rows that matter most: the safest words first, of each the fastest; the worst word in any case."""
     sign = -1 if findings.analysis.metric.more_is_better else 1
     speed = {row.id: sign * row.metric_mean for row in findings.analysis.treatments}
     order = sorted(
