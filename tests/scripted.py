@@ -35,6 +35,7 @@ class Script:
         self.series = {}  # of each trial
         self.disturbed = set()  # of (block, attempt, treatment)
         self.disks, self.smart = [], {"temperature_c": 30}
+        self.erase = frozenset({"S1"})  # what the run may erase
         self.cuts = lambda _block, _treatment: []  # what was found after each cut of a trial
 
     def ports(self):
@@ -173,7 +174,8 @@ class ScriptedStack(StackKind):
             self.script.at_exit()
 
     def stack(self, spec, image, raising):
-        assert (image.model, raising.erase.allowed) == (spec.stack.device, frozenset({"S1"}))
+        assert image.model == spec.stack.device
+        assert raising.erase.allowed == self.script.erase
         return Stack(ScriptedDevice(self.script), ())
 
 

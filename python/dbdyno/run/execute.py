@@ -16,7 +16,7 @@ from dbdyno.report.sections.interference import beyond
 from dbdyno.run.images import Images
 from dbdyno.run.ports import HOST, Ports
 from dbdyno.run.resume import beginning, changed_versions, see_that_it_is_the_same
-from dbdyno.run.stop import Outlook, Stop, pace_of
+from dbdyno.run.stop import Deciding, Outlook, Stop, pace_of
 from dbdyno.run.trial import Measured, run_trial
 from dbdyno.stack.erase.guard import Erasing
 from dbdyno.stack.undo.log import Journal
@@ -79,16 +79,28 @@ def run_all(  # noqa: PLR0913  (what a run consists of)
     *,
     fresh_images: bool = False,
     ports: Ports = HOST,
+    stop: Deciding | None = None,
+    first: int = 1,
 ) -> Outcome:
-    """Run what is missing. Trials that fail are events; ``HostError`` ends the run after it became one."""
+    """Run what is missing. Trials that fail are events; ``HostError`` ends the run after it became one.
+
+    ``stop`` decides between blocks, in the place of the design; the blocks before ``first`` are not looked at.
+    """
     try:
-        return _run_all(plan, folder, progress, erase, fresh_images=fresh_images, ports=ports)
+        return _run_all(plan, folder, progress, erase, fresh_images, ports, stop, first)
     except OSError as error:
         raise HostError(why_not_written(error, folder.path, GO_ON)) from None
 
 
-def _run_all(  # noqa: PLR0913  (as above)
-    plan: Plan, folder: RunFolder, progress: Progress, erase: frozenset[str], *, fresh_images: bool, ports: Ports
+def _run_all(  # noqa: PLR0913, PLR0917  (as above)
+    plan: Plan,
+    folder: RunFolder,
+    progress: Progress,
+    erase: frozenset[str],
+    fresh_images: bool,  # noqa: FBT001
+    ports: Ports,
+    stop: Deciding | None,
+    first: int,
 ) -> Outcome:
     run_folder.preload()
     for lost in lost_trials(folder.path):
@@ -96,14 +108,15 @@ def _run_all(  # noqa: PLR0913  (as above)
         progress.say(lost.text)
     for event in beginning(plan, run_folder.read_run(folder.path), folder.history):
         folder.append(event)
-    stop = Stop(folder.path, plan.design, pace_of(folder.path, folder.history.timed, ports.monotonic), progress.say)
+    pace = pace_of(folder.path, folder.history.timed, ports.monotonic)
+    stop = stop or Stop(folder.path, plan.design, pace, progress.say)
     ended = Ended("failed")
     with suppress(Interrupted), interruptible(progress.say):
         journal = Journal(f"run {plan.study.path} into {folder.path}")
         erasing = Erasing(erase)
         try:
             with Images(journal, erasing, progress.say, specs=plan.makers(), fresh=fresh_images, ports=ports) as images:
-                why = _Runner(plan, folder, images, journal, progress, erasing, stop, ports).run()
+                why = _Runner(plan, folder, images, journal, progress, erasing, stop, ports).run(first)
             ended = Ended("done", why)
         except Interrupted:
             ended = Ended("interrupted")
@@ -140,7 +153,7 @@ class _Runner:
     journal: Journal
     progress: Progress
     erase: Erasing
-    stop: Stop
+    stop: Deciding
     ports: Ports
 
     @property
@@ -148,14 +161,14 @@ class _Runner:
         """What has happened, this process's own trials included."""
         return self.folder.history
 
-    def run(self) -> StopReason:
+    def run(self, first: int = 1) -> StopReason:
         """Block after block, and why there are no more.
 
         One with a failed trial is repeated whole, up to ``ATTEMPTS`` times; so is one with a disturbed trial, which is
         kept at the last attempt. After ``PATIENCE`` blocks that had to be kept so, no block is repeated for that.
         """
-        for block in range(1, self.plan.design.blocks + 1):
-            if not self.history.has_begun(block) and (why := self.stop.before(block)):
+        for block in range(first, self.plan.design.blocks + 1):
+            if why := self.stop.before(block, begun=self.history.has_begun(block)):
                 return why
             self._block(block)
         return self.stop.look(self.plan.design.blocks) or "blocks"

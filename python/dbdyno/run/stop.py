@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from dbdyno.analysis.analyse import planned_verdicts
 from dbdyno.analysis.blocks import usable_blocks
@@ -81,6 +81,24 @@ def pace_of(folder: Path, timed: Collection[str], clock: Callable[[], float] = t
     return Pace(before, [seconds for block, seconds in lengths.items() if block != last], clock=clock)
 
 
+class Deciding(Protocol):
+    """What a run asks between two blocks."""
+
+    @property
+    def pace(self) -> Pace:
+        """How long blocks take."""
+
+    @property
+    def outlook(self) -> Outlook:
+        """How many blocks there will be."""
+
+    def before(self, block: int, *, begun: bool) -> StopReason:
+        """Why ``block`` is not begun, or not gone on with where it was ``begun`` before; nothing where it is."""
+
+    def look(self, blocks: int) -> StopReason:
+        """Why there are no more, ``blocks`` being over; nothing where the results give no reason."""
+
+
 @dataclass
 class Stop:
     """Decides between two blocks of one run; what it needs to know of the results it reads from the run folder."""
@@ -89,15 +107,16 @@ class Stop:
     design: Design
     pace: Pace
     say: Callable[[str], None]
+    at_once: int = 1  # blocks, each on a host of its own
     outlook: Outlook = field(init=False)
     _looked_at: int = 0  # usable blocks
 
     def __post_init__(self) -> None:
         self.outlook = Outlook.at_first(self.design)
 
-    def before(self, block: int) -> StopReason:
-        """Why ``block`` is not begun; nothing where it is."""
-        return self.look(block - 1) or self._out_of_time()
+    def before(self, block: int, *, begun: bool = False) -> StopReason:
+        """As ``Deciding`` says; one that was begun is ended."""
+        return "" if begun else self.look(block - 1) or self.out_of_time()
 
     def look(self, blocks: int) -> StopReason:
         """Look at the data where the design plans a look, ``blocks`` being over; say how much is still to come."""
@@ -130,10 +149,11 @@ class Stop:
         self.outlook = Outlook(
             min(blocks + more, self.design.blocks), "at most " if usable + more >= self.design.blocks else "about "
         )
-        left = format_roughly(more * (self.pace.block_seconds or 0.0))
+        left = format_roughly(more * (self.pace.block_seconds or 0.0) / self.at_once)
         self.say(f"{self.outlook.how}{count(more, 'more block')}, {left}")
 
-    def _out_of_time(self) -> StopReason:
+    def out_of_time(self) -> StopReason:
+        """Whether a further block would end after the budget."""
         budget, length = self.design.budget_seconds, self.pace.block_seconds
         if budget is None or length is None:
             return ""  # the first block always runs

@@ -150,6 +150,12 @@ class History:
             one.finished or one.failed or one.lost for (place, _), one in self.attempts.items() if place == block
         )
 
+    def blocks_over(self) -> int:
+        """How many blocks of a study on several hosts there are, but for those of which files were damaged since."""
+        return len(
+            {block for block, _ in self.attempts} - {block for (block, _), one in self.attempts.items() if one.lost}
+        )
+
     def done(self) -> int:
         """Trials finished so far, repetitions of a block not counted."""
         return len({(block, treatment) for (block, _), one in self.attempts.items() for treatment in one.finished})

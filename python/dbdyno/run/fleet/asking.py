@@ -1,0 +1,119 @@
+"""What each host under test answers before anything is touched: whether it can run the study, and what it is."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+from dbdyno.errors import DbdynoError, HostError, UserError
+from dbdyno.hosts.contract import Ended, Hosts
+from dbdyno.hosts.inventory import Inventory
+from dbdyno.model.printable import short
+from dbdyno.plan.plan import Plan
+from dbdyno.run.fleet.request import Request
+from dbdyno.study.mistakes import did_you_mean
+from dbdyno.study.schema import HostSection
+
+MEMBER = ("python", "-m", "dbdyno.run.fleet.member")
+Answers = Mapping[str, Mapping[str, Any]]
+_AT_ONCE = 16  # hosts that are asked at once
+
+
+def check_names(plan: Plan, inventory: Inventory) -> None:
+    """Raise ``UserError`` where a host under test is not in the inventory, or is no server there."""
+    assert plan.design.fleet is not None  # noqa: S101  (who calls this has one)
+    wrong = []
+    for name in plan.design.fleet.hosts:
+        if name not in inventory.hosts:
+            known = f"it has {', '.join(inventory.hosts)}{did_you_mean(name, inventory.hosts)}"
+            wrong.append(f'{plan.study.path}: hosts.under_test: "{name}" is not in {inventory.path}; {known}')
+        elif "server" not in inventory.hosts[name].roles:
+            wrong.append(f'{inventory.path}: host.{name}.roles: lacks "server", which a host under test has')
+    if wrong:
+        raise UserError("\n".join(wrong))
+
+
+def messages(hosts: Hosts, host: str, process: str) -> Iterator[dict[str, Any]]:
+    """What a program of ours says, line by line; last ``{"gone": why}``, no fault where it had said that it ended."""
+    line, errors = b"", b""
+    for one in hosts.stream(host, process, patient=True):
+        if isinstance(one, Ended):
+            yield {"gone": short(errors.decode(errors="replace").strip()[-200:]) or f"it ended with {one.code}"}
+            return
+        if one.to_error:
+            errors = (errors + one.content)[-4096:]
+            continue
+        *lines, line = (line + one.content).split(b"\n")
+        yield from map(json.loads, lines)
+
+
+def answer(hosts: Hosts, request: Request, argv: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
+    """What a host answers to a task that is none of running. Raises ``HostError``."""
+    process = hosts.start(request.host, argv, stdin=request.to_json(), environment=environment)
+    found: dict[str, Any] = {}
+    for message in messages(hosts, request.host, process):
+        if "error" in message:
+            raise HostError(f"{request.host}: {message['error']}")
+        if "gone" in message and request.task == "facts" and not found:
+            raise HostError(f"{request.host}: {message['gone']}")
+        found = message.get("facts", found)
+    return found
+
+
+def ask_all(
+    hosts: Hosts,
+    requests: Iterable[Request],
+    argv: Sequence[str] = MEMBER,
+    environment_of: Callable[[str], Mapping[str, str]] = lambda _: {},
+) -> dict[str, dict[str, Any] | DbdynoError]:
+    """What each answers, all being asked at once, or why it doesn't."""
+    asked = list(requests)
+
+    def tried(request: Request) -> dict[str, Any] | DbdynoError:
+        try:
+            return answer(hosts, request, argv, environment_of(request.host))
+        except DbdynoError as error:
+            return error
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return dict(zip([one.host for one in asked], pool.map(tried, asked), strict=True))
+
+
+def refusals(plan: Plan, answers: Mapping[str, "Mapping[str, Any] | DbdynoError"], erase: frozenset[str]) -> list[str]:
+    """What stands in the way, with the host that it is on; nothing where all can run the study."""
+    found = [str(one) for one in answers.values() if isinstance(one, DbdynoError)]
+    good = {name: one for name, one in answers.items() if not isinstance(one, DbdynoError)}
+    found += [f"{name}: {said}" for name, one in good.items() for said in one["lacking"]]
+    serials = {serial for one in good.values() for serial in one["serials"]}
+    found += [f"--erase {one!r}: no disk of this study has that serial, on any host" for one in sorted(erase - serials)]
+    return found or list(_differing(plan, good))
+
+
+def _differing(plan: Plan, answers: Answers) -> Iterator[str]:
+    """What must be the same on all hosts and is not."""
+    first = next(iter(answers.values()))
+    for name in first["versions"]:
+        is_server = name.startswith("server ")
+        found = {host: str(one["versions"].get(name)) for host, one in answers.items()}
+        if is_server and len(set(found.values())) > 1:
+            said = ", ".join(f"{version} on {host}" for host, version in found.items())
+            yield f"{name}: is {said}; one study needs one version: add it by dbdyno servers add on each host"
+    if len({tuple(one["awake"]) for one in answers.values()}) > 1:
+        yield f'{plan.study.path}: host.awake = "auto" means yes on some hosts and no on others; give true or false'
+
+
+def decided(plan: Plan, answers: Answers) -> Plan:
+    """The plan with each ``host.awake = "auto"`` as it is on the hosts, all of which say the same."""
+    awake = set(next(iter(answers.values()))["awake"])
+    specs = {
+        id_: spec.model_copy(update={"host": HostSection(awake=id_ in awake)}) if spec.host.awake == "auto" else spec
+        for id_, spec in plan.specs.items()
+    }
+    return replace(plan, specs=specs)
+
+
+def common_versions(answers: Answers) -> dict[str, str]:
+    """The versions that all hosts have alike; the others stand with each host."""
+    first, *rest = (dict(one["versions"]) for one in answers.values())
+    return {name: version for name, version in first.items() if all(one.get(name) == version for one in rest)}

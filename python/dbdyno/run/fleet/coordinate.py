@@ -1,0 +1,285 @@
+"""A study on several hosts, as it is run from here: blocks in parallel, each whole on one host, into one run folder."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, Queue
+from time import monotonic
+from typing import Any, Protocol
+
+from dbdyno.errors import DbdynoError, HostError
+from dbdyno.model.design import StopReason
+from dbdyno.plan.order import Slot
+from dbdyno.plan.plan import Plan
+from dbdyno.run.execute import Outcome, Progress
+from dbdyno.run.fleet.asking import ask_all
+from dbdyno.run.fleet.fold import arriving, blocks_of, fold, fold_leftovers, has_arrived
+from dbdyno.run.fleet.part import STARTS, Means, Part
+from dbdyno.run.fleet.request import Request, Task
+from dbdyno.run.resume import beginning
+from dbdyno.run.stop import Stop, pace_of
+from dbdyno.store import run_folder
+from dbdyno.store.events import Ended, Joined, Note
+from dbdyno.store.run_folder import RunFolder
+from dbdyno.store.synced import write_synced
+from dbdyno.store.trials import lost_trials
+from dbdyno.system.full_disk import GO_ON, why_not_written
+from dbdyno.system.interrupt import Interrupted, interruptible, shielded
+from dbdyno.system.state import new_token
+
+FLEET = "fleet.json"
+_LOOK_SECONDS = 0.25  # between two looks at which hosts are lost
+_LOWERING_SECONDS = 120.0  # that hosts are given to put themselves back
+_STAGGER_SHARE = 0.5  # of a trial, by which the start of a block is put off at most: no two hosts keep step
+_STAGGER_MAX_SECONDS = 30.0
+
+
+class Requests(Protocol):
+    """What makes the requests of a run."""
+
+    def __call__(self, task: Task, host: str, **more: Any) -> Request:  # noqa: ANN401  (fields of the request)
+        """One task of one host."""
+
+
+def identity_of(folder: Path) -> str:
+    """By which the hosts know this run; kept with it from its beginning."""
+    path = folder / FLEET
+    with suppress(FileNotFoundError, ValueError, KeyError):
+        return str(json.loads(path.read_text(encoding="utf-8"))["identity"])
+    identity = new_token()
+    write_synced(path, json.dumps({"identity": identity}).encode())
+    return identity
+
+
+def stagger_seconds(plan: Plan) -> float:
+    """How far the start of a block is put off at most; where there is one host, nothing keeps step with it."""
+    alone = plan.design.fleet is None or len(plan.design.fleet.hosts) == 1
+    return 0.0 if alone else min(_STAGGER_MAX_SECONDS, _STAGGER_SHARE * plan.seconds_per_trial())
+
+
+def run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: Requests, means: Means) -> Outcome:
+    """Run what is missing. A host that is lost or fails takes no more part; ``HostError`` where none is left."""
+    try:
+        return _run_on_hosts(plan, folder, progress, requests, means)
+    except OSError as error:
+        raise HostError(why_not_written(error, folder.path, GO_ON)) from None
+
+
+def _run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: Requests, means: Means) -> Outcome:
+    run_folder.preload()
+    for lost in lost_trials(folder.path):
+        folder.append(lost)
+        progress.say(lost.text)
+    fold_leftovers(folder)
+    for event in beginning(plan, run_folder.read_run(folder.path), folder.history):
+        folder.append(event)
+    ended = Ended("failed")
+    with suppress(Interrupted), interruptible(progress.say):
+        try:
+            with _Fleet(plan, folder, progress, requests, means).taking_part() as fleet:
+                why = fleet.run()
+            ended = Ended("done", why)
+        except Interrupted:
+            ended = Ended("interrupted")
+        finally:
+            with shielded():
+                folder.append(ended)
+    if ended.how == "done":
+        ask_all(means.hosts, [requests("forget", name) for name in fleet.here()], means.argv, means.environment_of)
+    return Outcome(ended.how, len(folder.history.failures))
+
+
+@dataclass
+class _Fleet:
+    """The hosts of one run, and what has come from them."""
+
+    plan: Plan
+    folder: RunFolder
+    progress: Progress
+    requests: Requests
+    means: Means
+    inbox: "Queue[tuple[str, int, dict[str, Any]]]" = field(default_factory=Queue)
+    parts: dict[str, Part] = field(init=False)
+    stop: Stop = field(init=False)
+    closing: StopReason = ""  # why no further block is begun, while those that are open go on
+
+    def __post_init__(self) -> None:
+        assert self.plan.design.fleet is not None  # noqa: S101  (who calls this has one)
+        hosts = self.plan.design.fleet.hosts
+        self.parts = {name: Part(name, self.folder.path, self.means, self.inbox) for name in hosts}
+        pace = pace_of(self.folder.path, self.folder.history.timed, monotonic)
+        pace.before_seconds /= len(hosts)  # they ran at once
+        self.stop = Stop(self.folder.path, self.plan.design, pace, self.progress.say, at_once=len(hosts))
+
+    def here(self) -> list[str]:
+        """The hosts that are not lost."""
+        return [name for name, part in self.parts.items() if not part.is_lost]
+
+    @contextmanager
+    def taking_part(self) -> Iterator["_Fleet"]:
+        """All hosts started; at the end each has put itself back, or is lost."""
+        try:
+            for part in self.parts.values():
+                self._start(part)
+            yield self
+        finally:
+            self._end_all()
+
+    def run(self) -> StopReason:
+        """Block after block on each host; why there are no more."""
+        why = self._why_no_more()
+        while not why:
+            self._let_begin()
+            if self.closing and not any(part.has_open_block for part in self.parts.values()):
+                return self.closing
+            if all(part.out for part in self.parts.values()):
+                said = "; ".join(f"{name}: {part.out}" for name, part in self.parts.items())
+                raise HostError(f"no host is left ({said}); once one is there again, go on with --resume")
+            folded = self._take_message()
+            self._see_who_is_lost()
+            why = self._why_no_more() if folded else ""
+        return why
+
+    def _why_no_more(self) -> StopReason:
+        over = self.folder.history.blocks_over()
+        return self.stop.look(over) or ("blocks" if over >= self.plan.design.blocks else "")
+
+    def _start(self, part: Part) -> None:
+        done = len(blocks_of(self.folder).get(part.name, []))
+        request = self.requests("run", part.name, first=done + 1, stagger_seconds=stagger_seconds(self.plan))
+        try:
+            part.start(request)
+        except DbdynoError as error:
+            self._out(part, str(error))
+
+    def _let_begin(self) -> None:
+        """Let hosts begin the blocks that they ask for, in the order of the study."""
+        for part in self.parts.values():
+            if not part.asks:
+                continue
+            self.closing = self.closing or self.stop.out_of_time()
+            if not self.closing and self._may_begin(part):
+                self._do(part, part.go)
+
+    def _may_begin(self, part: Part) -> bool:
+        """Whether there is a block left for a host: each has as many, those of a lost one being the others'."""
+        blocks = {name: len(its) for name, its in blocks_of(self.folder).items()}
+        open_ = sum(one.has_open_block for one in self.parts.values())
+        if self.folder.history.blocks_over() + open_ >= self.plan.design.blocks:
+            return False
+        there = [name for name, one in self.parts.items() if not one.out]
+        gone = sum(count for name, count in blocks.items() if name not in there)
+        share = -(-(self.plan.design.blocks - gone) // len(there))
+        return blocks.get(part.name, 0) < share
+
+    def _take_message(self) -> bool:
+        """Take one message, if there is any; whether it was a block."""
+        try:
+            name, start, message = self.inbox.get(timeout=_LOOK_SECONDS)
+        except Empty:
+            return False
+        part = self.parts[name]
+        if start != part.starts:
+            return False
+        if "block" in message:
+            with shielded():
+                fold(self.folder, has_arrived(arriving(self.folder.path, name, start), name, message["block"]))
+            part.fruitless, part.has_open_block = 0, False
+            if message["seconds"]:
+                self.stop.pace.lengths.append(message["seconds"])
+            return True
+        self._hear(part, message)
+        return False
+
+    def _hear(self, part: Part, message: dict[str, Any]) -> None:
+        if "say" in message:
+            self.progress.say(f"{part.name}: {message['say']}")
+        elif "joined" in message:
+            part.joined(message["go"])
+            joined = Joined(part.name, message["joined"], message["versions"])
+            if self.folder.history.hosts.get(part.name) != joined:
+                self.folder.append(joined)
+        elif "asks" in message:
+            part.asks = message["asks"]
+        elif "trial" in message:
+            note = ", ".join(filter(None, [f"on {part.name}", message["note"]]))
+            self.progress.trial(Slot(**message["trial"]), note, self.folder.history.done(), self.stop.outlook)
+        elif "trial_done" in message:
+            self.progress.trial_done(message["trial_done"] / len(self.parts))
+        elif "error" in message:
+            self._out(part, message["error"])
+        elif "gone" in message:
+            self._gone(part, message["gone"])
+
+    def _gone(self, part: Part, why: str) -> None:
+        """A host's program has ended though nobody asked it to: what it had open is void, and it is started again."""
+        was_open = part.has_open_block
+        part.has_ended()
+        if part.out:
+            return
+        if was_open:
+            text = f"{part.name}: its dbdyno ended ({why}); the block that it had open is void"
+            self.folder.append(Note(text))
+            self.progress.say(text)
+        if part.fruitless >= STARTS:
+            self._out(part, f"its dbdyno ended {STARTS} times: {why}")
+        else:
+            self._start(part)
+
+    def _out(self, part: Part, why: str) -> None:
+        """A host takes no more part; the others go on."""
+        part.out = why
+        part.has_ended()
+        text = f"{part.name} takes no more part: {why}"
+        self.folder.append(Note(text))
+        self.progress.say(text)
+
+    def _see_who_is_lost(self) -> None:
+        lost = self.means.lost()
+        for name, part in self.parts.items():
+            if name in lost and not part.is_lost:
+                void = "; the block that it had open is void" if part.has_open_block else ""
+                part.starts += 1  # what still comes from it is of nobody's
+                part.is_lost = True
+                self._out(part, f"it is lost ({lost[name]}){void}")
+            elif name not in lost and part.is_lost:
+                self.progress.say(f"{name} is there again")
+                self._start(part)
+
+    def _do(self, part: Part, what: Any) -> None:  # noqa: ANN401  (a method of the part)
+        """Do something with a host; where that can't be, its program counts as gone."""
+        try:
+            what()
+        except DbdynoError as error:
+            self.inbox.put((part.name, part.starts, {"gone": str(error)}))
+
+    def _end_all(self) -> None:
+        """End every program that runs, and wait until the hosts are put back, but not for those that are lost."""
+        for part in self.parts.values():
+            if part.is_running:
+                self._do(part, part.end)
+        until = monotonic() + _LOWERING_SECONDS
+        while any(part.is_running for part in self.parts.values()) and monotonic() < until:
+            with suppress(Empty):
+                name, start, message = self.inbox.get(timeout=_LOOK_SECONDS)
+                if start == self.parts[name].starts:
+                    self._hear_last(self.parts[name], message)
+            for name in self.means.lost():
+                if name in self.parts:
+                    self.parts[name].has_ended()
+        for name in [part.name for part in self.parts.values() if part.is_running]:
+            self.progress.say(f"{name}: did not say that it is put back; dbdyno restore --hosts looks after it")
+
+    def _hear_last(self, part: Part, message: dict[str, Any]) -> None:
+        """Take what a program says that is to end; one that asks had just begun when it was told to."""
+        if "say" in message:
+            self.progress.say(f"{part.name}: {message['say']}")
+        elif "joined" in message:
+            part.joined(message["go"])
+        elif "asks" in message:
+            part.asks = message["asks"]
+            self._do(part, part.end)
+        elif "gone" in message:
+            part.has_ended()

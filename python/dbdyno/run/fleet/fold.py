@@ -1,0 +1,131 @@
+"""A block that a host has handed over becomes a block of the run here: once, whole, whatever is killed meanwhile.
+
+Its file lies in ``arrived/`` until all of it is in the run folder. Folding it again adds only what is lacking, so what
+a kill left half-folded is finished before anything else.
+"""
+
+import shutil
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from dbdyno.run.fleet.packed import events_of, in_block, unpack_block
+from dbdyno.store.events import Dropped, Event, Failed, Finished, Lost, Note, TrialEvent, line_of
+from dbdyno.store.run_folder import RunFolder
+from dbdyno.store.synced import sync
+from dbdyno.store.trials import TRIAL, read_trial
+
+ARRIVED = "arrived"
+
+
+def arriving(run: Path, host: str, start: int) -> Path:
+    """Where the file of a block is put, before it counts as arrived; ``start`` is of the host's program."""
+    folder = run / ARRIVED
+    folder.mkdir(exist_ok=True)
+    return folder / f".{host}.{start}.part"
+
+
+def has_arrived(part: Path, host: str, block: int) -> Path:
+    """Have it on disk, under the name by which it counts: the host, and the block by the host's own count."""
+    path = part.with_name(f"{host}.{block}.tar")
+    sync(part)
+    part.replace(path)
+    sync(path.parent)
+    return path
+
+
+def blocks_of(run: RunFolder) -> dict[str, list[int]]:
+    """Host -> the numbers of its blocks in the run here, in the order of its own count."""
+    found: dict[str, dict[int, None]] = {}
+    for (block, _), attempt in run.history.attempts.items():
+        found.setdefault(attempt.host, {})[block] = None
+    return {host: list(blocks) for host, blocks in found.items()}
+
+
+def fold_leftovers(run: RunFolder) -> None:
+    """Fold what had arrived when the process here was killed, and remove what had not."""
+    folder = run.path / ARRIVED
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.suffix == ".tar":
+            fold(run, path)
+        elif path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def fold(run: RunFolder, path: Path) -> int:
+    """Fold the block of a file that has arrived, and remove the file; the block's number here."""
+    host, _, count = path.stem.rpartition(".")
+    known = blocks_of(run)
+    blocks = known.get(host, [])
+    again = int(count) <= len(blocks)  # begun by a process that was killed
+    number = blocks[int(count) - 1] if again else max((max(one) for one in known.values()), default=0) + 1
+    unpacked = path.with_suffix("")
+    shutil.rmtree(unpacked, ignore_errors=True)
+    unpacked.mkdir()
+    there = Counter(map(_identity, events_of(run.path, number))) if again else Counter[bytes]()
+    for event in _of_the_run(unpack_block(path, unpacked)):
+        its = _named(event, number, host)
+        if there[_identity(its)]:
+            there[_identity(its)] -= 1
+        else:
+            _add(run, event, its, unpacked)
+    shutil.rmtree(unpacked)
+    path.unlink()
+    sync(path.parent)
+    return number
+
+
+def _of_the_run(events: list[Event]) -> Iterable[Event]:
+    """The events but for trials whose files were lost on their host: of these only the reason stays, as a note."""
+    lost = {event.trial for event in events if isinstance(event, Lost)}
+    said = set[str]()
+    for event in events:
+        if isinstance(event, Lost):
+            if event.text not in said:
+                yield Note(event.text)
+            said.add(event.text)
+        elif not (isinstance(event, Finished) and event.trial in lost):
+            yield event
+
+
+def _add(run: RunFolder, event: Event, its: Event, unpacked: Path) -> None:
+    """Add an event of the host's as it is to be here, and before it the files that it is about."""
+    if isinstance(event, Finished) and isinstance(its, Finished):
+        trial = read_trial(unpacked, event)
+        _move(unpacked / "trials" / event.trial, run.trial_folder(its.trial))
+        run.finish(replace(trial, id=its.trial, block=its.block, host=its.host), {})
+        return
+    if isinstance(event, Failed) and isinstance(its, Failed):
+        _move(unpacked / "trials" / event.trial, run.trial_folder(its.trial))
+    run.append(its)
+
+
+def _named(event: Event, number: int, host: str) -> Event:
+    """The event with the block's number here, and with the host."""
+    if isinstance(event, TrialEvent):
+        return in_block(event, number, host)
+    if isinstance(event, Note):
+        return Note(f"{host}: {event.text}", given_up=number if event.given_up is not None else None)
+    return replace(event, text=f"{host}: {event.text}") if isinstance(event, Dropped) else event
+
+
+def _identity(event: Event) -> bytes:
+    """What an event is known by; the sums of files are none of it, as a trial's own file has its new name inside."""
+    return line_of(replace(event, sha256={}) if isinstance(event, Finished) else event)
+
+
+def _move(source: Path, target: Path) -> None:
+    """Move the files of a trial, on disk when this returns; its own file is written anew by who calls."""
+    if not source.is_dir():
+        return
+    for path in sorted(source.rglob("*")):
+        place = target / path.relative_to(source)
+        if path.is_dir():
+            place.mkdir(exist_ok=True)
+        elif path.name != TRIAL:
+            path.replace(place)
+            sync(place)
+    sync(target)

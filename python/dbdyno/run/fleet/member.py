@@ -1,0 +1,208 @@
+"""``python -m dbdyno.run.fleet.member``: a host's part in a study on several. Its request comes on standard input.
+
+It says lines of JSON, and none while it measures; it ends with what started it, the host put back first.
+"""
+
+import ctypes
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from dbdyno.errors import DbdynoError, HostError
+from dbdyno.plan.order import Slot
+from dbdyno.plan.plan import Plan, erased_devices
+from dbdyno.run.execute import Outcome, open_run, run_all
+from dbdyno.run.fleet.gate import GO, Gate
+from dbdyno.run.fleet.request import Request
+from dbdyno.run.ports import HOST, Ports
+from dbdyno.run.preflight import unmet_needs, with_host_decided
+from dbdyno.run.provenance import host_facts, versions
+from dbdyno.run.stop import Outlook
+from dbdyno.stack.capabilities import Capability
+from dbdyno.stack.erase.identity import identify
+from dbdyno.store.events import Lost
+from dbdyno.store.parts import DamageError
+from dbdyno.store.run_folder import RunFolder
+from dbdyno.system.run_lock import alone_on_host, only_one
+from dbdyno.system.state import make_state_folder
+
+Tell = Callable[[dict[str, Any]], None]
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+_INPUT, _OUTPUT = 0, 1
+BEGUN_ANEW = "a block was begun anew, as the run on this host had broken off in the middle of it"
+
+
+class LinesOfJson:
+    """Progress for who asked."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+
+    def say(self, text: str) -> None:
+        """A sentence."""
+        self._tell({"say": text})
+
+    def trial(self, slot: Slot, note: str, done: int, outlook: Outlook) -> None:
+        """A trial begins: from now on nothing is said until it is over."""
+        self._tell({"trial": asdict(slot), "note": note})
+
+    def trial_done(self, seconds: float) -> None:
+        """It is over."""
+        self._tell({"trial_done": seconds})
+
+
+def main() -> None:
+    """Do what standard input asks for."""
+    # With the end of what started it comes a signal by which the stack is lowered, in the place of a sudden end.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    with os.fdopen(os.dup(_INPUT), "rb") as given:
+        request = Request.from_json(given.read())
+    output = os.dup(_OUTPUT)
+    os.dup2(2, _OUTPUT)  # what any library prints must not get in between
+
+    def tell(message: dict[str, Any]) -> None:
+        os.write(output, json.dumps(message).encode() + b"\n")
+
+    take_part(request, tell)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """The host: given as an argument, so that a test can script it."""
+
+    ports: Ports = HOST
+    unmet_needs: Callable[[Plan, frozenset[str]], list[Capability]] = unmet_needs
+    facts: Callable[[Plan], dict[str, Any]] = host_facts
+    versions: Callable[[Plan], dict[str, str]] = versions
+
+
+def take_part(request: Request, tell: Tell, ground: Ground = Ground()) -> None:
+    """Do what is asked for, and say how it ended."""
+    try:
+        if request.task == "facts":
+            with TemporaryDirectory(dir=make_state_folder()) as folder:
+                tell({"facts": facts_of(request, Path(folder), ground)})
+        elif request.task == "forget":
+            shutil.rmtree(folder_of(request), ignore_errors=True)
+        else:
+            tell({"ended": run_part(request, tell, ground).how})
+    except (DbdynoError, OSError) as error:
+        tell({"error": str(error)})
+
+
+def folder_of(request: Request) -> Path:
+    """Where this host's part of the run is kept until the run is done."""
+    return make_state_folder() / "fleet" / f"{request.identity}.{request.host}"
+
+
+def facts_of(request: Request, folder: Path, ground: Ground) -> dict[str, Any]:
+    """What there is to know of this host before it is touched: what stands in the way; if nothing does, what it is."""
+    plan = with_host_decided(request.plan(request.unpack(folder)))
+    serials = _own_serials(plan)
+    erase = frozenset(request.erase) & serials
+    lacking = [one.said for one in ground.unmet_needs(plan, erase)]
+    if lacking:
+        return {"lacking": lacking, "serials": sorted(serials)}
+    return {
+        "lacking": [],
+        "serials": sorted(serials),
+        "awake": plan.awake(),
+        "versions": ground.versions(plan),
+        "host": ground.facts(plan),
+        "free_bytes": shutil.disk_usage(folder).free,
+    }
+
+
+def run_part(request: Request, tell: Tell, ground: Ground) -> Outcome:
+    """Run blocks for as long as there are any; what an earlier process left on this host is put back first."""
+    progress, folder = LinesOfJson(tell), folder_of(request)
+    with (
+        only_one(f"blocks of a study on several hosts, as {request.host}", wait=False, say=progress.say),
+        alone_on_host(wait=False, say=progress.say),
+    ):
+        put_back(progress.say, progress.say)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (folder / GO).unlink(missing_ok=True)
+        plan = with_host_decided(request.plan(request.unpack(folder / "study")))
+        erase = frozenset(request.erase) & _own_serials(plan)
+        if lacking := ground.unmet_needs(plan, erase):
+            raise HostError("\n".join(one.said for one in lacking))
+        run, facts = _opened(plan, folder / "run", ground)
+        try:
+            void_open_block(run, plan)
+            gate = Gate(
+                folder, run, tell, request.first, plan.design.seed, request.stagger_seconds, sleep=ground.ports.sleep
+            )
+            tell({**facts, "go": str(folder / GO)})
+            return run_all(
+                plan,
+                run,
+                progress,
+                erase,
+                fresh_images=request.fresh_images,
+                ports=ground.ports,
+                stop=gate,
+                first=request.first,
+            )
+        finally:
+            run.close()
+
+
+def _opened(plan: Plan, path: Path, ground: Ground) -> tuple[RunFolder, dict[str, Any]]:
+    """Return this host's own run folder, begun anew where it was damaged: what was delivered isn't needed again."""
+    facts, known = ground.facts(plan), ground.versions(plan)
+    try:
+        run = open_run(plan, path, resume=True, versions=known, host=facts)
+    except DamageError:
+        shutil.rmtree(path)
+        run = open_run(plan, path, resume=True, versions=known, host=facts)
+    return run, {"joined": facts, "versions": known}
+
+
+def put_back(say: Callable[[str], None], leave: Callable[[str], None]) -> bool:
+    """Put back."""
+    from dbdyno.stack.undo.leftovers import leftovers, replay, taken
+
+    for found in leftovers():
+        if found.what.startswith("Ray of dbdyno hosts"):
+            continue
+        with taken(found.path, say) as held:
+            if held:
+                replay(held, say)
+    return True
+
+
+def void_open_block(run: RunFolder, plan: Plan) -> None:
+    """Have the block that was open when an earlier process ended repeated whole: nobody knows how it left the host."""
+    if not run.history.attempts:
+        return
+    place = max(run.history.attempts)
+    attempt, live = run.history.attempts[place], plan.specs.keys() - run.history.dropped
+    if attempt.is_whole(live) or attempt.is_void(live):
+        return
+    for event in [one for one in run.history.finished.values() if (one.block, one.attempt) == place]:
+        run.append(Lost(event.trial, event.block, event.attempt, event.treatment, BEGUN_ANEW))
+
+
+def _own_serials(plan: Plan) -> frozenset[str]:
+    """The serials of the disks that the study would erase here, as far as they can be read."""
+    found = set()
+    for device in erased_devices(plan):
+        with suppress(HostError):  # said as a need
+            found.add(identify(Path(device)).serial)
+    return frozenset(found)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BrokenPipeError:
+        sys.stderr.close()

@@ -1,0 +1,118 @@
+"""One host's part in a study on several, as it is seen from here: started, heard, told to begin a block, ended."""
+
+import signal
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import DbdynoError, HostError
+from dbdyno.hosts.contract import Hosts
+from dbdyno.run.fleet.asking import MEMBER, messages
+from dbdyno.run.fleet.fold import arriving
+from dbdyno.run.fleet.gate import NO_MORE
+from dbdyno.run.fleet.request import Request
+from dbdyno.run.fleet.window import Window
+
+if TYPE_CHECKING:
+    from queue import Queue
+
+_OVER = {"trial_done", "asks", "block", "ended", "error", "gone"}  # what is said outside a trial only
+STARTS = 3  # in succession without a block; then a host takes no more part
+
+
+@dataclass(frozen=True)
+class Means:
+    """How hosts are reached; given as an argument, so that a test can play them."""
+
+    hosts: Hosts
+    lost: Callable[[], Mapping[str, str]]  # host -> why, of those that are lost
+    argv: Sequence[str] = MEMBER
+    environment_of: Callable[[str], Mapping[str, str]] = lambda _: {}
+
+
+@dataclass
+class Part:
+    """One host. Its messages come into ``inbox`` as (host, number of its start, message)."""
+
+    name: str
+    run: Path
+    means: Means
+    inbox: "Queue[tuple[str, int, dict[str, Any]]]"
+    starts: int = 0  # of its program, and so which of them a message is from
+    fruitless: int = 0  # starts in succession that no block has come from
+    is_running: bool = False
+    out: str = ""  # why it takes no more part
+    is_lost: bool = False  # that being why
+    asks: int = 0  # for this block, by its own count, and has not been answered; 0 while it does not ask
+    has_open_block: bool = False
+    _go: str = ""
+    _process: str = ""
+    _window: Window = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._window = Window(self.name)
+
+    def start(self, request: Request) -> None:
+        """Start its program. Raises ``HostError``."""
+        self.starts, self.fruitless = self.starts + 1, self.fruitless + 1
+        self.asks, self.has_open_block, self.out, self.is_lost = 0, False, "", False
+        means = self.means
+        environment = means.environment_of(self.name)
+        self._process = means.hosts.start(self.name, means.argv, stdin=request.to_json(), environment=environment)
+        self.is_running = True
+        Thread(target=self._listen, args=(self.starts, self._process), name=self.name, daemon=True).start()
+
+    def _listen(self, start: int, process: str) -> None:
+        """Take its messages for as long as it runs. A block that is over is fetched here: the host waits meanwhile."""
+        try:
+            for message in messages(self.means.hosts, self.name, process):
+                if start != self.starts:
+                    return
+                if _OVER & message.keys():
+                    self._window.close()
+                if "block" in message:
+                    self._fetch(message)
+                self.inbox.put((self.name, start, message))
+                if "trial" in message:
+                    self._window.open()
+        except (DbdynoError, OSError, ValueError) as error:
+            self._window.close()
+            self.inbox.put((self.name, start, {"gone": str(error)}))
+
+    def _fetch(self, message: Mapping[str, Any]) -> None:
+        part = arriving(self.run, self.name, self.starts)
+        sha256 = self.means.hosts.fetch(self.name, message["path"], part)
+        if sha256 != message["sha256"]:
+            raise HostError(f"{self.name}: {message['path']} did not arrive as it was there")
+
+    def joined(self, go: str) -> None:
+        """It is ready, and looks at this file."""
+        self._go = go
+
+    def go(self) -> None:
+        """Let it begin the block that it asks for. Raises ``HostError``."""
+        self._say(self.asks)
+        self.asks, self.has_open_block = 0, True
+
+    def end(self) -> None:
+        """Have it end, the stack lowered. Raises ``HostError``."""
+        if self.asks:
+            self._say(NO_MORE)
+            self.asks = 0
+        else:
+            self._window.close()  # what it measures is thrown away
+            self.means.hosts.signal(self.name, self._process, signal.SIGTERM)
+
+    def has_ended(self) -> None:
+        """Its program is gone."""
+        self._window.close()
+        self.is_running, self.has_open_block, self.asks = False, False, 0
+
+    def _say(self, block: int) -> None:
+        with tempfile.NamedTemporaryFile("w", encoding="ascii") as file:
+            file.write(f"{block}\n")
+            file.flush()
+            self.means.hosts.put(self.name, Path(file.name), self._go)

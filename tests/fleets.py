@@ -1,0 +1,169 @@
+"""Hosts under test that are processes of this machine: each is forked, and plays its trials (see ``tests/scripted.py``)."""
+
+import ctypes
+import json
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from dbdyno.hosts.host_side import HostSide, _Program
+from dbdyno.hosts.local import LocalHosts
+from dbdyno.run.execute import open_run
+from dbdyno.run.fleet.coordinate import identity_of, run_on_hosts
+from dbdyno.run.fleet.member import Ground, take_part
+from dbdyno.run.fleet.part import Means
+from dbdyno.run.fleet.request import Request, request_of
+from dbdyno.store.events import Finished, read_events
+from tests.scripted import Script
+
+HOSTS = ("db1", "db2", "db3")
+
+
+class Forked:
+    """As of ``subprocess.Popen``, as far as ``HostSide`` uses it."""
+
+    def __init__(self, pid):
+        self.pid, self.code = pid, None
+
+    def poll(self):
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if pid else None
+        return self.code
+
+    def wait(self):
+        while self.poll() is None:
+            time.sleep(0.001)
+
+
+class ForkedSide(HostSide):
+    """Starts the program of a host under test as a copy of this process."""
+
+    def __init__(self, name, states, script_of):
+        super().__init__()
+        self.name, self.states, self.script_of = name, states, script_of
+        self.polling = threading.Lock()
+
+    def start(self, _argv, stdin, _environment, *_):
+        files = (os.memfd_create("stdout"), os.memfd_create("stderr"))
+        pid = os.fork()
+        if not pid:
+            self._child(files, stdin)
+        name = f"program{pid}"
+        self._programs[name] = _Program(Forked(pid), files)
+        return name
+
+    def _child(self, files, stdin):
+        code = 1
+        try:
+            os.setsid()
+            ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.dup2(files[1], 2)
+            state = self.states / self.name
+            state.mkdir(parents=True, exist_ok=True)
+            state.chmod(0o755)
+            os.environ["DBDYNO_STATE_DIR"] = str(state)
+            request = Request.from_json(stdin)
+            script = self.script_of(self.name)
+            script.erase = frozenset()
+            lock = threading.Lock()
+
+            def tell(message):
+                with lock:
+                    os.write(files[0], json.dumps(message).encode() + b"\n")
+
+            facts = {"cores": 2, "name": self.name}
+            versions = {"dbdyno": "0", "kernel": self.name}
+            take_part(request, tell, Ground(script.ports(), lambda *_: [], lambda _: facts, lambda _: versions))
+            code = 0
+        except BaseException as error:  # noqa: BLE001  (said by the host's program)
+            with suppress(OSError):
+                os.write(2, repr(error).encode())
+        finally:
+            os._exit(code)
+
+    def read(self, name, wait_seconds):
+        with self.polling:
+            pass
+        return super().read(name, wait_seconds)
+
+
+class ForkedHosts(LocalHosts):
+    """Hosts of a fleet. ``script_of`` plays a host's trials, in its own process."""
+
+    def __init__(self, names, states, script_of=lambda _: Script()):
+        super().__init__(names)
+        self._sides = {name: ForkedSide(name, states, script_of) for name in names}
+
+    def pids(self):
+        """Host -> the process that plays it now."""
+        found = {}
+        for name, side in self._sides.items():
+            living = [one.process.pid for one in side._programs.values() if one.process.poll() is None]
+            found[name] = living[-1] if living else None
+        return found
+
+
+class Fleet:
+    """A study on forked hosts, and who is lost of them."""
+
+    def __init__(self, states, names=HOSTS, script_of=lambda _: Script()):
+        self.hosts = ForkedHosts(names, states, script_of)
+        self.lost, self.said, self.trials = {}, [], []
+
+    def say(self, text):
+        self.said.append(text)
+
+    def trial(self, slot, note, done, outlook):
+        self.trials.append((slot, note, done, outlook))
+
+    def trial_done(self, seconds):
+        pass
+
+    def run(self, plan, into, *, resume=False):
+        folder = open_run(plan, into, resume=resume, versions={"dbdyno": "0"}, host={"cores": 1})
+        try:
+            requests = request_of(plan, identity_of(into), frozenset(), fresh_images=False)
+            means = Means(self.hosts, lambda: dict(self.lost))
+            return run_on_hosts(plan, folder, self, requests, means)
+        finally:
+            folder.close()
+
+
+def by_host(into):
+    """Host -> the finished trials of its blocks, by its own count of blocks: (n, attempt, treatment), in order."""
+    numbers, found = {}, {}
+    for event in read_events(into):
+        if isinstance(event, Finished):
+            its = numbers.setdefault(event.host, {})
+            n = its.setdefault(event.block, len(its) + 1)
+            found.setdefault(event.host, []).append((n, event.attempt, event.treatment))
+    return found
+
+
+def lines(path):
+    """The lines of JSON of a file that several processes write."""
+    return [json.loads(line) for line in Path(path).read_text().splitlines()] if Path(path).exists() else []
+
+
+def noting(path, seconds=0.0):
+    """A maker of scripts that write each trial that is begun to a file, and take so long for each."""
+
+    def script_of(host):
+        script = Script()
+
+        def rate(block, treatment):
+            with Path(path).open("a") as file:
+                file.write(json.dumps({"host": host, **asdict(script.ran[-1])}) + "\n")
+            time.sleep(seconds)
+            return 100.0 + block + (10.0 if treatment == "t2" else 0.0)
+
+        script.rate = rate
+        return script
+
+    return script_of
