@@ -1,4 +1,4 @@
-"""Hosts under test that are processes of this machine: each is forked, and plays its trials (see ``tests/scripted.py``)."""
+"""Hosts under test that are processes of this machine: forked, and playing their trials (see ``tests/scripted.py``)."""
 
 import ctypes
 import json
@@ -69,7 +69,7 @@ class ForkedSide(HostSide):
             state.chmod(0o755)
             os.environ["DBDYNO_STATE_DIR"] = str(state)
             request = Request.from_json(stdin)
-            script = self.script_of(self.name)
+            script = self.script_of(self.name) if request.task == "run" else Script()
             script.erase = frozenset()
             lock = threading.Lock()
 
@@ -129,7 +129,7 @@ class Fleet:
         folder = open_run(plan, into, resume=resume, versions={"dbdyno": "0"}, host={"cores": 1})
         try:
             requests = request_of(plan, identity_of(into), frozenset(), fresh_images=False)
-            means = Means(self.hosts, lambda: dict(self.lost))
+            means = Means(self.hosts, lambda: dict(self.lost), pause_seconds=0.3)
             return run_on_hosts(plan, folder, self, requests, means)
         finally:
             folder.close()

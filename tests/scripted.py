@@ -16,6 +16,7 @@ from dbdyno.stack.image import Image
 from dbdyno.stack.kinds.kind import Stack, StackKind
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.undo.undos import RemoveTree
+from dbdyno.system.state import state_folder_is_given
 
 DISTURBANCE = {"beyond": ["foreign_cpu"], "foreign_cpu": 0.5, "limits": {"foreign_cpu": 0.06}, "others": {"cc": 1.0}}
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -73,6 +74,7 @@ class Script:
     @contextmanager
     def scratch(self, journal):
         """A folder of a stack's own, where the tests' user may not pass through those above."""
+        assert state_folder_is_given()  # else this is the host's own, with the disks of other runs in it
         folder = journal.path.parents[1] / "scratch"
         with journal.undoing(RemoveTree(str(folder))):
             folder.mkdir()

@@ -6,7 +6,7 @@ from pathlib import Path
 import typer
 
 from dbdyno.cli.formats import DETAILS, JSON, json_or_text
-from dbdyno.cli.options import ERASE, FRESH_IMAGES, HTML, INTO, RESUME, SCALE, SEED, WAIT
+from dbdyno.cli.options import ERASE, FRESH_IMAGES, HOSTS, HTML, INTO, RESUME, SCALE, SEED, WAIT
 from dbdyno.cli.run_folder import folder_for
 from dbdyno.cli.suggested_places import studies
 
@@ -24,6 +24,7 @@ def aa(
     wait: bool = WAIT,
     fresh_images: bool = FRESH_IMAGES,
     json_: bool = JSON,
+    hosts: Path | None = HOSTS,
     erase: list[str] = ERASE,
 ) -> None:
     """Measure this host's noise floor: one treatment of a study, run under two labels; exits as run does."""
@@ -40,7 +41,8 @@ def aa(
     plan = aa_plan(loaded, treatment=treatment, blocks=blocks, seed=seed)
     label = ["--treatment", treatment] if treatment else []
     sized = ["--scale", scale] if scale else []
-    again = shlex.join(["dbdyno", "aa", str(study), "--into", str(into), *label, *sized])
+    over = ["--hosts", str(hosts)] if hosts else []
+    again = shlex.join(["dbdyno", "aa", str(study), "--into", str(into), *label, *sized, *over])
     carry_out(
         plan,
         into,
@@ -50,6 +52,7 @@ def aa(
         wait=wait,
         fresh_images=fresh_images,
         again=again,
+        hosts=hosts,
         format_=json_or_text(json_=json_),
         details=details,
     )

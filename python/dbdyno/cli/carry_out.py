@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dbdyno.cli.end_of_run import end_of_run
 from dbdyno.cli.formats import Format
+from dbdyno.cli.on_hosts import run_on_its_hosts
 from dbdyno.cli.show import show
 from dbdyno.errors import UserError
 from dbdyno.plan.plan import Plan
 
 if TYPE_CHECKING:
     from dbdyno.store.records import Run
-
-TRIALS_FAILED, INTERRUPTED = 1, 130
 
 
 def carry_out(
@@ -27,6 +27,7 @@ def carry_out(
     wait: bool,
     fresh_images: bool,
     again: str,
+    hosts: Path | None = None,
     format_: Format = Format.TEXT,
     details: bool = False,
 ) -> None:
@@ -44,6 +45,10 @@ def carry_out(
     from dbdyno.stack.capabilities import nothing_left_over
     from dbdyno.system.run_lock import alone_on_host, only_one
 
+    if plan.design.fleet:
+        outcome = run_on_its_hosts(plan, into, hosts, resume=resume, erase=erase, fresh_images=fresh_images)
+        end_of_run(outcome, into, format_, html=html, details=details, again=again)
+        return
     plan = with_host_decided(plan)
     lacking = unmet_needs(plan, erase)
     if lacking:
@@ -65,12 +70,7 @@ def carry_out(
             outcome = run_all(plan, folder, progress, erase, fresh_images=fresh_images)
         finally:
             folder.close()
-    show(into, format_, html=into / "report.html" if html else None, details=details)
-    if outcome.how == "interrupted":
-        typer.echo(f"interrupted; to go on: {again} --resume", err=True)
-        raise typer.Exit(INTERRUPTED)
-    if outcome.failures:
-        raise typer.Exit(TRIALS_FAILED)
+    end_of_run(outcome, into, format_, html=html, details=details, again=again)
 
 
 def held(into: Path) -> "Run | None":

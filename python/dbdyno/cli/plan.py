@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from dbdyno.cli.formats import JSON
-from dbdyno.cli.options import BLOCKS, BUDGET, MAX_BLOCKS, SCALE, SEED, UNTIL_DECIDED, stop_options
+from dbdyno.cli.options import BLOCKS, BUDGET, HOSTS, MAX_BLOCKS, SCALE, SEED, UNTIL_DECIDED, stop_options
 from dbdyno.cli.printed import print_json
 from dbdyno.cli.suggested_places import studies
 from dbdyno.errors import UserError
@@ -27,9 +27,11 @@ def plan(
     erase: list[str] = typer.Option(
         [], metavar="SERIAL", help="Plan to erase the real device with this serial, whatever it holds."
     ),
+    hosts: Path | None = HOSTS,
     json_: bool = JSON,
 ) -> None:
     """Show treatments, blocks, order, time, what will be touched, and whether this host can do it."""
+    from dbdyno.cli.on_hosts import needs_on_its_hosts
     from dbdyno.plan.plan import make_plan
     from dbdyno.plan.stop_rule import StopRule
     from dbdyno.run.preflight import needs_of
@@ -38,10 +40,11 @@ def plan(
     loaded = load_study(study, scale)
     asked = stop_options(blocks, max_blocks, budget, until_decided=until_decided)
     made = make_plan(loaded, seed=seed, stop_rule=asked.override(StopRule.of_study(loaded)))
-    needs = needs_of(made, frozenset(erase))
+    needs = needs_on_its_hosts(made, hosts, frozenset(erase)) if made.design.fleet else needs_of(made, frozenset(erase))
     show_plan(made, needs, json_=json_)
     if not all(one.ok for one in needs):
-        raise UserError("this host can't run the study as it is; see above")
+        whose = "the hosts" if made.design.fleet else "this host"
+        raise UserError(f"{whose} can't run the study as it is; see above")
 
 
 def show_plan(made: "Plan", needs: "list[Capability]", *, json_: bool) -> None:

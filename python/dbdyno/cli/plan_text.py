@@ -3,15 +3,14 @@
 from typing import Any
 
 from dbdyno.cli.plan_crash_text import comparisons_title, crash_as_dict, crash_lines, treatment_lines
+from dbdyno.cli.plan_order_text import blocks_as_dict, hosts_lines, order_lines
 from dbdyno.cli.plan_touches import touched
-from dbdyno.cli.stop_rule_text import looks_of, order_from, order_text, stop_rule_text, time_text
+from dbdyno.cli.stop_rule_text import looks_of, time_text
 from dbdyno.model.printable import printable
 from dbdyno.plan.fast_caches import fast_cache_lines, fast_caches
 from dbdyno.plan.plan import Plan
 from dbdyno.run.planned_images import planned_images, prepared_lines
 from dbdyno.stack.capabilities import Capability
-
-BLOCKS_SHOWN = 12
 
 
 def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
@@ -27,18 +26,7 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     lines += ["", comparisons_title(plan), *(f"  {c.level} against {c.baseline}" for c in design.comparisons)]
     if design.comparisons and design.secondary_metrics and not plan.study.crash:
         lines.append(f"  secondary metrics (exploratory): {', '.join(design.secondary_metrics)}")
-    hard = [factor.name for factor in design.factors if factor.hard_to_change]
-    plots = f"; whole plots, between bars: {', '.join(hard)}" if hard else ""
-    order = f"{order_from(plan)}{plots}:"
-    lines += [
-        "",
-        *([f"{stop_rule_text(design)}, {order}"] if design.until == "blocks" else [stop_rule_text(design), order]),
-    ]
-    for block in range(1, min(design.blocks, BLOCKS_SHOWN) + 1):
-        lines.append(f"  {block:3d}  {order_text(plan, block)}")
-    if design.blocks > BLOCKS_SHOWN:
-        most = "" if design.until == "blocks" else "at most "
-        lines.append(f"  ... and {most}{design.blocks - BLOCKS_SHOWN} more")
+    lines += ["", *order_lines(plan)]
     if caches := fast_cache_lines(plan):
         lines += ["", "fast caches, which writes fill:", *(f"  {line}" for line in caches)]
     lines += [
@@ -46,12 +34,14 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
         "",
         f"time: {time_text(plan)}",
         "",
-        "touches:",
+        "touches, on each host:" if design.fleet else "touches:",
         *(f"  {line}" for line in touched(plan, needs)),
     ]
     for warning in plan.warnings():
         lines += ["", f"warning: {warning}"]
-    if lacking:
+    if design.fleet:
+        lines += ["", *hosts_lines(needs)]
+    elif lacking:
         lines += ["", "this host can't run it:", *(f"  {one.said}" for one in lacking)]
     else:
         lines += ["", f"this host can run it{', as any can: it is simulated' * plan.is_simulated}"]
@@ -86,7 +76,7 @@ def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
         "looks": list(looks_of(design)),
         "half_width": design.half_width,
         "budget_seconds": design.budget_seconds,
-        "blocks": [[slot.treatment for slot in plan.slots(b, 1)] for b in range(1, design.blocks + 1)],
+        **blocks_as_dict(plan),
         "seconds": plan.seconds(design.blocks),
         "fast_caches": list(fast_caches(plan)),
         "awake": plan.awake(),

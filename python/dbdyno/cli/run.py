@@ -10,6 +10,7 @@ from dbdyno.cli.options import (
     BUDGET,
     ERASE,
     FRESH_IMAGES,
+    HOSTS,
     HTML,
     INTO,
     KEEP_TRACES,
@@ -41,6 +42,7 @@ def run(
     wait: bool = WAIT,
     fresh_images: bool = FRESH_IMAGES,
     keep_traces: bool = KEEP_TRACES,
+    hosts: Path | None = HOSTS,
     erase: list[str] = ERASE,
 ) -> None:
     """Run a study; exits 0 when done, 1 when trials failed, 2 on a user's mistake, 130 when interrupted."""
@@ -69,6 +71,7 @@ def run(
         show_as_it_is(begun, into, json_or_text(json_=json_), html=html, details=details)
         return
     again = f"dbdyno run {study} --into {into}{f' --scale {scale}' if scale else ''}{' --keep-traces' * keep_traces}"
+    again += f" --hosts {hosts}" if hosts else ""
     carry_out(
         plan,
         into,
@@ -78,6 +81,7 @@ def run(
         wait=wait,
         fresh_images=fresh_images,
         again=again,
+        hosts=hosts,
         format_=json_or_text(json_=json_),
         details=details,
     )

@@ -5,7 +5,7 @@ import json
 import secrets
 import tomllib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from dbdyno.plan.cuts import CUT_SECONDS, crash_warnings
 from dbdyno.plan.hosts import hosts_warnings
 from dbdyno.plan.identity import file_sha256
 from dbdyno.plan.metric_fit import cost_warning, page_cache_warning, why_metric_is_useless
-from dbdyno.plan.order import Slot, drawn, slots_of
+from dbdyno.plan.order import Slot, drawn, seed_of_host, slots_of
 from dbdyno.plan.prices import prices_in
 from dbdyno.plan.reported import reported_tables
 from dbdyno.plan.stop_rule import StopRule
@@ -62,6 +62,12 @@ class Plan:
     def slots(self, block: int, attempt: int) -> list[Slot]:
         """The trials of one attempt at a block, in random order."""
         return slots_of(self.design, block, attempt)
+
+    def on_host(self, host: str) -> "Plan":
+        """The plan of one host of several: its blocks by its own count, in the order that the seed gives to it."""
+        fleet = self.design.fleet
+        assert fleet is not None  # noqa: S101  (who calls this has one)
+        return replace(self, design=replace(self.design, seed=seed_of_host(self.design.seed, host, fleet), fleet=None))
 
     def makers(self) -> list[TrialSpec]:
         """The treatments in the order in which they are asked to make an image that several share: baseline first."""
@@ -126,7 +132,9 @@ class Plan:
         return sum(seconds.values()) / len(seconds) + settling
 
     def seconds(self, blocks: int) -> float:
-        """What so many blocks may take."""
+        """What so many blocks may take; hosts run theirs at once."""
+        if self.design.fleet:
+            blocks = -(-blocks // len(self.design.fleet.hosts))
         return blocks * len(self.specs) * self.seconds_per_trial()
 
     def warnings(self) -> Iterator[str]:

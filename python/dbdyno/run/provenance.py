@@ -32,6 +32,11 @@ def versions(plan: Plan) -> dict[str, str]:
 
 def host_facts(plan: Plan) -> dict[str, Any]:
     """The machine as the run found it, as far as results may depend on it; what can't be known is ``"unknown"``."""
+    return {**this_machine(), "disks": _disks(plan)}
+
+
+def this_machine() -> dict[str, Any]:
+    """The same, but for the disks of a study."""
     processor = processor_facts()
     return {
         "architecture": platform.machine(),
@@ -43,7 +48,6 @@ def host_facts(plan: Plan) -> dict[str, Any]:
         "memory": memory_facts(),
         "numa": numa_facts(),
         "virtualisation": virtualisation_facts(cpu_flags=processor["flags"]),
-        "disks": _disks(plan),
     }
 
 

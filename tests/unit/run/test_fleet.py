@@ -1,28 +1,300 @@
-"""A study on several hosts: forked processes that play their trials; the run folder, the plan and the hosts' own runs are real."""
+"""A study on several hosts. Their trials are played, in processes of their own; plan, runs and run folders are real."""
+
+import json
+import os
+import shutil
+import signal
+from dataclasses import replace
 
 import pytest
 
-from dbdyno.plan.order import seed_of_host, slots_of
-from dbdyno.store.run_folder import read_run
-from tests.fleets import HOSTS, Fleet, by_host, noting
+from dbdyno.analysis.analyse import planned_verdicts
+from dbdyno.analysis.blocks import usable_blocks
+from dbdyno.errors import HostError
+from dbdyno.run.fleet.coordinate import stagger_seconds
+from dbdyno.run.fleet.fold import ARRIVED, fold, fold_leftovers
+from dbdyno.store.events import Joined, Note, read_events
+from dbdyno.store.run_folder import RunFolder, read_run
+from tests.fleets import HOSTS, Fleet, by_host, lines, noting
+from tests.scripted import Script, perform
+from tests.support import wait_for
+from tests.unit.run.conftest import died
 
 ON_THREE = ("[stack]", '[hosts]\nunder_test = ["db1", "db2", "db3"]\n[stack]')
 ON_ONE = ("[stack]", '[hosts]\nunder_test = ["db1"]\n[stack]')
 
 
 @pytest.fixture
-def states(tmp_path):
+def states(state, tmp_path):
+    assert os.environ["DBDYNO_STATE_DIR"] == str(state)  # what runs in this process is not to be this host's
     return tmp_path / "states"
+
+
+def orders(plan, host, blocks):
+    """The trials of a host's blocks, as the plan has them."""
+    return [(n, 1, slot.treatment) for n in range(1, blocks + 1) for slot in plan.on_host(host).slots(n, 1)]
+
+
+def whole(into):
+    """Host -> by its own count, the blocks that count."""
+    run = read_run(into)
+    counted = usable_blocks(run).trials
+    hosts = {trial.block: trial.host for trial in run.trials}
+    assert all(len({trial.host for trial in row.values()}) == 1 for row in counted.values())
+    return {host: sum(hosts[block] == host for block in counted) for host in HOSTS}
 
 
 def test_blocks_run_on_all_hosts_each_in_the_order_of_seed_host_and_count(plan, into, states, tmp_path):
     made = plan(ON_THREE, blocks=9)
-    fleet = Fleet(states, script_of=noting(tmp_path / "ran"))
+    fleet = Fleet(states, script_of=noting(tmp_path / "ran", seconds=0.02))
     assert fleet.run(made, into).how == "done"
     run = read_run(into)
     assert (run.ended, run.stopped, run.notes) == ("done", "blocks", [])
-    found = by_host(into)
-    assert set(found) == set(HOSTS)
-    for host, ran in found.items():
-        design = made.design.__class__(**{**made.design.__dict__, "seed": seed_of_host(1, host, made.design.fleet)})
-        assert ran == [(n, 1, slot.treatment) for n in (1, 2, 3) for slot in slots_of(design, n, 1)]
+    assert by_host(into) == {host: orders(made, host, 3) for host in HOSTS}
+    assert len({str(orders(made, host, 3)) for host in HOSTS}) > 1
+    assert run.hosts == {host: {"cores": 2, "name": host} for host in HOSTS}
+    assert {note for _, note, _, _ in fleet.trials} == {f"on {host}" for host in HOSTS}
+    assert sorted({trial.block for trial in run.trials}) == list(range(1, 10))
+    began = [(one["host"], one["block"]) for one in lines(tmp_path / "ran")]
+    assert began != sorted(began)  # at once, not one host after the other
+    assert not list((states / "db1/fleet").iterdir())  # nothing is kept on a host of a run that is done
+    assert not list((into / ARRIVED).iterdir())
+
+
+def test_a_study_on_one_host_is_the_same_with_and_without_the_word(plan, into, states, tmp_path):
+    with_it, without = plan(ON_ONE, blocks=6), plan(blocks=6)
+    rate = noting(tmp_path / "ran")
+    assert Fleet(states, ["db1"], rate).run(with_it, into).how == "done"
+    alone = tmp_path / "alone"
+    script = rate("here")
+    assert perform(script, without, alone).how == "done"
+    one, other = read_run(into), read_run(alone)
+    assert [replace(trial, host="") for trial in one.trials] == other.trials
+    assert replace(one.design, fleet=None) == other.design
+    assert planned_verdicts(one, usable_blocks(one)) == planned_verdicts(other, usable_blocks(other))
+    events = [json.loads(line) for line in (into / "journal.jsonl").read_text().splitlines()]
+    kept = [one["event"] for one in events if one["event"] != "joined"]
+    assert kept == [json.loads(line)["event"] for line in (alone / "journal.jsonl").read_text().splitlines()]
+    assert (into / "study.toml").read_text() != (alone / "study.toml").read_text()
+
+
+def test_the_start_of_a_block_is_put_off_by_the_seed_but_for_a_host_alone(plan, into, states, tmp_path):
+    path = tmp_path / "rests"
+
+    def script_of(host):
+        script = Script()
+
+        def rate(_block, _treatment):
+            path.open("a").write(json.dumps([host, script.rests]) + "\n")
+            return 100.0
+
+        script.rate = rate
+        return script
+
+    made = plan(ON_THREE, blocks=6)
+    Fleet(states, script_of=script_of).run(made, into)
+    rests = dict(lines(path))
+    assert all(len(found) == 2 and all(0 < one < stagger_seconds(made) for one in found) for found in rests.values())
+    assert len({one for found in rests.values() for one in found}) == 6
+    assert stagger_seconds(plan(ON_ONE, blocks=6)) == 0
+
+
+def test_the_results_of_all_hosts_decide_when_it_stops(plan, into, states):
+    made = plan(ON_THREE, ("blocks = 6\n", ""))
+
+    def script_of(_host):
+        script = Script()
+        script.rate = lambda block, treatment: (100.0 + block % 3) * (2.0 if treatment == "t2" else 1.0)
+        return script
+
+    fleet = Fleet(states, script_of=script_of)
+    assert fleet.run(made, into).how == "done"
+    run = read_run(into)
+    assert (run.stopped, len(usable_blocks(run).trials)) == ("decided", 10)
+
+
+def test_no_block_is_begun_after_the_budget_and_those_that_are_open_end(plan, into, states, tmp_path):
+    made = plan(ON_THREE, ("blocks = 6\n", 'blocks = 600\nbudget = "2s"\n'))
+    fleet = Fleet(states, script_of=noting(tmp_path / "ran", seconds=0.1))
+    assert fleet.run(made, into).how == "done"
+    run = read_run(into)
+    assert run.stopped == "budget"
+    assert 3 <= len(usable_blocks(run).trials) < 60
+    assert len(run.trials) == len(lines(tmp_path / "ran"))  # none was thrown away
+
+
+def test_a_host_that_can_t_do_it_takes_no_more_part_and_the_others_have_its_blocks(plan, into, states):
+    def script_of(host):
+        script = Script()
+        if host == "db2":
+            script.fails = {(2, "t1"): HostError("mkfs.ext4 is not installed")}
+        return script
+
+    fleet = Fleet(states, script_of=script_of)
+    made = plan(ON_THREE, blocks=9)
+    assert fleet.run(made, into).how == "done"
+    assert whole(into) == {"db1": 4, "db2": 1, "db3": 4}
+    assert [one for one in read_run(into).notes if "db2 takes no more part" in one] == [
+        "db2 takes no more part: mkfs.ext4 is not installed"
+    ]
+
+
+def test_a_failed_trial_is_told_with_its_host_and_its_block_repeated_there(plan, into, states):
+    def script_of(host):
+        script = Script()
+        script.fails = {(2, 1, "t2"): died()} if host == "db3" else {}
+        return script
+
+    fleet = Fleet(states, script_of=script_of)
+    assert fleet.run(plan(ON_THREE, blocks=6), into).failures == 1
+    run = read_run(into)
+    [failure] = run.failures
+    assert (failure.host, failure.cause) == ("db3", "the server died")
+    assert whole(into) == dict.fromkeys(HOSTS, 2)
+    assert any(said.startswith("db3: ") and "failed: the server died" in said for said in fleet.said)
+
+
+def test_where_no_host_is_left_the_run_fails_and_goes_on_later(plan, into, states):
+    broken = states / "broken"
+
+    def script_of(_host):
+        script = Script()
+        script.fails = {(2, "t1"): HostError("no room")} if broken.exists() else {}
+        return script
+
+    made = plan(ON_THREE, blocks=9)
+    states.mkdir()
+    broken.touch()
+    with pytest.raises(HostError, match=r"no host is left \(db1: no room; db2: no room; db3: no room\)"):
+        Fleet(states, script_of=script_of).run(made, into)
+    assert (read_run(into).ended, whole(into)) == ("failed", dict.fromkeys(HOSTS, 1))
+    broken.unlink()
+    assert Fleet(states, script_of=script_of).run(made, into, resume=True).how == "done"
+    assert whole(into) == dict.fromkeys(HOSTS, 3)
+
+
+def test_a_lost_host_voids_its_open_block_and_one_that_returns_takes_whole_blocks(plan, into, states, tmp_path):
+    away = tmp_path / "away"
+
+    def script_of(host):
+        script = Script()
+
+        def rate(_block, _treatment):
+            if host == "db2":
+                away.unlink(missing_ok=True)
+            else:  # the others leave blocks to the one that is away
+                wait_for(lambda: not away.exists(), seconds=60)
+            return 100.0
+
+        script.rate = rate
+        return script
+
+    fleet = Fleet(states, script_of=script_of)
+    original = fleet.trial
+
+    def trial(slot, note, done, outlook):
+        original(slot, note, done, outlook)
+        if note == "on db2" and slot.block == 2 and not fleet.lost and not fleet.said:
+            fleet.lost["db2"] = "silent for 4 s"
+            away.touch()
+            os.kill(fleet.hosts.pids()["db2"], signal.SIGKILL)
+
+    def say(text):
+        fleet.said.append(text)
+        if "db2 takes no more part" in text:
+            fleet.lost.clear()
+
+    fleet.trial, fleet.say = trial, say
+    made = plan(ON_THREE, blocks=60)
+    assert fleet.run(made, into).how == "done"
+    notes = read_run(into).notes
+    assert "db2 takes no more part: it is lost (silent for 4 s); the block that it had open is void" in notes
+    assert "db2 is there again" in fleet.said
+    found = whole(into)
+    assert sum(found.values()) == 60
+    assert found["db2"] >= 2
+    second = [(attempt, treatment) for n, attempt, treatment in by_host(into)["db2"] if n == 2]
+    assert len(second) == 2
+    assert len({attempt for attempt, _ in second}) == 1  # whole, at one go
+
+
+def test_a_program_that_ends_is_started_again_but_not_for_ever(plan, into, states):
+    counted = states / "counted"
+
+    def script_of(host):
+        script = Script()
+        if host == "db1":
+            with counted.open("a") as file:
+                file.write(".")
+            script.faults["load"] = lambda: os.kill(os.getpid(), signal.SIGKILL)
+        return script
+
+    states.mkdir()
+    fleet = Fleet(states, script_of=script_of)
+    assert fleet.run(plan(ON_THREE, blocks=6), into).how == "done"
+    assert whole(into) == {"db1": 0, "db2": 3, "db3": 3}
+    assert counted.read_text() == "..."
+    assert any(
+        "db1 takes no more part: its dbdyno ended 3 times: it ended with -9" in one for one in read_run(into).notes
+    )
+
+
+def test_interrupted_it_ends_on_every_host_and_goes_on_with_whole_blocks(plan, into, states, tmp_path):
+    ran = tmp_path / "ran"
+    fleet = Fleet(states, script_of=noting(ran, seconds=0.1))
+    made = plan(ON_THREE, blocks=6)
+    pid = os.fork()
+    if not pid:
+        try:
+            os._exit(0 if fleet.run(made, into).how == "interrupted" else 1)
+        finally:
+            os._exit(2)
+    wait_for(lambda: len(lines(ran)) >= 5, seconds=30)
+    os.kill(pid, signal.SIGINT)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert read_run(into).ended == "interrupted"
+    assert not [host for host in HOSTS for _ in (states / host / "journals").glob("*")]  # all is put back
+    assert Fleet(states, script_of=noting(ran)).run(made, into, resume=True).how == "done"
+    assert whole(into) == dict.fromkeys(HOSTS, 2)
+
+
+def test_a_block_that_was_half_folded_by_a_kill_is_folded_once(plan, into, states, tmp_path):
+    made = plan(ON_THREE, blocks=6)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+
+    def keeping(run, path):
+        shutil.copy(path, kept)
+        return fold(run, path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dbdyno.run.fleet.coordinate.fold", keeping)
+        Fleet(states).run(made, into)
+    expected = {trial.id: trial for trial in read_run(into).trials}
+    content = (into / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    last = max(kept.glob("db1.*.tar"), key=lambda path: path.stat().st_mtime)
+    numbers = [number for number, line in enumerate(content) if b'"host":"db1"' in line.replace(b" ", b"")]
+    for cut in range(numbers[-4], numbers[-1] + 1):  # its last block: two trials begun, two finished
+        copy = tmp_path / f"cut{cut}"
+        shutil.copytree(into, copy)
+        (copy / "journal.jsonl").write_bytes(b"".join(content[:cut]))
+        shutil.copy(last, copy / ARRIVED)
+        folder = RunFolder(copy)
+        try:
+            fold_leftovers(folder)
+        finally:
+            folder.close()
+        found = [trial for trial in read_run(copy).trials if trial.host == "db1"]
+        assert [trial.metrics for trial in found] == [one.metrics for one in expected.values() if one.host == "db1"], (
+            cut
+        )
+        assert len({trial.id for trial in found}) == len(found) == 4
+        assert not list((copy / ARRIVED).iterdir())
+
+
+def test_who_has_joined_is_noted_once(plan, into, states):
+    made = plan(ON_THREE, blocks=3)
+    Fleet(states).run(made, into)
+    joined = [event for event in read_events(into) if isinstance(event, Joined)]
+    assert sorted((one.host, one.versions["kernel"]) for one in joined) == [(host, host) for host in HOSTS]
+    assert not [event for event in read_events(into) if isinstance(event, Note)]

@@ -10,10 +10,13 @@ from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.hosts.contract import Ended, Hosts
 from dbdyno.hosts.inventory import Inventory
 from dbdyno.model.printable import short
+from dbdyno.model.wording import count
 from dbdyno.plan.plan import Plan
 from dbdyno.run.fleet.request import Request
+from dbdyno.stack.capabilities import Capability
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.schema import HostSection
+from dbdyno.study.units import format_bytes
 
 MEMBER = ("python", "-m", "dbdyno.run.fleet.member")
 Answers = Mapping[str, Mapping[str, Any]]
@@ -103,14 +106,41 @@ def _differing(plan: Plan, answers: Answers) -> Iterator[str]:
         yield f'{plan.study.path}: host.awake = "auto" means yes on some hosts and no on others; give true or false'
 
 
-def decided(plan: Plan, answers: Answers) -> Plan:
-    """The plan with each ``host.awake = "auto"`` as it is on the hosts, all of which say the same."""
-    awake = set(next(iter(answers.values()))["awake"])
+def decided(
+    plan: Plan, answers: Mapping[str, "Mapping[str, Any] | DbdynoError"], erase: frozenset[str]
+) -> tuple[Plan, Answers]:
+    """The plan with each ``host.awake = "auto"`` as it is on all hosts, and what they answered.
+
+    Raises ``UserError`` where one can't run it.
+    """
+    if wrong := refusals(plan, answers, erase):
+        raise UserError("\n".join(wrong))
+    good = {name: one for name, one in answers.items() if not isinstance(one, DbdynoError)}
+    awake = set(next(iter(good.values()))["awake"])
     specs = {
         id_: spec.model_copy(update={"host": HostSection(awake=id_ in awake)}) if spec.host.awake == "auto" else spec
         for id_, spec in plan.specs.items()
     }
-    return replace(plan, specs=specs)
+    return replace(plan, specs=specs), good
+
+
+def as_needs(
+    plan: Plan, answers: Mapping[str, "Mapping[str, Any] | DbdynoError"], erase: frozenset[str]
+) -> list[Capability]:
+    """The same for a plan that is only looked at: what is wrong, or else what each host is."""
+    if wrong := refusals(plan, answers, erase):
+        parts = [one.partition(": ") for one in wrong]
+        return [Capability(name, ok=False, detail=detail) for name, _, detail in parts]
+    return [
+        Capability(name, ok=True, detail=_about(one))
+        for name, one in answers.items()
+        if not isinstance(one, DbdynoError)
+    ]
+
+
+def _about(answer: Mapping[str, Any]) -> str:
+    host, free = answer["host"], format_bytes(answer["free_bytes"])
+    return f"{count(host['cores'], 'core')}, kernel {answer['versions']['kernel']}, {free} free"
 
 
 def common_versions(answers: Answers) -> dict[str, str]:

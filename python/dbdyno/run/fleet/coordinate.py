@@ -149,10 +149,7 @@ class _Fleet:
     def _start(self, part: Part) -> None:
         done = len(blocks_of(self.folder).get(part.name, []))
         request = self.requests("run", part.name, first=done + 1, stagger_seconds=stagger_seconds(self.plan))
-        try:
-            part.start(request)
-        except DbdynoError as error:
-            self._out(part, str(error))
+        part.start(request)
 
     def _let_begin(self) -> None:
         """Let hosts begin the blocks that they ask for, in the order of the study."""
@@ -226,11 +223,11 @@ class _Fleet:
         if part.fruitless >= STARTS:
             self._out(part, f"its dbdyno ended {STARTS} times: {why}")
         else:
-            self._start(part)
+            part.again_at = monotonic() + self.means.pause_seconds
 
     def _out(self, part: Part, why: str) -> None:
         """A host takes no more part; the others go on."""
-        part.out = why
+        part.out, part.again_at = why, None
         part.has_ended()
         text = f"{part.name} takes no more part: {why}"
         self.folder.append(Note(text))
@@ -244,6 +241,8 @@ class _Fleet:
                 part.starts += 1  # what still comes from it is of nobody's
                 part.is_lost = True
                 self._out(part, f"it is lost ({lost[name]}){void}")
+            elif part.again_at is not None and monotonic() >= part.again_at:
+                self._start(part)
             elif name not in lost and part.is_lost:
                 self.progress.say(f"{name} is there again")
                 self._start(part)

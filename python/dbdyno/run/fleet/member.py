@@ -28,6 +28,7 @@ from dbdyno.run.provenance import host_facts, versions
 from dbdyno.run.stop import Outlook
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.erase.identity import identify
+from dbdyno.stack.undo.leftovers import leftovers, replay, taken
 from dbdyno.store.events import Lost
 from dbdyno.store.parts import DamageError
 from dbdyno.store.run_folder import RunFolder
@@ -128,7 +129,7 @@ def run_part(request: Request, tell: Tell, ground: Ground) -> Outcome:
         only_one(f"blocks of a study on several hosts, as {request.host}", wait=False, say=progress.say),
         alone_on_host(wait=False, say=progress.say),
     ):
-        put_back(progress.say, progress.say)
+        _put_back(progress.say)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         (folder / GO).unlink(missing_ok=True)
         plan = with_host_decided(request.plan(request.unpack(folder / "study")))
@@ -167,17 +168,13 @@ def _opened(plan: Plan, path: Path, ground: Ground) -> tuple[RunFolder, dict[str
     return run, {"joined": facts, "versions": known}
 
 
-def put_back(say: Callable[[str], None], leave: Callable[[str], None]) -> bool:
-    """Put back."""
-    from dbdyno.stack.undo.leftovers import leftovers, replay, taken
-
+def _put_back(say: Callable[[str], None]) -> None:
+    """Do what the undo logs of processes that are gone say, but for those of Ray: without it nobody reaches us."""
     for found in leftovers():
-        if found.what.startswith("Ray of dbdyno hosts"):
-            continue
-        with taken(found.path, say) as held:
-            if held:
-                replay(held, say)
-    return True
+        if not found.what.startswith("Ray of "):
+            with taken(found.path, say) as held:
+                if held:
+                    replay(held, say)
 
 
 def void_open_block(run: RunFolder, plan: Plan) -> None:

@@ -31,6 +31,7 @@ class Means:
     lost: Callable[[], Mapping[str, str]]  # host -> why, of those that are lost
     argv: Sequence[str] = MEMBER
     environment_of: Callable[[str], Mapping[str, str]] = lambda _: {}
+    pause_seconds: float = 6.0  # before a program that has ended is started again: by then a lost host is known as one
 
 
 @dataclass
@@ -48,6 +49,7 @@ class Part:
     is_lost: bool = False  # that being why
     asks: int = 0  # for this block, by its own count, and has not been answered; 0 while it does not ask
     has_open_block: bool = False
+    again_at: float | None = None  # when it is to be started again, by ``time.monotonic``
     _go: str = ""
     _process: str = ""
     _window: Window = field(init=False)
@@ -56,18 +58,20 @@ class Part:
         self._window = Window(self.name)
 
     def start(self, request: Request) -> None:
-        """Start its program. Raises ``HostError``."""
-        self.starts, self.fruitless = self.starts + 1, self.fruitless + 1
+        """Start its program, as far as that can be; nothing is waited for."""
+        self.starts, self.fruitless, self.again_at = self.starts + 1, self.fruitless + 1, None
         self.asks, self.has_open_block, self.out, self.is_lost = 0, False, "", False
-        means = self.means
-        environment = means.environment_of(self.name)
-        self._process = means.hosts.start(self.name, means.argv, stdin=request.to_json(), environment=environment)
-        self.is_running = True
-        Thread(target=self._listen, args=(self.starts, self._process), name=self.name, daemon=True).start()
+        self.is_running, self._process = True, ""
+        Thread(target=self._listen, args=(self.starts, request.to_json()), name=self.name, daemon=True).start()
 
-    def _listen(self, start: int, process: str) -> None:
+    def _listen(self, start: int, stdin: bytes) -> None:
         """Take its messages for as long as it runs. A block that is over is fetched here: the host waits meanwhile."""
+        means = self.means
         try:
+            environment = means.environment_of(self.name)
+            process = means.hosts.start(self.name, means.argv, stdin=stdin, environment=environment)
+            if start == self.starts:
+                self._process = process
             for message in messages(self.means.hosts, self.name, process):
                 if start != self.starts:
                     return
@@ -102,7 +106,7 @@ class Part:
         if self.asks:
             self._say(NO_MORE)
             self.asks = 0
-        else:
+        elif self._process:
             self._window.close()  # what it measures is thrown away
             self.means.hosts.signal(self.name, self._process, signal.SIGTERM)
 

@@ -1,0 +1,65 @@
+"""A study whose hosts are under test: asked, and run on, by the file of hosts that ``--hosts`` names."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dbdyno.errors import UserError
+
+if TYPE_CHECKING:
+    from dbdyno.plan.plan import Plan
+    from dbdyno.run.execute import Outcome
+    from dbdyno.stack.capabilities import Capability
+
+
+def needs_on_its_hosts(plan: "Plan", hosts: Path | None, erase: frozenset[str]) -> "list[Capability]":
+    """What each host says of the plan, touching nothing; nothing without a file of hosts."""
+    from dbdyno.hosts.connect import connected
+    from dbdyno.run.fleet.asking import as_needs, ask_all, check_names
+    from dbdyno.run.fleet.request import request_of
+
+    if hosts is None:
+        return []
+    made = request_of(plan, "plan", erase, fresh_images=False)
+    with connected(hosts) as found:
+        check_names(plan, found.inventory)
+        return as_needs(plan, ask_all(found.hosts, [made("facts", name) for name in _names(plan)]), erase)
+
+
+def run_on_its_hosts(
+    plan: "Plan", into: Path, hosts: Path | None, *, resume: bool, erase: frozenset[str], fresh_images: bool
+) -> "Outcome":
+    """Run a plan on the hosts that it names. Raises ``UserError`` where one can't; then nothing was touched."""
+    from dbdyno.cli.progress import TerminalProgress
+    from dbdyno.hosts.connect import connected
+    from dbdyno.run.execute import open_run
+    from dbdyno.run.fleet import asking, coordinate
+    from dbdyno.run.fleet.part import Means
+    from dbdyno.run.fleet.request import request_of
+    from dbdyno.run.provenance import this_machine
+
+    if hosts is None:
+        raise UserError(f"{plan.study.path}: hosts.under_test names hosts; say by --hosts FILE how they are reached")
+    names = _names(plan)
+    asked = request_of(plan, "asked", erase, fresh_images=fresh_images)
+    with connected(hosts) as found:
+        asking.check_names(plan, found.inventory)
+        plan, answers = asking.decided(plan, asking.ask_all(found.hosts, [asked("facts", one) for one in names]), erase)
+        with TerminalProgress(plan.design.labels, plan.seconds_per_trial() / len(names)) as progress:
+            for warning in plan.warnings():
+                progress.say(f"warning: {warning}")
+            versions = asking.common_versions(answers)
+            folder = open_run(plan, into, resume=resume, versions=versions, host=this_machine())
+            if plan.seed_is_drawn:
+                again = f"--seed {plan.design.seed} repeats its order"
+                progress.say(f"seed {plan.design.seed}, drawn for this run; {again}")
+            try:
+                requests = request_of(plan, coordinate.identity_of(into), erase, fresh_images=fresh_images)
+                means = Means(found.hosts, found.why_lost)
+                return coordinate.run_on_hosts(plan, folder, progress, requests, means)
+            finally:
+                folder.close()
+
+
+def _names(plan: "Plan") -> list[str]:
+    assert plan.design.fleet is not None  # noqa: S101  (who calls this has one)
+    return plan.design.fleet.hosts
