@@ -5,6 +5,7 @@ cache, InnoDB's log flushed at every commit. Each seed has another drive, other 
 """
 
 from collections import Counter
+from pathlib import Path
 
 from benches.crash.studies import run, study
 from dbdyno.analysis.safety.bounds import upper
@@ -14,7 +15,8 @@ WHEN = ("uniform", "ack", "page-write", "recovery")
 SURVIVORS = ("none", "random-512", "random-4096", "prefix", "requests", "versions")
 STACK = 'device = "{device}"\nfilesystem = ["ext4", "xfs"]'
 SETTINGS = "log_bin = [false, true]\nsync_binlog = 1"
-TREATMENTS = 4
+# The server's own fault, looked at by hand (docs/internals/crash.md): it does not use the whole copy that it has.
+TORN_FIRST_PAGE = "The first page of file"
 
 
 def found(folder, seeds, cuts, first_seed):
@@ -31,19 +33,31 @@ def found(folder, seeds, cuts, first_seed):
 
 
 def counted(trials):
-    """Return how many cuts were judged, of which kinds, and which of them found a loss."""
+    """Return how many cuts were judged, of which kinds, and in which of them a loss was found."""
     judged = [trial for trial in trials if trial["treatment"] != "control"]
-    cuts = [cut for trial in judged for cut in trial["cuts"]]
     control = [cut for trial in trials if trial["treatment"] == "control" for cut in trial["cuts"]]
-    false = [{"trial": trial["id"], **cut} for trial in judged for cut in trial["cuts"] if cut["outcome"] != "nothing"]
-    runs_with = len({cut["trial"] for cut in false})
+    cuts = [cut for trial in judged for cut in trial["cuts"]]
+    losses = [
+        {"trial": trial["id"], "known": is_known(trial, cut), **cut}
+        for trial in judged
+        for cut in trial["cuts"]
+        if cut["outcome"] != "nothing"
+    ]
+    false = [cut for cut in losses if not cut["known"]]
     return {
         "judged": len(cuts),
         "runs": len(judged),
-        "acked": sum(cut["acked"] for cut in cuts),
         "by_kind": Counter(f"{cut['when']}, {cut['survivors']}" for cut in cuts),
+        "losses": losses,
         "false": false,
         "at_most": upper(len(false), len(cuts)),
-        "at_most_by_runs": upper(runs_with, len(judged)),
+        "at_most_by_runs": upper(len({cut["trial"] for cut in false}), len(judged)),
         "control": Counter(cut["outcome"] for cut in control),
     }
+
+
+def is_known(trial, cut):
+    """Return whether it is a first page that was torn in the cut, whose copy the server does not use."""
+    log = Path(trial["folder"]) / f"recovery-{cut['id']}.log"
+    torn = cut["outcome"] == "table" and cut["when"] == "page-write" and log.exists()
+    return torn and TORN_FIRST_PAGE in log.read_text(encoding="utf-8", errors="replace")

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 import time
-from itertools import product
 
 STUDY = """
 version = 1
@@ -50,13 +49,8 @@ def study(  # noqa: PLR0913
     return STUDY.format(title=title, when=when, survivors=survivors, **fields)
 
 
-def strata(when, survivors):
-    """Return the names of all kinds of cut."""
-    return [f"{one}, {other}" for one, other in product(when, survivors)]
-
-
 def run(folder, name, text):
-    """Run a study; return its trials, and the seconds that all took."""
+    """Run a study; return its trials, each with its ``folder``, and the seconds that all took."""
     path, into = folder / f"{name}.toml", folder / name
     path.write_text(text, encoding="utf-8")
     began = time.monotonic()
@@ -68,4 +62,5 @@ def run(folder, name, text):
         # Where other processes are given copies of all mounts, one may hold a device longer than dbdyno waits.
         resume = ["--resume"]
     seconds = time.monotonic() - began
-    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(into.glob("trials/*/trial.json"))], seconds
+    found = sorted(into.glob("trials/*/trial.json"))
+    return [{**json.loads(path.read_text(encoding="utf-8")), "folder": str(path.parent)} for path in found], seconds
