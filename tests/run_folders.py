@@ -4,7 +4,7 @@ import os
 from dataclasses import replace
 from unittest.mock import patch
 
-from dbdyno.store.events import Dropped, Ended, Failed, Note, Planned, Started
+from dbdyno.store.events import Dropped, Ended, Failed, Joined, Note, Planned, Started
 from dbdyno.store.header import Header
 from dbdyno.store.run_folder import create
 
@@ -28,16 +28,18 @@ def written(path, run, series=None):
     )
     folder = create(path, header, run.host, run.study_text)
     folder.append(Planned(run.design.blocks))
+    for host, facts in run.hosts.items():
+        folder.append(Joined(host, facts))
     ended = [(one.block, one.attempt, one.position, one, None) for one in run.trials]
     ended += [(one.block, one.attempt, 99, one, one.cause) for one in run.failures]
     for block, attempt, _, one, cause in sorted(ended, key=lambda item: item[:3]):
         about = one.id, block, attempt, one.treatment
         folder.trial_folder(one.id)
-        folder.append(Started(*about))
+        folder.append(Started(*about, host=one.host))
         if cause is None:
             folder.finish(one, (series or {}).get(one.id, {}))
         else:
-            folder.append(Failed(*about, cause))
+            folder.append(Failed(*about, cause, host=one.host))
     for treatment in run.dropped:
         folder.append(Dropped(treatment, f"{treatment} is left out"))
     for text in run.notes:

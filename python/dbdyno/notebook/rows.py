@@ -20,9 +20,9 @@ def counting(run: Run, analysis: Analysis) -> list[Trial]:
 
 
 def trial_rows(run: Run, analysis: Analysis) -> Iterator[dict[str, Any]]:
-    """Yield each finished trial: where it stood, its factors, and its metrics."""
+    """Yield each finished trial: where it stood, its factors and what is fixed to its host, and its metrics."""
     counts = {trial.id for trial in counting(run, analysis)}
-    treatments = {treatment.id: treatment for treatment in run.design.tried}
+    treatments, fleet = {treatment.id: treatment for treatment in run.design.tried}, run.design.fleet
     for trial in run.trials:
         treatment = treatments[trial.treatment]
         row = {
@@ -30,6 +30,7 @@ def trial_rows(run: Run, analysis: Analysis) -> Iterator[dict[str, Any]]:
             "block": trial.block,
             "attempt": trial.attempt,
             "position": trial.position,
+            **({"host": trial.host} if fleet else {}),
             "treatment": trial.treatment,
             "label": treatment.label,
             "started_at": trial.started_at,
@@ -37,7 +38,8 @@ def trial_rows(run: Run, analysis: Analysis) -> Iterator[dict[str, Any]]:
             "disturbed": trial.disturbed,
             **trial.metrics,
         }
-        yield _with_factors(row, treatment.levels, after="label")
+        fixed = {name: of.get(trial.host, "") for name, of in fleet.levels.items()} if fleet else {}
+        yield _with_factors(row, {**treatment.levels, **fixed}, after="label")
 
 
 def verdict_rows(analysis: Analysis) -> Iterator[dict[str, Any]]:

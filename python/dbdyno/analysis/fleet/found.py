@@ -44,7 +44,7 @@ def fleet_findings(
     kept = [one.id for one in design.treatments if one.id not in blocks.dropped]
     levels = block_levels(blocks, kept, design.metric)
     judged = [] if design.aa else [pair for pair in pairs if not pair.obstacle]
-    effects = [(pair, dict(zip(pair.log_ratios, pair.d.tolist(), strict=True))) for pair in judged]
+    effects = [(_two(pair), dict(zip(pair.log_ratios, pair.d.tolist(), strict=True))) for pair in judged]
     return FleetFindings(
         blocks={host: usable.count(host) for host in design.fleet.hosts},
         like_these=[] if design.aa else like_these(on, pairs, verdicts, metric_of(design), design.margin),
@@ -52,6 +52,10 @@ def fleet_findings(
         effects=effects_between_levels(on, effects, design.margin),
         noise=_noise(run, blocks, levels, on) if design.aa else None,
     )
+
+
+def _two(pair: Paired) -> TwoTreatments:
+    return TwoTreatments(pair.baseline, pair.level, pair.baseline_id, pair.level_id)
 
 
 def _noise(run: Run, blocks: UsableBlocks, levels: dict[int, float], on: OnHosts) -> FleetNoise:
