@@ -12,6 +12,7 @@ use crate::protocol::session::Session;
 use crate::run::run;
 use crate::run_options::{Loop, RunOptions};
 use crate::run_plan::Plan;
+use crate::share::Share;
 use crate::stop::Stop;
 use crate::workload::Stepwise;
 
@@ -180,9 +181,9 @@ impl Job<'_> {
                 self.prepare(session, begun)?;
             }
             let engine = self.workload.check(session)?.engine;
-            let plan = self.plan(runs.len(), iteration, pace, clients, engine);
-            self.say(&format!("run {}: {clients} clients", plan.number));
-            sinks.starting(clients);
+            let plan = self.plan(runs.len(), iteration, pace, clients, engine)?;
+            self.say(&format!("run {}: {} clients", plan.number, plan.clients));
+            sinks.starting(plan.clients);
             let (result, end) = run(self.options, self.endpoint, self.workload, &plan, sinks, self.stop)?;
             if let Some(note) = result.io_note.as_ref().filter(|_| runs.is_empty()) {
                 output::note(note);
@@ -200,22 +201,40 @@ impl Job<'_> {
         self.action == Action::All && self.workload.is_made_anew()
     }
 
-    fn plan(&self, number: usize, iteration: u32, pace: Loop, clients: usize, engine: Option<String>) -> Plan {
-        let (queries_planned, queries_dropped) = self.workload.planned(clients);
-        Plan {
+    fn plan(
+        &self,
+        number: usize,
+        iteration: u32,
+        pace: Loop,
+        clients_of_all: usize,
+        engine: Option<String>,
+    ) -> Result<Plan, Error> {
+        let share = self.options.share;
+        let (first_client, clients) = share.part(clients_of_all);
+        if clients == 0 {
+            let (text, of) = (share.text(), share.of);
+            return Err(Error::Usage(format!("--share={text}: {clients_of_all} clients can't be shared out to {of}")));
+        }
+        // What the clients of other processes send is not known here.
+        let planned = |all| if share == Share::ALL { all } else { (None, 0) };
+        let (queries_planned, queries_dropped) = planned(self.workload.planned(clients));
+        Ok(Plan {
             verb: self.verb,
             number,
             iteration,
             step: if self.makes_anew() { 0 } else { number as u64 },
             clients,
+            share,
+            first_client,
+            clients_of_all,
             pace,
             engine_asked: self.workload.engine_asked().map(str::to_owned),
             engine,
             duration: self.options.duration,
-            events: self.options.events,
+            events: self.options.events.map(|events| share.part(events as usize).1 as u64),
             queries_planned,
             queries_dropped,
-        }
+        })
     }
 
     /// The exit code of finished runs: 1 if the server refused what was not to be ignored.

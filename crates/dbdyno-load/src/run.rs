@@ -5,13 +5,16 @@ use std::thread;
 use std::time::Duration;
 
 use crate::clock::{Cpu, now_ns};
+use crate::common_start::{named_in, wait_until};
 use crate::dial::Dialer;
 use crate::drive::{Connections, End, Limits, Shared};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::measure::{IntervalSink, Recorder, Span, Terms, Totals};
+use crate::network::{Network, Seen};
 use crate::output::relay::{IntervalSender, relay};
 use crate::output::result::{Clock, Phase, RunResult};
+use crate::own_thread::Scheduled;
 use crate::protocol::connection::Connection;
 use crate::run_options::{RunOptions, Warmup};
 use crate::run_plan::Plan;
@@ -43,7 +46,9 @@ struct Context<'a> {
 /// Times and CPU that one thread takes for all.
 #[derive(Debug, Default, Clone, Copy)]
 struct Marks {
+    /// When all were to start, and when the last thread did.
     start_ns: u64,
+    started_ns: u64,
     end_ns: u64,
     cpu_start: Cpu,
     cpu_end: Cpu,
@@ -57,6 +62,9 @@ struct Worked {
     io: &'static str,
     note: Option<String>,
     end: End,
+    scheduled: Scheduled,
+    /// At the start, and at the end.
+    seen: (Seen, Seen),
 }
 
 /// Runs the load once; intervals go to `sink`.
@@ -132,41 +140,38 @@ impl Context<'_> {
         connections: Vec<Connection>,
         mut sender: IntervalSender,
     ) -> Result<Worked, Error> {
-        let portion =
-            Portion { first, clients: connections.len(), of: self.plan.clients, seed: self.seed(), warmup: false };
+        let portion = self.portion(first, connections.len());
         // Whatever goes wrong, the others at the gate must not wait for this thread for ever.
         let warmed = unless_panicked(|| {
             let mut connections = Connections::new(connections, &self.dialer, self.options.io)?;
             let statements = self.workload.statements(portion)?;
             let warmup_start_ns = now_ns();
             let (queries, end) = self.warm_up(thread, portion, &mut connections)?;
-            Ok((connections, statements, queries, now_ns() - warmup_start_ns, end))
+            let seen = connections.seen();
+            Ok((connections, statements, queries, now_ns() - warmup_start_ns, end, seen))
         });
         if warmed.is_err() {
             self.give_up();
         }
-        if self.gate.wait().is_leader() {
-            let mut marks = self.marks();
-            (marks.cpu_start, marks.start_ns) = (Cpu::spent(), now_ns());
-        }
-        self.gate.wait();
-        let start_ns = self.marks().start_ns;
+        let (start_ns, scheduled, warmed) = self.start(warmed);
         let mut recorder = Recorder::new(self.terms(self.options.interval), Some(&mut sender));
         recorder.start(start_ns);
-        let driven = warmed.and_then(|(mut connections, mut statements, warmup_queries, warmup_ns, mut end)| {
-            if end == End::Finished {
-                let limits = self.limits(thread, self.plan.duration, start_ns, self.seed());
-                end = unless_panicked(|| {
-                    Ok(connections.drive(&mut *statements, &mut recorder, limits, &self.shared, self.stop))
-                })?;
-            }
-            Ok((connections, warmup_queries, warmup_ns, end))
-        });
+        let driven =
+            warmed.and_then(|(mut connections, mut statements, warmup_queries, warmup_ns, mut end, before)| {
+                if end == End::Finished {
+                    let limits = self.limits(thread, self.plan.duration, start_ns, self.seed());
+                    end = unless_panicked(|| {
+                        Ok(connections.drive(&mut *statements, &mut recorder, limits, &self.shared, self.stop))
+                    })?;
+                }
+                Ok((connections, warmup_queries, warmup_ns, end, before))
+            });
         if driven.is_err() {
             self.give_up();
         }
         let end_ns = now_ns();
         recorder.finish(end_ns);
+        let scheduled = Scheduled::so_far().since(scheduled);
         let totals = recorder.into_totals();
         // The others' intervals need not wait for this thread any more.
         drop(sender);
@@ -177,10 +182,56 @@ impl Context<'_> {
         if self.gate.wait().is_leader() {
             self.marks().cpu_end = Cpu::spent();
         }
-        let (mut connections, warmup_queries, warmup_ns, end) = driven?;
-        let (io, note) = (connections.io(), connections.note.take());
+        let (mut connections, warmup_queries, warmup_ns, end, before) = driven?;
+        let (io, note, seen) = (connections.io(), connections.note.take(), (before, connections.seen()));
         connections.quit();
-        Ok(Worked { totals, warmup_queries, warmup_ns, io, note, end })
+        Ok(Worked { totals, warmup_queries, warmup_ns, io, note, end, scheduled, seen })
+    }
+
+    /// What this process's clients are from `first` on.
+    fn portion(&self, first: usize, clients: usize) -> Portion {
+        let (first, of) = (self.plan.first_client + first, self.plan.clients_of_all);
+        Portion { first, clients, of, seed: self.seed(), warmup: false }
+    }
+
+    /// Waits for all threads, and for the common start where there is one; gives its time, and what the thread had
+    /// had of a processor then.
+    fn start<T>(&self, mut warmed: Result<T, Error>) -> (u64, Scheduled, Result<T, Error>) {
+        let scheduled = Scheduled::so_far();
+        if self.gate.wait().is_leader() {
+            let start_ns = match &self.options.start_file {
+                Some(path) if !self.shared.is_given_up() => named_in(path, self.stop).unwrap_or_else(|error| {
+                    self.give_up();
+                    warmed = Err(error);
+                    now_ns()
+                }),
+                _ => now_ns(),
+            };
+            let mut marks = self.marks();
+            (marks.cpu_start, marks.start_ns, marks.started_ns) = (Cpu::spent(), start_ns, start_ns);
+        }
+        self.gate.wait();
+        let start_ns = self.marks().start_ns;
+        if self.options.start_file.is_none() {
+            return (start_ns, scheduled, warmed);
+        }
+        let scheduled = Scheduled::so_far();
+        let started_ns = wait_until(start_ns);
+        let mut marks = self.marks();
+        marks.started_ns = marks.started_ns.max(started_ns);
+        (start_ns, scheduled, warmed)
+    }
+
+    /// When things happened.
+    fn clock(&self, marks: Marks, connect_ns: u64, warmup_ns: u64) -> Clock {
+        Clock {
+            source: "CLOCK_MONOTONIC",
+            start_asked_ns: self.options.start_file.is_some().then_some(marks.start_ns),
+            measure_start_ns: marks.started_ns,
+            measure_end_ns: marks.end_ns,
+            connect_ns,
+            warmup_ns: if self.options.warmup.is_zero() { 0 } else { warmup_ns },
+        }
     }
 
     /// Has all threads end early, warming up or measuring.
@@ -244,9 +295,11 @@ impl Context<'_> {
             reconnect_ns: self.options.reconnect.as_nanos() as u64,
             expects_loss: self.workload.expects_loss(),
             pace: self.plan.pace,
-            seed: seed.wrapping_add(thread as u64),
+            // No process has so many threads: the times of an open loop differ between all.
+            seed: seed.wrapping_add(thread as u64 + ((self.plan.share.index as u64) << 16)),
             thread,
             threads: self.options.io_threads.min(self.plan.clients),
+            share: self.plan.share,
         }
     }
 
@@ -259,12 +312,16 @@ impl Context<'_> {
         let io_threads = worked.len();
         let (mut totals, mut end, mut io) = (Totals::default(), End::Finished, "");
         let (mut warmup_queries, mut warmup_ns, mut note) = (0, 0, None);
+        let (mut threads, mut before, mut after) = (Vec::new(), Seen::default(), Seen::default());
         for one in worked {
             totals.add(one.totals);
             // A cause says more than that a thread was stopped.
             if end == End::Finished || matches!(one.end, End::Aborted(_)) {
                 end = one.end;
             }
+            threads.push(one.scheduled);
+            before.add(one.seen.0);
+            after.add(one.seen.1);
             warmup_queries += one.warmup_queries;
             warmup_ns = warmup_ns.max(one.warmup_ns);
             if note.is_none() {
@@ -292,14 +349,10 @@ impl Context<'_> {
                 End::Aborted(cause) => Some(cause.clone()),
                 End::Interrupted => Some("interrupted".into()),
             },
-            clock: Clock {
-                source: "CLOCK_MONOTONIC",
-                measure_start_ns: marks.start_ns,
-                measure_end_ns: marks.end_ns,
-                connect_ns,
-                warmup_ns: if self.options.warmup.is_zero() { 0 } else { warmup_ns },
-            },
+            clock: self.clock(marks, connect_ns, warmup_ns),
             cpu: marks.cpu_end.since(marks.cpu_start),
+            threads,
+            network: Network::between(&before, &after),
             phases: names
                 .filter_map(|(name, span)| span.map(|Span { start_ns, end_ns }| Phase { name, start_ns, end_ns }))
                 .collect(),

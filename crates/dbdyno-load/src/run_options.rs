@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::flags::{Flag, Group};
+use crate::share::Share;
 use crate::values::{Values, number};
 
 /// Most connections of one run.
@@ -34,6 +35,14 @@ const FLAGS: &[Flag] = &[
     Flag::value("max-errors", "refused statements after which the run is given up"),
     Flag::value("ignore-errors", "error codes that do not count towards --max-errors: 1213,1205, or all"),
     Flag::value("reconnect", "how long to try for a new connection in place of a lost one; 0: a loss ends the run"),
+    Flag::value(
+        "share",
+        "the part of clients, rate and events that is this process's where several offer one load: 2/3",
+    ),
+    Flag::value(
+        "start-file",
+        "once all is warm, print ready and wait for this file, which names the start: ns of CLOCK_MONOTONIC",
+    ),
     Flag::value("io", "io_uring, epoll or auto"),
     Flag::value("io-threads", "threads that share the connections"),
     Flag::value("report-interval", "print a line this often while running; 0: never"),
@@ -153,6 +162,10 @@ pub struct RunOptions {
     pub ignore: Ignore,
     /// How long a lost connection is tried for again; zero: its loss ends the run.
     pub reconnect: Duration,
+    /// The part of all of it that this process offers.
+    pub share: Share,
+    /// Names when measuring starts; without it, at once.
+    pub start_file: Option<PathBuf>,
     pub io: Io,
     pub io_threads: usize,
     pub report_interval: Option<Duration>,
@@ -194,6 +207,8 @@ impl RunOptions {
             errors_max: values.number("max-errors", 0)?,
             ignore: ignore(values)?,
             reconnect: values.duration("reconnect", Duration::ZERO)?,
+            share: Share::read(values)?,
+            start_file: values.path("start-file"),
             io: values.choice("io", &[("auto", Io::Auto), ("io_uring", Io::Uring), ("epoll", Io::Epoll)], Io::Auto)?,
             io_threads: io_threads(values)?,
             report_interval,

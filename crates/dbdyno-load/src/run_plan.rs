@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::run_options::Loop;
+use crate::share::Share;
 
 /// What sets this run apart from the others of an invocation.
 #[derive(Debug, Clone)]
@@ -15,9 +16,15 @@ pub struct Plan {
     pub iteration: u32,
     /// How many runs there were on the same data before.
     pub step: u64,
-    /// Connections.
+    /// Connections of this process.
     pub clients: usize,
-    /// When their events start.
+    /// The part of the load that is this process's.
+    pub share: Share,
+    /// Number of its first connection among those of all processes.
+    pub first_client: usize,
+    /// Connections of all processes.
+    pub clients_of_all: usize,
+    /// When the events of all processes start.
     pub pace: Loop,
     /// Storage engine as asked for.
     pub engine_asked: Option<String>,
@@ -25,7 +32,7 @@ pub struct Plan {
     pub engine: Option<String>,
     /// No event starts after this time.
     pub duration: Option<Duration>,
-    /// Events of all clients together.
+    /// Events of all clients of this process together.
     pub events: Option<u64>,
     /// Queries that the workload means to send; `None` where only the bounds above hold.
     pub queries_planned: Option<u64>,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dbdyno.analysis.advice.advise import Advice, Found, advise
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
 from dbdyno.analysis.checks.pool_filling import PoolFilling, pools_filling
+from dbdyno.analysis.client_hosts import LoadFromHosts, loads_from_hosts
 from dbdyno.analysis.cost.cost import Cost, cost
 from dbdyno.analysis.curves.curves import Curves, curves
 from dbdyno.analysis.explanation.block_layer import BlockLayer, block_layer
@@ -68,6 +69,7 @@ class Analysis:
     percentiles: list[PercentileCurve]  # empty where no histograms were given
     safety: CrashSafety | None  # where trials have cuts
     fleet: FleetFindings | None  # of a study on several hosts
+    client_hosts: list[LoadFromHosts]  # of the treatments whose load came from other hosts
 
 
 def analyse(
@@ -124,6 +126,7 @@ def analyse(
         percentiles=percentile_curves(run.design, blocks, latencies or {}),
         safety=crash_safety(run),
         fleet=fleet_findings(run, blocks, pairs, verdicts),
+        client_hosts=loads_from_hosts(run.design, blocks),
     )
 
 

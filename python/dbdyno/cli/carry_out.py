@@ -33,13 +33,12 @@ def carry_out(
 ) -> None:
     """Run a plan and print its report; ``again`` is the command that would go on with it.
 
-    Raises:
-        UserError: This host can't run the plan, or another run is going on (without ``wait``); nothing was touched.
-        typer.Exit: A trial failed, or the run was interrupted.
-
+    Raises ``UserError`` where this host can't, or another run is going on (without ``wait``), and nothing was touched;
+    ``typer.Exit`` where a trial failed, or the run was interrupted.
     """
     from dbdyno.cli.progress import TerminalProgress
     from dbdyno.run.execute import open_run, run_all
+    from dbdyno.run.over_hosts import ports_over
     from dbdyno.run.preflight import unmet_needs, with_host_decided
     from dbdyno.run.provenance import host_facts, versions
     from dbdyno.stack.capabilities import nothing_left_over
@@ -57,6 +56,7 @@ def carry_out(
         TerminalProgress(plan.design.labels, plan.seconds_per_trial()) as progress,
         only_one(f"run {plan.study.path} into {into}", wait=wait, say=progress.say),
         alone_on_host(wait=wait, say=progress.say),
+        ports_over(plan, hosts) as ports,
     ):
         leftover = nothing_left_over()
         if not leftover.ok:
@@ -67,7 +67,7 @@ def carry_out(
         if plan.seed_is_drawn:
             progress.say(f"seed {plan.design.seed}, drawn for this run; --seed {plan.design.seed} repeats its order")
         try:
-            outcome = run_all(plan, folder, progress, erase, fresh_images=fresh_images)
+            outcome = run_all(plan, folder, progress, erase, fresh_images=fresh_images, ports=ports)
         finally:
             folder.close()
     end_of_run(outcome, into, format_, html=html, details=details, again=again)

@@ -34,13 +34,18 @@ def plan(
     from dbdyno.cli.on_hosts import needs_on_its_hosts
     from dbdyno.plan.plan import make_plan
     from dbdyno.plan.stop_rule import StopRule
+    from dbdyno.run.over_hosts import ports_over
     from dbdyno.run.preflight import needs_of
     from dbdyno.study.load import load_study
 
     loaded = load_study(study, scale)
     asked = stop_options(blocks, max_blocks, budget, until_decided=until_decided)
     made = make_plan(loaded, seed=seed, stop_rule=asked.override(StopRule.of_study(loaded)))
-    needs = needs_on_its_hosts(made, hosts, frozenset(erase)) if made.design.fleet else needs_of(made, frozenset(erase))
+    if made.design.fleet:
+        needs = needs_on_its_hosts(made, hosts, frozenset(erase))
+    else:
+        with ports_over(made, hosts):  # which are looked at, and not changed
+            needs = needs_of(made, frozenset(erase))
     show_plan(made, needs, json_=json_)
     if not all(one.ok for one in needs):
         whose = "the hosts" if made.design.fleet else "this host"

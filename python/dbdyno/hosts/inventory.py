@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, StrictInt, StrictStr, ValidationError
 from dbdyno.errors import UserError
 from dbdyno.study.document import read_document
 from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
-from dbdyno.study.section import Section, matching
+from dbdyno.study.section import HostName, Section, matching
 from dbdyno.study.units import Size
 
 Role = Literal["server", "client"]
@@ -21,9 +21,6 @@ PORTS = 200  # that a cluster uses, from its first port on
 _RAY_FOLDER_MAX = 18  # characters: Ray's sockets lie below it, and the name of one has 107 at most (unix(7))
 _OBJECT_STORE_MIN_BYTES = 80_000_000  # Ray refuses less
 
-HostName = Annotated[
-    StrictStr, matching(r"[A-Za-z0-9][A-Za-z0-9-]{0,39}", "must be letters, digits and hyphens, at most 40")
-]
 Address = Annotated[
     StrictStr, matching(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}", "must be an IPv4 address or the name of a machine")
 ]

@@ -26,6 +26,7 @@ SECTIONS = (  # each a file of ``sections/``
     "cells",
     "tool_figures",
     "time_parts",
+    "client_hosts",
     "cost",
     "steadiness",
     "reported",

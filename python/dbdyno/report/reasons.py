@@ -1,7 +1,7 @@
 """The sentence for each reason of a verdict."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dbdyno.analysis.verdict.exaggeration import Exaggeration
 from dbdyno.analysis.verdict.reasons import (
@@ -9,6 +9,7 @@ from dbdyno.analysis.verdict.reasons import (
     Cause,
     Code,
     Dropped,
+    LimitedClients,
     Next,
     Obstacle,
     Reason,
@@ -20,7 +21,7 @@ from dbdyno.analysis.verdict.resolution import Resolution
 from dbdyno.analysis.verdict.totals import Totals, excluded_share
 from dbdyno.analysis.verdict.verdict import MANY_BLOCKS
 from dbdyno.model.design import ALPHA
-from dbdyno.model.wording import count, margin_text, p_value, percent, percent_range
+from dbdyno.model.wording import count, listed, margin_text, p_value, percent, percent_range
 
 
 def reason_text(reason: Reason | Obstacle) -> str:
@@ -93,12 +94,21 @@ def _obstacle_text(found: Obstacle) -> str:
             return f"{count(found.usable, f'usable {found.unit}')}{run}, at least {found.needed} are needed"
         case Dropped():
             return f"{_named(found)} failed again and again{run} and was dropped"
+        case LimitedClients():
+            return (
+                f"{_named(found)} was limited{run} by {clients_named(found.hosts)}, so its figures are not the server's"
+            )
         case ZeroFigures():
             no_ratio = f"{';' if run else ', and'} there is no ratio to 0"
             return f"{found.metric} of {_named(found)} is 0 in {count(found.blocks, 'block')}{run}{no_ratio}"
 
 
-def _named(found: Dropped | ZeroFigures) -> str:
+def clients_named(hosts: Sequence[str]) -> str:
+    """Return ``"client c1"``, ``"clients c1 and c2"``."""
+    return f"{'client' if len(hosts) == 1 else 'clients'} {listed(hosts)}"
+
+
+def _named(found: Dropped | ZeroFigures | LimitedClients) -> str:
     return f"{found.label}, which it needs," if found.of_contrast else found.label
 
 

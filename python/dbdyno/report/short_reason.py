@@ -5,10 +5,11 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.explanation.bottleneck import Kind
 from dbdyno.analysis.explanation.explain import Changed
 from dbdyno.analysis.explanation.time_parts import PARTS
-from dbdyno.analysis.verdict.reasons import CarryOver, Dropped, ZeroFigures
+from dbdyno.analysis.verdict.reasons import CarryOver, Dropped, LimitedClients, ZeroFigures
 from dbdyno.analysis.verdict.verdict import MANY_BLOCKS, Verdict
 from dbdyno.model.wording import count, margin_text
 from dbdyno.report.amounts import duration
+from dbdyno.report.reasons import clients_named
 from dbdyno.report.why import PART_NAMES, changed_of
 from dbdyno.report.why_parts import WORTH_SAYING
 
@@ -56,6 +57,8 @@ def why_not_comparable(verdict: Verdict) -> str:
             return "failed again and again"
         case ZeroFigures():
             return "a figure is 0"
+        case LimitedClients(hosts=hosts):
+            return f"limited by {clients_named(hosts)}"
         case _:
             return f"only {count(verdict.blocks, 'usable block')}" if verdict.blocks else "no usable block"
 

@@ -11,6 +11,7 @@ from dbdyno.analysis.explanation.time_parts import PARTS, Figures
 from dbdyno.analysis.verdict.verdict import Verdict
 from dbdyno.model.wording import listed
 from dbdyno.report.amounts import SAME, digits, duration, one_or_two, rounded, share, signed
+from dbdyno.report.client_hosts import network_sentence
 from dbdyno.report.values import fields
 from dbdyno.report.why_opening import noun, opening_of_difference, opening_where_alike
 from dbdyno.report.why_parts import WORTH_SAYING, Parted, parted
@@ -36,7 +37,10 @@ PART_NAMES = {"cpu_ms": "server CPU", "lock_ms": "row locks", "read_ms": "reads"
 def explanation(verdict: Verdict, analysis: Analysis) -> str:
     """Return one paragraph about a verdict; empty where nothing was watched that could explain it."""
     changed = changed_of(verdict, analysis)
-    return f"Why: {' '.join(map(_capitalised, _sentences(verdict, changed)))}" if changed else ""
+    if not changed:
+        return ""
+    sentences = [*_sentences(verdict, changed), *filter(None, [network_sentence(verdict, analysis)])]
+    return f"Why: {' '.join(map(_capitalised, sentences))}"
 
 
 def _capitalised(sentence: str) -> str:

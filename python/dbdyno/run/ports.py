@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from dbdyno.crash.crashing import crashing
 from dbdyno.crash.trial_cuts import AboutTrial, Crashing
 from dbdyno.host.smart import smart_of
+from dbdyno.hosts.connect import Connected
 from dbdyno.probe.background_load import disks_below, watching_background
 from dbdyno.probe.block_trace import NoTrace, Trace, tracing
 from dbdyno.probe.catalogue import watching
@@ -21,6 +22,7 @@ from dbdyno.stack.layers.placement import pinned
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.undo.log import Journal
 from dbdyno.study.schema import TrialSpec
+from dbdyno.study.workloads import GeneratedSection
 from dbdyno.workload.kinds import workload_of
 from dbdyno.workload.simulated import Simulated
 from dbdyno.workload.workload import Workload
@@ -54,6 +56,13 @@ class Ports:
     pinned: Callable[[str | None], AbstractContextManager[Mapping[str, str]]] = pinned
     crashing: Callable[[AboutTrial], AbstractContextManager[Crashing]] = crashing
     simulations: Simulations = field(default_factory=Simulations)  # of stacks that are simulated
+    connected: Connected | None = None  # the hosts of ``--hosts``
+    address: str = ""  # of this machine, as those hosts reach it
+
+    def listen(self, spec: TrialSpec) -> str:
+        """Where a server of dbdyno's own is to listen for other hosts; empty where its load comes from here."""
+        load = spec.workload
+        return self.address if isinstance(load, GeneratedSection) and load.clients_from else ""
 
     def without_host(self) -> "Ports":
         """The ports of a simulated trial, none of which reaches the host."""

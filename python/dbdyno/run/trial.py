@@ -51,7 +51,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
     """
     started_at, watch = ports.now().isoformat(timespec="seconds"), Stopwatch(ports.monotonic)
     workload = ports.workload_of(spec)
-    raising = Raising(folder / "server.log", workload.prepare, seed, erase)
+    raising = Raising(folder / "server.log", workload.prepare, seed, erase, ports.listen(spec))
     stack = ports.kinds[spec.stack.kind].stack(spec, image, raising)
     about = AboutTrial(spec, slot.block, slot.treatment, stack, workload, seed, folder, journal, say, watch.lap)
     with ports.crashing(about) as crash:

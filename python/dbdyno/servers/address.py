@@ -23,6 +23,14 @@ class Tls:
 
 
 @dataclass(frozen=True)
+class Listening:
+    """Where a server of dbdyno's own listens for other hosts, beside its socket."""
+
+    host: str  # one of this machine's own addresses
+    port: int
+
+
+@dataclass(frozen=True)
 class Address:
     """A server as a client reaches it: by its socket, or by host and port. The password is in no text of it."""
 

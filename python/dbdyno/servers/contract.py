@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from dbdyno.errors import TrialError
 from dbdyno.model.printable import one_line
-from dbdyno.servers.address import Address
+from dbdyno.servers.address import Address, Listening
 from dbdyno.study.section import Setting
 
 if TYPE_CHECKING:
@@ -92,6 +92,9 @@ class Server(Protocol):
     def create_schema(self, schema: str) -> None:
         """Make an empty schema."""
 
+    def admit(self, user: str, password: str, schema: str) -> None:
+        """Make an account that any host may log in to, with all rights on one schema and none elsewhere."""
+
     def cause(self, log: Path) -> str:
         """Why it ended, in one sentence, from its error log."""
 
@@ -116,8 +119,13 @@ class OwnServer(Protocol):
     def install(self, data: Path, environment: Mapping[str, str], log: Path) -> None:
         """Make the system tables in an empty folder. Raises ``TrialError``."""
 
-    def command(self, data: Path, socket: Path, log: Path, *, preparing: bool = False) -> list[str]:
-        """The command line that starts it; ``preparing`` data, it leaves nothing that depends on other settings."""
+    def command(
+        self, data: Path, socket: Path, log: Path, *, preparing: bool = False, listening: Listening | None = None
+    ) -> list[str]:
+        """The command line that starts it; ``preparing`` data, it leaves nothing that depends on other settings.
+
+        Without ``listening`` no other host can reach it.
+        """
 
     def await_ready(
         self, running: "subprocess.Popen[bytes]", socket: Path, log: Path, limit_seconds: float | None = None

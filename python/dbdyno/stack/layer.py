@@ -23,6 +23,9 @@ class Endpoint:
     error_log: Path | None = None  # of such a one
     cgroup: Path | None = None  # that bounds its memory
     account: str | None = None  # user@host that the study's own SQL is confined to; the load generator makes it
+    remote: Address | None = (
+        None  # as other hosts reach it, by an account that a load from there makes; None: not at all
+    )
     found_pid: int | None = None  # of one that dbdyno did not start, if it runs on this host and can be found
 
     @property

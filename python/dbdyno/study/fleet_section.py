@@ -3,17 +3,13 @@
 from collections.abc import Collection, Iterator
 from typing import Annotated, Any
 
-from pydantic import Field, StrictStr
+from pydantic import Field
 
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.schema import TrialSpec
-from dbdyno.study.section import Line, Section, matching
+from dbdyno.study.section import HostName, Line, Section
 
 HOSTS_MAX = 100
-
-HostName = Annotated[
-    StrictStr, matching(r"[A-Za-z0-9][A-Za-z0-9-]{0,39}", "must be letters, digits and hyphens, at most 40")
-]
 
 
 class FleetSection(Section):

@@ -31,6 +31,7 @@ BODY = ("stack", "queue", "filesystem", "server", "host", "workload", "probes", 
 TOP_LEVEL = ("version", "study", "hosts", *BODY, LEVELS, "design", "scale", "reported", "cost")
 
 KERNEL = ("stack", "kernel")
+CLIENTS_FROM = ("workload", "clients_from")  # a list that is one value, and no factor
 MAX_TREATMENTS = 256  # a block is every one of them
 
 Path_ = tuple[str | int, ...]
@@ -192,7 +193,8 @@ def _factors(body: dict[str, Any], found: list[Mistake]) -> Iterator[Factor]:
         for part in path:
             table = table.get(part, {}) if isinstance(table, dict) else {}
         if isinstance(table, dict):
-            varied += [((*path, name), value) for name, value in table.items() if isinstance(value, list)]
+            each = (((*path, name), value) for name, value in table.items() if isinstance(value, list))
+            varied += [(place, value) for place, value in each if place != CLIENTS_FROM]
     names = [path[-1] for path, _ in varied]
     for path, levels in varied:
         if path == ("workload", "kind"):

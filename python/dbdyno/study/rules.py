@@ -5,6 +5,7 @@ from pathlib import Path
 
 from dbdyno.model.quantity import size_bytes
 from dbdyno.study.allowed import mkfs_mistake, mount_mistake
+from dbdyno.study.clients_from_rules import broken_clients_from_rules
 from dbdyno.study.crash_rules import broken_crash_rules
 from dbdyno.study.drives import is_emulated
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
@@ -41,6 +42,7 @@ def broken_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
         yield from _queue(spec)
     yield from _passed_on(spec)
     yield from broken_workload_rules(spec.workload, folder)
+    yield from broken_clients_from_rules(spec)
     yield from broken_tool_rules(spec, folder)
     yield from broken_crash_rules(spec)
     yield from _memory(spec)

@@ -32,6 +32,7 @@ def matching(pattern: str, otherwise: str) -> AfterValidator:
 
 
 Line = Annotated[str, AfterValidator(_one_line)]
+HostName = Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9-]{0,39}", "must be letters, digits and hyphens, at most 40")]
 Identifier = Annotated[
     str, matching(r"[A-Za-z][A-Za-z0-9_]*", "must be a plain name of letters, digits and underscores")
 ]

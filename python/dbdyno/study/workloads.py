@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictInt
 
-from dbdyno.study.section import Line, matching
+from dbdyno.study.section import HostName, Line, matching
 from dbdyno.study.sql_sections import OltpEvents, SbtestTables, SlapTable
 from dbdyno.study.tools import Tools
 from dbdyno.study.trace_section import TraceSection
@@ -56,6 +56,10 @@ class GeneratedSection(WorkloadSection):
     """Error codes that do not fail the trial, as one text: `"1213,1205"`, or `"all"`. The report says what was met."""
     io_threads: Annotated[StrictInt, Field(ge=1, le=64)] = 1
     """Threads of the load generator that share the connections."""
+    clients_from: list[HostName] = Field(default_factory=list, max_length=100)
+    """Names from the file of hosts, such as `["c1", "c2"]`: each of them has its share of `clients` and `rate`, and
+    `io_threads` of its own, instead of this machine. See [hosts.md](hosts.md#load-from-other-hosts). Needs `duration`.
+    """
 
 
 class LoopSection(GeneratedSection):

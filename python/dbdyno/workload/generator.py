@@ -108,15 +108,10 @@ class Generated(ABC, Generic[SectionT]):
         """Offer the load. Raises ``TrialError`` with the cause of whatever ended it early."""
         endpoint, result, series = context.server, folder / "load.json", folder / "load.csv"
         log = folder / "latency.hlog"
-        argv = [
-            *self._argv(endpoint.address, seed),
-            *self.login_flags(endpoint),
-            *_loop_flags(self.section),
-            f"--interval={INTERVAL_MS}ms",
-        ]
+        argv = [own_binary("dbdyno-load"), *self.run_argv(endpoint.address, seed), *self.login_flags(endpoint)]
         argv += [f"--json={result}", f"--series={series}", f"--hlog={log}", *self.run_flags(folder)]
         try:
-            run_generator([*argv, *self.step_flags("run")], endpoint.address, limit_seconds(self.section))
+            run_generator(argv, endpoint.address, limit_seconds(self.section))
         except TrialError as error:
             # Of rights that an account lacks the generator itself says more.
             cause = (not endpoint.account and _cause(result, self.section.ignore_errors)) or str(error)
@@ -127,8 +122,16 @@ class Generated(ABC, Generic[SectionT]):
             raise TrialError(f"{cause}; {ended}" if ended else cause) from None
         return read_load(result, series, log)
 
+    def run_argv(self, address: Address, seed: int) -> list[str]:
+        """What the program is told to offer the load, apart from files and account."""
+        timing = [*_loop_flags(self.section), f"--interval={INTERVAL_MS}ms"]
+        return [*self._words(address, seed), *timing, *self.step_flags("run")]
+
     def _argv(self, address: Address, seed: int) -> list[str]:
-        argv = [own_binary("dbdyno-load"), self.section.kind, *self.own_flags(), *self.common_flags()]
+        return [own_binary("dbdyno-load"), *self._words(address, seed)]
+
+    def _words(self, address: Address, seed: int) -> list[str]:
+        argv = [self.section.kind, *self.own_flags(), *self.common_flags()]
         return [*argv, *address.flags(), f"--seed={seed}", "--silent"]
 
 

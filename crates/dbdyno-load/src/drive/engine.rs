@@ -139,13 +139,13 @@ impl<'r, 's> Engine<'r, 's> {
     fn start(&mut self, now: u64) -> Result<(), String> {
         let limits = self.limits;
         if let Loop::Open { rate, spacing } = limits.pace {
-            let threads = limits.threads as u64;
+            let (threads, of) = (limits.threads as u64, limits.share.of as u64);
             let share = |all: u64| all / threads + u64::from((limits.thread as u64) < all % threads);
             let offer = Offer {
-                rate: rate / threads as f64,
+                rate: rate / (threads * of) as f64,
                 spacing,
                 start_ns: limits.start_ns,
-                phase: limits.thread as f64 / threads as f64,
+                phase: (limits.thread as u64 * of + limits.share.index as u64) as f64 / (threads * of) as f64,
                 end_ns: limits.deadline_ns.unwrap_or(u64::MAX),
                 most: self.shared.events_left.as_ref().map_or(u64::MAX, |left| share(left.load(Ordering::Relaxed))),
             };

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
@@ -104,6 +104,10 @@ impl EpollWire {
 impl Wire for EpollWire {
     fn name(&self) -> &'static str {
         "epoll"
+    }
+
+    fn sockets(&self) -> Box<dyn Iterator<Item = BorrowedFd<'_>> + '_> {
+        Box::new(self.lines.iter().filter_map(|line| line.socket.as_ref()).map(AsFd::as_fd))
     }
 
     fn attach(&mut self, client: usize, socket: OwnedFd) -> Result<(), Errno> {

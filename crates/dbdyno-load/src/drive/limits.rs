@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::run_options::{Ignore, Loop};
+use crate::share::Share;
 
 /// When and why a run ends other than by the clients being done, and how events start.
 #[derive(Debug, Clone, Copy)]
@@ -23,14 +24,16 @@ pub struct Limits<'a> {
     pub reconnect_ns: u64,
     /// A connection that is lost, and not tried for again, ends the run as its deadline would.
     pub expects_loss: bool,
-    /// When a client starts an event; the rate is that of all threads.
+    /// When a client starts an event; the rate is that of all threads of all processes.
     pub pace: Loop,
     /// Of the random times.
     pub seed: u64,
     /// Number of this thread among `threads`.
     pub thread: usize,
-    /// Threads that share the load.
+    /// Threads that share the load of this process.
     pub threads: usize,
+    /// The part of the load that is this process's.
+    pub share: Share,
 }
 
 /// What the threads of a run share.
@@ -63,6 +66,11 @@ impl Shared {
     /// Has all threads end early.
     pub fn give_up(&self) {
         self.given_up.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a thread gave up.
+    pub fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
     }
 
     /// Has all threads end now as they would at the deadline.

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use crate::dial::Dialer;
 use crate::error::Error;
 use crate::measure::Recorder;
+use crate::network::Seen;
 use crate::protocol::connection::Connection;
 use crate::run_options::Io;
 use crate::statements::Statements;
@@ -88,6 +89,11 @@ impl Connections {
     /// What waits for the sockets, by name.
     pub fn io(&self) -> &'static str {
         self.wire.name()
+    }
+
+    /// What the kernel knows of the sockets now.
+    pub fn seen(&self) -> Seen {
+        Seen::now(self.wire.sockets())
     }
 
     /// Lets all clients go at once and returns when none has a statement in flight, or at once

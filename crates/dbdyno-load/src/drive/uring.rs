@@ -9,7 +9,7 @@
 //! kept until it is sent. That holds whatever a server does, also if it answers before it has read all.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
@@ -222,6 +222,10 @@ fn send_entry(client: usize, request: &[u8], flags: i32) -> squeue::Entry {
 impl Wire for UringWire {
     fn name(&self) -> &'static str {
         "io_uring"
+    }
+
+    fn sockets(&self) -> Box<dyn Iterator<Item = BorrowedFd<'_>> + '_> {
+        Box::new(self.lines.iter().filter_map(|line| line.socket.as_ref()).map(AsFd::as_fd))
     }
 
     fn attach(&mut self, client: usize, socket: OwnedFd) -> Result<(), Errno> {

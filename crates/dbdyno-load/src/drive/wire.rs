@@ -1,6 +1,6 @@
 //! The contract of a wire: the sockets of all clients of a thread, sent to and waited for together.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -18,6 +18,9 @@ pub struct Arrival<'a> {
 pub trait Wire {
     /// Its name in every output.
     fn name(&self) -> &'static str;
+
+    /// The sockets of those clients that have one.
+    fn sockets(&self) -> Box<dyn Iterator<Item = BorrowedFd<'_>> + '_>;
 
     /// Takes over the socket of a client that has none.
     ///

@@ -7,6 +7,7 @@ use crate::clock::Cpu;
 use crate::measure::Gauges;
 use crate::run_options::Spacing;
 use crate::run_plan::Plan;
+use crate::share::Share;
 use crate::statements::Kind;
 use crate::statements::Statement;
 
@@ -23,6 +24,9 @@ fn run(seconds: u64, engine: Option<&str>) -> RunResult {
             iteration: 1,
             step: 0,
             clients: 3,
+            share: Share::ALL,
+            first_client: 0,
+            clients_of_all: 3,
             pace: Loop::Closed { think: Duration::ZERO, spacing: Spacing::Fixed },
             engine_asked: engine.map(str::to_owned),
             engine: Some("InnoDB".into()),
@@ -45,12 +49,15 @@ fn run(seconds: u64, engine: Option<&str>) -> RunResult {
         aborted: None,
         clock: Clock {
             source: "CLOCK_MONOTONIC",
+            start_asked_ns: None,
             measure_start_ns: 5,
             measure_end_ns: 5 + seconds * 1_000_000_000,
             connect_ns: 1,
             warmup_ns: 0,
         },
         cpu: Cpu { user_us: 9, sys_us: 18 },
+        threads: Vec::new(),
+        network: None,
         io: "epoll",
         io_note: None,
         io_threads: 1,

@@ -12,8 +12,11 @@ use crate::clock::Cpu;
 use crate::error::Error;
 use crate::latency::Latencies;
 use crate::measure::{ErrorCount, Gauges, Tally};
+use crate::network::Network;
+use crate::own_thread::Scheduled;
 use crate::run_options::{Loop, Spacing};
 use crate::run_plan::Plan;
+use crate::share::Share;
 use crate::statements::Kind;
 
 /// Version of the file's format.
@@ -24,7 +27,10 @@ const VERSION: u32 = 2;
 pub struct Clock {
     /// Always `CLOCK_MONOTONIC`.
     pub source: &'static str,
-    /// All clients were released.
+    /// When the start was asked for by `--start-file`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_asked_ns: Option<u64>,
+    /// All clients were released: the last thread of them.
     pub measure_start_ns: u64,
     /// The last reply was complete.
     pub measure_end_ns: u64,
@@ -85,6 +91,10 @@ pub struct RunResult {
     pub clock: Clock,
     /// CPU time of this process between start and end.
     pub cpu: Cpu,
+    /// Of each thread that served connections, between start and end.
+    pub threads: Vec<Scheduled>,
+    /// Of the connections, where they are by TCP.
+    pub network: Option<Network>,
     /// What waited for the sockets.
     pub io: &'static str,
     /// Why it was not the better one.
@@ -114,6 +124,12 @@ impl RunResult {
     /// Events that an open loop offered per second, of the time in which it did.
     pub fn offered_per_second(&self) -> f64 {
         self.gauges.offered as f64 * 1e9 / (self.gauges.offered_for_ns as f64).max(1.0)
+    }
+
+    /// Which part of a load it was; null where it was all of it.
+    fn share(&self) -> Value {
+        let share = (self.plan.share != Share::ALL).then(|| self.plan.share.text());
+        share.map_or(Value::Null, |part| json!({"part": part, "clients_of_all": self.plan.clients_of_all}))
     }
 
     fn json(&self) -> Value {
@@ -159,8 +175,10 @@ impl RunResult {
             "seconds_real": self.seconds_real(),
             "seconds_user": self.cpu.user_us as f64 / 1e6,
             "seconds_sys": self.cpu.sys_us as f64 / 1e6,
-            "io": self.io,
+            "share": self.share(), "io": self.io,
             "io_threads": self.io_threads,
+            "threads": self.threads,
+            "network": self.network,
             "latency_ns": self.tally.events.summary(),
             "operations": operations,
             "phases": self.phases,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dbdyno.analysis.looks.min_blocks import blocks_needed
-from dbdyno.analysis.verdict.reasons import CarryOver, Dropped, ZeroFigures, excludes_zero
+from dbdyno.analysis.verdict.reasons import CarryOver, Dropped, LimitedClients, ZeroFigures, excludes_zero
 from dbdyno.analysis.verdict.verdict import MANY_BLOCKS, MIN_USABLE_BLOCKS, Verdict
 
 
@@ -39,6 +39,8 @@ def step_of(verdict: Verdict, margin: float, comparisons: int) -> Step:
     """Return what a verdict that decides nothing lacks; ``comparisons`` are those of its family."""
     if isinstance(verdict.reason, Dropped | ZeroFigures):
         return Step(Lack.A_TREATMENT_THAT_RUNS)
+    if isinstance(verdict.reason, LimitedClients):
+        return Step(Lack.STRONGER_LOAD_GENERATOR)
     if verdict.withheld_for is not None:
         carried = isinstance(verdict.withheld_for, CarryOver)
         return Step(Lack.REST_BETWEEN_TRIALS if carried else Lack.EQUAL_FAILURES)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
+from dbdyno.analysis.client_hosts import limiting_hosts
 from dbdyno.analysis.over_time.drift import drift_of
 from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.server_defaults import ServerDefaults, defaults_of_two_runs
@@ -26,6 +27,7 @@ from dbdyno.analysis.two_runs.unpaired import differences, smallest_p, unpaired_
 from dbdyno.analysis.verdict.evidence import Evidence, Finding, findings, relative_estimate
 from dbdyno.analysis.verdict.reasons import (
     Dropped,
+    LimitedClients,
     Obstacle,
     Reason,
     TooFew,
@@ -117,6 +119,8 @@ class _Side:
             return Dropped(treatment.label, self.name)
         if zeros := self.blocks.without_ratio(treatment.id, self.run.design.metric):
             return ZeroFigures(treatment.label, self.run.design.metric, zeros, self.name)
+        if limiting := limiting_hosts(self.blocks.of(treatment.id)):
+            return LimitedClients(treatment.label, limiting, self.name)
         return TooFew(usable, MIN_TRIALS, "trial", self.name) if usable < MIN_TRIALS else None
 
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 from itertools import combinations
 
 from dbdyno.analysis.blocks import UsableBlocks
+from dbdyno.analysis.client_hosts import limiting_hosts
 from dbdyno.analysis.statistics.effect import log_ratios
 from dbdyno.analysis.verdict.carry_over_of_run import carried
-from dbdyno.analysis.verdict.reasons import Dropped, Obstacle, ZeroFigures, first
+from dbdyno.analysis.verdict.reasons import Dropped, LimitedClients, Obstacle, ZeroFigures, first
 from dbdyno.analysis.verdict.resolution import of_pair, resolutions
 from dbdyno.analysis.verdict.unequal_failures import by_one, doubts_about, struck
 from dbdyno.analysis.verdict.verdict import Paired
@@ -78,6 +79,8 @@ def obstacle(
         return Dropped(label, of_contrast=of_contrast)
     if zeros := blocks.without_ratio(treatment, metric):
         return ZeroFigures(label, metric, zeros, of_contrast=of_contrast)
+    if limiting := limiting_hosts(blocks.of(treatment)):
+        return LimitedClients(label, limiting, of_contrast=of_contrast)
     return None
 
 

@@ -60,7 +60,17 @@ class TooFew:
     run: WhichRun = ""
 
 
-Obstacle = Dropped | ZeroFigures | TooFew
+@dataclass(frozen=True)
+class LimitedClients:
+    """A treatment's load was limited by hosts that offer it, so that its figures are theirs."""
+
+    label: str
+    hosts: tuple[str, ...]
+    run: WhichRun = ""
+    of_contrast: bool = False
+
+
+Obstacle = Dropped | ZeroFigures | LimitedClients | TooFew
 
 
 def first(obstacles: Iterable[Obstacle | None]) -> Obstacle | None:

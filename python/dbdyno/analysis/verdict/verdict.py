@@ -2,7 +2,8 @@
 
 How a word is chosen, in this order:
 
-1. *not comparable*: fewer than 2 usable blocks, or a treatment that failed again and again and was dropped.
+1. *not comparable*: fewer than 2 usable blocks, a treatment that failed again and again and was
+   dropped, or one whose client hosts were the limit.
 2. *faster* / *slower*: the exact signed-rank p, allowing for the looks and Holm-adjusted over the study's comparisons,
    is <= .05 and the interval excludes 0; which of the two words follows from whether more of the metric is better.
    Except that where the interval also lies wholly inside the margin and the equivalence test holds, the word is

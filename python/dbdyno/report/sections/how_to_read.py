@@ -32,7 +32,7 @@ def section(findings: Findings) -> Section:
             f"If there is a difference, it is smaller than the margin of {margin}: this was shown, not merely refuted.",
         ),
         (("undecided",), "These blocks show neither. The reason says how many more it would take."),
-        (("not comparable",), "Too few usable blocks, or a treatment that kept failing."),
+        (("not comparable",), "Too few usable blocks, a treatment that kept failing, or clients at their limit."),
     )
     closing = (
         "The interval is the range of differences that these blocks are compatible with. p is the chance of a"

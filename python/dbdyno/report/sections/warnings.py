@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.checks.load import generator_lateness_ms
 from dbdyno.model.wording import count, number
+from dbdyno.report.client_hosts import limited_lines
 from dbdyno.report.crash.names import names_of
 from dbdyno.report.crash.warnings import crash_warnings
 from dbdyno.report.document import Abridged, Paragraph, Section
@@ -65,6 +66,7 @@ def _of_the_run(run: Run, analysis: Analysis) -> Iterator[str]:
     if line := filling_line(run.design, analysis.pools_filling):
         yield line
     yield from warm_up_warning(analysis)
+    yield from limited_lines(analysis.client_hosts)
 
 
 def _of_treatments(run: Run, analysis: Analysis) -> Iterator[str]:

@@ -1,10 +1,11 @@
-"""The command line of a server of our own: private data, private socket, no TCP unless the study sets a port."""
+"""The command line of a server of our own: private data, private socket, TCP only where a study asks for it."""
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from dbdyno.model.printable import printable
+from dbdyno.servers.address import Listening
 from dbdyno.servers.ask import answer
 from dbdyno.servers.mysql.variables import HELP_BYTES_MAX, HELP_SECONDS
 from dbdyno.servers.sources.installation import Installation
@@ -16,15 +17,28 @@ _SETTING_REFUSED = re.compile(
 
 
 def options(  # noqa: PLR0913, PLR0917  (what a server is started with)
-    installation: Installation, data: Path, socket: Path, log: Path, settings: Mapping[str, Setting], engine: str
+    installation: Installation,
+    data: Path,
+    socket: Path,
+    log: Path,
+    settings: Mapping[str, Setting],
+    engine: str,
+    listening: Listening | None = None,
 ) -> list[str]:
     """The server's command line."""
     # Ours come last, where they win. A server that starts removes what it takes for its own old temporary tables, so
     # none may share the folder; and temporary tables belong on the device that is measured.
     ours = [f"--datadir={data}", f"--socket={socket}", f"--tmpdir={data}", f"--pid-file={data}/server.pid"]
     ours += [f"--log-error={log}", "--skip-name-resolve", *_closed(installation)]
-    ours.append("--bind-address=127.0.0.1" if "port" in settings else "--skip-networking")
+    ours += _network(settings, listening)
     return installation.command(*_loading(installation, engine), *setting_options(settings), *ours)
+
+
+def _network(settings: Mapping[str, Setting], listening: Listening | None) -> list[str]:
+    """Where it can be reached but by its socket."""
+    if listening:
+        return [f"--bind-address={listening.host}", f"--port={listening.port}"]
+    return ["--bind-address=127.0.0.1" if "port" in settings else "--skip-networking"]
 
 
 def setting_options(settings: Mapping[str, Setting]) -> list[str]:

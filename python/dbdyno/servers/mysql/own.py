@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dbdyno.servers.address import Listening
 from dbdyno.servers.mysql import process
 from dbdyno.servers.mysql.bootstrap import install_data
 from dbdyno.servers.mysql.command import options, refused_settings
@@ -54,9 +55,11 @@ class OwnMysql:
         """Make the system tables. Raises ``TrialError``."""
         install_data(self.installation, data, environment, log, self.settings)
 
-    def command(self, data: Path, socket: Path, log: Path, *, preparing: bool = False) -> list[str]:
+    def command(
+        self, data: Path, socket: Path, log: Path, *, preparing: bool = False, listening: Listening | None = None
+    ) -> list[str]:
         """The command line that starts it; ``preparing`` data, it does not write down what its buffer pool holds."""
-        argv = options(self.installation, data, socket, log, self.settings, self.engine)
+        argv = options(self.installation, data, socket, log, self.settings, self.engine, listening)
         return [*argv, *([DUMP_OFF] if preparing and DUMP not in self.asked else [])]
 
     def page_files(self, data: Path) -> list[Path]:

@@ -1,7 +1,8 @@
 """What a server that answers is asked, whoever started it: its settings, counters and tables."""
 
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dbdyno.model.printable import short
@@ -51,6 +52,15 @@ class MysqlServer:
         """Make an empty schema."""
         with connect(self.address) as connection, connection.cursor() as cursor:
             cursor.execute(f"CREATE SCHEMA `{schema}`")
+
+    def admit(self, user: str, password: str, schema: str) -> None:
+        """Make an account that any host may log in to, with all rights on one schema and none elsewhere."""
+        pattern = re.sub(r"([\\_%])", r"\\\1", schema).replace("`", "``")
+        with connect(self.address) as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE USER %s@'%%' IDENTIFIED BY %s", (user, password))
+            cursor.execute(f"GRANT ALL PRIVILEGES ON `{pattern}`.* TO %s@'%%'", (user,))
+        # It shows that it works; and MySQL 8 takes later logins without TLS, as it knows the password by now.
+        connect(replace(self.address, user=user, password=password)).close()
 
     cause = staticmethod(cause_in)
 

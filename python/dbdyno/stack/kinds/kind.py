@@ -50,6 +50,7 @@ class Raising:
     prepare: Callable[[StackContext], None]  # makes the workload's data
     seed: int = 0
     erase: Erasing = field(default_factory=Erasing)
+    listen: str = ""  # the address of this machine at which other hosts reach the server; empty: they do not
     install: bool = False  # to prepare the data: no queue setting, no memory limit
 
 

@@ -135,6 +135,7 @@ def _server(spec: TrialSpec, raising: Raising) -> Server:
         spec.workload.connections,
         install=install,
         log=raising.log,
+        listen="" if install else raising.listen,
         placement=Placement() if install else Placement(spec.stack.server_cpus, spec.server.ionice),
     )
 

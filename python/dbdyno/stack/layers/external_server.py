@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dbdyno.servers.contract import ExternalServer as External
 from dbdyno.servers.contract import Settings
 from dbdyno.servers.products import DAEMONS, external_server
 from dbdyno.stack.layer import Endpoint, StackContext
@@ -43,12 +44,18 @@ class ExternalServer:
                 observed = self._observed(session.settings())
             pid = process_behind(address.socket) if address.socket else None
             observed |= {"local": is_local(self.url), "process": "unknown" if pid is None else "found"}
-            yield below.raised(self.name, observed, endpoint=Endpoint(found.server, address, found_pid=pid))
+            yield below.raised(self.name, observed, endpoint=_endpoint(found, pid))
 
     def _observed(self, found: Settings) -> dict[str, Any]:
         check_settings(self.settings, found.variables)
         shown = shown_settings(found, {*self.settings, "hostname"})
         return {**shown, "tls": found.tls, "started_by": "others"}
+
+
+def _endpoint(found: External, pid: int | None) -> Endpoint:
+    """Other hosts reach it as this one does, but by a socket."""
+    address = found.address
+    return Endpoint(found.server, address, found_pid=pid, remote=None if address.socket else address)
 
 
 def is_local(url: str) -> bool:

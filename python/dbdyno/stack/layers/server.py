@@ -1,6 +1,7 @@
 """The server: started on the data below, its version and settings read back, its error log kept."""
 
 import os
+import socket as socketlib
 import subprocess
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import Any
 from dbdyno.errors import HostError, TrialError
 from dbdyno.model.printable import short
 from dbdyno.model.quantity import size_bytes
-from dbdyno.servers.address import Address
+from dbdyno.servers.address import Address, Listening
 from dbdyno.servers.contract import NotStartedError, OwnServer, Settings
 from dbdyno.servers.products import own_server
 from dbdyno.servers.sources.installation import Installation
@@ -40,6 +41,7 @@ class Server:
     placement: Placement = field(default_factory=Placement)
     ready_seconds: float | None = None  # in which it must answer; the product's own limit if not given
     is_killed: bool = False  # rather than stopped, in the end: what it leaves is not wanted
+    listen: str = ""  # the address of this machine at which other hosts reach it; empty: they do not
     name: str = "server"
 
     @contextmanager
@@ -58,9 +60,11 @@ class Server:
             if self.install:
                 own.install(data, environment, below.scratch / "install.log")
             address = Address("root", home / "server.sock")
-            argv = own.command(data, home / "server.sock", error_log, preparing=self.install)
+            listening = self._listening()
+            argv = own.command(data, home / "server.sock", error_log, preparing=self.install, listening=listening)
             running = self._start(argv, below, environment)
-            endpoint = Endpoint(own.at(address), address, running, error_log, below.cgroup)
+            remote = Address("", host=listening.host, port=listening.port) if listening else None
+            endpoint = Endpoint(own.at(address), address, running, error_log, below.cgroup, remote=remote)
             try:
                 observed = self._observed(own, endpoint, data) | self.placement.observed(running.pid)
                 yield below.raised(self.name, observed, endpoint=endpoint)
@@ -73,6 +77,21 @@ class Server:
     def page_files(self, directory: Path) -> list[Path]:
         """The files below ``directory``, where the server's folder is, that it overwrites in place."""
         return own_server(self.installation, self.engine, self.settings, self.clients).page_files(directory / DATA)
+
+    def _listening(self) -> Listening | None:
+        """The port that the study sets, else one that is free. Raises ``HostError`` where the address is not ours."""
+        if not self.listen:
+            return None
+        if "port" in self.settings:
+            return Listening(self.listen, int(self.settings["port"]))
+        try:
+            with socketlib.create_server((self.listen, 0)) as free:
+                return Listening(self.listen, int(free.getsockname()[1]))
+        except OSError as error:
+            raise HostError(
+                f"{self.listen}: the server can't listen there: {error.strerror or error}; give cluster.address in the "
+                "file of hosts an address that this machine has"
+            ) from None
 
     def _start(self, argv: list[str], below: StackContext, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(

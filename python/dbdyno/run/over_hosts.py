@@ -1,0 +1,75 @@
+"""What a run reaches hosts by: this machine's own means, and, with ``--hosts``, the hosts of a file."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from dbdyno.errors import UserError
+from dbdyno.hosts import cluster as clusters
+from dbdyno.hosts.connect import Connected, connected
+from dbdyno.hosts.inventory import Inventory
+from dbdyno.plan.plan import Plan
+from dbdyno.run.ports import HOST, Ports
+from dbdyno.study.mistakes import did_you_mean
+from dbdyno.study.schema import TrialSpec
+from dbdyno.study.workloads import GeneratedSection
+from dbdyno.workload.from_hosts import FromHosts
+from dbdyno.workload.generator import Generated
+from dbdyno.workload.kinds import workload_of
+from dbdyno.workload.workload import Workload
+
+
+@contextmanager
+def ports_over(plan: Plan, hosts: Path | None) -> Iterator[Ports]:
+    """The ports of a run over the hosts of a file, which are connected to meanwhile; of this machine's alone without.
+
+    Raises:
+        UserError: The study has clients on hosts that were not given, or the hosts are not up.
+        HostError: A host can't be reached.
+
+    """
+    wanted = client_hosts(plan)
+    if hosts is None:
+        if wanted:
+            names = ", ".join(wanted)
+            raise UserError(f"{plan.study.path}: workload.clients_from names {names}; --hosts FILE says who they are")
+        yield HOST
+        return
+    with connected(hosts) as found:
+        see_that_they_are_clients(wanted, found.inventory)
+        yield with_hosts(HOST, found)
+
+
+def client_hosts(plan: Plan) -> list[str]:
+    """The hosts that loads of a plan come from, each once."""
+    loads = [spec.workload for spec in plan.specs.values()]
+    names = [name for load in loads if isinstance(load, GeneratedSection) for name in load.clients_from]
+    return list(dict.fromkeys(names))
+
+
+def see_that_they_are_clients(names: list[str], inventory: Inventory) -> None:
+    """Raise ``UserError`` where a host is not in the file, or is there for something else."""
+    clients = [name for name, host in inventory.hosts.items() if "client" in host.roles]
+    for name in names:
+        if name not in clients:
+            what = "does not have the role client" if name in inventory.hosts else "is not there"
+            known = f"clients are {', '.join(clients) or 'none'}{did_you_mean(name, clients)}"
+            raise UserError(f"workload.clients_from names {name}, which {what} in {inventory.path}; {known}")
+
+
+def with_hosts(ports: Ports, found: Connected) -> Ports:
+    """The same ports with hosts: loads that come from other hosts do."""
+    return replace(ports, connected=found, address=_address(found), workload_of=partial(_workload, found))
+
+
+def _address(found: Connected) -> str:
+    """Return where the hosts reach this machine."""
+    known = clusters.known(found.inventory.cluster.name)
+    return found.inventory.cluster.address or (known.address if known else "")
+
+
+def _workload(found: Connected, spec: TrialSpec) -> Workload:
+    made = workload_of(spec)
+    return FromHosts(made, found) if isinstance(made, Generated) and made.section.clients_from else made

@@ -1,0 +1,69 @@
+"""What runs ``dbdyno-load`` on a client host, for ``from_hosts``. Nothing but Python's own library.
+
+All its files are in memory and have no name: whatever ends it, nothing is left. What it is to do, passwords included,
+comes on standard input as JSON; what it has to say goes to standard output, a line of JSON each: that the load is ready
+and where the time of the start is to be written, then what the load came to. In between it sleeps.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+RESULTS = ("json", "series", "hlog")  # as the flags are called
+
+
+def in_memory(name: str, content: str = "") -> int:
+    """Return a file of that content which is nowhere but in memory."""
+    file = os.memfd_create(name)
+    os.write(file, content.encode())
+    return file
+
+
+def path_of(file: int) -> str:
+    """What a child that inherits it calls it."""
+    return f"/proc/self/fd/{file}"
+
+
+def text_in(file: int) -> str:
+    """All that is in a file."""
+    return os.pread(file, os.fstat(file).st_size, 0).decode(errors="replace")
+
+
+def offer(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Run the load that is asked for: ``argv``, ``environment``, and ``files``, flag -> content of the file it names.
+
+    Returns exit code, what was said of a failure, and the text of each file of results.
+    """
+    given = {flag: in_memory(flag, content) for flag, content in asked["files"].items()}
+    results = {flag: in_memory(flag) for flag in RESULTS}
+    start, said = in_memory("start"), in_memory("said")
+    flags = [f"--{flag}={path_of(file)}" for flag, file in {**given, **results, "start-file": start}.items()]
+    # With this process the load ends too.
+    argv = ["setpriv", "--pdeathsig", "KILL", *asked["argv"], *flags]
+    with subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=said,
+        env={**os.environ, **asked["environment"]},
+        pass_fds=[*given.values(), *results.values(), start],
+    ) as load:
+        assert load.stdout is not None  # noqa: S101  (it is a pipe)
+        for line in load.stdout:
+            if line.startswith(b"ready "):
+                tell({"ready_ns": int(line.split()[1]), "start": f"/proc/{os.getpid()}/fd/{start}"})
+    return {"code": load.returncode, "said": text_in(said), **{flag: text_in(file) for flag, file in results.items()}}
+
+
+def tell(what: Mapping[str, Any]) -> None:
+    """Say one thing."""
+    said = f"{json.dumps(what)}\n".encode()
+    while said:
+        said = said[os.write(1, said) :]
+
+
+if __name__ == "__main__":
+    tell(offer(json.load(sys.stdin)))
