@@ -41,7 +41,10 @@ BENCH_CRASH := --json target/bench-crash.json
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
-.PHONY: demo test test-fast test-rust test-all check check-python check-rust build clean bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-report docs field-reports lock wheel help
+# Flags of the benchmark of many hosts: --seconds=N, --rounds=N, --starts=N, --strict, --json=FILE.
+BENCH_HOSTS := --json target/bench-hosts.json
+
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust build clean bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-hosts bench-report docs field-reports lock wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -158,6 +161,9 @@ bench-crash: .make/dev ## how many power cuts an hour are examined, false losses
 bench-honesty: .make/dev ## how often verdicts are wrong, beside the rules of others; some minutes
 	mkdir -p target
 	$(PY) -m benches.honesty $(BENCH_HONESTY)
+
+bench-hosts: .make/dev ## what Ray and the agent cost a host where nothing is asked, clocks' bounds, common starts; five minutes
+	$(SUDO) $(PY) -m benches.hosts $(BENCH_HOSTS)
 
 docs: .make/dev ## write the pages of docs/ that come from the code
 	$(PY) -m scripts.docs

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 from contextlib import ExitStack, contextmanager, suppress
@@ -13,7 +14,7 @@ import psutil
 from tests.support import wait_for
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-FIRST_PORT = 20_000 + os.getpid() % 30 * 200  # labs of several tests may be up at once, and the head is in no namespace
+PORTS = 400  # of two clusters; other tests may have a lab, too
 
 
 def lab_lacking():
@@ -34,6 +35,17 @@ def run(*argv, **options):
     return subprocess.run(list(map(str, argv)), check=True, capture_output=True, text=True, **options)
 
 
+def free_ports():
+    """Return the first of so many, below those that the kernel gives to connections."""
+    places = [12_000 + PORTS * place for place in range(50)]
+    for first in places[os.getpid() % len(places) :] + places:
+        with suppress(OSError), socket.socket() as lowest, socket.socket() as head:
+            lowest.bind(("", first))
+            head.bind(("", first + 99))
+            return first
+    raise AssertionError("no ports are free for a lab")
+
+
 class Lab:
     """This machine has address 1 of a network of its own, the others 2, 3, ..."""
 
@@ -42,6 +54,7 @@ class Lab:
         self.tag = f"dd{os.getpid() % 100_000}"
         self.network = f"10.{100 + os.getpid() % 100}.{os.getpid() // 100 % 250}"
         self.here = f"{self.network}.1"
+        self.first_port = free_ports()
         self.daemons = {}
         self._switch(stack)
         self._keys()
@@ -115,14 +128,19 @@ class Lab:
         with suppress(psutil.NoSuchProcess):
             for one in psutil.Process(daemon.pid).children(recursive=True):
                 with suppress(psutil.NoSuchProcess):
-                    one.kill()
+                    if one.name().startswith("sshd"):  # what it has started learns by itself that it is gone
+                        one.kill()
         daemon.kill()
         daemon.wait()
+
+    def plug(self, name, state):
+        """Cut a machine off the network (``down``), or let it back (``up``)."""
+        run("ip", "link", "set", f"{self.tag}{self.names.index(name)}", state)
 
     def inventory(self, **fields):
         """The file that names its machines; all keep what they have in one folder, as with a shared home."""
         path = self.folder / "hosts.toml"
-        lines = [f'version = 1\n[cluster]\nssh_config = "config"\nfirst_port = {FIRST_PORT}\n']
+        lines = [f'version = 1\n[cluster]\nssh_config = "config"\nfirst_port = {self.first_port}\n']
         for name in self.names:
             lines.append(f'[host.{name}]\nssh = "{name}"\nroles = ["client"]\nfolder = "{self.folder}/there"\n')
             lines += [f"{field} = {value}\n" for field, value in fields.items()]

@@ -200,7 +200,7 @@ def test_a_cluster_that_exists_is_joined_and_left_as_it_was(up):
     before = set(up.processes())
     other = up.lab.folder / "joined.toml"
     other.write_text(
-        f'version = 1\n[cluster]\nname = "joined"\nfirst_port = 27000\nssh_config = "config"\n'
+        f'version = 1\n[cluster]\nname = "joined"\nfirst_port = {up.lab.first_port + 200}\nssh_config = "config"\n'
         f'[host.c1]\naddress = "{up.lab.address("c1")}"\nroles = ["client"]\n'
         f'[host.c2]\nssh = "c2"\nroles = ["server"]\nfolder = "{up.lab.folder}/there"\n'
     )

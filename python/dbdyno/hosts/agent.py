@@ -1,25 +1,33 @@
 """``python -m dbdyno.hosts.agent``: dbdyno's end on a host. Questions come on standard input, and with its end it ends.
 
 Secrets come that way, too: a command line is read by every user of a host.
+
+While a study runs over hosts, empty lines come as beats. Without one for a while, or without Ray, the agent ends too: a
+network that was cut brings no end of the input. What was started here is then ended by the guard.
 """
 
 import json
 import os
+import select
 import shutil
+import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import DbdynoError
+from dbdyno.errors import DbdynoError, HostError
 from dbdyno.hosts import node
 from dbdyno.hosts.echoes import answered, asked
 from dbdyno.hosts.facts import facts
+from dbdyno.hosts.guard import put_back
 from dbdyno.hosts.installer import MAGIC
 from dbdyno.hosts.worker_side import inputs_folder
 from dbdyno.system.state import state_folder
 
 _INPUT, _OUTPUT = 0, 1
+_LOOK_SECONDS, _SILENT_LOOKS = 2.5, 4  # without a beat, which comes each second; a host that is stopped counts for one
 
 
 class Agent:
@@ -29,13 +37,17 @@ class Agent:
         self._lines = os.fdopen(os.dup(_INPUT), "rb")
         self._to = os.dup(_OUTPUT)
         os.dup2(2, _OUTPUT)  # what any library prints must not get in between
+        self._beaten = False
+        self._vital: dict[int, str] = {}  # a pidfd of each process that must not end -> what it is
+        self._guard: subprocess.Popen[bytes] | None = None
 
     def run(self) -> None:
         """Answer until there are no more questions."""
         self._tell({"agent": os.getpid()})
-        while line := self._lines.readline():
+        while line := self._line():
             if not line.strip():
-                self._tell({})  # a beat: only whether it is answered counts
+                self._beaten = True
+                self._tell({})  # only whether it is answered counts
                 continue
             question = json.loads(line)
             try:
@@ -43,6 +55,18 @@ class Agent:
             except (DbdynoError, OSError) as error:
                 answer = {"error": str(error)}
             self._tell(answer)
+
+    def _line(self) -> bytes:
+        """The next line; none at the end. Questions come one at a time, so nothing is left in the buffer."""
+        looks = _SILENT_LOOKS if self._beaten else 1
+        for _ in range(looks):
+            ready, _, _ = select.select([_INPUT, *self._vital], [], [], _LOOK_SECONDS if self._beaten else None)
+            for ended in set(ready) & set(self._vital):
+                self._tell({"error": f"{self._vital[ended]} has ended"})
+                return b""
+            if ready:
+                return self._lines.readline()
+        return b""
 
     def _tell(self, answer: dict[str, Any]) -> None:
         self._write(MAGIC + json.dumps(answer).encode() + b"\n")
@@ -54,13 +78,16 @@ class Agent:
     def do_facts(self, ray_folder: str) -> dict[str, Any]:
         """What this host is, whence ssh came and where it arrived, and the Ray that runs here."""
         words = os.environ.get("SSH_CONNECTION", "").split()
-        found = node.running()
         return {
             **facts(state_folder(), Path(ray_folder)),
             "ssh_from": words[0] if words else "",
             "ssh_to": words[2] if words else "",
-            "ray": asdict(found) if found else None,
+            "ray": self._ray(),
         }
+
+    def _ray(self) -> dict[str, Any] | None:
+        found = node.running()
+        return asdict(found) if found else None
 
     def do_echoes(self, count: int) -> dict[str, Any]:
         """Answer so many echoes, then ask for as many."""
@@ -69,9 +96,53 @@ class Agent:
         found = asked(self._lines.readline, self._write, count)
         return {"echoes": [[one.monotonic, one.realtime] for one in found]}
 
+    def do_watch(self, head: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002  (asked by name)
+        """End as soon as Ray does, with its head where that is to be here."""
+        for pid, what in node.vital().items():
+            with suppress(ProcessLookupError):
+                self._vital[os.pidfd_open(pid)] = what
+        if len(self._vital) < 1 + head:
+            raise HostError("Ray has ended; dbdyno hosts up starts it again")
+        return {"watched": sorted(self._vital.values()), "ray": self._ray()}
+
+    def do_guard(self) -> dict[str, Any]:
+        """Have this host put back once the agent is gone, and say by what its work is known."""
+        self._guard = subprocess.Popen(
+            [sys.executable, "-m", "dbdyno.hosts.guard"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # else it would hold the connection open
+            start_new_session=True,
+        )
+        return self._from_guard()
+
+    def do_release(self) -> dict[str, Any]:
+        """Put this host back now; what was undone."""
+        if self._guard is None or self._guard.stdin is None:
+            return {"undone": [], "whole": True}
+        self._guard.stdin.close()
+        try:
+            return self._from_guard()
+        finally:
+            self._guard.wait()
+            self._guard = None
+
+    def _from_guard(self) -> dict[str, Any]:
+        assert self._guard is not None and self._guard.stdout is not None  # noqa: S101, PT018  (a pipe)
+        if not (line := self._guard.stdout.readline()):
+            raise HostError("its guard has ended; dbdyno restore --hosts puts back what was started here")
+        return dict(json.loads(line))
+
+    def do_restore(self) -> dict[str, Any]:
+        """Put back what killed processes have left."""
+        undone, left = list[str](), list[str]()
+        whole = put_back(undone.append, left.append)
+        return {"undone": undone, "left_alone": left, "whole": whole}
+
     def do_start(self, fields: dict[str, Any], token: str) -> dict[str, Any]:
         """Start Ray."""
-        return {"started": node.start(node.Node(**fields), token)}
+        started = node.start(node.Node(**fields), token)
+        return {"started": started, "ray": self._ray()}
 
     def do_stop(self) -> dict[str, Any]:
         """Put back what was started here."""

@@ -135,18 +135,19 @@ def _started(
     say(f"Ray {'joined' if cluster.joined else 'is up'} at {cluster.gcs}")
     addresses = {name: host.address or str(facts[name]["ssh_to"]) for name, host in inventory.hosts.items()}
 
-    def do(name: str, host: HostSection) -> bool:
+    def do(name: str, host: HostSection) -> dict[str, Any]:
         its = replace(node, cluster=cluster.identity, label=inventory.label(name), head=False, address=addresses[name])
         its = replace(its, first_port=common.first_port + NODE_PORTS, ray_folder=host.ray_folder)
-        started = channels[name].ask(_start(its, cluster.token), 2 * START_SECONDS)["started"]
-        say(f"{name}: {'Ray has joined' if started else 'Ray runs already'}")
-        return bool(started)
+        done = channels[name].ask(_start(its, cluster.token), 2 * START_SECONDS)
+        say(f"{name}: {'Ray has joined' if done['started'] else 'Ray runs already'}")
+        return done
 
     started = _all_of(on_each({name: inventory.hosts[name] for name in channels}, do))
-    with RayHosts(cluster, {name: addresses[name] for name in inventory.hosts}) as found:
+    folders = {name: str(done["ray"]["folder"]) for name, done in started.items()}
+    with RayHosts(cluster, {name: addresses[name] for name in inventory.hosts}, folders) as found:
         found.wait_for_all()
     return [
-        Brought(name, tuple(host.roles), addresses[name], bool(started.get(name)))
+        Brought(name, tuple(host.roles), addresses[name], name in started and bool(started[name]["started"]))
         for name, host in inventory.hosts.items()
     ]
 

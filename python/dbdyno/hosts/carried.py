@@ -5,6 +5,7 @@ import secrets
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,30 @@ from dbdyno.errors import HostError, UserError
 from dbdyno.hosts.contract import Ended, Hosts, Said
 from dbdyno.hosts.host_side import CHUNK_BYTES
 from dbdyno.hosts.quiet import check_not_measured
+from dbdyno.stack.undo.undos import TOKEN_VARIABLE
 
 _WAIT_SECONDS = 0.5  # for a program to write something, before it is asked again
 PATIENT_SECONDS = 3600.0  # for the same, of a program that is silent while it measures
 
 
+@dataclass(frozen=True)
+class Guarded:
+    """By what a host's guard knows the programs that are started there, and ends them."""
+
+    token: str = ""
+    folder: str = ""  # which is there for as long as programs may be started
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What is added to that of each program."""
+        return {TOKEN_VARIABLE: self.token} if self.token else {}
+
+
 class Carried(Hosts):
     """Hosts of which each has a ``HostSide``."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = tuple(names)
+    def __init__(self, names: Sequence[str], work: Mapping[str, Guarded] | None = None) -> None:
+        self._names, self._work = tuple(names), work or {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -56,7 +71,9 @@ class Carried(Hosts):
         self, host: str, argv: Sequence[str], *, stdin: bytes = b"", environment: Mapping[str, str] | None = None
     ) -> str:
         """As the contract says."""
-        return str(self._done(host, "start", list(argv), stdin, dict(environment or {})))
+        work = self._work.get(host, Guarded())
+        marked = {**(environment or {}), **work.environment}
+        return str(self._done(host, "start", list(argv), stdin, marked, work.folder))
 
     def stream(self, host: str, process: str, *, patient: bool = False) -> Iterator[Said | Ended]:
         """As the contract says."""

@@ -7,13 +7,17 @@ from pathlib import Path
 from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.hosts import cluster as clusters
 from dbdyno.hosts.bundle import our_digest
+from dbdyno.hosts.carried import Guarded
 from dbdyno.hosts.channel import Channel
 from dbdyno.hosts.clock import Offset
+from dbdyno.hosts.cluster import Cluster
 from dbdyno.hosts.contract import Hosts
 from dbdyno.hosts.inventory import HostSection, Inventory, read_inventory
 from dbdyno.hosts.kept import Kept
-from dbdyno.hosts.reach import on_each, reach
+from dbdyno.hosts.reach import here, on_each, reach
 from dbdyno.hosts.with_ray import RayHosts, needed
+
+_HERE = "this machine"  # no host has such a name
 
 
 class Connected:
@@ -28,24 +32,25 @@ class Connected:
 
         Raises ``HostError`` where one is lost meanwhile.
         """
-        return {name: found["monotonic"] for name, found in self._kept.offsets().items()}
+        return {name: found["monotonic"] for name, found in self._kept.offsets().items() if name != _HERE}
 
     def lost(self) -> frozenset[str]:
-        """The hosts whose connection has died, within 5 s of that. Asks nothing of any; lost once is lost for good."""
-        return frozenset(self._kept.lost())
+        """The hosts that can't be worked on any more, known within 5 s. Asks nothing of any; lost once is for good."""
+        return frozenset(self.why_lost())
 
     def why_lost(self) -> Mapping[str, str]:
-        """What there is to say of each that is lost."""
-        return self._kept.lost()
+        """The same, with a sentence for each: its connection or its Ray has ended; or all, with Ray's head."""
+        return _lost(self._kept, self.inventory)
 
 
 @contextmanager
 def connected(inventory: Path) -> Iterator[Connected]:
-    """Connect to all hosts of a file, which must be up.
+    """Connect to all hosts of a file, which must be up. What was started there has ended once this is left.
 
     Raises:
         UserError: Ray is not installed here, the file has mistakes, or its hosts are not up.
-        HostError: A host can't be reached, has another dbdyno, or is not in the cluster.
+        HostError: A host can't be reached, has another dbdyno, or is not in the cluster; or, at the end, it could not
+            be put back.
 
     """
     needed()
@@ -53,28 +58,43 @@ def connected(inventory: Path) -> Iterator[Connected]:
     cluster = clusters.known(read.cluster.name)
     if cluster is None or not cluster.gcs:
         raise UserError(f"{inventory}: its hosts are not up; dbdyno hosts up {inventory} brings them up")
+    with ExitStack() as stack:
+        channels = _reached(read, cluster, stack)
+        kept = Kept(channels)
+        stack.callback(kept.close)
+        work, folders = _held(kept, read, head=not cluster.joined)
+        addresses = {name: host.address or "" for name, host in read.hosts.items()}
+        hosts = stack.enter_context(RayHosts(cluster, addresses, folders, work, lambda: _lost(kept, read)))
+        alive = hosts.alive()
+        if lacking := [name for name in hosts.names if name not in alive]:
+            raise HostError(f"{', '.join(lacking)}: not in the cluster; dbdyno hosts up {inventory} brings them up")
+        yield Connected(hosts, read, kept)
+        kept.release()
+
+
+def _lost(kept: Kept, inventory: Inventory) -> Mapping[str, str]:
+    """Those that are lost, and why: all, where Ray has ended on this machine."""
+    found = kept.lost()
+    return dict.fromkeys(inventory.hosts, found[_HERE]) if _HERE in found else found
+
+
+def _reached(inventory: Inventory, cluster: Cluster, stack: ExitStack) -> dict[str, Channel]:
+    """The agent of each host that has ssh, and of this machine, where Ray's head is. Raises ``HostError``."""
 
     def do(name: str, host: HostSection) -> Channel:
-        channel = reach(read, name, host, None)
+        channel = reach(inventory, name, host, None)
         try:
-            _refuse_another(channel, host, inventory)
+            _refuse_another(channel, host, inventory.path)
         except BaseException:
             channel.close()
             raise
         return channel
 
-    with ExitStack() as stack:
-        found = on_each({name: host for name, host in read.hosts.items() if host.ssh}, do)
-        channels = {name: stack.enter_context(one) for name, one in found.items() if isinstance(one, Channel)}
-        if errors := [str(one) for one in found.values() if isinstance(one, DbdynoError)]:
-            raise HostError("\n".join(errors))
-        kept = Kept(channels)
-        stack.callback(kept.close)
-        hosts = stack.enter_context(RayHosts(cluster, {name: host.address or "" for name, host in read.hosts.items()}))
-        lacking = [name for name in hosts.names if name not in hosts.alive()]
-        if lacking:
-            raise HostError(f"{', '.join(lacking)}: not in the cluster; dbdyno hosts up {inventory} brings them up")
-        yield Connected(hosts, read, kept)
+    found = on_each({name: host for name, host in inventory.hosts.items() if host.ssh}, do)
+    channels = {name: stack.enter_context(one) for name, one in found.items() if isinstance(one, Channel)}
+    if errors := [str(one) for one in found.values() if isinstance(one, DbdynoError)]:
+        raise HostError("\n".join(errors))
+    return {**channels, _HERE: stack.enter_context(here(cluster))}
 
 
 def _refuse_another(channel: Channel, host: HostSection, inventory: Path) -> None:
@@ -82,3 +102,21 @@ def _refuse_another(channel: Channel, host: HostSection, inventory: Path) -> Non
     facts = channel.ask({"do": "facts", "ray_folder": host.ray_folder})
     if facts["digest"] != our_digest():
         raise HostError(f"{channel.name}: another dbdyno is there; dbdyno hosts up {inventory} puts this one there")
+
+
+def _held(kept: Kept, inventory: Inventory, *, head: bool) -> tuple[dict[str, Guarded], dict[str, str]]:
+    """Have each host watch its Ray, and be put back once its connection ends; what its work is known by, Ray's folder.
+
+    Raises ``HostError``.
+    """
+    kept.ask(_HERE, {"do": "watch", "head": head})
+
+    def do(name: str, _: HostSection) -> tuple[Guarded, str]:
+        watched = kept.ask(name, {"do": "watch"})
+        return Guarded(**kept.ask(name, {"do": "guard"})), str(watched["ray"]["folder"])
+
+    found = on_each({name: host for name, host in inventory.hosts.items() if host.ssh}, do)
+    if errors := [str(one) for one in found.values() if isinstance(one, DbdynoError)]:
+        raise HostError("\n".join(errors))
+    held = {name: one for name, one in found.items() if isinstance(one, tuple)}
+    return {name: one[0] for name, one in held.items()}, {name: one[1] for name, one in held.items()}

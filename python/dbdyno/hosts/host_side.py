@@ -1,5 +1,6 @@
 """What ``Hosts`` asks for, done on the host itself. Nothing but Python's own library: it may be sent anywhere."""
 
+import errno
 import hashlib
 import os
 import secrets
@@ -73,8 +74,13 @@ class HostSide:
             file.seek(offset)
             return file.read(CHUNK_BYTES)
 
-    def start(self, argv: Sequence[str], stdin: bytes, environment: Mapping[str, str]) -> str:
-        """Start a program in a session of its own; it dies with this process. Our Python is first in its PATH."""
+    def start(self, argv: Sequence[str], stdin: bytes, environment: Mapping[str, str], while_there: str = "") -> str:
+        """Start a program in a session of its own; it dies with this process. Our Python is first in its PATH.
+
+        Nothing is started where the folder ``while_there`` is gone: a question that a network has held up may arrive
+        after this host was put back, which begins with removing that folder.
+        """
+        self._refuse_gone(while_there)
         path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
         bound = [*(("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()), *argv]
         files = (os.memfd_create("stdout"), os.memfd_create("stderr"))
@@ -94,7 +100,16 @@ class HostSide:
             os.close(given)
         name = secrets.token_hex(6)
         self._programs[name] = _Program(process, files)
+        try:
+            self._refuse_gone(while_there)  # who ends all programs may have looked just before this one was there
+        except OSError:
+            self.signal(name, signals.SIGKILL)
+            raise
         return name
+
+    def _refuse_gone(self, folder: str) -> None:
+        if folder and not Path(folder).is_dir():
+            raise FileNotFoundError(errno.ENOENT, "this host has been put back, as its connection was lost", folder)
 
     def read(self, name: str, wait_seconds: float) -> tuple[list[tuple[bool, bytes]], int | None]:
         """What a program wrote since the last time, and its exit code once it has ended and all is handed out."""

@@ -7,6 +7,7 @@ A beat is an empty line, which the agent answers. A host is lost once its connec
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from dbdyno.errors import HostError
@@ -85,8 +86,23 @@ class Kept:
                     found[name] = offsets(line.channel)
         return found
 
+    def release(self) -> None:
+        """Have each host that is not lost put back, and wait for it. Raises ``HostError`` with what could not be."""
+
+        def do(host: str) -> str:
+            try:
+                said = self.ask(host, {"do": "release"})
+            except HostError as error:
+                return str(error)
+            return "" if said["whole"] else f"{host}: {'; '.join(said['undone'])}"
+
+        with ThreadPoolExecutor(len(self._lines) or 1) as pool:
+            problems = [one for one in pool.map(do, self._lines.keys() - self.lost().keys()) if one]
+        if problems:
+            raise HostError("\n".join([*problems, "dbdyno restore --hosts puts back what is left"]))
+
     def close(self) -> None:
-        """End the watch and the connections."""
+        """End the watch and the connections, upon which hosts put themselves back."""
         self._ending.set()
         self._thread.join()
         for line in self._lines.values():

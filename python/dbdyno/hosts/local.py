@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dbdyno.hosts.carried import Carried
+from dbdyno.hosts.carried import Carried, Guarded
 from dbdyno.hosts.host_side import HostSide
 from dbdyno.hosts.local_workers import LocalWorkers
 from dbdyno.hosts.workers import Work, Workers
@@ -12,8 +12,8 @@ from dbdyno.hosts.workers import Work, Workers
 class LocalHosts(Carried):
     """Names for this machine: nothing is carried anywhere."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        super().__init__(names)
+    def __init__(self, names: Sequence[str], work: Mapping[str, Guarded] | None = None) -> None:
+        super().__init__(names, work)
         self._sides = {name: HostSide() for name in names}
 
     def _ask(self, host: str, what: str, *given: object) -> Any:  # noqa: ANN401  (what the method of that name returns)

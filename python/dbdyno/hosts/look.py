@@ -14,6 +14,7 @@ from dbdyno.hosts.reach import offsets, on_each, reach
 from dbdyno.hosts.with_ray import RayHosts, needed
 
 _HEAD_SECONDS = 3.0
+_NOWHERE = "no folder"
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,16 @@ def look(inventory: Inventory) -> tuple[list[Status], str]:
             facts = channel.ask({"do": "facts", "ray_folder": host.ray_folder})
             clocks = offsets(channel)
         ray = facts.pop("ray")
+        folders[name] = (
+            ray["folder"] if ray and ray["raylet"] else _NOWHERE
+        )  # though Ray's head may still believe in it
         processes = ray["processes"] if ray else 0
         same = facts["digest"] == ours
         return Status(name, tuple(host.roles), True, "", same, False, processes, clocks, facts)  # noqa: FBT003  (by order)
 
+    folders: dict[str, str] = {}
     answers = on_each(asked, do)
-    seen, problem = _seen(cluster, inventory)
+    seen, problem = _seen(cluster, inventory, folders)
     found = []
     for name, host in inventory.hosts.items():
         answer = answers.get(name)
@@ -68,7 +73,7 @@ def _with_ray(status: Status, *, ray: bool) -> Status:
     return Status(**{**status.__dict__, "ray": ray})
 
 
-def _seen(cluster: Cluster | None, inventory: Inventory) -> tuple[frozenset[str], str]:
+def _seen(cluster: Cluster | None, inventory: Inventory, folders: dict[str, str]) -> tuple[frozenset[str], str]:
     """The hosts that are in the cluster, and why none can be."""
     if cluster is None or not cluster.gcs:
         return frozenset(), "the cluster is not up; dbdyno hosts up brings it up"
@@ -76,7 +81,7 @@ def _seen(cluster: Cluster | None, inventory: Inventory) -> tuple[frozenset[str]
     try:
         socket.create_connection((host, int(port)), _HEAD_SECONDS).close()
         addresses = {name: host.address or "" for name, host in inventory.hosts.items()}
-        with RayHosts(cluster, addresses) as hosts:
+        with RayHosts(cluster, addresses, folders) as hosts:
             return hosts.alive(), ""
     except OSError as error:
         return frozenset(), f"nothing answers at {cluster.gcs} ({error.strerror or error}); dbdyno hosts down, then up"

@@ -45,6 +45,7 @@ _PORTS = ("node-manager-port", "object-manager-port", "metrics-export-port", "ru
           "dashboard-agent-listen-port", "dashboard-agent-grpc-port")  # fmt: skip
 _WORKER_PORTS = (10, 89)
 NODE_PORTS = 100
+_VITAL = {"raylet": "Ray's node", "gcs_server": "Ray's head"}
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,9 @@ class Running:
     cluster: str
     processes: int
     raylet: bool  # the process that stands for the host in its cluster
+    head: bool  # the process that all hosts join
     python: str  # that its workers run
+    folder: str  # with its files; no two nodes ever have the same
 
 
 def ray_settings(token_file: Path | None) -> dict[str, str]:
@@ -103,8 +106,16 @@ def running() -> Running | None:
             except (OSError, ValueError):
                 said = {}
             names = {_name_of(pid) for pid in pids}
-            return Running(str(said.get("cluster", "")), len(pids), "raylet" in names, str(said.get("python", "")))
+            cluster, python = str(said.get("cluster", "")), str(said.get("python", ""))
+            return Running(cluster, len(pids), "raylet" in names, "gcs_server" in names, python, str(folder))
     return None
+
+
+def vital() -> dict[int, str]:
+    """The processes without which this host is in no cluster, by their numbers, and what each is."""
+    tokens = {undo.token for found in _ours() for _, undo in found.undos if isinstance(undo, EndProcesses)}
+    names = {pid: _name_of(pid) for pid in marked(tokens)}
+    return {pid: _VITAL[name] for pid, name in names.items() if name in _VITAL}
 
 
 def start(node: Node, token: str) -> bool:
@@ -114,7 +125,8 @@ def start(node: Node, token: str) -> bool:
     """
     with _alone():
         before = running()
-        if before and before.raylet and (before.cluster, before.python) == (node.cluster, sys.executable):
+        whole = before is not None and before.raylet and (before.head or not node.head)
+        if before and whole and (before.cluster, before.python) == (node.cluster, sys.executable):
             return False
         _put_back(lambda _: None)
         journal = Journal(f"{_WHAT}, for {node.label or 'this machine'}")
@@ -194,7 +206,12 @@ def _alone() -> Iterator[None]:
 
 
 def _ours() -> list[Leftover]:
-    return [found for found in leftovers() if found.what.startswith(_WHAT)]
+    return [found for found in leftovers() if is_of_ray(found)]
+
+
+def is_of_ray(found: Leftover) -> bool:
+    """Whether an undo log is of Ray as it was started here: its owner ends at once, and that is no accident."""
+    return found.what.startswith(_WHAT)
 
 
 def _folders(found: Leftover) -> list[Path]:

@@ -1,18 +1,21 @@
 """``Hosts`` over Ray: an actor for each host, which stays where it is put and is never started again by itself."""
 
+import atexit
 import importlib.util
+import logging
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from dbdyno.errors import HostError, UserError
 from dbdyno.hosts import host_side
-from dbdyno.hosts.carried import Carried
+from dbdyno.hosts.carried import Carried, Guarded
 from dbdyno.hosts.cluster import Cluster
 from dbdyno.hosts.inventory import label_of
 from dbdyno.hosts.node import HERE_LABEL, HOST_LABEL, ray_settings
@@ -21,10 +24,11 @@ from dbdyno.hosts.ray_workers import RayWorkers
 from dbdyno.hosts.workers import Work, Workers
 from dbdyno.model.printable import short
 
+T = TypeVar("T")
 CALL_SECONDS = 60.0
 _AT_ONCE = 8  # questions to one host: while a program's news are waited for, it may be sent a signal
 _JOIN_SECONDS = 60.0
-_LOOK_AGAIN_SECONDS = 0.2
+_LOOK_AGAIN_SECONDS = 0.5
 LACKING = "many hosts need Ray, which is not installed here: pip install 'dbdyno[ray]'"
 
 
@@ -48,32 +52,47 @@ def existing_token() -> str:
 class RayHosts(Carried):
     """The hosts of a cluster that is up, by the addresses of their nodes; leaving the context lets go of them."""
 
-    def __init__(self, cluster: Cluster, addresses: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        addresses: Mapping[str, str],
+        folders: Mapping[str, str],
+        work: Mapping[str, Guarded] | None = None,
+        lost: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
+        """``folders`` are those of Ray on each host, as far as known: its head may believe in a node that has ended.
+
+        ``lost`` says which hosts are known to be lost, and why, long before Ray knows it.
+        """
         needed()
-        super().__init__(tuple(addresses))
-        self._addresses, self._cluster = addresses, cluster.name
+        self._lost = lost
+        super().__init__(tuple(addresses), work)
+        self._addresses, self._folders, self._cluster = addresses, folders, cluster.name
         self._actors: dict[str, Any] = {}
-        os.environ.update(ray_settings(None))
+        os.environ.update(
+            {**ray_settings(None), "RAY_BACKEND_LOG_LEVEL": "fatal"}
+        )  # what it logs goes to our own output
         if cluster.token:
             os.environ.update({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": cluster.token})
         import ray
 
         self._ray = ray
-        ends_us = signal.getsignal(signal.SIGTERM)
+        logging.getLogger("ray").setLevel(logging.ERROR)
         try:
-            ray.init(
-                address=cluster.gcs,
-                _node_ip_address=cluster.address,
-                log_to_driver=False,
-                configure_logging=False,
-                logging_level="error",
+            self._watched(
+                lambda: ray.init(
+                    address=cluster.gcs,
+                    _node_ip_address=cluster.address,
+                    log_to_driver=False,
+                    configure_logging=False,
+                    logging_level="error",
+                )
             )
         except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             os.environ.pop("RAY_AUTH_TOKEN", None)
             raise HostError(f"Ray at {cluster.gcs}: {short(str(error))}; dbdyno hosts status says more") from None
-        finally:
-            if ends_us is not None and threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGTERM, ends_us)  # Ray's own would end us with the host as it is
+        # It would print what became of nodes to our standard output, which is the verb's.
+        setattr(import_module("ray._private.worker"), "print_to_stdstream", lambda *_, **__: None)  # noqa: B010  (typed)
         # Sent by its source, so that a node of another's needs nothing of ours.
         ray.cloudpickle.register_pickle_by_value(host_side)
 
@@ -81,8 +100,30 @@ class RayHosts(Carried):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ray.shutdown()
+        with suppress(HostError):
+            self._watched(self._ray.shutdown)
         os.environ.pop("RAY_AUTH_TOKEN", None)
+
+    def _watched(self, call: Callable[[], T]) -> T:
+        """Do what asks Ray's head; where that has ended, Ray would wait for minutes, in a way that no signal ends.
+
+        Not in the main thread, Ray leaves our signals alone, too. Raises ``HostError`` where all hosts are lost.
+        """
+        done: Future[T] = Future()
+
+        def do() -> None:
+            try:
+                done.set_result(call())
+            except BaseException as error:  # noqa: BLE001  (whoever waits is to have it)
+                done.set_exception(error)
+
+        threading.Thread(target=do, daemon=True).start()
+        while not wait([done], _LOOK_AGAIN_SECONDS).done:
+            lost = self._lost()
+            if self.names and all(name in lost for name in self.names):
+                atexit.unregister(self._ray.shutdown)  # which would wait for the head
+                raise HostError(next(iter(lost.values())))
+        return done.result()
 
     def alive(self) -> frozenset[str]:
         """As the contract says: as Ray's head knows by now, which takes its time to give a host up."""
@@ -99,14 +140,22 @@ class RayHosts(Carried):
 
     def _nodes(self) -> dict[str, str]:
         """Host -> identity of its node: known by its label, or, of another's cluster, by its address."""
-        nodes = [node for node in self._ray.nodes() if node["Alive"] and HERE_LABEL not in node.get("Labels", {})]
-        by_address = {node["NodeManagerAddress"]: node["NodeID"] for node in nodes}
-        by_label = {node.get("Labels", {}).get(HOST_LABEL): node["NodeID"] for node in nodes}
-        found = {
-            name: by_label.get(label_of(self._cluster, name), by_address.get(address))
-            for name, address in self._addresses.items()
-        }
-        return {name: str(node) for name, node in found.items() if node}
+        nodes = [
+            node
+            for node in self._watched(self._ray.nodes)
+            if node["Alive"] and HERE_LABEL not in node.get("Labels", {})
+        ]
+        by_address = {node["NodeManagerAddress"]: str(node["NodeID"]) for node in nodes}
+        found = {}
+        for name, address in self._addresses.items():
+            label, folder = label_of(self._cluster, name), self._folders.get(name)
+            ours = [node for node in nodes if node.get("Labels", {}).get(HOST_LABEL) == label]
+            if folder:
+                ours = [node for node in ours if str(node["RayletSocketName"]).startswith(f"{folder}/")]
+            node = str(ours[0]["NodeID"]) if ours else None if folder else by_address.get(address)
+            if node:
+                found[name] = node
+        return found
 
     def actor(self, host: str, made: type, *given: object, threads_per_core: int = 0) -> Any:  # noqa: ANN401  (Ray's)
         """Make an object of a class on a host, which answers ``_AT_ONCE`` questions at once, and so many more a core.
@@ -125,7 +174,7 @@ class RayHosts(Carried):
         return self._ray.remote(made).options(max_concurrency=at_once, **options).remote(*given)
 
     def _cores(self, node: str) -> int:
-        found = next(one for one in self._ray.nodes() if one["NodeID"] == node)
+        found = next(one for one in self._watched(self._ray.nodes) if one["NodeID"] == node)
         return int(found["Resources"].get("CPU", 1))
 
     def workers(self, work: Work, lost: Callable[[], Mapping[str, str]] = dict) -> Workers:
@@ -140,8 +189,14 @@ class RayHosts(Carried):
     def _ask(self, host: str, what: str, *given: object) -> Any:  # noqa: ANN401  (what the method of that name returns)
         exceptions = self._ray.exceptions
         seconds = CALL_SECONDS + sum(one for one in given if isinstance(one, float))  # that it is asked to wait
+        self._refuse_lost(host)
         try:
-            return self._ray.get(getattr(self._side(host), what).remote(*given), timeout=seconds)
+            answer = getattr(self._side(host), what).remote(*given)
+            deadline = time.monotonic() + seconds
+            # A look at whether the answer is there asks nothing of anyone.
+            while not self._ray.wait([answer], timeout=_LOOK_AGAIN_SECONDS)[0] and time.monotonic() < deadline:
+                self._refuse_lost(host)
+            return self._ray.get(answer, timeout=0)
         except exceptions.RayTaskError as error:
             raise error.cause from None
         except exceptions.GetTimeoutError:
@@ -149,3 +204,8 @@ class RayHosts(Carried):
         except exceptions.RayError as error:
             self._actors.pop(host, None)
             raise HostError(f"{host}: is lost: {short(str(error))}") from None
+
+    def _refuse_lost(self, host: str) -> None:
+        if why := self._lost().get(host):
+            self._actors.pop(host, None)
+            raise HostError(f"{host}: is lost: {why}")

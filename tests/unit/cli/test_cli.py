@@ -107,6 +107,20 @@ def test_nothing_to_restore_is_success(dbdyno):
     assert dbdyno("restore") == (0, "nothing to restore\n", "")
 
 
+def test_restore_names_a_host_that_it_does_not_reach(dbdyno, tmp_path):
+    (tmp_path / "ssh").write_text("Host *\n  Port 1\n  HostName 127.0.0.1\n")
+    file = tmp_path / "hosts.toml"
+    file.write_text(
+        'version = 1\n[cluster]\nssh_config = "ssh"\n[host.db1]\nssh = "db1"\nroles = ["server"]\n', encoding="utf-8"
+    )
+    code, out, err = dbdyno("restore", "--hosts", file)
+    assert (code, out) == (1, "")
+    assert err.startswith("dbdyno: db1: ")
+    code, out, err = dbdyno("restore", "--hosts", file, "--json")
+    (host,) = json.loads(out)["hosts"]
+    assert (code, host["name"], host["undone"], err) == (1, "db1", [], f"dbdyno: {host['problem']}\n")
+
+
 def test_restore_leaves_alone_what_a_running_process_has_raised(dbdyno):
     from dbdyno.stack.undo.log import Journal
     from dbdyno.stack.undo.undos import RemoveTree

@@ -108,6 +108,7 @@ WRONG = [
     ("trace show {binary}", "it begins like no format of a trace; name one of: blktrace, blkparse"),
     ("trace show {binary} --format elf", 'no format of traces is called "elf"; there are blktrace, blkparse'),
     ("doctor now", "got unexpected extra argument (now); see dbdyno doctor --help"),
+    ("restore --hosts none.toml", NO_FILE),
     ("restore now", "got unexpected extra argument (now); see dbdyno restore --help"),
     ("completion tcsh", "SHELL 'tcsh' is none of bash, zsh, fish; see dbdyno completion --help"),
     ("servers lst", "no such command 'lst'; see dbdyno servers --help"),

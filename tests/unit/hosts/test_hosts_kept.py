@@ -2,38 +2,16 @@
 
 import os
 import signal
-import sys
 import time
-from contextlib import contextmanager
 
 import pytest
 
 from dbdyno.errors import HostError
-from dbdyno.hosts.channel import Channel
-from dbdyno.hosts.kept import LOST_SECONDS, Kept
+from dbdyno.hosts.kept import LOST_SECONDS
 from tests.support import wait_for
+from tests.unit.hosts.agents import kept
 
 NOTICED_SECONDS = 5
-
-
-@contextmanager
-def kept(folder, *names):
-    """Agents and the connections to them."""
-    channels = {}
-    for name in names:
-        state = {"DBDYNO_STATE_DIR": str(folder / name), "SSH_CONNECTION": ""}
-        channels[name] = Channel(name, [sys.executable, "-m", "dbdyno.hosts.agent"], state)
-    pids = {name: channel.answer()["agent"] for name, channel in channels.items()}
-    lines = Kept(channels)
-    try:
-        yield lines, pids
-    finally:
-        for pid in pids.values():
-            try:
-                os.kill(pid, signal.SIGCONT)
-            except ProcessLookupError:
-                continue
-        lines.close()
 
 
 def test_a_host_whose_agent_is_killed_is_lost_and_the_other_is_not(tmp_path):
@@ -69,3 +47,8 @@ def test_clocks_and_questions_between_beats(tmp_path):
                 assert lines.ask(host, {"do": "facts", "ray_folder": "/"})["ray"] is None
             time.sleep(0.05)
         assert lines.lost() == {}
+
+
+def test_without_ray_on_it_a_host_can_not_be_worked_on(tmp_path):
+    with kept(tmp_path, "a") as (lines, _), pytest.raises(HostError, match="a: Ray has ended; dbdyno hosts up"):
+        lines.ask("a", {"do": "watch"})

@@ -1,0 +1,129 @@
+"""What many hosts cost one that is measured, and how well clocks agree and starts coincide.
+
+    sudo .venv/bin/python -m benches.hosts [--seconds 60] [--rounds 200] [--starts 100] [--strict] [--json FILE]
+
+Hosts are network namespaces of this machine, so the truth is known: their clocks are one, and that of the second is
+shifted by a time namespace. Cost is CPU time by the kernel's count, of Ray and of dbdyno's own, while nothing is asked.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from benches.figures import at_least, at_most, write
+from dbdyno.hosts.connect import connected
+from tests.lab import lab, lab_lacking
+from tests.support import dbdyno
+
+RAY_PERCENT_MAX, OURS_PERCENT_MAX = 0.5, 0.1
+INSIDE_MIN, SKEW_MS_MAX = 0.99, 0.5
+SHIFT_SECONDS = 1000  # of the second host's CLOCK_MONOTONIC
+LEAD_NS = 300_000_000
+SPIN = "import sys, time\nat = int(sys.argv[1])\nwhile (now := time.monotonic_ns()) < at: pass\nprint(now, flush=True)"
+
+
+def cpu_seconds(namespace):
+    """CPU seconds so far of the processes of a host, of Ray and of dbdyno, by their numbers."""
+    inside, found = Path(f"/run/netns/{namespace}").stat().st_ino, {"ray": {}, "ours": {}}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (folder / "ns/net").stat().st_ino != inside:
+                continue
+            words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            whose = "ours" if "sshd" in words or "dbdyno.hosts." in words else "ray"
+            found[whose][int(folder.name)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return found
+
+
+def cost(there, namespace, seconds):
+    """Percent of a core that Ray and dbdyno take on a host where nothing is asked."""
+    there.hosts.start("c1", ["true"])  # so that the actor is there, as in a study
+    time.sleep(5)
+    before, began = cpu_seconds(namespace), time.monotonic()
+    time.sleep(seconds)
+    after, passed = cpu_seconds(namespace), time.monotonic() - began
+    return {
+        whose: 100 / passed * sum(used - before[whose].get(pid, 0.0) for pid, used in now.items())
+        for whose, now in after.items()
+    }
+
+
+def inside(there, rounds):
+    """The share of offsets whose bound holds the truth, and the greatest bound in milliseconds."""
+    truth, good, widest = {"c1": 0, "c2": SHIFT_SECONDS * 10**9}, 0, 0.0
+    for _ in range(rounds):
+        found = there.offsets()
+        good += sum(abs(found[name].offset_ns - truth[name]) <= found[name].bound_ns for name in truth)
+        widest = max(widest, *(one.bound_ns / 1e6 for one in found.values()))
+    return good / (2 * rounds), widest
+
+
+def skews(there, starts):
+    """Milliseconds between the moments at which both hosts began what they were to begin at once."""
+    truth, found = {"c1": 0, "c2": SHIFT_SECONDS * 10**9}, []
+    for _ in range(starts):
+        offsets = there.offsets()
+        at = time.monotonic_ns() + LEAD_NS
+        begun = {
+            name: there.hosts.start(name, [sys.executable, "-c", SPIN, str(at + offsets[name].offset_ns)])
+            for name in truth
+        }
+        said = {name: next(there.hosts.stream(name, process)).content for name, process in begun.items()}
+        passed = [int(said[name]) - truth[name] for name in truth]
+        found.append(abs(passed[0] - passed[1]) / 1e6)
+    return sorted(found)
+
+
+def measured(given):
+    """All figures, and what they were made from."""
+    with lab("c1", "c2") as made:
+        made.silence("c2")
+        made.listen("c2", "unshare", "--time", "--monotonic", str(SHIFT_SECONDS), "--fork", "--kill-child")
+        state, inventory = made.folder / "here", made.inventory()
+        os.environ["DBDYNO_STATE_DIR"] = str(state)
+        up = dbdyno("hosts", "up", inventory, state=state)
+        if up.returncode:
+            raise SystemExit(up.stderr)
+        try:
+            with connected(inventory) as there:
+                percent = cost(there, made.namespace("c1"), given.seconds)
+                share, widest = inside(there, given.rounds)
+                apart = skews(there, given.starts)
+        finally:
+            dbdyno("hosts", "down", inventory, state=state)
+    p99 = apart[min(len(apart) - 1, int(0.99 * len(apart)))]
+    figures = [
+        at_most("Ray on a host where nothing is asked, percent of a core", percent["ray"], RAY_PERCENT_MAX),
+        at_most("dbdyno's agent, guard and sshd there, percent of a core", percent["ours"], OURS_PERCENT_MAX),
+        at_least("share of clock offsets whose bound holds the truth", share, INSIDE_MIN),
+        at_most("p99 of the time between two hosts' starts, milliseconds", p99, SKEW_MS_MAX),
+    ]
+    return figures, {"percent": percent, "widest_bound_ms": widest, "skews_ms": apart}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=60, help="that nothing is asked for")
+    parser.add_argument("--rounds", type=int, default=200, help="offsets of each host")
+    parser.add_argument("--starts", type=int, default=100, help="common starts")
+    parser.add_argument("--strict", action="store_true", help="exit 1 where a limit is not met")
+    parser.add_argument("--json", type=Path, help="where the figures go")
+    given = parser.parse_args()
+    if why := lab_lacking():
+        raise SystemExit(why)
+    figures, details = measured(given)
+    for figure in figures:
+        print(f"{figure.value:9.4f}  {figure.name} (limit {figure.limit}): {'met' if figure.met else 'NOT MET'}")
+    print(json.dumps({"widest_bound_ms": details["widest_bound_ms"]}))
+    write(given.json, figures, details)
+    if given.strict and not all(figure.met for figure in figures):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""``python -m dbdyno.hosts.guard``: puts this host back when its standard input ends, that is, when its agent does.
+
+A process of its own, as the agent may be killed. It sleeps until then, and so costs a measured host nothing. It says
+two lines: how work of this connection is known, and, at the end, what was undone.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from dbdyno.errors import HostError
+from dbdyno.hosts.node import is_of_ray
+from dbdyno.stack.undo.leftovers import leftovers, replay, taken
+from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo.undos import EndProcesses, RemoveTree
+from dbdyno.system.interrupt import Interrupted, interruptible
+from dbdyno.system.state import make_state_folder, new_token
+
+_WHAT = "work that another machine's dbdyno has started here"
+_OUTPUT = 1
+_GRACE_SECONDS = 10.0  # a dbdyno among it lowers its stack when it is asked to end
+
+
+def main() -> None:
+    """Say how work is known, wait, put back."""
+    try:
+        with interruptible(lambda _: None):  # a second signal does not disturb the putting back
+            _tell(guarded())
+    except HostError as error:
+        _tell({"error": str(error)})
+
+
+def guarded() -> dict[str, Any]:
+    """Hold the host until standard input ends; what was then undone. Raises ``HostError``."""
+    token, undone = new_token(), list[str]()
+    folder = make_state_folder() / "scratch" / token
+    journal = Journal(_WHAT)
+    whole = True
+    try:
+        work = EndProcesses(token, _WHAT, _GRACE_SECONDS)
+        # The folder goes first: what would be started after that is refused (HostSide.start).
+        with journal.undoing(work), journal.undoing(RemoveTree(str(folder))):
+            folder.mkdir(parents=True, mode=0o700)
+            _tell({"token": token, "folder": str(folder)})
+            with suppress(Interrupted):
+                sys.stdin.buffer.read()
+            if journal.processes():
+                undone.append(work.said())
+    except (HostError, OSError) as error:
+        whole = False
+        undone.append(str(error))
+    finally:
+        journal.close()
+    return {"undone": undone, "whole": put_back(undone.append, lambda _: None) and whole}
+
+
+def put_back(say: Callable[[str], None], leave: Callable[[str], None]) -> bool:
+    """Do what the undo logs of processes that are gone say, but for Ray's, which ``hosts down`` ends; whether all was.
+
+    ``leave`` takes what is left alone, as its process lives.
+    """
+    whole = True
+    for found in leftovers():
+        if is_of_ray(found):
+            continue
+        with taken(found.path, say) as held:
+            if held is not None:
+                whole = replay(held, say) and whole
+            elif found.path.exists():
+                leave(f"left alone: {found.what} ({found.by} is running)")
+    return whole
+
+
+def _tell(answer: dict[str, Any]) -> None:
+    """A line to the agent, which may be gone."""
+    with suppress(OSError):
+        os.write(_OUTPUT, json.dumps(answer).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()
