@@ -50,7 +50,7 @@ def test_what_it_says(read):
 
 
 def test_the_documented_one_is_read(read):
-    (example,) = [one for one in blocks(ROOT / "docs/hosts.md") if one.language == "toml"]
+    example = next(one for one in blocks(ROOT / "docs/hosts.md") if one.language == "toml")
     assert {role for host in read(example.text).hosts.values() for role in host.roles} == {"server", "client"}
 
 
