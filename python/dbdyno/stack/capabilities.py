@@ -9,6 +9,7 @@ import psutil
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
 from dbdyno.host.awake import means_here
+from dbdyno.host.read import text_of
 from dbdyno.servers.sources.installation import NoServerError, find_server
 from dbdyno.stack.layers.here import folder_here
 from dbdyno.stack.layers.memory import memory_hierarchy
@@ -132,7 +133,7 @@ def scheduler(name: str) -> Capability:
 def offered_schedulers() -> list[str]:
     """Names of the schedulers that a block queue here can have."""
     for queue in sorted(Path("/sys/block").glob("*/queue/scheduler"), key=lambda path: "loop" not in str(path)):
-        words = queue.read_text(encoding="ascii").replace("[", "").replace("]", "").split()
+        words = text_of(queue, "").replace("[", "").replace("]", "").split()  # one may be detached this moment
         if len(words) > 1:
             return words
     return []
