@@ -54,8 +54,9 @@ def prepared(asked: "dict[str, Any]") -> "tuple[dict[str, Any], Path | None]":
         answer["installed"] = there
         return answer, found if there else None
     check_python(asked["python"], asked["machine"])
-    (own / "state").mkdir(parents=True, exist_ok=True, mode=0o700)
-    own.chmod(0o700)
+    (own / "state").mkdir(parents=True, exist_ok=True)
+    for passed in (own, own / "state"):
+        passed.chmod(0o711)  # a server under test runs as another user, whom they let through
     with open(str(folder / "lock"), "w") as lock:  # noqa: PTH123  (a Path of an old Python would not do)
         fcntl.flock(lock, fcntl.LOCK_EX)
         packages = folder / "packages"
