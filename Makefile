@@ -41,8 +41,9 @@ BENCH_CRASH := --json target/bench-crash.json
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
-# Flags of the benchmark of many hosts: --seconds=N, --rounds=N, --starts=N, --strict, --json=FILE.
+# Flags of the benchmark of many hosts: --seconds=N, --rounds=N, --starts=N, --strict, --json=FILE; of sweeps: --points=N, --rounds=N.
 BENCH_HOSTS := --json target/bench-hosts.json
+BENCH_SWEEP_HOSTS := --json target/bench-sweep-hosts.json
 
 .PHONY: demo test test-fast test-rust test-all check check-python check-rust build clean bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-hosts bench-report docs field-reports lock wheel help
 
@@ -162,8 +163,9 @@ bench-honesty: .make/dev ## how often verdicts are wrong, beside the rules of ot
 	mkdir -p target
 	$(PY) -m benches.honesty $(BENCH_HONESTY)
 
-bench-hosts: .make/dev ## what Ray and the agent cost a host where nothing is asked, clocks' bounds, common starts; five minutes
+bench-hosts: .make/dev ## what Ray and the agent cost a host where nothing is asked, clocks' bounds, common starts, sweeps; ten minutes
 	$(SUDO) $(PY) -m benches.hosts $(BENCH_HOSTS)
+	$(SUDO) $(PY) -m benches.sweep_hosts $(BENCH_SWEEP_HOSTS)
 
 docs: .make/dev ## write the pages of docs/ that come from the code
 	$(PY) -m scripts.docs
