@@ -1,17 +1,20 @@
 """Simulated trials of a run: begun ahead on all processors, stored in the plan's order, and of no host."""
 
+import contextlib
 import json
 import threading
 
 import pytest
 
+from dbdyno.hosts.local import LocalHosts
 from dbdyno.hosts.local_workers import LocalWorkers
 from dbdyno.hosts.spread import Spread
 from dbdyno.plan.plan import make_plan
-from dbdyno.run.simulations import Simulations
+from dbdyno.run.simulations import Simulations, simulations_over
 from dbdyno.simulation.simulators import Simulators
 from dbdyno.study.load import load_study
 from dbdyno.workload.simulated import point_of
+from tests.documents import ROOT
 
 
 def calling(simulate):
@@ -96,3 +99,31 @@ def test_a_plan_says_that_it_is_simulated(tmp_path):
     plan = make_plan(load_study(path))
     assert plan.is_simulated
     assert plan.seconds_per_trial() < 1
+
+
+class Lent:
+    """Hosts that are connected, all of them this machine."""
+
+    def __init__(self, hosts):
+        self.hosts = hosts
+
+    def why_lost(self):
+        return {}
+
+
+def test_over_hosts_a_study_comes_to_the_same_and_its_drive_file_is_sent(tmp_path, monkeypatch):
+    monkeypatch.setenv("DBDYNO_STATE_DIR", str(tmp_path / "state"))
+    (tmp_path / "mine.toml").write_bytes((ROOT / "crates/dbdyno-device/drives/hdd-15k.toml").read_bytes())
+    path, said = tmp_path / "study.toml", []
+    path.write_text(STUDY.replace("hdd-15k", "mine.toml"), encoding="utf-8")
+    plan = make_plan(load_study(path))
+    points = [point_of(spec, plan.trial_seed(block)) for block in range(1, 6) for spec in plan.specs.values()]
+    here = Simulations()
+    hosts = LocalHosts(["a", "b"])
+    with contextlib.closing(hosts), simulations_over(plan, Lent(hosts), said.append) as there:
+        for point in points:
+            there.begin(point)
+        assert [there.outcome(point) for point in points] == [here.outcome(point) for point in points]
+    assert said
+    assert all(": sending " in line for line in said)
+    assert [one.suffix for one in (tmp_path / "state/inputs").iterdir()] == [".toml"]
