@@ -187,3 +187,37 @@ def test_hosts_that_are_not_up_and_a_machine_without_ray(desk, tmp_path):
     done = dbdyno("simulate", "--rw", "randread", "--hosts", other, state=desk.state)
     said = f"dbdyno: {other}: its hosts are not up; dbdyno hosts up {other} brings them up\n"
     assert (done.returncode, done.stderr) == (2, said)
+
+
+STUDY = """\
+version = 1
+[study]
+title = "Simulated"
+[stack]
+kernel = ["2.6.18", "2.6.32"]
+device = "mine.toml"
+size = "1GiB"
+[workload]
+kind = "fio"
+profile = "RND4K Q1T1"
+load = "read"
+[design]
+seed = 3
+blocks = 6
+"""
+
+
+def test_a_simulated_study_has_the_same_trials_as_on_one_host(desk, tmp_path):
+    drive = ROOT / "crates/dbdyno-device/drives/hdd-15k.toml"
+    (tmp_path / "mine.toml").write_bytes(drive.read_bytes())
+    (tmp_path / "study.toml").write_text(STUDY)
+    said = {}
+    for where, given in {"over": ["--hosts", desk.inventory], "here": []}.items():
+        done = dbdyno("run", tmp_path / "study.toml", "--into", tmp_path / where, *given, state=desk.state)
+        assert done.returncode == 0, done.stderr
+        said[where] = done.stdout.replace(str(tmp_path / where), "")
+    assert said["over"] == said["here"]
+    over, here = (sorted((tmp_path / where).glob("trials/*/trial.json")) for where in ("over", "here"))
+    assert len(over) == len(here) == 12
+    for one, other in zip(over, here, strict=True):
+        assert {**json.loads(one.read_text()), "seconds": 0} == {**json.loads(other.read_text()), "seconds": 0}

@@ -14,6 +14,7 @@ from dbdyno.plan.plan import Plan
 from dbdyno.probe.trace_reader import Record
 from dbdyno.report.sections.interference import beyond
 from dbdyno.run.images import Images
+from dbdyno.run.over_hosts import simulating
 from dbdyno.run.ports import HOST, Ports
 from dbdyno.run.resume import beginning, changed_versions, see_that_it_is_the_same
 from dbdyno.run.stop import Deciding, Outlook, Stop, pace_of
@@ -115,8 +116,11 @@ def _run_all(  # noqa: PLR0913, PLR0917  (as above)
         journal = Journal(f"run {plan.study.path} into {folder.path}")
         erasing = Erasing(erase)
         try:
-            with Images(journal, erasing, progress.say, specs=plan.makers(), fresh=fresh_images, ports=ports) as images:
-                why = _Runner(plan, folder, images, journal, progress, erasing, stop, ports).run(first)
+            with (
+                simulating(plan, ports, progress.say) as by,
+                Images(journal, erasing, progress.say, specs=plan.makers(), fresh=fresh_images, ports=by) as images,
+            ):
+                why = _Runner(plan, folder, images, journal, progress, erasing, stop, by).run(first)
             ended = Ended("done", why)
         except Interrupted:
             ended = Ended("interrupted")

@@ -1,6 +1,7 @@
 """What a run reaches hosts by: this machine's own means, and, with ``--hosts``, the hosts of a file."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -12,12 +13,15 @@ from dbdyno.hosts.connect import Connected, connected
 from dbdyno.hosts.inventory import Inventory
 from dbdyno.plan.plan import Plan
 from dbdyno.run.ports import HOST, Ports
+from dbdyno.run.simulations import Simulations
+from dbdyno.simulation.simulators import simulators
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.workloads import GeneratedSection
 from dbdyno.workload.from_hosts import FromHosts
 from dbdyno.workload.generator import Generated
 from dbdyno.workload.kinds import workload_of
+from dbdyno.workload.simulated import point_of
 from dbdyno.workload.workload import Workload
 
 
@@ -40,6 +44,20 @@ def ports_over(plan: Plan, hosts: Path | None) -> Iterator[Ports]:
     with connected(hosts) as found:
         see_that_they_are_clients(wanted, found.inventory)
         yield with_hosts(HOST, found)
+
+
+@contextmanager
+def simulating(plan: Plan, ports: Ports, say: Callable[[str], None]) -> Iterator[Ports]:
+    """The same ports, by which simulated treatments are simulated on the hosts, where there are both.
+
+    Raises ``HostError`` where no host can take part.
+    """
+    points = [json.loads(point_of(spec, 0)) for spec in plan.specs.values() if spec.stack.is_simulated]
+    if ports.connected is None or not points:
+        yield ports
+        return
+    with simulators(points, ports.connected, say) as by:
+        yield replace(ports, simulations=Simulations(by))
 
 
 def client_hosts(plan: Plan) -> list[str]:

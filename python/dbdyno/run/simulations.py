@@ -1,22 +1,19 @@
 """Simulated trials: as many are simulated at a time as there are processors, here or on other hosts."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.plan.plan import Plan
 from dbdyno.probe.sampler import Series
-from dbdyno.simulation.simulators import Simulators, simulators
+from dbdyno.simulation.simulators import Simulators
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.undo.log import Journal
-from dbdyno.workload.simulated import point_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from dbdyno.hosts.connect import Connected
     from dbdyno.hosts.spread import Done
 
 
@@ -43,20 +40,6 @@ class Simulations:
         """
         self.begin(point)
         return self._by.result(self._begun.pop(point)).text
-
-
-@contextmanager
-def simulations_over(plan: Plan, connected: "Connected", say: Callable[[str], None]) -> Iterator[Simulations]:
-    """Simulations on the hosts that are connected, where any treatment of the plan is simulated; else here.
-
-    Raises ``UserError`` where a file that one names can't be read, ``HostError`` where hosts can't take part.
-    """
-    points = [json.loads(point_of(spec, 0)) for spec in plan.specs.values() if spec.stack.is_simulated]
-    if not points:
-        yield Simulations()
-        return
-    with simulators(points, connected, say) as by:
-        yield Simulations(by)
 
 
 class NoBackground:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,9 @@ from dbdyno.hosts.local import LocalHosts
 from dbdyno.hosts.local_workers import LocalWorkers
 from dbdyno.hosts.spread import Spread
 from dbdyno.plan.plan import make_plan
-from dbdyno.run.simulations import Simulations, simulations_over
+from dbdyno.run.over_hosts import simulating
+from dbdyno.run.ports import HOST
+from dbdyno.run.simulations import Simulations
 from dbdyno.simulation.simulators import Simulators
 from dbdyno.study.load import load_study
 from dbdyno.workload.simulated import point_of
@@ -120,7 +123,10 @@ def test_over_hosts_a_study_comes_to_the_same_and_its_drive_file_is_sent(tmp_pat
     points = [point_of(spec, plan.trial_seed(block)) for block in range(1, 6) for spec in plan.specs.values()]
     here = Simulations()
     hosts = LocalHosts(["a", "b"])
-    with contextlib.closing(hosts), simulations_over(plan, Lent(hosts), said.append) as there:
+    ports = replace(HOST, connected=Lent(hosts))
+    with contextlib.closing(hosts), simulating(plan, ports, said.append) as over:
+        there = over.simulations
+        assert there is not HOST.simulations
         for point in points:
             there.begin(point)
         assert [there.outcome(point) for point in points] == [here.outcome(point) for point in points]
