@@ -22,7 +22,7 @@ START_SECONDS = 120.0
 _GRACE_SECONDS = 3.0  # a raylet takes one or two to end; what holds the head's tables takes no SIGTERM
 _WHAT = "Ray of dbdyno hosts"  # how the undo logs of this file begin; others may have theirs in the same folder
 _MIB = 1024**2
-# What Ray is told by its environment. A disk that is busy with a study holds up its answers, which is no reason to take
+# What Ray reads from its environment. A disk that is busy with a study holds up its answers, which is no reason to take
 # the host for dead; nor is memory that a server's buffer pool fills, or a disk that is nearly full, one to end actors.
 SETTINGS = {
     "RAY_AUTH_MODE": "token",

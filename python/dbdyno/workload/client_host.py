@@ -73,15 +73,15 @@ class ClientHost:
             self.trouble = self.trouble or ("" if self.result else f"{self.name}: was not heard of any more")
             self._news.set()
 
-    def _take(self, told: Mapping[str, Any]) -> None:
-        if "start" in told:
-            self.start_path = str(told["start"])
+    def _take(self, reply: Mapping[str, Any]) -> None:
+        if "start" in reply:
+            self.start_path = str(reply["start"])
             self._news.set()
-        elif told["code"] == 0:
-            self.result = dict(told)
+        elif reply["code"] == 0:
+            self.result = dict(reply)
         else:
-            said = " / ".join(line.strip() for line in str(told["said"]).splitlines() if line.strip())
-            why = said.removeprefix("dbdyno-load: ") or f"dbdyno-load ended ({exit_words(int(told['code']))})"
+            said = " / ".join(line.strip() for line in str(reply["said"]).splitlines() if line.strip())
+            why = said.removeprefix("dbdyno-load: ") or f"dbdyno-load ended ({exit_words(int(reply['code']))})"
             self.trouble = f"{self.name}: {short(why, _SAID_MAX)}"
 
     def _judge(self, code: int, errors: bytes) -> None:

@@ -123,7 +123,7 @@ class Generated(ABC, Generic[SectionT]):
         return read_load(result, series, log)
 
     def run_argv(self, address: Address, seed: int) -> list[str]:
-        """What the program is told to offer the load, apart from files and account."""
+        """What makes the program offer the load, apart from files and account."""
         timing = [*_loop_flags(self.section), f"--interval={INTERVAL_MS}ms"]
         return [*self._words(address, seed), *timing, *self.step_flags("run")]
 

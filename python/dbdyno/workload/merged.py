@@ -55,13 +55,13 @@ class Part:
         return sum(int(row["t_ns"]) == end for row, end in zip(self.rows, ends, strict=True))
 
 
-def part_of(name: str, told: Mapping[str, Any], interval_ns: int) -> Part:
+def part_of(name: str, reply: Mapping[str, Any], interval_ns: int) -> Part:
     """Read what a host sent, the texts of the load generator's files. Raises ``TrialError`` for what is not whole."""
     try:
-        run = json.loads(told["json"])["runs"][0]
+        run = json.loads(reply["json"])["runs"][0]
         start_ns = int(run["clock"]["start_asked_ns"])
-        rows = list(csv.DictReader(io.StringIO(told["series"])))
-        return Part(name, run, rows, _log(told["hlog"], start_ns, interval_ns), interval_ns)
+        rows = list(csv.DictReader(io.StringIO(reply["series"])))
+        return Part(name, run, rows, _log(reply["hlog"], start_ns, interval_ns), interval_ns)
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise TrialError(f"{name}: what its load generator wrote is not whole: {error!r}") from None
 
