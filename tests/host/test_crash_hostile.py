@@ -23,7 +23,6 @@ from dbdyno.stack.undo.log import Journal
 from dbdyno.study.load import load_study
 from dbdyno.workload.ledger import Ledger
 from tests.crash_studies import crash_study, ran
-from tests.disks import LONG
 from tests.support import what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(400)]
@@ -197,7 +196,6 @@ def test_a_server_that_another_kills_while_it_is_read_is_no_outcome(examine, bef
         examine()
 
 
-@pytest.mark.skipif(not LONG, reason="waits for a login in vain")
 def test_a_server_that_lets_no_verifier_in_is_a_clear_failure(examine, before_it_is_read):
     before_it_is_read(lambda server: os.kill(server, signal.SIGSTOP))
     with pytest.raises(TrialError, match="did not complete a login within 10 s"):

@@ -1,5 +1,6 @@
 """Simulated sweeps over hosts that were brought up: machines are network namespaces, each with a node of Ray."""
 
+import hashlib
 import json
 import os
 import signal
@@ -92,8 +93,10 @@ def test_the_same_bytes_as_on_one_host_also_of_files_that_only_this_machine_has(
     again = simulate(desk, *given, cwd=tmp_path)
     assert again.stdout == here.stdout
     assert ": sending " not in again.stderr
-    inputs = [path.name for path in desk.lab.folder.glob("there/hosts/*/state/inputs/*")]
-    assert len(inputs) == 4, "both files on both hosts"
+    for file in ("mine.toml", "trace.csv"):
+        digest = hashlib.sha256((tmp_path / file).read_bytes()).hexdigest()
+        there = [*desk.lab.folder.glob(f"there/hosts/*/state/inputs/{digest}.*")]
+        assert len(there) == 2, f"{file}, once on each host"
 
 
 def test_what_is_wrong_with_a_point_is_said_as_on_one_host(desk, tmp_path):
