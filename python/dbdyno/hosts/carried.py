@@ -3,19 +3,22 @@
 import hashlib
 import secrets
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import HostError, UserError
+from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.hosts.contract import Ended, Hosts, Said
+from dbdyno.hosts.folder_side import Piece
 from dbdyno.hosts.host_side import CHUNK_BYTES
 from dbdyno.hosts.quiet import check_not_measured
 from dbdyno.stack.undo.undos import TOKEN_VARIABLE
 
 _WAIT_SECONDS = 0.5  # for a program to write something, before it is asked again
+_PIECES_AT_ONCE = 4  # of a folder, so that neither host waits for the other; what lies in memory for them is bounded
 PATIENT_SECONDS = 3600.0  # for the same, of a program that is silent while it measures
 
 
@@ -47,13 +50,28 @@ class Carried(Hosts):
     def _ask(self, host: str, what: str, *given: object) -> Any:  # noqa: ANN401  (what the method of that name returns)
         """Call a method of a host's ``HostSide``. Raises ``HostError`` where the host is lost, else what it raises."""
 
+    @abstractmethod
+    def _hand_on(self, source: str, asked: tuple[object, ...], target: str, given: tuple[object, ...]) -> None:
+        """Call a method of ``source``, and one of ``target`` with what that returns as the last argument.
+
+        Both are tuples of a method's name and its arguments. Raises as ``_ask``.
+        """
+
     def _done(self, host: str, what: str, *given: object, before_window: bool = False) -> Any:  # noqa: ANN401  (as above)
+        self._check(host, what, before_window=before_window)
+        return self._named(host, what, lambda: self._ask(host, what, *given))
+
+    def _check(self, host: str, what: str, *, before_window: bool = False) -> None:
         if host not in self._names:
             raise UserError(f"{host!r} is no host; there are {', '.join(self._names)}")
         if not before_window:
             check_not_measured(what, host)
+
+    @staticmethod
+    def _named(host: str, what: str, call: Callable[[], Any]) -> Any:  # noqa: ANN401  (what the call returns)
+        """Do a call; errors of the host's own then say the host."""
         try:
-            return self._ask(host, what, *given)
+            return call()
         except OSError as error:
             raise HostError(f"{host}: {error.filename or what}: {error.strerror}") from None
         except KeyError as error:
@@ -104,3 +122,37 @@ class Carried(Hosts):
             with suppress(FileNotFoundError):
                 arriving.unlink()
         return digest.hexdigest()
+
+    def copy(self, source: str, path: str, target: str, into: str, reached: Callable[[int, int], None]) -> None:
+        """As the contract says."""
+        entries = self._done(source, "entries", path)
+        pieces: list[Piece] = self._done(source, "pieces", path)
+        total = sum(length for _, _, length in pieces)
+        token = str(self._done(target, "begin_folder", into, entries, total))
+        try:
+            self._copy_pieces(source, path, target, token, pieces, lambda done: reached(done, total))
+            self._done(target, "finish_folder", token, into, entries)
+        except BaseException:
+            with suppress(DbdynoError):
+                self._done(target, "abandon_folder", token)
+            raise
+
+    def _copy_pieces(  # noqa: PLR0913, PLR0917  (from where to where)
+        self, source: str, path: str, target: str, token: str, pieces: Sequence[Piece], reached: Callable[[int], None]
+    ) -> None:
+        def hand_on(piece: Piece) -> int:
+            name, offset, length = piece
+            self._check(source, "piece")
+            self._check(target, "write_piece")
+            asked, given = ("piece", path, name, offset, length), ("write_piece", token, name, offset)
+            self._named(f"{source} to {target}", path, lambda: self._hand_on(source, asked, target, given))
+            return length
+
+        done = 0
+        pool = ThreadPoolExecutor(_PIECES_AT_ONCE)
+        try:
+            for length in as_completed([pool.submit(hand_on, piece) for piece in pieces]):
+                done += length.result()
+                reached(done)
+        finally:
+            pool.shutdown(cancel_futures=True)

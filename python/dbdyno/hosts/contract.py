@@ -65,6 +65,15 @@ class Hosts(ABC):
         """Copy a file from there to a path of ours, whole or not at all. Returns its SHA-256, in hex."""
 
     @abstractmethod
+    def copy(self, source: str, path: str, target: str, into: str, reached: Callable[[int, int], None]) -> None:
+        """Copy a folder from a host to another, which need not go by way of here; whole or not at all.
+
+        Holes stay holes; modes are kept, and owners where the user there is root. ``reached`` takes the bytes that
+        have arrived, and of how many; what it raises ends the copying. Whether the bytes are right, which the network
+        sees to, is for those to prove who know a sum of them.
+        """
+
+    @abstractmethod
     def alive(self) -> frozenset[str]:
         """The hosts that are there, as far as is known by now."""
 

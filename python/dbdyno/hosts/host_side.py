@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dbdyno.hosts.folder_side import FolderSide
+
 CHUNK_BYTES = 4 * 1024**2
 _LOOK_AGAIN_SECONDS = 0.01
 _LOOK_AGAIN_MAX_SECONDS = 0.2  # once a program has been silent for a while: it may be measuring
@@ -38,10 +40,11 @@ class _Program:
         return found
 
 
-class HostSide:
-    """One host's files and programs."""
+class HostSide(FolderSide):
+    """One host's files, folders and programs."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._programs: dict[str, _Program] = {}
         self._arriving: dict[str, Path] = {}
 

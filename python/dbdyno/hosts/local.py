@@ -19,6 +19,10 @@ class LocalHosts(Carried):
     def _ask(self, host: str, what: str, *given: object) -> Any:  # noqa: ANN401  (what the method of that name returns)
         return getattr(self._sides[host], what)(*given)
 
+    def _hand_on(self, source: str, asked: tuple[object, ...], target: str, given: tuple[object, ...]) -> None:
+        what, *arguments = asked
+        self._ask(target, str(given[0]), *given[1:], self._ask(source, str(what), *arguments))
+
     def alive(self) -> frozenset[str]:
         """All of them."""
         return frozenset(self._sides)

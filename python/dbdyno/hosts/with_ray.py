@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from dbdyno.errors import HostError, UserError
-from dbdyno.hosts import host_side
+from dbdyno.hosts import folder_side, host_side
 from dbdyno.hosts.carried import Carried, Guarded
 from dbdyno.hosts.cluster import Cluster
 from dbdyno.hosts.inventory import label_of
@@ -94,7 +94,8 @@ class RayHosts(Carried):
         # It would print what became of nodes to our standard output, which is the verb's.
         setattr(import_module("ray._private.worker"), "print_to_stdstream", lambda *_, **__: None)  # noqa: B010  (typed)
         # Sent by its source, so that a node of another's needs nothing of ours.
-        ray.cloudpickle.register_pickle_by_value(host_side)
+        for module in (host_side, folder_side):
+            ray.cloudpickle.register_pickle_by_value(module)
 
     def __enter__(self) -> Self:
         return self
@@ -187,23 +188,36 @@ class RayHosts(Carried):
         return self._actors[host]
 
     def _ask(self, host: str, what: str, *given: object) -> Any:  # noqa: ANN401  (what the method of that name returns)
-        exceptions = self._ray.exceptions
         seconds = CALL_SECONDS + sum(one for one in given if isinstance(one, float))  # that it is asked to wait
         self._refuse_lost(host)
         try:
             answer = getattr(self._side(host), what).remote(*given)
-            deadline = time.monotonic() + seconds
+            return self._answered(answer, seconds, host)
+        except self._ray.exceptions.RayError as error:
+            self._actors.pop(host, None)
+            raise HostError(f"{host}: is lost: {short(str(error))}") from None
+
+    def _hand_on(self, source: str, asked: tuple[object, ...], target: str, given: tuple[object, ...]) -> None:
+        (read, *of), (write, *to) = asked, given
+        try:
+            content = getattr(self._side(source), str(read)).remote(*of)  # stays there until the other node fetches it
+            self._answered(getattr(self._side(target), str(write)).remote(*to, content), CALL_SECONDS, source, target)
+        except self._ray.exceptions.RayError as error:
+            raise HostError(f"{source} to {target}: one of them is lost: {short(str(error))}") from None
+
+    def _answered(self, answer: Any, seconds: float, *hosts: str) -> Any:  # noqa: ANN401  (Ray's, and what it holds)
+        exceptions = self._ray.exceptions
+        deadline = time.monotonic() + seconds
+        try:
             # A look at whether the answer is there asks nothing of anyone.
             while not self._ray.wait([answer], timeout=_LOOK_AGAIN_SECONDS)[0] and time.monotonic() < deadline:
-                self._refuse_lost(host)
+                for host in hosts:
+                    self._refuse_lost(host)
             return self._ray.get(answer, timeout=0)
         except exceptions.RayTaskError as error:
             raise error.cause from None
         except exceptions.GetTimeoutError:
-            raise HostError(f"{host}: no answer in {seconds:g} s") from None
-        except exceptions.RayError as error:
-            self._actors.pop(host, None)
-            raise HostError(f"{host}: is lost: {short(str(error))}") from None
+            raise HostError(f"{' to '.join(hosts)}: no answer in {seconds:g} s") from None
 
     def _refuse_lost(self, host: str) -> None:
         if why := self._lost().get(host):

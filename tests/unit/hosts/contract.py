@@ -3,6 +3,7 @@
 import hashlib
 import os
 import signal
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -28,6 +29,7 @@ def keeps_the_contract(hosts, first, second, folder):
     assert hosts.names == (first, second)
     assert hosts.alive() == {first, second}
     carries_files(hosts, first, folder)
+    carries_folders(hosts, first, second, folder)
     runs_programs(hosts, first, second, folder)
     says_what_is_wrong(hosts, first, folder)
 
@@ -41,6 +43,62 @@ def carries_files(hosts, host, folder):
         assert hosts.fetch(host, str(folder / "there/it"), back) == digest
         assert back.read_bytes() == given.read_bytes()
     assert sorted(path.name for path in (folder / "there").iterdir()) == ["it"]
+
+
+def a_folder(path):
+    """A folder with what folders have, of which a file has a hole of 20 MiB and zeros that are none."""
+    (path / "tree/empty").mkdir(parents=True)
+    (path / "tree/random").write_bytes(os.urandom(6 * 1024**2 + 1))
+    (path / "tree/nothing").touch(mode=0o640)
+    (path / "tree/link").symlink_to("random")
+    (path / "tree/empty").chmod(0o711)
+    with (path / "content").open("wb") as file:
+        file.write(b"words " * 10**6)
+        file.seek(20 * 1024**2, os.SEEK_CUR)
+        file.write(bytes(1024**2))
+        file.truncate(40 * 1024**2)
+    if os.geteuid() == 0:
+        os.chown(path / "tree/random", 65534, 65534)
+    os.utime(path / "content", (10**9, 10**9))
+
+
+def told_of(path):
+    """What a folder is: kinds, modes, owners, times, rooms and bytes."""
+    found = {}
+    for one in sorted(path.rglob("*")):
+        about = one.lstat()
+        content = one.read_bytes() if one.is_file() else b""
+        what = (about.st_mode, about.st_uid, about.st_gid, about.st_mtime, about.st_blocks if content else 0)
+        found[str(one.relative_to(path))] = (*what, one.is_symlink() and one.readlink(), content)
+    return found
+
+
+def carries_folders(hosts, first, second, folder):
+    given, far = folder / "folder", []
+    a_folder(given)
+    hosts.copy(first, str(given), second, str(folder / "far/it"), lambda *reached: far.append(reached))
+    assert told_of(folder / "far/it") == told_of(given)
+    assert [path.name for path in (folder / "far").iterdir()] == ["it"]
+    done, of = zip(*far, strict=True)
+    assert len(set(of)) == 1
+    assert (list(done), done[-1]) == (sorted(done), of[0])
+    assert of[0] < 14 * 1024**2  # the hole is not carried
+
+    def stop(*_):
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        hosts.copy(first, str(given), second, str(folder / "far/other"), stop)
+    with pytest.raises(HostError, match=rf"{first}: .*none: Not a directory"):
+        hosts.copy(first, str(folder / "none"), second, str(folder / "far/other"), stop)
+    with quiet(first), pytest.raises(NotQuietError):
+        hosts.copy(second, str(given), first, str(folder / "far/other"), stop)
+    (given / "content").chmod(0)
+    (given / "tree/random").unlink()
+    (given / "tree/random").symlink_to("content")
+    hosts.copy(first, str(given), second, str(folder / "far/linked"), lambda *_: None)
+    assert (folder / "far/linked/tree/random").readlink() == Path("content")
+    assert sorted(path.name for path in (folder / "far").iterdir()) == ["it", "linked"]
 
 
 def runs_programs(hosts, first, second, folder):

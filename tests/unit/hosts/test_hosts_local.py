@@ -1,9 +1,15 @@
 """``Hosts`` on this machine alone; ``tests/host/test_hosts.py`` asks the same of Ray."""
 
 import contextlib
+import errno
+from collections import namedtuple
 
+import pytest
+
+from dbdyno.errors import HostError
+from dbdyno.hosts import folder_side
 from dbdyno.hosts.local import LocalHosts
-from tests.unit.hosts.contract import keeps_the_contract
+from tests.unit.hosts.contract import a_folder, keeps_the_contract
 
 
 def test_the_contract(tmp_path):
@@ -26,3 +32,51 @@ def test_a_file_that_did_not_come_whole_is_not_there(tmp_path):
     with contextlib.suppress(UnpluggedError):
         hosts.put("a", tmp_path / "new", str(tmp_path / "it"))
     assert (tmp_path / "it").read_text() == "before"
+
+
+@pytest.fixture
+def far(tmp_path):
+    """A folder to be copied, on two hosts; where to."""
+    a_folder(tmp_path / "it")
+    return tmp_path / "far"
+
+
+def copied(hosts, far):
+    hosts.copy("a", str(far.parent / "it"), "b", str(far / "it"), lambda *_: None)
+
+
+def test_a_folder_that_does_not_come_whole_is_not_there(far):
+    hosts, sent = LocalHosts(["a", "b"]), []
+
+    def unplugged(*piece):
+        sent.append(piece)
+        if len(sent) == 3:
+            raise OSError(errno.EIO, "Input/output error", piece[0])
+        return folder_side.FolderSide.piece(hosts._sides["a"], *piece)
+
+    hosts._sides["a"].piece = unplugged
+    with pytest.raises(HostError, match=r"a to b: .*/it: Input/output error"):
+        copied(hosts, far)
+    assert list(far.iterdir()) == []
+
+
+def test_a_folder_for_which_there_is_no_room_is_not_begun(far, monkeypatch):
+    usage = namedtuple("usage", "total used free")  # noqa: PYI024  (as shutil's)
+    monkeypatch.setattr(folder_side.shutil, "disk_usage", lambda _: usage(10**9, 10**9, 10**6))
+    with pytest.raises(HostError, match=r"b: .*/far/it: \d+ bytes are needed, 1000000 are free"):
+        copied(LocalHosts(["a", "b"]), far)
+    assert list(far.iterdir()) == []
+
+
+def test_a_folder_whose_files_change_meanwhile_does_not_count(far):
+    hosts = LocalHosts(["a", "b"])
+    finish = hosts._sides["b"].finish_folder
+
+    def meddled(token, path, entries):
+        (hosts._sides["b"]._folders[token] / "more").touch()
+        finish(token, path, entries)
+
+    hosts._sides["b"].finish_folder = meddled
+    with pytest.raises(HostError, match=r"b: .*it: what has arrived is not what was sent"):
+        copied(hosts, far)
+    assert list(far.iterdir()) == []
