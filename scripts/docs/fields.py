@@ -135,6 +135,9 @@ def _choice(values: tuple[Any, ...]) -> str:
 
 def _container(base: object) -> str:
     if get_origin(base) is dict:
+        inner = get_args(base)[1]
+        if inspect.isclass(inner) and issubclass(inner, Section):
+            return "a section for each name"
         return "section of `name = number`" if _unwrapped(get_args(base)[1])[0] is int else "section of `name = value`"
     if get_origin(base) is list:
         items = get_args(base)[0]

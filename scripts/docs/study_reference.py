@@ -11,7 +11,7 @@ from dbdyno.filesystems.kind import ANY_MOUNT, Kind
 from dbdyno.model.metrics import METRICS
 from dbdyno.study.cost import CostSection, DeviceCostSection
 from dbdyno.study.crash_section import CrashSection
-from dbdyno.study.fleet_section import FleetSection
+from dbdyno.study.fleet_section import DiskSection, FleetSection
 from dbdyno.study.levels import LevelsSection
 from dbdyno.study.reported import ClaimSection, ReportedSection, RowSection
 from dbdyno.study.rules import TUNABLES
@@ -50,6 +50,7 @@ SECTIONS: dict[str, type[Section]] = {
     "cost.NAME": DeviceCostSection,
     "levels": LevelsSection,
     "hosts": FleetSection,
+    "hosts.disk.NAME": DiskSection,
 }
 
 HEAD = """\

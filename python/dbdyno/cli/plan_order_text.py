@@ -1,9 +1,11 @@
 """Which blocks a plan has and in which order, on one host or on several."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 from dbdyno.cli.stop_rule_text import order_from, order_text, stop_rule_text
+from dbdyno.model.design import Fleet
 from dbdyno.plan.plan import Plan
 from dbdyno.stack.capabilities import Capability
 
@@ -26,8 +28,7 @@ def order_lines(plan: Plan) -> Iterator[str]:
         return
     share = -(-design.blocks // len(fleet.hosts))
     for host in fleet.hosts:
-        levels = [f"{name} {of[host]}" for name, of in fleet.levels.items()]
-        yield f"  {', '.join([host, *levels])}:"
+        yield f"  {', '.join([host, *_fixed(fleet, host)])}:"
         yield from _blocks(plan.on_host(host), "    ", share, max(1, BLOCKS_SHOWN // len(fleet.hosts)))
 
 
@@ -37,6 +38,14 @@ def _blocks(plan: Plan, indent: str, blocks: int, shown: int) -> Iterator[str]:
     if blocks > shown:
         most = "" if plan.design.until == "blocks" else "at most "
         yield f"{indent}... and {most}{blocks - shown} more"
+
+
+def _fixed(fleet: Fleet, host: str) -> Iterator[str]:
+    """What a host has that no treatment varies."""
+    yield from (f"{name} {of[host]}" for name, of in fleet.levels.items())
+    if host in fleet.disks:
+        disk = fleet.disks[host]
+        yield f"disk {disk.device}{f' with serial {disk.serial}' if disk.serial else ''}"
 
 
 def hosts_lines(needs: Iterable[Capability]) -> Iterator[str]:
@@ -57,7 +66,13 @@ def blocks_as_dict(plan: Plan) -> dict[str, Any]:
     share = -(-design.blocks // len(fleet.hosts))
     on_hosts = {host: _orders(plan.on_host(host), share) for host in fleet.hosts}
     return {
-        "hosts": {"under_test": fleet.hosts, "level": fleet.levels, "blocks": on_hosts, "blocks_max": design.blocks}
+        "hosts": {
+            "under_test": fleet.hosts,
+            "level": fleet.levels,
+            "disk": {host: asdict(disk) for host, disk in fleet.disks.items()},
+            "blocks": on_hosts,
+            "blocks_max": design.blocks,
+        }
     }
 
 

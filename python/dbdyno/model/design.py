@@ -64,15 +64,24 @@ class SameTreatment:
 
 
 @dataclass(frozen=True)
+class Disk:
+    """A real disk, as a study names it."""
+
+    device: str
+    serial: str | None = None  # where the name does not hold it
+
+
+@dataclass(frozen=True)
 class Fleet:
     """The hosts that a study is run on, each with whole blocks of its own.
 
     ``levels`` has what is fixed to hosts, such as the drive in each: factor -> host -> level. No treatment varies it,
-    so it is compared between hosts.
+    so it is compared between hosts. ``disks`` has the real disk of each host, in a study on such.
     """
 
     hosts: list[str]  # names of the inventory, in the order of the study file
     levels: dict[str, dict[str, str]] = field(default_factory=dict)
+    disks: dict[str, Disk] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise ``ValueError`` where there is no host, or a level is given to one that is not there."""

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from dbdyno.model.design import HOSTS_MIN, HOSTS_OF_LEVEL_MIN, Design, Fleet
+from dbdyno.model.wording import listed
 
 
 def hosts_warnings(design: Design) -> Iterator[str]:
@@ -16,6 +17,7 @@ def hosts_warnings(design: Design) -> Iterator[str]:
     if design.comparisons and design.blocks < len(fleet.hosts):
         yield f"{design.blocks} blocks leave hosts without any; give at least as many as there are hosts"
     yield from _of_levels(fleet)
+    yield from _of_disks(fleet)
 
 
 def _of_levels(fleet: Fleet) -> Iterator[str]:
@@ -29,3 +31,15 @@ def _of_levels(fleet: Fleet) -> Iterator[str]:
         elif few:
             least = f"{HOSTS_OF_LEVEL_MIN} of each at least"
             yield f"levels of {factor} are compared by hosts, {least}; fewer: {', '.join(few)}"
+
+
+def _of_disks(fleet: Fleet) -> Iterator[str]:
+    """Hosts whose disks may be one: a path is of each host, a serial or a name by it is not."""
+    hosts: dict[str, list[str]] = {}
+    for host, disk in fleet.disks.items():
+        if name := disk.serial or (disk.device if disk.device.startswith("/dev/disk/by-id/") else ""):
+            hosts.setdefault(name, []).append(host)
+    for name, found in hosts.items():
+        if len(found) > 1:
+            all_ = "both" if len(found) == 2 else "all"  # noqa: PLR2004
+            yield f"{listed(found)} name the same disk, {name}; if it is one that {all_} of them see, {all_} erase it"

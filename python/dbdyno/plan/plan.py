@@ -13,7 +13,7 @@ from typing import Any
 from dbdyno.analysis.looks.can_decide import can_decide
 from dbdyno.analysis.looks.min_blocks import blocks_needed, smallest_p
 from dbdyno.errors import HostError, UserError
-from dbdyno.model.design import Comparison, Design, Factor, Fleet, Interference
+from dbdyno.model.design import Comparison, Design, Disk, Factor, Fleet, Interference
 from dbdyno.model.treatment import Treatment
 from dbdyno.plan.control import Control, control_of
 from dbdyno.plan.cuts import CUT_SECONDS, crash_warnings
@@ -84,7 +84,7 @@ class Plan:
         body |= {"file_hashes": sorted(self.file_hashes.values())} if self.file_hashes else {}
         hard = sorted(factor.name for factor in self.design.factors if factor.hard_to_change)
         body |= {"hard_to_change": hard} if hard else {}
-        body |= {"hosts": asdict(self.design.fleet)} if self.design.fleet else {}
+        body |= {"hosts": _identity_of(self.design.fleet)} if self.design.fleet else {}
         body |= {"settle": self.design.settle} if self.design.settle else {}
         return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
@@ -221,7 +221,7 @@ def make_plan(study: Study, *, seed: int | None = None, stop_rule: StopRule | No
         budget_seconds=stop_rule.budget_seconds,
         factors=_factors(study),
         control=control.treatment if control else None,
-        fleet=Fleet(list(study.fleet.under_test), study.fleet.level) if study.fleet else None,
+        fleet=_fleet(study),
     )
     reported = reported_tables(study, treatments, design.metric)
     prices = prices_in(study.cost, treatments, specs)
@@ -230,6 +230,18 @@ def make_plan(study: Study, *, seed: int | None = None, stop_rule: StopRule | No
     secret = dict.fromkeys(path for spec in specs.values() for path in spec.workload.secret_files().values())
     hashes = {path: _sha256(path) for path in secret}
     return Plan(study, design, specs, own_files, hashes, reported, prices, seed_is_drawn=given is None, control=control)
+
+
+def _fleet(study: Study) -> Fleet | None:
+    if study.fleet is None:
+        return None
+    disks = {host: Disk(disk.device, disk.serial) for host, disk in study.fleet.disk.items()}
+    return Fleet(list(study.fleet.under_test), study.fleet.level, disks)
+
+
+def _identity_of(fleet: Fleet) -> dict[str, Any]:
+    """What of a fleet is part of what is measured; disks only where there are any, as runs of before know of none."""
+    return {name: value for name, value in asdict(fleet).items() if value or name != "disks"}
 
 
 def _factors(study: Study) -> list[Factor]:

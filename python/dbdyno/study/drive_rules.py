@@ -1,4 +1,4 @@
-"""What a study may say of a drive model and of the size of what stands for it."""
+"""What a study may say of a drive model, of the size of what stands for it, and of the name of a real disk."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,6 +44,14 @@ def broken_size_rules(spec: TrialSpec) -> Iterator[Mistake]:
     elif kind and size < KINDS[kind].size_min:
         least = format_bytes(KINDS[kind].size_min)
         yield Mistake(("stack", "size"), f"is {format_bytes(size)}; {kind} needs at least {least}")
+
+
+def unsure_name(device: str, serial: str | None) -> str:
+    """Return what is wrong with a disk's name that may lead to another one, but for where its serial is to be given."""
+    if serial is not None or device.startswith("/dev/disk/by-id/"):
+        return ""
+    text = f"is {shown(device)}, a name that may be another disk tomorrow: name it by /dev/disk/by-id/..., "
+    return text + "or give its serial"
 
 
 def _of_what(spec: TrialSpec) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 HERE = "here"
 MEMORY = "memory"  # no device at all: a tmpfs
+OF_HOST = "the disk of each host"  # no study says so: [hosts.disk] names a real disk for each
 NOT_GIVEN = ""  # no study says so: what an external server stands on is its own
 
 # A drive file where it is not the whole name: its numbers follow, or it is a member of an array.
@@ -20,6 +21,8 @@ def device_kind(device: str) -> str:
     """What a device names: ``here``, ``memory``, KIND of ``KIND:PLACE``, ``real``, ``emulated``; nothing of none."""
     if device in {HERE, MEMORY, NOT_GIVEN}:
         return device
+    if device == OF_HOST:
+        return "real"
     if named := _AT_A_PLACE.fullmatch(device):
         return named[1]
     path = "/" in device and not device.endswith(".toml") and not _FILE.search(device)

@@ -3,13 +3,28 @@
 from collections.abc import Collection, Iterator
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from dbdyno.study.drives import is_real
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
-from dbdyno.study.schema import TrialSpec
 from dbdyno.study.section import HostName, Line, Section
 
 HOSTS_MAX = 100
+
+
+def _disk(device: str) -> str:
+    if not (device.startswith("/") and is_real(device)):
+        raise ValueError("is no whole path of a disk, such as /dev/disk/by-id/... or /dev/nvme0n1")
+    return device
+
+
+class DiskSection(Section):
+    """``[hosts.disk.NAME]``: the real disk of one host under test, all of which is erased."""
+
+    device: Annotated[Line, AfterValidator(_disk)]
+    """As `[stack] device` names a whole disk: `"/dev/disk/by-id/..."`, or any path beside the `serial`."""
+    serial: Line | None = None
+    """What the kernel there must show, where the name does not hold it."""
 
 
 class FleetSection(Section):
@@ -21,12 +36,18 @@ class FleetSection(Section):
     """What differs between the hosts and can't be changed on them, such as `drive = { db1 = "hdd", db2 = "ssd" }`:
     every host under test has a level. It is compared between hosts, so a study with it may have one treatment alone.
     """
+    disk: dict[HostName, DiskSection] = Field(default_factory=dict)
+    """The real disk of each host, in a section of its own, such as `[hosts.disk.db1]`; `[stack]` then has no `device`.
+    """
 
 
 def fleet_mistakes(
-    fleet: FleetSection, factors: Collection[str], body: dict[str, Any], specs: Collection[TrialSpec]
+    fleet: FleetSection, factors: Collection[str], body: dict[str, Any], kinds: Collection[str]
 ) -> Iterator[Mistake]:
-    """Every rule that ``[hosts]`` breaks, by itself or beside the rest; ``factors`` are what treatments vary."""
+    """Every rule that ``[hosts]`` breaks, by itself or beside the rest.
+
+    ``factors`` are what treatments vary, ``kinds`` those of their stacks.
+    """
     hosts = fleet.under_test
     for index, host in enumerate(hosts):
         if host in hosts[:index]:
@@ -39,15 +60,14 @@ def fleet_mistakes(
             yield Mistake(("hosts", "level", name, host), text)
         if lacking := [host for host in hosts if host not in of]:
             yield Mistake(("hosts", "level", name), f"has no level for {', '.join(lacking)}; every host has one")
-    yield from _beside(body, specs)
+    yield from _beside(body, kinds)
 
 
-def _beside(body: dict[str, Any], specs: Collection[TrialSpec]) -> Iterator[Mistake]:
+def _beside(body: dict[str, Any], kinds: Collection[str]) -> Iterator[Mistake]:
     """What can't be run on several hosts."""
     place = ("hosts", "under_test")
     if "clients_from" in body.get("workload", {}):
         yield Mistake(place, "can't be given with workload.clients_from: a host under test is its own client")
-    kinds = {spec.stack.kind for spec in specs}
     if "simulated" in kinds:
         yield Mistake(place, "is of no use to simulated stacks, which use no host; leave [hosts] out")
     if "external" in kinds:

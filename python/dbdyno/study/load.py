@@ -17,6 +17,7 @@ from dbdyno.study.design_rules import broken_design_rules
 from dbdyno.study.document import read_document
 from dbdyno.study.fleet_section import FleetSection, fleet_mistakes
 from dbdyno.study.former_names import rename_former
+from dbdyno.study.host_disks import disk_mistakes, on_some_disk, without_disk
 from dbdyno.study.labels import level_label
 from dbdyno.study.levels import LEVELS, LevelsSection, named_levels, tables_of
 from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
@@ -87,6 +88,7 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     design = _section(DesignSection, raw.get("design", {}), ("design",), found)
     fleet = _section(FleetSection, raw["hosts"], ("hosts",), found) if "hosts" in raw else None
     body: dict[str, Any] = {name: section for name, section in raw.items() if name in BODY}
+    body = without_disk(fleet, body, found)
     factors = _all_factors(raw, body, found)
     if too_many := _too_many_treatments(factors):
         raise _Mistakes([too_many])
@@ -96,14 +98,16 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
         found += _level_mistakes(body, factors)
     if found or about is None or design is None:
         raise _Mistakes(list(_without_followers(found)))
-    found += _combination_mistakes(body, factors, path.parent)
+    found += _combination_mistakes(on_some_disk(fleet, body), factors, path.parent)
     found += _simulated_mistakes(design, body, factors)
     found += _baseline_mistakes(design, factors)
     found += _whole_plot_mistakes(design, factors)
     found += _compared_mistakes(design, factors)
     found += _secondary_mistakes(design)
     if fleet is not None:
-        found += fleet_mistakes(fleet, [factor.name for factor in factors], body, _specs(body, factors))
+        kinds = {spec.stack.kind for spec in _specs(body, factors)}
+        found += fleet_mistakes(fleet, [factor.name for factor in factors], body, kinds)
+        found += disk_mistakes(fleet, factors, kinds)
     found += broken_crash_design_rules(design) if "crash" in body else broken_design_rules(design)
     if found:
         raise _Mistakes(found)

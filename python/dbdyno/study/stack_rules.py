@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dbdyno.filesystems.catalogue import BY_FUSE, IN_MEMORY, KINDS
-from dbdyno.study.drive_rules import broken_drive_rules, broken_size_rules
+from dbdyno.study.drive_rules import broken_drive_rules, broken_size_rules, unsure_name
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_place, is_emulated, is_real
 from dbdyno.study.external_rules import broken_external_rules
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
@@ -84,9 +84,8 @@ def _real(spec: TrialSpec, _: Path) -> Iterator[Mistake]:
         yield Mistake(("stack", "device"), f"is {shown(device)}; name a disk by its whole path, from / on")
     elif stack.size is not None:
         yield Mistake(("stack", "size"), "is for emulated disks; a real device is used whole")
-    elif not device.startswith("/dev/disk/by-id/") and stack.serial is None:
-        text = f"is {shown(device)}, a name that may be another disk tomorrow: name it by /dev/disk/by-id/..., "
-        yield Mistake(("stack", "device"), text + "or give its serial in stack.serial")
+    elif text := unsure_name(device, stack.serial):
+        yield Mistake(("stack", "device"), f"{text} in stack.serial")
     if stack.filesystem == BY_FUSE:
         text = "is for emulated disks: on a real one, what a killed trial left looks like any other pool"
         yield Mistake(("stack", "filesystem"), text)

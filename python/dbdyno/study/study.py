@@ -87,12 +87,23 @@ class Study:
             body = resolved_body(with_levels(self.raw, self.factors, levels), self.path.parent)
             yield labels, TrialSpec.model_validate(body)
 
+    def on_host(self, host: str) -> "Study":
+        """The study as one of the hosts under test runs it: on its own disk, where each has one."""
+        disk = self.fleet.disk.get(host) if self.fleet else None
+        return replace(self, raw=with_disk(self.raw, disk.device, disk.serial)) if disk else self
+
     def at(self, labels: dict[str, str]) -> "Study":
         """The study of one treatment alone: every factor fixed at the level of that label."""
         levels = tuple(f.levels[f.labels().index(labels[f.name])] for f in self.factors)
         body = resolved_body(with_levels(self.raw, self.factors, levels), self.path.parent)
         design = self.design.model_copy(update={"baseline": {}, "hard_to_change": []})
         return replace(self, raw=body, factors=(), design=design)
+
+
+def with_disk(body: dict[str, Any], device: str, serial: str | None) -> dict[str, Any]:
+    """The body on this real disk."""
+    others = {name: value for name, value in body["stack"].items() if name not in {"device", "serial"}}
+    return {**body, "stack": {**others, "device": device, **({"serial": serial} if serial is not None else {})}}
 
 
 def with_levels(body: dict[str, Any], factors: tuple[Factor, ...], levels: tuple[Any, ...]) -> dict[str, Any]:

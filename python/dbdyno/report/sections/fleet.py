@@ -4,13 +4,14 @@ from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.fleet.found import FleetFindings
-from dbdyno.model.wording import count, listed, percent
+from dbdyno.model.wording import count, drive_bytes, listed, percent
 from dbdyno.report.differences import OF_A_MOMENT
 from dbdyno.report.document import Block, Item, List, Paragraph, Section, Table, bullets
 from dbdyno.report.findings import Findings
 from dbdyno.report.fleet.levels import level_json, level_sentence
 from dbdyno.report.fleet.like_these import like_these_json, like_these_sentence, spread_text
 from dbdyno.report.fleet.noise import noise_blocks, noise_json
+from dbdyno.report.recorded import part
 from dbdyno.report.sections.observed import UNOBSERVED, flattened
 from dbdyno.report.versus import by_interest
 from dbdyno.store.records import Run
@@ -27,11 +28,11 @@ def section(findings: Findings) -> Section:
     analysis = findings.analysis
     found = analysis.fleet
     shown = _shown(findings.run, found, analysis) if found else ()
-    return Section("hosts", "Hosts", shown, data={"hosts": fleet_json(found, analysis)})
+    return Section("hosts", "Hosts", shown, data={"hosts": fleet_json(findings.run, found, analysis)})
 
 
 def _shown(run: Run, found: FleetFindings, analysis: Analysis) -> tuple[Block, ...]:
-    shown: list[Block] = [*bullets(host_lines(found)), *apart_table(run)]
+    shown: list[Block] = [*bullets(host_lines(found)), *disk_table(run), *apart_table(run)]
     if found.like_these:
         ordered = [found.of(one.verdict) for one in by_interest(analysis.verdicts, analysis)]
         items = (Item(like_these_sentence(one, analysis), tuple(filter(None, [spread_text(one)]))) for one in ordered)
@@ -47,6 +48,30 @@ def host_lines(found: FleetFindings) -> list[str]:
     without = [host for host, blocks in found.blocks.items() if not blocks]
     lines = [f"Hosts under test: {listed(with_blocks)}."] if with_blocks else []
     return [*lines, f"No usable block on {listed(without)}."] if without else lines
+
+
+def disks_of(run: Run) -> dict[str, dict[str, Any]]:
+    """Return the real disk of each host: the name that the study gives it, and what was read back of it in trials."""
+    disks = run.design.fleet.disks if run.design.fleet else {}
+    read = {trial.host: part(trial.observed, "device") for trial in reversed(run.trials)}
+    known = {host: read.get(host, {}) for host in disks}
+    return {
+        host: {"device": disk.device, **{name: known[host].get(name) for name in ("model", "serial", "size_bytes")}}
+        for host, disk in disks.items()
+    }
+
+
+def disk_table(run: Run) -> tuple[Table, ...]:
+    """Return the same as a table; nothing where the study names no disks."""
+    rows = tuple(
+        (host, one["device"], *(str(one[name] or UNOBSERVED) for name in ("model", "serial")), _size(one["size_bytes"]))
+        for host, one in disks_of(run).items()
+    )
+    return (Table("The disk of each host", ("host", "disk", "model", "serial", "size"), rows),) if rows else ()
+
+
+def _size(size_bytes: object) -> str:
+    return drive_bytes(size_bytes) if isinstance(size_bytes, int) else UNOBSERVED
 
 
 def apart_table(run: Run) -> tuple[Table, ...]:
@@ -70,12 +95,13 @@ def by_host_table(found: FleetFindings, analysis: Analysis) -> Table:
     return Table(f"{analysis.metric.heading} on each host", headings, rows)
 
 
-def fleet_json(found: FleetFindings | None, analysis: Analysis) -> dict[str, Any] | None:
+def fleet_json(run: Run, found: FleetFindings | None, analysis: Analysis) -> dict[str, Any] | None:
     """Return all of it for programs; null of a study on one host."""
     if found is None:
         return None
     return {
         "blocks": found.blocks,
+        "disks": disks_of(run),
         "like_these": [like_these_json(one, analysis) for one in found.like_these],
         "levels": [level_json(one, analysis) for one in found.levels],
         "effects_by_level": [level_json(one, analysis) for one in found.effects],

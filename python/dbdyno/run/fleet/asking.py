@@ -140,7 +140,8 @@ def as_needs(
 
 def _about(answer: Mapping[str, Any]) -> str:
     host, free = answer["host"], format_bytes(answer["free_bytes"])
-    return f"{count(host['cores'], 'core')}, kernel {answer['versions']['kernel']}, {free} free"
+    erased = [f"ERASED: {device} ({proof})" for device, proof in answer["erases"].items()]
+    return "; ".join([f"{count(host['cores'], 'core')}, kernel {answer['versions']['kernel']}, {free} free", *erased])
 
 
 def common_versions(answers: Answers) -> dict[str, str]:

@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,10 +23,10 @@ from dbdyno.run.execute import Outcome, open_run, run_all
 from dbdyno.run.fleet.gate import GO, Gate
 from dbdyno.run.fleet.request import Request
 from dbdyno.run.ports import HOST, Ports
-from dbdyno.run.preflight import unmet_needs, with_host_decided
+from dbdyno.run.preflight import needs_of, with_host_decided
 from dbdyno.run.provenance import host_facts, versions
 from dbdyno.run.stop import Outlook
-from dbdyno.stack.capabilities import Capability
+from dbdyno.stack.capabilities import Capability, device_need
 from dbdyno.stack.erase.identity import identify
 from dbdyno.stack.undo.leftovers import leftovers, replay, taken
 from dbdyno.store.events import Lost
@@ -80,7 +80,7 @@ class Ground:
     """The host: given as an argument, so that a test can script it."""
 
     ports: Ports = HOST
-    unmet_needs: Callable[[Plan, frozenset[str]], list[Capability]] = unmet_needs
+    needs: Callable[[Plan, frozenset[str]], list[Capability]] = needs_of
     facts: Callable[[Plan], dict[str, Any]] = host_facts
     versions: Callable[[Plan], dict[str, str]] = versions
 
@@ -109,7 +109,8 @@ def facts_of(request: Request, folder: Path, ground: Ground) -> dict[str, Any]:
     plan = with_host_decided(request.plan(request.unpack(folder)))
     serials = _own_serials(plan)
     erase = frozenset(request.erase) & serials
-    lacking = [one.said for one in ground.unmet_needs(plan, erase)]
+    needs = ground.needs(plan, erase)
+    lacking = [one.said for one in needs if not one.ok]
     if lacking:
         return {"lacking": lacking, "serials": sorted(serials)}
     return {
@@ -118,6 +119,7 @@ def facts_of(request: Request, folder: Path, ground: Ground) -> dict[str, Any]:
         "awake": plan.awake(),
         "versions": ground.versions(plan),
         "host": ground.facts(plan),
+        "erases": _erases(plan, needs),
         "free_bytes": shutil.disk_usage(folder).free,
     }
 
@@ -134,8 +136,8 @@ def run_part(request: Request, tell: Tell, ground: Ground) -> Outcome:
         (folder / GO).unlink(missing_ok=True)
         plan = with_host_decided(request.plan(request.unpack(folder / "study")))
         erase = frozenset(request.erase) & _own_serials(plan)
-        if lacking := ground.unmet_needs(plan, erase):
-            raise HostError("\n".join(one.said for one in lacking))
+        if lacking := [one.said for one in ground.needs(plan, erase) if not one.ok]:
+            raise HostError("\n".join(lacking))
         run, facts = _opened(plan, folder / "run", ground)
         try:
             void_open_block(run, plan)
@@ -187,6 +189,12 @@ def void_open_block(run: RunFolder, plan: Plan) -> None:
         return
     for event in [one for one in run.history.finished.values() if (one.block, one.attempt) == place]:
         run.append(Lost(event.trial, event.block, event.attempt, event.treatment, BEGUN_ANEW))
+
+
+def _erases(plan: Plan, needs: Sequence[Capability]) -> dict[str, str]:
+    """Each real device that the study erases here, and why it may: which disk it is, and what was found on it."""
+    proofs = {one.name: one.detail for one in needs}
+    return {device: proofs[device_need(device)] for device in erased_devices(plan) if device_need(device) in proofs}
 
 
 def _own_serials(plan: Plan) -> frozenset[str]:

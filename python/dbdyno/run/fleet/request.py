@@ -60,7 +60,7 @@ class Request:
 
         Raises ``UserError`` where it can't be one here.
         """
-        loaded = load_study(study, self.scale)
+        loaded = load_study(study, self.scale).on_host(self.host)
         if self.aa is not None:
             made = aa_plan(loaded, treatment=self.aa, blocks=MAX_BLOCKS, seed=self.seed)
         else:

@@ -1,0 +1,124 @@
+"""A study on the real disks of two hosts, which are names of this machine with a state folder and a disk each."""
+
+import subprocess
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from dbdyno.analysis.analyse import analyse
+from dbdyno.hosts.local import LocalHosts
+from dbdyno.plan.plan import make_plan
+from dbdyno.run.execute import open_run
+from dbdyno.run.fleet.asking import as_needs, refusals
+from dbdyno.run.fleet.coordinate import identity_of, run_on_hosts
+from dbdyno.run.fleet.member import take_part
+from dbdyno.run.fleet.part import Means
+from dbdyno.run.fleet.request import request_of
+from dbdyno.store.header import RUN
+from dbdyno.store.run_folder import read_run
+from dbdyno.study.load import load_study
+from tests.contents import write
+from tests.fleets import Fleet
+from tests.loops import lent_loop
+from tests.support import what_is_left
+from tests.unit.report.rendered import as_text
+
+pytestmark = pytest.mark.host
+
+MIB = 1024**2
+HOSTS = ("db1", "db2")
+STUDY = """\
+version = 1
+[study]
+title = "a disk on each host"
+[hosts]
+under_test = ["db1", "db2"]
+{disks}
+[stack]
+scheduler = "none"
+filesystem = "ext4"
+server = "none"
+[workload]
+kind = "fio"
+profile = "RND4K Q1T1"
+load = "write"
+size = "16MiB"
+duration = "500ms"
+[design]
+blocks = 2
+interference = "note"
+"""
+
+
+class Ground:
+    """Two disks, and the means by which both hosts are reached."""
+
+    def __init__(self, folder, stack):
+        self.folder = folder
+        self.files = {name: folder / name for name in HOSTS}
+        self.disks = {name: stack.enter_context(lent_loop(file, 128 * MIB)) for name, file in self.files.items()}
+        self.means = Means(
+            LocalHosts(HOSTS), dict, environment_of=lambda host: {"DBDYNO_STATE_DIR": str(folder / f"state-{host}")}
+        )
+
+    def plan(self):
+        named = (
+            f'[hosts.disk.{name}]\ndevice = "{disk}"\nserial = "{self.files[name]}"'
+            for name, disk in self.disks.items()
+        )
+        study = self.folder / "study.toml"
+        study.write_text(STUDY.format(disks="\n".join(named)))
+        return make_plan(load_study(study), seed=1)
+
+    def asked(self, plan, erase=frozenset()):
+        """What each host answers, by the program that it runs, without the seconds in which that starts."""
+        made, said = request_of(plan, "asked", erase, fresh_images=False), []
+        for name in HOSTS:
+            take_part(made("facts", name), said.append)
+        return {name: one["facts"] for name, one in zip(HOSTS, said, strict=True)}
+
+    def sums(self):
+        return [subprocess.check_output(["sha256sum", disk]) for disk in self.disks.values()]
+
+
+@pytest.fixture
+def ground(state):  # noqa: ARG001  (where what is asked keeps its things)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dd", dir="/dev/shm")))
+        folder.chmod(0o755)
+        made = Ground(folder, stack)
+        yield made
+        assert [what_is_left(folder / f"state-{name}") for name in HOSTS] == [[], []]
+
+
+def test_each_host_proves_its_own_disk_and_runs_on_it(ground, tmp_path):
+    plan = ground.plan()
+    write(ground.disks["db2"], 20 * MIB, b"of others")
+    before = ground.sums()
+    (refused,) = refusals(plan, ground.asked(plan), frozenset())
+    assert refused.startswith(f"db2: device {ground.disks['db2']}: ")
+    assert f"something of no known signature at offset {20 * MIB}. It is not touched" in refused
+    assert ground.sums() == before
+    erase = frozenset({str(ground.files["db2"])})
+    shown = {one.name: one.said for one in as_needs(plan, ground.asked(plan, erase), erase)}
+    assert f"ERASED: {ground.disks['db1']} ({ground.files['db1']}; it is empty" in shown["db1"]
+    assert "which --erase gives up" in shown["db2"]
+    run_it(ground, plan, tmp_path / "run", erase)
+    run = read_run(tmp_path / "run")
+    serials = {trial.host: trial.observed["device"]["serial"] for trial in run.trials}
+    assert serials == {name: str(file) for name, file in ground.files.items()}
+    assert f'[fleet.disks.db1]\ndevice = "{ground.disks["db1"]}"\n' in (tmp_path / "run" / RUN).read_text()
+    said = " ".join(as_text(run, analyse(run), 1000).split())
+    for name in HOSTS:
+        assert f"{name} {ground.disks[name]} not read back {ground.files[name]} 134 MB" in said
+
+
+def run_it(ground, plan, into, erase):
+    folder = open_run(plan, into, resume=False, versions={"dbdyno": "0"}, host={})
+    try:
+        requests = request_of(plan, identity_of(into), erase, fresh_images=False)
+        assert run_on_hosts(plan, folder, Fleet(into, ()), requests, ground.means).how == "done"
+    finally:
+        folder.close()
