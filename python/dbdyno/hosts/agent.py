@@ -23,6 +23,7 @@ from dbdyno.hosts.echoes import answered, asked
 from dbdyno.hosts.facts import facts
 from dbdyno.hosts.guard import put_back
 from dbdyno.hosts.installer import MAGIC
+from dbdyno.hosts.room_for_ray import lacking_for_ray
 from dbdyno.hosts.worker_side import inputs_folder
 from dbdyno.system.state import state_folder
 
@@ -75,14 +76,17 @@ class Agent:
         while content:
             content = content[os.write(self._to, content) :]
 
-    def do_facts(self, ray_folder: str) -> dict[str, Any]:
-        """What this host is, whence ssh came and where it arrived, and the Ray that runs here."""
+    def do_facts(self, ray_folder: str, first_port: int = 0) -> dict[str, Any]:
+        """What this host is, whence ssh came and where it arrived, the Ray that runs here, and what one would lack."""
         words = os.environ.get("SSH_CONNECTION", "").split()
+        ray = self._ray()
+        asked = first_port and ray is None
         return {
             **facts(state_folder(), Path(ray_folder)),
             "ssh_from": words[0] if words else "",
             "ssh_to": words[2] if words else "",
-            "ray": self._ray(),
+            "ray": ray,
+            "lacking": lacking_for_ray(Path(ray_folder), node.ports_of(first_port)) if asked else [],
         }
 
     def _ray(self) -> dict[str, Any] | None:

@@ -46,9 +46,11 @@ def bring_up(inventory: Inventory, joined_at: str, say: Say) -> list[Brought]:
         if without and not (joined_at or cluster.joined):
             raise UserError(f"{inventory.path}: host.{without[0]}.ssh is missing; only with --address may it be")
         channels = _reached(inventory, stack, say)
-        facts = {name: one.ask({"do": "facts", "ray_folder": inventory.hosts[name].ray_folder})
-                 for name, one in channels.items()}  # fmt: skip
+        asked = {"do": "facts", "first_port": inventory.cluster.first_port + NODE_PORTS}
+        folders = {name: {"ray_folder": inventory.hosts[name].ray_folder} for name in channels}
+        facts = {name: one.ask({**asked, **folders[name]}) for name, one in channels.items()}
         _refuse_what_differs(facts)
+        _refuse_what_lacks(facts)
         cluster = _placed(cluster, inventory, joined_at, facts)
         cluster.save()
         try:
@@ -92,6 +94,12 @@ def _refuse_what_differs(facts: dict[str, dict[str, Any]]) -> None:
     wrong = [name for name, found in facts.items() if found["digest"] != ours]
     if wrong:
         raise HostError(f"{', '.join(wrong)}: dbdyno there differs from this one, though it was put there just now")
+
+
+def _refuse_what_lacks(facts: dict[str, dict[str, Any]]) -> None:
+    """What would keep Ray from being started on a host."""
+    if wrong := [f"{name}: {'; '.join(found['lacking'])}" for name, found in facts.items() if found["lacking"]]:
+        raise HostError("\n".join(wrong))
 
 
 def _placed(cluster: Cluster, inventory: Inventory, joined_at: str, facts: dict[str, dict[str, Any]]) -> Cluster:

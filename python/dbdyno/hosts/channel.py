@@ -23,12 +23,23 @@ _CONNECT_SECONDS = 10
 _PIECE_BYTES = 256 * 1024
 # What ssh says, and what to do about it.
 _REMEDIES = {
-    "Host key verification failed": "log in once by hand, compare the key, and accept it",
+    "Host key verification failed": "log in once by hand ({login}), compare the key, and accept it",
     "Permission denied": "nothing is asked for here, so ssh must be able to log in with a key or an agent",
     "Could not resolve hostname": "see ssh in the hosts file, or Host in ~/.ssh/config",
+    "Connection refused": "see that sshd runs there, and on that port",
+    "No route to host": "see that it is on, and that its address is right",
+    "timed out": "see that it is on, and that its address is right",
     "python3: not found": "install Python there, or name one: python = ...",
     "command not found": "install Python there, or name one: python = ...",
 }
+
+
+class EndedError(HostError):
+    """The other end has ended."""
+
+    def __init__(self, text: str, *, said: bool) -> None:
+        super().__init__(text)
+        self.said = said  # whether it, or ssh, said why
 
 
 def ssh_command(target: str, config: Path | None, argv: Sequence[str]) -> list[str]:
@@ -40,11 +51,20 @@ def ssh_command(target: str, config: Path | None, argv: Sequence[str]) -> list[s
     return ["ssh", "-T", *file, *given, "--", target, shlex.join(argv)]
 
 
+def login_command(target: str, config: Path | None) -> str:
+    """Return the command by which a person logs in to a host."""
+    return shlex.join(["ssh", *(["-F", str(config)] if config else []), target])
+
+
 class Channel:
     """A running program that answers; leaving the context ends it."""
 
-    def __init__(self, name: str, argv: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, name: str, argv: Sequence[str], environment: Mapping[str, str] | None = None, *, login: str = ""
+    ) -> None:
+        """Start it; ``login`` is the command by which a person would log in where it runs."""
         self.name = name
+        self._login = login
         self._buffer = b""
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  (closed below)
         try:
@@ -136,7 +156,7 @@ class Channel:
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line
 
-    def _ended(self) -> HostError:
+    def _ended(self) -> EndedError:
         """Why the other end is gone, as far as it said."""
         try:
             self._process.wait(_END_SECONDS)
@@ -144,7 +164,9 @@ class Channel:
             self._process.kill()
         self._complaints.seek(0)
         said = [line for line in self._complaints.read().decode(errors="replace").splitlines() if line.strip()]
-        text = short(said[-1]) if said else f"the connection ended (exit {self._process.poll()})"
-        known = (remedy for words, remedy in _REMEDIES.items() if any(words in line for line in said))
-        remedy = next(known, "")
-        return HostError(f"{self.name}: {text}{f'; {remedy}' if remedy else ''}")
+        known = ((line, remedy) for words, remedy in _REMEDIES.items() for line in said if words in line)
+        last = said[-1] if said else f"the connection ended (exit {self._process.poll()})"
+        cause, remedy = next(known, (last, ""))
+        remedy = remedy.format(login=self._login)
+        text = short(cause.strip()).removesuffix(".")
+        return EndedError(f"{self.name}: {text}{f'; {remedy}' if remedy else ''}", said=bool(said))

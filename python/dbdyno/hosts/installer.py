@@ -26,7 +26,11 @@ def main() -> None:
     asked = json.loads(sys.stdin.buffer.readline().decode())
     try:
         answer, environment = prepared(asked)
-    except (OSError, ValueError, ImportError, zipfile.BadZipFile) as error:
+    except OSError as error:
+        place = error.filename or asked["folder"] or "its folder"
+        said = f"{place}: {error.strerror}; another place can be named in the hosts file, as folder = ..."
+        answer, environment = {"error": said}, None
+    except (ValueError, ImportError, zipfile.BadZipFile) as error:
         answer, environment = {"error": str(error)}, None
     tell(answer)
     if environment is not None:
@@ -79,7 +83,8 @@ def own_folder(given: "str | None") -> Path:
         folder.chmod(0o755)
     found = folder.stat()
     if found.st_uid != os.geteuid() or found.st_mode & 0o022:
-        raise ValueError("the folder " + str(folder) + " must be the user's own and writable by no one else")
+        whose = " must be the user's own and writable by no one else; see folder in the hosts file"
+        raise ValueError("the folder " + str(folder) + whose)
     return folder
 
 

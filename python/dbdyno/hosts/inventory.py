@@ -108,10 +108,18 @@ def read_inventory(path: Path) -> Inventory:
         found.append(Mistake((name,), text))
     cluster = _read(ClusterSection, raw.get("cluster", {}), ("cluster",), found)
     hosts = _hosts(raw.get("host", {}), found)
+    found += _no_config(path, cluster.ssh_config) if cluster and cluster.ssh_config else []
     if found or cluster is None:
         in_order = sorted(found, key=lambda mistake: line_of(lines, mistake) or 0)
         raise UserError("\n".join(dict.fromkeys(explain(path, lines, mistake) for mistake in in_order)))
     return Inventory(path, cluster, hosts)
+
+
+def _no_config(path: Path, given: str) -> list[Mistake]:
+    """What is wrong with the configuration of ssh that is named."""
+    config = path.resolve().parent / given
+    text = f"is {shown(given)}; there is no file {config}"
+    return [] if config.is_file() else [Mistake(("cluster", "ssh_config"), text)]
 
 
 def _read(model: type[Model], table: object, where: tuple[str, ...], found: list[Mistake]) -> Model | None:
@@ -150,7 +158,8 @@ def _broken(name: str, host: HostSection) -> list[Mistake]:
     """What a host's fields can't be together."""
     broken = []
     if host.ssh is None and host.address is None:
-        broken.append(Mistake(("host", name, "ssh"), "is missing; without it, address must name a node of Ray"))
+        text = "is missing; give whom ssh is to reach, or address alone of a node of Ray"
+        broken.append(Mistake(("host", name, "ssh"), text))
     if len(set(host.roles)) < len(host.roles):
         broken.append(Mistake(("host", name, "roles"), "names a role twice"))
     return broken

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dbdyno.errors import HostError
+from dbdyno.hosts.room_for_ray import lacking_for_ray
 from dbdyno.model.printable import short
 from dbdyno.stack.undo.leftovers import Leftover, leftovers, replay, taken
 from dbdyno.stack.undo.log import Journal
@@ -89,6 +90,11 @@ class Running:
     folder: str  # with its files; no two nodes ever have the same
 
 
+def ports_of(first_port: int) -> list[int]:
+    """Those of a node that must be free; its workers pass over one that is taken."""
+    return [first_port + place for place in range(len(_PORTS))]
+
+
 def ray_settings(token_file: Path | None) -> dict[str, str]:
     """The environment of everything that belongs to a cluster, with the file of its token, if it has one."""
     if token_file is None:
@@ -129,6 +135,9 @@ def start(node: Node, token: str) -> bool:
         if before and whole and (before.cluster, before.python) == (node.cluster, sys.executable):
             return False
         _put_back(lambda _: None)
+        head = [int(node.gcs.rpartition(":")[2])] if node.head else []
+        if lacking := lacking_for_ray(Path(node.ray_folder), [*ports_of(node.first_port), *head]):
+            raise HostError("; ".join(lacking))
         journal = Journal(f"{_WHAT}, for {node.label or 'this machine'}")
         try:
             _start(node, token, journal)

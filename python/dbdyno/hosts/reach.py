@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.hosts import installer
 from dbdyno.hosts.bundle import Bundle
-from dbdyno.hosts.channel import ANSWER_SECONDS, Channel, ssh_command
+from dbdyno.hosts.channel import ANSWER_SECONDS, Channel, EndedError, login_command, ssh_command
 from dbdyno.hosts.clock import ECHOES_MIN, Offset, offset_of
 from dbdyno.hosts.cluster import Cluster
 from dbdyno.hosts.echoes import CLOCKS, Stamps, answered, asked
@@ -38,10 +38,15 @@ def reach(inventory: Inventory, name: str, host: HostSection, bundle: Bundle | N
     source = Path(installer.__file__).read_bytes()
     assert host.ssh is not None  # noqa: S101  (the inventory's rules: who calls this has a host with ssh)
     command = ssh_command(host.ssh, inventory.ssh_config, [host.python, "-c", _BOOT, str(len(source))])
-    channel = Channel(name, command)
+    channel = Channel(name, command, login=login_command(host.ssh, inventory.ssh_config))
     try:
         channel.send(source)
         _install(channel, inventory.label(name), host, bundle)
+    except EndedError as error:
+        channel.close()
+        wanted = "{}.{}".format(*sys.version_info[:2])
+        why = f"; is {host.python} (python in the hosts file) a Python {wanted}?" if not error.said else ""
+        raise HostError(f"{error}{why}") from None
     except BaseException:
         channel.close()
         raise

@@ -4,6 +4,7 @@ import atexit
 import importlib.util
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -29,13 +30,14 @@ CALL_SECONDS = 60.0
 _AT_ONCE = 8  # questions to one host: while a program's news are waited for, it may be sent a signal
 _JOIN_SECONDS = 60.0
 _LOOK_AGAIN_SECONDS = 0.5
-LACKING = "many hosts need Ray, which is not installed here: pip install 'dbdyno[ray]'"
+LACKING = "many hosts need Ray, which is not installed here: {} 'dbdyno[ray]'"
 
 
 def needed() -> None:
     """Raise ``UserError`` where Ray is not installed."""
     if importlib.util.find_spec("ray") is None:
-        raise UserError(LACKING)
+        by_pipx = (Path(sys.prefix) / "pipx_metadata.json").exists()
+        raise UserError(LACKING.format("pipx install --force" if by_pipx else "pip install"))
 
 
 def existing_token() -> str:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import platform
+import socket
 import stat
 import subprocess
 import sys
@@ -15,7 +16,8 @@ import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.hosts import bundle, installer
-from dbdyno.hosts.channel import Channel, ssh_command
+from dbdyno.hosts.channel import Channel, EndedError, login_command, ssh_command
+from dbdyno.hosts.room_for_ray import lacking_for_ray
 
 BOOT = "import sys; exec(sys.stdin.buffer.read(int(sys.argv[1])))"
 PLACES = {"pluggy": "pluggy/__init__.py", "iniconfig": "iniconfig/__init__.py"}
@@ -127,12 +129,49 @@ def test_a_login_shell_that_prints_and_a_host_that_goes_away():
     said = 'echo Welcome; read line; echo "dbdyno-hosts {}"; echo "root@x: Permission denied (publickey)." >&2'
     with Channel("x", ["sh", "-c", said]) as channel:
         assert channel.ask({}) == {}
-        with pytest.raises(HostError, match=r"^x: root@x: Permission denied \(publickey\)\.; nothing is"):
+        with pytest.raises(HostError, match=r"^x: root@x: Permission denied \(publickey\); nothing is"):
             channel.answer()
     with Channel("x", ["sh", "-c", "read line"]) as channel, pytest.raises(HostError, match="x: no answer in time"):
         channel.answer(0.05)
     with pytest.raises(HostError, match="is not installed here"):
         Channel("x", ["no-such-ssh"])
+
+
+ENDS = [
+    ("Host key verification failed.", r"^x: Host key verification failed; log in once by hand \(ssh -F /c x\), "),
+    ("ssh: connect to host 10.0.0.2 port 22: Connection refused", "refused; see that sshd runs there, and on that"),
+    ("ssh: connect to host 10.0.0.2 port 22: No route to host", "No route to host; see that it is on, and that its"),
+    ("pyenv: python3.9: command not found\nNote: see help", "^x: pyenv: python3.9: command not found; install Python"),
+    ("kex_exchange_identification: read: reset", r"^x: kex_exchange_identification: read: reset$"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("printed", "said"), ENDS)
+def test_why_a_host_is_not_reached_has_a_remedy(printed, said):
+    login = login_command("x", Path("/c"))
+    with (
+        Channel("x", ["sh", "-c", 'read line; printf "%s\n" "$1" >&2', "sh", printed], login=login) as channel,
+        pytest.raises(EndedError, match=said),
+    ):
+        channel.ask({})
+
+
+def test_what_keeps_ray_from_starting_is_said_before(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert lacking_for_ray(tmp_path, [port]) == [
+            f"port {port} is in use (ss -tlnp shows by whom); name others by first_port in [cluster]"
+        ]
+    assert lacking_for_ray(tmp_path, [port]) == []
+    (said,) = lacking_for_ray(tmp_path / "none", [port])
+    assert said == f"{tmp_path}/none: there is no such folder; name another by ray_folder in the hosts file"
+
+
+def test_a_folder_that_can_not_be_made_is_named(host, wheels):
+    with pytest.raises(HostError, match=r"^a: /proc/x: No such file or directory; another place can be named"):
+        host.ask(asked(wheels, Path("/proc/x")))
 
 
 def test_ssh_asks_for_nothing_and_takes_no_word_for_an_option():

@@ -1,6 +1,7 @@
 """What connecting says before it reaches for any host."""
 
 import importlib.util
+import sys
 
 import pytest
 
@@ -36,6 +37,9 @@ def test_a_mistake_in_the_file_has_its_line(file):
     assert refused(file).startswith(f"{file}:4: host.a.roles")
 
 
-def test_without_ray_one_sentence_says_what_to_install(file, monkeypatch):
+def test_without_ray_one_sentence_says_what_to_install(file, monkeypatch, tmp_path):
     monkeypatch.setattr(importlib.util, "find_spec", lambda *_: None)
-    assert refused(file) == LACKING
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert refused(file) == LACKING.format("pip install")
+    (tmp_path / "pipx_metadata.json").touch()
+    assert refused(file).endswith("is not installed here: pipx install --force 'dbdyno[ray]'")

@@ -49,13 +49,18 @@ def test_what_it_says(read):
     assert found.hosts["db1"].ray_folder == "/dev/shm"
 
 
-def test_the_documented_one_is_read(read):
+def test_the_documented_one_is_read(read, tmp_path):
+    (tmp_path / "lab_ssh_config").touch()
     example = next(one for one in blocks(ROOT / "docs/hosts.md") if one.language == "toml")
     assert {role for host in read(example.text).hosts.values() for role in host.roles} == {"server", "client"}
 
 
 def test_a_configuration_of_ssh_is_found_beside_it(read, tmp_path):
-    found = read(GOOD.replace('name = "lab"', 'ssh_config = "lab.conf"'))
+    named = GOOD.replace('name = "lab"', 'ssh_config = "lab.conf"')
+    with pytest.raises(UserError, match=rf":4: cluster.ssh_config: is .*; there is no file {tmp_path}/lab.conf"):
+        read(named)
+    (tmp_path / "lab.conf").touch()
+    found = read(named)
     assert found.ssh_config == tmp_path / "lab.conf"
     assert read(GOOD).ssh_config is None
 
@@ -95,6 +100,6 @@ def test_every_mistake_has_its_line(read, tmp_path, row):
 def test_no_host_and_a_host_that_nobody_can_find(read):
     with pytest.raises(UserError, match=r"hosts.toml: host: names no host"):
         read("version = 1\n")
-    with pytest.raises(UserError, match=r"hosts.toml:2: host.a.ssh: is missing; without it, address must name a node"):
+    with pytest.raises(UserError, match=r"hosts.toml:2: host.a.ssh: is missing; give whom ssh is to reach, or address"):
         read('version = 1\n[host.a]\nroles = ["client"]\n')
     assert read('version = 1\n[host.a]\naddress = "10.0.0.2"\nroles = ["client"]\n').hosts["a"].ssh is None

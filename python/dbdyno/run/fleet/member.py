@@ -110,7 +110,7 @@ def facts_of(request: Request, folder: Path, ground: Ground) -> dict[str, Any]:
     serials = _own_serials(plan)
     erase = frozenset(request.erase) & serials
     needs = ground.needs(plan, erase)
-    lacking = [one.said for one in needs if not one.ok]
+    lacking = [_on_host(one.said) for one in needs if not one.ok]
     if lacking:
         return {"lacking": lacking, "serials": sorted(serials)}
     return {
@@ -137,7 +137,7 @@ def run_part(request: Request, tell: Tell, ground: Ground) -> Outcome:
         plan = with_host_decided(request.plan(request.unpack(folder / "study")))
         erase = frozenset(request.erase) & _own_serials(plan)
         if lacking := [one.said for one in ground.needs(plan, erase) if not one.ok]:
-            raise HostError("\n".join(lacking))
+            raise HostError("\n".join(map(_on_host, lacking)))
         run, facts = _opened(plan, folder / "run", ground)
         try:
             void_open_block(run, plan)
@@ -189,6 +189,11 @@ def void_open_block(run: RunFolder, plan: Plan) -> None:
         return
     for event in [one for one in run.history.finished.values() if (one.block, one.attempt) == place]:
         run.append(Lost(event.trial, event.block, event.attempt, event.treatment, BEGUN_ANEW))
+
+
+def _on_host(said: str) -> str:
+    """What a host lacks, with a remedy that is one where nobody types a command."""
+    return said.replace("run it with sudo", 'have ssh log in as root, as in ssh = "root@..." of the hosts file')
 
 
 def _erases(plan: Plan, needs: Sequence[Capability]) -> dict[str, str]:
