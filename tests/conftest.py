@@ -18,7 +18,7 @@ from dbdyno.stack.undo.log import Journal
 from dbdyno.system.interrupt import SIGNALS
 from dbdyno.system.state import state_folder
 from tests import sampled
-from tests.lab import lab_lacking
+from tests.lab import PACKAGES, lab_lacking
 from tests.support import NO_REGISTRY, dbdyno, what_is_left
 
 # A busy host is no fault of what is tested, and the same checkout gives the same result. For a search that goes on:
@@ -32,11 +32,14 @@ _lacking_registry: list[str] = []
 _skipped_though_able: list[str] = []
 
 
-def pytest_configure():
+def pytest_configure(config):
     for number in SIGNALS:  # of a job in the background they are ignored, and so by all that is started here
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     os.environ["DBDYNO_TEST_SEED"] = str(sampled.seed())  # the same for all workers
+    if PACKAGES not in os.environ:
+        os.environ[PACKAGES] = tempfile.mkdtemp(prefix="ddpackages", dir="/var/tmp")
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(PACKAGES)))
 
 
 def pytest_report_header():
@@ -56,8 +59,11 @@ def lacking() -> list[Capability]:
     return [one for one in look_around() if one.needed and not one.ok]
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Skip what this host can't, and put long tests first, so that none of them is left for one worker at the end."""
+    if left_out := sampled.left_out(items):
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
     hosted = [item for item in items if item.get_closest_marker("host")]
     missing = lacking() if hosted else []
     if missing:

@@ -1,19 +1,26 @@
 """Network namespaces that stand for machines: a switch between them, and an sshd in each."""
 
+import fcntl
 import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import psutil
 
+from dbdyno.hosts import installer
+from dbdyno.hosts.bundle import bundle
 from tests.support import wait_for
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+PACKAGES = "DBDYNO_TEST_PACKAGES"  # a folder that labs share; set for as long as tests run
 PORTS = 400  # of two clusters; other tests may have a lab, too
 
 
@@ -149,8 +156,30 @@ class Lab:
 
 
 @contextmanager
-def lab(*names):
-    """A lab in a folder of its own, gone afterwards."""
+def lab(*names, bare=False):
+    """A lab in a folder of its own, gone afterwards; a ``bare`` one has none of the packages that its hosts need."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ddlab", dir="/var/tmp")))
+        if (shared := os.environ.get(PACKAGES)) and not bare:
+            give_packages(folder, Path(shared))
         yield Lab(folder, names, stack)
+
+
+def give_packages(folder, shared):
+    """Have wheels here, and packages on the hosts: half a gigabyte, which is made once for all labs."""
+    with (shared / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / "packages").exists():
+            unpack(shared)
+    for name, place in {"wheels": "here/hosts/wheels", "packages": "there/packages"}.items():
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        run("cp", "-al", shared / name, folder / place)
+
+
+def unpack(shared):
+    arriving = shared / "arriving"
+    arriving.mkdir()
+    for package in bundle(shared / "wheels").packages:
+        with package.path.open("rb") as file, mock.patch.object(sys, "stdin", SimpleNamespace(buffer=file)):
+            installer.take(package.asked, arriving)
+    arriving.rename(shared / "packages")

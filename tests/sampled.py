@@ -38,6 +38,21 @@ def some(what, cases, part):
     return [cases[place] for place in sorted(drawn(what).sample(range(len(cases)), kept))]
 
 
+def left_out(items):
+    """Return the tests that are not drawn, of those marked ``drawn(count, group="its function's name")`` in a file."""
+    groups = {}
+    for item in items:
+        if marker := item.get_closest_marker("drawn"):
+            of = marker.kwargs.get("group", item.originalname)
+            groups.setdefault((item.path.name, of), (marker.args[0], []))[1].append(item)
+    return [
+        one
+        for (file, of), (count, its) in groups.items()
+        if count < len(its) and not LONG
+        for one in drawn(f"{file} {of}").sample(its, len(its) - count)
+    ]
+
+
 def stride(rng, mean):
     """Return how many steps to go on before the next kill."""
     return 1 if LONG else rng.randint(1, 2 * mean - 1)

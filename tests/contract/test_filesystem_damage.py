@@ -61,6 +61,7 @@ def test_what_is_whole_is_found_so_again_and_again_and_is_not_changed(kind, jour
             assert (mounted.directory / "file7").read_bytes() == CONTENT
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("kind", ON_DEVICES)
 def test_what_is_spoiled_is_found_or_does_not_mount(kind, journal):
     with filled(kind, journal) as (context, layer, _):

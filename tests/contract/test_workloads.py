@@ -276,6 +276,7 @@ TIMED = {
 }
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("kind", TIMED)
 def test_a_server_that_is_killed_fails_the_trial_with_a_cause_and_no_delay(kind, workload, own_stand, tmp_path):
     fields = TIMED[kind] if kind == "bulk" else {**TIMED[kind], "duration": "600s"}

@@ -98,6 +98,7 @@ def cut_disk(state, tmp_path, model, kind, options="defaults"):
         await_release(disk.device)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("kind", ["ext4", "xfs"])
 def test_nothing_forced_to_the_disk_is_lost_with_barriers(state, tmp_path, kind):
     with cut_disk(state, tmp_path, "ssd-sata", kind) as (cuts, look):
@@ -111,6 +112,7 @@ def test_nothing_forced_to_the_disk_is_lost_with_barriers(state, tmp_path, kind)
         assert len(at_risk) >= 3, "cuts that could take nothing prove nothing"
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("options", "survivors"), [("nobarrier", "none"), ("defaults", "lying")])
 def test_a_loss_is_found_without_barriers_and_on_a_drive_that_lies(state, tmp_path, options, survivors):
     """That the test above can fail."""
@@ -118,6 +120,7 @@ def test_a_loss_is_found_without_barriers_and_on_a_drive_that_lies(state, tmp_pa
         assert any(look(cut, survivors, seed) for seed, cut in enumerate(cuts)), "nothing was lost"
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("model", PROTECTED)
 def test_a_protected_drive_loses_nothing_even_without_barriers(state, tmp_path, model):
     with cut_disk(state, tmp_path, model, "ext4", "nobarrier") as (cuts, look):
@@ -150,6 +153,7 @@ def test_a_state_stays_when_others_are_looked_at_and_cuts_follow_cuts(state, tmp
         assert client.stats()["cuts"]["taken"] == 3
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("model", ["ssd-sata", "ebs-gp3"])
 def test_no_acknowledgement_slips_between_a_cut_and_its_time(state, model):
     """A writer without a filesystem on a disk that answers at once: as tight a race as there is."""

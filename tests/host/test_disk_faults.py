@@ -13,13 +13,14 @@ from tests.support import dbdyno, wait_for, what_is_left
 
 pytestmark = pytest.mark.host
 
-ROUNDS = 200 if LONG else 6
+ROUNDS = 200 if LONG else 3
 
 
 def start(argv):
     return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("model", ["ideal", "hdd-7200"])
 def test_sigkill_under_load_gives_errors_and_hangs_nobody(state, model):
     with attached(state, model) as disk:
@@ -31,6 +32,7 @@ def test_sigkill_under_load_gives_errors_and_hangs_nobody(state, model):
     assert what_is_left(state) == []
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs"])
 def test_sigkill_under_a_filesystem_leaves_it_to_be_unmounted(state, tmp_path, kind):
     with attached(state, "ideal", size="512M") as disk:

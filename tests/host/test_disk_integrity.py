@@ -33,7 +33,7 @@ SEEDS = range(1, 13 if LONG else 2)
 RECORDS_MIN = 5  # that were acknowledged before a power cut
 
 
-@pytest.mark.parametrize(("model", "mode"), some("verified", product([*MODELS, *RAIDS], ["instant", "model"]), 0.5))
+@pytest.mark.parametrize(("model", "mode"), some("verified", product([*MODELS, *RAIDS], ["instant", "model"]), 0.25))
 def test_fio_finds_what_it_wrote(state, model, mode):
     with attached(state, model, size="256M") as disk:
         disk("mode", mode)
@@ -68,6 +68,7 @@ def cut_under_load(disk, place, seed, seconds):
     return recorder, cut
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("model", ["hdd-7200", "ssd-sata"])
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs"])
 def test_a_filesystem_with_barriers_survives_power_cuts(state, tmp_path, kind, model):

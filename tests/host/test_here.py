@@ -97,6 +97,7 @@ GROUNDS = {
 
 
 @pytest.mark.host
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("ground", GROUNDS)
 def test_a_folder_that_is_no_disk_or_has_no_room_is_said_by_plan_run_and_doctor(ground, state, tmp_path):
     put, said = GROUNDS[ground]

@@ -77,7 +77,7 @@ class Desk:
 
 @pytest.fixture(scope="module")
 def desk():
-    with lab("c1", "c2") as made:
+    with lab("c1", "c2", bare=True) as made:
         made.silence("c2")
         made.listen("c2", "unshare", "--time", "--monotonic", str(SHIFT_SECONDS), "--fork", "--kill-child")
         yield Desk(made)

@@ -21,7 +21,7 @@ from tests.support import dbdyno, wait_for
 NOTICED_SECONDS = 5.0
 PUT_BACK_SECONDS = 60  # on a busy machine; an agent that is cut off waits 10 s for a beat
 LET_GO_SECONDS = 180  # Ray waits a minute for a head that may come back
-KILLS = 100 if LONG else 3
+KILLS = 100 if LONG else 2
 STARTING_SECONDS = 6.0  # what connecting takes here, about: kills fall into it, too
 
 pytestmark = [
@@ -129,6 +129,7 @@ def nothing_is_left(desk, study, folder):
     wait_for(lambda: not [pid for pid in started if Process.of(pid)], seconds=PUT_BACK_SECONDS)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("what", LOST)
 def test_it_is_noticed_in_time_and_nothing_is_left(desk, what, tmp_path):
     study, said = desk.study(tmp_path)

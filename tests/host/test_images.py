@@ -24,6 +24,7 @@ def study_of(where, **fields):
     return text.replace('[filesystem]\nmount = ""\n', "")
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("where", DEVICES)
 def test_kept_from_run_to_run(state, study_file, tmp_path, where):
     study = study_file(study_of(where))
@@ -69,6 +70,7 @@ def test_what_does_not_fit_is_not_kept_and_nothing_fails(state, study_file, tmp_
 
 
 @pytest.mark.long
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     ("setting", "images"),
     [("innodb_flush_log_at_trx_commit = [1, 2]", 1), ('innodb_log_file_size = ["16M", "32M"]', 2)],

@@ -18,7 +18,7 @@ from tests.support import dbdyno, journal_lines, start_dbdyno, study_text, under
 pytestmark = [pytest.mark.host, pytest.mark.timeout(900)]
 
 SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
-INTERRUPTED = range(2, 44) if LONG else sorted(drawn("interrupted").sample(range(2, 44), 3))
+INTERRUPTED = range(2, 44) if LONG else sorted(drawn("interrupted").sample(range(2, 44), 2))
 
 
 AWAKE = "[host]\nawake = true\n" if awake().ok else ""
@@ -62,6 +62,7 @@ def test_killed_at_any_step_then_restored_and_resumed(state, study_file, tmp_pat
 
 
 @pytest.mark.long
+@pytest.mark.drawn(1, group="stacks of their own sort")
 @pytest.mark.parametrize("kind", ["zfs", "tmpfs"])
 def test_killed_at_any_step_a_filesystem_of_its_own_sort_is_put_back(kind, state, study_file, tmp_path):
     if not (found := filesystem(kind)).ok:
@@ -85,6 +86,7 @@ def test_killed_at_any_step_a_filesystem_of_its_own_sort_is_put_back(kind, state
 
 
 @pytest.mark.long
+@pytest.mark.drawn(1, group="stacks of their own sort")
 def test_killed_at_any_step_a_file_as_a_disk_is_removed_and_nothing_beside_it(state, study_file, tmp_path, disk_folder):
     (disk_folder / "dbdyno-others.img").write_text("not dbdyno's")
     study = study_file(study_text(device=f'"file:{disk_folder}"', size="128MiB", blocks=1))
@@ -125,6 +127,7 @@ def test_killed_while_the_load_runs(state, study_file, tmp_path):
     assert dbdyno("restore", state=state).stdout == "nothing to restore\n"
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_cleanly_and_resumed(state, study_file, tmp_path, number):
     study, run = study_file(study_text(amount='duration = "2s"', blocks=1)), tmp_path / "run"

@@ -111,6 +111,7 @@ def _kept():
         shutil.rmtree(KEPT, ignore_errors=True)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", WANTED)
 def test_a_study_on_every_engine_reads_back_version_settings_and_tables(name, provisioned, state, tmp_path):
     record = provisioned(name)
@@ -175,6 +176,7 @@ def test_plan_refuses_an_engine_that_the_server_lacks(name, provisioned, state, 
     assert not (tmp_path / "run/trials").exists()
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", WANTED)
 def test_a_setting_that_the_server_does_not_know_or_did_not_take(name, provisioned, state, journal, tmp_path):
     provisioned(name)
@@ -198,6 +200,7 @@ CROSSED = {
 }
 
 
+@pytest.mark.drawn(1, group="two servers")
 def test_servers_engines_filesystems_and_schedulers_crossed(provisioned, state, tmp_path):
     for name in SMALLEST:
         provisioned(name)
@@ -223,6 +226,7 @@ def test_servers_engines_filesystems_and_schedulers_crossed(provisioned, state, 
     assert seen == set(product(versions, *list(CROSSED.values())[1:]))
 
 
+@pytest.mark.drawn(1, group="two servers")
 def test_defaults_that_differ_between_two_servers_stand_beside_the_verdict(provisioned, state, tmp_path):
     older, newer = SMALLEST[1], "mariadb"
     provisioned(older)
