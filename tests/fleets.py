@@ -43,9 +43,9 @@ class Forked:
 class ForkedSide(HostSide):
     """Starts the program of a host under test as a copy of this process."""
 
-    def __init__(self, name, states, script_of):
+    def __init__(self, name, states, script_of, preparing):
         super().__init__()
-        self.name, self.states, self.script_of = name, states, script_of
+        self.name, self.states, self.script_of, self.preparing = name, states, script_of, preparing
         self.polling = threading.Lock()
 
     def start(self, _argv, stdin, _environment, *_):
@@ -69,7 +69,7 @@ class ForkedSide(HostSide):
             state.chmod(0o755)
             os.environ["DBDYNO_STATE_DIR"] = str(state)
             request = Request.from_json(stdin)
-            script = self.script_of(self.name) if request.task == "run" else Script()
+            script = (self.script_of if request.task == "run" else self.preparing)(self.name)
             script.erase = frozenset()
             lock = threading.Lock()
 
@@ -94,11 +94,11 @@ class ForkedSide(HostSide):
 
 
 class ForkedHosts(LocalHosts):
-    """Hosts of a fleet. ``script_of`` plays a host's trials, in its own process."""
+    """Hosts of a fleet. ``script_of`` plays a host's trials, in its own process, ``preparing`` what goes before."""
 
-    def __init__(self, names, states, script_of=lambda _: Script()):
+    def __init__(self, names, states, script_of=lambda _: Script(), preparing=lambda _: Script()):
         super().__init__(names)
-        self._sides = {name: ForkedSide(name, states, script_of) for name in names}
+        self._sides = {name: ForkedSide(name, states, script_of, preparing) for name in names}
 
     def pids(self):
         """Host -> the process that plays it now."""
@@ -112,8 +112,8 @@ class ForkedHosts(LocalHosts):
 class Fleet:
     """A study on forked hosts, and who is lost of them."""
 
-    def __init__(self, states, names=HOSTS, script_of=lambda _: Script()):
-        self.hosts = ForkedHosts(names, states, script_of)
+    def __init__(self, states, names=HOSTS, script_of=lambda _: Script(), preparing=lambda _: Script()):
+        self.hosts = ForkedHosts(names, states, script_of, preparing)
         self.lost, self.said, self.trials = {}, [], []
 
     def say(self, text):
@@ -125,10 +125,10 @@ class Fleet:
     def trial_done(self, seconds):
         pass
 
-    def run(self, plan, into, *, resume=False):
+    def run(self, plan, into, *, resume=False, fresh_images=False):
         folder = open_run(plan, into, resume=resume, versions={"dbdyno": "0"}, host={"cores": 1})
         try:
-            requests = request_of(plan, identity_of(into), frozenset(), fresh_images=False)
+            requests = request_of(plan, identity_of(into), frozenset(), fresh_images=fresh_images)
             means = Means(self.hosts, lambda: dict(self.lost), pause_seconds=0.3)
             return run_on_hosts(plan, folder, self, requests, means)
         finally:

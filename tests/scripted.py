@@ -1,8 +1,11 @@
 """A run on a scripted host: stacks, loads, probes and clock are played; all of ``run/`` is the real one."""
 
+import hashlib
+import os
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 from dbdyno.crash.crashing import NoCrash
@@ -12,7 +15,7 @@ from dbdyno.probe.block_trace import NoTrace
 from dbdyno.probe.sampler import Series
 from dbdyno.run.execute import open_run, run_all
 from dbdyno.run.ports import Ports
-from dbdyno.stack.image import Image
+from dbdyno.stack.image import Image, KeptImage
 from dbdyno.stack.kinds.kind import Stack, StackKind
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.undo.undos import RemoveTree
@@ -37,6 +40,8 @@ class Script:
         self.disturbed = set()  # of (block, attempt, treatment)
         self.disks, self.smart = [], {"temperature_c": 30}
         self.erase = frozenset({"S1"})  # what the run may erase
+        self.keeps_data = False  # data are prepared, other bytes each time, and kept
+        self.image_key = lambda spec: spec.stack.device
         self.cuts = lambda _block, _treatment: []  # what was found after each cut of a trial
 
     def ports(self):
@@ -123,13 +128,14 @@ class ScriptedDevice:
     script: Script
     name: str = "device"
     disk: None = None
+    data: str = ""  # the SHA-256 of what it holds
 
     @contextmanager
     def raised(self, below):
         self.script.step("raise")
         self.script.now_seconds += self.script.raise_seconds
         try:
-            yield below.raised(self.name, {"kind": "scripted"})
+            yield below.raised(self.name, {"kind": "scripted", **({"data": self.data} if self.data else {})})
         finally:
             self.script.step("lower")
 
@@ -148,10 +154,45 @@ class ScriptedImage(Image):
 
 
 @dataclass(frozen=True)
+class KeptData(ScriptedImage, KeptImage):
+    """A hole of 20 MiB between two pieces of random bytes."""
+
+    content: tuple[bytes, bytes] = ()
+
+    def loaded(self, kept):
+        with (kept / "content").open("rb") as file:
+            first = file.read(PIECE)
+            file.seek(HOLE, os.SEEK_CUR)
+            return replace(self, content=(first, file.read()))
+
+    def finish(self):
+        pass
+
+    def kept_bytes(self):
+        return 2 * PIECE
+
+    def save(self, kept):
+        with (kept / "content").open("wb") as file:
+            file.write(self.content[0])
+            file.seek(HOLE, os.SEEK_CUR)
+            file.write(self.content[1])
+
+    def layers(self, *, install):
+        return []
+
+
+PIECE, HOLE = 100_000, 20 * 1024**2
+
+
+@dataclass(frozen=True)
 class ScriptedStack(StackKind):
     """A kind of stack without a host."""
 
     script: Script
+
+    @property
+    def IS_RAISED(self):  # noqa: N802  (the contract's)
+        return self.script.keeps_data
 
     def needs_of_server(self, _spec):
         return iter(())
@@ -166,19 +207,23 @@ class ScriptedStack(StackKind):
         return "0"
 
     def image_key(self, spec):
-        return spec.stack.device
+        return self.script.image_key(spec)
 
     @contextmanager
     def new_image(self, spec, _journal):
         self.script.step("prepare")
-        yield ScriptedImage(self.script, spec.stack.device)
+        if self.script.keeps_data:
+            yield KeptData(self.script, self.image_key(spec), (os.urandom(PIECE), os.urandom(PIECE)))
+            return
+        yield ScriptedImage(self.script, self.image_key(spec))
         if self.script.at_exit:
             self.script.at_exit()
 
     def stack(self, spec, image, raising):
-        assert image.model == spec.stack.device
+        assert image.model == self.image_key(spec)
         assert raising.erase.allowed == self.script.erase
-        return Stack(ScriptedDevice(self.script), ())
+        data = hashlib.sha256(b"".join(image.content)).hexdigest() if self.script.keeps_data else ""
+        return Stack(ScriptedDevice(self.script, data=data), ())
 
 
 @dataclass(frozen=True)
@@ -189,8 +234,12 @@ class ScriptedWorkload:
     spec: object
     tool: None = None
 
+    def program(self):
+        return Path(__file__)
+
     def prepare(self, _stand):
-        raise AssertionError("an image that is not kept is not prepared")
+        assert self.script.keeps_data
+        self.script.step("prepare data")
 
     def check(self, _stand):
         self.script.step("check")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.analysis.blocks import usable_blocks
+from dbdyno.run.image_cache import digest
 from dbdyno.store.run_folder import read_run
 from tests.lab import lab, lab_lacking
 from tests.support import DBDYNO, dbdyno, wait_for
@@ -55,12 +56,9 @@ def test_a_study_is_planned_run_killed_and_ended_on_two_hosts(tmp_path):
             assert planned.returncode == 0, planned.stderr + planned.stdout
             assert "all hosts can run it:\n  a: " in planned.stdout
             command = [*DBDYNO, "run", str(study), "--hosts", str(inventory), "--into", str(into)]
-            run = subprocess.Popen(
-                command,
-                env={**os.environ, "DBDYNO_STATE_DIR": str(state)},
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
+            with (tmp_path / "said").open("wb") as said:
+                environment = {**os.environ, "DBDYNO_STATE_DIR": str(state)}
+                run = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=said)
             journal = into / "journal.jsonl"
             wait_for(
                 lambda: run.poll() is not None or (journal.exists() and b'"finished"' in journal.read_bytes()),
@@ -80,6 +78,10 @@ def test_a_study_is_planned_run_killed_and_ended_on_two_hosts(tmp_path):
             assert "on a" in done.stderr
             assert "on b" in done.stderr
             assert set(found.hosts) == {"a", "b"}
+            [sha256] = {trial.image_sha256 for trial in found.trials}  # made on one host, and sent to the other
+            [one, other] = made.folder.glob("there/hosts/*/state/images/*")
+            assert digest(one) == digest(other) == sha256
+            assert (tmp_path / "said").read_text().count("preparing data") == 1
         finally:
             down = dbdyno("hosts", "down", inventory, state=state)
         assert down.returncode == 0, down.stderr

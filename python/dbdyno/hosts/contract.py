@@ -66,7 +66,7 @@ class Hosts(ABC):
 
     @abstractmethod
     def copy(self, source: str, path: str, target: str, into: str, reached: Callable[[int, int], None]) -> None:
-        """Copy a folder from a host to another, which need not go by way of here; whole or not at all.
+        """Copy a folder from a host into one that is there on another, not by way of here; whole or not at all.
 
         Holes stay holes; modes are kept, and owners where the user there is root. ``reached`` takes the bytes that
         have arrived, and of how many; what it raises ends the copying. Whether the bytes are right, which the network

@@ -51,9 +51,11 @@ class FolderSide:
         return _PACKED + zlib.compress(content, 1)
 
     def begin_folder(self, path: str, entries: list[Entry], needed_bytes: int) -> str:
-        """Begin to make a folder, where there is room; returns what it is called until ``finish_folder``."""
+        """Begin to make a folder in one that is there, where there is room; returns its name until ``finish_folder``.
+
+        Where that one was removed meanwhile, as by what puts a host back, nothing is made.
+        """
         target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(target.parent).free
         if free < needed_bytes:
             raise OSError(errno.ENOSPC, f"{needed_bytes} bytes are needed, {free} are free", path)

@@ -271,7 +271,8 @@ class _Runner:
                 rest_seconds=rest_seconds,
                 say=self.progress.say,
             )
-            return replace(measured, trial=replace(measured.trial, image=self.images.name_of(spec)))
+            name, sha256 = self.images.name_of(spec), self.images.sha256_of(spec)
+            return replace(measured, trial=replace(measured.trial, image=name, image_sha256=sha256))
         except OSError as error:
             place = first_full([self.folder.path, state_folder()]) if is_full(error) else None
             raise HostError(why_not_written(error, place or where, GO_ON)) from None

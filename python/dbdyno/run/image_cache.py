@@ -87,9 +87,14 @@ def limit_bytes() -> int:
         raise UserError(f"{LIMIT_VARIABLE}: {error}") from None
 
 
+def known(key: str) -> Kept | None:
+    """The image of a key, as its record has it; it was not looked at."""
+    return _read(images_folder() / key)
+
+
 def find(key: str) -> Kept | None:
     """The image of a key, used just now; ``None`` where there is none. Removes a damaged one, with ``TrialError``."""
-    kept = _read(images_folder() / key)
+    kept = known(key)
     if kept is None:
         return None
     if digest(kept.path) != kept.sha256:
@@ -102,18 +107,44 @@ def find(key: str) -> Kept | None:
 @contextmanager
 def adding(key: str, about: str, seconds: float, journal: Journal) -> Iterator[Path]:
     """A folder to put an image into; at the end it is in the cache, instead of what was there. Make room first."""
+    with _new_part(journal) as part:
+        yield part
+        record = {"about": about, "sha256": digest(part), "seconds": round(seconds, 3)}
+        (part / RECORD).write_text(json.dumps(record), encoding="utf-8")
+        _count(part, key)
+
+
+@contextmanager
+def arriving(key: str, sha256: str, needed_bytes: int, using: set[str], journal: Journal) -> Iterator[Path]:
+    """Room for an image of another host: where it is to be copied to. At the end it is in the cache, as of ``adding``.
+
+    Raises ``TrialError`` where there is no room, or where what has arrived is not the one of this SHA-256.
+    """
+    make_room(needed_bytes, using)
+    with _new_part(journal) as part:
+        yield part / key
+        arrived = _read(part / key)
+        if arrived is None or not sha256 == arrived.sha256 == digest(arrived.path):
+            raise TrialError("the prepared data did not arrive as it was sent")
+        _count(arrived.path, key)
+
+
+@contextmanager
+def _new_part(journal: Journal) -> Iterator[Path]:
     part = images_folder() / f"{PARTIAL}{new_token()}"
     with journal.undoing(RemoveTree(str(part))):
         _sweep(but=part)
         part.mkdir(parents=True, mode=0o700)
         yield part
-        record = {"about": about, "sha256": digest(part), "seconds": round(seconds, 3)}
-        (part / RECORD).write_text(json.dumps(record), encoding="utf-8")
-        _sync_all(part)
-        with contextlib.suppress(FileNotFoundError):
-            remove(images_folder() / key)
-        part.rename(images_folder() / key)
-        sync(images_folder())
+
+
+def _count(part: Path, key: str) -> None:
+    """From now on a whole image counts, in the place of that of its key which was there."""
+    _sync_all(part)
+    with contextlib.suppress(FileNotFoundError):
+        remove(images_folder() / key)
+    part.rename(images_folder() / key)
+    sync(images_folder())
 
 
 def remove(path: Path) -> None:

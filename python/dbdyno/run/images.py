@@ -8,6 +8,7 @@ import json
 import platform
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from dbdyno.errors import TrialError
 from dbdyno.plan.identity import file_sha256
 from dbdyno.run import image_cache
 from dbdyno.run.ports import HOST, Ports
+from dbdyno.servers.user import server_user
 from dbdyno.stack.erase.guard import Erasing
 from dbdyno.stack.image import Image, KeptImage
 from dbdyno.stack.kinds.kind import Raising, StackKind
@@ -45,6 +47,7 @@ class Images:
         self._journal, self._erase, self._say, self._fresh, self._ports = journal, erase, say, fresh, ports
         self._made: dict[str, Image] = {}
         self._using: set[str] = set()  # kept images
+        self._sha256: dict[str, str] = {}  # of those that are kept, by what they were made by
         self._closing = ExitStack()
 
     def __enter__(self) -> Self:
@@ -70,6 +73,10 @@ class Images:
         key = self._key_of(spec)
         return hashlib.sha256(key.encode()).hexdigest()[:12] if isinstance(self._made.get(key), KeptImage) else ""
 
+    def sha256_of(self, spec: TrialSpec) -> str:
+        """The SHA-256 of these bytes; empty where they are not kept."""
+        return self._sha256.get(self._key_of(spec), "")
+
     def _key_of(self, spec: TrialSpec) -> str:
         return self._ports.kinds[spec.stack.kind].image_key(spec)
 
@@ -85,18 +92,20 @@ class Images:
             self._closing.push(undoing.pop_all())
         return image
 
-    def _filled(self, spec: TrialSpec, kind: StackKind[Any], image: KeptImage, key: str) -> KeptImage:
-        key = kept_key(kind, spec, self._ports.workload_of(spec).program(), key)
+    def _filled(self, spec: TrialSpec, kind: StackKind[Any], image: KeptImage, planned: str) -> KeptImage:
+        key = kept_key(depends_on(spec, planned, self._ports))
         kept = self._kept(key)
         self._using.add(key)
         if kept:
-            image = image.loaded(kept)
+            image = image.loaded(kept.path)
         else:
             self._prepare(spec, kind, image, key)
+            kept = image_cache.known(key)
+        self._sha256[planned] = kept.sha256 if kept else ""
         image.finish()
         return image
 
-    def _kept(self, key: str) -> Path | None:
+    def _kept(self, key: str) -> image_cache.Kept | None:
         """The kept image of a key, unless it is damaged or none is wanted."""
         try:
             kept = None if self._fresh else image_cache.find(key)
@@ -105,11 +114,11 @@ class Images:
             return None
         if kept:
             self._say(f"using prepared data: {kept.about} (dbdyno images)")
-        return kept.path if kept else None
+        return kept
 
     def _prepare(self, spec: TrialSpec, kind: StackKind[Any], image: KeptImage, key: str) -> None:
         """Make the data of an image, and keep it for later runs if there is room."""
-        about = _about(spec, kind)
+        about = about_image(spec, kind)
         self._say(f"preparing data: {about}")
         began = self._ports.monotonic()
         prepare = self._ports.workload_of(spec).prepare
@@ -128,13 +137,48 @@ class Images:
             image.save(part)
 
 
-def kept_key(kind: StackKind[Any], spec: TrialSpec, program: Path, key: str) -> str:
-    """What an image is kept by: also what must not change between two runs, though it can't within one."""
-    hashes = [file_sha256(path) for path in (program, *map(Path, kind.image_programs(spec)))]
-    what = [key, DATA, __version__, platform.release(), hashes, *kind.server_build(spec)]
-    return hashlib.sha256(json.dumps(what).encode()).hexdigest()
+@dataclass(frozen=True)
+class Wanted:
+    """An image that a plan needs."""
+
+    spec: TrialSpec  # by which it is made
+    key: str  # by which it is kept
+    about: str
+    depends_on: dict[str, Any]
 
 
-def _about(spec: TrialSpec, kind: StackKind[Any]) -> str:
+def wanted_images(specs: Sequence[TrialSpec], ports: Ports) -> list[Wanted]:
+    """The images of these treatments that can be kept, in order; of treatments that share one, by the first."""
+    found = dict[str, Wanted]()
+    for spec in specs:
+        kind = ports.kinds[spec.stack.kind]
+        if kind.IS_RAISED:
+            on = depends_on(spec, kind.image_key(spec), ports)
+            found.setdefault(kept_key(on), Wanted(spec, kept_key(on), about_image(spec, kind), on))
+    return list(found.values())
+
+
+def depends_on(spec: TrialSpec, planned: str, ports: Ports) -> dict[str, Any]:
+    """What an image depends on: beside what it is ``planned`` by, what must not change between two runs or hosts."""
+    kind = ports.kinds[spec.stack.kind]
+    programs = [ports.workload_of(spec).program(), *map(Path, kind.image_programs(spec))]
+    user = server_user()
+    return {
+        "data": [planned, DATA],
+        "dbdyno": __version__,
+        "kernel": platform.release(),
+        "programs": [file_sha256(path) for path in programs],
+        "server": kind.server_build(spec),
+        "user": [user.pw_uid, user.pw_gid] if user else [],
+    }
+
+
+def kept_key(on: dict[str, Any]) -> str:
+    """What an image that depends on this is kept by."""
+    return hashlib.sha256(json.dumps(on).encode()).hexdigest()
+
+
+def about_image(spec: TrialSpec, kind: StackKind[Any]) -> str:
+    """An image in a few words."""
     server = [spec.stack.server, spec.stack.engine] if spec.has_server else []
     return ", ".join([*server, kind.image_place(spec), spec.workload.kind])

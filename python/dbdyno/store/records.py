@@ -33,6 +33,7 @@ class Trial:
     block_trace: dict[str, Any] = field(default_factory=dict)  # its figures, or {"none": why there are none}
     smart: dict[str, Any] = field(default_factory=dict)  # disk -> {"before": figures or why unknown, "after": ...}
     image: str = ""  # names the prepared data that it began with; empty where nothing was prepared
+    image_sha256: str = ""  # of its bytes; empty where they were not kept
     awake: dict[str, Any] = field(default_factory=dict)  # what kept processors awake, CPU seconds it took for that
     server_variables: dict[str, str] = field(default_factory=dict)  # all that are settings; of the first block alone
     cuts: list[Cut] = field(default_factory=list)  # of a study of crash safety

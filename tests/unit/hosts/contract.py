@@ -76,6 +76,9 @@ def told_of(path):
 def carries_folders(hosts, first, second, folder):
     given, far = folder / "folder", []
     a_folder(given)
+    with pytest.raises(HostError, match=rf"{second}: .*far: No such file or directory"):
+        hosts.copy(first, str(given), second, str(folder / "far/it"), lambda *_: None)
+    (folder / "far").mkdir()
     hosts.copy(first, str(given), second, str(folder / "far/it"), lambda *reached: far.append(reached))
     assert told_of(folder / "far/it") == told_of(given)
     assert [path.name for path in (folder / "far").iterdir()] == ["it"]

@@ -38,6 +38,7 @@ def test_a_file_that_did_not_come_whole_is_not_there(tmp_path):
 def far(tmp_path):
     """A folder to be copied, on two hosts; where to."""
     a_folder(tmp_path / "it")
+    (tmp_path / "far").mkdir()
     return tmp_path / "far"
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 
 import pytest
 
@@ -108,6 +109,37 @@ def test_one_that_was_not_finished_is_not_found(journal, keep):
     assert keys() == []
     keep("b")
     assert [path.name for path in images_folder().iterdir()] == ["b"]
+
+
+@pytest.mark.parametrize("damage", [None, *DAMAGES.values()], ids=["whole", *DAMAGES])
+def test_one_of_another_host_counts_only_whole(keep, journal, tmp_path, damage):
+    sent = keep("a").rename(tmp_path / "a")
+    sha256 = json.loads((sent / "image.json").read_text())["sha256"]
+
+    def take():
+        with image_cache.arriving("a", sha256, MB, set(), journal) as into:
+            assert into.parent.is_dir()
+            shutil.copytree(sent, into, symlinks=True)
+            if damage:
+                damage(into)
+
+    if damage:
+        with pytest.raises(TrialError, match="did not arrive as it was sent"):
+            take()
+        assert list(images_folder().iterdir()) == []
+    else:
+        take()
+        assert (find("a").sha256, find("a").seconds) == (sha256, 1.5)
+        assert [path.name for path in images_folder().iterdir()] == ["a"]
+
+
+def test_one_for_which_there_is_no_room_is_not_taken(journal, monkeypatch):
+    monkeypatch.setenv("DBDYNO_IMAGES_MAX", "1MiB")
+    with (
+        pytest.raises(TrialError, match="more than all may"),
+        image_cache.arriving("a", "", 2 * MB, set(), journal),
+    ):
+        pass
 
 
 def test_one_of_the_same_key_is_replaced(keep):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, Queue
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.model.design import StopReason
@@ -17,7 +17,8 @@ from dbdyno.run.execute import Outcome, Progress
 from dbdyno.run.fleet.asking import ask_all
 from dbdyno.run.fleet.fold import arriving, blocks_of, fold, fold_leftovers, has_arrived
 from dbdyno.run.fleet.part import STARTS, Means, Part
-from dbdyno.run.fleet.request import Request, Task
+from dbdyno.run.fleet.request import Requests
+from dbdyno.run.fleet.sharing import Sharing
 from dbdyno.run.resume import beginning
 from dbdyno.run.stop import Stop, pace_of
 from dbdyno.store import run_folder
@@ -34,13 +35,6 @@ _LOOK_SECONDS = 0.25  # between two looks at which hosts are lost
 _LOWERING_SECONDS = 120.0  # that hosts are given to put themselves back
 _STAGGER_SHARE = 0.5  # of a trial, by which the start of a block is put off at most: no two hosts keep step
 _STAGGER_MAX_SECONDS = 30.0
-
-
-class Requests(Protocol):
-    """What makes the requests of a run."""
-
-    def __call__(self, task: Task, host: str, **more: Any) -> Request:  # noqa: ANN401  (fields of the request)
-        """One task of one host."""
 
 
 def identity_of(folder: Path) -> str:
@@ -78,7 +72,8 @@ def _run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: R
     ended = Ended("failed")
     with suppress(Interrupted), interruptible(progress.say):
         try:
-            with _Fleet(plan, folder, progress, requests, means).taking_part() as fleet:
+            prepared = _share_images(plan, folder, progress, requests, means)
+            with _Fleet(plan, folder, progress, requests, means, prepared).taking_part() as fleet:
                 why = fleet.run()
             ended = Ended("done", why)
         except Interrupted:
@@ -91,6 +86,18 @@ def _run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: R
     return Outcome(ended.how, len(folder.history.failures))
 
 
+def _share_images(
+    plan: Plan, folder: RunFolder, progress: Progress, requests: Requests, means: Means
+) -> frozenset[str]:
+    """Have all hosts start from the same bytes, as far as can be; those that need to prepare nothing any more."""
+    assert plan.design.fleet is not None  # noqa: S101  (who calls this has one)
+    hosts = [name for name in plan.design.fleet.hosts if name not in means.lost()]
+    if len(plan.design.fleet.hosts) == 1:
+        return frozenset()
+    used = frozenset(trial.image_sha256 for trial in run_folder.read_run(folder.path).trials)
+    return Sharing(means, requests, progress.say, used).share(hosts)
+
+
 @dataclass
 class _Fleet:
     """The hosts of one run, and what has come from them."""
@@ -100,6 +107,7 @@ class _Fleet:
     progress: Progress
     requests: Requests
     means: Means
+    prepared: frozenset[str] = frozenset()  # hosts that have the data that they need
     inbox: "Queue[tuple[str, int, dict[str, Any]]]" = field(default_factory=Queue)
     parts: dict[str, Part] = field(init=False)
     stop: Stop = field(init=False)
@@ -148,8 +156,8 @@ class _Fleet:
 
     def _start(self, part: Part) -> None:
         done = len(blocks_of(self.folder).get(part.name, []))
-        request = self.requests("run", part.name, first=done + 1, stagger_seconds=stagger_seconds(self.plan))
-        part.start(request)
+        put_off, prepared = stagger_seconds(self.plan), part.name in self.prepared
+        part.start(self.requests("run", part.name, first=done + 1, stagger_seconds=put_off, prepared=prepared))
 
     def _let_begin(self) -> None:
         """Let hosts begin the blocks that they ask for, in the order of the study."""

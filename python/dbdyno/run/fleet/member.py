@@ -9,8 +9,8 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +21,7 @@ from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan, erased_devices
 from dbdyno.run.execute import Outcome, open_run, run_all
 from dbdyno.run.fleet.gate import GO, Gate
+from dbdyno.run.fleet.image_tasks import TASKS, ImageTask, OnHost
 from dbdyno.run.fleet.request import Request
 from dbdyno.run.ports import HOST, Ports
 from dbdyno.run.preflight import needs_of, with_host_decided
@@ -91,6 +92,8 @@ def take_part(request: Request, tell: Tell, ground: Ground = Ground()) -> None:
         if request.task == "facts":
             with TemporaryDirectory(dir=make_state_folder()) as folder:
                 tell({"facts": facts_of(request, Path(folder), ground)})
+        elif request.task in TASKS:
+            tell({"facts": {"images": [asdict(one) for one in images_of(request, tell, ground)]}})
         elif request.task == "forget":
             shutil.rmtree(folder_of(request), ignore_errors=True)
         else:
@@ -124,15 +127,30 @@ def facts_of(request: Request, folder: Path, ground: Ground) -> dict[str, Any]:
     }
 
 
-def run_part(request: Request, tell: Tell, ground: Ground) -> Outcome:
-    """Run blocks for as long as there are any; what an earlier process left on this host is put back first."""
-    progress, folder = LinesOfJson(tell), folder_of(request)
+@contextmanager
+def _held(request: Request, say: Callable[[str], None]) -> Iterator[None]:
+    """Have this host for oneself; what an earlier process left on it is put back first."""
     with (
-        only_one(f"blocks of a study on several hosts, as {request.host}", wait=False, say=progress.say),
-        alone_on_host(wait=False, say=progress.say),
+        only_one(f"blocks of a study on several hosts, as {request.host}", wait=False, say=say),
+        alone_on_host(wait=False, say=say),
     ):
-        _put_back(progress.say)
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _put_back(say)
+        folder_of(request).mkdir(parents=True, exist_ok=True, mode=0o700)
+        yield
+
+
+def images_of(request: Request, tell: Tell, ground: Ground) -> list[OnHost]:
+    """Do one of the tasks with prepared data; which there are."""
+    with _held(request, LinesOfJson(tell).say):
+        plan = with_host_decided(request.plan(request.unpack(folder_of(request) / "study")))
+        erase = frozenset(request.erase) & _own_serials(plan)
+        return ImageTask(request, plan, erase, tell, ground.ports).do()
+
+
+def run_part(request: Request, tell: Tell, ground: Ground) -> Outcome:
+    """Run blocks for as long as there are any."""
+    progress, folder = LinesOfJson(tell), folder_of(request)
+    with _held(request, progress.say):
         (folder / GO).unlink(missing_ok=True)
         plan = with_host_decided(request.plan(request.unpack(folder / "study")))
         erase = frozenset(request.erase) & _own_serials(plan)

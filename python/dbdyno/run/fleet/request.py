@@ -3,10 +3,9 @@
 import base64
 import json
 import os
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 from dbdyno.errors import UserError
 from dbdyno.plan.aa import aa_plan
@@ -17,7 +16,7 @@ from dbdyno.run.kept_traces import keeping_traces
 from dbdyno.study.load import load_study
 from dbdyno.study.schema import MAX_BLOCKS
 
-Task = Literal["facts", "run", "forget"]
+Task = Literal["facts", "images", "prepare", "take", "run", "forget"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,9 @@ class Request:
     fresh_images: bool = False
     keep_traces: bool = False
     stagger_seconds: float = 0.0  # how far the start of a block is put off at most
+    image: str = ""  # the key of the prepared data that are to be made, or taken in from another host
+    image_sha256: str = ""  # what is to be taken in
+    image_bytes: int = 0
 
     def to_json(self) -> bytes:
         """As it is sent."""
@@ -69,7 +71,14 @@ class Request:
         return keeping_traces(alone) if self.keep_traces else alone
 
 
-def request_of(plan: Plan, identity: str, erase: frozenset[str], *, fresh_images: bool) -> Callable[..., Request]:
+class Requests(Protocol):
+    """What makes the requests of a run."""
+
+    def __call__(self, task: Task, host: str, *, prepared: bool = False, **more: Any) -> Request:  # noqa: ANN401  (fields of the request)
+        """One task of one host. With ``prepared`` it has what it needs, made for this run, and makes nothing anew."""
+
+
+def request_of(plan: Plan, identity: str, erase: frozenset[str], *, fresh_images: bool) -> Requests:
     """Return what makes the requests of a run: called with task and host, and, to run, ``first`` and more.
 
     Raises ``UserError`` where the study names a file by a path that hosts don't have.
@@ -79,7 +88,7 @@ def request_of(plan: Plan, identity: str, erase: frozenset[str], *, fresh_images
     fleet = design.fleet
     assert fleet is not None  # noqa: S101  (who calls this has one)
 
-    def made(task: Task, host: str, **more: Any) -> Request:  # noqa: ANN401  (fields of the request)
+    def made(task: Task, host: str, *, prepared: bool = False, **more: Any) -> Request:  # noqa: ANN401  (fields of the request)
         return Request(
             task=task,
             host=host,
@@ -90,7 +99,7 @@ def request_of(plan: Plan, identity: str, erase: frozenset[str], *, fresh_images
             seed=seed_of_host(design.seed, host, fleet),
             aa=design.aa.treatment if design.aa else None,
             erase=sorted(erase),
-            fresh_images=fresh_images,
+            fresh_images=fresh_images and not prepared,
             keep_traces=plan.keep_traces,
             **more,
         )

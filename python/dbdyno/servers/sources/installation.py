@@ -47,8 +47,10 @@ class Installation:
     @property
     def identity(self) -> str:
         """Names this build: data prepared by another is not its own, not even by another of the same version."""
-        found = self.daemon.stat()
-        return f"{self.daemon} {self.version} {found.st_size} {found.st_mtime_ns}"
+        found, where = self.daemon.stat(), self.daemon
+        if where.is_relative_to(state_folder()):  # which each host may have elsewhere
+            where = where.relative_to(state_folder())
+        return f"{where} {self.version} {found.st_size} {found.st_mtime_ns}"
 
     @property
     def title(self) -> str:

@@ -1,0 +1,97 @@
+"""Prepared data on a host under test, before its blocks: which it needs and has, making it, taking in another host's.
+
+What is sent is read where it is kept; only a host that makes or takes in something has work to do.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbdyno.errors import TrialError
+from dbdyno.plan.plan import Plan
+from dbdyno.run import image_cache
+from dbdyno.run.fleet.request import Request
+from dbdyno.run.images import Images, Wanted, wanted_images
+from dbdyno.run.ports import Ports
+from dbdyno.stack.erase.guard import Erasing
+from dbdyno.stack.undo.log import Journal
+from dbdyno.system.interrupt import Interrupted, interruptible
+
+TASKS = frozenset({"images", "prepare", "take"})
+_LOOK_AGAIN_SECONDS = 0.05
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class OnHost:
+    """An image that a host needs, as the host says it."""
+
+    key: str
+    about: str
+    depends_on: dict[str, Any] = field(default_factory=dict)
+    sha256: str = ""  # empty: it is not there
+    path: str = ""
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class ImageTask:
+    """One of ``TASKS``, on this host."""
+
+    request: Request
+    plan: Plan
+    erase: frozenset[str]
+    tell: Tell
+    ports: Ports
+
+    def do(self) -> list[OnHost]:
+        """Do it; what the host then has of what it needs. Nothing where a signal ended it."""
+        wanted = wanted_images(self.plan.makers(), self.ports)
+        journal = Journal(f"data of a study on several hosts, as {self.request.host}")
+        try:
+            with suppress(Interrupted), interruptible(self._say):
+                if self.request.task == "images":
+                    return [self._first(one) for one in wanted]
+                if self.request.task == "prepare":
+                    self._prepare(journal, wanted)
+                else:
+                    self._take(journal, {one.key for one in wanted})
+                return [_on_host(one, image_cache.known(one.key)) for one in wanted]
+        finally:
+            journal.close()
+        return []
+
+    def _say(self, text: str) -> None:
+        self.tell({"say": text})
+
+    def _first(self, one: Wanted) -> OnHost:
+        """What is kept, proved to be whole; nothing where kept data are not wanted."""
+        try:
+            return _on_host(one, None if self.request.fresh_images else image_cache.find(one.key))
+        except (TrialError, OSError) as error:
+            self._say(str(error))
+            return _on_host(one, None)
+
+    def _prepare(self, journal: Journal, wanted: list[Wanted]) -> None:
+        """Make an image, of which only what is kept stays."""
+        spec = next(one.spec for one in wanted if one.key == self.request.image)
+        fresh, specs = self.request.fresh_images, self.plan.makers()
+        with Images(journal, Erasing(self.erase), self._say, specs=specs, fresh=fresh, ports=self.ports) as images:
+            images.of(spec)
+
+    def _take(self, journal: Journal, using: set[str]) -> None:
+        """Have an image copied here."""
+        given = self.request
+        with image_cache.arriving(given.image, given.image_sha256, given.image_bytes, using, journal) as into:
+            self.tell({"into": str(into)})
+            while not into.exists():  # it comes whole or not at all
+                time.sleep(_LOOK_AGAIN_SECONDS)
+
+
+def _on_host(one: Wanted, kept: image_cache.Kept | None) -> OnHost:
+    if kept is None:
+        return OnHost(one.key, one.about, one.depends_on)
+    return OnHost(one.key, one.about, one.depends_on, kept.sha256, str(kept.path), kept.bytes)

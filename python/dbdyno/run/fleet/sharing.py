@@ -1,0 +1,212 @@
+"""Before the blocks of a study on several hosts: all that can start from the same prepared data have the same bytes.
+
+An image is prepared on one host. It goes from host to host, each that has it sending it on to one other at a time, and
+is proved by its SHA-256 where it arrives. A host whose image depends on something else, or that could not take it in,
+prepares its own; each trial says with which bytes it began.
+"""
+
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from time import monotonic
+from typing import Any, TypeVar
+
+from dbdyno.errors import DbdynoError, HostError
+from dbdyno.model.wording import listed
+from dbdyno.run.fleet.asking import messages
+from dbdyno.run.fleet.image_tasks import OnHost
+from dbdyno.run.fleet.part import Means
+from dbdyno.run.fleet.request import Request, Requests
+from dbdyno.study.units import format_bytes
+
+_AT_ONCE = 16  # hosts
+_MAKERS = 2  # hosts that are asked for an image, one after the other
+_TRIES = 2  # to send an image to a host
+_SAY_SECONDS = 10.0  # between two words on how far it is
+# What an image depends on, in the words of its users.
+_WORDS = {"data": "server", "dbdyno": "dbdyno", "kernel": "kernel", "programs": "dbdyno-load or mkfs",
+          "server": "server", "user": "user that servers run as"}  # fmt: skip
+T = TypeVar("T")
+Asked = Mapping[str, "Sequence[OnHost] | DbdynoError"]
+
+
+@dataclass
+class Sharing:
+    """The images of one run, and the hosts that need them."""
+
+    means: Means
+    requests: Requests
+    say: Callable[[str], None]
+    used: frozenset[str]  # the SHA-256 of what trials of this run began with already
+    images: dict[str, dict[str, OnHost]] = field(default_factory=dict)  # key -> host -> what it has of it
+    _running: set[tuple[str, str]] = field(default_factory=set)  # host, and what its program is called
+    _stopped: bool = False
+
+    def share(self, hosts: Sequence[str]) -> frozenset[str]:
+        """Have one image on all hosts that can start from it; the hosts that now have all that they need."""
+        asked = self._at_once({name: partial(self._do, self.requests("images", name)) for name in hosts})
+        for name, found in asked.items():
+            if isinstance(found, DbdynoError):
+                self.say(f"{found}; {name} prepares its own data")
+            else:
+                self._note(name, found)
+        self._say_why_apart(asked)
+        self._prepare()
+        for key in self.images:
+            self._spread(key)
+        there = {name for name, found in asked.items() if not isinstance(found, DbdynoError)}
+        lacking = {name for each in self.images.values() for name, one in each.items() if not one.sha256}
+        return frozenset(there - lacking)
+
+    def _note(self, host: str, found: Sequence[OnHost]) -> None:
+        for one in found:
+            self.images.setdefault(one.key, {})[host] = one
+
+    def _say_why_apart(self, asked: Asked) -> None:
+        """Say which hosts can't start from the bytes of the first, and what differs."""
+        found = {name: one for name, one in asked.items() if not isinstance(one, DbdynoError)}
+        first = next(iter(found), "")
+        for name, images in found.items():
+            pairs = zip(found[first], images, strict=False)  # the same study asks for them in the same order
+            apart = {_WORDS[what] for one, other in pairs for what in _differing(one, other)}
+            if apart:
+                said = listed(sorted(apart))
+                self.say(f"{name}: can't start from the prepared data of {first}, as it has another {said}")
+
+    def _prepare(self) -> None:
+        """Have each image that no host has made on one that needs it; several hosts are at it at once.
+
+        Where that fails another host is asked; what fails there, too, is left to the trials, which say why.
+        """
+        failed: dict[str, list[str]] = {}
+
+        def make(name: str, keys: Sequence[str]) -> None:
+            for key in keys:
+                try:
+                    self._note(name, self._do(self.requests("prepare", name, image=key)))
+                except DbdynoError as error:
+                    self.say(str(error))
+                    failed.setdefault(key, []).append(name)
+
+        for _ in range(_MAKERS):
+            makes: dict[str, list[str]] = {}
+            for key, each in self.images.items():
+                hosts = [name for name in each if name not in failed.get(key, ())]
+                if hosts and not any(one.sha256 for one in each.values()):
+                    maker = min(hosts, key=lambda name: len(makes.get(name, ())))
+                    makes.setdefault(maker, []).append(key)
+            self._at_once({name: partial(make, name, keys) for name, keys in makes.items()})
+
+    def _spread(self, key: str) -> None:
+        """Send an image from those that have it to those that don't, until all have it or can't."""
+        each = self.images[key]
+        having = {name: one for name, one in each.items() if one.sha256}
+        if not having:
+            return
+        sha256 = self._chosen([one.sha256 for one in having.values()])
+        have = [name for name, one in having.items() if one.sha256 == sha256]
+        want, tries = [name for name in each if name not in have], Counter[str]()
+        while want and have:
+            pairs = list(zip(have, want, strict=False))
+            sent = self._at_once({to: partial(self._send, key, of, to) for of, to in pairs})
+            for of, to in pairs:
+                want.remove(to)
+                if not isinstance(error := sent[to], DbdynoError):
+                    have.append(to)
+                    continue
+                tries[to] += 1
+                again = tries[to] < _TRIES and not {of, to} & self.means.lost().keys()
+                self.say(f"{error}; {'it is sent anew' if again else f'{to} prepares its own data'}")
+                want += [to] if again else []
+            have = [name for name in (*have[1:], have[0]) if name not in self.means.lost()]
+
+    def _chosen(self, there: Sequence[str]) -> str:
+        """Which of several contents all are to have: what trials of this run began with, else what most have."""
+        counted = Counter(there)
+        return max(counted, key=lambda sha256: (sha256 in self.used, counted[sha256]))
+
+    def _send(self, key: str, source: str, target: str) -> None:
+        """Send an image from one host to another. Raises ``HostError``."""
+        image, said_at = self.images[key][source], monotonic()
+        size = format_bytes(image.bytes)
+        self.say(f"{target}: takes prepared data from {source}: {image.about} ({size})")
+
+        def reached(done: int, total: int) -> None:
+            nonlocal said_at
+            if self._stopped:
+                raise HostError(f"{target}: has not got its prepared data")
+            if monotonic() - said_at > _SAY_SECONDS:
+                said_at = monotonic()
+                self.say(f"{target}: {100 * done // max(1, total)} % of {size} of prepared data has arrived")
+
+        def copy(into: str) -> None:
+            self.means.hosts.copy(source, image.path, target, into, reached)
+
+        asked = self.requests("take", target, image=key, image_sha256=image.sha256, image_bytes=image.bytes)
+        self._note(target, self._do(asked, copy))
+
+    def _do(self, request: Request, copy: Callable[[str], None] = lambda _: None) -> list[OnHost]:
+        """Have a host do a task; which images it has then. Raises ``DbdynoError``."""
+        with self._started(request) as heard:
+            for message in heard:
+                if "say" in message:
+                    self.say(f"{request.host}: {message['say']}")
+                elif "into" in message:
+                    copy(message["into"])
+                elif "error" in message:
+                    raise HostError(f"{request.host}: {message['error']}")
+                elif "facts" in message:
+                    return [OnHost(**one) for one in message["facts"]["images"]]
+                elif "gone" in message:
+                    raise HostError(f"{request.host}: {message['gone']}")
+        raise HostError(f"{request.host}: it ended without a word")
+
+    @contextmanager
+    def _started(self, request: Request) -> Iterator[Iterator[dict[str, Any]]]:
+        """What a host's program says; it has ended when this is left, the host put back."""
+        hosts, host, means = self.means.hosts, request.host, self.means
+        process = hosts.start(host, means.argv, stdin=request.to_json(), environment=means.environment_of(host))
+        self._running.add((host, process))
+        heard = messages(hosts, host, process)
+        try:
+            yield heard
+        except BaseException:
+            with suppress(DbdynoError):
+                hosts.signal(host, process, signal.SIGTERM)
+            raise
+        finally:
+            with suppress(DbdynoError):
+                for _ in heard:
+                    pass
+            self._running.discard((host, process))
+
+    def _at_once(self, calls: Mapping[str, Callable[[], T]]) -> dict[str, "T | DbdynoError"]:
+        """Call all at once; what each returns, or why it doesn't. An interruption ends what runs on the hosts first."""
+
+        def tried(call: Callable[[], T]) -> "T | DbdynoError":
+            try:
+                return call()
+            except DbdynoError as error:
+                return error
+
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            futures = {name: pool.submit(tried, call) for name, call in calls.items()}
+            try:
+                return {name: one.result() for name, one in futures.items()}
+            except BaseException:
+                self._stop()
+                raise
+
+    def _stop(self) -> None:
+        self._stopped = True
+        for host, process in list(self._running):
+            with suppress(DbdynoError):
+                self.means.hosts.signal(host, process, signal.SIGTERM)
+
+
+def _differing(one: OnHost, other: OnHost) -> list[str]:
+    return [what for what, value in one.depends_on.items() if other.depends_on.get(what) != value]
