@@ -21,13 +21,13 @@ from tests.support import dbdyno, wait_for
 NOTICED_SECONDS = 5.0
 PUT_BACK_SECONDS = 60  # on a busy machine; an agent that is cut off waits 10 s for a beat
 LET_GO_SECONDS = 180  # Ray waits a minute for a head that may come back
-KILLS = 100 if LONG else 2
+PARTS, KILLS = (20, 5) if LONG else (1, 2)  # so many times so many kills
 STARTING_SECONDS = 6.0  # what connecting takes here, about: kills fall into it, too
 
 pytestmark = [
     pytest.mark.host,
     pytest.mark.long,
-    pytest.mark.timeout(900 + 120 * KILLS),
+    pytest.mark.timeout(900 + 120 * KILLS),  # of each test
     pytest.mark.skipif(bool(lab_lacking()), reason=lab_lacking()),
 ]
 
@@ -151,9 +151,10 @@ def test_it_is_noticed_in_time_and_nothing_is_left(desk, what, tmp_path):
     assert "left" in found, "who is left with the other hosts goes on, and ends in order"
 
 
-def test_kills_at_random_moments_leave_nothing(desk, tmp_path):
+@pytest.mark.parametrize("part", range(PARTS))
+def test_kills_at_random_moments_leave_nothing(desk, part, tmp_path):
     """Also while it is being connected to; with DBDYNO_TEST_LONG a hundred of them."""
-    rng = sampled.drawn("kills over hosts")
+    rng = sampled.drawn(f"kills over hosts, {part}")
     for number in range(KILLS):
         folder = tmp_path / str(number)
         folder.mkdir()
