@@ -9,7 +9,9 @@ shifted by a time namespace. Cost is CPU time by the kernel's count, of Ray and 
 import argparse
 import json
 import os
+import signal
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +24,7 @@ from tests.support import dbdyno
 RAY_PERCENT_MAX, OURS_PERCENT_MAX = 0.5, 0.1
 INSIDE_MIN, SKEW_MS_MAX = 0.99, 0.5
 SHIFT_SECONDS = 1000  # of the second host's CLOCK_MONOTONIC
+SETTLING_SECONDS = 15  # the longer nothing is asked, the less often Ray's actor looks
 LEAD_NS = 2_000_000_000  # a busy host takes its time to start a Python
 SPIN = "import sys, time\nat = int(sys.argv[1])\nwhile (now := time.monotonic_ns()) < at: pass\nprint(now, flush=True)"
 
@@ -41,12 +44,16 @@ def cpu_seconds(namespace):
 
 
 def cost(there, namespace, seconds):
-    """Percent of a core that Ray and dbdyno take on a host where nothing is asked."""
-    there.hosts.start("c1", ["true"])  # so that the actor is there, as in a study
-    time.sleep(5)
+    """Percent of a core that Ray and dbdyno take on a host where nothing is asked, as in a measured window."""
+    process = there.hosts.start("c1", ["sleep", "100000"])
+    listening = threading.Thread(target=lambda: list(there.hosts.stream("c1", process, patient=True)), daemon=True)
+    listening.start()
+    time.sleep(SETTLING_SECONDS)
     before, began = cpu_seconds(namespace), time.monotonic()
     time.sleep(seconds)
     after, passed = cpu_seconds(namespace), time.monotonic() - began
+    there.hosts.signal("c1", process, signal.SIGKILL)
+    listening.join()
     return {
         whose: 100 / passed * sum(used - before[whose].get(pid, 0.0) for pid, used in now.items())
         for whose, now in after.items()

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import secrets
+import select
 import shutil
 import signal as signals
 import subprocess
@@ -18,7 +19,9 @@ from dbdyno.hosts.folder_side import FolderSide
 
 CHUNK_BYTES = 4 * 1024**2
 _LOOK_AGAIN_SECONDS = 0.01
-_LOOK_AGAIN_MAX_SECONDS = 0.2  # once a program has been silent for a while: it may be measuring
+_LOOK_AGAIN_MAX_SECONDS = (
+    1.0  # once a program has been silent for a while: it may be measuring; its end is seen at once
+)
 
 
 @dataclass
@@ -38,6 +41,17 @@ class _Program:
             if content:
                 found.append((bool(place), content))
         return found
+
+    def wait(self, seconds: float) -> None:
+        """Wait for its end, at most so long."""
+        with suppress(ProcessLookupError):
+            handle = os.pidfd_open(self.process.pid)
+            try:
+                waiting = select.poll()
+                waiting.register(handle, select.POLLIN)
+                waiting.poll(seconds * 1000)
+            finally:
+                os.close(handle)
 
 
 class HostSide(FolderSide):
@@ -123,7 +137,7 @@ class HostSide(FolderSide):
             news = program.news()
             if news or code is not None or time.monotonic() > deadline:
                 return news, None if news else code
-            time.sleep(pause_seconds)
+            program.wait(pause_seconds)
             pause_seconds = min(pause_seconds * 1.1, _LOOK_AGAIN_MAX_SECONDS)
 
     def signal(self, name: str, number: int) -> bool:

@@ -39,7 +39,17 @@ SETTINGS = {
     "RAY_local_fs_capacity_threshold": "1",
     "RAY_memory_monitor_refresh_ms": "0",
     "RAY_worker_niceness": "0",  # else what is started there yields to all else, a server under test as well
-    "RAY_raylet_report_resources_period_milliseconds": "1000",  # ten times as rarely: what an idle node costs
+    # What an idle node costs: looks that Ray makes five to ten times a second, and statistics and threads of its own.
+    "RAY_event_stats": "0",
+    "RAY_kill_idle_workers_interval_ms": "5000",
+    "RAY_local_fs_monitor_interval_ms": "60000",
+    "RAY_object_manager_client_connection_num": "1",
+    "RAY_object_manager_rpc_threads_num": "1",
+    "RAY_object_manager_timer_freq_ms": "1000",
+    "RAY_prestart_worker_first_driver": "0",
+    "RAY_raylet_check_gc_period_milliseconds": "10000",
+    "RAY_raylet_report_resources_period_milliseconds": "1000",
+    "RAY_task_events_report_interval_ms": "0",
 }
 # Ports from the first one of a node on, by Ray's own names; its workers have those from 10 to 89.
 _PORTS = ("node-manager-port", "object-manager-port", "metrics-export-port", "runtime-env-agent-port",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from dbdyno.errors import HostError, UserError
-from dbdyno.hosts import folder_side, host_side
+from dbdyno.hosts import folder_side, host_side, ray_side
 from dbdyno.hosts.carried import Carried, Guarded
 from dbdyno.hosts.cluster import Cluster
 from dbdyno.hosts.inventory import label_of
@@ -96,7 +96,7 @@ class RayHosts(Carried):
         # It would print what became of nodes to our standard output, which is the verb's.
         setattr(import_module("ray._private.worker"), "print_to_stdstream", lambda *_, **__: None)  # noqa: B010  (typed)
         # Sent by its source, so that a node of another's needs nothing of ours.
-        for module in (host_side, folder_side):
+        for module in (ray_side, host_side, folder_side):
             ray.cloudpickle.register_pickle_by_value(module)
 
     def __enter__(self) -> Self:
@@ -186,7 +186,7 @@ class RayHosts(Carried):
 
     def _side(self, host: str) -> Any:  # noqa: ANN401  (Ray's handle)
         if host not in self._actors:
-            self._actors[host] = self.actor(host, host_side.HostSide)
+            self._actors[host] = self.actor(host, ray_side.RaySide)
         return self._actors[host]
 
     def _ask(self, host: str, what: str, *given: object) -> Any:  # noqa: ANN401  (what the method of that name returns)
