@@ -39,6 +39,7 @@ SETTINGS = {
     "RAY_local_fs_capacity_threshold": "1",
     "RAY_memory_monitor_refresh_ms": "0",
     "RAY_worker_niceness": "0",  # else what is started there yields to all else, a server under test as well
+    "SPT_NOENV": "1",  # its processes rename themselves; by what they have of their environment they are ended
     # What an idle node costs: looks that Ray makes five to ten times a second, and statistics and threads of its own.
     "RAY_event_stats": "0",
     "RAY_kill_idle_workers_interval_ms": "5000",
