@@ -107,6 +107,7 @@ class Agent:
                 self._vital[os.pidfd_open(pid)] = what
         if len(self._vital) < 1 + head:
             raise HostError("Ray has ended; dbdyno hosts up starts it again")
+        node.hold_agents()
         return {"watched": sorted(self._vital.values()), "ray": self._ray()}
 
     def do_guard(self) -> dict[str, Any]:

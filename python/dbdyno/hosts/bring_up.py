@@ -134,6 +134,7 @@ def _started(
         ray_folder=_HEAD_RAY_FOLDER,
         object_store_bytes=common.object_store,
         token=bool(cluster.token),
+        joined=cluster.joined,
     )
     with here(cluster) as channel:
         head_started = channel.ask(_start(node, cluster.token), 2 * START_SECONDS)["started"]

@@ -6,9 +6,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+
+import psutil
 
 from dbdyno.errors import HostError
 from dbdyno.hosts.room_for_ray import lacking_for_ray
@@ -41,15 +44,19 @@ SETTINGS = {
     "RAY_worker_niceness": "0",  # else what is started there yields to all else, a server under test as well
     "SPT_NOENV": "1",  # its processes rename themselves; by what they have of their environment they are ended
     # What an idle node costs: looks that Ray makes five to ten times a second, and statistics and threads of its own.
+    "RAY_debug_dump_period_milliseconds": "0",
     "RAY_event_stats": "0",
+    "RAY_free_objects_period_milliseconds": "10000",
+    "RAY_io_context_monitor_probe_interval_ms": "60000",
     "RAY_kill_idle_workers_interval_ms": "5000",
     "RAY_local_fs_monitor_interval_ms": "60000",
     "RAY_object_manager_client_connection_num": "1",
     "RAY_object_manager_rpc_threads_num": "1",
     "RAY_object_manager_timer_freq_ms": "1000",
     "RAY_prestart_worker_first_driver": "0",
+    "RAY_raylet_check_for_unexpected_worker_disconnect_interval_ms": "5000",
     "RAY_raylet_check_gc_period_milliseconds": "10000",
-    "RAY_raylet_report_resources_period_milliseconds": "1000",
+    "RAY_raylet_report_resources_period_milliseconds": "5000",
     "RAY_task_events_report_interval_ms": "0",
 }
 # Ports from the first one of a node on, by Ray's own names; its workers have those from 10 to 89.
@@ -57,6 +64,7 @@ _PORTS = ("node-manager-port", "object-manager-port", "metrics-export-port", "ru
           "dashboard-agent-listen-port", "dashboard-agent-grpc-port")  # fmt: skip
 _WORKER_PORTS = (10, 89)
 NODE_PORTS = 100
+_AGENTS = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
 _VITAL = {"raylet": "Ray's node", "gcs_server": "Ray's head"}
 
 
@@ -73,6 +81,7 @@ class Node:
     ray_folder: str
     object_store_bytes: int
     token: bool = True  # whether the cluster asks for one
+    joined: bool = False  # whether it is another's cluster
 
     def command(self, folder: Path) -> list[str]:
         """Ray's command line, its files in a folder."""
@@ -118,14 +127,19 @@ def running() -> Running | None:
     for found in _ours():
         pids = marked({undo.token for _, undo in found.undos if isinstance(undo, EndProcesses)})
         for folder in _folders(found):
-            try:
-                said = json.loads((folder / "node.json").read_text(encoding="utf-8"))
-            except (OSError, ValueError):
-                said = {}
+            said = _said_of(folder)
             names = {_name_of(pid) for pid in pids}
             cluster, python = str(said.get("cluster", "")), str(said.get("python", ""))
             return Running(cluster, len(pids), "raylet" in names, "gcs_server" in names, python, str(folder))
     return None
+
+
+def _said_of(folder: Path) -> dict[str, Any]:
+    """What a node was to be, by its folder; nothing where that is gone."""
+    try:
+        return dict(json.loads((folder / "node.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return {}
 
 
 def vital() -> dict[int, str]:
@@ -133,6 +147,22 @@ def vital() -> dict[int, str]:
     tokens = {undo.token for found in _ours() for _, undo in found.undos if isinstance(undo, EndProcesses)}
     names = {pid: _name_of(pid) for pid in marked(tokens)}
     return {pid: _VITAL[name] for pid, name in names.items() if name in _VITAL}
+
+
+def hold_agents() -> None:
+    """Hold Ray's agents here still: no program of dbdyno asks them for anything, and both look about all the time.
+
+    In another's cluster they are left alone. What ends Ray ends them.
+    """
+    for found in _ours():
+        if any(_said_of(folder).get("joined") for folder in _folders(found)):
+            continue
+        for pid in marked({undo.token for _, undo in found.undos if isinstance(undo, EndProcesses)}):
+            with suppress(psutil.Error):
+                process = psutil.Process(pid)
+                # Ray's node waits for them to be ready.
+                if process.cmdline()[0].strip() in _AGENTS and process.net_connections("tcp"):
+                    process.suspend()
 
 
 def start(node: Node, token: str) -> bool:

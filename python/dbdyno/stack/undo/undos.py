@@ -57,6 +57,7 @@ class EndProcesses(Undo):
             for process in alive:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     getattr(process, stop)()
+                    process.resume()  # one that is held still ends as well
             # One may have started another meanwhile.
             alive = self._awaited(alive) or [process for process in self._found() if not _is_dead(process)]
             if not alive:
