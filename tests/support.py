@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from dbdyno.hosts.quiet import NotQuietError, check_not_measured
 from dbdyno.stack.tracefs import why_not_mountable as tracefs_lacking
 
 NO_REGISTRY = "a server can't be had here"
@@ -181,3 +182,12 @@ def wait_for(condition, seconds=240.0, every=0.005):
             raise AssertionError("waited in vain")
         time.sleep(every)
     return value
+
+
+def is_measured(host):
+    """Whether a question to a host would be a fault now."""
+    try:
+        check_not_measured("a look", host)
+    except NotQuietError:
+        return True
+    return False

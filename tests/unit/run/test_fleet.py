@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import time
 from dataclasses import replace
 
 import pytest
@@ -17,7 +18,7 @@ from dbdyno.store.events import Joined, Note, read_events
 from dbdyno.store.run_folder import RunFolder, read_run
 from tests.fleets import HOSTS, Fleet, by_host, lines, noting
 from tests.scripted import Script, perform
-from tests.support import wait_for
+from tests.support import is_measured, wait_for
 from tests.unit.run.conftest import died
 
 ON_THREE = ("[stack]", '[hosts]\nunder_test = ["db1", "db2", "db3"]\n[stack]')
@@ -59,6 +60,20 @@ def test_blocks_run_on_all_hosts_each_in_the_order_of_seed_host_and_count(plan, 
     assert began != sorted(began)  # at once, not one host after the other
     assert not list((states / "db1/fleet").iterdir())  # nothing is kept on a host of a run that is done
     assert not list((into / ARRIVED).iterdir())
+
+
+def test_a_question_to_a_host_while_it_measures_is_a_fault(plan, into, states, tmp_path):
+    fleet, seen = Fleet(states, script_of=noting(tmp_path / "ran", seconds=0.5)), set()
+
+    def trial(_slot, note, *_):  # said just before the host's window begins
+        until = time.monotonic() + 0.3
+        while time.monotonic() < until:
+            seen.update(host for host in HOSTS if note.endswith(host) and is_measured(host))
+
+    fleet.trial = trial
+    assert fleet.run(plan(ON_THREE, blocks=3), into).how == "done"
+    assert seen == set(HOSTS)
+    assert not any(map(is_measured, HOSTS))
 
 
 def test_a_study_on_one_host_is_the_same_with_and_without_the_word(plan, into, states, tmp_path):
