@@ -43,9 +43,10 @@ BENCH_HONESTY := --json target/bench-honesty.json
 
 # Flags of the benchmark of many hosts: --seconds=N, --rounds=N, --starts=N, --strict, --json=FILE; of sweeps: --points=N, --rounds=N.
 BENCH_HOSTS := --json target/bench-hosts.json
+BENCH_CLIENTS := --json target/bench-clients.json
 BENCH_SWEEP_HOSTS := --json target/bench-sweep-hosts.json
 
-.PHONY: demo test test-fast test-rust test-all check check-python check-rust build clean bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-hosts bench-report docs field-reports lock wheel help
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust build clean bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-hosts bench-report docs field-reports lock wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -162,6 +163,9 @@ bench-crash: .make/dev ## how many power cuts an hour are examined, false losses
 bench-honesty: .make/dev ## how often verdicts are wrong, beside the rules of others; some minutes
 	mkdir -p target
 	$(PY) -m benches.honesty $(BENCH_HONESTY)
+
+bench-clients: .make/dev ## client hosts limited on purpose, and ones that are not: which are named; eight minutes
+	$(SUDO) $(PY) -m benches.client_limits $(BENCH_CLIENTS)
 
 bench-hosts: .make/dev ## what Ray and the agent cost a host where nothing is asked, clocks' bounds, common starts, sweeps; ten minutes
 	$(SUDO) $(PY) -m benches.hosts $(BENCH_HOSTS)

@@ -91,7 +91,7 @@ def of_ray(desk, words):
 LOST = {
     "sshd": lambda desk, _: desk.lab.silence("c1"),
     "the network": lambda desk, _: desk.lab.plug("c1", "down"),
-    "the agent": lambda desk, _: killed(*desk.processes("dbdyno.hosts.agent", str(desk.state_of("c1")))),
+    "the agent": lambda desk, _: killed(*agent(desk, "c1")),
     "the raylet": lambda desk, _: killed(*raylet(desk, "c1")),
     "the head": lambda desk, _: killed(*of_ray(desk, "gcs_server")),
     "the coordinator": lambda _, study: killed(study.pid),
@@ -99,6 +99,12 @@ LOST = {
 MENDS = {"sshd": lambda desk: desk.lab.listen("c1"), "the network": lambda desk: desk.lab.plug("c1", "up"),
          "the raylet": Desk.up, "the head": Desk.up}  # fmt: skip
 WHOSE = {"the head": {"c1", "c2"}}
+
+
+def agent(desk, host):
+    """The agent of a study, once it is there."""
+    wait_for(lambda: desk.processes("dbdyno.hosts.agent", str(desk.state_of(host))), seconds=60)
+    return desk.processes("dbdyno.hosts.agent", str(desk.state_of(host)))
 
 
 def raylet(desk, host):

@@ -15,7 +15,8 @@ from dbdyno.store.records import Trial
 
 CPU_MOST = 0.8  # of a core, by the busiest thread of the load
 WAIT_MOST = 0.05  # of the time, in which that thread could have run and others did
-LATE_MS, LATE_OF_P50 = 0.1, 0.1  # what was due starts later than both in 1 % of events
+# What was due starts later than both in 1 % of events. A virtual machine that is free wakes up to .5 ms late.
+LATE_MS, LATE_OF_P50 = 1.0, 0.1
 INTERFACE_MOST = 0.8  # of the network interface's speed
 MOVES = 0.1  # of the 99th percentile: a host that moves it by more is named
 

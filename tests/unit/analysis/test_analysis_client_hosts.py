@@ -22,7 +22,7 @@ GOOD = {
     "clock_bound_us": 30.0,
     "thread_cpu_share": 0.79,
     "thread_wait_share": 0.049,
-    "start_lateness_ms_p99": 0.099,
+    "start_lateness_ms_p99": 0.99,
     "rtt_ms_min": 0.2,
     "rtt_ms_median": 0.9,
     "retransmits": 1,
@@ -32,7 +32,7 @@ GOOD = {
 OVER = [
     {"thread_cpu_share": 0.81},
     {"thread_wait_share": 0.051},
-    {"start_lateness_ms_p99": 0.101},
+    {"start_lateness_ms_p99": 1.01},
     {"interface_share": 0.81},
 ]
 
