@@ -164,7 +164,7 @@ bench-honesty: .make/dev ## how often verdicts are wrong, beside the rules of ot
 	mkdir -p target
 	$(PY) -m benches.honesty $(BENCH_HONESTY)
 
-bench-clients: .make/dev ## client hosts limited on purpose, and ones that are not: which are named; eight minutes
+bench-clients: .make/dev ## client hosts limited on purpose, and ones that are not: which are named; six minutes
 	$(SUDO) $(PY) -m benches.client_limits $(BENCH_CLIENTS)
 
 bench-hosts: .make/dev ## what Ray and the agent cost a host where nothing is asked, clocks' bounds, common starts, sweeps; ten minutes

@@ -20,7 +20,7 @@ from dbdyno.analysis.client_hosts import limiting_hosts
 from tests.client_hosts import connected_to, run_over, study_text
 
 SPINNERS = 3  # on the processor of a limited host, whose part is then a fourth
-CASES = {"a busy processor": "", "an open loop on it": "rate = 200", "no limit": "rate = 200"}
+CASES = {"a busy processor": "", "no limit": "rate = 200"}
 BLOCKS = 3  # of a treatment that is judged
 
 
