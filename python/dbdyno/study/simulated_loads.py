@@ -8,6 +8,7 @@ from dbdyno.study.schema import TrialSpec
 from dbdyno.study.simulated_servers import SETTINGS, innodb, myisam, setting_mistakes
 from dbdyno.study.tools import FioSection
 from dbdyno.study.trace_section import TraceSection
+from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import IngestSection, LoopSection, SlapSection
 
 # Of a series: as probes have them, made longer by the simulator where there would be too many.
@@ -26,7 +27,7 @@ def broken_load_rules(spec: TrialSpec) -> Iterator[Mistake]:
     load = spec.workload
     match load:
         case FioSection():
-            yield from _broken_fio(load)
+            yield from _broken_fio(load, spec.stack.size)
         case TraceSection():
             if load.replay == "closed" and "speed" in load.model_fields_set:
                 yield Mistake(("workload", "speed"), 'is for replay = "open"; leave it out')
@@ -36,12 +37,15 @@ def broken_load_rules(spec: TrialSpec) -> Iterator[Mistake]:
         yield from setting_mistakes(spec, ())
 
 
-def _broken_fio(load: FioSection) -> Iterator[Mistake]:
+def _broken_fio(load: FioSection, device_bytes: int | None) -> Iterator[Mistake]:
     if load.job is not None:
         yield Mistake(("workload", "job"), "can't be simulated; give a profile, such as RND4K Q32T16")
     if not load.direct:
         text = "is false, but a simulated profile goes past the page cache; leave it out"
         yield Mistake(("workload", "direct"), text)
+    if device_bytes is not None and load.size_bytes > device_bytes:
+        text = f"is {format_bytes(load.size_bytes)}{'' if load.size else ' unless given'}, "
+        yield Mistake(("workload", "size"), text + f"more than the {format_bytes(device_bytes)} of stack.size")
 
 
 def _broken_loop(spec: TrialSpec, load: LoopSection) -> Iterator[Mistake]:

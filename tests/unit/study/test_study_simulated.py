@@ -105,6 +105,14 @@ MISTAKES = {
         [('load = "write"', 'load = "write"\ndirect = false')],
         ":17: workload.direct: is false, but a simulated profile goes past the page cache; leave it out",
     ),
+    "a profile larger than its drive": (
+        [('load = "write"', 'load = "write"\nsize = "2GiB"')],
+        ":17: workload.size: is 2 GiB, more than the 1 GiB of stack.size",
+    ),
+    "a profile that is larger unless its size is given": (
+        [('"1GiB"', '"512MiB"')],
+        ":13: workload.size: is 1 GiB unless given, more than the 512 MiB of stack.size",
+    ),
 }
 
 
