@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::common::drawn::drawn;
 use crate::common::{Server, expect, json, text, waited_for};
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
@@ -63,7 +64,7 @@ fn transactions_with_deadlocks_agree_in_every_way() {
     let data = "--table-size=40 --rand-type=uniform";
     expect(&mut server.load(&format!("oltp write_only prepare {data}")), 0);
     let path = server.file("r.json");
-    for way in WAYS {
+    for way in drawn("transactions_with_deadlocks", &WAYS, 2) {
         for mode in ["auto", "disable"] {
             let line = format!("oltp write_only run {data} --threads=12 --events=1500 --db-ps-mode={mode} {way}");
             let before = server.counters(STATEMENTS);
@@ -99,7 +100,7 @@ fn killed_connections_lose_one_statement_each() {
     let Some(server) = Server::start() else { return };
     let path = server.file("r.json");
     let flags = "-a --auto-generate-sql-load-type=write";
-    for way in WAYS {
+    for way in drawn("killed_connections", &WAYS, 1) {
         expect(&mut server.slap(&format!("{flags} --force --phase=prepare")), 0);
         let rows = || server.sql("SELECT COUNT(*) FROM mysqlslap.t1").trim().parse::<u64>().unwrap();
         let (rows_before, before) = (rows(), server.counters(STATEMENTS));
@@ -173,7 +174,7 @@ fn result_series_and_log_tell_the_same() {
     expect(&mut server.load("oltp read_write prepare --table-size=300"), 0);
     let (path, series, log) = (server.file("r.json"), server.file("s.csv"), server.file("h.hlog"));
     let key = "--auto-generate-sql-add-autoincrement --force";
-    for way in WAYS {
+    for way in drawn("result_series_and_log", &WAYS, 2) {
         for line in [
             format!("oltp read_write run --table-size=300 --threads=10 --time=1 --interval=50ms {way}"),
             format!("slap -a {key} -c 10 --duration=1 --interval=30ms --warmup=200ms --commit=7 {way}"),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::common::drawn::drawn;
 use crate::common::{Server, ended, expect, json as read_json, text, wait_until};
 
 const FAULTS: [&str; 6] = ["lost", "holes", "ghost", "torn", "wrong", "index_differences"];
@@ -48,7 +49,7 @@ fn keys(server: &Server, filter: &str) -> Vec<(u64, u64)> {
 
 #[test]
 fn all_is_there_after_a_run_and_after_others() {
-    for engine in ["InnoDB", "Aria", "MyISAM"] {
+    for engine in drawn("all_is_there", &["InnoDB", "Aria", "MyISAM"], 1) {
         let Some(server) = prepared(&format!("--engine={engine}")) else { return };
         // Few accounts: transactions meet, and some are sent again.
         for _ in 0..2 {
@@ -64,7 +65,7 @@ fn all_is_there_after_a_run_and_after_others() {
             assert_eq!(verified["acked"], verified["kept"]);
             let acked = verified["acked"].as_u64().unwrap();
             assert!(
-                acked > 50 && verified["unknown"] == 0 && verified["refused"].as_u64().unwrap() <= 16,
+                acked > 10 && verified["unknown"] == 0 && verified["refused"].as_u64().unwrap() <= 16,
                 "{verified}"
             );
             assert!(verified["tables"].as_array().unwrap().iter().all(|table| table["ok"] == true), "{verified}");

@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::common::drawn::drawn;
 use crate::common::fake_server::{FakeServer, Greeting, Line, Query};
 use crate::common::{PATIENCE, Server, ended, json, slap_at, wait_until, waited_for};
 use rustix::process::{Pid, Signal, kill_process};
@@ -275,7 +276,7 @@ fn endless(line: &mut Line) -> io::Result<()> {
 
 #[test]
 fn rows_without_end_take_no_memory_and_can_be_interrupted() {
-    for way in WAYS {
+    for way in drawn("rows_without_end", &WAYS, 2) {
         let server = FakeServer::answering(|line, _| endless(line));
         let mut child = started(&mut load_of(&server, &format!("--duration=600 {way}")));
         wait_until("a query", || server.queries() > 0);

@@ -1,5 +1,6 @@
 //! `smack` against a real MariaDB.
 use crate::common::client::{self, over_socket};
+use crate::common::drawn::drawn;
 use crate::common::{Server, expect, json, text};
 use dbdyno_load::error::Error;
 use dbdyno_load::protocol::session::Session;
@@ -147,7 +148,8 @@ const LOOKED_UP: u64 = 4;
 #[test]
 fn the_server_counts_what_we_count() {
     let Some(server) = Server::start() else { return };
-    for (key, mode) in [("integer", "auto"), ("integer", "disable"), ("char", "auto")] {
+    let tables = [("integer", "auto"), ("integer", "disable"), ("char", "auto")];
+    for (key, mode) in drawn("the_server_counts", &tables, 1) {
         let table = format!("--rows=2000 --row-size=200 --key={key} --db-ps-mode={mode} -s");
         expect(&mut server.load(&format!("smack select {table} prepare")), 0);
         for load in ["insert", "select", "update", "mixed"] {

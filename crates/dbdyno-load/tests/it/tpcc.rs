@@ -1,6 +1,8 @@
 //! `tpcc` against a real MariaDB.
 
+use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -14,8 +16,19 @@ use serde_json::Value;
 const TABLES: [&str; 9] =
     ["warehouse", "district", "customer", "history", "orders", "new_order", "order_line", "item", "stock"];
 
-fn server() -> Option<Server> {
-    Server::start_with(&["--innodb-buffer-pool-size=256M".to_owned(), "--innodb-lock-wait-timeout=1".to_owned()])
+fn arguments() -> [String; 2] {
+    ["--innodb-buffer-pool-size=256M".to_owned(), "--innodb-lock-wait-timeout=1".to_owned()]
+}
+
+/// A server with the tables of one warehouse, which are made once.
+fn prepared() -> Option<Server> {
+    static DATA: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let made = || {
+        let server = Server::start_with(&arguments())?;
+        expect(&mut server.load("tpcc prepare"), 0);
+        Some(server.kept("tpcc"))
+    };
+    Some(Server::start_on(DATA.get_or_init(made).as_ref()?, &arguments()))
 }
 
 fn tpcc() -> Box<dyn Stepwise> {
@@ -50,7 +63,7 @@ fn rows(server: &Server) -> u64 {
 
 #[test]
 fn a_seed_repeats_its_rows_however_many_make_them() {
-    let Some(server) = server() else { return };
+    let Some(server) = Server::start_with(&arguments()) else { return };
     let contents = ["--seed=1", "--seed=1 -c 9", "--seed=2"].map(|flags| {
         expect(&mut server.load(&format!("tpcc {flags} prepare")), 0);
         let content = content(&server);
@@ -111,8 +124,7 @@ const BROKEN: [(u8, &str, &str); 10] = [
 
 #[test]
 fn a_load_keeps_the_conditions_and_each_that_is_broken_is_named() {
-    let Some(server) = server() else { return };
-    expect(&mut server.load("tpcc prepare"), 0);
+    let Some(server) = prepared() else { return };
     let before = rows(&server);
     let ran = run(&server, "-c 8 --io-threads=2 --events=1500");
     assert_eq!(ran["events"], 1500);
@@ -146,8 +158,7 @@ fn a_load_keeps_the_conditions_and_each_that_is_broken_is_named() {
 
 #[test]
 fn what_waits_for_a_lock_in_vain_is_sent_again() {
-    let Some(server) = server() else { return };
-    expect(&mut server.load("tpcc prepare"), 0);
+    let Some(server) = prepared() else { return };
     let lock = "BEGIN; UPDATE dbdyno_tpcc.warehouse SET w_ytd = w_ytd; SELECT SLEEP(2.5)";
     let path = server.file("r.json");
     let mut load = server.load("tpcc -s --mix=payment -c 3 --warmup=100ms --events=60 run");
@@ -173,8 +184,7 @@ fn what_waits_for_a_lock_in_vain_is_sent_again() {
 
 #[test]
 fn terminals_key_and_think() {
-    let Some(server) = server() else { return };
-    expect(&mut server.load("tpcc prepare"), 0);
+    let Some(server) = prepared() else { return };
     let ran = run(&server, "--keying=on --duration=8");
     assert_eq!(ran["clients"], 10);
     // Each takes some 23 s for a transaction, of which none is in its latency.

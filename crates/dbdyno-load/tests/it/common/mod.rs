@@ -4,6 +4,7 @@
 
 pub mod certificates;
 pub mod client;
+pub mod drawn;
 pub mod fake_server;
 pub mod scripted_server;
 
@@ -40,18 +41,32 @@ impl Server {
 
     /// The same with arguments of the server's.
     pub fn start_with(arguments: &[String]) -> Option<Self> {
+        Some(Self::start_on(template()?, arguments))
+    }
+
+    /// The same on a copy of data that [`Self::kept`] returned.
+    pub fn start_on(data: &Path, arguments: &[String]) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let template = template()?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = PathBuf::from(format!("/tmp/dbdyno-load-{}-{number}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
-        run(Command::new("cp").arg("-a").arg(template).arg(&folder));
+        run(Command::new("cp").arg("-a").arg(data).arg(&folder));
         // The port may be taken before the server has it; then the server does not start, and says so.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let process = spawn(&folder, port, arguments);
         let mut server = Self { folder, process, port, arguments: arguments.to_vec() };
         server.wait_until_ready();
-        Some(server)
+        server
+    }
+
+    /// Shuts it down; its data, to be copied, in the build's own folder.
+    pub fn kept(mut self, name: &str) -> PathBuf {
+        self.sql("SHUTDOWN");
+        self.process.wait().unwrap();
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = fs::remove_dir_all(&folder);
+        run(Command::new("cp").arg("-a").arg(&self.folder).arg(&folder));
+        folder
     }
 
     fn wait_until_ready(&mut self) {
