@@ -87,3 +87,35 @@ def test_json_has_all_of_it(run):
 def test_the_page_has_the_section(fleet, run):
     assert "Hosts under test: db1" in as_page(fleet, analyse(fleet), {})
     assert "Hosts under test" not in as_page(run, analyse(run), {})
+
+
+DATA = {
+    ("", "", ""): ("", {}),
+    ("a", "a", "a"): ("All hosts began with the same prepared data, byte for byte.", "a"),
+    ("a", "b", "a"): (
+        "data: db1 and db3 with the same bytes; db2 with data prepared there.",
+        "b",
+    ),
+    ("a", "a", None): (
+        "Whether all hosts began with the same bytes is unknown of db3: its data were not kept.",
+        "a",
+    ),
+}
+
+
+@pytest.mark.parametrize("bytes_of", DATA, ids=str)
+def test_whether_all_began_with_the_same_bytes_is_said(bytes_of):
+    run = on_hosts([0.10, 0.11, 0.09])
+    of = dict(zip(("db1", "db2", "db3"), bytes_of, strict=True))
+
+    def began(trial):
+        sha256 = of[trial.host]
+        return replace(trial, image="" if sha256 == "" else "mariadb", image_sha256=sha256 or "")
+
+    made = replace(run, trials=[began(trial) for trial in run.trials])
+    sentence, second = DATA[bytes_of]
+    assert sentence in said(made)
+    assert ("the same bytes" in said(made) or "byte for byte" in said(made)) == bool(sentence)
+    found = json.loads(as_json(made, analyse(made)))["hosts"]["data_sha256"]
+    assert found == ({host: [sha256] for host, sha256 in of.items()} if sentence else {})
+    assert not sentence or found["db2"] == [second]

@@ -8,6 +8,7 @@ from dbdyno.model.wording import count, drive_bytes, listed, percent
 from dbdyno.report.differences import OF_A_MOMENT
 from dbdyno.report.document import Block, Item, List, Paragraph, Section, Table, bullets
 from dbdyno.report.findings import Findings
+from dbdyno.report.fleet.data import data_lines, data_of
 from dbdyno.report.fleet.levels import level_json, level_sentence
 from dbdyno.report.fleet.like_these import like_these_json, like_these_sentence, spread_text
 from dbdyno.report.fleet.noise import noise_blocks, noise_json
@@ -32,7 +33,7 @@ def section(findings: Findings) -> Section:
 
 
 def _shown(run: Run, found: FleetFindings, analysis: Analysis) -> tuple[Block, ...]:
-    shown: list[Block] = [*bullets(host_lines(found)), *disk_table(run), *apart_table(run)]
+    shown: list[Block] = [*bullets([*host_lines(found), *data_lines(run)]), *disk_table(run), *apart_table(run)]
     if found.like_these:
         ordered = [found.of(one.verdict) for one in by_interest(analysis.verdicts, analysis)]
         items = (Item(like_these_sentence(one, analysis), tuple(filter(None, [spread_text(one)]))) for one in ordered)
@@ -101,6 +102,7 @@ def fleet_json(run: Run, found: FleetFindings | None, analysis: Analysis) -> dic
         return None
     return {
         "blocks": found.blocks,
+        "data_sha256": data_of(run),
         "disks": disks_of(run),
         "like_these": [like_these_json(one, analysis) for one in found.like_these],
         "levels": [level_json(one, analysis) for one in found.levels],
