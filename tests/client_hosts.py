@@ -61,12 +61,12 @@ def study_text(**fields):
 class Clock:
     """What ``Connected`` keeps of the hosts: clocks that are this machine's, and which are lost."""
 
-    def __init__(self, hosts):
-        self.names, self.gone = hosts.names, {}
+    def __init__(self, hosts, gone=None):
+        self.names, self.gone = hosts.names, {} if gone is None else gone
 
-    def offsets(self):
+    def offsets(self, hosts=None):
         same = Offset(offset_ns=0, bound_ns=0.0, round_trip_ns_min=1000, round_trip_ns_median=1000.0, echoes=128)
-        return {name: {"monotonic": same} for name in self.names if name not in self.gone}
+        return {name: {"monotonic": same} for name in hosts or self.names if name not in self.gone}
 
     def lost(self):
         return dict(self.gone)

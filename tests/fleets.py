@@ -96,16 +96,20 @@ class ForkedSide(HostSide):
 
 
 class ForkedHosts(LocalHosts):
-    """Hosts of a fleet. ``script_of`` plays a host's trials, in its own process, ``preparing`` what goes before."""
+    """Hosts of a fleet. ``script_of`` plays a host's trials, in its own process, ``preparing`` what goes before.
 
-    def __init__(self, names, states, script_of=lambda _: Script(), preparing=lambda _: Script()):
-        super().__init__(names)
-        self._sides = {name: ForkedSide(name, states, script_of, preparing) for name in names}
+    ``clients`` are hosts as well, on which nothing is played.
+    """
+
+    def __init__(self, names, states, script_of=lambda _: Script(), preparing=lambda _: Script(), clients=()):
+        super().__init__((*names, *clients))
+        self._sides.update({name: ForkedSide(name, states, script_of, preparing) for name in names})
 
     def pids(self):
         """Host -> the process that plays it now."""
         found = {}
-        for name, side in self._sides.items():
+        for name in [name for name, side in self._sides.items() if isinstance(side, ForkedSide)]:
+            side = self._sides[name]
             living = [one.process.pid for one in side._programs.values() if one.process.poll() is None]
             found[name] = living[-1] if living else None
         return found
@@ -114,9 +118,11 @@ class ForkedHosts(LocalHosts):
 class Fleet:
     """A study on forked hosts, and who is lost of them."""
 
-    def __init__(self, states, names=HOSTS, script_of=lambda _: Script(), preparing=lambda _: Script()):
-        self.hosts = ForkedHosts(names, states, script_of, preparing)
+    def __init__(self, states, names=HOSTS, script_of=lambda _: Script(), preparing=lambda _: Script(), clients=()):
+        self.hosts = ForkedHosts(names, states, script_of, preparing, clients)
+        self.states = states
         self.lost, self.said, self.trials = {}, [], []
+        self.clients = None  # how hosts that the load comes from are reached
 
     def say(self, text):
         self.said.append(text)
@@ -131,7 +137,7 @@ class Fleet:
         folder = open_run(plan, into, resume=resume, versions={"dbdyno": "0"}, host={"cores": 1})
         try:
             requests = request_of(plan, identity_of(into), frozenset(), fresh_images=fresh_images)
-            means = Means(self.hosts, lambda: dict(self.lost), pause_seconds=0.3)
+            means = Means(self.hosts, lambda: dict(self.lost), clients=self.clients, pause_seconds=0.3)
             return run_on_hosts(plan, folder, self, requests, means)
         finally:
             folder.close()

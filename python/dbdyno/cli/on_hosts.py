@@ -16,12 +16,14 @@ def needs_on_its_hosts(plan: "Plan", hosts: Path | None, erase: frozenset[str]) 
     from dbdyno.hosts.connect import connected
     from dbdyno.run.fleet.asking import as_needs, ask_all, check_names
     from dbdyno.run.fleet.request import request_of
+    from dbdyno.run.over_hosts import see_that_they_are_clients
 
     if hosts is None:
         return []
     made = request_of(plan, "plan", erase, fresh_images=False)
     with connected(hosts) as found:
         check_names(plan, found.inventory)
+        see_that_they_are_clients(plan.client_hosts(), found.inventory)
         return as_needs(plan, ask_all(found.hosts, [made("facts", name) for name in _names(plan)]), erase)
 
 
@@ -35,6 +37,7 @@ def run_on_its_hosts(
     from dbdyno.run.fleet import asking, coordinate
     from dbdyno.run.fleet.part import Means
     from dbdyno.run.fleet.request import request_of
+    from dbdyno.run.over_hosts import see_that_they_are_clients
     from dbdyno.run.provenance import this_machine
 
     if hosts is None:
@@ -43,8 +46,9 @@ def run_on_its_hosts(
     asked = request_of(plan, "asked", erase, fresh_images=fresh_images)
     with connected(hosts) as found:
         asking.check_names(plan, found.inventory)
+        see_that_they_are_clients(plan.client_hosts(), found.inventory)
         plan, answers = asking.decided(plan, asking.ask_all(found.hosts, [asked("facts", one) for one in names]), erase)
-        with TerminalProgress(plan.design.labels, plan.seconds_per_trial() / len(names)) as progress:
+        with TerminalProgress(plan.design.labels, plan.seconds_per_trial() / plan.blocks_at_once) as progress:
             for warning in plan.warnings():
                 progress.say(f"warning: {warning}")
             versions = asking.common_versions(answers)
@@ -54,7 +58,7 @@ def run_on_its_hosts(
                 progress.say(f"seed {plan.design.seed}, drawn for this run; {again}")
             try:
                 requests = request_of(plan, coordinate.identity_of(into), erase, fresh_images=fresh_images)
-                means = Means(found.hosts, found.why_lost)
+                means = Means(found.hosts, found.why_lost, clients=found)
                 return coordinate.run_on_hosts(plan, folder, progress, requests, means)
             finally:
                 folder.close()

@@ -17,7 +17,8 @@ def order_lines(plan: Plan) -> Iterator[str]:
     design, fleet = plan.design, plan.design.fleet
     hard = [factor.name for factor in design.factors if factor.hard_to_change]
     plots = f"; whole plots, between bars: {', '.join(hard)}" if hard else ""
-    hosts = f", on each host another; blocks run on {', '.join(fleet.hosts)} at once" if fleet else ""
+    how = "in turn" if plan.client_hosts() else "at once"
+    hosts = f", on each host another; blocks run on {', '.join(fleet.hosts)} {how}" if fleet else ""
     order = f"{order_from(plan)}{hosts}{plots}:"
     if design.until == "blocks":
         yield f"{stop_rule_text(design)}, {order}"

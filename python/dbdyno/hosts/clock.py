@@ -61,3 +61,14 @@ def offset_of(echoes: Sequence[Echo]) -> Offset:
     median = statistics.median(trips)
     # Whole numbers: of hosts that have been up for months, the difference has more digits than a float.
     return Offset(least.doubled_offset // 2, math.ceil(least.on_the_way / 2), least.on_the_way, median, len(echoes))
+
+
+def apart(one: Offset, other: Offset) -> Offset:
+    """One host's clock less another's, by what both are beside ours; what is not known of either adds up."""
+    return Offset(
+        one.offset_ns - other.offset_ns,
+        one.bound_ns + other.bound_ns,
+        max(one.round_trip_ns_min, other.round_trip_ns_min),
+        one.round_trip_ns_median + other.round_trip_ns_median,
+        min(one.echoes, other.echoes),
+    )

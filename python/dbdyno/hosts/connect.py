@@ -1,6 +1,6 @@
 """The hosts of an inventory that is up, held for as long as a study runs over them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -23,16 +23,24 @@ _HERE = "this machine"  # no host has such a name
 class Connected:
     """Hosts to work on, and an ssh connection to each that has one, by which its loss and its clock are known."""
 
-    def __init__(self, hosts: Hosts, inventory: Inventory, kept: Kept) -> None:
+    def __init__(
+        self, hosts: Hosts, inventory: Inventory, kept: Kept, arrived: Mapping[str, str] | None = None
+    ) -> None:
+        """``arrived`` says at which address of each host ssh arrives."""
         self.hosts, self.inventory = hosts, inventory
-        self._kept = kept
+        self._kept, self._arrived = kept, arrived or {}
 
-    def offsets(self) -> dict[str, Offset]:
-        """CLOCK_MONOTONIC of each host less the one here, measured now; of all that have ssh and are not lost.
+    def address(self, host: str) -> str:
+        """As the other hosts reach it."""
+        return self.inventory.hosts[host].address or self._arrived.get(host, "")
+
+    def offsets(self, hosts: Collection[str] | None = None) -> dict[str, Offset]:
+        """CLOCK_MONOTONIC of each host less the one here, measured now; of all of these that have ssh and are not lost.
 
         Raises ``HostError`` where one is lost meanwhile.
         """
-        return {name: found["monotonic"] for name, found in self._kept.offsets().items() if name != _HERE}
+        names = self.inventory.hosts if hosts is None else hosts
+        return {name: found["monotonic"] for name, found in self._kept.offsets(names).items()}
 
     def lost(self) -> frozenset[str]:
         """The hosts that can't be worked on any more, known within 5 s. Asks nothing of any; lost once is for good."""
@@ -59,7 +67,7 @@ def connected(inventory: Path) -> Iterator[Connected]:
     if cluster is None or not cluster.gcs:
         raise UserError(f"{inventory}: its hosts are not up; dbdyno hosts up {inventory} brings them up")
     with ExitStack() as stack:
-        channels = _reached(read, cluster, stack)
+        channels, arrived = _reached(read, cluster, stack)
         kept = Kept(channels)
         stack.callback(kept.close)
         work, folders = _held(kept, read, head=not cluster.joined)
@@ -68,7 +76,7 @@ def connected(inventory: Path) -> Iterator[Connected]:
         alive = hosts.alive()
         if lacking := [name for name in hosts.names if name not in alive]:
             raise HostError(f"{', '.join(lacking)}: not in the cluster; dbdyno hosts up {inventory} brings them up")
-        yield Connected(hosts, read, kept)
+        yield Connected(hosts, read, kept, arrived)
         kept.release()
 
 
@@ -78,30 +86,35 @@ def _lost(kept: Kept, inventory: Inventory) -> Mapping[str, str]:
     return dict.fromkeys(inventory.hosts, found[_HERE]) if _HERE in found else found
 
 
-def _reached(inventory: Inventory, cluster: Cluster, stack: ExitStack) -> dict[str, Channel]:
-    """The agent of each host that has ssh, and of this machine, where Ray's head is. Raises ``HostError``."""
+def _reached(inventory: Inventory, cluster: Cluster, stack: ExitStack) -> tuple[dict[str, Channel], dict[str, str]]:
+    """The agent of each host that has ssh, and of this machine, where Ray's head is; where ssh arrives on each.
 
-    def do(name: str, host: HostSection) -> Channel:
+    Raises ``HostError``.
+    """
+
+    def do(name: str, host: HostSection) -> tuple[Channel, str]:
         channel = reach(inventory, name, host, None)
         try:
-            _refuse_another(channel, host, inventory.path)
+            return channel, _arrived(channel, host, inventory.path)
         except BaseException:
             channel.close()
             raise
-        return channel
 
     found = on_each({name: host for name, host in inventory.hosts.items() if host.ssh}, do)
-    channels = {name: stack.enter_context(one) for name, one in found.items() if isinstance(one, Channel)}
+    reached = {name: one for name, one in found.items() if isinstance(one, tuple)}
+    channels = {name: stack.enter_context(channel) for name, (channel, _) in reached.items()}
     if errors := [str(one) for one in found.values() if isinstance(one, DbdynoError)]:
         raise HostError("\n".join(errors))
-    return {**channels, _HERE: stack.enter_context(here(cluster))}
+    arrived = {name: address for name, (_, address) in reached.items()}
+    return {**channels, _HERE: stack.enter_context(here(cluster))}, arrived
 
 
-def _refuse_another(channel: Channel, host: HostSection, inventory: Path) -> None:
-    """Raise ``HostError`` where the dbdyno there is not this one."""
+def _arrived(channel: Channel, host: HostSection, inventory: Path) -> str:
+    """At which address ssh arrives there. Raises ``HostError`` where the dbdyno there is not this one."""
     facts = channel.ask({"do": "facts", "ray_folder": host.ray_folder})
     if facts["digest"] != our_digest():
         raise HostError(f"{channel.name}: another dbdyno is there; dbdyno hosts up {inventory} puts this one there")
+    return str(facts["ssh_to"])
 
 
 def _held(kept: Kept, inventory: Inventory, *, head: bool) -> tuple[dict[str, Guarded], dict[str, str]]:

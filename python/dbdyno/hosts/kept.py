@@ -6,7 +6,7 @@ A beat is an empty line, which the agent answers. A host is lost once its connec
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -76,10 +76,12 @@ class Kept:
             line.answered()
             return line.channel.ask(question, seconds)
 
-    def offsets(self) -> dict[str, dict[str, Offset]]:
-        """Host -> clock -> how far it is from ours, of all that are not lost, one after the other."""
+    def offsets(self, hosts: Collection[str] | None = None) -> dict[str, dict[str, Offset]]:
+        """Host -> clock -> how far it is from ours, of all (or of these) that are not lost, one after the other."""
         found = {}
         for name, line in self._lines.items():
+            if hosts is not None and name not in hosts:
+                continue
             with line.turn:
                 if not line.why:
                     line.answered()

@@ -32,6 +32,7 @@ from dbdyno.study.labels import level_label
 from dbdyno.study.schema import MAX_BLOCKS, TrialSpec
 from dbdyno.study.study import Study
 from dbdyno.study.workload_section import WorkloadSection
+from dbdyno.study.workloads import GeneratedSection
 from dbdyno.system.regular_file import SCRIPT_LIMIT_BYTES, read_text
 
 DRAWN_SEED_END = 2**32  # a drawn seed is to be typed again; a given one may be longer
@@ -106,6 +107,17 @@ class Plan:
             file_hashes=self.file_hashes,
         )
 
+    def client_hosts(self) -> list[str]:
+        """The hosts that loads come from, each once; none where each machine under test is its own client."""
+        loads = [spec.workload for spec in self.specs.values()]
+        names = [name for load in loads if isinstance(load, GeneratedSection) for name in load.clients_from]
+        return list(dict.fromkeys(names))
+
+    @property
+    def blocks_at_once(self) -> int:
+        """How many hosts run a block at the same time: all, but in turn where they share the hosts that load them."""
+        return len(self.design.fleet.hosts) if self.design.fleet and not self.client_hosts() else 1
+
     @property
     def is_simulated(self) -> bool:
         """Whether its stacks are simulated; all are, or none is."""
@@ -133,9 +145,7 @@ class Plan:
 
     def seconds(self, blocks: int) -> float:
         """What so many blocks may take; hosts run theirs at once."""
-        if self.design.fleet:
-            blocks = -(-blocks // len(self.design.fleet.hosts))
-        return blocks * len(self.specs) * self.seconds_per_trial()
+        return -(-blocks // self.blocks_at_once) * len(self.specs) * self.seconds_per_trial()
 
     def warnings(self) -> Iterator[str]:
         """What to change in the study file, and what can be foreseen of the answer."""

@@ -17,11 +17,10 @@ from dbdyno.run.simulations import Simulations
 from dbdyno.simulation.simulators import simulators
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.schema import TrialSpec
-from dbdyno.study.workloads import GeneratedSection
 from dbdyno.workload.from_hosts import FromHosts
 from dbdyno.workload.generator import Generated
-from dbdyno.workload.kinds import workload_of
 from dbdyno.workload.simulated import point_of
+from dbdyno.workload.together import Asked, Offered, Together
 from dbdyno.workload.workload import Workload
 
 
@@ -34,7 +33,7 @@ def ports_over(plan: Plan, hosts: Path | None) -> Iterator[Ports]:
         HostError: A host can't be reached.
 
     """
-    wanted = client_hosts(plan)
+    wanted = plan.client_hosts()
     if hosts is None:
         if wanted:
             names = ", ".join(wanted)
@@ -60,13 +59,6 @@ def simulating(plan: Plan, ports: Ports, say: Callable[[str], None]) -> Iterator
         yield replace(ports, simulations=Simulations(by))
 
 
-def client_hosts(plan: Plan) -> list[str]:
-    """The hosts that loads of a plan come from, each once."""
-    loads = [spec.workload for spec in plan.specs.values()]
-    names = [name for load in loads if isinstance(load, GeneratedSection) for name in load.clients_from]
-    return list(dict.fromkeys(names))
-
-
 def see_that_they_are_clients(names: list[str], inventory: Inventory) -> None:
     """Raise ``UserError`` where a host is not in the file, or is there for something else."""
     clients = [name for name, host in inventory.hosts.items() if "client" in host.roles]
@@ -79,7 +71,12 @@ def see_that_they_are_clients(names: list[str], inventory: Inventory) -> None:
 
 def with_hosts(ports: Ports, found: Connected) -> Ports:
     """The same ports with hosts: loads that come from other hosts do."""
-    return replace(ports, connected=found, address=_address(found), workload_of=partial(_workload, found))
+    return with_clients(replace(ports, connected=found), _address(found), Together(found).offer)
+
+
+def with_clients(ports: Ports, address: str, offer: Callable[[Asked], Offered]) -> Ports:
+    """The same ports, by which loads that come from other hosts are offered by ``offer`` to a server at an address."""
+    return replace(ports, address=address, workload_of=partial(_workload, ports.workload_of, offer))
 
 
 def _address(found: Connected) -> str:
@@ -88,6 +85,8 @@ def _address(found: Connected) -> str:
     return found.inventory.cluster.address or (known.address if known else "")
 
 
-def _workload(found: Connected, spec: TrialSpec) -> Workload:
+def _workload(
+    workload_of: Callable[[TrialSpec], Workload], offer: Callable[[Asked], Offered], spec: TrialSpec
+) -> Workload:
     made = workload_of(spec)
-    return FromHosts(made, found) if isinstance(made, Generated) and made.section.clients_from else made
+    return FromHosts(made, offer) if isinstance(made, Generated) and made.section.clients_from else made

@@ -31,7 +31,9 @@ class FleetSection(Section):
     """``[hosts]``: the hosts that the study is run on, each with whole blocks of its own; see [hosts.md](hosts.md)."""
 
     under_test: Annotated[list[HostName], Field(min_length=1, max_length=HOSTS_MAX)]
-    """Names from the file of hosts, such as `["db1", "db2"]`. Each has the role `server` there."""
+    """Names from the file of hosts, such as `["db1", "db2"]`. Each has the role `server` there.
+    With `[workload] clients_from` they are loaded from those hosts, one of them at a time.
+    """
     level: dict[Line, dict[HostName, Line]] = Field(default_factory=dict)
     """What differs between the hosts and can't be changed on them, such as `drive = { db1 = "hdd", db2 = "ssd" }`:
     every host under test has a level. It is compared between hosts, so a study with it may have one treatment alone.
@@ -60,14 +62,17 @@ def fleet_mistakes(
             yield Mistake(("hosts", "level", name, host), text)
         if lacking := [host for host in hosts if host not in of]:
             yield Mistake(("hosts", "level", name), f"has no level for {', '.join(lacking)}; every host has one")
-    yield from _beside(body, kinds)
+    yield from _beside(hosts, body, kinds)
 
 
-def _beside(body: dict[str, Any], kinds: Collection[str]) -> Iterator[Mistake]:
+def _beside(hosts: list[str], body: dict[str, Any], kinds: Collection[str]) -> Iterator[Mistake]:
     """What can't be run on several hosts."""
     place = ("hosts", "under_test")
-    if "clients_from" in body.get("workload", {}):
-        yield Mistake(place, "can't be given with workload.clients_from: a host under test is its own client")
+    clients = body.get("workload", {}).get("clients_from", [])
+    for index, host in enumerate(hosts):
+        if host in clients:
+            both = "which workload.clients_from names too; a host is measured, or it offers the load"
+            yield Mistake((*place, index), f"names {shown(host)}, {both}")
     if "simulated" in kinds:
         yield Mistake(place, "is of no use to simulated stacks, which use no host; leave [hosts] out")
     if "external" in kinds:

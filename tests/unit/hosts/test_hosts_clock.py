@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.hosts.clock import ECHOES_MIN, Echo, offset_of
+from dbdyno.hosts.clock import ECHOES_MIN, Echo, apart, offset_of
 from dbdyno.hosts.echoes import CLOCKS, Stamps, answered, asked
 
 NS = st.integers(0, 10**9)
@@ -40,6 +40,12 @@ def test_the_truth_is_inside_the_bound_whatever_the_way_takes(ways, offset):
     assert found.bound_ns == (found.round_trip_ns_min + 1) // 2
     assert found.round_trip_ns_min <= found.round_trip_ns_median
     assert found.echoes == len(ways)
+
+
+@given(WAYS, WAYS, st.integers(-(10**15), 10**15), st.integers(-(10**15), 10**15))
+def test_two_hosts_beside_each_other_are_known_to_the_sum_of_both_bounds(ways, others, one, other):
+    found = apart(offset_of(echoes(ways, one)[0]), offset_of(echoes(others, other)[0]))
+    assert abs(found.offset_ns - (one - other)) <= found.bound_ns
 
 
 @given(WAYS, st.integers(-(10**15), 10**15))

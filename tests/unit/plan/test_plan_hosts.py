@@ -2,9 +2,12 @@
 
 import pytest
 
+from dbdyno.cli.plan_order_text import order_lines
 from dbdyno.model.design import Comparison, Design, Fleet
 from dbdyno.model.treatment import Treatment
 from dbdyno.plan.hosts import hosts_warnings
+from dbdyno.plan.plan import make_plan
+from dbdyno.study.load import load_study
 
 TREATMENTS = [Treatment("t1", {"scheduler": "none"}), Treatment("t2", {"scheduler": "bfq"})]
 
@@ -33,3 +36,33 @@ def test_what_so_few_hosts_can_not_show_is_said_beforehand(hosts, levels, blocks
     found = warnings(hosts, levels, blocks)
     assert len(found) == bool(warned)
     assert warned in "".join(found)
+
+
+STUDY = """\
+version = 1
+[study]
+title = "on two hosts"
+[hosts]
+under_test = ["db1", "db2"]
+[stack]
+device = "here"
+[server.settings]
+innodb_flush_log_at_trx_commit = [1, 2]
+[workload]
+kind = "oltp"
+clients = 4
+duration = "1s"
+{more}
+[design]
+blocks = 6
+"""
+
+
+@pytest.mark.parametrize(("more", "at_once", "how"), [("", 2, "at once"), ('clients_from = ["c1"]', 1, "in turn")])
+def test_hosts_that_are_loaded_by_the_same_clients_take_turns(tmp_path, more, at_once, how):
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY.format(more=more))
+    made = make_plan(load_study(path))
+    assert made.blocks_at_once == at_once
+    assert made.seconds(6) * at_once == 6 * made.seconds(1)
+    assert f"blocks run on db1, db2 {how}" in "\n".join(order_lines(made))

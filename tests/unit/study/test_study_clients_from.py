@@ -50,7 +50,10 @@ def test_they_are_one_value_and_no_factor(tmp_path):
         ({"workload": 'kind = "ledger"\nclients = 4\nduration = "1s"'}, "can't be given with the load ledger"),
         ({"stack": 'device = "here"\nclient_cpus = "0"'}, "client_cpus.* binds a client on this machine"),
         ({"stack": 'server = "mysql://me@/bench?socket=/run/x.sock"'}, "a socket, which other hosts can't reach"),
-        ({"more": '[hosts]\nunder_test = ["db1"]'}, "can't be given with workload.clients_from"),
+        (
+            {"more": '[hosts]\nunder_test = ["db1", "c2"]'},
+            r'hosts.under_test.* names "c2", which workload.clients_from names too',
+        ),
     ],
 )
 def test_what_does_not_go_together_is_named(tmp_path, given, said):

@@ -48,9 +48,8 @@ def identity_of(folder: Path) -> str:
 
 
 def stagger_seconds(plan: Plan) -> float:
-    """How far the start of a block is put off at most; where there is one host, nothing keeps step with it."""
-    alone = plan.design.fleet is None or len(plan.design.fleet.hosts) == 1
-    return 0.0 if alone else min(_STAGGER_MAX_SECONDS, _STAGGER_SHARE * plan.seconds_per_trial())
+    """How far the start of a block is put off at most; where no other block runs, nothing keeps step with it."""
+    return 0.0 if plan.blocks_at_once == 1 else min(_STAGGER_MAX_SECONDS, _STAGGER_SHARE * plan.seconds_per_trial())
 
 
 def run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: Requests, means: Means) -> Outcome:
@@ -118,8 +117,9 @@ class _Fleet:
         hosts = self.plan.design.fleet.hosts
         self.parts = {name: Part(name, self.folder.path, self.means, self.inbox) for name in hosts}
         pace = pace_of(self.folder.path, self.folder.history.timed, monotonic)
-        pace.before_seconds /= len(hosts)  # they ran at once
-        self.stop = Stop(self.folder.path, self.plan.design, pace, self.progress.say, at_once=len(hosts))
+        at_once = self.plan.blocks_at_once
+        pace.before_seconds /= at_once
+        self.stop = Stop(self.folder.path, self.plan.design, pace, self.progress.say, at_once=at_once)
 
     def here(self) -> list[str]:
         """The hosts that are not lost."""
@@ -156,24 +156,28 @@ class _Fleet:
 
     def _start(self, part: Part) -> None:
         done = len(blocks_of(self.folder).get(part.name, []))
-        put_off, prepared = stagger_seconds(self.plan), part.name in self.prepared
-        part.start(self.requests("run", part.name, first=done + 1, stagger_seconds=put_off, prepared=prepared))
+        more = {"stagger_seconds": stagger_seconds(self.plan), "address": ""}
+        if self.means.clients and self.plan.client_hosts():
+            more["address"] = self.means.clients.address(part.name)
+        part.start(self.requests("run", part.name, first=done + 1, prepared=part.name in self.prepared, **more))
 
     def _let_begin(self) -> None:
-        """Let hosts begin the blocks that they ask for, in the order of the study."""
-        for part in self.parts.values():
-            if not part.asks:
-                continue
+        """Let hosts begin the blocks that they ask for: who has the fewest first, then in the order of the study."""
+        blocks = {name: len(its) for name, its in blocks_of(self.folder).items()}
+        asking = [part for part in self.parts.values() if part.asks]
+        for part in sorted(asking, key=lambda part: blocks.get(part.name, 0)):
             self.closing = self.closing or self.stop.out_of_time()
             if not self.closing and self._may_begin(part):
                 self._do(part, part.go)
 
     def _may_begin(self, part: Part) -> bool:
-        """Whether there is a block left for a host: each has as many, those of a lost one being the others'."""
+        """Whether there is a block for a host now: each has as many, those of a lost one being the others'."""
         blocks = {name: len(its) for name, its in blocks_of(self.folder).items()}
         open_ = sum(one.has_open_block for one in self.parts.values())
         if self.folder.history.blocks_over() + open_ >= self.plan.design.blocks:
             return False
+        if open_ and self.plan.client_hosts():
+            return False  # who loads one host is at the limit sooner where it loads two
         there = [name for name, one in self.parts.items() if not one.out]
         gone = sum(count for name, count in blocks.items() if name not in there)
         share = -(-(self.plan.design.blocks - gone) // len(there))
@@ -212,7 +216,9 @@ class _Fleet:
             note = ", ".join(filter(None, [f"on {part.name}", message["note"]]))
             self.progress.trial(Slot(**message["trial"]), note, self.folder.history.done(), self.stop.outlook)
         elif "trial_done" in message:
-            self.progress.trial_done(message["trial_done"] / len(self.parts))
+            self.progress.trial_done(message["trial_done"] / self.plan.blocks_at_once)
+        elif "clients_lost" in message:
+            raise HostError(message["clients_lost"])
         elif "error" in message:
             self._out(part, message["error"])
         elif "gone" in message:

@@ -20,9 +20,11 @@ from dbdyno.errors import DbdynoError, HostError
 from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan, erased_devices
 from dbdyno.run.execute import Outcome, open_run, run_all
+from dbdyno.run.fleet.client_load import AskedFor
 from dbdyno.run.fleet.gate import GO, Gate
 from dbdyno.run.fleet.image_tasks import TASKS, ImageTask, OnHost
 from dbdyno.run.fleet.request import Request
+from dbdyno.run.over_hosts import with_clients
 from dbdyno.run.ports import HOST, Ports
 from dbdyno.run.preflight import needs_of, with_host_decided
 from dbdyno.run.provenance import host_facts, versions
@@ -169,12 +171,17 @@ def run_part(request: Request, tell: Tell, ground: Ground) -> Outcome:
                 progress,
                 erase,
                 fresh_images=request.fresh_images,
-                ports=ground.ports,
+                ports=_ports(request, ground.ports, tell),
                 stop=gate,
                 first=request.first,
             )
         finally:
             run.close()
+
+
+def _ports(request: Request, ports: Ports, tell: Tell) -> Ports:
+    """Those of the blocks: where the load comes from client hosts, who asked has them offer it."""
+    return with_clients(ports, request.address, AskedFor(folder_of(request), tell).offer) if request.address else ports
 
 
 def _opened(plan: Plan, path: Path, ground: Ground) -> tuple[RunFolder, dict[str, Any]]:

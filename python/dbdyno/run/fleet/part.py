@@ -1,5 +1,6 @@
 """One host's part in a study on several, as it is seen from here: started, heard, told to begin a block, ended."""
 
+import json
 import signal
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -9,17 +10,21 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import DbdynoError, HostError
+from dbdyno.hosts.connect import Connected
 from dbdyno.hosts.contract import Hosts
 from dbdyno.run.fleet.asking import MEMBER, messages
+from dbdyno.run.fleet.client_load import ClientsLostError, offered
 from dbdyno.run.fleet.fold import arriving
 from dbdyno.run.fleet.gate import NO_MORE
 from dbdyno.run.fleet.request import Request
 from dbdyno.run.fleet.window import Window
+from dbdyno.workload.together import Together
 
 if TYPE_CHECKING:
     from queue import Queue
 
-_OVER = {"trial_done", "asks", "block", "ended", "error", "gone"}  # what is said outside a trial only
+# What is said outside a trial only; when a load is asked for, its window is still to come.
+_OVER = {"trial_done", "asks", "block", "ended", "error", "gone", "load"}
 STARTS = 3  # in succession without a block; then a host takes no more part
 
 
@@ -31,6 +36,7 @@ class Means:
     lost: Callable[[], Mapping[str, str]]  # host -> why, of those that are lost
     argv: Sequence[str] = MEMBER
     environment_of: Callable[[str], Mapping[str, str]] = lambda _: {}
+    clients: Connected | None = None  # by which hosts that the load comes from are reached
     pause_seconds: float = 6.0  # before a program that has ended is started again: by then a lost host is known as one
 
 
@@ -61,7 +67,7 @@ class Part:
         """Start its program, as far as that can be; nothing is waited for."""
         self.starts, self.fruitless, self.again_at = self.starts + 1, self.fruitless + 1, None
         self.asks, self.has_open_block, self.out, self.is_lost = 0, False, "", False
-        self.is_running, self._process = True, ""
+        self.is_running, self._process, self._window = True, "", Window(self.name)
         Thread(target=self._listen, args=(self.starts, request.to_json()), name=self.name, daemon=True).start()
 
     def _listen(self, start: int, stdin: bytes) -> None:
@@ -77,6 +83,8 @@ class Part:
                     return
                 if _OVER & message.keys():
                     self._window.close()
+                if "load" in message:
+                    message = self._offer(message)  # noqa: PLW2901  (what became of it)
                 if "block" in message:
                     self._fetch(message)
                 self.inbox.put((self.name, start, message))
@@ -85,6 +93,22 @@ class Part:
         except (DbdynoError, OSError, ValueError) as error:
             self._window.close()
             self.inbox.put((self.name, start, {"gone": str(error)}))
+
+    def _offer(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Have the client hosts offer the load that it asks for, while nothing is heard of it; what is to be known."""
+        means, window = self.means, self._window
+        assert means.clients is not None  # noqa: S101  (who runs a study with client hosts gives them)
+        clients = Together(means.clients, self.name, lambda: window.is_shut, window.opened)
+        try:
+            said = offered(clients, message["load"], means.pause_seconds)
+        except ClientsLostError as error:
+            return {"clients_lost": str(error)}
+        except HostError:
+            if window.is_shut:
+                return {}  # it ends, and says so itself
+            raise
+        self._put(json.dumps(said), message["answer"])
+        return {}
 
     def _fetch(self, message: Mapping[str, Any]) -> None:
         part = arriving(self.run, self.name, self.starts)
@@ -107,7 +131,7 @@ class Part:
             self._say(NO_MORE)
             self.asks = 0
         elif self._process:
-            self._window.close()  # what it measures is thrown away
+            self._window.shut()  # what it measures is thrown away
             self.means.hosts.signal(self.name, self._process, signal.SIGTERM)
 
     def has_ended(self) -> None:
@@ -116,7 +140,10 @@ class Part:
         self.is_running, self.has_open_block, self.asks = False, False, 0
 
     def _say(self, block: int) -> None:
-        with tempfile.NamedTemporaryFile("w", encoding="ascii") as file:
-            file.write(f"{block}\n")
+        self._put(f"{block}\n", self._go)
+
+    def _put(self, content: str, path: str) -> None:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+            file.write(content)
             file.flush()
-            self.means.hosts.put(self.name, Path(file.name), self._go)
+            self.means.hosts.put(self.name, Path(file.name), path)

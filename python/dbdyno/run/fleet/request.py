@@ -35,6 +35,7 @@ class Request:
     erase: list[str] = field(default_factory=list)
     fresh_images: bool = False
     keep_traces: bool = False
+    address: str = ""  # of the host, as those reach it that its load comes from; empty where it is its own client
     stagger_seconds: float = 0.0  # how far the start of a block is put off at most
     image: str = ""  # the key of the prepared data that are to be made, or taken in from another host
     image_sha256: str = ""  # what is to be taken in

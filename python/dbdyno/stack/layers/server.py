@@ -89,8 +89,8 @@ class Server:
                 return Listening(self.listen, int(free.getsockname()[1]))
         except OSError as error:
             raise HostError(
-                f"{self.listen}: the server can't listen there: {error.strerror or error}; give cluster.address in the "
-                "file of hosts an address that this machine has"
+                f"{self.listen}: the server can't listen there: {error.strerror or error}; give cluster.address, or "
+                "address of a host under test, in the file of hosts one that this machine has"
             ) from None
 
     def _start(self, argv: list[str], below: StackContext, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":

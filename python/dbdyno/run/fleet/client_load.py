@@ -1,0 +1,70 @@
+"""A load that client hosts offer to a server on a host under test: asked for there, offered from here.
+
+The host under test says what each client is to do, the password of this trial's account among it, on the standard
+output that it has to us alone, which lies in memory there. What came of it is put there as a file.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import HostError, TrialError
+from dbdyno.workload.together import Asked, Offered, Together
+
+_LOOK_AGAIN_SECONDS = 0.1  # costs the measured host some 20 us a time
+_ANSWER = "offered.json"
+
+
+class ClientsLostError(HostError):
+    """A host that the load comes from is lost."""
+
+
+@dataclass(frozen=True)
+class AskedFor:
+    """The load as a host under test has it: ``tell`` says a message to who began the run."""
+
+    folder: Path  # for what came of it
+    tell: Callable[[dict[str, Any]], None]
+
+    def offer(self, asked: Asked) -> Offered:
+        """As ``Together.offer``; whose host is lost is no matter of this host, which is then ended from there."""
+        answer = self.folder / _ANSWER
+        answer.unlink(missing_ok=True)
+        self.tell({"load": asdict(asked), "answer": str(answer)})
+        while not answer.exists():  # it comes whole or not at all
+            time.sleep(_LOOK_AGAIN_SECONDS)
+        found = json.loads(answer.read_text(encoding="utf-8"))
+        answer.unlink()
+        if "failed" in found:
+            raise TrialError(found["failed"])
+        return Offered.from_dict(found)
+
+
+def offered(clients: Together, load: Mapping[str, Any], patience_seconds: float) -> dict[str, Any]:
+    """Have client hosts offer the load that a host under test asks for; what it is told then.
+
+    ``patience_seconds`` are waited to learn who is lost.
+
+    Raises:
+        ClientsLostError: A client host is.
+        HostError: The host under test is, or the load was to end before its time.
+
+    """
+    asked, connected = Asked(load["each"], load["limit_seconds"]), clients.connected
+    try:
+        return clients.offer(asked).to_dict()
+    except (TrialError, HostError) as error:
+        known = {clients.server, *asked.each}
+        until = time.monotonic() + (patience_seconds if isinstance(error, HostError) else 0.0)
+        while not known & connected.lost() and not clients.ended() and time.monotonic() < until:
+            time.sleep(_LOOK_AGAIN_SECONDS)
+        lost = connected.why_lost()
+        if clients.ended() or clients.server in lost:
+            raise HostError(str(error)) from None
+        if gone := [f"client host {name} is lost: {lost[name]}" for name in asked.each if name in lost]:
+            remedy = f"dbdyno hosts up {connected.inventory.path} once it is back, then go on with --resume"
+            raise ClientsLostError("; ".join([*gone, remedy])) from None
+        return {"failed": str(error)}
