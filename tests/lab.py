@@ -109,10 +109,15 @@ class Lab:
         stack.callback(self.silence, name)
         self.listen(name)
 
-    def listen(self, name, *prefix):
-        """Start its sshd, with words before that command; the folder it needs is in memory, as in a booted system."""
+    def listen(self, name, *prefix, environment=None):
+        """Start its sshd, with words before that command, and variables that its sessions have.
+
+        The folder it needs is in memory, as in a booted system.
+        """
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-        command = [*prefix, SSHD, "-D", "-e", "-f", self.folder / "sshd"]
+        given = " ".join(f"{variable}={value}" for variable, value in (environment or {}).items())
+        options = ["-o", f"SetEnv {given}"] if given else []
+        command = [*prefix, SSHD, "-D", "-e", "-f", self.folder / "sshd", *options]
         log = (self.folder / f"sshd-{name}.log").open("ab")
         # `ip netns exec` would copy the mounts: loop devices of others would stay in use.
         words = ["nsenter", f"--net=/run/netns/{self.namespace(name)}", *map(str, command)]

@@ -24,6 +24,7 @@ from dbdyno.hosts.facts import facts
 from dbdyno.hosts.guard import put_back
 from dbdyno.hosts.installer import MAGIC
 from dbdyno.hosts.room_for_ray import lacking_for_ray
+from dbdyno.hosts.tls import look_at_tls
 from dbdyno.hosts.worker_side import inputs_folder
 from dbdyno.system.state import state_folder
 
@@ -76,17 +77,22 @@ class Agent:
         while content:
             content = content[os.write(self._to, content) :]
 
-    def do_facts(self, ray_folder: str, first_port: int = 0) -> dict[str, Any]:
-        """What this host is, whence ssh came and where it arrived, the Ray that runs here, and what one would lack."""
+    def do_facts(self, ray_folder: str, first_port: int = 0, address: str = "") -> dict[str, Any]:
+        """What this host is, whence ssh came and where it arrived, the Ray that runs here, and what one would lack.
+
+        With the first port of one that is to be started also Ray's TLS; ``address`` is where ssh arrived if not given.
+        """
         words = os.environ.get("SSH_CONNECTION", "").split()
         ray = self._ray()
         asked = first_port and ray is None
+        ssh_to = words[2] if words else ""
         return {
             **facts(state_folder(), Path(ray_folder)),
             "ssh_from": words[0] if words else "",
-            "ssh_to": words[2] if words else "",
+            "ssh_to": ssh_to,
             "ray": ray,
             "lacking": lacking_for_ray(Path(ray_folder), node.ports_of(first_port)) if asked else [],
+            **({"tls": asdict(look_at_tls(os.environ, address or ssh_to))} if first_port else {}),
         }
 
     def _ray(self) -> dict[str, Any] | None:

@@ -1,5 +1,6 @@
 """``dbdyno hosts up``: the same dbdyno on each host, then Ray; all hosts are looked at before anything is started."""
 
+import os
 import secrets
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -8,6 +9,7 @@ from typing import Any
 
 from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.hosts import cluster as clusters
+from dbdyno.hosts import tls
 from dbdyno.hosts.bring_down import bring_down
 from dbdyno.hosts.bundle import bundle, our_digest
 from dbdyno.hosts.channel import Channel
@@ -47,11 +49,14 @@ def bring_up(inventory: Inventory, joined_at: str, say: Say) -> list[Brought]:
             raise UserError(f"{inventory.path}: host.{without[0]}.ssh is missing; only with --address may it be")
         channels = _reached(inventory, stack, say)
         asked = {"do": "facts", "first_port": inventory.cluster.first_port + NODE_PORTS}
-        folders = {name: {"ray_folder": inventory.hosts[name].ray_folder} for name in channels}
-        facts = {name: one.ask({**asked, **folders[name]}) for name, one in channels.items()}
+        its = {name: inventory.hosts[name] for name in channels}
+        where = {name: {"ray_folder": host.ray_folder, "address": host.address or ""} for name, host in its.items()}
+        facts = {name: one.ask({**asked, **where[name]}) for name, one in channels.items()}
         _refuse_what_differs(facts)
         _refuse_what_lacks(facts)
         cluster = _placed(cluster, inventory, joined_at, facts)
+        there = {name: tls.Tls.said(found["tls"]) for name, found in facts.items()}
+        tls.refuse_unlike(tls.look_at_tls(os.environ, cluster.address), there)
         cluster.save()
         try:
             return _started(cluster, inventory, channels, facts, say)
@@ -106,6 +111,7 @@ def _placed(cluster: Cluster, inventory: Inventory, joined_at: str, facts: dict[
     """The cluster with its addresses and its token, and all hosts that may be started by it."""
     hosts = cluster.with_hosts(inventory)
     if cluster.gcs:
+        tls.refuse_another(cluster)
         if joined_at and joined_at != cluster.gcs:
             raise HostError(f"this cluster is up at {cluster.gcs}; dbdyno hosts down ends it, then join {joined_at}")
         return replace(cluster, hosts=hosts)
@@ -113,10 +119,11 @@ def _placed(cluster: Cluster, inventory: Inventory, joined_at: str, facts: dict[
     address = inventory.cluster.address or seen
     if not address:
         raise HostError("no host says how it reaches this machine; give its address in [cluster]")
+    cluster = replace(cluster, address=address, tls=tls.is_on(), hosts=hosts)
     if joined_at:
-        return replace(cluster, gcs=joined_at, address=address, joined=True, token=existing_token(), hosts=hosts)
+        return replace(cluster, gcs=joined_at, joined=True, token=existing_token())
     gcs = f"{address}:{inventory.cluster.first_port + NODE_PORTS - 1}"
-    return replace(cluster, gcs=gcs, address=address, token=secrets.token_hex(_TOKEN_BYTES), hosts=hosts)
+    return replace(cluster, gcs=gcs, token=secrets.token_hex(_TOKEN_BYTES))
 
 
 def _started(

@@ -24,6 +24,7 @@ class Cluster:
     address: str = ""  # of this machine
     joined: bool = False  # whether it is another's cluster
     token: str = ""  # none in a cluster of another's that has none
+    tls: bool = False  # whether it was brought up with Ray's TLS
     hosts: dict[str, dict[str, object]] = field(default_factory=dict)  # all that may have been started
 
     @property

@@ -22,6 +22,7 @@ from dbdyno.hosts.inventory import label_of
 from dbdyno.hosts.node import HERE_LABEL, HOST_LABEL, ray_settings
 from dbdyno.hosts.quiet import check_not_measured
 from dbdyno.hosts.ray_workers import RayWorkers
+from dbdyno.hosts.tls import refuse_another
 from dbdyno.hosts.workers import Work, Workers
 from dbdyno.model.printable import short
 
@@ -67,6 +68,7 @@ class RayHosts(Carried):
         ``lost`` says which hosts are known to be lost, and why, long before Ray knows it.
         """
         needed()
+        refuse_another(cluster)
         self._lost = lost
         super().__init__(tuple(addresses), work)
         self._addresses, self._folders, self._cluster = addresses, folders, cluster.name
