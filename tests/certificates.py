@@ -22,22 +22,14 @@ def authority(folder, name="ca"):
 def certificate(folder, name, address, by="ca", **given):
     """Make ``NAME.crt`` and its key, signed by an authority; what Ray's environment is with it.
 
-    ``days`` it is good for, and extensions besides its address as ``more``, may be given.
+    ``days`` it is good for, and a list of extensions besides its address as ``more``, may be given.
     """
     files = ["-keyout", folder / f"{name}.key", "-out", folder / f"{name}.csr"]
-    openssl("req", *_KEY, "-subj", f"/CN={name}", *files)
-    (folder / f"{name}.ext").write_text(f"subjectAltName=IP:{address}\n{given.get('more', '')}\n")
-    signed = [
-        "-CA",
-        folder / f"{by}.crt",
-        "-CAkey",
-        folder / f"{by}.key",
-        "-CAcreateserial",
-        "-days",
-        given.get("days", 365),
-    ]
-    wanted = ["-in", folder / f"{name}.csr", "-extfile", folder / f"{name}.ext", "-out", folder / f"{name}.crt"]
-    openssl("x509", "-req", *signed, *wanted)
+    extensions = [f"subjectAltName=IP:{address}", *given.get("more", ())]
+    openssl("req", *_KEY, "-subj", f"/CN={name}", *[word for one in extensions for word in ("-addext", one)], *files)
+    signed = ["-CA", folder / f"{by}.crt", "-CAkey", folder / f"{by}.key", "-CAcreateserial"]
+    wanted = ["-in", folder / f"{name}.csr", "-copy_extensions", "copy", "-out", folder / f"{name}.crt"]
+    openssl("x509", "-req", *signed, "-days", given.get("days", 365), *wanted)
     return environment(folder, f"{name}.crt", f"{name}.key", f"{by}.crt")
 
 

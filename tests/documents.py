@@ -20,7 +20,7 @@ LANGUAGES = {"toml", "sh", "console", "python", "sql", "text"}
 _BLOCK = re.compile(
     r"(?:^<!-- not run: (?P<reason>.+?) -->\n)?^```(?P<language>\S*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
-TOOLS = {"mkfs.ext4"}  # programs of others that a page may call, where it measures
+TOOLS = {"mkfs.ext4", "openssl"}  # programs of others that a page may call; tests of what they are for run them
 LOAD_VERBS = {"slap", "smack", "oltp", "tpcc", "ledger", "ingest", "bulk", "script", "replay-log"}
 
 

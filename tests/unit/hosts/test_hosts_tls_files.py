@@ -1,6 +1,7 @@
 """What keeps Ray from TLS: each mistake is said with its variable, its file and what to do, before Ray reads any."""
 
 import os
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from dbdyno.errors import HostError
 from dbdyno.hosts.cluster import Cluster
 from dbdyno.hosts.tls import AUTHORITY, CERTIFICATE, KEY, USE, Tls, look_at_tls, refuse_another, refuse_unlike
 from tests.certificates import OPENSSL, authority, certificate, environment, openssl
+from tests.documents import ROOT, blocks
 
 pytestmark = pytest.mark.skipif(OPENSSL is None, reason="no openssl")
 ADDRESS = "10.0.0.21"
@@ -23,7 +25,7 @@ def files(tmp_path_factory):
     certificate(folder, "good", ADDRESS)
     certificate(folder, "elsewhere", "10.0.0.22")
     certificate(folder, "old", ADDRESS, days=-1)
-    certificate(folder, "oneway", ADDRESS, more="extendedKeyUsage=serverAuth")
+    certificate(folder, "oneway", ADDRESS, more=["extendedKeyUsage=serverAuth"])
     certificate(folder, "strange", ADDRESS, by="other")
     (folder / "empty").write_text("")
     (folder / "locked").touch(mode=0o000)
@@ -35,6 +37,15 @@ def test_what_is_well_set_is_on_and_says_whom_it_trusts(files):
     found = look_at_tls(environment(files, "good.crt", "good.key", "ca.crt"), ADDRESS)
     assert (found.on, found.wrong, len(found.authorities)) == (True, (), 1)
     assert found.authorities == look_at_tls(environment(files, "good.crt", "good.key", "ca.crt"), ADDRESS).authorities
+
+
+def test_the_commands_of_the_page_make_such_files(tmp_path):
+    shown = [block for block in blocks(ROOT / "docs/hosts.md") if block.text.startswith("openssl")]
+    assert len(shown) == 2
+    for block in shown:
+        subprocess.run(["sh", "-ec", block.text], cwd=tmp_path, check=True, capture_output=True)
+    found = look_at_tls(environment(tmp_path, "c1.crt", "c1.key", "ca.crt"), ADDRESS)
+    assert (found.on, found.wrong) == (True, ())
 
 
 @pytest.mark.parametrize("use", [None, "", "0", "false", "False"])
