@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dbdyno.cli.doctor_text import capability_lines, host_lines
 from dbdyno.cli.formats import JSON
 from dbdyno.cli.printed import print_json
-from dbdyno.cli.text_table import hanging, table
 
 if TYPE_CHECKING:
     from dbdyno.analysis.host_figures import HostFigures
-    from dbdyno.stack.capabilities import Capability
 
 
 def doctor(
@@ -23,25 +22,14 @@ def doctor(
 
     found = look_around()
     if not json_:
-        print("\n".join(_capability_lines(found)), flush=True)
+        print("\n".join(capability_lines(found)), flush=True)
     host = None if quick else _measured()
     if json_:
         able = all(one.ok for one in found if one.needed)
         rows = [{"name": o.name, "ok": o.ok, "needed": o.needed, "detail": o.detail, "remedy": o.remedy} for o in found]
         print_json({"able": able, "capabilities": rows, **({} if host is None else _as_values(host))})
     elif host:
-        print("\n".join(_host_lines(host)))
-
-
-def _capability_lines(found: "list[Capability]") -> list[str]:
-    width = max(len(one.name) for one in found)
-    return [
-        hanging(
-            f"{'yes' if one.ok else 'no ':3s}  {one.name:{width}s}  ",
-            f"{one.detail}{f'; {one.remedy}' if one.remedy and not one.ok else ''}",
-        )
-        for one in found
-    ]
+        print("\n".join(host_lines(host)))
 
 
 def _measured() -> "HostFigures":
@@ -56,20 +44,6 @@ def _measured() -> "HostFigures":
 def _progress(what: str) -> None:
     line = f"measuring for about 10 s: {what}"
     typer.echo(f"\r{line:60}" if sys.stderr.isatty() else line, err=True, nl=not sys.stderr.isatty())
-
-
-def _host_lines(host: "HostFigures") -> list[str]:
-    from dbdyno.report.host_advice import advice, figure_lines, fitness
-
-    figures = [list(line) for line in figure_lines(host)]
-    judged = fitness(host)
-    width = max(len(one.fit) for one in judged)
-    lines = ["", table(("measured", ""), figures, 9), "", f"{'fit':{width}s}  for"]
-    lines += [hanging(f"{one.fit:{width}s}  ", f"{one.study}{f': {one.why}' if one.why else ''}") for one in judged]
-    found = advice(host)
-    for one in found:
-        lines += ["", hanging("", f"{one.what}: {one.why}"), f"    {one.command}"]
-    return lines if found else [*lines, "", "nothing to change"]
 
 
 def _as_values(host: "HostFigures") -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """Tables and long lines for the terminal."""
 
+import shutil
 import textwrap
 
-COLUMNS = 100
+COLUMNS = 100  # at most; long lines of a wide terminal are hard to read
+COLUMNS_MIN = 40
 
 
 def table(head: tuple[str, ...], rows: list[list[str]], right: int) -> str:
@@ -19,8 +21,13 @@ def table(head: tuple[str, ...], rows: list[list[str]], right: int) -> str:
 
 
 def hanging(start: str, text: str) -> str:
-    """A text behind its start, continued below its own beginning where it is longer than a line."""
-    indent = " " * len(start)
+    """A text behind its start, continued below its own beginning where it is longer than a line of the terminal."""
+    indent, columns = " " * len(start), shutil.get_terminal_size((COLUMNS, 24)).columns
     return textwrap.fill(
-        text, COLUMNS, initial_indent=start, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        text,
+        min(COLUMNS, max(COLUMNS_MIN, columns)),
+        initial_indent=start,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
     )

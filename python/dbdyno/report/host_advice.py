@@ -51,8 +51,12 @@ def advice(host: HostFigures) -> list[Advice]:
 
 def _wake_ups(host: HostFigures) -> Iterator[Advice]:
     slow = [
-        *([f"a wake-up takes {_us(host.wake_up_us_p99)} at its p99"] if host.wake_up_us_p99 > WAKE_UP_US_MAX else []),
-        *([f"a timer is {_us(host.timer_late_us_p99)} late"] if host.timer_late_us_p99 > TIMER_LATE_US_MAX else []),
+        *([f"the p99 of a wake-up is {_us(host.wake_up_us_p99)}"] if host.wake_up_us_p99 > WAKE_UP_US_MAX else []),
+        *(
+            [f"that of a timer's lateness {_us(host.timer_late_us_p99)}"]
+            if host.timer_late_us_p99 > TIMER_LATE_US_MAX
+            else []
+        ),
     ]
     if not slow:
         return
@@ -74,8 +78,9 @@ def _others(host: HostFigures) -> Iterator[Advice]:
         why = f"the hypervisor took {percent(host.stolen_share, sign=False)} of the processors' time"
         yield Advice("use a machine with processors of its own, or a quieter hour", why, "vmstat 1 (column st)")
     if host.busy_share > OTHERS_MAX:
-        why = f"other programs use {percent(host.busy_share, sign=False)} of the processors' time"
-        yield Advice("stop other programs", why, "top")
+        used = percent(host.busy_share, sign=False)
+        why = f"they use {used} of the processors' time, and all figures here were measured beside them"
+        yield Advice("stop other programs and run doctor again", why, "top (what uses most stands first)")
 
 
 def _clock(host: HostFigures) -> Iterator[Advice]:
@@ -98,15 +103,24 @@ def _memory(host: HostFigures) -> Iterator[Advice]:
         why = f"there is {number(host.memory_bytes / 1024**3)} GiB of memory, which emulated disks lie in"
         yield Advice("give small disks and pools", why, 'in the study: [stack] size = "512MiB"')
     if host.memory_bytes_per_second < MEMORY_BYTES_PER_SECOND_MIN:
-        why = f"memory is copied at {number(host.memory_bytes_per_second / 1e9)} GB/s only"
-        yield Advice("look for what else uses the memory, or for an emulated processor", why, "lscpu")
+        why = (
+            f"one thread copies {number(host.memory_bytes_per_second / 1e9)} GB/s; one memory channel gives more than 2"
+        )
+        yield Advice(
+            "find out what slows memory down, such as an emulated processor",
+            why,
+            "lscpu (Model name, Hypervisor vendor)",
+        )
 
 
 def _processors(host: HostFigures) -> Iterator[Advice]:
     if "powersave" in host.governor or "ondemand" in host.governor:
         why = f"the frequency governor is {host.governor}: processors begin slow"
         yield Advice("have processors run at full speed", why, "sudo cpupower frequency-set -g performance")
-    if host.cores < CORES_ENOUGH:
+    if host.cores < CORES_MIN:
+        why = "server, client and emulated disk take turns on one processor"
+        yield Advice("use a machine with more processors", why, "nproc")
+    elif host.cores < CORES_ENOUGH:
         why = f"server, client and emulated disk share {host.cores} processors"
         line = 'in the study: [stack] server_cpus = "0" and client_cpus = "0"'
         yield Advice("for short statements, keep server and client on one processor", why, line)
@@ -117,9 +131,9 @@ def fitness(host: HostFigures) -> list[Fitness]:
     return [
         _judged("hard disks and SATA SSDs, emulated", _disk(host, SATA_READ_US, 0.0)),
         _judged("NVMe drives, emulated", _disk(host, NVME_READ_US, NVME_IOPS)),
-        _judged("commits and writes of larger effects (over 10 %)", _quiet(host)),
-        _judged("short statements, latency at the p99, small effects", [*_quiet(host), *_quick(host)]),
-        _judged("many clients (16 and more)", _wide(host)),
+        _judged("durable commits and writes, effects over 10 %", _quiet(host)),
+        _judged("short statements, p99 latency, effects under 10 %", [*_quiet(host), *_quick(host)]),
+        _judged("16 clients and more", _wide(host)),
     ]
 
 
@@ -148,10 +162,10 @@ def _disk(host: HostFigures, read_us: float, iops: float) -> list[_Doubt]:
         return [_Doubt(host.no_disk or "not measured", known=False)]
     found = []
     if host.disk_us_p50 > read_us:
-        way = f"the path to an emulated disk takes {_us(host.disk_us_p50)}, a read of the drive {_us(read_us)}"
+        way = f"the path to an emulated disk takes {_us(host.disk_us_p50)}, such a drive {_us(read_us)} a read"
         found.append(_Doubt(way, rules_out=host.disk_us_p50 > 2 * read_us))
     if host.disk_iops < iops:
-        found.append(_Doubt(f"{number(host.disk_iops)} IOPS at most, the drive has {number(iops)} and more"))
+        found.append(_Doubt(f"the path does {number(host.disk_iops)} IOPS, such drives {number(iops)} and more"))
     return found
 
 
@@ -160,7 +174,12 @@ def _quiet(host: HostFigures) -> list[_Doubt]:
     if math.isnan(host.stolen_share):
         found.append(_Doubt("stolen time is unknown", known=False))
     elif host.stolen_share > STOLEN_MAX:
-        found.append(_Doubt("stolen time", rules_out=host.stolen_share > 10 * STOLEN_MAX))
+        found.append(
+            _Doubt(
+                f"the hypervisor took {percent(host.stolen_share, sign=False)} of the time (steal)",
+                rules_out=host.stolen_share > 10 * STOLEN_MAX,
+            )
+        )
     if host.busy_share > OTHERS_MAX:
         found.append(_Doubt("other programs use the processors"))
     return found
@@ -172,32 +191,32 @@ def _quick(host: HostFigures) -> list[_Doubt]:
     found = []
     if host.wake_up_us_p99 > WAKE_UP_US_MAX:
         remedy = " ([host] awake = true may help)" if host.can_be_awake else ""
-        found.append(_Doubt(f"a wake-up takes {_us(host.wake_up_us_p99)} at its p99{remedy}"))
+        found.append(_Doubt(f"the p99 of a wake-up is {_us(host.wake_up_us_p99)}{remedy}"))
     if host.clock_read_ns > CLOCK_READ_NS_MAX:
-        found.append(_Doubt("slow clock"))
+        found.append(_Doubt(f"reading the clock takes {number(host.clock_read_ns)} ns"))
     if host.cores < CORES_MIN:
-        found.append(_Doubt("one processor for all"))
+        found.append(_Doubt("there is one processor for all"))
     return found
 
 
 def _wide(host: HostFigures) -> list[_Doubt]:
     if host.cores >= CORES_ENOUGH:
         return _quiet(host)
-    why = f"{host.cores} processors for server, client and disk: at high rates all three are measured together"
+    why = f"server, client and disk share {_processors_text(host.cores)}: at high rates they slow each other down"
     return [_Doubt(why, rules_out=host.cores < CORES_MIN), *_quiet(host)]
 
 
 def figure_lines(host: HostFigures) -> list[tuple[str, str]]:
     """Return name and value of each figure, unknown ones as such."""
-    disk = f"{_us(host.disk_us_p50)}, p99 {_us(host.disk_us_p99)}, {_number(host.disk_iops)} IOPS with 16 readers"
+    disk = f"median {_us(host.disk_us_p50)}, p99 {_us(host.disk_us_p99)}, {_number(host.disk_iops)} IOPS by 16 readers"
     return [
-        ("wake-up, there and back", f"{_us(host.wake_up_us_p50)}, p99 {_us(host.wake_up_us_p99)}"),
-        ("lateness of a 1 ms sleep", f"{_us(host.timer_late_us_p50)}, p99 {_us(host.timer_late_us_p99)}"),
-        ("clock", f"{host.clock_source}, {_number(host.clock_read_ns)} ns to read"),
-        ("memory, copied by one thread", f"{_number(host.memory_bytes_per_second / 1e9)} GB/s"),
-        ("stolen by the hypervisor", _share(host.stolen_share)),
-        ("used by other programs", _share(host.busy_share)),
-        ("emulated disk, a read", f"not measured: {host.no_disk}" if host.no_disk else disk),
+        ("wake-up, round trip", f"median {_us(host.wake_up_us_p50)}, p99 {_us(host.wake_up_us_p99)}"),
+        ("1 ms sleep, late by", f"median {_us(host.timer_late_us_p50)}, p99 {_us(host.timer_late_us_p99)}"),
+        ("clock source", f"{host.clock_source}, {_number(host.clock_read_ns)} ns to read"),
+        ("memory copy, one thread", f"{_number(host.memory_bytes_per_second / 1e9)} GB/s"),
+        ("CPU stolen (steal)", _share(host.stolen_share)),
+        ("CPU of other programs", _share(host.busy_share)),
+        ("emulated disk, 4K read", f"not measured: {host.no_disk}" if host.no_disk else disk),
     ]
 
 
@@ -211,3 +230,7 @@ def _us(value: float) -> str:
 
 def _share(value: float) -> str:
     return UNKNOWN if math.isnan(value) else percent(value, sign=False)
+
+
+def _processors_text(cores: int) -> str:
+    return "one processor" if cores == 1 else f"{cores} processors"

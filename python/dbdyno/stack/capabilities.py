@@ -20,6 +20,7 @@ from dbdyno.study.cpus import cpu_list, cpu_numbers
 from dbdyno.study.units import format_bytes
 
 BLK_MQ_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
+UBLK = "/dev/ublk-control"
 OTHER_TOOLS = {"fio": "fio", "sysbench": "sysbench", "mariadb-slap": "mariadb-client", "bonnie++": "bonnie++",
                "iostat": "sysstat", "smartctl": "smartmontools"}  # fmt: skip
 
@@ -33,6 +34,7 @@ class Capability:
     detail: str
     remedy: str = ""  # what to do about a no
     needed: bool = True  # whether a study on emulated disks with the usual layers needs it
+    used: bool = True  # whether anything here uses it, so that its absence is a lack
     field: tuple[str, ...] = ()  # of the study, where it is what that says that does not fit this host
 
     @property
@@ -49,7 +51,16 @@ def device_need(device: str) -> str:
 def look_around() -> list[Capability]:
     """Everything that dbdyno may ask of a host. Changes nothing."""
     found = [root(), fuse(), loop(), *map(filesystem, KINDS)]
-    found += [schedulers(), memory_cgroup(), server("mariadb"), own_programs(), nothing_left_over(), tracefs(), here()]
+    found += [
+        schedulers(),
+        memory_cgroup(),
+        server("mariadb"),
+        own_programs(),
+        nothing_left_over(),
+        tracefs(),
+        here(),
+        ublk(),
+    ]
     return found + [replace(tool((name,), package), needed=False) for name, package in OTHER_TOOLS.items()]
 
 
@@ -62,7 +73,7 @@ def root() -> Capability:
     )
     admin = bool(int(effective, 16) >> 21 & 1)  # CAP_SYS_ADMIN
     if os.geteuid() == 0 and admin:
-        return Capability("root", ok=True, detail="yes")
+        return Capability("root", ok=True, detail="this process is root and may mount (CAP_SYS_ADMIN)")
     detail = "root, but without CAP_SYS_ADMIN" if os.geteuid() == 0 else "this is an ordinary user"
     return Capability("root", ok=False, detail=detail, remedy='run it with sudo, or study device = "here"')
 
@@ -78,6 +89,15 @@ def fuse() -> Capability:
 def loop() -> Capability:
     """Whether loop devices can be made."""
     return _device_file("loop", "/dev/loop-control", "modprobe loop")
+
+
+def ublk() -> Capability:
+    """Whether this kernel has block devices in user space. dbdyno goes another way, which more kernels have."""
+    way = "dbdyno's disks go through FUSE and a loop device, which more kernels have"
+    if Path(UBLK).exists():
+        return Capability("ublk", ok=True, detail=f"{UBLK}; not used: {way}", needed=False, used=False)
+    why, remedy = f"this kernel has no {UBLK}", f"nothing to do: {way}"
+    return Capability("ublk", ok=False, detail=why, remedy=remedy, needed=False, used=False)
 
 
 def _device_file(name: str, path: str, where_absent: str) -> Capability:
@@ -172,6 +192,7 @@ def room_in_memory(size: int) -> Capability:
 def here(needed_bytes: int = 0) -> Capability:
     """Whether ``device = "here"`` says something of a disk, and has room."""
     said, remedy = folder_here(needed_bytes)
+    said = said if remedy else f'for device = "here": {said}'
     return Capability("here", ok=not remedy, detail=said, remedy=remedy, needed=False)
 
 
@@ -225,5 +246,5 @@ def nothing_left_over() -> Capability:
         orphans = [one for one in leftovers() if one.orphaned()]
     except HostError as error:
         return Capability("nothing left over", ok=False, detail=str(error), remedy="fix that", needed=False)
-    detail = "; ".join(f"{one.what} ({one.by}) was killed" for one in orphans) or "yes"
+    detail = "; ".join(f"{one.what} ({one.by}) was killed" for one in orphans) or "no killed dbdyno has left anything"
     return Capability("nothing left over", ok=not orphans, detail=detail, remedy="dbdyno restore", needed=False)

@@ -90,9 +90,11 @@ def test_doctor_has_a_remedy_for_every_no(dbdyno):
     assert {"root", "FUSE", "loop", "ext4", "xfs", "btrfs", "schedulers", "memory cgroup", "tracefs"} <= {
         row["name"] for row in rows
     }
-    lines = dbdyno("doctor", "--quick")[1].splitlines()
-    begin = [line for line in lines if not line.startswith(" ")]
-    assert [line[:3].strip() for line in begin] == ["yes" if row["ok"] else "no" for row in rows]
+    listed, _, enough = dbdyno("doctor", "--quick")[1].partition("\n\n")
+    begin = [line for line in listed.splitlines() if not line.startswith(" ")]
+    mark = {(True, True): "yes", (True, False): "yes", (False, True): "no", (False, False): "-"}
+    assert [line[:3].strip() for line in begin] == [mark[row["ok"], row["needed"]] for row in rows]
+    assert ("All that studies on emulated disks need is there." in enough) is found["able"]
 
 
 def test_a_long_line_goes_on_below_its_own_beginning():
