@@ -43,6 +43,7 @@ class Script:
         self.keeps_data = False  # data are prepared, other bytes each time, and kept
         self.image_key = lambda spec: spec.stack.device
         self.cuts = lambda _block, _treatment: []  # what was found after each cut of a trial
+        self.keep = None  # writes the state of a cut whose state is kept into a folder
 
     def ports(self):
         return Ports(
@@ -275,7 +276,11 @@ class ScriptedCrash(NoCrash):
     def examined(self, _window_ns):
         self.script.step("cut recovery")
         self.about.lap("cut recovery")
-        return self.script.cuts(self.about.block, self.about.treatment)
+        found = self.script.cuts(self.about.block, self.about.treatment)
+        for cut in found:
+            if cut.kept:
+                self.script.keep(self.about.folder / cut.kept, cut)
+        return found
 
 
 @dataclass(frozen=True)

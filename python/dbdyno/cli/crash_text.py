@@ -12,7 +12,7 @@ from dbdyno.filesystems.catalogue import KINDS
 from dbdyno.model.cut import OUTCOME_WORDS, OUTCOMES, Cut
 from dbdyno.model.printable import printable
 from dbdyno.model.wording import count
-from dbdyno.store.cuts import name_of
+from dbdyno.store.cuts import cuts_of, name_of
 from dbdyno.store.records import Run, Trial
 from dbdyno.study.units import format_bytes
 
@@ -28,11 +28,15 @@ def cuts_as_text(run: Run, found: Sequence[tuple[Trial, Cut]]) -> str:
         return "no such cut" if has_cuts else "this run has no cuts: they are of studies with [crash]"
     worst_first = sorted(found, key=lambda one: OUTCOMES.index(one[1].outcome))
     rows = [_row(run, trial, cut) for trial, cut in worst_first]
+    has_hosts = len({trial.host for trial, _ in cuts_of(run)}) > 1
+    if has_hosts:
+        rows = [[name, trial.host, *rest] for (name, *rest), (trial, _) in zip(rows, worst_first, strict=True)]
     met = Counter(cut.outcome for _, cut in found)
     totals = [
         f"{one}: {OUTCOME_WORDS[one]}, in {met[one]} of {count(len(found), 'cut')}" for one in OUTCOMES if met[one]
     ]
-    return "\n".join([table(_HEAD, rows, right=_NUMBERS_FROM), "", *totals])
+    head, right = ((_HEAD[0], "host", *_HEAD[1:]), _NUMBERS_FROM + 1) if has_hosts else (_HEAD, _NUMBERS_FROM)
+    return "\n".join([table(head, rows, right=right), "", *totals])
 
 
 def _row(run: Run, trial: Trial, cut: Cut) -> list[str]:
@@ -59,6 +63,7 @@ def cut_as_dict(run: Run, trial: Trial, cut: Cut) -> dict[str, Any]:
         "treatment": trial.treatment,
         "label": label,
         "block": trial.block,
+        "host": trial.host or None,
         **asdict(cut),
     }
 

@@ -12,9 +12,9 @@ def hosts_warnings(design: Design) -> Iterator[str]:
     fleet = design.fleet
     if fleet is None or len(fleet.hosts) < 2:  # noqa: PLR2004 - one host is as a study without the word
         return
-    if design.comparisons and len(fleet.hosts) < HOSTS_MIN:
+    if design.comparisons and design.control is None and len(fleet.hosts) < HOSTS_MIN:  # cuts are of these hosts alone
         yield f"{len(fleet.hosts)} hosts can show what holds on them, not on hosts like them; name at least {HOSTS_MIN}"
-    if design.comparisons and design.blocks < len(fleet.hosts):
+    if (design.comparisons or design.control) and design.blocks < len(fleet.hosts):
         yield f"{design.blocks} blocks leave hosts without any; give at least as many as there are hosts"
     yield from _of_levels(fleet)
     yield from _of_disks(fleet)

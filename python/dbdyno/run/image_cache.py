@@ -20,6 +20,7 @@ from typing import Any
 
 from dbdyno.errors import TrialError, UserError
 from dbdyno.model.quantity import size_bytes
+from dbdyno.run.sparse import blocks
 from dbdyno.stack.space import bytes_on_disk
 from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.undos import RemoveTree
@@ -31,7 +32,6 @@ LIMIT_VARIABLE = "DBDYNO_IMAGES_MAX"
 LIMIT_BYTES, LIMIT_SHARE = 20 * 1024**3, 0.1  # unless the user says otherwise: so much, but no more of the free space
 RECORD, PARTIAL = "image.json", ".part-"
 _BLOCK_BYTES = 1 << 20
-_ZEROS = bytes(_BLOCK_BYTES)
 
 
 @dataclass(frozen=True)
@@ -164,29 +164,10 @@ def digest(folder: Path) -> str:
         what = path.stat().st_size if regular else str(path.readlink()) if path.is_symlink() else None
         found.update(json.dumps([str(path.relative_to(folder)), what]).encode())
         if regular:
-            for offset, block in _blocks(path):
+            for offset, block in blocks(path, _BLOCK_BYTES):
                 found.update(offset.to_bytes(8, "little"))
                 found.update(block)
     return found.hexdigest()
-
-
-def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The blocks of a file that are not all zeros, holes being skipped unread."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        size, at = os.fstat(handle).st_size, 0
-        while at < size:
-            try:
-                data = os.lseek(handle, at, os.SEEK_DATA)
-            except OSError:  # ENXIO: only a hole is left
-                return
-            at = max(at, data - data % _BLOCK_BYTES)
-            block = os.pread(handle, _BLOCK_BYTES, at)
-            if block != _ZEROS[: len(block)]:
-                yield at, block
-            at += _BLOCK_BYTES
-    finally:
-        os.close(handle)
 
 
 def _read(path: Path) -> Kept | None:

@@ -62,6 +62,9 @@ def fleet_mistakes(
             yield Mistake(("hosts", "level", name, host), text)
         if lacking := [host for host in hosts if host not in of]:
             yield Mistake(("hosts", "level", name), f"has no level for {', '.join(lacking)}; every host has one")
+    if fleet.level and "crash" in body:
+        text = "can't be given with [crash]: it compares speed. What each host lost is in the report without it"
+        yield Mistake(("hosts", "level"), text)
     yield from _beside(hosts, body, kinds)
 
 
@@ -77,5 +80,3 @@ def _beside(hosts: list[str], body: dict[str, Any], kinds: Collection[str]) -> I
         yield Mistake(place, "is of no use to simulated stacks, which use no host; leave [hosts] out")
     if "external" in kinds:
         yield Mistake(place, "can't be given with an external server, which is on none of them; leave [hosts] out")
-    if "crash" in body:
-        yield Mistake(place, "can't be given with [crash]; run that study on each host by itself")

@@ -256,3 +256,39 @@ def _because(one, number):
 
 def _cause(number):
     return f"/scratch/{number:02x}e{number}f/mnt: page {number} is corrupt"
+
+
+def on_hosts(run, host_of):
+    """Return the same run, each block on the host that ``host_of`` names."""
+    return replace(run, trials=[replace(one, host=host_of(one.block)) for one in run.trials])
+
+
+def without_loss(trial):
+    return replace(trial, cuts=[replace(one, outcome="nothing", lost=0, lost_ms=None) for one in trial.cuts])
+
+
+def test_a_run_on_one_host_says_nothing_by_host():
+    assert crash_safety(crash_run()).by_host == ()
+    assert crash_safety(on_hosts(crash_run(), lambda _: "db1")).by_host == ()
+
+
+def test_hosts_that_differ_by_more_than_chance_are_odd_and_others_are_not():
+    run = on_hosts(crash_run({"1": Loses(900.0, tail=0.9)}, blocks=24), lambda block: f"db{1 + block % 3}")
+    assert [(one.treatment, one.differs) for one in crash_safety(run).by_host] == [("t1", False), ("control", False)]
+    spared = [without_loss(one) if (one.host, one.treatment) == ("db2", "t1") else one for one in run.trials]
+    of_t1, of_control = crash_safety(replace(run, trials=spared)).by_host
+    assert [one.host for one in of_t1.hosts] == ["db2", "db3", "db1"]  # as they came
+    assert [one.host for one in of_t1.hosts if one.is_odd] == ["db2", *(o.host for o in of_t1.hosts[1:] if o.is_odd)]
+    assert of_t1.differs
+    assert not of_control.differs
+    assert {one.tally.runs for one in of_t1.hosts} == {8}
+
+
+def test_hosts_that_are_alike_are_seldom_called_odd():
+    """At most 5 % of runs whose hosts are alike have an odd one, also where cuts of a run resemble each other."""
+    odd = 0
+    for seed in range(200):
+        run = crash_run({"1": Loses(900.0, tail=0.3)}, blocks=18, cuts=4, control=None, seed=seed, related=0.5)
+        found = crash_safety(on_hosts(run, lambda block: f"db{1 + block % 3}"))
+        odd += any(on.is_odd for each in found.by_host for on in each.hosts)
+    assert odd <= 0.05 * 200 + 2 * (200 * 0.05 * 0.95) ** 0.5

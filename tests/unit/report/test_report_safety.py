@@ -277,3 +277,57 @@ def test_the_picture_in_a_browser(width, tmp_path):
         if one[0] < other[2] and other[0] < one[2] and one[1] + 2 < other[3] and other[1] + 2 < one[3]
     ]
     assert touching == []
+
+
+def on_three(treatments, lost):
+    """Return a crash run whose blocks are of three hosts; where ``lost(host, treatment)``, every cut lost its tail."""
+    run = crash_run(treatments, blocks=24, cuts=5)
+    trials = []
+    for trial in run.trials:
+        host = f"db{1 + trial.block % 3}"
+        cuts = trial.cuts
+        if lost(host, trial.treatment):
+            cuts = [replace(one, outcome="tail", lost=3, lost_ms=700.0) for one in cuts]
+        trials.append(replace(trial, host=host, cuts=cuts))
+    return replace(run, trials=trials)
+
+
+def test_each_host_is_said_where_outcomes_differ_by_host():
+    run = on_three({"1": SAFE, "2": FLUSH_2}, lambda host, treatment: (host, treatment) == ("db3", "t1"))
+    told = as_text(run, analyse(run))
+    lines = " ".join(told.split())
+    assert (
+        "innodb_flush_log_at_trx_commit = 1 differs by host: db3 commits lost in 40 of 40 power cuts; db2 and db1 "
+        "nothing in 80 power cuts; more than chance (db3: p" in lines
+    )
+    assert "Runs of 3 hosts together: bounds hold for these hosts." in lines
+    assert "By host" in told
+    found = json.loads(as_json(run, analyse(run)))["safety"]["by_host"]
+    assert [(one["id"], one["differs"]) for one in found] == [("t1", True), ("t2", False), ("control", False)]
+    assert {one["host"]: one["lost"]["seen"] for one in found[0]["hosts"]} == {"db1": 0, "db2": 0, "db3": 40}
+
+
+def test_a_difference_that_may_be_chance_is_said_to_be_so():
+    run = on_three({"1": SAFE}, lambda _host, _treatment: False)
+    first = next(one for one in run.trials if one.treatment == "t1" and one.host == "db2")
+    lost = replace(first, cuts=[replace(first.cuts[0], outcome="tail", lost=1, lost_ms=3.0), *first.cuts[1:]])
+    run = replace(run, trials=[lost if one is first else one for one in run.trials])
+    lines = " ".join(as_text(run, analyse(run)).split())
+    assert "db2 commits lost in 1 of 40 power cuts; db3 and db1 nothing in 80 power cuts; which may be chance." in lines
+
+
+def test_hosts_that_do_not_differ_are_one_sentence():
+    run = on_three({"1": SAFE, "2": FLUSH_2}, lambda _host, _treatment: False)
+    lines = " ".join(as_text(run, analyse(run)).split())
+    assert "differs by host" not in lines
+    assert "Runs of 3 hosts together, which show no difference between them: bounds hold for these hosts." in lines
+    one = crash_run(blocks=6)
+    assert "bounds hold for these hosts" not in as_text(one, analyse(one))
+
+
+def test_beside_a_speed_run_hosts_go_by_that_run_s_names():
+    crash = on_three({"2": FLUSH_2, "1": SAFE}, lambda host, treatment: (host, treatment) == ("db3", "t2"))
+    speed = speed_run(crash_run({"1": SAFE, "2": FLUSH_2}, blocks=6))
+    found = joined(speed, crash)
+    assert [(one.treatment, one.differs) for one in found.by_host] == [("t2", False), ("t1", True), ("control", False)]
+    assert {on.treatment for each in found.by_host for on in each.hosts} == {"t1", "t2", "control"}

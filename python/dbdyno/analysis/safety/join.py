@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from dbdyno.analysis.refused import RefusedError
+from dbdyno.analysis.safety.by_host import ByHost
 from dbdyno.analysis.safety.judge import CrashSafety, crash_safety
 from dbdyno.model.treatment import Treatment
 from dbdyno.store.records import Run
@@ -24,6 +25,9 @@ def joined(speed: Run, crash: Run) -> CrashSafety:
         raise RefusedError("other treatments", lacking=lacking, theirs=theirs, title=crash.title)
     by_id = {one.id: one for one in found.treatments}
     ours = {ids[_levels(one)]: one.id for one in speed.design.treatments}
+    control = found.control
+    # A control that is none of the treatments keeps its id.
+    ids_now = ours | ({control.id: control.id} if control and not control.compared else {})
     return replace(
         found,
         treatments=[replace(by_id[ids[_levels(one)]], id=one.id, label=one.label) for one in speed.design.treatments],
@@ -32,7 +36,12 @@ def joined(speed: Run, crash: Run) -> CrashSafety:
             for one in found.differences
             if one.level_id in ours and one.baseline_id in ours
         ],
+        by_host=tuple(_renamed(one, ids_now[one.treatment]) for one in found.by_host if one.treatment in ids_now),
     )
+
+
+def _renamed(one: ByHost, id_: str) -> ByHost:
+    return ByHost(id_, tuple(replace(on, treatment=id_) for on in one.hosts))
 
 
 def _levels(treatment: Treatment) -> frozenset[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
+from dbdyno.analysis.safety.by_host import ByHost, by_host
 from dbdyno.analysis.safety.causes import Cause, causes
 from dbdyno.analysis.safety.correlation import Correlation, correlation
 from dbdyno.analysis.safety.differences import Difference, differences
@@ -46,6 +47,7 @@ class CrashSafety:
     correlation: Correlation
     strata: tuple[Stratum, ...]
     differences: list[Difference]
+    by_host: tuple[ByHost, ...] = ()  # of a run on several hosts, the control among them
 
     @property
     def when(self) -> tuple[When, ...]:
@@ -76,7 +78,13 @@ def crash_safety(run: Run) -> CrashSafety | None:
     treatments = [_treatment(run, one, strata, judged, related, failures[one.id]) for one in run.design.treatments]
     by_block = {one.id: _by_run(run, one.id) for one in run.design.treatments if one.id not in run.dropped}
     return CrashSafety(
-        found[0].mode, treatments, judged, related, strata, differences(run.design.comparisons, by_block)
+        found[0].mode,
+        treatments,
+        judged,
+        related,
+        strata,
+        differences(run.design.comparisons, by_block),
+        by_host(run, list(run.design.labels), related),
     )
 
 

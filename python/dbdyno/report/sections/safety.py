@@ -16,6 +16,7 @@ from dbdyno.model.wording import count, number, p_value, percent, percent_range
 from dbdyno.report.charts import safety as picture
 from dbdyno.report.crash.advice import chosen
 from dbdyno.report.crash.headline import doubt_text
+from dbdyno.report.crash.hosts import host_lines, host_table, hosts_json
 from dbdyno.report.crash.names import Names, names_of
 from dbdyno.report.crash.wording import (
     INDEPENDENT_SECTORS,
@@ -49,7 +50,10 @@ def section(findings: Findings) -> Section | None:
     metric = findings.analysis.metric
     chart = (picture.chart(shown, metric, names, many(safety.mode)),) if len(shown) > 1 else ()
     note = Paragraph(_note(findings, safety, names), "soft")
-    blocks: tuple[Block, ...] = (Abridged((whole,), (whole,), brief), note, Abridged(chart), *_details(safety, names))
+    apart = bullets(host_lines(safety, names))
+    blocks: tuple[Block, ...] = (
+        *(Abridged((whole,), (whole,), brief), *apart, note, Abridged(chart), *_details(safety, names)),
+    )
     data = {"safety": safety_json(safety, chosen(findings, safety), findings)}
     return Section("safety", _heading(safety), blocks, data=data, opening=True)
 
@@ -127,6 +131,7 @@ def _details(safety: CrashSafety, names: Names) -> tuple[Block, ...]:
         *((("Causes of damage", (found,)),) if (found := _causes(safety, names)) else ()),
         ("Bounds", (_bounds(safety, names), Paragraph(_BOUNDS, "soft"))),
         *((("By stratum", (_strata(safety, names),)),) if len(safety.strata) > 1 else ()),
+        *((("By host", (host_table(safety, names),)),) if safety.by_host else ()),
         *((("Differences", (_differences(safety, names),)),) if safety.differences else ()),
     )
     full = tuple(Details(summary, blocks) for summary, blocks in folded)
@@ -251,6 +256,7 @@ def safety_json(safety: CrashSafety, choice: Choice, findings: Findings) -> dict
         "control": _control_json(safety.control) if safety.control else None,
         "correlation": asdict(safety.correlation),
         "differences": [_difference_json(one) for one in safety.differences],
+        "by_host": hosts_json(safety),
         "pareto": list(choice.pareto),
     }
 

@@ -52,6 +52,17 @@ def stagger_seconds(plan: Plan) -> float:
     return 0.0 if plan.blocks_at_once == 1 else min(_STAGGER_MAX_SECONDS, _STAGGER_SHARE * plan.seconds_per_trial())
 
 
+def kinds_ahead(plan: Plan, host: str) -> int:
+    """By how many blocks a host's kinds of cut are ahead of its own count of blocks.
+
+    So the blocks of all hosts together have those that the same number of blocks has on one host, and each host goes
+    through them in order: no kind is that of one host alone, where there are blocks enough.
+    """
+    assert plan.design.fleet is not None  # noqa: S101  (who calls this has one)
+    hosts = plan.design.fleet.hosts
+    return hosts.index(host) * -(-plan.design.blocks // len(hosts))
+
+
 def run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: Requests, means: Means) -> Outcome:
     """Run what is missing. A host that is lost or fails takes no more part; ``HostError`` where none is left."""
     try:
@@ -157,6 +168,7 @@ class _Fleet:
     def _start(self, part: Part) -> None:
         done = len(blocks_of(self.folder).get(part.name, []))
         more = {"stagger_seconds": stagger_seconds(self.plan), "address": ""}
+        more["kinds_ahead"] = kinds_ahead(self.plan, part.name)
         if self.means.clients and self.plan.client_hosts():
             more["address"] = self.means.clients.address(part.name)
         part.start(self.requests("run", part.name, first=done + 1, prepared=part.name in self.prepared, **more))

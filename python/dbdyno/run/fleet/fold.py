@@ -94,9 +94,10 @@ def _of_the_run(events: list[Event]) -> Iterable[Event]:
 def _add(run: RunFolder, event: Event, its: Event, unpacked: Path) -> None:
     """Add an event of the host's as it is to be here, and before it the files that it is about."""
     if isinstance(event, Finished) and isinstance(its, Finished):
-        trial = read_trial(unpacked, event)
-        _move(unpacked / "trials" / event.trial, run.trial_folder(its.trial))
-        run.finish(replace(trial, id=its.trial, block=its.block, host=its.host), {})
+        trial, folder = read_trial(unpacked, event), run.trial_folder(its.trial)
+        _move(unpacked / "trials" / event.trial, folder)
+        cuts = [one if (folder / one.kept).is_dir() else replace(one, kept="") for one in trial.cuts]
+        run.finish(replace(trial, id=its.trial, block=its.block, host=its.host, cuts=cuts), {})
         return
     if isinstance(event, Failed) and isinstance(its, Failed):
         _move(unpacked / "trials" / event.trial, run.trial_folder(its.trial))

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +51,9 @@ class Gate:
         return "blocks"
 
     def _hand_over(self, block: int) -> None:
-        path, sha256 = pack_block(self.run, block, self.folder)
+        packed = pack_block(self.run, block, self.folder)
         seconds = self.pace.lengths[-1] if self.pace.lengths else self.pace.first_here
-        self.tell({"block": block, "path": str(path), "sha256": sha256, "seconds": seconds or 0.0})
+        self.tell({"block": block, "packed": asdict(packed), "seconds": seconds or 0.0})
 
     def _may_begin(self, block: int) -> bool:
         """Wait until the file, which is replaced whole, says something about this block."""

@@ -11,12 +11,13 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from dbdyno.errors import DbdynoError, HostError
+from dbdyno.hosts.guard import put_back
 from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan, erased_devices
 from dbdyno.run.execute import Outcome, open_run, run_all
@@ -31,7 +32,6 @@ from dbdyno.run.provenance import host_facts, versions
 from dbdyno.run.stop import Outlook
 from dbdyno.stack.capabilities import Capability, device_need
 from dbdyno.stack.erase.identity import identify
-from dbdyno.stack.undo.leftovers import leftovers, replay, taken
 from dbdyno.store.events import Lost
 from dbdyno.store.parts import DamageError
 from dbdyno.store.run_folder import RunFolder
@@ -136,7 +136,7 @@ def _held(request: Request, say: Callable[[str], None]) -> Iterator[None]:
         only_one(f"blocks of a study on several hosts, as {request.host}", wait=False, say=say),
         alone_on_host(wait=False, say=say),
     ):
-        _put_back(say)
+        put_back(say, lambda _: None)
         folder_of(request).mkdir(parents=True, exist_ok=True, mode=0o700)
         yield
 
@@ -181,7 +181,10 @@ def run_part(request: Request, tell: Tell, ground: Ground) -> Outcome:
 
 def _ports(request: Request, ports: Ports, tell: Tell) -> Ports:
     """Those of the blocks: where the load comes from client hosts, who asked has them offer it."""
-    return with_clients(ports, request.address, AskedFor(folder_of(request), tell).offer) if request.address else ports
+    if request.address:
+        return with_clients(ports, request.address, AskedFor(folder_of(request), tell).offer)
+    ahead = request.kinds_ahead
+    return replace(ports, crashing=lambda about: ports.crashing(replace(about, block=about.block + ahead)))
 
 
 def _opened(plan: Plan, path: Path, ground: Ground) -> tuple[RunFolder, dict[str, Any]]:
@@ -193,15 +196,6 @@ def _opened(plan: Plan, path: Path, ground: Ground) -> tuple[RunFolder, dict[str
         shutil.rmtree(path)
         run = open_run(plan, path, resume=True, versions=known, host=facts)
     return run, {"joined": facts, "versions": known}
-
-
-def _put_back(say: Callable[[str], None]) -> None:
-    """Do what the undo logs of processes that are gone say, but for those of Ray: without it nobody reaches us."""
-    for found in leftovers():
-        if not found.what.startswith("Ray of "):
-            with taken(found.path, say) as held:
-                if held:
-                    replay(held, say)
 
 
 def void_open_block(run: RunFolder, plan: Plan) -> None:

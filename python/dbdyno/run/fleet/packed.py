@@ -1,12 +1,21 @@
-"""One block of a host under test, in one file: its events, and the folders of its trials."""
+"""One block of a host under test, in one file: its events, and the folders of its trials.
+
+States that are kept of power cuts are large, and evidence that a run can do without. So where a block has any there are
+two files, one with and one without them.
+"""
 
 import io
+import shutil
 import tarfile
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from dbdyno.crash.kept import CUTS, LEFT_BYTES
 from dbdyno.plan.identity import file_sha256
+from dbdyno.run import sparse_tar
+from dbdyno.stack.space import bytes_on_disk
 from dbdyno.store.events import Dropped, Event, Note, TrialEvent, event_in, line_of, read_events
 from dbdyno.store.run_folder import RunFolder
 
@@ -23,27 +32,54 @@ def events_of(path: Path, block: int) -> Iterator[Event]:
             yield event
 
 
-def pack_block(run: RunFolder, block: int, into: Path) -> tuple[Path, str]:
-    """Make the file of a block; where it is, and its SHA-256. The one of the block before is removed."""
+@dataclass(frozen=True)
+class Packed:
+    """A block in a file, as it is told to who fetches it; with states the room that they take."""
+
+    path: str
+    sha256: str
+    states_bytes: int = 0
+    states: dict[str, Any] | None = None  # the same with states, where there are any and they fit
+
+    def file(self, free_bytes: int) -> tuple[str, str]:
+        """Path and SHA-256 of the file to fetch to a disk with so much room, on which it is unpacked as well."""
+        if self.states and free_bytes >= 2 * self.states_bytes + LEFT_BYTES:
+            return str(self.states["path"]), str(self.states["sha256"])
+        return self.path, self.sha256
+
+
+def pack_block(run: RunFolder, block: int, into: Path) -> Packed:
+    """Make the files of a block; those of the block before are removed."""
     for before in into.glob("block-*.tar"):
         before.unlink()
-    path = into / f"block-{block}.tar"
     events = list(events_of(run.path, block))
+    trials = dict.fromkeys(event.trial for event in events if isinstance(event, TrialEvent))
+    folders = [path for one in trials if (path := run.path / "trials" / one).is_dir()]
+    plain, states = into / f"block-{block}.tar", into / f"block-{block}-states.tar"
+    _pack(plain, events, [(path, [one for one in path.iterdir() if one.name != CUTS]) for path in folders])
+    needed = sum(bytes_on_disk(path / CUTS) for path in folders if (path / CUTS).is_dir())
+    packed = Packed(str(plain), file_sha256(plain), needed)
+    if not needed or shutil.disk_usage(into).free < needed + LEFT_BYTES:
+        return packed
+    _pack(states, events, [(path, list(path.iterdir())) for path in folders])
+    return replace(packed, states={"path": str(states), "sha256": file_sha256(states)})
+
+
+def _pack(path: Path, events: Sequence[Event], folders: Sequence[tuple[Path, Sequence[Path]]]) -> None:
     with tarfile.open(path, "w") as packed:
         content = b"".join(map(line_of, events))
         about = tarfile.TarInfo(_EVENTS)
         about.size = len(content)
         packed.addfile(about, io.BytesIO(content))
-        for trial in dict.fromkeys(event.trial for event in events if isinstance(event, TrialEvent)):
-            if (run.path / "trials" / trial).is_dir():
-                packed.add(run.path / "trials" / trial, f"trials/{trial}")
-    return path, file_sha256(path)
+        for folder, files in folders:
+            packed.add(folder, f"trials/{folder.name}", recursive=False)
+            for one in sorted(files):
+                sparse_tar.add(packed, one, f"trials/{folder.name}/{one.name}")
 
 
 def unpack_block(path: Path, into: Path) -> list[Event]:
     """Unpack such a file into an empty folder; its events. Trials then lie in ``into/trials``."""
-    with tarfile.open(path) as packed:
-        packed.extractall(into, filter="data")
+    sparse_tar.extract(path, into)
     lines = (into / _EVENTS).read_bytes().splitlines()
     return [event_in(line) for line in lines]
 

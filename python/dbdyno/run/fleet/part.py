@@ -1,6 +1,7 @@
 """One host's part in a study on several, as it is seen from here: started, heard, told to begin a block, ended."""
 
 import json
+import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -16,8 +17,10 @@ from dbdyno.run.fleet.asking import MEMBER, messages
 from dbdyno.run.fleet.client_load import ClientsLostError, offered
 from dbdyno.run.fleet.fold import arriving
 from dbdyno.run.fleet.gate import NO_MORE
+from dbdyno.run.fleet.packed import Packed
 from dbdyno.run.fleet.request import Request
 from dbdyno.run.fleet.window import Window
+from dbdyno.study.units import format_bytes
 from dbdyno.workload.together import Together
 
 if TYPE_CHECKING:
@@ -111,10 +114,14 @@ class Part:
         return {}
 
     def _fetch(self, message: Mapping[str, Any]) -> None:
-        part = arriving(self.run, self.name, self.starts)
-        sha256 = self.means.hosts.fetch(self.name, message["path"], part)
-        if sha256 != message["sha256"]:
-            raise HostError(f"{self.name}: {message['path']} did not arrive as it was there")
+        part, packed = arriving(self.run, self.name, self.starts), Packed(**message["packed"])
+        path, there = packed.file(shutil.disk_usage(self.run).free)
+        if packed.states_bytes and path == packed.path:
+            where = "here" if packed.states else "there"
+            text = f"no room {where} for {format_bytes(packed.states_bytes)} of states of its cuts: they are not kept"
+            self.inbox.put((self.name, self.starts, {"say": text}))
+        if self.means.hosts.fetch(self.name, path, part) != there:
+            raise HostError(f"{self.name}: {path} did not arrive as it was there")
 
     def joined(self, go: str) -> None:
         """It is ready, and looks at this file."""

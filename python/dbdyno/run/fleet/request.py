@@ -37,6 +37,7 @@ class Request:
     keep_traces: bool = False
     address: str = ""  # of the host, as those reach it that its load comes from; empty where it is its own client
     stagger_seconds: float = 0.0  # how far the start of a block is put off at most
+    kinds_ahead: int = 0  # blocks by which its kinds of cut are ahead of its own count, so that hosts share them out
     image: str = ""  # the key of the prepared data that are to be made, or taken in from another host
     image_sha256: str = ""  # what is to be taken in
     image_bytes: int = 0
