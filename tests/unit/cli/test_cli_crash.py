@@ -44,6 +44,21 @@ def test_only_those_that_lost_or_are_kept(dbdyno, run):
     assert all(one["name"].endswith(f"/{one['id']}") for one in every)
 
 
+def test_cuts_of_several_hosts_are_listed_with_their_host(dbdyno, tmp_path):
+    made = crash_run({"1": SAFE}, blocks=2, cuts=2, control=None)
+    trials = [replace(one, host=f"db{one.block}") for one in made.trials]
+    path = written(tmp_path / "two", replace(made, trials=trials))
+    head, *rows = dbdyno("crash", "list", path)[1].splitlines()
+    assert head.split()[:3] == ["cut", "host", "treatment"]
+    assert [row.split()[:2] for row in rows if "/c" in row] == [
+        [f"b{block}a1p1/c{place}", f"db{block}"] for block in (1, 2) for place in (1, 2)
+    ]
+    found = json.loads(dbdyno("crash", "list", path, "--json")[1])["cuts"]
+    assert [one["host"] for one in found] == ["db1", "db1", "db2", "db2"]
+    one_host = json.loads(dbdyno("crash", "list", written(tmp_path / "one", made), "--json")[1])["cuts"]
+    assert {one["host"] for one in one_host} == {None}
+
+
 def test_a_run_of_speed_has_no_cuts(dbdyno, tmp_path):
     path = written(tmp_path / "speed", build(2))
     assert dbdyno("crash", "list", path) == (0, "this run has no cuts: they are of studies with [crash]\n", "")
