@@ -14,7 +14,7 @@ def examine(run: Path = RUN, cut: str = CUT, json_: bool = JSON) -> None:
     """Examine a kept state again: mount, check, start the server, verify; exits 1 where the outcome is another one."""
     from dataclasses import asdict
 
-    from dbdyno.cli.crash_text import examined_as_text
+    from dbdyno.cli.crash_examined_text import examined_as_text
     from dbdyno.run.kept_states import examine_again, lacking
     from dbdyno.store.cuts import cut_called, kept_folder
     from dbdyno.store.run_folder import read_run

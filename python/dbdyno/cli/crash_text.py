@@ -88,16 +88,3 @@ def image_as_text(image: Path, filesystem: str, name: str, cut: Cut) -> str:
         lines += ["have it checked, mending nothing:", f"  {shlex.join(kind.check)} {file}"]
     lines += ["let it recover, on a copy:", f"  cp --sparse=always {file} {copy}", f"  mount -o loop {copy} /mnt"]
     return "\n".join(lines)
-
-
-def examined_as_text(name: str, before: Cut, again: Cut) -> str:
-    """Whether the outcome is the same, and how long each step took."""
-    found = f"{OUTCOME_WORDS[again.outcome]}{f': {again.cause}' * bool(again.cause)}"
-    same = (
-        "as when it was examined first"
-        if again.outcome == before.outcome
-        else f"before: {OUTCOME_WORDS[before.outcome]}"
-    )
-    steps = ", ".join(f"{step} {seconds:.2f} s" for step, seconds in again.recovery_s.items())
-    counted = f"{count(again.lost, 'acknowledged commit')} lost of {again.acked}"
-    return printable(f"{name}: {found} ({same})\n{counted}; {steps}", keep="\n")

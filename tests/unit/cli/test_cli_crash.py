@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from dbdyno.cli.crash_text import examined_as_text, image_as_text
+from dbdyno.cli.crash_examined_text import examined_as_text
+from dbdyno.cli.crash_text import image_as_text
 from dbdyno.filesystems.catalogue import KINDS
 from tests.crash_runs import FLUSH_0, SAFE, Loses, crash_run
 from tests.run_folders import written
