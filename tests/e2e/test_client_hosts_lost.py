@@ -12,6 +12,7 @@ from tests.client_hosts import connected_to, run_over, study_text
 from tests.support import wait_for
 
 pytestmark = [
+    pytest.mark.drawn(1, group="client hosts"),
     pytest.mark.long,
     pytest.mark.skipif(shutil.which("mariadbd", path="/usr/sbin") is None, reason="no MariaDB server"),
     pytest.mark.usefixtures("state"),

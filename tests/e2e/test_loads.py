@@ -10,7 +10,7 @@ from dbdyno.store.run_folder import read_run
 from dbdyno.store.series import read_series
 from tests.support import dbdyno, study_text, what_is_left
 
-pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.drawn(2, group="loads"), pytest.mark.timeout(600)]
 
 EXAMPLES = Path(__file__).parents[2] / "studies/examples"
 HERE = """\

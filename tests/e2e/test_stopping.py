@@ -9,7 +9,7 @@ from dbdyno.store.events import Finished, read_events
 from dbdyno.store.run_folder import read_run
 from tests.support import dbdyno, study_text
 
-pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.drawn(1, group="stops"), pytest.mark.timeout(600)]
 
 
 @pytest.fixture

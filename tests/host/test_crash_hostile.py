@@ -140,6 +140,7 @@ def test_unharmed_it_is_what_it_was(examine, kept):
     assert again.outcome == "tail"
 
 
+@pytest.mark.drawn(5, group="hostile ends")
 def test_a_filesystem_that_does_not_let_itself_be_mounted(examine, kept, tmp_path):
     broken = tmp_path / "broken"
     shutil.copytree(kept[0], broken)
@@ -152,6 +153,7 @@ def test_a_filesystem_that_does_not_let_itself_be_mounted(examine, kept, tmp_pat
     assert "server" not in cut.recovery_s
 
 
+@pytest.mark.drawn(5, group="hostile ends")
 def test_a_mount_that_does_not_end(examine, monkeypatch, tmp_path):
     fake(tmp_path, monkeypatch, "mount", "exec sleep 600")
     cut = examine(limit_seconds=LIMIT_SECONDS)
@@ -159,6 +161,7 @@ def test_a_mount_that_does_not_end(examine, monkeypatch, tmp_path):
     assert "not done after 3 s" in cut.cause
 
 
+@pytest.mark.drawn(5, group="hostile ends")
 def test_a_checker_that_does_not_end_is_no_outcome(examine, monkeypatch, tmp_path):
     monkeypatch.setattr(filesystem, "CHECK_SECONDS", 1.0)
     fake(tmp_path, monkeypatch, "e2fsck", "exec sleep 600")
@@ -166,23 +169,27 @@ def test_a_checker_that_does_not_end_is_no_outcome(examine, monkeypatch, tmp_pat
         examine()
 
 
+@pytest.mark.drawn(5, group="hostile ends")
 def test_a_server_whose_recovery_hangs(examine, shared_state):
     cut = examine(while_it_recovers(shared_state, "mariadbd", signal.SIGSTOP), limit_seconds=LIMIT_SECONDS)
     assert (cut.outcome, cut.acked) == ("server", 0)
     assert "does not answer after 3 s" in cut.cause
 
 
+@pytest.mark.drawn(5, group="hostile ends")
 def test_a_server_that_dies_while_it_recovers(examine, shared_state):
     cut = examine(while_it_recovers(shared_state, "mariadbd", signal.SIGSEGV))
     assert cut.outcome == "server"
     assert "SIG" in cut.cause
 
 
+@pytest.mark.drawn(5, group="hostile ends")
 def test_a_server_that_another_kills_while_it_recovers_is_no_outcome(examine, shared_state):
     with pytest.raises(TrialError, match="another process killed the server while it recovered"):
         examine(while_it_recovers(shared_state, "mariadbd", signal.SIGKILL))
 
 
+@pytest.mark.drawn(5, group="hostile ends")
 def test_a_server_that_dies_of_being_read(examine, before_it_is_read):
     before_it_is_read(lambda server: os.kill(server, signal.SIGSEGV))
     cut = examine()
@@ -190,23 +197,27 @@ def test_a_server_that_dies_of_being_read(examine, before_it_is_read):
     assert "it starts, and does not bear being read" in cut.cause
 
 
+@pytest.mark.drawn(5, group="hostile ends")
 def test_a_server_that_another_kills_while_it_is_read_is_no_outcome(examine, before_it_is_read):
     before_it_is_read(lambda server: os.kill(server, signal.SIGKILL))
     with pytest.raises(TrialError, match="another process killed the server while it was read"):
         examine()
 
 
+@pytest.mark.drawn(5, group="hostile ends")
 def test_a_server_that_lets_no_verifier_in_is_a_clear_failure(examine, before_it_is_read):
     before_it_is_read(lambda server: os.kill(server, signal.SIGSTOP))
     with pytest.raises(TrialError, match="did not complete a login within 10 s"):
         examine()
 
 
+@pytest.mark.drawn(5, group="hostile ends")
 def test_an_emulated_disk_that_dies_while_the_server_recovers_is_no_outcome(examine, shared_state):
     with pytest.raises(TrialError, match="emulated disk"):
         examine(while_it_recovers(shared_state, "dbdyno-disk", signal.SIGKILL))
 
 
+@pytest.mark.drawn(5, group="hostile ends")
 def test_an_emulated_disk_that_dies_while_the_server_is_read_is_no_outcome(examine, before_it_is_read):
     before_it_is_read(lambda _: os.kill(child("dbdyno-disk"), signal.SIGKILL))
     with pytest.raises(TrialError, match="emulated disk"):

@@ -135,7 +135,7 @@ def nothing_is_left(desk, study, folder):
     wait_for(lambda: not [pid for pid in started if Process.of(pid)], seconds=PUT_BACK_SECONDS)
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("what", LOST)
 def test_it_is_noticed_in_time_and_nothing_is_left(desk, what, tmp_path):
     study, said = desk.study(tmp_path)

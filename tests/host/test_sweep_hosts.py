@@ -122,6 +122,7 @@ def lines_of(path):
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
+@pytest.mark.drawn(2, group="sweeps")
 def test_ctrl_c_ends_all_and_a_killed_one_is_gone_on_with(desk, tmp_path):
     """Kept results are not simulated again; nothing runs on any host afterwards."""
     results = tmp_path / "r.jsonl"
@@ -151,6 +152,7 @@ def assert_each_once_and_as_here(desk, results):
     assert {one["key"]: one["outcome"] for one in kept} == expected
 
 
+@pytest.mark.drawn(2, group="sweeps")
 def test_points_of_a_lost_host_are_done_again_by_others(desk, tmp_path):
     """All processes of one host stop at once, as where a machine's power fails, and its ssh answers no more."""
     results = tmp_path / "r.jsonl"
@@ -211,6 +213,7 @@ blocks = 6
 """
 
 
+@pytest.mark.drawn(2, group="sweeps")
 def test_a_simulated_study_has_the_same_trials_as_on_one_host(desk, tmp_path):
     drive = ROOT / "crates/dbdyno-device/drives/hdd-15k.toml"
     (tmp_path / "mine.toml").write_bytes(drive.read_bytes())
