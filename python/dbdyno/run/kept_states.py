@@ -7,7 +7,7 @@ from dbdyno.crash.again import examine_kept
 from dbdyno.crash.kept import read_kept
 from dbdyno.errors import UserError
 from dbdyno.model.cut import Cut
-from dbdyno.plan.plan import make_plan
+from dbdyno.plan.plan import Plan, make_plan
 from dbdyno.plan.stop_rule import StopRule
 from dbdyno.stack.capabilities import Capability, fuse, loop, own_programs, root
 from dbdyno.stack.layers.emulated_disk import running_disk
@@ -20,7 +20,12 @@ IMAGE = "disk.img"
 
 
 def spec_of(folder: Path, treatment: str) -> TrialSpec:
-    """Return what a treatment of a run, or its control, stands on: from the study that the run folder keeps.
+    """Return what a treatment of a run, or its control, stands on. Raises ``UserError`` as ``plan_of``."""
+    return plan_of(folder).specs[treatment]
+
+
+def plan_of(folder: Path) -> Plan:
+    """Return the plan of a run, from the study that the run folder keeps.
 
     Raises:
         UserError: The study can't be read there, say because a drive file of the user's own lies beside the original,
@@ -32,7 +37,7 @@ def spec_of(folder: Path, treatment: str) -> TrialSpec:
     made = make_plan(study, seed=design.seed, stop_rule=StopRule("blocks", design.blocks))
     if made.design.tried != design.tried:
         raise UserError(f"{folder}: this dbdyno plans other treatments for {STUDY} than those that were run")
-    return made.specs[treatment]
+    return made
 
 
 def lacking(*, examining: bool) -> list[Capability]:

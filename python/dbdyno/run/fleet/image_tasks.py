@@ -4,7 +4,6 @@ What is sent is read where it is kept; only a host that makes or takes in someth
 """
 
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from dbdyno.errors import TrialError
 from dbdyno.plan.plan import Plan
 from dbdyno.run import image_cache
+from dbdyno.run.asked import Tell
 from dbdyno.run.fleet.request import Request
 from dbdyno.run.images import Images, Wanted, wanted_images
 from dbdyno.run.ports import Ports
@@ -21,8 +21,6 @@ from dbdyno.system.interrupt import Interrupted, interruptible
 
 TASKS = frozenset({"images", "prepare", "take"})
 _LOOK_AGAIN_SECONDS = 0.05
-
-Tell = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,7 @@
 It says lines of JSON, and none while it measures; it ends with what started it, the host put back first.
 """
 
-import ctypes
-import json
-import os
 import shutil
-import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +16,7 @@ from dbdyno.errors import DbdynoError, HostError
 from dbdyno.hosts.guard import put_back
 from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan, erased_devices
+from dbdyno.run.asked import Tell, as_of_host, asked
 from dbdyno.run.execute import Outcome, open_run, run_all
 from dbdyno.run.fleet.client_load import AskedFor
 from dbdyno.run.fleet.gate import GO, Gate
@@ -38,9 +35,6 @@ from dbdyno.store.run_folder import RunFolder
 from dbdyno.system.run_lock import alone_on_host, only_one
 from dbdyno.system.state import make_state_folder
 
-Tell = Callable[[dict[str, Any]], None]
-_PR_SET_PDEATHSIG = 1  # prctl(2)
-_INPUT, _OUTPUT = 0, 1
 BEGUN_ANEW = "a block was begun anew, as the run on this host had broken off in the middle of it"
 
 
@@ -65,17 +59,8 @@ class LinesOfJson:
 
 def main() -> None:
     """Do what standard input asks for."""
-    # With the end of what started it comes a signal by which the stack is lowered, in the place of a sudden end.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    with os.fdopen(os.dup(_INPUT), "rb") as given:
-        request = Request.from_json(given.read())
-    output = os.dup(_OUTPUT)
-    os.dup2(2, _OUTPUT)  # what any library prints must not get in between
-
-    def tell(message: dict[str, Any]) -> None:
-        os.write(output, json.dumps(message).encode() + b"\n")
-
-    take_part(request, tell)
+    content, tell = asked()
+    take_part(Request.from_json(content), tell)
 
 
 @dataclass(frozen=True)
@@ -115,7 +100,7 @@ def facts_of(request: Request, folder: Path, ground: Ground) -> dict[str, Any]:
     serials = _own_serials(plan)
     erase = frozenset(request.erase) & serials
     needs = ground.needs(plan, erase)
-    lacking = [_on_host(one.said) for one in needs if not one.ok]
+    lacking = [as_of_host(one.said) for one in needs if not one.ok]
     if lacking:
         return {"lacking": lacking, "serials": sorted(serials)}
     return {
@@ -157,7 +142,7 @@ def run_part(request: Request, tell: Tell, ground: Ground) -> Outcome:
         plan = with_host_decided(request.plan(request.unpack(folder / "study")))
         erase = frozenset(request.erase) & _own_serials(plan)
         if lacking := [one.said for one in ground.needs(plan, erase) if not one.ok]:
-            raise HostError("\n".join(map(_on_host, lacking)))
+            raise HostError("\n".join(map(as_of_host, lacking)))
         run, facts = _opened(plan, folder / "run", ground)
         try:
             void_open_block(run, plan)
@@ -208,11 +193,6 @@ def void_open_block(run: RunFolder, plan: Plan) -> None:
         return
     for event in [one for one in run.history.finished.values() if (one.block, one.attempt) == place]:
         run.append(Lost(event.trial, event.block, event.attempt, event.treatment, BEGUN_ANEW))
-
-
-def _on_host(said: str) -> str:
-    """What a host lacks, with a remedy that is one where nobody types a command."""
-    return said.replace("run it with sudo", 'have ssh log in as root, as in ssh = "root@..." of the hosts file')
 
 
 def _erases(plan: Plan, needs: Sequence[Capability]) -> dict[str, str]:

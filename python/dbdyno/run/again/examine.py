@@ -1,0 +1,106 @@
+"""Kept states of a run examined again, in the run's order, whichever of them are done first."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from dbdyno.errors import TrialError
+from dbdyno.hosts.spread import Spread
+from dbdyno.model.cut import Cut
+from dbdyno.run.again.member import Request
+from dbdyno.run.again.program_workers import Means, ProgramWorkers, folder_for_packed
+from dbdyno.run.kept_states import examine_again, plan_of
+from dbdyno.stack.space import bytes_on_disk
+from dbdyno.store.cuts import cuts_of, kept_folder, name_of
+from dbdyno.store.header import RUN
+from dbdyno.store.records import Run
+from dbdyno.store.run_folder import STUDY, read_header
+from dbdyno.system.interrupt import interruptible
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from dbdyno.hosts.spread import Done
+
+
+@dataclass(frozen=True)
+class State:
+    """A cut whose state is kept, and where."""
+
+    name: str  # TRIAL/CUT
+    cut: Cut
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What was found on it now; or why it could not be examined."""
+
+    name: str
+    before: Cut
+    again: Cut | None
+    why: str = ""
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the outcome is the same as before."""
+        return self.again is not None and self.again.outcome == self.before.outcome
+
+
+class Examining(Protocol):
+    """What examines states; the results come in the order of the states."""
+
+    def __call__(self, states: Sequence[State]) -> Iterator[Examined]:
+        """Raises ``HostError`` where none can be examined any more."""
+
+
+def kept_states(folder: Path, run: Run) -> list[State]:
+    """All states that a run has kept, in its order. Raises ``UserError`` where one is no longer there."""
+    return [State(name_of(trial, cut), cut, kept_folder(folder, trial, cut)) for trial, cut in cuts_of(run) if cut.kept]
+
+
+def here(folder: Path) -> Examining:
+    """Examine on this machine, one after the other."""
+
+    def examining(states: Sequence[State]) -> Iterator[Examined]:
+        for one in states:
+            yield _tried(one, partial(examine_again, folder, one.folder))
+
+    return examining
+
+
+@contextmanager
+def on_hosts(folder: Path, states: Sequence[State], means: Means) -> Iterator[Examining]:
+    """Examine on all processors of hosts; when this is left, each has put itself back, or is lost."""
+    largest = max((bytes_on_disk(one.folder) for one in states), default=0)
+    header, study = ((folder / name).read_text(encoding="utf-8") for name in (RUN, STUDY))
+    plan_of(folder)  # what is wrong with it is said here, not by each host
+    servers = {name: it for name, it in read_header(folder).versions.items() if name.startswith("server ")}
+
+    def request(host: str) -> Request:
+        return Request(host, header, study, largest)
+
+    with interruptible(means.say), folder_for_packed() as into:
+        workers = ProgramWorkers(means, request, servers, into)
+        with Spread(workers, means.say) as spread:
+            yield lambda given: _in_order([(one, spread.submit(str(one.folder))) for one in given])
+
+
+def _in_order(asked: Sequence[tuple[State, "Future[Done]"]]) -> Iterator[Examined]:
+    for one, future in asked:
+        yield _tried(one, partial(_cut_of, future))
+
+
+def _cut_of(future: "Future[Done]") -> Cut:
+    return Cut(**json.loads(future.result().text))
+
+
+def _tried(one: State, examine: Callable[[], Cut]) -> Examined:
+    try:
+        return Examined(one.name, one.cut, examine())
+    except TrialError as error:
+        return Examined(one.name, one.cut, None, str(error))

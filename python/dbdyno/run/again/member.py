@@ -1,0 +1,206 @@
+"""``python -m dbdyno.run.again.member``: a host's part in examining kept states again, on all of its processors.
+
+What there is to know of the run comes on standard input; states and what is to be done with them, as files in a folder
+that it names. It says lines of JSON. It ends with what started it, the host put back first.
+"""
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+from dbdyno.errors import DbdynoError, HostError
+from dbdyno.hosts.guard import put_back
+from dbdyno.plan.plan import Plan
+from dbdyno.run.again.one import examined
+from dbdyno.run.asked import Tell, as_of_host, asked, end_with_starter
+from dbdyno.run.kept_states import lacking, plan_of
+from dbdyno.run.preflight import unmet_needs
+from dbdyno.run.provenance import versions
+from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo.undos import RemoveTree
+from dbdyno.store.header import RUN
+from dbdyno.store.run_folder import STUDY
+from dbdyno.system.interrupt import Interrupted, interruptible
+from dbdyno.system.run_lock import alone_on_host, only_one
+from dbdyno.system.state import make_state_folder, new_token
+
+TASKS, TEMPORARY = "tasks", "tmp"
+_LOOK_AGAIN_SECONDS = 0.02
+_EXAMINING_BYTES = 1024**3  # of memory that a server, a verifier and their Python take beside the state
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a host is asked to examine: the run's header and study as they lie in the run folder."""
+
+    host: str
+    header: str
+    study: str
+    state_bytes: int  # of the largest state
+
+    def to_json(self) -> bytes:
+        """As it is sent."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_json(cls, content: bytes) -> Self:
+        """As it has come."""
+        return cls(**json.loads(content))
+
+
+def lacking_here(plan: Plan) -> list[str]:
+    """What this host lacks for states of a run to be raised."""
+    needs = [*lacking(examining=True), *unmet_needs(plan)]
+    return [as_of_host(one) for one in dict.fromkeys(one.said for one in needs)]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """The host: given as an argument, so that a test can play it. ``examine`` is called in processes of its own."""
+
+    examine: Callable[[str, str], str] = examined
+    lacking: Callable[[Plan], list[str]] = lacking_here
+    versions: Callable[[Plan], dict[str, str]] = versions
+    memory_bytes: Callable[[], int] = lambda: int(psutil.virtual_memory().available)
+
+
+def main(ground: Ground = Ground()) -> None:
+    """Do what standard input asks for."""
+    content, tell = asked()
+    try:
+        with interruptible(lambda text: tell({"say": text})):
+            take_part(Request.from_json(content), tell, ground)
+    except Interrupted:
+        tell({"ended": True})
+    except (DbdynoError, OSError) as error:
+        tell({"error": str(error)})
+
+
+def take_part(request: Request, tell: Tell, ground: Ground) -> None:
+    """Examine what comes until it is interrupted. Raises ``UserError`` or ``HostError`` where this host can't."""
+
+    def say(text: str) -> None:
+        tell({"say": text})
+
+    with (
+        only_one(f"crash examine of another machine, as {request.host}", wait=False, say=say),
+        alone_on_host(wait=False, say=say),
+    ):
+        put_back(say, lambda _: None)
+        try:
+            with _folder() as folder:
+                (folder / RUN).write_text(request.header, encoding="utf-8")
+                (folder / STUDY).write_text(request.study, encoding="utf-8")
+                plan = plan_of(folder)
+                if missing := ground.lacking(plan):
+                    raise HostError("\n".join(missing))
+                with _processes(workers_for(request.state_bytes, ground.memory_bytes()), folder) as pool:
+                    tell({"ready": str(folder), "cores": pool.count, "versions": ground.versions(plan)})
+                    _serve(pool, folder, tell, ground.examine)
+        finally:
+            put_back(say, lambda _: None)  # what a process of ours left that was killed
+
+
+def workers_for(state_bytes: int, memory_bytes: int) -> int:
+    """How many states are examined at once here: a disk has its content in memory, and a server as much again."""
+    cores = len(os.sched_getaffinity(0))
+    return max(1, min(cores, memory_bytes // (2 * state_bytes + _EXAMINING_BYTES)))
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder for all that comes, which is gone afterwards."""
+    folder, journal = make_state_folder() / "scratch" / new_token(), Journal("kept states that are examined again")
+    try:
+        with journal.undoing(RemoveTree(str(folder))):
+            for name in (TASKS, TEMPORARY):
+                (folder / name).mkdir(parents=True, mode=0o711)
+            yield folder
+    finally:
+        journal.close()
+
+
+class _Pool(ProcessPoolExecutor):
+    def __init__(self, count: int, folder: Path) -> None:
+        self.count = count
+        context = multiprocessing.get_context("spawn")
+        super().__init__(count, mp_context=context, initializer=_begin, initargs=(str(folder / TEMPORARY), os.getpid()))
+
+
+def _begin(temporary: str, starter: int) -> None:
+    """In a process of the pool: it ends with the one that started it."""
+    end_with_starter()
+    if os.getppid() != starter:  # which had ended before
+        os._exit(1)
+    tempfile.tempdir = temporary
+
+
+def _call(examine: Callable[[str, str], str], folder: str, name: str) -> str:
+    """In a process of the pool: asked to end, it lowers its stack, whatever else comes, and ends."""
+    try:
+        with interruptible(lambda _: None):
+            return examine(folder, name)
+    except Interrupted:
+        os._exit(1)  # who started it is at its end as well, or was killed; without this it would wait for more for ever
+
+
+@contextmanager
+def _processes(count: int, folder: Path) -> Iterator[_Pool]:
+    """Processes that examine; when this is left each has ended, its stack lowered."""
+    pool = _Pool(count, folder)
+    try:
+        yield pool
+    finally:
+        for child in multiprocessing.active_children():
+            os.kill(child.pid or 0, signal.SIGTERM)
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _serve(pool: _Pool, folder: Path, tell: Tell, examine: Callable[[str, str], str]) -> None:
+    """Have each task that comes done, and say what it came to. Raises ``HostError`` where a process was killed."""
+    broken: list[BrokenProcessPool] = []
+
+    def done(ticket: int, future: "Future[str]") -> None:
+        if future.cancelled():
+            return
+        error = future.exception()
+        if error is None:
+            tell({"done": ticket, **json.loads(future.result())})
+        elif isinstance(error, BrokenProcessPool):
+            broken.append(error)
+        else:
+            tell({"failed": ticket, "kind": type(error).__name__, "why": str(error)})
+
+    while not broken:
+        for path in sorted((folder / TASKS).glob("[0-9]*.json")):  # each comes whole, under this name
+            task = json.loads(path.read_text(encoding="utf-8"))
+            path.unlink()
+            try:
+                future = pool.submit(_call, examine, str(folder), task["state"])
+            except BrokenProcessPool as error:
+                broken.append(error)
+                break
+            future.add_done_callback(partial(done, task["ticket"]))
+        time.sleep(_LOOK_AGAIN_SECONDS)
+    raise HostError("a process that examined a kept state was killed; was there too little memory?")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BrokenPipeError:
+        sys.stderr.close()

@@ -1,0 +1,221 @@
+"""``Workers`` by a program on each host that is sent kept states, and says what was found on each."""
+
+import json
+import queue
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from dbdyno import errors
+from dbdyno.errors import DbdynoError, HostError, UserError
+from dbdyno.hosts.contract import Hosts
+from dbdyno.hosts.workers import Returned, Workers
+from dbdyno.plan.identity import file_sha256
+from dbdyno.run.again.member import TASKS, Request
+from dbdyno.run.again.one import pack
+from dbdyno.run.fleet.asking import messages
+from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo.undos import RemoveTree
+from dbdyno.system.state import make_state_folder, new_token
+
+MEMBER = ("python", "-m", "dbdyno.run.again.member")
+_BEGIN_SECONDS = 120.0  # for a host to start Python, to look at itself, and to put back what was left on it
+_END_SECONDS = 120.0  # for a host to lower what it examines
+_LOOK_AGAIN_SECONDS = 0.2  # between two looks at which hosts are lost
+
+
+@dataclass(frozen=True)
+class Means:
+    """How hosts are reached; given as an argument, so that a test can play them."""
+
+    hosts: Hosts
+    lost: Callable[[], Mapping[str, str]]  # host -> why, of those that are lost
+    say: Callable[[str], None]
+    argv: Sequence[str] = MEMBER
+    environment_of: Callable[[str], Mapping[str, str]] = lambda _: {}
+
+
+@dataclass
+class _There:
+    """The program on a host."""
+
+    process: str = ""
+    folder: str = ""
+    cores: int = 0
+    tasks: "queue.SimpleQueue[tuple[int, str] | None]" = field(default_factory=queue.SimpleQueue)
+    known: threading.Event = field(default_factory=threading.Event)  # whether it takes part
+    ended: threading.Event = field(default_factory=threading.Event)
+
+
+class ProgramWorkers(Workers):
+    """Hosts that examine states; what a call is given is the path of a state here, and it returns the cut as JSON.
+
+    A state goes to the host that is to examine it, packed, by its SHA-256, while others are examined there.
+    """
+
+    def __init__(
+        self, means: Means, requests: Callable[[str], Request], servers: Mapping[str, str], into: Path
+    ) -> None:
+        """``servers``: the versions that a host must have; ``into``: a folder here for what is packed."""
+        self._means, self._servers, self._into = means, servers, into
+        self._lost: dict[str, str] = {}
+        self._returned: queue.SimpleQueue[Returned] = queue.SimpleQueue()
+        self._hosts = {name: _There() for name in means.hosts.names}
+        try:
+            for name in self._hosts:
+                threading.Thread(target=self._listen, args=(name, requests(name)), name=name, daemon=True).start()
+            self._wait_until_all_are_known()
+        except BaseException:
+            self.close()
+            raise
+
+    def _wait_until_all_are_known(self) -> None:
+        deadline = monotonic() + _BEGIN_SECONDS
+        for name, there in self._hosts.items():
+            while not there.known.wait(_LOOK_AGAIN_SECONDS) and name not in self.lost():
+                if monotonic() > deadline:
+                    self.leave_out(name, f"{name}: no answer in {_BEGIN_SECONDS:g} s")
+
+    def cores(self) -> Mapping[str, int]:
+        """As the contract says."""
+        return {name: there.cores for name, there in self._hosts.items() if there.cores and name not in self._lost}
+
+    def begin(self, host: str, ticket: int, given: str) -> None:
+        """As the contract says."""
+        self._hosts[host].tasks.put((ticket, given))
+
+    def returned(self, seconds: float) -> list[Returned]:
+        """As the contract says."""
+        found = []
+        with suppress(queue.Empty):
+            found.append(self._returned.get(timeout=seconds))
+            while True:
+                found.append(self._returned.get_nowait())
+        return [one for one in found if one.host not in self._lost]
+
+    def lost(self) -> Mapping[str, str]:
+        """As the contract says."""
+        for host, why in self._means.lost().items():
+            if host in self._hosts:
+                self.leave_out(host, why)
+        return {name: self._lost[name] for name in self._hosts if name in self._lost}
+
+    def leave_out(self, host: str, why: str) -> None:
+        """As the contract says."""
+        self._lost.setdefault(host, why)
+        self._hosts[host].tasks.put(None)
+
+    def lacking(self, host: str, names: Sequence[str]) -> tuple[str, list[str]]:
+        """As the contract says: all of them, as a state is removed there once it is examined."""
+        return self._hosts[host].folder, list(names)
+
+    def reached(self) -> Mapping[int, float]:
+        """Nothing: a state is examined within seconds."""
+        return {}
+
+    def close(self) -> None:
+        """As the contract says: each host has put itself back, or is lost."""
+        for name, there in self._hosts.items():
+            there.tasks.put(None)
+            if there.process and not there.ended.is_set():
+                with suppress(DbdynoError):
+                    self._means.hosts.signal(name, there.process, signal.SIGTERM)
+        deadline = monotonic() + _END_SECONDS
+        for name, there in self._hosts.items():
+            while there.process and not there.ended.wait(_LOOK_AGAIN_SECONDS) and name not in self._means.lost():
+                if monotonic() > deadline:
+                    self._means.say(f"{name}: did not say that it is put back; dbdyno restore --hosts looks after it")
+                    break
+
+    def _listen(self, host: str, request: Request) -> None:
+        means, there = self._means, self._hosts[host]
+        try:
+            there.process = means.hosts.start(
+                host, means.argv, stdin=request.to_json(), environment=means.environment_of(host)
+            )
+            for message in messages(means.hosts, host, there.process):
+                self._hear(host, there, message)
+        except (DbdynoError, OSError, ValueError) as error:
+            self.leave_out(host, str(error))
+        finally:
+            there.ended.set()
+            there.known.set()
+
+    def _hear(self, host: str, there: _There, message: dict[str, Any]) -> None:
+        if "ready" in message:
+            self._joined(host, there, message)
+        elif "say" in message:
+            self._means.say(f"{host}: {message['say']}")
+        elif "done" in message:
+            found = json.dumps(message["cut"])
+            self._returned.put(Returned(message["done"], host, found, message["cpu_s"]))
+        elif "failed" in message:
+            self._failed(host, message)
+        elif "error" in message:
+            self.leave_out(host, f"{host}: {message['error']}")
+        elif "gone" in message:
+            self.leave_out(host, f"{host}: its dbdyno ended ({message['gone']})")
+
+    def _joined(self, host: str, there: _There, message: dict[str, Any]) -> None:
+        differing = [
+            f"{name} there is {message['versions'].get(name)}, the run's was {version}"
+            for name, version in self._servers.items()
+            if message["versions"].get(name) != version
+        ]
+        if differing:
+            self.leave_out(host, f"{host}: {'; '.join(differing)}; dbdyno servers add there makes it the same")
+            self._means.hosts.signal(host, there.process, signal.SIGTERM)
+            return
+        there.folder, there.cores = message["ready"], message["cores"]
+        threading.Thread(target=self._send_all, args=(host, there), name=f"to {host}", daemon=True).start()
+        there.known.set()
+
+    def _failed(self, host: str, message: dict[str, Any]) -> None:
+        """A state that can't be examined at all; or a host that can examine none, whose states others have."""
+        if message["kind"] == HostError.__name__:
+            self.leave_out(host, f"{host}: {message['why']}")
+            return
+        kind = getattr(errors, message["kind"], RuntimeError)
+        self._returned.put(Returned(message["failed"], host, "", 0.0, kind(message["why"])))
+
+    def _send_all(self, host: str, there: _There) -> None:
+        while (one := there.tasks.get()) and host not in self._lost:
+            ticket, state = one
+            try:
+                self._send(host, ticket, Path(state))
+            except HostError as error:
+                self.leave_out(host, str(error))
+            except OSError as error:
+                why = f"{error.filename or state}: {error.strerror}"
+                self._returned.put(Returned(ticket, host, "", 0.0, UserError(why)))
+
+    def _send(self, host: str, ticket: int, state: Path) -> None:
+        """Have a state there, and say that it is to be examined. Raises ``HostError``, ``OSError`` of a file here."""
+        hosts, packed = self._means.hosts, self._into / f"{host}.{ticket}.tar"
+        try:
+            pack(state, packed)
+            sha256, folder = file_sha256(packed), self._hosts[host].folder
+            name = f"{sha256}.{ticket}.tar"
+            if hosts.put(host, packed, f"{folder}/{name}") != sha256:
+                raise HostError(f"{host}: the state {state} did not arrive as it was")
+        finally:
+            packed.unlink(missing_ok=True)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=self._into) as file:
+            file.write(json.dumps({"ticket": ticket, "state": name}))
+            file.flush()
+            hosts.put(host, Path(file.name), f"{folder}/{TASKS}/{ticket}.json")
+
+
+@contextmanager
+def folder_for_packed() -> Iterator[Path]:
+    """A folder here for states on their way, gone afterwards."""
+    folder = make_state_folder() / "scratch" / new_token()
+    with closing(Journal("kept states on their way to hosts")) as journal, journal.undoing(RemoveTree(str(folder))):
+        folder.mkdir(parents=True, mode=0o700)
+        yield folder
