@@ -47,10 +47,12 @@ def _all(
     from dbdyno.system.interrupt import Interrupted
 
     found: list[Examined] = []
+    if not states:
+        return found
     try:
         with ExitStack() as stack:
             examining = _on_hosts(run, states, hosts, stack) if hosts else _here(run, stack)
-            for one in examining(states) if states else ():
+            for one in examining(states):
                 shown(one)
                 found.append(one)
     except Interrupted:

@@ -7,7 +7,10 @@ import pytest
 
 from dbdyno.cli.crash_examined_text import examined_as_text
 from dbdyno.cli.crash_text import image_as_text
+from dbdyno.errors import TrialError
 from dbdyno.filesystems.catalogue import KINDS
+from dbdyno.store.cuts import cut_called
+from dbdyno.store.run_folder import read_run
 from tests.crash_runs import FLUSH_0, SAFE, Loses, crash_run
 from tests.run_folders import written
 from tests.unit.report.conftest import build
@@ -89,6 +92,68 @@ def test_a_state_that_is_gone(dbdyno, run, tmp_path, verb):
     code, _, err = dbdyno("crash", verb, run, "b2a1p2/c3", *([tmp_path / "new"] if verb == "keep" else []))
     assert code == 2
     assert f"{run}/trials/b2a1p2/cuts/c3 is not there: the state of b2a1p2/c3 was removed, or the run was copied" in err
+
+
+@pytest.fixture
+def kept_run(run, monkeypatch, state):  # noqa: ARG001  (whose lock is held)
+    """The same run with the folders of its states, which are examined as ``found`` has it."""
+    for trial in read_run(run).trials:
+        for cut in trial.cuts:
+            if cut.kept:
+                (run / "trials" / trial.id / cut.kept).mkdir(parents=True)
+    found = {}
+
+    def again(folder, state):
+        assert folder == run
+        name = f"{state.parents[1].name}/{state.name}"
+        found.setdefault(name, replace(cut_called(read_run(run), name)[1], recovery_s={"mount": 9.0}, cause="again"))
+        if isinstance(found[name], TrialError):
+            raise found[name]
+        return found[name]
+
+    monkeypatch.setattr("dbdyno.run.again.examine.examine_again", again)
+    monkeypatch.setattr("dbdyno.run.kept_states.lacking", lambda **_: [])
+    return run, found
+
+
+def names_of_kept(dbdyno, run):
+    return [one["name"] for one in json.loads(dbdyno("crash", "list", run, "--kept", "--json")[1])["cuts"]]
+
+
+def test_all_kept_states_are_examined_in_the_run_s_order(dbdyno, kept_run):
+    run, _ = kept_run
+    names = names_of_kept(dbdyno, run)
+    code, out, err = dbdyno("crash", "examine", run)
+    assert (code, err) == (0, "")
+    *lines, total = out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == names
+    assert all("a table needs repair (as when it was examined first); " in line for line in lines)
+    assert "again" not in lines[0]
+    assert total == f"{len(names)} kept states examined again: the same outcome in {len(names)}"
+    found = json.loads(dbdyno("crash", "examine", run, "--json")[1])
+    assert found["same_outcome"]
+    assert [one["cut"] for one in found["examined"]] == names
+    assert all(one["again"] == one["before"] and "recovery_s" not in one["again"] for one in found["examined"])
+
+
+def test_one_with_another_outcome_and_one_that_can_not_be_examined(dbdyno, kept_run):
+    run, found = kept_run
+    first, second, *_ = names_of_kept(dbdyno, run)
+    found |= {first: replace(CUT, outcome="server", cause="it ended"), second: TrialError("no loop device")}
+    code, out, _ = dbdyno("crash", "examine", run)
+    assert code == 1
+    lines = out.splitlines()
+    assert lines[0].startswith(f"{first}: the server does not start: it ended (before: a table needs repair); ")
+    assert lines[1] == f"{second}: not examined: no loop device"
+    values = json.loads(dbdyno("crash", "examine", run, "--json")[1])
+    assert not values["same_outcome"]
+    assert [one["why_not"] for one in values["examined"]][:2] == [None, "no loop device"]
+    assert dbdyno("crash", "examine", run, second)[0] == 1
+
+
+def test_a_run_that_has_kept_nothing(dbdyno, tmp_path, state):  # noqa: ARG001  (whose lock is held)
+    path = written(tmp_path / "safe", crash_run({"1": SAFE}, blocks=1, control=None))
+    assert dbdyno("crash", "examine", path) == (0, "this run has kept no state\n", "")
 
 
 @pytest.fixture

@@ -145,8 +145,13 @@ def _begin(temporary: str, starter: int) -> None:
     """In a process of the pool: it ends with the one that started it."""
     end_with_starter()
     if os.getppid() != starter:  # which had ended before
-        os._exit(1)
+        _end()
     tempfile.tempdir = temporary
+
+
+def _end() -> None:
+    """End this process of the pool at once."""
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _call(examine: Callable[[str, str], str], folder: str, name: str) -> str:
@@ -155,7 +160,8 @@ def _call(examine: Callable[[str, str], str], folder: str, name: str) -> str:
         with interruptible(lambda _: None):
             return examine(folder, name)
     except Interrupted:
-        os._exit(1)  # who started it is at its end as well, or was killed; without this it would wait for more for ever
+        _end()  # who started it is at its end as well, or was killed; it would wait for more for ever
+        raise
 
 
 @contextmanager
