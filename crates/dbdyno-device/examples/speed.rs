@@ -51,6 +51,7 @@ const CASES: &[Case] = &[
     case("hdd-15k", 100, Load::SequentialWrites, 32),
     case("hdd-15k(write_cache_bytes=0)", 100, Load::Writes, 32),
     case("hdd-10k", 100, Load::Writes, 32),
+    case("hdd-7200", 100, Load::Reads, 1),
     case("hdd-7200", 100, Load::Reads, 32),
     case("hdd-7200", 4, Load::Writes, 32),
     case("hdd-7200", 1000, Load::Writes, 32),

@@ -5,6 +5,14 @@ use std::collections::BinaryHeap;
 
 use crate::contract::Completion;
 
+/// The earlier of two times that may not come.
+pub(crate) fn earlier(one_ns: Option<u64>, other_ns: Option<u64>) -> Option<u64> {
+    match (one_ns, other_ns) {
+        (Some(one_ns), Some(other_ns)) => Some(one_ns.min(other_ns)),
+        (one_ns, other_ns) => one_ns.or(other_ns),
+    }
+}
+
 /// Time in the upper half, place in the order of insertion in the lower: one comparison orders both, and no two are equal.
 #[derive(Debug)]
 struct Entry<T> {

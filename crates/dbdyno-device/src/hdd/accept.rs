@@ -19,14 +19,20 @@ impl Hdd {
                 self.reads.invalidate(self.now_ns, extent.start, extent.end());
                 if command.fua && self.cache.enabled() {
                     self.cache.discard(extent, |sector| self.geometry.locate(sector).into());
+                    self.plan_with_other_dirty();
                     self.enqueue(command, extent);
+                    self.plan_with_youngest();
                     // What it made stale may have been all that a large write was waiting for.
                     self.admit_writes();
                 } else if self.cache.enabled() {
                     self.blocked.push_back(Blocked { since_ns: self.now_ns, command, extent });
                     self.admit_writes();
+                    if self.blocked.len() == 1 {
+                        self.plan_with_other_dirty();
+                    }
                 } else {
                     self.enqueue(command, extent);
+                    self.plan_with_youngest();
                 }
             }
         }
@@ -37,10 +43,18 @@ impl Hdd {
 
     /// Whether dirty sectors are on their way to the medium.
     fn is_destaging(&self) -> bool {
-        self.planned.is_some() || matches!(self.current, Some((_, Work::Destage(_))))
+        matches!(self.current, Some((_, Work::Destage(_))))
     }
 
     fn accept_read(&mut self, command: Command, extent: Extent) {
+        let waiting = self.queue.len();
+        self.answer_or_enqueue(command, extent);
+        if self.queue.len() > waiting {
+            self.plan_with_youngest();
+        }
+    }
+
+    fn answer_or_enqueue(&mut self, command: Command, extent: Extent) {
         let range = (extent.start, extent.end());
         if self.cache.covers(range.0, range.1) {
             return self.deliver(&command, command.length_bytes);
@@ -52,7 +66,11 @@ impl Hdd {
             return self.enqueue(command, extent);
         }
         match self.look_up(range) {
-            Lookup::Hit => self.deliver(&command, command.length_bytes),
+            Lookup::Hit => {
+                // It may read on for longer now.
+                self.planned = None;
+                self.deliver(&command, command.length_bytes);
+            }
             Lookup::Coming(at_ns) => self.stream_until(at_ns, &command),
             Lookup::Part(cached_end) => {
                 self.enqueue(command, extent);
@@ -80,26 +98,29 @@ impl Hdd {
 
     /// The head reads on to the end of a read.
     pub(super) fn stream_until(&mut self, at_ns: u64, command: &Command) {
+        self.planned = None;
         self.current = Some((at_ns, Work::Stream));
         self.deliver_read(command, self.hit_ready_ns(), at_ns, self.spec.sector_bytes);
     }
 
     fn enqueue(&mut self, command: Command, extent: Extent) {
         let target = self.geometry.locate(extent.start).into();
-        self.planned = None;
         let ready_ns = self.now_ns + self.overheads.miss_ns(command.kind, self.after_write);
         self.queue.push_back(Waiting { command, since_ns: self.now_ns, ready_ns, extent, target, cached_ns: None });
     }
 
     pub(super) fn admit_writes(&mut self) {
+        let waited = self.blocked.len();
         while let Some(Blocked { command, extent, .. }) = self.blocked.front().copied() {
             if !self.cache.has_room(extent.sectors) || !self.has_write_segment(&extent) {
-                return;
+                break;
             }
             self.blocked.pop_front();
-            self.planned = None;
             self.cache.insert(extent, |sector| self.geometry.locate(sector).into());
             self.deliver(&command, command.length_bytes);
+        }
+        if self.blocked.len() < waited {
+            self.plan_with_other_dirty();
         }
     }
 

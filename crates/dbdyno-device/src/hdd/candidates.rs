@@ -15,6 +15,8 @@ const PARTS: usize = 64;
 const STEPS: usize = 4;
 /// Revolutions for which that is known. Later everything counts as within reach.
 const TURNS: usize = 4;
+/// Bands of cylinders; for each part of a revolution, a bit each in a word says which of them have candidates.
+const BANDS: u32 = 64;
 /// Remainders by which candidates are counted by cylinder.
 const CYLINDERS: usize = 2048;
 
@@ -31,6 +33,10 @@ pub(super) struct Candidates {
     by_angle: [Vec<Candidate>; PARTS],
     /// Which of `by_angle` are not empty.
     occupied: u64,
+    /// Where the candidates of each of `by_angle` are, by band.
+    bands: [u64; PARTS],
+    /// A cylinder shifted by so many bits is its band.
+    band_bits: u32,
     /// How many candidates lie on the cylinders of each remainder. Where there is none on the arm's own, nothing is
     /// reached within the shortest seek.
     by_cylinder: Vec<u32>,
@@ -50,6 +56,7 @@ impl Window for Candidates {
         let part = part_of(target);
         self.by_angle[part].push(Candidate { slot, start, target });
         self.occupied |= 1 << part;
+        self.bands[part] |= 1 << self.band_of(target.cylinder);
         self.by_cylinder[target.cylinder as usize % CYLINDERS] += 1;
     }
 
@@ -63,12 +70,14 @@ impl Window for Candidates {
         if here.is_empty() {
             self.occupied &= !(1 << part);
         }
+        let left = self.by_angle[part].iter().map(|candidate| 1 << self.band_of(candidate.target.cylinder));
+        self.bands[part] = left.fold(0, |bands, band: u64| bands | band);
     }
 }
 
 impl Candidates {
-    /// None yet, for an arm that writes.
-    pub(super) fn new(arm: &Arm) -> Self {
+    /// None yet, for an arm that writes on cylinders up to this one.
+    pub(super) fn new(arm: &Arm, last_cylinder: u32) -> Self {
         let step_ns = arm.revolution_ns / (PARTS * STEPS) as f64;
         let mut reach = Vec::with_capacity(TURNS * PARTS * STEPS);
         let mut cylinders = 0;
@@ -79,10 +88,23 @@ impl Candidates {
         Self {
             by_angle: std::array::from_fn(|_| Vec::new()),
             occupied: 0,
+            bands: [0; PARTS],
+            band_bits: (u32::BITS - last_cylinder.leading_zeros()).saturating_sub(BANDS.ilog2()),
             by_cylinder: vec![0; CYLINDERS],
             shortest_ns: arm.least_beyond_ns(1),
             reach,
         }
+    }
+
+    fn band_of(&self, cylinder: u32) -> u32 {
+        (cylinder >> self.band_bits).min(BANDS - 1)
+    }
+
+    /// The bands of the cylinders that are no more than `reach` away from one.
+    fn bands_within(&self, cylinder: u32, reach: u32) -> u64 {
+        let first = self.band_of(cylinder.saturating_sub(reach));
+        let last = self.band_of(cylinder.saturating_add(reach));
+        u64::MAX << first & u64::MAX >> (BANDS - 1 - last)
     }
 
     /// The slot of the candidate that a write reaches soonest, and when, if that is before `limit_ns`. Of equals it is the
@@ -114,7 +136,11 @@ impl Candidates {
                     return best.map(|found| (found.slot, best_ns));
                 }
                 let reach = self.reach.get(part * STEPS + end_step).copied().unwrap_or(u32::MAX);
-                for candidate in &self.by_angle[(now_part + part) % PARTS] {
+                let here = (now_part + part) % PARTS;
+                if self.bands[here] & self.bands_within(arm.cylinder, reach) == 0 {
+                    continue;
+                }
+                for candidate in &self.by_angle[here] {
                     if candidate.target.cylinder.abs_diff(arm.cylinder) > reach {
                         continue;
                     }
@@ -177,7 +203,7 @@ mod tests {
         for round in 0..400_u64 {
             // Over the whole drive, or over few cylinders.
             let below = if round % 3 == 0 { all } else { 3000 << (round % 10) };
-            let mut candidates = Candidates::new(&arm);
+            let mut candidates = Candidates::new(&arm, geometry.locate(all - 1).cylinder as u32);
             let targets: Vec<Target> = (0..round % 150).map(|_| geometry.locate(random.below(below)).into()).collect();
             for (slot, target) in (0..).zip(&targets) {
                 candidates.add(slot, u64::from(slot), *target);

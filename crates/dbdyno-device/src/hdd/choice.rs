@@ -25,49 +25,96 @@ impl Waiting {
     }
 }
 
+/// How the candidates for the next move stand to each other at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Standing {
+    pub at_ns: u64,
+    pub moment: Moment,
+    /// A write has waited too long for room: no host command is chosen.
+    pub starved_write: bool,
+    /// The host command of the lowest score, by its place in the queue. Minus infinity says that it has waited too long.
+    pub host: Option<(usize, f64)>,
+    /// The dirty extent that goes before it, by its slot, and when it is reached.
+    pub dirty: Option<(u32, f64)>,
+}
+
 impl Hdd {
     /// The next move: shortest positioning time, less what a host command has waited by its weight; but a command that
     /// has waited too long goes first. A read that the head comes to by reading on needs no move, and goes before all.
     ///
     /// `run` is what [`Hdd::answer_what_was_read`] gave.
     pub(super) fn choose(&self, run: Option<Run>) -> Option<Choice> {
-        let too_long = |since_ns: u64| self.now_ns - since_ns >= ms(self.spec.age_limit_ms);
-        let starved_write = self.blocked.front().is_some_and(|write| too_long(write.since_ns));
-        if !starved_write && self.queue.front().is_some_and(|oldest| too_long(oldest.since_ns)) {
-            return Some(self.way_to(0, run));
-        }
-        let moment = self.arm.moment(self.now_ns);
-        let (mut best, mut best_score) = (None, f64::INFINITY);
-        if !starved_write && let Some((choice, score)) = self.best_of_queue(moment, run) {
-            (best, best_score) = (Some(choice), score);
-        }
-        let handicap_ns = match (self.blocked.front(), best) {
-            (None, _) => self.spec.destage_handicap_ms * 1e6,
+        let hosts = self.standing_of_hosts(self.now_ns, run);
+        if let Some(coming) = self.coming(&hosts, run) {
             // No extent is nearer than what the head comes to: age alone gives a write that waits for room its turn.
-            (Some(write), Some(Choice::Coming(_))) => -self.credit_ns(write.since_ns),
-            (Some(_), _) => 0.0,
-        };
-        match self.cache.window().nearest(&self.arm, moment, best_score - handicap_ns) {
-            Some((slot, _)) => Some(Choice::Destage(slot)),
-            None => best,
+            let limit_ns = match self.blocked.front() {
+                Some(write) => self.credit_ns(hosts.at_ns, write.since_ns),
+                None => -self.handicap_ns(),
+            };
+            let dirty = self.cache.window().nearest(&self.arm, hosts.moment, limit_ns);
+            return Some(dirty.map_or(Choice::Coming(coming), |(slot, _)| Choice::Destage(slot)));
+        }
+        self.choice(&Standing { dirty: self.nearest_dirty(&hosts), ..hosts }, run)
+    }
+
+    /// What the standing of all candidates comes to.
+    pub(super) fn choice(&self, standing: &Standing, run: Option<Run>) -> Option<Choice> {
+        match (standing.dirty, standing.host) {
+            (Some((slot, _)), _) => Some(Choice::Destage(slot)),
+            (None, host) => host.map(|(index, _)| self.way_to(index, run)),
         }
     }
 
-    /// The best of the host's commands, and its score. A stream ends when another command's wait *since it began*
-    /// weighs more than the way there: counted in full, the waits of several streams would let none have its turn.
-    fn best_of_queue(&self, moment: Moment, run: Option<Run>) -> Option<(Choice, f64)> {
-        let coming = run.and_then(|_| self.oldest().position(|waiting| waiting.is_coming(run)));
-        let nearest = self.nearest_host(moment, run);
-        if let Some(coming) = coming {
-            let ends = nearest.is_some_and(|(index, score)| {
-                let since_ns = self.queue[index].since_ns;
-                score + self.credit_ns(since_ns) < self.credit_ns(since_ns.max(self.turn_from_ns))
-            });
-            if !ends {
-                return Some((Choice::Coming(coming), 0.0));
-            }
+    /// How host commands stand at a time, those left out that need no move.
+    pub(super) fn standing_of_hosts(&self, at_ns: u64, run: Option<Run>) -> Standing {
+        let moment = self.arm.moment(at_ns);
+        let starved_write = self.has_starved_write(at_ns);
+        let host = if starved_write {
+            None
+        } else if self.queue.front().is_some_and(|oldest| self.is_too_long(at_ns, oldest.since_ns)) {
+            Some((0, f64::NEG_INFINITY))
+        } else {
+            self.nearest_host(at_ns, moment, run)
+        };
+        Standing { at_ns, moment, starved_write, host, dirty: None }
+    }
+
+    /// The dirty extent that goes before the hosts' commands.
+    pub(super) fn nearest_dirty(&self, hosts: &Standing) -> Option<(u32, f64)> {
+        let limit_ns = hosts.host.map_or(f64::INFINITY, |(_, score)| score - self.handicap_ns());
+        if limit_ns <= 0.0 {
+            return None;
         }
-        nearest.map(|(index, score)| (self.way_to(index, run), score))
+        self.cache.window().nearest(&self.arm, hosts.moment, limit_ns)
+    }
+
+    /// By how much less a dirty extent has to take than a command of the host.
+    pub(super) fn handicap_ns(&self) -> f64 {
+        if self.blocked.is_empty() { self.spec.destage_handicap_ms * 1e6 } else { 0.0 }
+    }
+
+    fn is_too_long(&self, at_ns: u64, since_ns: u64) -> bool {
+        at_ns - since_ns >= ms(self.spec.age_limit_ms)
+    }
+
+    /// Whether a write will have waited too long for room.
+    pub(super) fn has_starved_write(&self, at_ns: u64) -> bool {
+        self.blocked.front().is_some_and(|write| self.is_too_long(at_ns, write.since_ns))
+    }
+
+    /// The waiting read that the head comes to, if it goes on to it. A stream ends when another command's wait *since it
+    /// began* weighs more than the way there: counted in full, the waits of several streams would let none have its turn.
+    fn coming(&self, hosts: &Standing, run: Option<Run>) -> Option<usize> {
+        if hosts.starved_write {
+            return None;
+        }
+        let coming = run.and_then(|_| self.oldest().position(|waiting| waiting.is_coming(run)))?;
+        let ends = hosts.host.is_some_and(|(index, score)| {
+            let since_ns = self.queue[index].since_ns;
+            let credit = |since_ns| self.credit_ns(hosts.at_ns, since_ns);
+            score + credit(since_ns) < credit(since_ns.max(self.turn_from_ns))
+        });
+        (!ends).then_some(coming)
     }
 
     /// How the drive comes to a waiting command: from the beginning of the run that it is part of.
@@ -77,33 +124,44 @@ impl Hdd {
     }
 
     /// What the drive chooses among.
-    fn oldest(&self) -> impl Iterator<Item = &Waiting> {
-        self.queue.iter().take(self.spec.queue_depth)
+    pub(super) fn oldest(&self) -> impl Iterator<Item = &Waiting> {
+        self.queue.range(..self.queue.len().min(self.spec.queue_depth))
+    }
+
+    /// Whether a waiting command may begin in what the head has read.
+    pub(super) fn meets_waiting(&self, run: Run) -> bool {
+        self.oldest().any(|waiting| run.meets(waiting.extent.start))
     }
 
     /// What the wait of a command counts against the time to reach it.
-    fn credit_ns(&self, since_ns: u64) -> f64 {
-        self.spec.age_weight * (self.now_ns - since_ns) as f64
+    fn credit_ns(&self, at_ns: u64, since_ns: u64) -> f64 {
+        // Signed, it is one instruction.
+        self.spec.age_weight * (at_ns - since_ns).cast_signed() as f64
     }
 
-    /// The host command with the lowest score among those that need a move: the time to reach it less the weight of its
-    /// wait. The queue is in order of age, so the search ends where the wait alone cannot win any more.
-    fn nearest_host(&self, moment: Moment, run: Option<Run>) -> Option<(usize, f64)> {
+    /// The time to reach a command less the weight of its wait.
+    pub(super) fn score(&self, at_ns: u64, moment: Moment, waiting: &Waiting) -> f64 {
+        let write = waiting.command.kind == Kind::Write;
+        self.arm.positioning_ns(moment, &waiting.target, write) - self.credit_ns(at_ns, waiting.since_ns)
+    }
+
+    /// The host command with the lowest score among those that need a move. The queue is in order of age, so the search
+    /// ends where the wait alone cannot win any more.
+    fn nearest_host(&self, at_ns: u64, moment: Moment, run: Option<Run>) -> Option<(usize, f64)> {
         let (mut best, mut best_score) = (None, f64::INFINITY);
         for (index, waiting) in self.oldest().enumerate() {
-            let credit = self.credit_ns(waiting.since_ns);
+            let credit = self.credit_ns(at_ns, waiting.since_ns);
             if -credit >= best_score {
                 break;
             }
             if waiting.is_coming(run) {
                 continue;
             }
-            let write = waiting.command.kind == Kind::Write;
             // Most can be told to be too far round before the way there is known.
             if self.arm.turning_ns(moment, &waiting.target) - SLACK_NS >= best_score + credit {
                 continue;
             }
-            let score = self.arm.positioning_ns(moment, &waiting.target, write) - credit;
+            let score = self.score(at_ns, moment, waiting);
             if score < best_score {
                 (best, best_score) = (Some((index, score)), score);
             }
@@ -128,7 +186,7 @@ impl Hdd {
     /// is, if a waiting read may begin there.
     pub(super) fn answer_what_was_read(&mut self) -> Option<Run> {
         let run = self.reads.run_on(self.now_ns)?;
-        if !self.oldest().any(|waiting| run.meets(waiting.extent.start)) {
+        if !self.meets_waiting(run) {
             return None;
         }
         let mut index = 0;

@@ -20,6 +20,7 @@ mod choice;
 mod geometry;
 mod moves;
 mod overheads;
+mod plan;
 mod read_ahead;
 mod read_cache;
 mod seek;
@@ -31,8 +32,9 @@ use std::collections::VecDeque;
 
 use self::arm::{Arm, Target};
 use self::candidates::Candidates;
-use self::geometry::{Geometry, Sweep};
+use self::geometry::Geometry;
 use self::overheads::Overheads;
+use self::plan::Plan;
 use self::read_cache::ReadCache;
 pub(crate) use self::spec::HddSpec;
 use dbdyno_common::random::Random;
@@ -40,7 +42,7 @@ use dbdyno_common::random::Random;
 use self::spec::ms;
 use crate::contract::{Command, Completion, DeviceModel, WriteCache};
 use crate::dirty::{DirtyExtents, Extent};
-use crate::due::Agenda;
+use crate::due::{Agenda, earlier};
 
 /// A host command that needs the arm.
 #[derive(Debug, Clone, Copy)]
@@ -79,9 +81,10 @@ enum Work {
     Flush,
 }
 
-/// How a host command's sectors pass under the head.
+/// How sectors pass under the head.
 #[derive(Debug, Clone, Copy)]
 struct Passage {
+    end_ns: u64,
     /// As much of a read as the watermark asks for has been read.
     watermark_ns: u64,
     /// The last byte of a read to reach the cache is followed, in the order of addresses, by this many bytes with its own
@@ -91,14 +94,6 @@ struct Passage {
     from: u64,
     /// Rate at which sectors pass there.
     sectors_per_ns: f64,
-}
-
-/// A dirty extent, by its slot in the cache, and the way there.
-#[derive(Debug, Clone, Copy)]
-struct Planned {
-    slot: u32,
-    written_ns: u64,
-    sweep: Sweep,
 }
 
 /// A write that the cache has no room for.
@@ -131,8 +126,8 @@ pub(crate) struct Hdd {
     /// Writes the cache has no room for.
     blocked: VecDeque<Blocked>,
     flush: Option<Flush>,
-    /// While the drive chooses: the way to a dirty extent that it goes, if nothing else comes.
-    planned: Option<Planned>,
+    /// While the drive chooses.
+    planned: Option<Plan>,
     /// Commands behind a flush.
     held: VecDeque<Command>,
     reads: ReadCache,
@@ -147,7 +142,9 @@ impl Hdd {
         let geometry = Geometry::new(&spec, size_bytes);
         let arm = Arm::new(&spec, &geometry, Random::new(seed).unit());
         let cache_bytes = spec.write_cache_bytes;
-        let cache = DirtyExtents::new(cache_bytes, spec.sector_bytes, Candidates::new(&arm), spec.destage_window);
+        let last_cylinder = geometry.locate(size_bytes.div_ceil(spec.sector_bytes).max(1) - 1).cylinder;
+        let candidates = Candidates::new(&arm, last_cylinder as u32);
+        let cache = DirtyExtents::new(cache_bytes, spec.sector_bytes, candidates, spec.destage_window);
         Self {
             size_bytes,
             now_ns: 0,
@@ -184,17 +181,16 @@ impl Hdd {
     fn start_next(&mut self) {
         let idle = self.queue.is_empty() && self.cache.is_empty() && self.flush.is_none();
         if self.current.is_none() && !idle {
-            let chosen_ns = self.now_ns + ms(self.spec.choose_ms);
-            self.current = Some((chosen_ns, Work::Choose));
-            self.planned = self.plan(chosen_ns);
+            self.current = Some((self.now_ns + ms(self.spec.choose_ms), Work::Choose));
         }
+        self.plan();
     }
 
     fn start_chosen(&mut self) {
-        let run = self.answer_what_was_read();
-        if let Some(planned) = self.planned.take() {
-            return self.move_to_dirty(planned);
+        if let Some(plan) = self.planned.take() {
+            return self.go_as_planned(&plan);
         }
+        let run = self.answer_what_was_read();
         match self.choose(run) {
             Some(Choice::Coming(index)) => self.stream(index),
             Some(Choice::Host(index)) => {
@@ -203,11 +199,8 @@ impl Hdd {
                 }
             }
             Some(Choice::Destage(slot)) => {
-                if let Some(flush) = &mut self.flush {
-                    flush.wrote = true;
-                }
                 if let Some(way) = self.way_to_dirty(self.now_ns, slot) {
-                    self.move_to_dirty(way);
+                    self.move_to_dirty(slot, &way);
                 }
             }
             None => {
@@ -280,18 +273,7 @@ impl DeviceModel for Hdd {
     }
 
     fn next_due(&self) -> Option<u64> {
-        let arm_ns = match (&self.current, self.blocked.front()) {
-            (Some((end_ns, _)), _) if !self.queue.is_empty() || self.flush.is_some() => Some(*end_ns),
-            // Nothing is done before room in the cache has let a write in and its data have come.
-            (Some((end_ns, work)), Some(write)) => {
-                let room_ns = self.planned.map_or(*end_ns, |way| way.written_ns);
-                let lets_in = matches!(work, Work::Destage(_)) || self.planned.is_some();
-                Some(if lets_in { room_ns + self.taking_in_ns(&write.command) } else { *end_ns })
-            }
-            (Some((end_ns, Work::Host(..))), None) => Some(*end_ns),
-            _ => None,
-        };
-        [self.done.next_ns(), arm_ns].into_iter().flatten().min()
+        earlier(self.done.next_ns(), self.arm_due_ns())
     }
 
     fn poll(&mut self, now_ns: u64, finished: &mut Vec<Completion>) {

@@ -2,9 +2,10 @@
 //! how the transfer over the interface overlaps with both.
 
 use super::arm::Target;
-use super::geometry::Sweep;
+use super::geometry::{SectorPosition, Sweep};
+use super::plan::Plan;
 use super::read_ahead::Ahead;
-use super::{Hdd, Passage, Planned, Waiting, Work};
+use super::{Choice, Hdd, Passage, Waiting, Work};
 use crate::contract::{Command, Kind};
 use crate::dirty::Extent;
 
@@ -12,44 +13,73 @@ use crate::dirty::Extent;
 /// the drive file has no watermark.
 const INTERFACE_TAIL_BYTES: u64 = 64 << 10;
 
+/// A move from its beginning to its end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Way {
+    start_ns: u64,
+    pub passage: Passage,
+    /// Where the last sector lies.
+    last: SectorPosition,
+}
+
+impl Passage {
+    /// That of a write.
+    fn written(end_ns: u64) -> Self {
+        Self { end_ns, watermark_ns: end_ns, behind_bytes: 0, from: 0, sectors_per_ns: 0.0 }
+    }
+}
+
 impl Hdd {
     /// Moves to a host command.
     pub(super) fn move_to_host(&mut self, waiting: Waiting) {
-        let start_ns = self.now_ns.max(waiting.ready_ns);
-        let sweep = self.geometry.sweep(waiting.extent.start, waiting.extent.sectors);
-        let (end_ns, passage) = if waiting.command.kind == Kind::Read {
-            self.read_pass(start_ns, &waiting, &sweep)
-        } else {
-            let end_ns = self.write_pass(start_ns, &waiting, &sweep);
-            (end_ns, Passage { watermark_ns: end_ns, behind_bytes: 0, from: waiting.extent.start, sectors_per_ns: 0.0 })
-        };
-        self.go(start_ns, end_ns, &sweep, Work::Host(waiting, passage));
+        let way = self.way_to_host(self.now_ns, &waiting);
+        self.go(&way, Work::Host(waiting, way.passage));
     }
 
     /// Moves to a dirty extent.
-    pub(super) fn move_to_dirty(&mut self, way: Planned) {
-        if let Some(extent) = self.cache.take(way.slot) {
-            self.go(self.now_ns, way.written_ns, &way.sweep, Work::Destage(extent));
+    pub(super) fn move_to_dirty(&mut self, slot: u32, way: &Way) {
+        if let Some(flush) = &mut self.flush {
+            flush.wrote = true;
+        }
+        if let Some(extent) = self.cache.take(slot) {
+            self.go(way, Work::Destage(extent));
+        }
+    }
+
+    /// Moves to what has been planned.
+    pub(super) fn go_as_planned(&mut self, plan: &Plan) {
+        match plan.choice {
+            Choice::Destage(slot) => self.move_to_dirty(slot, &plan.way),
+            Choice::Host(index) | Choice::Coming(index) => {
+                let Some(waiting) = self.queue.remove(index) else { return };
+                if waiting.command.kind == Kind::Read {
+                    self.go(&plan.way, Work::Host(waiting, plan.way.passage));
+                } else {
+                    // When its data come depends on what has crossed the interface meanwhile.
+                    self.move_to_host(waiting);
+                }
+            }
         }
     }
 
     /// The way to a dirty extent, if the arm goes there at `start_ns`.
-    pub(super) fn way_to_dirty(&self, start_ns: u64, slot: u32) -> Option<Planned> {
+    pub(super) fn way_to_dirty(&self, start_ns: u64, slot: u32) -> Option<Way> {
         let (extent, target) = self.cache.at(slot)?;
         let sweep = self.geometry.sweep(extent.start, extent.sectors);
-        let written_ns = start_ns + self.to_and_over_ns(start_ns, &target, extent, true, &sweep) as u64;
-        Some(Planned { slot, written_ns, sweep })
+        let end_ns = start_ns + self.to_and_over_ns(start_ns, &target, extent, true, &sweep) as u64;
+        Some(Way { start_ns, passage: Passage::written(end_ns), last: sweep.last })
     }
 
-    /// What the drive will choose at `chosen_ns` where writes wait for room and no other command comes. Known beforehand,
-    /// it saves the model's caller from polling in between.
-    pub(super) fn plan(&self, chosen_ns: u64) -> Option<Planned> {
-        if !self.queue.is_empty() || self.blocked.is_empty() || self.flush.is_some() {
-            return None;
-        }
-        let moment = self.arm.moment(chosen_ns);
-        let (slot, _) = self.cache.window().nearest(&self.arm, moment, f64::INFINITY)?;
-        self.way_to_dirty(chosen_ns, slot)
+    /// The way to a host command, if it is chosen at `chosen_ns`.
+    pub(super) fn way_to_host(&self, chosen_ns: u64, waiting: &Waiting) -> Way {
+        let start_ns = chosen_ns.max(waiting.ready_ns);
+        let sweep = self.geometry.sweep(waiting.extent.start, waiting.extent.sectors);
+        let passage = if waiting.command.kind == Kind::Read {
+            self.read_pass(start_ns, waiting, &sweep)
+        } else {
+            Passage::written(self.write_pass(start_ns, waiting, &sweep))
+        };
+        Way { start_ns, passage, last: sweep.last }
     }
 
     /// From the time there is room for a write to its completion, at the least.
@@ -59,10 +89,10 @@ impl Hdd {
             + self.overheads.completion_ns(Kind::Write)
     }
 
-    fn go(&mut self, start_ns: u64, end_ns: u64, sweep: &Sweep, work: Work) {
-        self.reads.stop(start_ns);
-        self.arm.go_to(&sweep.last);
-        self.current = Some((end_ns, work));
+    fn go(&mut self, way: &Way, work: Work) {
+        self.reads.stop(way.start_ns);
+        self.arm.go_to(&way.last);
+        self.current = Some((way.passage.end_ns, work));
     }
 
     /// From `start_ns` to the end of the passage. A write of part of a sector takes a revolution more.
@@ -71,16 +101,16 @@ impl Hdd {
         if write && extent.partial { over_ns + self.geometry.revolution_ns() } else { over_ns }
     }
 
-    fn read_pass(&self, start_ns: u64, waiting: &Waiting, sweep: &Sweep) -> (u64, Passage) {
+    fn read_pass(&self, start_ns: u64, waiting: &Waiting, sweep: &Sweep) -> Passage {
         let (extent, target) = (waiting.extent, &waiting.target);
         let moment = self.arm.moment(start_ns);
         let to_ns = self.arm.positioning_ns(moment, target, false);
-        let mut end_ns = start_ns + (to_ns + sweep.pass_ns) as u64;
+        let end_ns = start_ns + (to_ns + sweep.pass_ns) as u64;
         let sector_bytes = self.spec.sector_bytes;
         let first = sweep.first;
         let sectors_per_ns = self.geometry.sectors_per_ns(&first);
         let mut passage =
-            Passage { watermark_ns: end_ns, behind_bytes: sector_bytes, from: extent.start, sectors_per_ns };
+            Passage { end_ns, watermark_ns: end_ns, behind_bytes: sector_bytes, from: extent.start, sectors_per_ns };
         let revolution_ns = self.geometry.revolution_ns();
         let sector_ns = revolution_ns / first.sectors_per_track as f64;
         let waited_ns = to_ns - self.arm.moving_ns(target, false);
@@ -98,12 +128,12 @@ impl Hdd {
             let whole_turn_ns = waited_ns + sweep.pass_ns - revolution_ns;
             if whole_turn_ns > 0.0 {
                 let before = ((revolution_ns - waited_ns) / sector_ns) as u64;
-                end_ns -= whole_turn_ns as u64;
+                passage.end_ns -= whole_turn_ns as u64;
                 passage.behind_bytes = (extent.sectors - before.min(extent.sectors - 1)) * sector_bytes;
-                passage.watermark_ns = passage.watermark_ns.min(end_ns);
+                passage.watermark_ns = passage.watermark_ns.min(passage.end_ns);
             }
         }
-        (end_ns, passage)
+        passage
     }
 
     /// When an uncached write has reached the medium. Where the interface counts, the head waits another revolution for
@@ -136,27 +166,59 @@ impl Hdd {
             return;
         }
         let sequential = self.reads.continues(start);
-        let (first, from_ns) = match waiting.cached_ns {
-            Some(cached_ns) => (self.reads.join(start), cached_ns),
-            None => (passage.from, passage.watermark_ns + self.overheads.reconnect),
+        let first = match waiting.cached_ns {
+            Some(_) => self.reads.join(start),
+            None => passage.from,
         };
+        let from_ns = self.transfer_from_ns(waiting, &passage);
         let ahead = Ahead::new(&self.spec, self.size_bytes, &self.geometry);
         self.reads.read(self.now_ns, (first, end), ahead.limit(sequential, (first, end)), passage.sectors_per_ns);
         self.turn_from_ns = self.now_ns;
         self.deliver_read(&waiting.command, from_ns, self.now_ns, passage.behind_bytes);
     }
 
+    /// When the transfer of a read can begin.
+    fn transfer_from_ns(&self, waiting: &Waiting, passage: &Passage) -> u64 {
+        waiting.cached_ns.unwrap_or(passage.watermark_ns + self.overheads.reconnect)
+    }
+
+    /// Before this time nothing completes where the arm moves to a host command.
+    pub(super) fn due_after_host_ns(&self, waiting: &Waiting, passage: &Passage) -> u64 {
+        let command = &waiting.command;
+        let transferred_ns = if command.kind == Kind::Read {
+            let from_ns = self.transfer_from_ns(waiting, passage);
+            self.read_transferred_ns(command, from_ns, passage.end_ns, passage.behind_bytes)
+        } else {
+            self.interface_free_ns.max(passage.end_ns)
+        };
+        // What crosses the interface later may still complete earlier.
+        let is_alone = self.queue.len() + self.blocked.len() == usize::from(self.planned.is_some());
+        let completion_ns = if self.flush.is_some() {
+            0
+        } else if is_alone {
+            self.overheads.completion_ns(command.kind)
+        } else {
+            self.overheads.least_completion_ns()
+        };
+        transferred_ns + completion_ns
+    }
+
     /// Completes a read whose data are on the medium until `read_ns`: its transfer begins at `from_ns` at the earliest,
     /// and its last `behind_bytes` cross the interface after `read_ns`.
     pub(super) fn deliver_read(&mut self, command: &Command, from_ns: u64, read_ns: u64, behind_bytes: u64) {
+        self.interface_free_ns = self.read_transferred_ns(command, from_ns, read_ns, behind_bytes);
+        self.done.push(self.interface_free_ns + self.overheads.completion_ns(Kind::Read), command.id);
+    }
+
+    /// When such a read has crossed the interface.
+    fn read_transferred_ns(&self, command: &Command, from_ns: u64, read_ns: u64, behind_bytes: u64) -> u64 {
         let bytes = command.length_bytes;
         if self.spec.watermark.is_none() {
-            return self.deliver_at(read_ns, command, bytes.min(INTERFACE_TAIL_BYTES));
+            return read_ns.max(self.interface_free_ns) + self.transfer_ns(Kind::Read, bytes.min(INTERFACE_TAIL_BYTES));
         }
         let behind_ns = self.transfer_ns(Kind::Read, behind_bytes.min(bytes));
         let begin_ns = from_ns.max(self.interface_free_ns);
-        self.interface_free_ns = (begin_ns + self.transfer_ns(Kind::Read, bytes)).max(read_ns + behind_ns);
-        self.done.push(self.interface_free_ns + self.overheads.completion_ns(Kind::Read), command.id);
+        (begin_ns + self.transfer_ns(Kind::Read, bytes)).max(read_ns + behind_ns)
     }
 
     /// Completes a command that needs no medium.

@@ -114,4 +114,9 @@ impl Overheads {
             Kind::Flush | Kind::Discard => 0,
         }
     }
+
+    /// The least at the end of a read or a write.
+    pub(super) fn least_completion_ns(&self) -> u64 {
+        self.read_completion.min(self.write_completion)
+    }
 }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::contract::Command;
-use crate::due::Agenda;
+use crate::due::{Agenda, earlier};
 
 /// A write on its way to a member.
 #[derive(Debug)]
@@ -96,6 +96,6 @@ impl<Task> Bus<Task> {
 
     /// When it does something next.
     pub(super) fn next_event_ns(&self) -> Option<u64> {
-        [self.held.front().map(|held| held.at_ns), self.late.next_ns()].into_iter().flatten().min()
+        earlier(self.held.front().map(|held| held.at_ns), self.late.next_ns())
     }
 }

@@ -22,7 +22,7 @@ use self::members::Members;
 pub(crate) use self::spec::RaidSpec;
 use crate::contract::{Command, Completion, DeviceModel, FastCache, Kind, WriteCache};
 use crate::dirty::{DirtyExtents, Extent};
-use crate::due::Agenda;
+use crate::due::{Agenda, earlier};
 
 /// The cache keeps data in pieces of this size.
 const CACHE_SECTOR_BYTES: u64 = 512;
@@ -165,7 +165,7 @@ impl DeviceModel for Raid {
         // Writing the cache out needs no attention while no command waits.
         let members_matter = self.host_tasks > 0 || !self.blocked.is_empty();
         let members_ns = if members_matter { self.members.next_end_ns() } else { None };
-        [self.done.next_ns(), members_ns].into_iter().flatten().min()
+        earlier(self.done.next_ns(), members_ns)
     }
 
     fn poll(&mut self, now_ns: u64, finished: &mut Vec<Completion>) {

@@ -44,7 +44,7 @@ use self::spec::PAGE_BYTES;
 pub(crate) use self::spec::SsdSpec;
 use self::thermal::Thermal;
 use crate::contract::{Command, Completion, DeviceModel, FastCache, WriteCache};
-use crate::due::Agenda;
+use crate::due::{Agenda, earlier};
 use crate::info::DriveState;
 
 /// A command the drive works on.
@@ -304,7 +304,7 @@ impl DeviceModel for Ssd {
         // What goes on in the background needs no attention while no command waits.
         let idle = self.active == 0 && self.waiting.is_empty();
         let event_ns = if idle { None } else { self.next_event_ns() };
-        [self.done.next_ns(), event_ns].into_iter().flatten().min()
+        earlier(self.done.next_ns(), event_ns)
     }
 
     fn poll(&mut self, now_ns: u64, finished: &mut Vec<Completion>) {
