@@ -6,8 +6,9 @@
 Groups:
   service   the path through loop device and FUSE, with a model that takes no time
   asked     latencies asked for and delivered at depth 1 to 128; how much later than asked for the block layer had the
-            answers, in the mean; and lateness: how long after an answer was to be there it was. These two are judged
-            while half a processor or more was idle, reported always
+            answers, in the mean; and lateness: how long after an answer was to be there it was. Beside each stands the
+            floor, what a read of a device without latency takes at that depth: where that is more than was asked for,
+            nothing is judged. Lateness is judged while half a processor or more was idle, and reported always
   hdd       hdd-7200, whole, beside the measured ST2000DM006, and its rates beside the drive file
   ssd       published figures of the SSDs; where this host cannot pass on as much, the row says so and is not judged
   cache     60 s of sequential writes: the knee of the 980 PRO, the cache of the 760p that fills and drains; with an

@@ -6,12 +6,11 @@ import itertools
 import pathlib
 import random
 import statistics
-import tempfile
 import tomllib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bench_host import GIB, Disk, disk, fio, flush_ms, write_rate
+from bench_host import GIB, Disk, Result, disk, fio, flush_ms, write_rate
 from cuts import cuts
 from rows import PEER, Row, lateness, left
 
@@ -56,22 +55,26 @@ def service(extent: Extent) -> Iterator[Row]:
 
 
 def asked(extent: Extent) -> Iterator[Row]:
-    """A latency that is asked for, and how late its answers are."""
-    with tempfile.TemporaryDirectory(prefix="ddb", dir="/tmp") as folder:
-        for asked_us in ASKED_US:
-            drive = pathlib.Path(folder) / f"late-{asked_us}.toml"
-            drive.write_text(f"title = 'late'\n[ideal]\nlatency_us = {asked_us}.0\n", encoding="ascii")
-            with disk(str(drive), GIB) as target:
-                for depth in ASKED_DEPTHS:
-                    run = fio(target, "randread", "4k", depth, extent.service)
-                    what, off = f"{asked_us} us asked, depth {depth}", asked_us * 0.01 + 20
-                    # fio's percentiles come in steps of 1.3 %, its mean does not.
-                    means = {"mean, as fio has it": run.mean_us, "mean, as the block layer has it": run.block_us}
-                    for whose, mean_us in means.items():
-                        row = Row("asked", f"{what}: {whose}", mean_us, "us", reference=str(asked_us))
-                        yield replace(row, low=asked_us - off, high=asked_us + off)
-                    yield left("asked", f"{what}: later than asked, mean", run.left_us, run.idle)
-                    yield lateness("asked", f"{what}: lateness p99", run.lateness_us["p99"] or 0.0, run.idle)
+    """A latency that is asked for, and how late its answers are, beside what the host takes for one of zero."""
+    with disk("ideal", GIB) as target:
+        floors_us = {depth: fio(target, "randread", "4k", depth, extent.service).block_us for depth in ASKED_DEPTHS}
+    for asked_us in ASKED_US:
+        with disk(f"ideal(latency_us={asked_us})", GIB) as target:
+            for depth, floor_us in floors_us.items():
+                run = fio(target, "randread", "4k", depth, extent.service)
+                for row in delivered(f"{asked_us} us asked, depth {depth}", asked_us, run):
+                    yield row.beside_floor(floor_us, asked_us)
+
+
+def delivered(what: str, asked_us: float, run: Result) -> Iterator[Row]:
+    """What came of a latency that was asked for."""
+    # fio's percentiles come in steps of 1.3 %, its mean does not.
+    for whose, mean_us in (("fio", run.mean_us), ("the block layer", run.block_us)):
+        row = Row("asked", f"{what}: mean, as {whose} has it", mean_us, "us", reference=str(asked_us))
+        off_us = asked_us * 0.01 + 20
+        yield replace(row, low=asked_us - off_us, high=asked_us + off_us)
+    yield left("asked", f"{what}: later than asked, mean", run.left_us)
+    yield lateness("asked", f"{what}: lateness p99", run.lateness_us["p99"] or 0.0, run.idle)
 
 
 def hdd(extent: Extent) -> Iterator[Row]:

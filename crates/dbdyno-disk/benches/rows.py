@@ -54,6 +54,11 @@ class Row:
             return replace(self, unjudged=True, note=f"{idle:.2f} processors idle: no core was free")
         return self
 
+    def beside_floor(self, floor_us: float, asked_us: float) -> Row:
+        """The same beside what a device without latency takes here; not judged where that is more than was asked."""
+        note = f"floor {floor_us:.4g} us" + (f"; {self.note}" if self.note else "")
+        return replace(self, note=note, unjudged=self.unjudged or floor_us > asked_us)
+
     def text(self) -> str:
         """A line of the table."""
         verdict = {True: "met", False: "NOT MET", None: "not judged"}[self.met]
@@ -74,8 +79,8 @@ def lateness(group: str, what: str, p99_us: float, idle: float) -> Row:
     return Row(group, what, p99_us, "us", high=75, peer=PEER["lateness"], note=note, unjudged=busy)
 
 
-def left(group: str, what: str, mean_us: float | None, idle: float) -> Row:
+def left(group: str, what: str, mean_us: float | None) -> Row:
     """How much longer than asked for requests took for the block layer in the mean, after all compensation."""
     if mean_us is None:
         return Row(group, what, 0.0, "us", note="the host does not show when requests start", unjudged=True)
-    return replace(lateness(group, what, mean_us, idle), low=-10, high=10, peer="")
+    return Row(group, what, mean_us, "us", low=-10, high=10)

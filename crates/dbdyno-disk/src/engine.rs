@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::content::{Content, ContentError, Ticket};
 use crate::faults::{FaultDecision, Faults};
+use crate::idle::Idle;
 use crate::margin::{LEAST_NS, Margin};
 use crate::path::Path;
 use crate::pending::{Answer, Due, InFlight, Pending, Request};
@@ -109,6 +110,7 @@ pub struct Engine {
     pub trace: Trace,
     pub(crate) path: Path,
     pub(crate) following: Following,
+    pub(crate) idle: Arc<Idle>,
     soft_interrupts: SoftInterrupts,
     /// What the process may do, set by [`Engine::granted`].
     pub(crate) granted: OnceLock<Granted>,
@@ -140,6 +142,7 @@ impl Engine {
             trace: Trace::default(),
             path: Path::new(),
             following: Following::default(),
+            idle: Arc::new(Idle::new()),
             soft_interrupts: SoftInterrupts::new(),
             granted: OnceLock::new(),
             state: Mutex::new(state),
@@ -227,7 +230,7 @@ impl Engine {
         let queue_depth = state.in_flight.len() as u32 + 1;
         let ahead_ns = 0;
         let mut pending = Pending { answer, request, dispatched_ns, ahead_ns, queue_depth, decision, ticket };
-        pending.ahead_ns = self.path.ahead_ns(pending.before_ns());
+        pending.ahead_ns = self.path.ahead_ns(request.kind, request.length_bytes, pending.before_ns());
         let mut wake = false;
         if state.power != Power::On {
             due.push(Due { pending, at_ns: None, taken_ns: 0, fails: true });
@@ -265,7 +268,13 @@ impl Engine {
                 drop(state);
                 self.answer(due.drain(..));
                 state = self.lock();
-            } else if next_ns.saturating_sub(now_ns) <= state.margin.ns() {
+                continue;
+            }
+            if let Some(processors) = self.idle.news() {
+                state.margin.host_idled(now_ns, processors);
+            }
+            let margin_ns = state.margin.ns(now_ns);
+            if next_ns.saturating_sub(now_ns) <= margin_ns {
                 state.sleeping_until_ns = 0;
                 drop(state);
                 // In short turns: what arrives meanwhile may be due earlier.
@@ -277,7 +286,7 @@ impl Engine {
                 state.margin.spun(until_ns, until_ns - now_ns);
             } else {
                 state.sleeping_until_ns = next_ns;
-                let sleep_ns = next_ns.saturating_sub(now_ns).saturating_sub(state.margin.ns()).min(IDLE_NS);
+                let sleep_ns = next_ns.saturating_sub(now_ns).saturating_sub(margin_ns).min(IDLE_NS);
                 let (woken, ended) = self
                     .wake
                     .wait_timeout(state, Duration::from_nanos(sleep_ns))
@@ -299,15 +308,12 @@ impl Engine {
     pub(crate) fn answer(&self, due: impl IntoIterator<Item = Due>) {
         // All answers first: what is counted of them keeps no other waiting.
         let answered: Vec<_> = due.into_iter().map(|due| self.give(due)).collect();
-        if let Some(off_ns) = answered.first().and_then(Answered::off_ns_if_free) {
-            self.path.came(off_ns);
-        }
-        let mut stats = self.lock_stats();
-        for one in &answered {
-            stats.answered(one);
-        }
-        drop(stats);
         for one in answered {
+            if let Some(way_ns) = one.way_ns() {
+                self.path.came(one.record.kind, one.record.size_bytes, way_ns);
+            }
+            // One by one, so that a request that arrives meanwhile need not wait for all.
+            self.lock_stats().answered(&one);
             self.trace.take(|| one.record);
         }
     }

@@ -17,6 +17,7 @@ mod error;
 mod faults;
 mod filesystem;
 mod fit;
+mod idle;
 mod kernel_ring;
 mod kinds;
 mod leaving;

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use dbdyno_device::ModelOptions;
@@ -19,6 +19,7 @@ use crate::control::{self, Asker, Event};
 use crate::engine::{Drive, Engine};
 use crate::error::DiskError;
 use crate::filesystem::{DiskFilesystem, FILE_NAME};
+use crate::idle;
 use crate::process::{Granted, StopSignals, prepare, with_realtime_priority};
 
 /// How a disk ended.
@@ -61,13 +62,8 @@ pub fn serve(args: &ServeArgs) -> Result<(), DiskError> {
         })?;
         Ok::<_, DiskError>((session, completions))
     })?;
-    spawn("signals", {
-        let events = events.clone();
-        move || {
-            signals.wait();
-            let _ = events.send(Event::Signal);
-        }
-    })?;
+    wait_for_signals(signals, events.clone())?;
+    spawn("idle", idle::watch(&engine.idle))?;
     spawn("listener", {
         let engine = Arc::clone(&engine);
         move || control::serve(&listener, &engine, &events)
@@ -88,6 +84,14 @@ pub fn serve(args: &ServeArgs) -> Result<(), DiskError> {
         asker.answer(Ok(()));
     }
     Ok(())
+}
+
+fn wait_for_signals(signals: StopSignals, events: Sender<Event>) -> Result<(), DiskError> {
+    let wait = move || {
+        signals.wait();
+        let _ = events.send(Event::Signal);
+    };
+    spawn("signals", wait).map(drop)
 }
 
 /// Waits for something that ends the disk, and unmounts.

@@ -32,10 +32,10 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// How much later than the model's time the block layer had it, negative if earlier; `None` if that was not free to
-    /// come out at 0.
-    pub fn off_ns_if_free(&self) -> Option<i64> {
-        self.timing.filter(|timing| timing.taken_ns == timing.ahead_ns).and_then(|timing| timing.off_ns())
+    /// From when it was to leave to when the block layer had it; `None` if it could not leave when it should have.
+    pub fn way_ns(&self) -> Option<u64> {
+        let free = self.timing.filter(|timing| timing.before_ns.is_some() && timing.taken_ns == timing.ahead_ns);
+        free.map(|timing| timing.done_ns.saturating_sub(timing.at_ns - timing.taken_ns))
     }
 }
 

@@ -154,4 +154,25 @@ fn requests_count_from_the_block_layer_on() {
     assert!(figure("path_taken_ns", "min") > 0, "{before}");
     assert!(figure("path_early_ns", "max") < 1_000_000, "{before}");
     assert!(figure("path_before_ns", "max") < 1_000_000_000, "{before}");
+    // The way back is followed for each size that came, and for no other.
+    let sizes = |kind: &str| before["path_after_ns"][kind].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(sizes("write"), ["4096"], "{before}");
+    assert!(sizes("read").contains(&"more".to_owned()), "1 MiB, as FUSE has it: {before}");
+    assert!(before["path_after_ns"]["without_data"].as_u64() < Some(60_000), "a FLUSH: {before}");
+}
+
+/// On a host that has something else to do the completion thread sleeps; it never spins more than its budget, and short waits.
+#[test]
+fn waits_are_spun_within_the_budget() {
+    skip_if_impossible!();
+    let disk = Disk::serve("loop-budget", "ideal(latency_us=1000)", &[]);
+    let Some(device) = Loop::attach(&disk, "4096") else { return };
+    let began = std::time::Instant::now();
+    run("dd", &["status=none", &format!("if={}", device.0), "of=/dev/null", "iflag=direct", "bs=4K", "count=1500"]);
+    let seconds = began.elapsed().as_secs_f64();
+    let stats = disk.tell(r#"{"op":"stats"}"#);
+    let (spun, most) = (stats["spun_seconds"].as_f64().unwrap(), stats["spin_share_max"].as_f64().unwrap());
+    assert!((0.05..=0.25).contains(&most), "{stats}");
+    // Saved up for a second at most; and less than 8 us a wait where a processor idles.
+    assert!(spun > 0.0 && spun <= 0.25 * (seconds + 1.0) + 1_600.0 * 8e-6, "{spun} s of {seconds} s: {stats}");
 }

@@ -69,6 +69,8 @@ def stats_text(disk: dict[str, Any]) -> str:
             f"unflushed {format_bytes(disk['unflushed_bytes'])}"
         ),
     ]
+    if isinstance(ways := disk.get("path_after_ns"), dict):  # an older dbdyno had one figure
+        lines.append(_ways_text(ways, disk["spun_seconds"], disk["spin_share_max"]))
     if disk["enospc_errors"]:
         lines.append(f"{disk['enospc_errors']} writes got no space: the limit on content is reached (attach --limit)")
     lines += [f"{name:32s} {gauge_text(name, value)}" for name, value in disk["gauges"].items()]
@@ -78,6 +80,16 @@ def stats_text(disk: dict[str, Any]) -> str:
     if trace := disk["trace"]:
         lines.append(f"trace: {trace['records']} requests in {trace['file']}, {trace['dropped']} dropped")
     return "\n".join(lines)
+
+
+def _ways_text(ways: dict[str, Any], spun_seconds: float, spin_share_max: float) -> str:
+    """What an answer takes to the block layer, by what it answers, and what it cost to be in time."""
+    sizes = {"more": "larger"} | {str(size): f"to {format_bytes(size)}" for size in (4096, 16384, 65536, 262144)}
+    found = [f"{kind} {sizes[size]} {_us(ns)}" for kind in ("read", "write") for size, ns in ways[kind].items()]
+    if (ns := ways["without_data"]) is not None:
+        found.append(f"without data {_us(ns)}")
+    spun = f"waits of {spun_seconds:.2f} s were spun, at most {spin_share_max:.0%} of a processor now"
+    return f"answers' way back, us: {', '.join(found) or 'none seen'}; {spun}"
 
 
 def _us(nanoseconds: float | None) -> str:

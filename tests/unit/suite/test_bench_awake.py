@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from benches.awake import ratio_of_rates, ratio_of_spreads
+from benches.awake import figure, ratio_of_rates, ratio_of_spreads
 
 RATES = [100.0, 110.0, 95.0, 103.0, 99.0, 108.0]
 
@@ -36,3 +36,12 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
         for _, low, high in (ratio_of_spreads(list(h), list(a)) for h, a in zip(halting, awake, strict=True))
     )
     assert 929 <= held <= 971
+
+
+@pytest.mark.parametrize(
+    ("interval", "met"),
+    [((0.9, 0.6, 1.3), None), ((1.45, 0.85, 2.47), None), ((0.5, 0.3, 0.8), True), ((2.0, 1.2, 3.0), False)],
+)
+def test_the_interval_decides_and_not_its_middle(interval, met):
+    found = figure({"load": "x", "spread_ratio": interval})
+    assert (found.met, found.value, found.limit) == (met, interval[0], 1.0)
