@@ -1,7 +1,7 @@
 """A study's part in tests of hosts: works on all of them until it is ended or one is lost, and says so, a line each.
 
-``python -m tests.coordinator hosts.toml FOLDER``: on each host a shell with two children, one in a session of its own,
-whose numbers are in FOLDER/HOST.
+``python -m tests.coordinator hosts.toml FOLDER [again]``: on each host a shell with two children, one in a session of
+its own, whose numbers are in FOLDER/HOST. With ``again`` it waits until the lost host is back, and works on it.
 """
 
 import json
@@ -17,12 +17,15 @@ SCRIPT = (
 )
 
 
+BACK_SECONDS = 150
+
+
 def say(word, **values):
     sys.stdout.write(json.dumps({"word": word, "at": time.monotonic(), **values}) + "\n")
     sys.stdout.flush()
 
 
-def work(there, folder):
+def work(there, folder, *, again):
     for host in there.hosts.names:
         there.hosts.start(host, ["sh", "-c", SCRIPT.format(file=folder / host)])
     say("working", why="")
@@ -33,13 +36,24 @@ def work(there, folder):
         if host in there.lost():
             continue
         there.hosts.start(host, ["true"])
+    if again:
+        work_again(there, *there.lost())
 
 
-def main(file, folder):
+def work_again(there, host):
+    until = time.monotonic() + BACK_SECONDS
+    while there.lost() and time.monotonic() < until:
+        time.sleep(0.05)
+    echo = there.hosts.start(host, ["cat"], stdin=b"back")
+    said = b"".join(one.content for one in [*there.hosts.stream(host, echo)][:-1]).decode()
+    say(said, why="", bound_ns=there.offsets([host])[host].bound_ns, tried=dict(there.why_not_back()))
+
+
+def main(file, folder, again=None):
     try:
         with connected(file) as there:
             say("connected")
-            work(there, folder)
+            work(there, folder, again=again is not None)
     except HostError as error:
         say("error", why=str(error))
     say("left")

@@ -124,6 +124,34 @@ def test_a_study_is_planned_run_killed_and_ended_on_two_hosts(up, tmp_path):
     assert (tmp_path / "said").read_text().count("preparing data") == 1
 
 
+def test_a_host_that_is_lost_and_comes_back_takes_whole_blocks(up, tmp_path):
+    made, inventory, state = up
+    study, into = tmp_path / "study.toml", tmp_path / "run"
+    study.write_text(STUDY.replace("blocks = 6", "blocks = 14"))
+    command = [*DBDYNO, "run", str(study), "--hosts", str(inventory), "--into", str(into)]
+    with (tmp_path / "said").open("wb") as said:
+        run = subprocess.Popen(
+            command, env={**os.environ, "DBDYNO_STATE_DIR": str(state)}, stdout=subprocess.DEVNULL, stderr=said
+        )
+    try:
+        wait_for(lambda: b"on b" in (tmp_path / "said").read_bytes() or run.poll() is not None, seconds=200)
+        made.silence("b")  # its agent ends with sshd's connection; its raylet stays
+        made.listen("b")
+        assert run.wait(300) == 0, (tmp_path / "said").read_text()
+    finally:
+        run.kill()
+        run.wait()
+    found = read_run(into)
+    lost, back = found.notes
+    assert lost.startswith("b takes no more part: it is lost (b: ")
+    assert back == "b is there again, and takes whole blocks"
+    counted = usable_blocks(found).trials
+    hosts = {trial.block: trial.host for trial in found.trials}
+    assert len(counted) == 14
+    assert all(set(row) == {"t1", "t2"} for row in counted.values())
+    assert [hosts[block] for block in counted].count("b") >= 2
+
+
 def test_a_server_on_one_host_is_loaded_from_another(up, tmp_path):
     _, inventory, state = up
     study, into = tmp_path / "study.toml", tmp_path / "run"

@@ -43,11 +43,11 @@ class Desk:
         done = dbdyno("hosts", "up", self.inventory, state=self.state)
         assert done.returncode == 0, done.stderr
 
-    def study(self, folder):
+    def study(self, folder, *words):
         """Begin to work on all hosts; its process, and the file of what it says."""
         said = folder / "said"
         with said.open("wb") as out, (folder / "errors").open("wb") as errors:
-            command = [sys.executable, "-m", "tests.coordinator", self.inventory, folder]
+            command = [sys.executable, "-m", "tests.coordinator", self.inventory, folder, *words]
             return subprocess.Popen(command, cwd=ROOT, env=self.environment, stdout=out, stderr=errors), said
 
     def state_of(self, host):
@@ -155,6 +155,25 @@ def test_it_is_noticed_in_time_and_nothing_is_left(desk, what, tmp_path):
     assert found["lost"]["at"] - before <= NOTICED_SECONDS
     assert set(found["lost"]["why"]) == WHOSE.get(what, {"c1"})
     assert "left" in found, "who is left with the other hosts goes on, and ends in order"
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("what", ["sshd", "the network", "the agent", "the raylet"])
+def test_it_is_worked_on_again_once_it_is_there(desk, what, tmp_path):
+    """Nobody types anything: where its Ray has ended, that is started again, too."""
+    study, said = desk.study(tmp_path, "again")
+    wait_for(
+        lambda: "working" in lines(said) and (tmp_path / "c1").exists() and (tmp_path / "c2").exists(), seconds=120
+    )
+    [pid] = raylet(desk, "c1")
+    LOST[what](desk, study)
+    wait_for(lambda: "lost" in lines(said), seconds=60)
+    if what != "the raylet":
+        MENDS.get(what, lambda _: None)(desk)
+    nothing_is_left(desk, study, tmp_path)
+    found = lines(said)
+    assert set(found) == {"connected", "working", "lost", "back", "left"}, found
+    assert (raylet(desk, "c1") == [pid]) == (what != "the raylet")
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -58,7 +58,7 @@ def run_on_its_hosts(
                 progress.say(f"seed {plan.design.seed}, drawn for this run; {again}")
             try:
                 requests = request_of(plan, coordinate.identity_of(into), erase, fresh_images=fresh_images)
-                means = Means(found.hosts, found.why_lost, clients=found)
+                means = Means(found.hosts, found.why_lost, why_not_back=found.why_not_back, clients=found)
                 return coordinate.run_on_hosts(plan, folder, progress, requests, means)
             finally:
                 folder.close()

@@ -21,7 +21,7 @@ from dbdyno.errors import DbdynoError, HostError
 from dbdyno.hosts import node
 from dbdyno.hosts.echoes import answered, asked
 from dbdyno.hosts.facts import facts
-from dbdyno.hosts.guard import put_back
+from dbdyno.hosts.guard import holds, put_back
 from dbdyno.hosts.installer import MAGIC
 from dbdyno.hosts.room_for_ray import lacking_for_ray
 from dbdyno.hosts.tls import look_at_tls
@@ -144,11 +144,11 @@ class Agent:
             raise HostError("its guard has ended; dbdyno restore --hosts puts back what was started here")
         return dict(json.loads(line))
 
-    def do_restore(self) -> dict[str, Any]:
-        """Put back what killed processes have left."""
+    def do_restore(self, token: str = "") -> dict[str, Any]:
+        """Put back what killed processes have left; whether the work of that token is over, with all it changed."""
         undone, left = list[str](), list[str]()
         whole = put_back(undone.append, left.append)
-        return {"undone": undone, "left_alone": left, "whole": whole}
+        return {"undone": undone, "left_alone": left, "whole": whole, "over": not holds(token)}
 
     def do_start(self, fields: dict[str, Any], token: str) -> dict[str, Any]:
         """Start Ray."""

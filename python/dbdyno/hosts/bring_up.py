@@ -130,31 +130,18 @@ def _started(
     cluster: Cluster, inventory: Inventory, channels: dict[str, Channel], facts: dict[str, dict[str, Any]], say: Say
 ) -> list[Brought]:
     """Ray here, then on each host, then all of them seen in the cluster."""
-    common = inventory.cluster
-    node = Node(
-        cluster=f"head of {cluster.name}",
-        label="",
-        gcs=cluster.gcs,
-        head=not cluster.joined,
-        address=cluster.address,
-        first_port=common.first_port,
-        ray_folder=_HEAD_RAY_FOLDER,
-        object_store_bytes=common.object_store,
-        token=bool(cluster.token),
-        joined=cluster.joined,
-    )
     with here(cluster) as channel:
-        head_started = channel.ask(_start(node, cluster.token), 2 * START_SECONDS)["started"]
+        asked = start_question(_head(cluster, inventory), cluster.token)
+        head_started = channel.ask(asked, 2 * START_SECONDS)["started"]
     if head_started:  # what hosts may still run has lost its head
         cluster = replace(cluster, identity=new_token())
         cluster.save()
     say(f"Ray {'joined' if cluster.joined else 'is up'} at {cluster.gcs}")
     addresses = {name: host.address or str(facts[name]["ssh_to"]) for name, host in inventory.hosts.items()}
 
-    def do(name: str, host: HostSection) -> dict[str, Any]:
-        its = replace(node, cluster=cluster.identity, label=inventory.label(name), head=False, address=addresses[name])
-        its = replace(its, first_port=common.first_port + NODE_PORTS, ray_folder=host.ray_folder)
-        done = channels[name].ask(_start(its, cluster.token), 2 * START_SECONDS)
+    def do(name: str, _: HostSection) -> dict[str, Any]:
+        its = node_of(cluster, inventory, name, addresses[name])
+        done = channels[name].ask(start_question(its, cluster.token), 2 * START_SECONDS)
         say(f"{name}: {'Ray has joined' if done['started'] else 'Ray runs already'}")
         return done
 
@@ -168,5 +155,29 @@ def _started(
     ]
 
 
-def _start(node: Node, token: str) -> dict[str, Any]:
+def _head(cluster: Cluster, inventory: Inventory) -> Node:
+    """What Ray is to be on this machine."""
+    return Node(
+        cluster=f"head of {cluster.name}",
+        label="",
+        gcs=cluster.gcs,
+        head=not cluster.joined,
+        address=cluster.address,
+        first_port=inventory.cluster.first_port,
+        ray_folder=_HEAD_RAY_FOLDER,
+        object_store_bytes=inventory.cluster.object_store,
+        token=bool(cluster.token),
+        joined=cluster.joined,
+    )
+
+
+def node_of(cluster: Cluster, inventory: Inventory, name: str, address: str) -> Node:
+    """What Ray is to be on a host, which the others reach at this address."""
+    head = _head(cluster, inventory)
+    its = replace(head, cluster=cluster.identity, label=inventory.label(name), head=False, address=address)
+    return replace(its, first_port=head.first_port + NODE_PORTS, ray_folder=inventory.hosts[name].ray_folder)
+
+
+def start_question(node: Node, token: str) -> dict[str, Any]:
+    """What asks an agent to have Ray run so, with the cluster's token; where it does already, nothing is changed."""
     return {"do": "start", "fields": asdict(node), "token": token}

@@ -39,7 +39,7 @@ class Carried(Hosts):
     """Hosts of which each has a ``HostSide``."""
 
     def __init__(self, names: Sequence[str], work: Mapping[str, Guarded] | None = None) -> None:
-        self._names, self._work = tuple(names), work or {}
+        self._names, self._work = tuple(names), dict(work or {})
 
     @property
     def names(self) -> tuple[str, ...]:

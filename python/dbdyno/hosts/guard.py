@@ -74,6 +74,12 @@ def put_back(say: Callable[[str], None], leave: Callable[[str], None]) -> bool:
     return whole
 
 
+def holds(token: str) -> bool:
+    """Whether a guard still has work of that token to put back."""
+    undos = (undo for found in leftovers() for _, undo in found.undos)
+    return bool(token) and any(isinstance(undo, EndProcesses) and undo.token == token for undo in undos)
+
+
 def _tell(answer: dict[str, Any]) -> None:
     """A line to the agent, which may be gone."""
     with suppress(OSError):

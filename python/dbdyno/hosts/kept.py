@@ -15,6 +15,7 @@ from dbdyno.hosts.channel import ANSWER_SECONDS, Channel
 from dbdyno.hosts.clock import Offset
 from dbdyno.hosts.reach import offsets
 
+HERE = "this machine"  # where Ray's head is; no host has such a name
 LOST_SECONDS = 4.0
 _LOOK_SECONDS = 0.25
 _BEAT_SECONDS = 1.0
@@ -60,13 +61,24 @@ class Kept:
 
     def __init__(self, channels: Mapping[str, Channel]) -> None:
         self._lines = {name: _Line(channel) for name, channel in channels.items()}
-        self._ending = threading.Event()
+        self._ending, self._closing = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._watch, name="hosts", daemon=True)
         self._thread.start()
 
     def lost(self) -> dict[str, str]:
-        """The hosts that are lost, and why each is; once lost, a host stays so."""
+        """The hosts that are lost, and why each is; one stays so until it is reached ``again``."""
         return {name: line.why for name, line in self._lines.items() if line.why}
+
+    def let_go(self, host: str) -> None:
+        """End the connection to a host that is lost, as far as it still stands."""
+        self._lines[host].channel.close()
+
+    def again(self, host: str, channel: Channel) -> None:
+        """Have a host that was lost watched by another connection. Raises ``HostError`` once all of them are closed."""
+        with self._closing:
+            if self._ending.is_set():
+                raise HostError(f"{host}: it was back only when all had ended")
+            self._lines[host] = _Line(channel)
 
     def ask(self, host: str, question: Mapping[str, Any], seconds: float = ANSWER_SECONDS) -> dict[str, Any]:
         """Ask an agent. Raises ``HostError`` where the host is lost, or what it answers is an error."""
@@ -105,7 +117,8 @@ class Kept:
 
     def close(self) -> None:
         """End the watch and the connections, upon which hosts put themselves back."""
-        self._ending.set()
+        with self._closing:
+            self._ending.set()
         self._thread.join()
         for line in self._lines.values():
             line.channel.close()
@@ -119,7 +132,7 @@ class Kept:
         while not self._ending.wait(_LOOK_SECONDS):
             now = time.monotonic()
             passed, before = min(now - before, 2 * _LOOK_SECONDS), now
-            for line in self._lines.values():
+            for line in list(self._lines.values()):
                 if not line.why and line.turn.acquire(blocking=False):  # else it is being asked something
                     try:
                         line.beat(passed)

@@ -30,6 +30,12 @@ def quiet(*hosts: str) -> Iterator[None]:
             _measured.subtract(names)
 
 
+def is_anything_measured() -> bool:
+    """Whether any window is open."""
+    with _lock:
+        return any(windows > 0 for windows in _measured.values())
+
+
 def check_not_measured(what: str, host: str | None = None) -> None:
     """Raise ``NotQuietError`` inside a window of this host, or, of what concerns no single one, inside any."""
     with _lock:

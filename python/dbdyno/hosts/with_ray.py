@@ -71,7 +71,7 @@ class RayHosts(Carried):
         refuse_another(cluster)
         self._lost = lost
         super().__init__(tuple(addresses), work)
-        self._addresses, self._folders, self._cluster = addresses, folders, cluster.name
+        self._addresses, self._folders, self._cluster = addresses, dict(folders), cluster.name
         self._actors: dict[str, Any] = {}
         os.environ.update(
             {**ray_settings(None), "RAY_BACKEND_LOG_LEVEL": "fatal"}
@@ -141,6 +141,23 @@ class RayHosts(Carried):
         while lacking := set(self.names) - self.alive():
             if time.monotonic() > deadline:
                 raise HostError(f"{', '.join(sorted(lacking))}: not seen in the cluster after {_JOIN_SECONDS:g} s")
+            time.sleep(_LOOK_AGAIN_SECONDS)
+
+    def work_of(self, host: str) -> Guarded:
+        """By what the programs of a host are known."""
+        return self._work.get(host, Guarded())
+
+    def again(self, host: str, work: Guarded, folder: str) -> None:
+        """Work on a host that was lost, by what its programs and Ray's files there are known now.
+
+        Raises ``HostError`` where its node is not seen in the cluster in time.
+        """
+        self._actors.pop(host, None)
+        self._work[host], self._folders[host] = work, folder
+        deadline = time.monotonic() + _JOIN_SECONDS
+        while host not in self._nodes():
+            if time.monotonic() > deadline:
+                raise HostError(f"{host}: not seen in the cluster after {_JOIN_SECONDS:g} s")
             time.sleep(_LOOK_AGAIN_SECONDS)
 
     def _nodes(self) -> dict[str, str]:

@@ -224,7 +224,7 @@ def test_a_lost_host_voids_its_open_block_and_one_that_returns_takes_whole_block
     assert fleet.run(made, into).how == "done"
     notes = read_run(into).notes
     assert "db2 takes no more part: it is lost (silent for 4 s); the block that it had open is void" in notes
-    assert "db2 is there again" in fleet.said
+    assert "db2 is there again, and takes whole blocks" in notes
     found = whole(into)
     assert sum(found.values()) == 60
     assert found["db2"] >= 2

@@ -243,9 +243,7 @@ class _Fleet:
         if part.out:
             return
         if was_open:
-            text = f"{part.name}: its dbdyno ended ({why}); the block that it had open is void"
-            self.folder.append(Note(text))
-            self.progress.say(text)
+            self._note(f"{part.name}: its dbdyno ended ({why}); the block that it had open is void")
         if part.fruitless >= STARTS:
             self._out(part, f"its dbdyno ended {STARTS} times: {why}")
         else:
@@ -255,12 +253,15 @@ class _Fleet:
         """A host takes no more part; the others go on."""
         part.out, part.again_at = why, None
         part.has_ended()
-        text = f"{part.name} takes no more part: {why}"
+        self._note(f"{part.name} takes no more part: {why}")
+
+    def _note(self, text: str) -> None:
+        """Say something, also to who reads the run later."""
         self.folder.append(Note(text))
         self.progress.say(text)
 
     def _see_who_is_lost(self) -> None:
-        lost = self.means.lost()
+        lost, tried = self.means.lost(), self.means.why_not_back()
         for name, part in self.parts.items():
             if name in lost and not part.is_lost:
                 void = "; the block that it had open is void" if part.has_open_block else ""
@@ -270,8 +271,11 @@ class _Fleet:
             elif part.again_at is not None and monotonic() >= part.again_at:
                 self._start(part)
             elif name not in lost and part.is_lost:
-                self.progress.say(f"{name} is there again")
+                self._note(f"{name} is there again, and takes whole blocks")
                 self._start(part)
+            elif part.is_lost and (why := tried.get(name, "")) != part.not_back:
+                part.not_back = why
+                self.progress.say(f"{name} was tried again: {why}")
 
     def _do(self, part: Part, what: Any) -> None:  # noqa: ANN401  (a method of the part)
         """Do something with a host; where that can't be, its program counts as gone."""

@@ -39,6 +39,7 @@ class Means:
     lost: Callable[[], Mapping[str, str]]  # host -> why, of those that are lost
     argv: Sequence[str] = MEMBER
     environment_of: Callable[[str], Mapping[str, str]] = lambda _: {}
+    why_not_back: Callable[[], Mapping[str, str]] = dict  # of those that are lost and were tried again
     clients: Connected | None = None  # by which hosts that the load comes from are reached
     pause_seconds: float = 6.0  # before a program that has ended is started again: by then a lost host is known as one
 
@@ -56,6 +57,7 @@ class Part:
     is_running: bool = False
     out: str = ""  # why it takes no more part
     is_lost: bool = False  # that being why
+    not_back: str = ""  # why it was not to be had when it was last tried again
     asks: int = 0  # for this block, by its own count, and has not been answered; 0 while it does not ask
     has_open_block: bool = False
     again_at: float | None = None  # when it is to be started again, by ``time.monotonic``
@@ -69,7 +71,7 @@ class Part:
     def start(self, request: Request) -> None:
         """Start its program, as far as that can be; nothing is waited for."""
         self.starts, self.fruitless, self.again_at = self.starts + 1, self.fruitless + 1, None
-        self.asks, self.has_open_block, self.out, self.is_lost = 0, False, "", False
+        self.asks, self.has_open_block, self.out, self.is_lost, self.not_back = 0, False, "", False, ""
         self.is_running, self._process, self._window = True, "", Window(self.name)
         Thread(target=self._listen, args=(self.starts, request.to_json()), name=self.name, daemon=True).start()
 
