@@ -44,9 +44,11 @@ def work_again(there, host):
     until = time.monotonic() + BACK_SECONDS
     while there.lost() and time.monotonic() < until:
         time.sleep(0.05)
+    if there.lost():
+        raise HostError(f"{host} is not back: {there.why_not_back()}")
     echo = there.hosts.start(host, ["cat"], stdin=b"back")
     said = b"".join(one.content for one in [*there.hosts.stream(host, echo)][:-1]).decode()
-    say(said, why="", bound_ns=there.offsets([host])[host].bound_ns, tried=dict(there.why_not_back()))
+    say(said, why="", bound_ns=there.offsets([host])[host].bound_ns)
 
 
 def main(file, folder, again=None):

@@ -176,6 +176,31 @@ def test_points_of_a_lost_host_are_done_again_by_others(desk, tmp_path):
     wait_for(lambda: not workers(desk), seconds=60)
 
 
+def test_a_host_that_comes_back_takes_part_again(desk, tmp_path):
+    """The connection to it is killed; what is simulated there meanwhile counts for nothing."""
+    results, said = tmp_path / "r.jsonl", tmp_path / "said"
+    words = ["simulate", *SWEEP[:-1], "1000", "--into", str(results), "--hosts", str(desk.inventory)]
+    with said.open("wb") as errors:
+        environment = {**os.environ, "DBDYNO_STATE_DIR": str(desk.state)}
+        process = subprocess.Popen([*DBDYNO, *words], env=environment, stdout=subprocess.DEVNULL, stderr=errors)
+    try:
+        wait_for(lambda: lines_of(results) > 3 or process.poll() is not None, seconds=60)
+        desk.lab.silence("c2")
+        desk.lab.listen("c2")
+        back = b"c2 is there again, and takes part"
+        wait_for(lambda: back in said.read_bytes() or process.poll() is not None, seconds=120)
+        assert process.poll() is None, said.read_text()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130, said.read_text()
+    finally:
+        process.kill()
+        process.wait()
+    assert said.read_text().count("what it was at is done again by others") == 1
+    kept = [json.loads(line)["key"] for line in results.read_text().splitlines()]
+    assert len(kept) == len(set(kept))
+    wait_for(lambda: not workers(desk), seconds=60)
+
+
 def is_of(process, made, name):
     """Whether a process is in the network of a machine of the lab."""
     try:

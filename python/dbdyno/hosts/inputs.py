@@ -35,21 +35,23 @@ def send(hosts: Hosts, workers: Workers, files: Mapping[str, Path], say: Callabl
 
     def sent(host: str) -> None:
         try:
-            folder, lacking = workers.lacking(host, sorted(files))
-            if lacking:
-                size = format_bytes(sum(files[name].stat().st_size for name in lacking))
-                say(f"{host}: sending {size}")
-            digests = [hosts.put(host, files[name], f"{folder}/{name}") for name in lacking]
+            send_to(host, hosts, workers, files, say)
         except HostError as error:
             workers.leave_out(host, str(error))
-            return
-        for name, digest in zip(lacking, digests, strict=True):
-            if not name.startswith(digest):
-                workers.leave_out(host, f"{host}: {files[name]} did not arrive as it was, or has changed meanwhile")
 
     if files:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             list(pool.map(sent, workers.cores()))
+
+
+def send_to(host: str, hosts: Hosts, workers: Workers, files: Mapping[str, Path], say: Callable[[str], None]) -> None:
+    """Have on one host what it lacks of them. Raises ``HostError``."""
+    folder, lacking = workers.lacking(host, sorted(files)) if files else ("", [])
+    if lacking:
+        say(f"{host}: sending {format_bytes(sum(files[name].stat().st_size for name in lacking))}")
+    for name in lacking:
+        if not name.startswith(hosts.put(host, files[name], f"{folder}/{name}")):
+            raise HostError(f"{host}: {files[name]} did not arrive as it was, or has changed meanwhile")
 
 
 @contextmanager
@@ -60,7 +62,7 @@ def spread_over(
     workers = connected.hosts.workers(work, connected.why_lost)
     try:
         send(connected.hosts, workers, files, say)
-        with Spread(workers, say) as spread:
+        with Spread(workers, say, lambda host: send_to(host, connected.hosts, workers, files, say)) as spread:
             yield spread
     finally:
         workers.close()

@@ -3,7 +3,7 @@
 import queue
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dbdyno.errors import HostError
 from dbdyno.hosts.bundle import our_digest
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 _BEGIN_SECONDS = 120.0  # for a host to start Python and to read its own dbdyno
+_DIFFERS = "{}: dbdyno there differs from this one; dbdyno hosts up puts it there"
 _HEAR_SECONDS = 1.0  # between two questions how far a host's calls are
 
 Lost = Callable[[], Mapping[str, str]]
-_Arrived = tuple[str, int, "Future[tuple[str, float, Exception | None]]"]
+_Result: TypeAlias = "Future[tuple[str, float, Exception | None]]"
+_Arrived: TypeAlias = tuple[str, object, int, _Result]
 
 
 class Actors(Protocol):
@@ -38,8 +40,9 @@ class RayWorkers(Workers):
     def __init__(self, hosts: Actors, work: Work, lost: Lost = dict) -> None:
         import ray
 
-        self._ray, self._gone = ray, lost
+        self._ray, self._gone, self._hosts, self._work = ray, lost, hosts, work
         self._lost: dict[str, str] = {}
+        self._away: set[str] = set()  # lost as ssh knows, which also knows when they are there again
         self._arrived: queue.SimpleQueue[_Arrived] = queue.SimpleQueue()
         self._reached: dict[str, dict[int, float]] = {}
         self._asked: dict[str, Any] = {}  # how far its calls are, until the answer is there
@@ -59,8 +62,9 @@ class RayWorkers(Workers):
 
     def begin(self, host: str, ticket: int, given: str) -> None:
         """As the contract says."""
-        future = self._actors[host].call.remote(ticket, given).future()
-        future.add_done_callback(lambda done: self._arrived.put((host, ticket, done)))
+        actor = self._actors[host]
+        future = actor.call.remote(ticket, given).future()
+        future.add_done_callback(lambda done: self._arrived.put((host, actor, ticket, done)))
 
     def returned(self, seconds: float) -> list[Returned]:
         """As the contract says."""
@@ -76,11 +80,35 @@ class RayWorkers(Workers):
         """As the contract says."""
         for host, why in self._gone().items():
             self.leave_out(host, why)
+            self._away.add(host)
         return self._lost
+
+    def there_again(self) -> list[str]:
+        """As the contract says."""
+        return sorted(self._away - self._gone().keys())
+
+    def renew(self, host: str) -> None:
+        """As the contract says: with an actor of its own; what the one of before still does there is ended."""
+        if before := self._actors.pop(host, None):
+            self._ray.kill(before, no_restart=True)
+        actor = self._hosts.actor(host, WorkerSide, self._work, threads_per_core=2)
+        try:
+            cores, digest = self._ray.get(actor.about.remote(), timeout=_BEGIN_SECONDS)
+        except self._ray.exceptions.RayError as error:
+            raise HostError(self._why(host, error)) from None
+        if digest != our_digest():
+            raise HostError(_DIFFERS.format(host))
+        self._actors[host], self._cores = actor, {**self._cores, host: cores}
+
+    def take_back(self, host: str) -> None:
+        """As the contract says."""
+        self._away.discard(host)
+        self._lost = {name: why for name, why in self._lost.items() if name != host}
 
     def leave_out(self, host: str, why: str) -> None:
         """As the contract says."""
         self._lost.setdefault(host, why)
+        self._away.discard(host)
         self._reached.pop(host, None)
 
     def lacking(self, host: str, names: Sequence[str]) -> tuple[str, list[str]]:
@@ -109,10 +137,12 @@ class RayWorkers(Workers):
         for actor in self._actors.values():
             self._ray.kill(actor, no_restart=True)
 
-    def _result(self, host: str, ticket: int, done: "Future[tuple[str, float, Exception | None]]") -> Returned | None:
-        """What a call came to, unless its host is lost."""
+    def _result(self, host: str, actor: object, ticket: int, done: _Result) -> Returned | None:
+        """What a call came to, unless its host is lost, or was meanwhile."""
+        if host in self._lost or actor is not self._actors.get(host):
+            return None
         try:
-            return None if host in self._lost else Returned(ticket, host, *done.result())
+            return Returned(ticket, host, *done.result())
         except self._ray.exceptions.RayError as error:
             self.leave_out(host, self._why(host, error))
             return None
@@ -131,9 +161,7 @@ class RayWorkers(Workers):
             differing += [name] if digest != ours else []
         if differing:
             self.close()
-            raise HostError(
-                f"{', '.join(differing)}: dbdyno there differs from this one; dbdyno hosts up puts it there"
-            )
+            raise HostError(_DIFFERS.format(", ".join(differing)))
 
     def _why(self, host: str, error: Exception) -> str:
         if isinstance(error, self._ray.exceptions.GetTimeoutError):

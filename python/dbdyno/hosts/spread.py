@@ -38,8 +38,15 @@ class _Call:
 class Spread:
     """The calls that wait, and those that hosts are at; leaving the context ends them all."""
 
-    def __init__(self, workers: Workers, say: Callable[[str], None] = lambda _: None) -> None:
-        self._workers, self._say = workers, say
+    def __init__(
+        self,
+        workers: Workers,
+        say: Callable[[str], None] = lambda _: None,
+        supply: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """``supply`` gives a host that is there again what it needs. Raises ``HostError``."""
+        self._workers, self._say, self._supply = workers, say, supply
+        self._renewing: dict[str, Future[None]] = {}
         self._tickets = itertools.count()
         self._waiting: deque[_Call] = deque()
         self._at_work: dict[int, tuple[str, _Call]] = {}  # by ticket: the host, and the call
@@ -99,6 +106,7 @@ class Spread:
                     for one in found:
                         self._settle(one)
                     self._give_up(self._workers.lost())
+                    self._take_back()
                     self._hand_out()
             except Exception as error:  # noqa: BLE001  (whoever waits for a call would wait for ever)
                 self._fail(error)
@@ -122,6 +130,32 @@ class Spread:
             again = [ticket for ticket, (where, _) in self._at_work.items() if where == host]
             self._waiting.extendleft(self._at_work.pop(ticket)[1] for ticket in reversed(again))
             self._say(f"{why}; what it was at is done again by others")
+
+    def _take_back(self) -> None:
+        """Have hosts that are there again made ready, beside all else, and take part once they are."""
+        for host in self._workers.there_again():
+            if host not in self._renewing:
+                self._renewing[host] = Future()
+                threading.Thread(target=self._renew, args=(host, self._renewing[host]), daemon=True).start()
+        for host, done in list(self._renewing.items()):
+            if not done.done():
+                continue
+            del self._renewing[host]
+            if error := done.exception():
+                self._workers.leave_out(host, str(error))
+                self._say(f"{host} can't take part again: {error}")
+            elif host in self._workers.there_again():
+                self._workers.take_back(host)
+                self._lost.pop(host, None)
+                self._say(f"{host} is there again, and takes part")
+
+    def _renew(self, host: str, done: "Future[None]") -> None:
+        try:
+            self._workers.renew(host)
+            self._supply(host)
+            done.set_result(None)
+        except Exception as error:  # noqa: BLE001  (said where hosts are taken back)
+            done.set_exception(error)
 
     def _hand_out(self) -> None:
         """Give what waits to hosts that have room for it, those first that have most."""

@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from dbdyno.errors import HostError
+
 # Given a JSON text, it returns a text that depends on nothing else; the callable hears now and then how far it is, in a
 # measure of its own, and what that raises ends it. On other hosts it is found by its module and name.
 Work = Callable[[str, Callable[[float], None]], str]
@@ -21,7 +23,7 @@ class Returned:
 
 
 class Workers(ABC):
-    """Hosts that call a function. A host that is lost stays so: what it was at must be begun on another."""
+    """Hosts that call a function. What a lost host was at must be begun on another; it may come back."""
 
     @abstractmethod
     def cores(self) -> Mapping[str, int]:
@@ -46,6 +48,18 @@ class Workers(ABC):
     @abstractmethod
     def lacking(self, host: str, names: Sequence[str]) -> tuple[str, list[str]]:
         """The folder of inputs there, and which of these files are not in it. Raises ``HostError``."""
+
+    def there_again(self) -> list[str]:
+        """The hosts that were lost and can be made ready to take part again; none where there are no such hosts."""
+        return []
+
+    def renew(self, host: str) -> None:
+        """Make such a host ready, but for the files it needs; waits for it, in any thread. Raises ``HostError``."""
+        raise HostError(f"{host}: was lost, and is not taken back")
+
+    def take_back(self, host: str) -> None:
+        """Have it take part: from now on it is not lost."""
+        raise HostError(f"{host}: was lost, and is not taken back")
 
     @abstractmethod
     def reached(self) -> Mapping[int, float]:

@@ -15,6 +15,7 @@ from dbdyno.hosts.local_workers import LocalWorkers
 from dbdyno.hosts.spread import Spread
 from dbdyno.hosts.workers import Returned, Workers
 from dbdyno.simulation.simulators import simulate_point
+from tests.support import wait_for
 from tests.unit.hosts.workers_contract import keeps_the_contract
 
 
@@ -31,6 +32,7 @@ class Scripted(Workers):
         self._cores, self._seconds = cores, seconds
         self._lost, self.begun, self.most = {}, [], Counter()
         self._at_work = Counter()
+        self.back, self.bad, self.renewed = set(), set(), Counter()
         self._arrived = queue.SimpleQueue()
 
     def cores(self):
@@ -58,6 +60,18 @@ class Scripted(Workers):
 
     def leave_out(self, host, why):
         self._lost[host] = why
+        self.back.discard(host)
+
+    def there_again(self):
+        return sorted(self.back & self._lost.keys())
+
+    def renew(self, host):
+        self.renewed[host] += 1
+        if self.renewed[host] in self.bad:
+            raise HostError(f"{host}: no answer")
+
+    def take_back(self, host):
+        del self._lost[host]
 
     def lacking(self, _host, _names):
         return "", []
@@ -107,6 +121,40 @@ def test_no_call_is_lost_or_doubled_where_hosts_are(seed):
     assert [one.text for one in done] == [f"of {number}" for number in range(150)]
     assert len(said) == 3
     assert all("is lost; what it was at is done again by others" in line for line in said)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_host_that_is_there_again_takes_part_once_it_has_what_it_needs(seed):
+    chance = random.Random(seed)
+    said, supplied = [], []
+    workers = Scripted({"a": 1, "b": 1}, lambda _: chance.uniform(0.005, 0.02))
+    with Spread(workers, said.append, supplied.append) as spread:
+        futures = [spread.submit(str(number)) for number in range(100)]
+        time.sleep(chance.uniform(0.0, 0.1))
+        workers.leave_out("b", "b: is lost")
+        wait_for(lambda: said, seconds=10)
+        before = len(workers.begun)
+        workers.back.add("b")
+        done = [one.result(20) for one in futures]
+        assert spread.hosts() == 2
+    assert [one.text for one in done] == [f"of {number}" for number in range(100)]
+    assert said[1:] == ["b is there again, and takes part"]
+    assert (supplied, workers.renewed) == (["b"], {"b": 1})
+    assert "b" in {host for host, _ in workers.begun[before:]}
+
+
+def test_a_host_that_is_there_again_and_can_not_take_part_is_said_to_be_and_stays_out():
+    said = []
+    workers = Scripted({"a": 1, "b": 1})
+    workers.bad = {1}
+    with Spread(workers, said.append) as spread:
+        spread.submit("one").result(20)
+        workers.leave_out("b", "b: is lost")
+        workers.back.add("b")
+        wait_for(lambda: len(said) >= 2, seconds=10)
+        time.sleep(0.5)
+        assert spread.hosts() == 1
+    assert said[1:] == ["b can't take part again: b: no answer"]
 
 
 def test_where_no_host_is_left_every_call_says_why():
