@@ -138,10 +138,12 @@ class _Fleet:
 
     @contextmanager
     def taking_part(self) -> Iterator["_Fleet"]:
-        """All hosts started; at the end each has put itself back, or is lost."""
+        """All hosts started that are not lost; at the end each has put itself back, or is lost."""
         try:
+            self._see_who_is_lost()
             for part in self.parts.values():
-                self._start(part)
+                if not part.is_lost:
+                    self._start(part)
             yield self
         finally:
             self._end_all()
