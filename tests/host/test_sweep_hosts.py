@@ -253,3 +253,60 @@ def test_a_simulated_study_has_the_same_trials_as_on_one_host(desk, tmp_path):
     assert len(over) == len(here) == 12
     for one, other in zip(over, here, strict=True):
         assert {**json.loads(one.read_text()), **TIMES} == {**json.loads(other.read_text()), **TIMES}
+
+
+CRASH = """\
+version = 1
+[study]
+title = "Kept"
+[stack]
+device = "nvme"
+size = "512MiB"
+filesystem = "ext4"
+[server.settings]
+innodb_buffer_pool_size = "32M"
+innodb_flush_log_at_trx_commit = 0
+[workload]
+kind = "ledger"
+clients = 4
+warmup = "500ms"
+duration = "1500ms"
+[crash]
+cuts = 4
+cuts_per_run = 4
+keep = "all"
+"""
+
+
+def left_of_examining(desk):
+    """What lies in the state folders of the hosts but for what keeps Ray and this connection."""
+    logs = [log for log in desk.lab.folder.glob("there/hosts/*/state/journals/*") if b"kept state" in log.read_bytes()]
+    return [*logs, *desk.lab.folder.glob("there/hosts/*/state/scratch/*/tasks")]
+
+
+def test_kept_states_are_examined_on_hosts_with_the_same_output_and_put_back_after_a_kill(desk, tmp_path):
+    desk.lab.folder.chmod(0o755)
+    (tmp_path / "crash.toml").write_text(CRASH)
+    run = tmp_path / "crash"
+    done = dbdyno("run", tmp_path / "crash.toml", "--into", run, "--seed", "1", state=desk.state)
+    assert done.returncode == 0, done.stderr
+    here = dbdyno("crash", "examine", run, state=desk.state)
+    assert here.returncode == 0, here.stderr
+    assert here.stdout.count("as when it was examined first") >= 2
+    over = dbdyno("crash", "examine", run, "--hosts", desk.inventory, state=desk.state)
+    assert (over.returncode, over.stdout) == (0, here.stdout)
+    assert "dbdyno: " not in over.stderr  # all hosts took part
+    assert left_of_examining(desk) == []
+
+    command = [*DBDYNO, "crash", "examine", str(run), "--hosts", str(desk.inventory)]
+    environment = {**os.environ, "DBDYNO_STATE_DIR": str(desk.state)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as killed:
+        wait_for(lambda: len(left_of_examining(desk)) > 2, seconds=60)
+        killed.kill()
+    wait_for(lambda: not left_of_examining(desk), seconds=40)
+    wait_for(lambda: not mounted_below(desk.lab.folder), seconds=20)
+    assert dbdyno("restore", state=desk.state).returncode == 0  # of what is packed here on its way
+
+
+def mounted_below(folder):
+    return [line for line in Path("/proc/mounts").read_text().splitlines() if str(folder) in line]
