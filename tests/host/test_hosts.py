@@ -205,6 +205,11 @@ def test_a_cluster_that_exists_is_joined_and_left_as_it_was(up):
         f'[host.c2]\nssh = "c2"\nroles = ["server"]\nfolder = "{up.lab.folder}/there"\n'
     )
     cluster = json.loads((up.state / "hosts/clusters/lab/cluster.json").read_text())
+    deaf = f"{up.lab.here}:{up.lab.first_port + 199}"
+    said = dbdyno("hosts", "up", other, "--address", deaf, state=up.state).stderr.splitlines()[-1]
+    assert said.startswith(
+        f"dbdyno: nothing answers at {deaf} (Connection refused); see that Ray's head runs there, and"
+    )
     refused = dbdyno("hosts", "up", other, state=up.state)
     assert refused.returncode == 2
     assert f"{other}: host.c1.ssh is missing; only with --address may it be" in refused.stderr

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import socket
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -22,6 +23,7 @@ from dbdyno.system.state import new_token
 
 Say = Callable[[str], None]
 _TOKEN_BYTES = 32
+_ANSWER_SECONDS = 5.0
 _HEAD_RAY_FOLDER = "/dev/shm"  # noqa: S108  (a folder of its own is made in it)
 
 
@@ -121,9 +123,22 @@ def _placed(cluster: Cluster, inventory: Inventory, joined_at: str, facts: dict[
         raise HostError("no host says how it reaches this machine; give its address in [cluster]")
     cluster = replace(cluster, address=address, tls=tls.is_on(), hosts=hosts)
     if joined_at:
+        _refuse_deaf(joined_at)
         return replace(cluster, gcs=joined_at, joined=True, token=existing_token())
     gcs = f"{address}:{inventory.cluster.first_port + NODE_PORTS - 1}"
     return replace(cluster, gcs=gcs, token=secrets.token_hex(_TOKEN_BYTES))
+
+
+def _refuse_deaf(address: str) -> None:
+    """Raise ``HostError`` where nothing listens at an address: Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        remedy = "see that Ray's head runs there, and its port (ray start --head says both)"
+        raise HostError(
+            f"nothing answers at {address} ({getattr(error, 'strerror', None) or error}); {remedy}"
+        ) from None
 
 
 def _started(

@@ -7,9 +7,9 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -28,6 +28,7 @@ from dbdyno.model.printable import short
 
 T = TypeVar("T")
 CALL_SECONDS = 60.0
+_STDERR = 2
 _AT_ONCE = 8  # questions to one host: while a program's news are waited for, it may be sent a signal
 _JOIN_SECONDS = 60.0
 _LOOK_AGAIN_SECONDS = 0.5
@@ -50,6 +51,19 @@ def existing_token() -> str:
     with suppress(OSError):
         return path.read_text(encoding="ascii").strip()
     return ""
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Have what is written to our standard error go nowhere: Ray says there which level of its log it takes, first."""
+    before, nowhere = os.dup(_STDERR), os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.dup2(nowhere, _STDERR)
+        yield
+    finally:
+        os.dup2(before, _STDERR)
+        os.close(before)
+        os.close(nowhere)
 
 
 class RayHosts(Carried):
@@ -83,15 +97,16 @@ class RayHosts(Carried):
         self._ray = ray
         logging.getLogger("ray").setLevel(logging.ERROR)
         try:
-            self._watched(
-                lambda: ray.init(
-                    address=cluster.gcs,
-                    _node_ip_address=cluster.address,
-                    log_to_driver=False,
-                    configure_logging=False,
-                    logging_level="error",
+            with _unheard():
+                self._watched(
+                    lambda: ray.init(
+                        address=cluster.gcs,
+                        _node_ip_address=cluster.address,
+                        log_to_driver=False,
+                        configure_logging=False,
+                        logging_level="error",
+                    )
                 )
-            )
         except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             os.environ.pop("RAY_AUTH_TOKEN", None)
             raise HostError(f"Ray at {cluster.gcs}: {short(str(error))}; dbdyno hosts status says more") from None
@@ -140,7 +155,11 @@ class RayHosts(Carried):
         deadline = time.monotonic() + _JOIN_SECONDS
         while lacking := set(self.names) - self.alive():
             if time.monotonic() > deadline:
-                raise HostError(f"{', '.join(sorted(lacking))}: not seen in the cluster after {_JOIN_SECONDS:g} s")
+                names = ", ".join(sorted(lacking))
+                remedy = (
+                    "see that its address in the hosts file is that of its node of Ray, and that no firewall is between"
+                )
+                raise HostError(f"{names}: not seen in the cluster after {_JOIN_SECONDS:g} s; {remedy}")
             time.sleep(_LOOK_AGAIN_SECONDS)
 
     def work_of(self, host: str) -> Guarded:
