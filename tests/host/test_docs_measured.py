@@ -58,13 +58,15 @@ def test_every_step_works(page, desk, state):
     assert page not in TUTORIALS or ["dbdyno", "run"] in [words[:2] for words in typed(page)]
 
 
-def test_there_is_a_tutorial_for_each_field_report_for_safety_and_for_reading_one():
+def test_there_is_a_tutorial_for_each_field_report_for_safety_for_reading_one_and_for_many_hosts():
     assert [page.stem for page in TUTORIALS] == [
         "choose-a-filesystem",
         "choose-a-scheduler",
         "choose-an-ssd",
+        "existing-ray-cluster",
         "how-safe-is-my-setting",
         "read-a-report",
         "request-queue",
         "ssd-or-hdd",
+        "two-machines",
     ]

@@ -31,6 +31,7 @@ _REMEDIES = {
     "timed out": "see that it is on, and that its address is right",
     "python3: not found": "install Python there, or name one: python = ...",
     "command not found": "install Python there, or name one: python = ...",
+    "No such file or directory": "install Python there, or name one: python = ...",
 }
 
 

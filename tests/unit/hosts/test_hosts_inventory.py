@@ -55,6 +55,12 @@ def test_the_documented_one_is_read(read, tmp_path):
     assert {role for host in read(example.text).hosts.values() for role in host.roles} == {"server", "client"}
 
 
+@pytest.mark.parametrize(("page", "names"), [("two-machines", ["db1", "c1"]), ("existing-ray-cluster", ["w1", "w2"])])
+def test_those_of_the_tutorials_are_read(read, page, names):
+    shown = [one for one in blocks(ROOT / f"docs/tutorials/{page}.md") if "\n[host." in one.text]
+    assert [list(read(one.text).hosts) for one in shown] == [names]
+
+
 def test_a_configuration_of_ssh_is_found_beside_it(read, tmp_path):
     named = GOOD.replace('name = "lab"', 'ssh_config = "lab.conf"')
     with pytest.raises(UserError, match=rf":4: cluster.ssh_config: is .*; there is no file {tmp_path}/lab.conf"):
