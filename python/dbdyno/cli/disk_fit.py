@@ -76,6 +76,8 @@ def _print_checks(found: dict[str, Any], *, aside: bool) -> None:
     typer.echo(table(("", "drive", "model"), rows, 1), err=aside)
     for field in found["cut_short"]:
         typer.echo(f"note: {field} is coarser than it could be; give more --time", err=True)
+    for note in found["notes"]:
+        typer.echo(f"note: {note}", err=True)
 
 
 def _progress(stage: str) -> None:

@@ -43,7 +43,7 @@ class Asked:
 
 
 def fit(asked: Asked, progress: Progress) -> dict[str, Any]:
-    """Fit a drive: ``drive_file``, ``figures``, ``checks``, ``seconds``.
+    """Fit a drive: ``drive_file``, ``figures``, ``checks``, ``seconds``, ``cut_short``, ``notes``, ``host``.
 
     Raises:
         UserError: There is nothing of that name, or it can't be fitted.
@@ -99,7 +99,7 @@ def _of_device(device: Path, asked: Asked, arguments: Sequence[str], progress: P
         raise UserError(f"{device}: permission denied; run it with sudo")
     if not (asked.write or asked.erase):
         return _fitted(["--on", str(device), *arguments], asked.seconds, progress)
-    erasing = Erasing(frozenset([asked.erase] if asked.erase else []))
+    erasing = Erasing(frozenset([asked.erase] if asked.erase else []), command="dbdyno disk fit")
     with erasing.holding(device.resolve(), asked.erase or _serial(device)) as held:
         held.prove()
         return _fitted(["--on", str(device), "--write", *arguments], asked.seconds, progress)

@@ -4,7 +4,7 @@ use super::arm::{Moment, SLACK_NS, Target};
 use super::read_cache::Lookup;
 use super::read_cache::Run;
 use super::spec::ms;
-use super::{Choice, Hdd, Waiting};
+use super::{Choice, Hdd, Standing, Waiting};
 use crate::contract::Kind;
 use crate::dirty::Extent;
 
@@ -23,19 +23,6 @@ impl Waiting {
     fn is_coming(&self, run: Option<Run>) -> bool {
         self.command.kind == Kind::Read && run.is_some_and(|run| run.is_followed_by(self.range()))
     }
-}
-
-/// How the candidates for the next move stand to each other at one moment.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Standing {
-    pub at_ns: u64,
-    pub moment: Moment,
-    /// A write has waited too long for room: no host command is chosen.
-    pub starved_write: bool,
-    /// The host command of the lowest score, by its place in the queue. Minus infinity says that it has waited too long.
-    pub host: Option<(usize, f64)>,
-    /// The dirty extent that goes before it, by its slot, and when it is reached.
-    pub dirty: Option<(u32, f64)>,
 }
 
 impl Hdd {

@@ -30,11 +30,10 @@ mod zones;
 
 use std::collections::VecDeque;
 
-use self::arm::{Arm, Target};
+use self::arm::{Arm, Moment, Target};
 use self::candidates::Candidates;
-use self::geometry::Geometry;
+use self::geometry::{Geometry, SectorPosition};
 use self::overheads::Overheads;
-use self::plan::Plan;
 use self::read_cache::ReadCache;
 pub(crate) use self::spec::HddSpec;
 use dbdyno_common::random::Random;
@@ -94,6 +93,36 @@ struct Passage {
     from: u64,
     /// Rate at which sectors pass there.
     sectors_per_ns: f64,
+}
+
+/// A move from its beginning to its end.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    start_ns: u64,
+    passage: Passage,
+    /// Where the last sector lies.
+    last: SectorPosition,
+}
+
+/// How the candidates for the next move stand to each other at one moment.
+#[derive(Debug, Clone, Copy)]
+struct Standing {
+    at_ns: u64,
+    moment: Moment,
+    /// A write has waited too long for room: no host command is chosen.
+    starved_write: bool,
+    /// The host command of the lowest score, by its place in the queue. Minus infinity says that it has waited too long.
+    host: Option<(usize, f64)>,
+    /// The dirty extent that goes before it, by its slot, and when it is reached.
+    dirty: Option<(u32, f64)>,
+}
+
+/// The next move, unless something else comes.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    standing: Standing,
+    choice: Choice,
+    way: Way,
 }
 
 /// A write that the cache has no room for.

@@ -2,25 +2,15 @@
 //! how the transfer over the interface overlaps with both.
 
 use super::arm::Target;
-use super::geometry::{SectorPosition, Sweep};
-use super::plan::Plan;
+use super::geometry::Sweep;
 use super::read_ahead::Ahead;
-use super::{Choice, Hdd, Passage, Waiting, Work};
+use super::{Hdd, Passage, Waiting, Way, Work};
 use crate::contract::{Command, Kind};
 use crate::dirty::Extent;
 
 /// Of what a medium read delivers, only this much still has to cross the interface once the last sector is read, where
 /// the drive file has no watermark.
 const INTERFACE_TAIL_BYTES: u64 = 64 << 10;
-
-/// A move from its beginning to its end.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Way {
-    start_ns: u64,
-    pub passage: Passage,
-    /// Where the last sector lies.
-    last: SectorPosition,
-}
 
 impl Passage {
     /// That of a write.
@@ -43,22 +33,6 @@ impl Hdd {
         }
         if let Some(extent) = self.cache.take(slot) {
             self.go(way, Work::Destage(extent));
-        }
-    }
-
-    /// Moves to what has been planned.
-    pub(super) fn go_as_planned(&mut self, plan: &Plan) {
-        match plan.choice {
-            Choice::Destage(slot) => self.move_to_dirty(slot, &plan.way),
-            Choice::Host(index) | Choice::Coming(index) => {
-                let Some(waiting) = self.queue.remove(index) else { return };
-                if waiting.command.kind == Kind::Read {
-                    self.go(&plan.way, Work::Host(waiting, plan.way.passage));
-                } else {
-                    // When its data come depends on what has crossed the interface meanwhile.
-                    self.move_to_host(waiting);
-                }
-            }
         }
     }
 
@@ -89,7 +63,7 @@ impl Hdd {
             + self.overheads.completion_ns(Kind::Write)
     }
 
-    fn go(&mut self, way: &Way, work: Work) {
+    pub(super) fn go(&mut self, way: &Way, work: Work) {
         self.reads.stop(way.start_ns);
         self.arm.go_to(&way.last);
         self.current = Some((way.passage.end_ns, work));

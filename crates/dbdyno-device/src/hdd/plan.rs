@@ -5,21 +5,28 @@
 //! which choosing ends, and looked at again for each command that comes. So the completion of the command that is chosen
 //! is known beforehand, and the model's caller need not poll for the choice.
 
-use super::choice::Standing;
-use super::moves::Way;
 use super::spec::ms;
-use super::{Choice, Hdd, Work};
+use super::{Choice, Hdd, Plan, Standing, Work};
+use crate::contract::Kind;
 use crate::due::earlier;
 
-/// The next move, unless something else comes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Plan {
-    standing: Standing,
-    pub choice: Choice,
-    pub way: Way,
-}
-
 impl Hdd {
+    /// Moves to what has been planned.
+    pub(super) fn go_as_planned(&mut self, plan: &Plan) {
+        match plan.choice {
+            Choice::Destage(slot) => self.move_to_dirty(slot, &plan.way),
+            Choice::Host(index) | Choice::Coming(index) => {
+                let Some(waiting) = self.queue.remove(index) else { return };
+                if waiting.command.kind == Kind::Read {
+                    self.go(&plan.way, Work::Host(waiting, plan.way.passage));
+                } else {
+                    // When its data come depends on what has crossed the interface meanwhile.
+                    self.move_to_host(waiting);
+                }
+            }
+        }
+    }
+
     /// Whether a command waits for the arm, or for what the arm does.
     pub(super) fn is_awaited(&self) -> bool {
         !self.queue.is_empty() || !self.blocked.is_empty() || self.flush.is_some()

@@ -62,6 +62,10 @@ pub trait Bench {
     fn pause(&mut self, ns: u64);
     /// Nanoseconds since the beginning.
     fn now_ns(&self) -> u64;
+    /// Whether the kernel says that it is a disk that turns.
+    fn is_said_to_turn(&self) -> bool {
+        false
+    }
 }
 
 impl Load {

@@ -1,7 +1,7 @@
 //! A block device that is asked past the page cache, by threads that wait for each request.
 
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -128,5 +128,14 @@ impl Bench for DeviceBench {
 
     fn now_ns(&self) -> u64 {
         nanoseconds(self.began.elapsed())
+    }
+
+    fn is_said_to_turn(&self) -> bool {
+        let Ok(number) = self.file.metadata().map(|found| found.rdev()) else { return false };
+        let folder = format!("/sys/dev/block/{}:{}", libc::major(number), libc::minor(number));
+        // A partition has the queue of its disk.
+        let queues = ["queue", "../queue"].into_iter();
+        let found = queues.flat_map(|queue| std::fs::read_to_string(format!("{folder}/{queue}/rotational"))).next();
+        found.is_some_and(|said| said.trim() == "1")
     }
 }

@@ -12,6 +12,7 @@ use super::zones::RESOLUTION;
 use crate::error::DiskError;
 
 const READ_ONLY: &str = "only writes show it, and the device was only read";
+const NO_ENDS: &str = "no ends of tracks were found, which writes have to be aimed at";
 
 /// All of the drive file but what only running the model shows.
 pub fn file_of(found: &Hdd, size_bytes: u64) -> DriveFile {
@@ -60,7 +61,12 @@ fn cache(found: &Hdd) -> Vec<Figure> {
     let writes = found.writes.as_ref();
     let none = "fewer than 512 reads push nothing out of the cache, or none is kept";
     let mut figures = vec![
-        Figure::or_counted("write_cache_bytes", writes.and_then(|writes| writes.cache_bytes), "33554432", READ_ONLY),
+        Figure::or_counted(
+            "write_cache_bytes",
+            writes.and_then(|writes| writes.cache_bytes),
+            "33554432",
+            writes.map_or(READ_ONLY, |_| "no write had to wait, up to 512 MiB"),
+        ),
         Figure::default("destage_window", "64", "not fitted"),
         Figure::default("destage_handicap_ms", "5.0", "reads and writes were not mixed"),
         flush(found),
@@ -110,14 +116,22 @@ fn flush(found: &Hdd) -> Figure {
         Some(less(less(flushed, times.same_track), choose(found, times.same_track)))
     });
     let shown = extra.filter(|extra| extra.value > 0.01 * found.revolution_ns.value);
-    let why = if extra.is_some() { "a single write was on the medium before FLUSH came" } else { READ_ONLY };
+    let why = match extra {
+        Some(_) => "a single write was on the medium before FLUSH came",
+        None => not_written(found),
+    };
     Figure::or("flush_ms", shown.map(|extra| extra.map(|ns| ns / 1e6)), "4.0", why)
 }
 
 fn write_settle(found: &Hdd) -> Figure {
     let beyond = found.writes.as_ref().and_then(|writes| writes.beyond_a_read);
     let settle = found.without_seek.and_then(|times| Some(less(beyond?, less(times.flushed?, times.same_track))));
-    Figure::or("write_settle_ms", settle.map(|settle| settle.map(|ns| ns / 1e6)), "0.5", READ_ONLY)
+    Figure::or("write_settle_ms", settle.map(|settle| settle.map(|ns| ns / 1e6)), "0.5", not_written(found))
+}
+
+/// Why what aimed writes show is not known.
+fn not_written(found: &Hdd) -> &'static str {
+    if found.writes.is_some() { NO_ENDS } else { READ_ONLY }
 }
 
 /// Rows of cylinders and ms, less what a read takes without a seek; rising.

@@ -17,6 +17,7 @@ mod drive_file;
 mod estimate;
 mod hdd;
 mod hdd_file;
+mod host;
 mod local;
 mod model_bench;
 mod outcome;
@@ -39,8 +40,9 @@ pub use args::FitArgs;
 
 use self::bench::Bench;
 use self::device_bench::DeviceBench;
+use self::host::Lateness;
 use self::model_bench::ModelBench;
-use self::outcome::{SIZE_BYTES_MIN, gb, name_file, result};
+use self::outcome::{Outcome, SIZE_BYTES_MIN, gb, name_file};
 use self::rotation::{PROBE_BYTES, hit_ns, revolution};
 use crate::error::DiskError;
 
@@ -50,14 +52,21 @@ const MODEL_NS: u64 = 24 * 3_600_000_000_000;
 /// Fits a drive and prints a line of JSON when a stage begins, and the result as the last one.
 pub fn fit(args: &FitArgs) -> Result<(), DiskError> {
     if !args.trace.is_empty() {
-        return line(&trace::fitted(args, &mut |stage| line(&json!({"stage": stage})))?);
+        return line(&trace::fitted(args, &mut |stage| line(&json!({"stage": stage})))?.json());
     }
     let (mut bench, name, limit_ns) = opened(args)?;
     if bench.size_bytes() < SIZE_BYTES_MIN {
         return Err(DiskError::Usage(format!("{name} has {} bytes; 256 MiB are needed", bench.size_bytes())));
     }
-    let fitted = fitted(&mut *bench, &name, (limit_ns, args.seed), &mut |stage| line(&json!({"stage": stage})))?;
-    line(&fitted)
+    let mut late = args.on.is_some().then(Lateness::default);
+    late.iter_mut().for_each(Lateness::look);
+    let stage = &mut |stage: &str| line(&json!({"stage": stage}));
+    let mut fitted = fitted(&mut *bench, &name, (limit_ns, args.seed), stage)?;
+    if let Some(late) = &mut late {
+        late.look();
+        fitted.hear(late);
+    }
+    line(&fitted.json())
 }
 
 fn opened(args: &FitArgs) -> Result<(Box<dyn Bench>, String, u64), DiskError> {
@@ -78,7 +87,12 @@ fn opened(args: &FitArgs) -> Result<(Box<dyn Bench>, String, u64), DiskError> {
 }
 
 /// The drive file and its figures, and what the model that it makes comes to beside the drive.
-fn fitted(bench: &mut dyn Bench, name: &str, (limit_ns, seed): (u64, u64), say: hdd::Say) -> Result<Value, DiskError> {
+fn fitted(
+    bench: &mut dyn Bench,
+    name: &str,
+    (limit_ns, seed): (u64, u64),
+    say: hdd::Say,
+) -> Result<Outcome, DiskError> {
     let size_bytes = bench.size_bytes();
     say("rotation")?;
     let none = || DiskError::Usage(format!("{name} answers no reads"));
@@ -90,17 +104,51 @@ fn fitted(bench: &mut dyn Bench, name: &str, (limit_ns, seed): (u64, u64), say: 
         name_file(&mut file, format!("Solid-state drive fitted from {name}: {}", gb(size_bytes)));
         ssd_file::fit_build(&mut file, &found, (size_bytes, seed))?;
         let model = ssd_file::model_of(&file, size_bytes, found.writes.is_some(), seed)?;
-        return Ok(result(&file, &checks::of_ssd(&found, &model), bench.now_ns(), &[]));
+        let checks = checks::of_ssd(&found, &model);
+        let mut notes = Vec::new();
+        if bench.is_said_to_turn() {
+            notes.push(format!(
+                "the kernel says that {name} turns, but response times show no revolution; it is taken for a solid-state \
+                 drive. If it is a disk, measure again when nothing else runs, or give more --time"
+            ));
+        }
+        notes.extend(host::uneven(&found.reads_ns));
+        let shortest = found.read_latency.first().map_or(0.0, |(_, latency)| latency.value);
+        let shortest = ("a read of 4 KiB", shortest);
+        return Ok(Outcome {
+            file,
+            checks,
+            elapsed_ns: bench.now_ns(),
+            cut_short: vec![],
+            notes,
+            shortest,
+            late: None,
+        });
     };
     let found = hdd::hdd(bench, turn, hit, (limit_ns, seed), say)?;
-    let found = found.ok_or_else(|| DiskError::Usage(format!("{name} turns, but its addresses show no tracks")))?;
+    let found = found.ok_or_else(|| DiskError::Usage(no_tracks(name)))?;
     say("model")?;
     let mut file = hdd_file::file_of(&found, size_bytes);
     let rpm = 60e9 / found.revolution_ns.value;
     name_file(&mut file, format!("Hard disk fitted from {name}: {rpm:.0} rpm, {}", gb(size_bytes)));
     hdd_file::fit_queue(&mut file, &found, (size_bytes, seed))?;
     let model = hdd_file::model_queue(&file, size_bytes, seed)?;
-    Ok(result(&file, &checks::of_hdd(&found, &model), bench.now_ns(), &found.cut_short))
+    Ok(Outcome {
+        checks: checks::of_hdd(&found, &model),
+        elapsed_ns: bench.now_ns(),
+        cut_short: found.cut_short,
+        notes: vec![],
+        shortest: ("a tenth of a revolution", found.revolution_ns.value / 10.0),
+        late: None,
+        file,
+    })
+}
+
+fn no_tracks(name: &str) -> String {
+    format!(
+        "{name} turns, but its addresses show no tracks: answers come too late and too unevenly. Measure again when nothing \
+         else runs on this host or uses the disk, or give more --time"
+    )
 }
 
 fn line(value: &Value) -> Result<(), DiskError> {

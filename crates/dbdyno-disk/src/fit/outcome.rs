@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::drive_file::DriveFile;
+use super::host::Lateness;
 
 /// A smaller device has too few tracks.
 pub const SIZE_BYTES_MIN: u64 = 256 << 20;
@@ -16,11 +17,35 @@ pub fn name_file(file: &mut DriveFile, title: String) {
     file.notes.push("Written by dbdyno disk fit. Intervals hold the figure with 95 %.".into());
 }
 
-/// A fit's result as it is printed, with how long the drive was looked at.
-pub fn result(file: &DriveFile, checks: &[Value], elapsed_ns: u64, cut_short: &[&str]) -> Value {
-    let seconds = elapsed_ns as f64 / 1e9;
-    json!({
-        "drive_file": file.text(), "figures": file.figures(), "checks": checks, "seconds": seconds,
-        "cut_short": cut_short,
-    })
+/// What a fit comes to.
+pub struct Outcome {
+    pub file: DriveFile,
+    pub checks: Vec<Value>,
+    /// How long the drive was looked at.
+    pub elapsed_ns: u64,
+    pub cut_short: Vec<&'static str>,
+    /// What a reader of the figures must know.
+    pub notes: Vec<String>,
+    /// The shortest time that was to be measured, and its name.
+    pub shortest: (&'static str, f64),
+    /// How late the host wakes programs, where it was one that measured.
+    pub late: Option<Lateness>,
+}
+
+impl Outcome {
+    /// How late the host was while it measured.
+    pub fn hear(&mut self, late: &Lateness) {
+        self.file.notes.push(late.said());
+        self.notes.extend(late.warning(self.shortest.0, self.shortest.1));
+        self.late = Some(late.clone());
+    }
+
+    /// As it is printed.
+    pub fn json(&self) -> Value {
+        json!({
+            "drive_file": self.file.text(), "figures": self.file.figures(), "checks": self.checks,
+            "seconds": self.elapsed_ns as f64 / 1e9, "cut_short": self.cut_short, "notes": self.notes,
+            "host": self.late.as_ref().map(Lateness::json),
+        })
+    }
 }

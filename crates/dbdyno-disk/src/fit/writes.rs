@@ -14,6 +14,8 @@ const WRITE_BYTES: u64 = 512 << 10;
 /// A cache that takes more is not looked for.
 const CACHE_BYTES_MAX: u64 = 512 << 20;
 const FLUSHES: u64 = 9;
+/// Writes that are looked at together.
+const WINDOW: usize = 8;
 
 /// What was found, in ns and bytes.
 #[derive(Debug, Clone, Copy)]
@@ -72,17 +74,16 @@ fn cache_bytes(bench: &mut dyn Bench, random: &mut Random) -> Result<Option<Esti
     for _ in 0..3 {
         bench.ask(Kind::Flush, 0, 0)?;
         let began_ns = bench.now_ns();
-        let mut latencies: Vec<f64> = Vec::new();
+        let (mut latencies, mut ends): (Vec<f64>, Vec<u64>) = (Vec::new(), Vec::new());
         let mut full = None;
         while full.is_none_or(|(writes, _)| latencies.len() < writes + 24)
             && (latencies.len() as u64) < CACHE_BYTES_MAX / WRITE_BYTES
         {
             let place = random_place(bench.size_bytes(), WRITE_BYTES, random);
-            latencies.push(bench.ask(Kind::Write, place, WRITE_BYTES)?.latency_ns());
-            let usual = Estimate::median(&latencies[..latencies.len().min(8)]).map_or(0.0, |usual| usual.value);
-            if full.is_none() && latencies.len() > 8 && latencies[latencies.len() - 1] > 3.0 * usual + 1e6 {
-                full = Some((latencies.len() - 1, bench.now_ns() - began_ns));
-            }
+            let answer = bench.ask(Kind::Write, place, WRITE_BYTES)?;
+            latencies.push(answer.latency_ns());
+            ends.push(answer.done_ns - began_ns);
+            full = full.or_else(|| first_to_wait(&latencies).map(|first| (first, ends[first])));
         }
         if let Some((writes, after_ns)) = full {
             let each_ns = Estimate::mean(&latencies[writes..]).map_or(1.0, |each| each.value);
@@ -93,4 +94,33 @@ fn cache_bytes(bench: &mut dyn Bench, random: &mut Random) -> Result<Option<Esti
     Ok(Estimate::median(&found).map(|found| {
         Estimate::new(found.value, found.low - WRITE_BYTES as f64, found.high + WRITE_BYTES as f64, found.n)
     }))
+}
+
+/// The first write that had to wait, once most of the last ones had to; a late answer alone shows nothing.
+fn first_to_wait(latencies: &[f64]) -> Option<usize> {
+    let usual = Estimate::median(latencies.get(..WINDOW)?)?.value;
+    let from = latencies.len().checked_sub(WINDOW).filter(|from| *from >= WINDOW)?;
+    let waits = |latency: &f64| *latency > 3.0 * usual + 1e6;
+    let recent = &latencies[from..];
+    let most = recent.iter().filter(|latency| waits(latency)).count() * 2 > WINDOW;
+    let first = from + recent.iter().position(waits)?;
+    most.then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_answer_does_not_say_that_the_cache_is_full() {
+        let (quick, slow) = (0.9e6, 8e6);
+        let mut latencies = vec![quick; 30];
+        latencies[12] = 40e6;
+        assert_eq!(first_to_wait(&latencies), None);
+        latencies.extend([slow; 4]);
+        assert_eq!(first_to_wait(&latencies), None, "half of the last ones");
+        latencies.extend([quick, slow]);
+        assert_eq!(first_to_wait(&latencies), Some(30));
+        assert_eq!(first_to_wait(&latencies[..7]), None);
+    }
 }

@@ -33,6 +33,7 @@ class Erasing:
 
     allowed: frozenset[str] = frozenset()  # serials, as the command line gives them
     begun: dict[str, Identity] = field(default_factory=dict)  # by serial
+    command: str = "dbdyno run"  # that takes --erase
 
     @contextmanager
     def holding(self, device: Path, serial: str | None) -> Iterator["HeldDisk"]:
@@ -89,7 +90,7 @@ class HeldDisk:
             raise HostError(f"{self.device}: {error}. It is not touched") from None
         raise HostError(
             f"{self.device} holds data: {'; '.join(found)}. It is not touched; "
-            f"to erase all of it: dbdyno run ... --erase {serial!r}"
+            f"to erase all of it: {self.erasing.command} ... --erase {serial!r}"
         )
 
     def begin(self) -> None:

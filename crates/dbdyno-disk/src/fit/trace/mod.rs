@@ -23,7 +23,7 @@ use self::profile::Profile;
 use self::requests::{Request, Requests};
 use super::drive_file::{DriveFile, Figure, Source};
 use super::hdd::Say;
-use super::outcome::{SIZE_BYTES_MIN, gb, name_file, result};
+use super::outcome::{Outcome, SIZE_BYTES_MIN, gb, name_file};
 use crate::error::DiskError;
 use crate::fit::args::FitArgs;
 
@@ -34,14 +34,21 @@ const CHECKED: usize = 200_000;
 const DEEP: u32 = 4;
 
 /// The drive file of a trace and its figures, and what its model makes of the same requests.
-pub fn fitted(args: &FitArgs, say: Say) -> Result<Value, DiskError> {
+pub fn fitted(args: &FitArgs, say: Say) -> Result<Outcome, DiskError> {
     say("trace")?;
     let format = args.format.as_deref().map(|name| Format::by_name(name).ok_or_else(|| unknown(name))).transpose()?;
     let requests = requests::read(&args.trace, format, args.size_bytes)?;
     let name = args.trace.first().map_or_else(String::new, |path| path.display().to_string());
     let found = of_requests(&requests, &name, (args.size_bytes, args.seed), say)?;
-    let seconds = requests.all.iter().map(|request| request.done_ns).max().unwrap_or(0);
-    Ok(result(&found.file, &found.checks, seconds, &[]))
+    Ok(Outcome {
+        file: found.file,
+        checks: found.checks,
+        elapsed_ns: requests.all.iter().map(|request| request.done_ns).max().unwrap_or(0),
+        cut_short: vec![],
+        notes: vec![],
+        shortest: ("nothing", f64::INFINITY),
+        late: None,
+    })
 }
 
 fn unknown(name: &str) -> DiskError {
