@@ -11,7 +11,7 @@ from dbdyno.analysis.ranking.ranking import rank_runs
 from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.safety.join import joined
 from dbdyno.analysis.two_runs.compare import compare
-from dbdyno.model.design import Comparison
+from dbdyno.model.design import Comparison, Fleet
 from dbdyno.model.treatment import Treatment
 from dbdyno.report import comparison
 from dbdyno.report.contents import document
@@ -305,6 +305,16 @@ def test_each_host_is_said_where_outcomes_differ_by_host():
     found = json.loads(as_json(run, analyse(run)))["safety"]["by_host"]
     assert [(one["id"], one["differs"]) for one in found] == [("t1", True), ("t2", False), ("control", False)]
     assert {one["host"]: one["lost"]["seen"] for one in found[0]["hosts"]} == {"db1": 0, "db2": 0, "db3": 40}
+
+
+def test_the_headline_claims_no_safety_of_hosts_like_these():
+    run = on_three({"1": SAFE, "2": FLUSH_2}, lambda _host, _treatment: False)
+    hosts = ["db1", "db2", "db3"]
+    run = replace(run, design=replace(run.design, fleet=Fleet(hosts)), hosts={one: {"cores": 2} for one in hosts})
+    found = json.loads(as_json(run, analyse(run)))
+    assert found["headline"].startswith("On these 3 hosts: innodb_flush_log_at_trx_commit = 1 lost nothing in 120")
+    assert "as fast as" in found["headline"]
+    assert "hosts like these" not in found["headline"]
 
 
 def test_a_difference_that_may_be_chance_is_said_to_be_so():

@@ -255,6 +255,13 @@ def test_a_block_with_states_that_was_half_folded_is_folded_once(crash, into, st
         assert sum(trial.host == "db1" for trial in read_run(copy).trials) == 3
 
 
+def test_a_plan_warns_of_hosts_without_cuts_and_claims_nothing_of_hosts_like_these(crash):
+    two = ('"db1", "db2", "db3"', '"db1", "db2"')
+    assert not [one for one in crash(two).warnings() if "hosts like them" in one]
+    assert any("2 blocks leave hosts without any" in one for one in crash(cuts=20).warnings())
+    assert not any("leave hosts without any" in one for one in crash(cuts=30).warnings())
+
+
 def test_what_is_fixed_to_hosts_is_of_speed(crash):
     level = ('under_test = ["db1"]', 'under_test = ["db1"]\nlevel = { drive = { db1 = "hdd" } }')
     one = ('device = ["hdd-7200", "ssd-sata"]', 'device = "hdd-7200"')

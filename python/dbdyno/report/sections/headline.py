@@ -38,7 +38,8 @@ def _all(findings: Findings) -> list[str]:
     opening = [one for one in speed[:1] if one.endswith(":")]
     crash = crash_headline.sentences(findings.safety, names, begun=bool(opening))
     few = len(names.levels) <= FEW and len(names.factors) == 1
-    return [*opening, *crash, *(speed[len(opening) :] if few else [])]
+    apart = {*of_hosts(findings.analysis)}  # of speed alone: beside what was lost it would be taken for all of it
+    return [*opening, *crash, *(one for one in speed[len(opening) :] if few and one not in apart)]
 
 
 def headline(run: Run, analysis: Analysis) -> list[str]:
