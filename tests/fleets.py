@@ -14,8 +14,8 @@ from dbdyno.hosts.host_side import HostSide, _Program
 from dbdyno.hosts.local import LocalHosts
 from dbdyno.run.execute import open_run
 from dbdyno.run.fleet.coordinate import identity_of, run_on_hosts
-from dbdyno.run.fleet.member import Ground, take_part
-from dbdyno.run.fleet.part import Means
+from dbdyno.run.fleet.member import ThisHost, take_part
+from dbdyno.run.fleet.part import HostAccess
 from dbdyno.run.fleet.request import Request, request_of
 from dbdyno.store.events import Finished, read_events
 from tests.scripted import Script
@@ -75,13 +75,13 @@ class ForkedSide(HostSide):
             script.erase = frozenset()
             lock = threading.Lock()
 
-            def tell(message):
+            def send(message):
                 with lock:
                     os.write(files[0], json.dumps(message).encode() + b"\n")
 
             facts = {"cores": 2, "name": self.name}
             versions = {"dbdyno": "0", "kernel": self.name}
-            take_part(request, tell, Ground(script.ports(), lambda *_: [], lambda _: facts, lambda _: versions))
+            take_part(request, send, ThisHost(script.ports(), lambda *_: [], lambda _: facts, lambda _: versions))
             code = 0
         except BaseException as error:  # noqa: BLE001  (said by the host's program)
             with suppress(OSError):
@@ -137,8 +137,8 @@ class Fleet:
         folder = open_run(plan, into, resume=resume, versions={"dbdyno": "0"}, host={"cores": 1})
         try:
             requests = request_of(plan, identity_of(into), frozenset(), fresh_images=fresh_images)
-            means = Means(self.hosts, lambda: dict(self.lost), clients=self.clients, pause_seconds=0.3)
-            return run_on_hosts(plan, folder, self, requests, means)
+            access = HostAccess(self.hosts, lambda: dict(self.lost), clients=self.clients, pause_seconds=0.3)
+            return run_on_hosts(plan, folder, self, requests, access)
         finally:
             folder.close()
 

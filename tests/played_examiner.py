@@ -14,11 +14,11 @@ from pathlib import Path
 from dbdyno.crash.kept import read_kept
 from dbdyno.errors import HostError, TrialError
 from dbdyno.run import sparse_tar
-from dbdyno.run.again import member
+from dbdyno.run.reexamine import member
 
 
 def examine(folder, name):
-    """As ``run.again.one.examined``, but that nothing is raised."""
+    """As ``run.reexamine.kept_state.examined``, but that nothing is raised."""
     packed = Path(folder) / name
     assert hashlib.sha256(packed.read_bytes()).hexdigest() == name.partition(".")[0]
     place = packed.with_suffix("")
@@ -54,7 +54,7 @@ def act(what, play):
 if __name__ == "__main__":
     lacking = os.environ.get("PLAYED_LACKING")
     member.main(
-        member.Ground(
+        member.ThisHost(
             examine,
             lambda _: [lacking] if lacking else [],
             lambda _: {"server mariadb": os.environ.get("PLAYED_VERSION", "10.11")},

@@ -9,13 +9,13 @@ import pytest
 from dbdyno.cli.crash_examined_text import all_as_dict
 from dbdyno.hosts.local import LocalHosts
 from dbdyno.plan.plan import make_plan
-from dbdyno.run.again.examine import here, kept_states, on_hosts
-from dbdyno.run.again.program_workers import Means as Examiners
 from dbdyno.run.execute import open_run
 from dbdyno.run.fleet.coordinate import identity_of, run_on_hosts
-from dbdyno.run.fleet.part import Means
+from dbdyno.run.fleet.part import HostAccess
 from dbdyno.run.fleet.request import request_of
 from dbdyno.run.provenance import versions
+from dbdyno.run.reexamine.examine import here, kept_states, on_hosts
+from dbdyno.run.reexamine.program_workers import HostAccess as Examiners
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.load import load_study
 from tests.fleets import Fleet
@@ -62,8 +62,8 @@ def test_states_of_two_hosts_are_kept_here_and_give_the_same_on_hosts_as_here(st
         run = open_run(plan, into, resume=False, versions=versions(plan), host={})
         try:
             requests = request_of(plan, identity_of(into), frozenset(), fresh_images=False)
-            means = Means(hosts, dict, environment_of=environment_of)
-            assert run_on_hosts(plan, run, Fleet(tmp_path), requests, means).how == "done"
+            access = HostAccess(hosts, dict, environment_of=environment_of)
+            assert run_on_hosts(plan, run, Fleet(tmp_path), requests, access).how == "done"
         finally:
             run.close()
         held = read_run(into)

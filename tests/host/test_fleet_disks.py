@@ -14,7 +14,7 @@ from dbdyno.run.execute import open_run
 from dbdyno.run.fleet.asking import as_needs, refusals
 from dbdyno.run.fleet.coordinate import identity_of, run_on_hosts
 from dbdyno.run.fleet.member import take_part
-from dbdyno.run.fleet.part import Means
+from dbdyno.run.fleet.part import HostAccess
 from dbdyno.run.fleet.request import request_of
 from dbdyno.store.header import RUN
 from dbdyno.store.run_folder import read_run
@@ -52,14 +52,14 @@ interference = "note"
 """
 
 
-class Ground:
-    """Two disks, and the means by which both hosts are reached."""
+class Disks:
+    """Two disks, and the access by which both hosts are reached."""
 
     def __init__(self, folder, stack):
         self.folder = folder
         self.files = {name: folder / name for name in HOSTS}
         self.disks = {name: stack.enter_context(lent_loop(file, 128 * MIB)) for name, file in self.files.items()}
-        self.means = Means(
+        self.access = HostAccess(
             LocalHosts(HOSTS), dict, environment_of=lambda host: {"DBDYNO_STATE_DIR": str(folder / f"state-{host}")}
         )
 
@@ -84,41 +84,41 @@ class Ground:
 
 
 @pytest.fixture
-def ground(state):  # noqa: ARG001  (where what is asked keeps its things)
+def disks_of_hosts(state):  # noqa: ARG001  (where what is asked keeps its things)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dd", dir="/dev/shm")))
         folder.chmod(0o755)
-        made = Ground(folder, stack)
+        made = Disks(folder, stack)
         yield made
         assert [what_is_left(folder / f"state-{name}") for name in HOSTS] == [[], []]
 
 
-def test_each_host_proves_its_own_disk_and_runs_on_it(ground, tmp_path):
-    plan = ground.plan()
-    write(ground.disks["db2"], 20 * MIB, b"of others")
-    before = ground.sums()
-    (refused,) = refusals(plan, ground.asked(plan), frozenset())
-    assert refused.startswith(f"db2: device {ground.disks['db2']}: ")
+def test_each_host_proves_its_own_disk_and_runs_on_it(disks_of_hosts, tmp_path):
+    plan = disks_of_hosts.plan()
+    write(disks_of_hosts.disks["db2"], 20 * MIB, b"of others")
+    before = disks_of_hosts.sums()
+    (refused,) = refusals(plan, disks_of_hosts.asked(plan), frozenset())
+    assert refused.startswith(f"db2: device {disks_of_hosts.disks['db2']}: ")
     assert f"something of no known signature at offset {20 * MIB}. It is not touched" in refused
-    assert ground.sums() == before
-    erase = frozenset({str(ground.files["db2"])})
-    shown = {one.name: one.said for one in as_needs(plan, ground.asked(plan, erase), erase)}
-    assert f"ERASED: {ground.disks['db1']} ({ground.files['db1']}; it is empty" in shown["db1"]
+    assert disks_of_hosts.sums() == before
+    erase = frozenset({str(disks_of_hosts.files["db2"])})
+    shown = {one.name: one.said for one in as_needs(plan, disks_of_hosts.asked(plan, erase), erase)}
+    assert f"ERASED: {disks_of_hosts.disks['db1']} ({disks_of_hosts.files['db1']}; it is empty" in shown["db1"]
     assert "which --erase gives up" in shown["db2"]
-    run_it(ground, plan, tmp_path / "run", erase)
+    run_it(disks_of_hosts, plan, tmp_path / "run", erase)
     run = read_run(tmp_path / "run")
     serials = {trial.host: trial.observed["device"]["serial"] for trial in run.trials}
-    assert serials == {name: str(file) for name, file in ground.files.items()}
-    assert f'[fleet.disks.db1]\ndevice = "{ground.disks["db1"]}"\n' in (tmp_path / "run" / RUN).read_text()
+    assert serials == {name: str(file) for name, file in disks_of_hosts.files.items()}
+    assert f'[fleet.disks.db1]\ndevice = "{disks_of_hosts.disks["db1"]}"\n' in (tmp_path / "run" / RUN).read_text()
     said = " ".join(as_text(run, analyse(run), 1000).split())
     for name in HOSTS:
-        assert f"{name} {ground.disks[name]} not read back {ground.files[name]} 134 MB" in said
+        assert f"{name} {disks_of_hosts.disks[name]} not read back {disks_of_hosts.files[name]} 134 MB" in said
 
 
-def run_it(ground, plan, into, erase):
+def run_it(disks_of_hosts, plan, into, erase):
     folder = open_run(plan, into, resume=False, versions={"dbdyno": "0"}, host={})
     try:
         requests = request_of(plan, identity_of(into), erase, fresh_images=False)
-        assert run_on_hosts(plan, folder, Fleet(into, ()), requests, ground.means).how == "done"
+        assert run_on_hosts(plan, folder, Fleet(into, ()), requests, disks_of_hosts.access).how == "done"
     finally:
         folder.close()

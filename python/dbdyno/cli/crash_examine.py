@@ -16,13 +16,13 @@ from dbdyno.errors import TrialError, UserError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dbdyno.run.again.examine import Examined, Examining, State
+    from dbdyno.run.reexamine.examine import Examined, Examining, State
 
 
 def examine(run: Path = RUN, cut: str = CUT_OR_ALL, hosts: Path | None = HOSTS, json_: bool = JSON) -> None:
     """Examine a kept state, or all, again: mount, check, server, verify; exits 1 where an outcome is another one."""
     from dbdyno.cli.crash_examined_text import all_as_dict, line_of, total_of
-    from dbdyno.run.again.examine import State, kept_states
+    from dbdyno.run.reexamine.examine import State, kept_states
     from dbdyno.store.cuts import cut_called, kept_folder
     from dbdyno.store.run_folder import read_run
 
@@ -61,8 +61,8 @@ def _all(
 
 
 def _here(run: Path, stack: ExitStack) -> "Examining":
-    from dbdyno.run.again.examine import here
     from dbdyno.run.kept_states import lacking
+    from dbdyno.run.reexamine.examine import here
     from dbdyno.system.run_lock import alone_on_host, only_one
 
     if missing := lacking(examining=True):
@@ -75,11 +75,11 @@ def _here(run: Path, stack: ExitStack) -> "Examining":
 def _on_hosts(run: Path, states: "Sequence[State]", hosts: Path, stack: ExitStack) -> "Examining":
     from dbdyno.cli.standard_output import say
     from dbdyno.hosts.connect import connected
-    from dbdyno.run.again.examine import on_hosts
-    from dbdyno.run.again.program_workers import Means
+    from dbdyno.run.reexamine.examine import on_hosts
+    from dbdyno.run.reexamine.program_workers import HostAccess
 
     there = stack.enter_context(connected(hosts))
-    return stack.enter_context(on_hosts(run, states, Means(there.hosts, there.why_lost, say)))
+    return stack.enter_context(on_hosts(run, states, HostAccess(there.hosts, there.why_lost, say)))
 
 
 def _print_one(one: "Examined", *, json_: bool) -> None:

@@ -10,7 +10,7 @@ from dbdyno.model.wording import count
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dbdyno.run.again.examine import Examined
+    from dbdyno.run.reexamine.examine import Examined
 
 OF_A_HOST = ("recovery_s",)  # how long it took says something of the host, not of the state
 

@@ -35,7 +35,7 @@ def run_on_its_hosts(
     from dbdyno.hosts.connect import connected
     from dbdyno.run.execute import open_run
     from dbdyno.run.fleet import asking, coordinate
-    from dbdyno.run.fleet.part import Means
+    from dbdyno.run.fleet.part import HostAccess
     from dbdyno.run.fleet.request import request_of
     from dbdyno.run.over_hosts import see_that_they_are_clients
     from dbdyno.run.provenance import this_machine
@@ -58,8 +58,8 @@ def run_on_its_hosts(
                 progress.say(f"seed {plan.design.seed}, drawn for this run; {again}")
             try:
                 requests = request_of(plan, coordinate.identity_of(into), erase, fresh_images=fresh_images)
-                means = Means(found.hosts, found.why_lost, why_not_back=found.why_not_back, clients=found)
-                return coordinate.run_on_hosts(plan, folder, progress, requests, means)
+                access = HostAccess(found.hosts, found.why_lost, why_not_back=found.why_not_back, clients=found)
+                return coordinate.run_on_hosts(plan, folder, progress, requests, access)
             finally:
                 folder.close()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import DbdynoError, HostError, UserError
-from dbdyno.hosts.contract import Ended, Hosts, Said
+from dbdyno.hosts.contract import Ended, Hosts, Output
 from dbdyno.hosts.folder_side import Piece
 from dbdyno.hosts.host_side import CHUNK_BYTES
 from dbdyno.hosts.quiet import check_not_measured
@@ -93,14 +93,14 @@ class Carried(Hosts):
         marked = {**(environment or {}), **work.environment}
         return str(self._done(host, "start", list(argv), stdin, marked, work.folder))
 
-    def stream(self, host: str, process: str, *, patient: bool = False) -> Iterator[Said | Ended]:
+    def stream(self, host: str, process: str, *, patient: bool = False) -> Iterator[Output | Ended]:
         """As the contract says."""
         code = None
         wait_seconds = PATIENT_SECONDS if patient else _WAIT_SECONDS
         while code is None:
             news, code = self._done(host, "read", process, wait_seconds, before_window=patient)
             for to_error, content in news:
-                yield Said(content, to_error)
+                yield Output(content, to_error)
         yield Ended(code)
 
     def signal(self, host: str, process: str, number: int) -> bool:

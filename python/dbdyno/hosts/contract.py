@@ -9,7 +9,7 @@ from dbdyno.hosts.workers import Work, Workers
 
 
 @dataclass(frozen=True)
-class Said:
+class Output:
     """Bytes that a program wrote."""
 
     content: bytes
@@ -49,7 +49,7 @@ class Hosts(ABC):
         """
 
     @abstractmethod
-    def stream(self, host: str, process: str, *, patient: bool = False) -> Iterator[Said | Ended]:
+    def stream(self, host: str, process: str, *, patient: bool = False) -> Iterator[Output | Ended]:
         """What a program writes, from its beginning and as it comes; last how it ended.
 
         Usually the host is asked again and again. ``patient`` asks once for each piece of news, however long that

@@ -32,7 +32,7 @@ def main() -> None:
         answer, environment = {"error": said}, None
     except (ValueError, ImportError, zipfile.BadZipFile) as error:
         answer, environment = {"error": str(error)}, None
-    tell(answer)
+    send(answer)
     if environment is not None:
         python = str(environment / "bin/python")
         path = str(environment / "bin") + ":" + os.environ.get("PATH", os.defpath)
@@ -40,7 +40,7 @@ def main() -> None:
         os.execve(python, [python, "-m", "dbdyno.hosts.agent"], given)  # noqa: S606  (no shell is wanted)
 
 
-def tell(answer: "dict[str, Any]") -> None:
+def send(answer: "dict[str, Any]") -> None:
     """Send one object to the other end."""
     sys.stdout.buffer.write(MAGIC + json.dumps(answer).encode() + b"\n")
     sys.stdout.buffer.flush()
@@ -66,7 +66,7 @@ def prepared(asked: "dict[str, Any]") -> "tuple[dict[str, Any], Path | None]":
         packages = folder / "packages"
         packages.mkdir(exist_ok=True)
         lacking = [one for one in asked["packages"] if not (packages / one["sha256"]).is_dir()]
-        tell({"lacking": [one["sha256"] for one in lacking]})
+        send({"lacking": [one["sha256"] for one in lacking]})
         for one in lacking:
             take(one, packages)
         environment = made(folder, asked)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _BEGIN_SECONDS = 120.0  # for a host to start Python and to read its own dbdyno
 _DIFFERS = "{}: dbdyno there differs from this one; dbdyno hosts up puts it there"
-_HEAR_SECONDS = 1.0  # between two questions how far a host's calls are
+_REPORT_SECONDS = 1.0  # between two questions how far a host's calls are
 
 Lost = Callable[[], Mapping[str, str]]
 _Result: TypeAlias = "Future[tuple[str, float, Exception | None]]"
@@ -46,7 +46,7 @@ class RayWorkers(Workers):
         self._arrived: queue.SimpleQueue[_Arrived] = queue.SimpleQueue()
         self._reached: dict[str, dict[int, float]] = {}
         self._asked: dict[str, Any] = {}  # how far its calls are, until the answer is there
-        self._heard = time.monotonic()
+        self._received_at = time.monotonic()
         self._actors: dict[str, Any] = {}
         self._cores: dict[str, int] = {}
         for name in hosts.names:
@@ -121,8 +121,8 @@ class RayWorkers(Workers):
 
     def reached(self) -> Mapping[int, float]:
         """As the contract says; asked for once a second, and never waited for."""
-        due = time.monotonic() > self._heard + _HEAR_SECONDS
-        self._heard = time.monotonic() if due else self._heard
+        due = time.monotonic() > self._received_at + _REPORT_SECONDS
+        self._received_at = time.monotonic() if due else self._received_at
         for host in self.cores():
             asked = self._asked.get(host)
             if asked is not None and asked.done():

@@ -80,7 +80,7 @@ class Spread:
             return 2 * cores - len(self._at_work) - len(self._waiting) if cores else 1  # it then says that none is left
 
     def reached(self) -> list[float]:
-        """How far each call is that runs, as was heard last."""
+        """How far each call is that runs, as was reported last."""
         return list(self._workers.reached().values())
 
     def hosts(self) -> int:

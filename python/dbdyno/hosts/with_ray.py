@@ -54,7 +54,7 @@ def existing_token() -> str:
 
 
 @contextmanager
-def _unheard() -> Iterator[None]:
+def _muted() -> Iterator[None]:
     """Have what is written to our standard error go nowhere: Ray says there which level of its log it takes, first."""
     before, nowhere = os.dup(_STDERR), os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     try:
@@ -97,7 +97,7 @@ class RayHosts(Carried):
         self._ray = ray
         logging.getLogger("ray").setLevel(logging.ERROR)
         try:
-            with _unheard():
+            with _muted():
                 self._watched(
                     lambda: ray.init(
                         address=cluster.gcs,

@@ -38,7 +38,7 @@ class WorkerSide:
     def call(self, ticket: int, given: str) -> tuple[str, float, Exception | None]:
         """Return what the function does, its CPU seconds, and what it raised."""
 
-        def hear(reached: float) -> None:
+        def report(reached: float) -> None:
             self._reached[ticket] = reached
             if self._stop.is_set():
                 raise Stopped
@@ -48,8 +48,8 @@ class WorkerSide:
             began, text = time.thread_time(), ""
             error: Exception | None = None
             try:
-                hear(0.0)
-                text = self._work(given.replace(INPUT, json.dumps(f"{inputs_folder()}/")[1:-1]), hear)
+                report(0.0)
+                text = self._work(given.replace(INPUT, json.dumps(f"{inputs_folder()}/")[1:-1]), report)
             except ValueError as raised:
                 error = ValueError(str(raised).replace(f"{inputs_folder()}/", INPUT))
             except Exception as raised:  # noqa: BLE001  (whoever waits for the call is to have it)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from dbdyno.errors import HostError
 
-# Given a JSON text, it returns a text that depends on nothing else; the callable hears now and then how far it is, in a
-# measure of its own, and what that raises ends it. On other hosts it is found by its module and name.
+# Given a JSON text, it returns a text that depends on nothing else; now and then it calls the callable with how far it
+# is, in a measure of its own, and what that raises ends it. On other hosts it is found by its module and name.
 Work = Callable[[str, Callable[[float], None]], str]
 
 
@@ -63,7 +63,7 @@ class Workers(ABC):
 
     @abstractmethod
     def reached(self) -> Mapping[int, float]:
-        """How far each call is that runs, by its ticket, as was heard last."""
+        """How far each call is that runs, by its ticket, as was reported last."""
 
     @abstractmethod
     def close(self) -> None:

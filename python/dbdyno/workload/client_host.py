@@ -70,7 +70,7 @@ class ClientHost:
         except (DbdynoError, ValueError, KeyError) as error:
             self.trouble = self.trouble or f"{self.name}: {short(str(error), _SAID_MAX)}"
         finally:
-            self.trouble = self.trouble or ("" if self.result else f"{self.name}: was not heard of any more")
+            self.trouble = self.trouble or ("" if self.result else f"{self.name}: sent nothing any more")
             self._news.set()
 
     def _take(self, reply: Mapping[str, Any]) -> None:

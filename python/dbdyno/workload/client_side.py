@@ -54,11 +54,11 @@ def offer(asked: Mapping[str, Any]) -> dict[str, Any]:
         assert load.stdout is not None  # noqa: S101  (it is a pipe)
         for line in load.stdout:
             if line.startswith(b"ready "):
-                tell({"ready_ns": int(line.split()[1]), "start": f"/proc/{os.getpid()}/fd/{start}"})
+                send({"ready_ns": int(line.split()[1]), "start": f"/proc/{os.getpid()}/fd/{start}"})
     return {"code": load.returncode, "said": text_in(said), **{flag: text_in(file) for flag, file in results.items()}}
 
 
-def tell(what: Mapping[str, Any]) -> None:
+def send(what: Mapping[str, Any]) -> None:
     """Say one thing."""
     said = f"{json.dumps(what)}\n".encode()
     while said:
@@ -66,4 +66,4 @@ def tell(what: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    tell(offer(json.load(sys.stdin)))
+    send(offer(json.load(sys.stdin)))

@@ -111,7 +111,7 @@ def kept_run(run, monkeypatch, state):  # noqa: ARG001  (whose lock is held)
             raise found[name]
         return found[name]
 
-    monkeypatch.setattr("dbdyno.run.again.examine.examine_again", again)
+    monkeypatch.setattr("dbdyno.run.reexamine.examine.examine_again", again)
     monkeypatch.setattr("dbdyno.run.kept_states.lacking", lambda **_: [])
     return run, found
 

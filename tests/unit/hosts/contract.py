@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from dbdyno.errors import HostError, UserError
-from dbdyno.hosts.contract import Ended, Said
+from dbdyno.hosts.contract import Ended, Output
 from dbdyno.hosts.quiet import NotQuietError, quiet
 from dbdyno.stack.undo.log import Process
 from tests.support import wait_for
@@ -18,7 +18,7 @@ from tests.support import wait_for
 def output(hosts, host, process):
     """What a program wrote to each stream, and its end."""
     *said, ended = hosts.stream(host, process)
-    assert all(isinstance(one, Said) for one in said)
+    assert all(isinstance(one, Output) for one in said)
     assert isinstance(ended, Ended)
     texts = [b"".join(one.content for one in said if one.to_error is error) for error in (False, True)]
     return (*texts, ended.code)

@@ -18,10 +18,10 @@ from dbdyno.errors import HostError, TrialError, UserError
 from dbdyno.hosts.local import LocalHosts
 from dbdyno.hosts.spread import Spread
 from dbdyno.model.cut import Cut
-from dbdyno.run.again import examine
-from dbdyno.run.again.examine import kept_states, on_hosts
-from dbdyno.run.again.member import workers_for
-from dbdyno.run.again.program_workers import Means
+from dbdyno.run.reexamine import examine
+from dbdyno.run.reexamine.examine import kept_states, on_hosts
+from dbdyno.run.reexamine.member import workers_for
+from dbdyno.run.reexamine.program_workers import HostAccess
 from dbdyno.store.run_folder import read_run
 from dbdyno.workload.ledger import LEDGER
 from tests.scripted import Script, perform
@@ -86,8 +86,8 @@ class There:
         }
 
     def examined(self, states):
-        means = Means(self.hosts, lambda: dict(self.lost), self.said.append, PLAYED, self.environment)
-        with on_hosts(self.into, states, means) as examining:
+        access = HostAccess(self.hosts, lambda: dict(self.lost), self.said.append, PLAYED, self.environment)
+        with on_hosts(self.into, states, access) as examining:
             return list(examining(states))
 
     def played(self):
@@ -172,8 +172,8 @@ def test_a_lost_host_s_states_are_done_by_the_other(run, there):
                 means_lost["b"] = "b: has not answered for 4 s"
             return dict.items(means_lost)
 
-    means = Means(there.hosts, Losing, there.said.append, PLAYED, there.environment)
-    with on_hosts(there.into, states, means) as examining:
+    access = HostAccess(there.hosts, Losing, there.said.append, PLAYED, there.environment)
+    with on_hosts(there.into, states, access) as examining:
         found = list(examining(states))
     assert [one.again.lost for one in found] == expected(states)
     assert there.said == ["b: has not answered for 4 s; what it was at is done again by others"]
@@ -238,8 +238,8 @@ def test_interrupted_it_ends_on_every_host(run, there):
     states = run(seconds=30)
     began = time.monotonic()
 
-    means = Means(there.hosts, dict, there.said.append, PLAYED, there.environment)
-    with on_hosts(there.into, states, means) as examining:
+    access = HostAccess(there.hosts, dict, there.said.append, PLAYED, there.environment)
+    with on_hosts(there.into, states, access) as examining:
         examining(states)
         wait_for(lambda: {one["host"] for one in there.played()} == set(HOSTS), seconds=20)
     assert time.monotonic() - began < 25
@@ -280,10 +280,10 @@ def test_workers_keep_what_their_contract_says_of_a_host_that_is_left_out(run, t
     states = run()
     request = examine.Request
     header, study = ((there.into / name).read_text() for name in ("run.toml", "study.toml"))
-    means = Means(there.hosts, dict, there.said.append, PLAYED, there.environment)
+    access = HostAccess(there.hosts, dict, there.said.append, PLAYED, there.environment)
     packed = tmp_path / "packed"
     packed.mkdir()
-    workers = examine.ProgramWorkers(means, lambda host: request(host, header, study, 1), {}, packed)
+    workers = examine.ProgramWorkers(access, lambda host: request(host, header, study, 1), {}, packed)
     with Spread(workers) as spread:
         assert workers.cores().keys() == set(HOSTS)
         workers.leave_out("b", "it is gone")

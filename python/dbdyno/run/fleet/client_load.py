@@ -24,16 +24,16 @@ class ClientsLostError(HostError):
 
 @dataclass(frozen=True)
 class AskedFor:
-    """The load as a host under test has it: ``tell`` says a message to who began the run."""
+    """The load as a host under test has it: ``send`` sends a message to who began the run."""
 
     folder: Path  # for what came of it
-    tell: Callable[[dict[str, Any]], None]
+    send: Callable[[dict[str, Any]], None]
 
     def offer(self, asked: Asked) -> Offered:
         """As ``Together.offer``; whose host is lost is no matter of this host, which is then ended from there."""
         answer = self.folder / _ANSWER
         answer.unlink(missing_ok=True)
-        self.tell({"load": asdict(asked), "answer": str(answer)})
+        self.send({"load": asdict(asked), "answer": str(answer)})
         while not answer.exists():  # it comes whole or not at all
             time.sleep(_LOOK_AGAIN_SECONDS)
         found = json.loads(answer.read_text(encoding="utf-8"))
@@ -44,7 +44,7 @@ class AskedFor:
 
 
 def offered(clients: Together, load: Mapping[str, Any], patience_seconds: float) -> dict[str, Any]:
-    """Have client hosts offer the load that a host under test asks for; what it is told then.
+    """Have client hosts offer the load that a host under test asks for; what it is sent then.
 
     ``patience_seconds`` are waited to learn who is lost.
 

@@ -16,7 +16,7 @@ from dbdyno.plan.plan import Plan
 from dbdyno.run.execute import Outcome, Progress
 from dbdyno.run.fleet.asking import ask_all
 from dbdyno.run.fleet.fold import arriving, blocks_of, fold, fold_leftovers, has_arrived
-from dbdyno.run.fleet.part import STARTS, Means, Part
+from dbdyno.run.fleet.part import STARTS, HostAccess, Part
 from dbdyno.run.fleet.request import Requests
 from dbdyno.run.fleet.sharing import Sharing
 from dbdyno.run.resume import beginning
@@ -63,15 +63,15 @@ def kinds_ahead(plan: Plan, host: str) -> int:
     return hosts.index(host) * -(-plan.design.blocks // len(hosts))
 
 
-def run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: Requests, means: Means) -> Outcome:
+def run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: Requests, access: HostAccess) -> Outcome:
     """Run what is missing. A host that is lost or fails takes no more part; ``HostError`` where none is left."""
     try:
-        return _run_on_hosts(plan, folder, progress, requests, means)
+        return _run_on_hosts(plan, folder, progress, requests, access)
     except OSError as error:
         raise HostError(why_not_written(error, folder.path, GO_ON)) from None
 
 
-def _run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: Requests, means: Means) -> Outcome:
+def _run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: Requests, access: HostAccess) -> Outcome:
     run_folder.preload()
     for lost in lost_trials(folder.path):
         folder.append(lost)
@@ -82,8 +82,8 @@ def _run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: R
     ended = Ended("failed")
     with suppress(Interrupted), interruptible(progress.say):
         try:
-            prepared = _share_images(plan, folder, progress, requests, means)
-            with _Fleet(plan, folder, progress, requests, means, prepared).taking_part() as fleet:
+            prepared = _share_images(plan, folder, progress, requests, access)
+            with _Fleet(plan, folder, progress, requests, access, prepared).taking_part() as fleet:
                 why = fleet.run()
             ended = Ended("done", why)
         except Interrupted:
@@ -92,20 +92,20 @@ def _run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: R
             with shielded():
                 folder.append(ended)
     if ended.how == "done":
-        ask_all(means.hosts, [requests("forget", name) for name in fleet.here()], means.argv, means.environment_of)
+        ask_all(access.hosts, [requests("forget", name) for name in fleet.here()], access.argv, access.environment_of)
     return Outcome(ended.how, len(folder.history.failures))
 
 
 def _share_images(
-    plan: Plan, folder: RunFolder, progress: Progress, requests: Requests, means: Means
+    plan: Plan, folder: RunFolder, progress: Progress, requests: Requests, access: HostAccess
 ) -> frozenset[str]:
     """Have all hosts start from the same bytes, as far as can be; those that need to prepare nothing any more."""
     assert plan.design.fleet is not None  # noqa: S101  (who calls this has one)
-    hosts = [name for name in plan.design.fleet.hosts if name not in means.lost()]
+    hosts = [name for name in plan.design.fleet.hosts if name not in access.lost()]
     if len(plan.design.fleet.hosts) == 1:
         return frozenset()
     used = frozenset(trial.image_sha256 for trial in run_folder.read_run(folder.path).trials)
-    return Sharing(means, requests, progress.say, used).share(hosts)
+    return Sharing(access, requests, progress.say, used).share(hosts)
 
 
 @dataclass
@@ -116,7 +116,7 @@ class _Fleet:
     folder: RunFolder
     progress: Progress
     requests: Requests
-    means: Means
+    access: HostAccess
     prepared: frozenset[str] = frozenset()  # hosts that have the data that they need
     inbox: "Queue[tuple[str, int, dict[str, Any]]]" = field(default_factory=Queue)
     parts: dict[str, Part] = field(init=False)
@@ -126,7 +126,7 @@ class _Fleet:
     def __post_init__(self) -> None:
         assert self.plan.design.fleet is not None  # noqa: S101  (who calls this has one)
         hosts = self.plan.design.fleet.hosts
-        self.parts = {name: Part(name, self.folder.path, self.means, self.inbox) for name in hosts}
+        self.parts = {name: Part(name, self.folder.path, self.access, self.inbox) for name in hosts}
         pace = pace_of(self.folder.path, self.folder.history.timed, monotonic)
         at_once = self.plan.blocks_at_once
         pace.before_seconds /= at_once
@@ -171,8 +171,8 @@ class _Fleet:
         done = len(blocks_of(self.folder).get(part.name, []))
         more = {"stagger_seconds": stagger_seconds(self.plan), "address": ""}
         more["kinds_ahead"] = kinds_ahead(self.plan, part.name)
-        if self.means.clients and self.plan.client_hosts():
-            more["address"] = self.means.clients.address(part.name)
+        if self.access.clients and self.plan.client_hosts():
+            more["address"] = self.access.clients.address(part.name)
         part.start(self.requests("run", part.name, first=done + 1, prepared=part.name in self.prepared, **more))
 
     def _let_begin(self) -> None:
@@ -213,10 +213,10 @@ class _Fleet:
             if message["seconds"]:
                 self.stop.pace.lengths.append(message["seconds"])
             return True
-        self._hear(part, message)
+        self._handle(part, message)
         return False
 
-    def _hear(self, part: Part, message: dict[str, Any]) -> None:
+    def _handle(self, part: Part, message: dict[str, Any]) -> None:
         if "say" in message:
             self.progress.say(f"{part.name}: {message['say']}")
         elif "joined" in message:
@@ -249,7 +249,7 @@ class _Fleet:
         if part.fruitless >= STARTS:
             self._out(part, f"its dbdyno ended {STARTS} times: {why}")
         else:
-            part.again_at = monotonic() + self.means.pause_seconds
+            part.again_at = monotonic() + self.access.pause_seconds
 
     def _out(self, part: Part, why: str) -> None:
         """A host takes no more part; the others go on."""
@@ -263,7 +263,7 @@ class _Fleet:
         self.progress.say(text)
 
     def _see_who_is_lost(self) -> None:
-        lost, tried = self.means.lost(), self.means.why_not_back()
+        lost, tried = self.access.lost(), self.access.why_not_back()
         for name, part in self.parts.items():
             if name in lost and not part.is_lost:
                 void = "; the block that it had open is void" if part.has_open_block else ""
@@ -296,15 +296,15 @@ class _Fleet:
             with suppress(Empty):
                 name, start, message = self.inbox.get(timeout=_LOOK_SECONDS)
                 if start == self.parts[name].starts:
-                    self._hear_last(self.parts[name], message)
-            for name in self.means.lost():
+                    self._handle_last(self.parts[name], message)
+            for name in self.access.lost():
                 if name in self.parts:
                     self.parts[name].has_ended()
         for name in [part.name for part in self.parts.values() if part.is_running]:
             self.progress.say(f"{name}: did not say that it is put back; dbdyno restore --hosts looks after it")
 
-    def _hear_last(self, part: Part, message: dict[str, Any]) -> None:
-        """Take what a program says that is to end; one that asks had just begun when it was told to."""
+    def _handle_last(self, part: Part, message: dict[str, Any]) -> None:
+        """Take what a program says that is to end; one that asks had just begun when it was to end."""
         if "say" in message:
             self.progress.say(f"{part.name}: {message['say']}")
         elif "joined" in message:

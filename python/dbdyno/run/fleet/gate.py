@@ -1,4 +1,4 @@
-"""Between two blocks of a host under test: hand over the one that is over, wait to be told to begin the next."""
+"""Between two blocks of a host under test: hand over the one that is over, wait until the next may begin."""
 
 import json
 import time
@@ -25,7 +25,7 @@ class Gate:
 
     folder: Path  # of this host's part of the run
     run: RunFolder
-    tell: Callable[[dict[str, Any]], None]
+    send: Callable[[dict[str, Any]], None]
     first: int
     seed: int
     stagger_seconds: float
@@ -37,7 +37,7 @@ class Gate:
         """Hand over the block before; wait until this one may begin, then for as long as the seed says."""
         if block > self.first:
             self._hand_over(block - 1)
-        self.tell({"asks": block})
+        self.send({"asks": block})
         if not self._may_begin(block):
             return "blocks"
         if not begun and self.stagger_seconds:
@@ -53,18 +53,18 @@ class Gate:
     def _hand_over(self, block: int) -> None:
         packed = pack_block(self.run, block, self.folder)
         seconds = self.pace.lengths[-1] if self.pace.lengths else self.pace.first_here
-        self.tell({"block": block, "packed": asdict(packed), "seconds": seconds or 0.0})
+        self.send({"block": block, "packed": asdict(packed), "seconds": seconds or 0.0})
 
     def _may_begin(self, block: int) -> bool:
         """Wait until the file, which is replaced whole, says something about this block."""
         while True:
-            said = told(self.folder)
-            if said == NO_MORE or said >= block:
-                return said != NO_MORE
+            last = may_run_up_to(self.folder)
+            if last == NO_MORE or last >= block:
+                return last != NO_MORE
             time.sleep(_LOOK_AGAIN_SECONDS)
 
 
-def told(folder: Path) -> int:
+def may_run_up_to(folder: Path) -> int:
     """Up to which block may be run; 0 where nothing was said yet."""
     try:
         return int(json.loads((folder / GO).read_text(encoding="ascii")))

@@ -11,8 +11,8 @@ from typing import Any
 from dbdyno.errors import TrialError
 from dbdyno.plan.plan import Plan
 from dbdyno.run import image_cache
-from dbdyno.run.asked import Tell
 from dbdyno.run.fleet.request import Request
+from dbdyno.run.host_program import Send
 from dbdyno.run.images import Images, Wanted, wanted_images
 from dbdyno.run.ports import Ports
 from dbdyno.stack.erase.guard import Erasing
@@ -42,7 +42,7 @@ class ImageTask:
     request: Request
     plan: Plan
     erase: frozenset[str]
-    tell: Tell
+    send: Send
     ports: Ports
 
     def do(self) -> list[OnHost]:
@@ -63,7 +63,7 @@ class ImageTask:
         return []
 
     def _say(self, text: str) -> None:
-        self.tell({"say": text})
+        self.send({"say": text})
 
     def _first(self, one: Wanted) -> OnHost:
         """What is kept, proved to be whole; nothing where kept data are not wanted."""
@@ -84,7 +84,7 @@ class ImageTask:
         """Have an image copied here."""
         given = self.request
         with image_cache.arriving(given.image, given.image_sha256, given.image_bytes, using, journal) as into:
-            self.tell({"into": str(into)})
+            self.send({"into": str(into)})
             while not into.exists():  # it comes whole or not at all
                 time.sleep(_LOOK_AGAIN_SECONDS)
 

@@ -16,12 +16,12 @@ from dbdyno.errors import DbdynoError, HostError
 from dbdyno.hosts.guard import put_back
 from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan, erased_devices
-from dbdyno.run.asked import Tell, as_of_host, asked
 from dbdyno.run.execute import Outcome, open_run, run_all
 from dbdyno.run.fleet.client_load import AskedFor
 from dbdyno.run.fleet.gate import GO, Gate
 from dbdyno.run.fleet.image_tasks import TASKS, ImageTask, OnHost
 from dbdyno.run.fleet.request import Request
+from dbdyno.run.host_program import Send, as_of_host, request_and_send
 from dbdyno.run.over_hosts import with_clients
 from dbdyno.run.ports import HOST, Ports
 from dbdyno.run.preflight import needs_of, with_host_decided
@@ -41,30 +41,30 @@ BEGUN_ANEW = "a block was begun anew, as the run on this host had broken off in 
 class LinesOfJson:
     """Progress for who asked."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, send: Send) -> None:
+        self._send = send
 
     def say(self, text: str) -> None:
         """A sentence."""
-        self._tell({"say": text})
+        self._send({"say": text})
 
     def trial(self, slot: Slot, note: str, done: int, outlook: Outlook) -> None:
         """A trial begins: from now on nothing is said until it is over."""
-        self._tell({"trial": asdict(slot), "note": note})
+        self._send({"trial": asdict(slot), "note": note})
 
     def trial_done(self, seconds: float) -> None:
         """It is over."""
-        self._tell({"trial_done": seconds})
+        self._send({"trial_done": seconds})
 
 
 def main() -> None:
     """Do what standard input asks for."""
-    content, tell = asked()
-    take_part(Request.from_json(content), tell)
+    content, send = request_and_send()
+    take_part(Request.from_json(content), send)
 
 
 @dataclass(frozen=True)
-class Ground:
+class ThisHost:
     """The host: given as an argument, so that a test can script it."""
 
     ports: Ports = HOST
@@ -73,20 +73,20 @@ class Ground:
     versions: Callable[[Plan], dict[str, str]] = versions
 
 
-def take_part(request: Request, tell: Tell, ground: Ground = Ground()) -> None:
+def take_part(request: Request, send: Send, this_host: ThisHost = ThisHost()) -> None:
     """Do what is asked for, and say how it ended."""
     try:
         if request.task == "facts":
             with TemporaryDirectory(dir=make_state_folder()) as folder:
-                tell({"facts": facts_of(request, Path(folder), ground)})
+                send({"facts": facts_of(request, Path(folder), this_host)})
         elif request.task in TASKS:
-            tell({"facts": {"images": [asdict(one) for one in images_of(request, tell, ground)]}})
+            send({"facts": {"images": [asdict(one) for one in images_of(request, send, this_host)]}})
         elif request.task == "forget":
             shutil.rmtree(folder_of(request), ignore_errors=True)
         else:
-            tell({"ended": run_part(request, tell, ground).how})
+            send({"ended": run_part(request, send, this_host).how})
     except (DbdynoError, OSError) as error:
-        tell({"error": str(error)})
+        send({"error": str(error)})
 
 
 def folder_of(request: Request) -> Path:
@@ -94,12 +94,12 @@ def folder_of(request: Request) -> Path:
     return make_state_folder() / "fleet" / f"{request.identity}.{request.host}"
 
 
-def facts_of(request: Request, folder: Path, ground: Ground) -> dict[str, Any]:
+def facts_of(request: Request, folder: Path, this_host: ThisHost) -> dict[str, Any]:
     """What there is to know of this host before it is touched: what stands in the way; if nothing does, what it is."""
     plan = with_host_decided(request.plan(request.unpack(folder)))
     serials = _own_serials(plan)
     erase = frozenset(request.erase) & serials
-    needs = ground.needs(plan, erase)
+    needs = this_host.needs(plan, erase)
     lacking = [as_of_host(one.said) for one in needs if not one.ok]
     if lacking:
         return {"lacking": lacking, "serials": sorted(serials)}
@@ -107,8 +107,8 @@ def facts_of(request: Request, folder: Path, ground: Ground) -> dict[str, Any]:
         "lacking": [],
         "serials": sorted(serials),
         "awake": plan.awake(),
-        "versions": ground.versions(plan),
-        "host": ground.facts(plan),
+        "versions": this_host.versions(plan),
+        "host": this_host.facts(plan),
         "erases": _erases(plan, needs),
         "free_bytes": shutil.disk_usage(folder).free,
     }
@@ -126,37 +126,37 @@ def _held(request: Request, say: Callable[[str], None]) -> Iterator[None]:
         yield
 
 
-def images_of(request: Request, tell: Tell, ground: Ground) -> list[OnHost]:
+def images_of(request: Request, send: Send, this_host: ThisHost) -> list[OnHost]:
     """Do one of the tasks with prepared data; which there are."""
-    with _held(request, LinesOfJson(tell).say):
+    with _held(request, LinesOfJson(send).say):
         plan = with_host_decided(request.plan(request.unpack(folder_of(request) / "study")))
         erase = frozenset(request.erase) & _own_serials(plan)
-        return ImageTask(request, plan, erase, tell, ground.ports).do()
+        return ImageTask(request, plan, erase, send, this_host.ports).do()
 
 
-def run_part(request: Request, tell: Tell, ground: Ground) -> Outcome:
+def run_part(request: Request, send: Send, this_host: ThisHost) -> Outcome:
     """Run blocks for as long as there are any."""
-    progress, folder = LinesOfJson(tell), folder_of(request)
+    progress, folder = LinesOfJson(send), folder_of(request)
     with _held(request, progress.say):
         (folder / GO).unlink(missing_ok=True)
         plan = with_host_decided(request.plan(request.unpack(folder / "study")))
         erase = frozenset(request.erase) & _own_serials(plan)
-        if lacking := [one.said for one in ground.needs(plan, erase) if not one.ok]:
+        if lacking := [one.said for one in this_host.needs(plan, erase) if not one.ok]:
             raise HostError("\n".join(map(as_of_host, lacking)))
-        run, facts = _opened(plan, folder / "run", ground)
+        run, facts = _opened(plan, folder / "run", this_host)
         try:
             void_open_block(run, plan)
             gate = Gate(
-                folder, run, tell, request.first, plan.design.seed, request.stagger_seconds, sleep=ground.ports.sleep
+                folder, run, send, request.first, plan.design.seed, request.stagger_seconds, sleep=this_host.ports.sleep
             )
-            tell({**facts, "go": str(folder / GO)})
+            send({**facts, "go": str(folder / GO)})
             return run_all(
                 plan,
                 run,
                 progress,
                 erase,
                 fresh_images=request.fresh_images,
-                ports=_ports(request, ground.ports, tell),
+                ports=_ports(request, this_host.ports, send),
                 stop=gate,
                 first=request.first,
             )
@@ -164,17 +164,17 @@ def run_part(request: Request, tell: Tell, ground: Ground) -> Outcome:
             run.close()
 
 
-def _ports(request: Request, ports: Ports, tell: Tell) -> Ports:
+def _ports(request: Request, ports: Ports, send: Send) -> Ports:
     """Those of the blocks: where the load comes from client hosts, who asked has them offer it."""
     if request.address:
-        return with_clients(ports, request.address, AskedFor(folder_of(request), tell).offer)
+        return with_clients(ports, request.address, AskedFor(folder_of(request), send).offer)
     ahead = request.kinds_ahead
     return replace(ports, crashing=lambda about: ports.crashing(replace(about, block=about.block + ahead)))
 
 
-def _opened(plan: Plan, path: Path, ground: Ground) -> tuple[RunFolder, dict[str, Any]]:
+def _opened(plan: Plan, path: Path, this_host: ThisHost) -> tuple[RunFolder, dict[str, Any]]:
     """Return this host's own run folder, begun anew where it was damaged: what was delivered isn't needed again."""
-    facts, known = ground.facts(plan), ground.versions(plan)
+    facts, known = this_host.facts(plan), this_host.versions(plan)
     try:
         run = open_run(plan, path, resume=True, versions=known, host=facts)
     except DamageError:

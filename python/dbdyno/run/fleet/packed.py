@@ -34,7 +34,7 @@ def events_of(path: Path, block: int) -> Iterator[Event]:
 
 @dataclass(frozen=True)
 class Packed:
-    """A block in a file, as it is told to who fetches it; with states the room that they take."""
+    """A block in a file, as who fetches it gets to know it; with states the room that they take."""
 
     path: str
     sha256: str

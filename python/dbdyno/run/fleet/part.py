@@ -1,4 +1,4 @@
-"""One host's part in a study on several, as it is seen from here: started, heard, told to begin a block, ended."""
+"""One host's part in a study on several, as it is seen from here: started, listened to, let begin a block, ended."""
 
 import json
 import shutil
@@ -32,7 +32,7 @@ STARTS = 3  # in succession without a block; then a host takes no more part
 
 
 @dataclass(frozen=True)
-class Means:
+class HostAccess:
     """How hosts are reached; given as an argument, so that a test can play them."""
 
     hosts: Hosts
@@ -50,7 +50,7 @@ class Part:
 
     name: str
     run: Path
-    means: Means
+    access: HostAccess
     inbox: "Queue[tuple[str, int, dict[str, Any]]]"
     starts: int = 0  # of its program, and so which of them a message is from
     fruitless: int = 0  # starts in succession that no block has come from
@@ -77,13 +77,13 @@ class Part:
 
     def _listen(self, start: int, stdin: bytes) -> None:
         """Take its messages for as long as it runs. A block that is over is fetched here: the host waits meanwhile."""
-        means = self.means
+        access = self.access
         try:
-            environment = means.environment_of(self.name)
-            process = means.hosts.start(self.name, means.argv, stdin=stdin, environment=environment)
+            environment = access.environment_of(self.name)
+            process = access.hosts.start(self.name, access.argv, stdin=stdin, environment=environment)
             if start == self.starts:
                 self._process = process
-            for message in messages(self.means.hosts, self.name, process):
+            for message in messages(self.access.hosts, self.name, process):
                 if start != self.starts:
                     return
                 if _OVER & message.keys():
@@ -100,12 +100,12 @@ class Part:
             self.inbox.put((self.name, start, {"gone": str(error)}))
 
     def _offer(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Have the client hosts offer the load that it asks for, while nothing is heard of it; what is to be known."""
-        means, window = self.means, self._window
-        assert means.clients is not None  # noqa: S101  (who runs a study with client hosts gives them)
-        clients = Together(means.clients, self.name, lambda: window.is_shut, window.opened)
+        """Have the client hosts offer the load that it asks for, while it sends nothing; what is to be known."""
+        access, window = self.access, self._window
+        assert access.clients is not None  # noqa: S101  (who runs a study with client hosts gives them)
+        clients = Together(access.clients, self.name, lambda: window.is_shut, window.opened)
         try:
-            said = offered(clients, message["load"], means.pause_seconds)
+            said = offered(clients, message["load"], access.pause_seconds)
         except ClientsLostError as error:
             return {"clients_lost": str(error)}
         except HostError:
@@ -122,7 +122,7 @@ class Part:
             where = "here" if packed.states else "there"
             text = f"no room {where} for {format_bytes(packed.states_bytes)} of states of its cuts: they are not kept"
             self.inbox.put((self.name, self.starts, {"say": text}))
-        if self.means.hosts.fetch(self.name, path, part) != there:
+        if self.access.hosts.fetch(self.name, path, part) != there:
             raise HostError(f"{self.name}: {path} did not arrive as it was there")
 
     def joined(self, go: str) -> None:
@@ -141,7 +141,7 @@ class Part:
             self.asks = 0
         elif self._process:
             self._window.shut()  # what it measures is thrown away
-            self.means.hosts.signal(self.name, self._process, signal.SIGTERM)
+            self.access.hosts.signal(self.name, self._process, signal.SIGTERM)
 
     def has_ended(self) -> None:
         """Its program is gone."""
@@ -155,4 +155,4 @@ class Part:
         with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
             file.write(content)
             file.flush()
-            self.means.hosts.put(self.name, Path(file.name), path)
+            self.access.hosts.put(self.name, Path(file.name), path)

@@ -19,7 +19,7 @@ from dbdyno.errors import DbdynoError, HostError
 from dbdyno.model.wording import listed
 from dbdyno.run.fleet.asking import messages
 from dbdyno.run.fleet.image_tasks import OnHost
-from dbdyno.run.fleet.part import Means
+from dbdyno.run.fleet.part import HostAccess
 from dbdyno.run.fleet.request import Request, Requests
 from dbdyno.study.units import format_bytes
 
@@ -38,7 +38,7 @@ Asked = Mapping[str, "Sequence[OnHost] | DbdynoError"]
 class Sharing:
     """The images of one run, and the hosts that need them."""
 
-    means: Means
+    access: HostAccess
     requests: Requests
     say: Callable[[str], None]
     used: frozenset[str]  # the SHA-256 of what trials of this run began with already
@@ -119,10 +119,10 @@ class Sharing:
                     have.append(to)
                     continue
                 tries[to] += 1
-                again = tries[to] < _TRIES and not {of, to} & self.means.lost().keys()
+                again = tries[to] < _TRIES and not {of, to} & self.access.lost().keys()
                 self.say(f"{error}; {'it is sent anew' if again else f'{to} prepares its own data'}")
                 want += [to] if again else []
-            have = [name for name in (*have[1:], have[0]) if name not in self.means.lost()]
+            have = [name for name in (*have[1:], have[0]) if name not in self.access.lost()]
 
     def _chosen(self, there: Sequence[str]) -> str:
         """Which of several contents all are to have: what trials of this run began with, else what most have."""
@@ -144,15 +144,15 @@ class Sharing:
                 self.say(f"{target}: {100 * done // max(1, total)} % of {size} of prepared data has arrived")
 
         def copy(into: str) -> None:
-            self.means.hosts.copy(source, image.path, target, into, reached)
+            self.access.hosts.copy(source, image.path, target, into, reached)
 
         asked = self.requests("take", target, image=key, image_sha256=image.sha256, image_bytes=image.bytes)
         self._note(target, self._do(asked, copy))
 
     def _do(self, request: Request, copy: Callable[[str], None] = lambda _: None) -> list[OnHost]:
         """Have a host do a task; which images it has then. Raises ``DbdynoError``."""
-        with self._started(request) as heard:
-            for message in heard:
+        with self._started(request) as received:
+            for message in received:
                 if "say" in message:
                     self.say(f"{request.host}: {message['say']}")
                 elif "into" in message:
@@ -168,19 +168,19 @@ class Sharing:
     @contextmanager
     def _started(self, request: Request) -> Iterator[Iterator[dict[str, Any]]]:
         """What a host's program says; it has ended when this is left, the host put back."""
-        hosts, host, means = self.means.hosts, request.host, self.means
-        process = hosts.start(host, means.argv, stdin=request.to_json(), environment=means.environment_of(host))
+        hosts, host, access = self.access.hosts, request.host, self.access
+        process = hosts.start(host, access.argv, stdin=request.to_json(), environment=access.environment_of(host))
         self._running.add((host, process))
-        heard = messages(hosts, host, process)
+        received = messages(hosts, host, process)
         try:
-            yield heard
+            yield received
         except BaseException:
             with suppress(DbdynoError):
                 hosts.signal(host, process, signal.SIGTERM)
             raise
         finally:
             with suppress(DbdynoError):
-                for _ in heard:
+                for _ in received:
                     pass
             self._running.discard((host, process))
 
@@ -205,7 +205,7 @@ class Sharing:
         self._stopped = True
         for host, process in list(self._running):
             with suppress(DbdynoError):
-                self.means.hosts.signal(host, process, signal.SIGTERM)
+                self.access.hosts.signal(host, process, signal.SIGTERM)
 
 
 def _differing(one: OnHost, other: OnHost) -> list[str]:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-Tell = Callable[[dict[str, Any]], None]
+Send = Callable[[dict[str, Any]], None]
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _INPUT, _OUTPUT, _ERROR = 0, 1, 2
 
@@ -18,7 +18,7 @@ def end_with_starter() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def asked() -> tuple[bytes, Tell]:
+def request_and_send() -> tuple[bytes, Send]:
     """What standard input asks for, and what says a line; any thread may."""
     end_with_starter()
     with os.fdopen(os.dup(_INPUT), "rb") as given:
@@ -26,11 +26,11 @@ def asked() -> tuple[bytes, Tell]:
     output, lock = os.dup(_OUTPUT), threading.Lock()
     os.dup2(_ERROR, _OUTPUT)  # what any library prints must not get in between
 
-    def tell(message: dict[str, Any]) -> None:
+    def send(message: dict[str, Any]) -> None:
         with lock:
             os.write(output, json.dumps(message).encode() + b"\n")
 
-    return content, tell
+    return content, send
 
 
 def as_of_host(said: str) -> str:

@@ -1,4 +1,4 @@
-"""``python -m dbdyno.run.again.member``: a host's part in examining kept states again, on all of its processors.
+"""``python -m dbdyno.run.reexamine.member``: a host's part in examining kept states again, on all of its processors.
 
 What there is to know of the run comes on standard input; states and what is to be done with them, as files in a folder
 that it names. It says lines of JSON. It ends with what started it, the host put back first.
@@ -25,11 +25,11 @@ import psutil
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.hosts.guard import put_back
 from dbdyno.plan.plan import Plan
-from dbdyno.run.again.one import examined
-from dbdyno.run.asked import Tell, as_of_host, asked, end_with_starter
+from dbdyno.run.host_program import Send, as_of_host, end_with_starter, request_and_send
 from dbdyno.run.kept_states import lacking, plan_of
 from dbdyno.run.preflight import unmet_needs
 from dbdyno.run.provenance import versions
+from dbdyno.run.reexamine.kept_state import examined
 from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.undos import RemoveTree
 from dbdyno.store.header import RUN
@@ -69,7 +69,7 @@ def lacking_here(plan: Plan) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Ground:
+class ThisHost:
     """The host: given as an argument, so that a test can play it. ``examine`` is called in processes of its own."""
 
     examine: Callable[[str, str], str] = examined
@@ -78,23 +78,23 @@ class Ground:
     memory_bytes: Callable[[], int] = lambda: int(psutil.virtual_memory().available)
 
 
-def main(ground: Ground = Ground()) -> None:
+def main(this_host: ThisHost = ThisHost()) -> None:
     """Do what standard input asks for."""
-    content, tell = asked()
+    content, send = request_and_send()
     try:
-        with interruptible(lambda text: tell({"say": text})):
-            take_part(Request.from_json(content), tell, ground)
+        with interruptible(lambda text: send({"say": text})):
+            take_part(Request.from_json(content), send, this_host)
     except Interrupted:
-        tell({"ended": True})
+        send({"ended": True})
     except (DbdynoError, OSError) as error:
-        tell({"error": str(error)})
+        send({"error": str(error)})
 
 
-def take_part(request: Request, tell: Tell, ground: Ground) -> None:
+def take_part(request: Request, send: Send, this_host: ThisHost) -> None:
     """Examine what comes until it is interrupted. Raises ``UserError`` or ``HostError`` where this host can't."""
 
     def say(text: str) -> None:
-        tell({"say": text})
+        send({"say": text})
 
     with (
         only_one(f"crash examine of another machine, as {request.host}", wait=False, say=say),
@@ -106,11 +106,11 @@ def take_part(request: Request, tell: Tell, ground: Ground) -> None:
                 (folder / RUN).write_text(request.header, encoding="utf-8")
                 (folder / STUDY).write_text(request.study, encoding="utf-8")
                 plan = plan_of(folder)
-                if missing := ground.lacking(plan):
+                if missing := this_host.lacking(plan):
                     raise HostError("\n".join(missing))
-                with _processes(workers_for(request.state_bytes, ground.memory_bytes()), folder) as pool:
-                    tell({"ready": str(folder), "cores": pool.count, "versions": ground.versions(plan)})
-                    _serve(pool, folder, tell, ground.examine)
+                with _processes(workers_for(request.state_bytes, this_host.memory_bytes()), folder) as pool:
+                    send({"ready": str(folder), "cores": pool.count, "versions": this_host.versions(plan)})
+                    _serve(pool, folder, send, this_host.examine)
         finally:
             put_back(say, lambda _: None)  # what a process of ours left that was killed
 
@@ -176,7 +176,7 @@ def _processes(count: int, folder: Path) -> Iterator[_Pool]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _serve(pool: _Pool, folder: Path, tell: Tell, examine: Callable[[str, str], str]) -> None:
+def _serve(pool: _Pool, folder: Path, send: Send, examine: Callable[[str, str], str]) -> None:
     """Have each task that comes done, and say what it came to. Raises ``HostError`` where a process was killed."""
     broken: list[BrokenProcessPool] = []
 
@@ -185,11 +185,11 @@ def _serve(pool: _Pool, folder: Path, tell: Tell, examine: Callable[[str, str], 
             return
         error = future.exception()
         if error is None:
-            tell({"done": ticket, **json.loads(future.result())})
+            send({"done": ticket, **json.loads(future.result())})
         elif isinstance(error, BrokenProcessPool):
             broken.append(error)
         else:
-            tell({"failed": ticket, "kind": type(error).__name__, "why": str(error)})
+            send({"failed": ticket, "kind": type(error).__name__, "why": str(error)})
 
     while not broken:
         for path in sorted((folder / TASKS).glob("[0-9]*.json")):  # each comes whole, under this name

@@ -17,21 +17,21 @@ from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.hosts.contract import Hosts
 from dbdyno.hosts.workers import Returned, Workers
 from dbdyno.plan.identity import file_sha256
-from dbdyno.run.again.member import TASKS, Request
-from dbdyno.run.again.one import pack
 from dbdyno.run.fleet.asking import messages
+from dbdyno.run.reexamine.kept_state import pack
+from dbdyno.run.reexamine.member import TASKS, Request
 from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.undos import RemoveTree
 from dbdyno.system.state import make_state_folder, new_token
 
-MEMBER = ("python", "-m", "dbdyno.run.again.member")
+MEMBER = ("python", "-m", "dbdyno.run.reexamine.member")
 _BEGIN_SECONDS = 120.0  # for a host to start Python, to look at itself, and to put back what was left on it
 _END_SECONDS = 120.0  # for a host to lower what it examines
 _LOOK_AGAIN_SECONDS = 0.2  # between two looks at which hosts are lost
 
 
 @dataclass(frozen=True)
-class Means:
+class HostAccess:
     """How hosts are reached; given as an argument, so that a test can play them."""
 
     hosts: Hosts
@@ -60,13 +60,13 @@ class ProgramWorkers(Workers):
     """
 
     def __init__(
-        self, means: Means, requests: Callable[[str], Request], servers: Mapping[str, str], into: Path
+        self, access: HostAccess, requests: Callable[[str], Request], servers: Mapping[str, str], into: Path
     ) -> None:
         """``servers``: the versions that a host must have; ``into``: a folder here for what is packed."""
-        self._means, self._servers, self._into = means, servers, into
+        self._access, self._servers, self._into = access, servers, into
         self._lost: dict[str, str] = {}
         self._returned: queue.SimpleQueue[Returned] = queue.SimpleQueue()
-        self._hosts = {name: _There() for name in means.hosts.names}
+        self._hosts = {name: _There() for name in access.hosts.names}
         try:
             for name in self._hosts:
                 threading.Thread(target=self._listen, args=(name, requests(name)), name=name, daemon=True).start()
@@ -101,7 +101,7 @@ class ProgramWorkers(Workers):
 
     def lost(self) -> Mapping[str, str]:
         """As the contract says."""
-        for host, why in self._means.lost().items():
+        for host, why in self._access.lost().items():
             if host in self._hosts:
                 self.leave_out(host, why)
         return {name: self._lost[name] for name in self._hosts if name in self._lost}
@@ -125,33 +125,33 @@ class ProgramWorkers(Workers):
             there.tasks.put(None)
             if there.process and not there.ended.is_set():
                 with suppress(DbdynoError):
-                    self._means.hosts.signal(name, there.process, signal.SIGTERM)
+                    self._access.hosts.signal(name, there.process, signal.SIGTERM)
         deadline = monotonic() + _END_SECONDS
         for name, there in self._hosts.items():
-            while there.process and not there.ended.wait(_LOOK_AGAIN_SECONDS) and name not in self._means.lost():
+            while there.process and not there.ended.wait(_LOOK_AGAIN_SECONDS) and name not in self._access.lost():
                 if monotonic() > deadline:
-                    self._means.say(f"{name}: did not say that it is put back; dbdyno restore --hosts looks after it")
+                    self._access.say(f"{name}: did not say that it is put back; dbdyno restore --hosts looks after it")
                     break
 
     def _listen(self, host: str, request: Request) -> None:
-        means, there = self._means, self._hosts[host]
+        access, there = self._access, self._hosts[host]
         try:
-            there.process = means.hosts.start(
-                host, means.argv, stdin=request.to_json(), environment=means.environment_of(host)
+            there.process = access.hosts.start(
+                host, access.argv, stdin=request.to_json(), environment=access.environment_of(host)
             )
-            for message in messages(means.hosts, host, there.process):
-                self._hear(host, there, message)
+            for message in messages(access.hosts, host, there.process):
+                self._handle(host, there, message)
         except (DbdynoError, OSError, ValueError) as error:
             self.leave_out(host, str(error))
         finally:
             there.ended.set()
             there.known.set()
 
-    def _hear(self, host: str, there: _There, message: dict[str, Any]) -> None:
+    def _handle(self, host: str, there: _There, message: dict[str, Any]) -> None:
         if "ready" in message:
             self._joined(host, there, message)
         elif "say" in message:
-            self._means.say(f"{host}: {message['say']}")
+            self._access.say(f"{host}: {message['say']}")
         elif "done" in message:
             found = json.dumps(message["cut"])
             self._returned.put(Returned(message["done"], host, found, message["cpu_s"]))
@@ -170,7 +170,7 @@ class ProgramWorkers(Workers):
         ]
         if differing:
             self.leave_out(host, f"{host}: {'; '.join(differing)}; dbdyno servers add there makes it the same")
-            self._means.hosts.signal(host, there.process, signal.SIGTERM)
+            self._access.hosts.signal(host, there.process, signal.SIGTERM)
             return
         there.folder, there.cores = message["ready"], message["cores"]
         threading.Thread(target=self._send_all, args=(host, there), name=f"to {host}", daemon=True).start()
@@ -197,7 +197,7 @@ class ProgramWorkers(Workers):
 
     def _send(self, host: str, ticket: int, state: Path) -> None:
         """Have a state there, and say that it is to be examined. Raises ``HostError``, ``OSError`` of a file here."""
-        hosts, packed = self._means.hosts, self._into / f"{host}.{ticket}.tar"
+        hosts, packed = self._access.hosts, self._into / f"{host}.{ticket}.tar"
         try:
             pack(state, packed)
             sha256, folder = file_sha256(packed), self._hosts[host].folder

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 from dbdyno.errors import TrialError
 from dbdyno.hosts.spread import Spread
 from dbdyno.model.cut import Cut
-from dbdyno.run.again.member import Request
-from dbdyno.run.again.program_workers import Means, ProgramWorkers, folder_for_packed
 from dbdyno.run.kept_states import examine_again, plan_of
+from dbdyno.run.reexamine.member import Request
+from dbdyno.run.reexamine.program_workers import HostAccess, ProgramWorkers, folder_for_packed
 from dbdyno.stack.space import bytes_on_disk
 from dbdyno.store.cuts import cuts_of, kept_folder, name_of
 from dbdyno.store.header import RUN
@@ -74,7 +74,7 @@ def here(folder: Path) -> Examining:
 
 
 @contextmanager
-def on_hosts(folder: Path, states: Sequence[State], means: Means) -> Iterator[Examining]:
+def on_hosts(folder: Path, states: Sequence[State], access: HostAccess) -> Iterator[Examining]:
     """Examine on all processors of hosts; when this is left, each has put itself back, or is lost."""
     largest = max((bytes_on_disk(one.folder) for one in states), default=0)
     header, study = ((folder / name).read_text(encoding="utf-8") for name in (RUN, STUDY))
@@ -84,9 +84,9 @@ def on_hosts(folder: Path, states: Sequence[State], means: Means) -> Iterator[Ex
     def request(host: str) -> Request:
         return Request(host, header, study, largest)
 
-    with interruptible(means.say), folder_for_packed() as into:
-        workers = ProgramWorkers(means, request, servers, into)
-        with Spread(workers, means.say) as spread:
+    with interruptible(access.say), folder_for_packed() as into:
+        workers = ProgramWorkers(access, request, servers, into)
+        with Spread(workers, access.say) as spread:
             yield lambda given: _in_order([(one, spread.submit(str(one.folder))) for one in given])
 
 
