@@ -23,6 +23,7 @@ from dbdyno.run.reexamine.examine import kept_states, on_hosts
 from dbdyno.run.reexamine.member import workers_for
 from dbdyno.run.reexamine.program_workers import HostAccess
 from dbdyno.store.run_folder import read_run
+from dbdyno.system.interrupt import Interrupted
 from dbdyno.workload.ledger import LEDGER
 from tests.scripted import Script, perform
 from tests.support import wait_for
@@ -244,6 +245,22 @@ def test_interrupted_it_ends_on_every_host(run, there):
         wait_for(lambda: {one["host"] for one in there.played()} == set(HOSTS), seconds=20)
     assert time.monotonic() - began < 25
     wait_for(lambda: there.processes() == [], seconds=10)
+
+
+def test_a_signal_ends_it_on_every_host(run, there):
+    states = run(seconds=30)
+    access = HostAccess(there.hosts, dict, there.said.append, PLAYED, there.environment)
+
+    def begin_and_be_interrupted(examining):
+        examining(states)
+        wait_for(lambda: {one["host"] for one in there.played()} == set(HOSTS), seconds=20)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+
+    with pytest.raises(Interrupted), on_hosts(there.into, states, access) as examining:
+        begin_and_be_interrupted(examining)
+    wait_for(lambda: there.processes() == [], seconds=10)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 def test_a_state_that_can_not_be_read_here_is_said(run, there):
