@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +14,7 @@ from dbdyno.errors import HostError
 from dbdyno.hosts.connect import Connected
 from dbdyno.hosts.inventory import read_inventory
 from dbdyno.plan.plan import make_plan
+from dbdyno.run.fleet import coordinate
 from dbdyno.run.ports import HOST
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.load import load_study
@@ -122,10 +123,30 @@ def test_a_load_that_is_killed_voids_its_attempt_on_that_host_alone(fleet, tmp_p
     assert whole_blocks(tmp_path / "run") == {"db1": 1, "db2": 1}
 
 
-def test_a_lost_client_ends_the_run_with_all_put_back_until_it_is_there_again(fleet, tmp_path):
+def test_a_lost_client_voids_the_block_and_is_waited_for(fleet, tmp_path):
+    once_they_measure(["c2"], lambda: fleet.lost.update(c2="it answers no more"))
+    say = fleet.say
+
+    def heard(text):
+        say(text)
+        if "no block is begun until it is back" in text:
+            Timer(3.0, fleet.lost.clear).start()
+
+    fleet.say = heard
+    made = planned(tmp_path, blocks=2, duration="2s")
+    assert fleet.run(made, tmp_path / "run").how == "done"
+    run = read_run(tmp_path / "run")
+    void, back = run.notes
+    assert void.startswith("client host c2 is lost: it answers no more; the block that db")
+    assert back == "all client hosts are there again"
+    assert (run.failures, whole_blocks(tmp_path / "run")) == ([], {"db1": 1, "db2": 1})
+
+
+def test_a_client_that_stays_lost_ends_the_run_with_all_put_back(fleet, tmp_path, monkeypatch):
+    monkeypatch.setattr(coordinate, "_AWAY_SECONDS", 2.0)
     once_they_measure(["c2"], lambda: fleet.lost.update(c2="it answers no more"))
     made = planned(tmp_path, blocks=2, duration="2s")
-    with pytest.raises(HostError, match=r"client host c2 is lost: it answers no more; dbdyno hosts up .*--resume"):
+    with pytest.raises(HostError, match=r"client host c2 is lost: it answers no more; once it is back, .*--resume"):
         fleet.run(made, tmp_path / "run")
     assert not any(fleet.hosts.pids().values()), "hosts under test are put back, and nothing runs there"
     assert not any(process.poll() is None for process in programs(fleet, "c1"))

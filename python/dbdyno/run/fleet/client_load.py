@@ -65,6 +65,5 @@ def offered(clients: Together, load: Mapping[str, Any], patience_seconds: float)
         if clients.ended() or clients.server in lost:
             raise HostError(str(error)) from None
         if gone := [f"client host {name} is lost: {lost[name]}" for name in asked.each if name in lost]:
-            remedy = f"dbdyno hosts up {connected.inventory.path} once it is back, then go on with --resume"
-            raise ClientsLostError("; ".join([*gone, remedy])) from None
+            raise ClientsLostError("; ".join(gone)) from None
         return {"failed": str(error)}

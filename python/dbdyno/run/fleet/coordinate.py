@@ -32,6 +32,7 @@ from dbdyno.system.state import new_token
 
 FLEET = "fleet.json"
 _LOOK_SECONDS = 0.25  # between two looks at which hosts are lost
+_AWAY_SECONDS = 600.0  # that a client host is waited for
 _LOWERING_SECONDS = 120.0  # that hosts are given to put themselves back
 _STAGGER_SHARE = 0.5  # of a trial, by which the start of a block is put off at most: no two hosts keep step
 _STAGGER_MAX_SECONDS = 30.0
@@ -121,6 +122,7 @@ class _Fleet:
     inbox: "Queue[tuple[str, int, dict[str, Any]]]" = field(default_factory=Queue)
     parts: dict[str, Part] = field(init=False)
     stop: Stop = field(init=False)
+    clients_away_at: float | None = None  # since when a host is lost that the load comes from
     closing: StopReason = ""  # why no further block is begun, while those that are open go on
 
     def __post_init__(self) -> None:
@@ -160,6 +162,7 @@ class _Fleet:
                 raise HostError(f"no host is left ({said}); once one is there again, go on with --resume")
             folded = self._take_message()
             self._see_who_is_lost()
+            self._wait_for_clients()
             why = self._why_no_more() if folded else ""
         return why
 
@@ -190,7 +193,7 @@ class _Fleet:
         open_ = sum(one.has_open_block for one in self.parts.values())
         if self.folder.history.blocks_over() + open_ >= self.plan.design.blocks:
             return False
-        if open_ and self.plan.client_hosts():
+        if self.plan.client_hosts() and (open_ or self.clients_away_at is not None):
             return False  # who loads one host is at the limit sooner where it loads two
         there = [name for name, one in self.parts.items() if not one.out]
         gone = sum(count for name, count in blocks.items() if name not in there)
@@ -232,7 +235,9 @@ class _Fleet:
         elif "trial_done" in message:
             self.progress.trial_done(message["trial_done"] / self.plan.blocks_at_once)
         elif "clients_lost" in message:
-            raise HostError(message["clients_lost"])
+            self._note(f"{message['clients_lost']}; the block that {part.name} had open is void")
+            part.has_open_block = False
+            self._do(part, part.end)
         elif "error" in message:
             self._out(part, message["error"])
         elif "gone" in message:
@@ -278,6 +283,19 @@ class _Fleet:
             elif part.is_lost and (why := tried.get(name, "")) != part.not_back:
                 part.not_back = why
                 self.progress.say(f"{name} was tried again: {why}")
+
+    def _wait_for_clients(self) -> None:
+        """Have no block begun while a client host is lost. Raises ``HostError`` where it stays so."""
+        lost = self.access.lost()
+        why = "; ".join(f"client host {one} is lost: {lost[one]}" for one in self.plan.client_hosts() if one in lost)
+        if why and self.clients_away_at is None:
+            self.clients_away_at = monotonic()
+            self.progress.say(f"{why}; no block is begun until it is back, {_AWAY_SECONDS:g} s at most")
+        elif not why and self.clients_away_at is not None:
+            self.clients_away_at = None
+            self._note("all client hosts are there again")
+        if self.clients_away_at is not None and monotonic() - self.clients_away_at > _AWAY_SECONDS:
+            raise HostError(f"{why}; once it is back, dbdyno hosts up if need be, and go on with --resume")
 
     def _do(self, part: Part, what: Any) -> None:  # noqa: ANN401  (a method of the part)
         """Do something with a host; where that can't be, its program counts as gone."""
