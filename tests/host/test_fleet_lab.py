@@ -88,6 +88,7 @@ def up():
         assert not list(Path(made.folder).glob("there/hosts/*/state/journals/*"))
 
 
+@pytest.mark.drawn(1, group="studies in a lab")
 def test_a_study_is_planned_run_killed_and_ended_on_two_hosts(up, tmp_path):
     made, inventory, state = up
     study, into = tmp_path / "study.toml", tmp_path / "run"
@@ -124,6 +125,7 @@ def test_a_study_is_planned_run_killed_and_ended_on_two_hosts(up, tmp_path):
     assert (tmp_path / "said").read_text().count("preparing data") == 1
 
 
+@pytest.mark.drawn(1, group="studies in a lab")
 def test_a_host_that_is_lost_and_comes_back_takes_whole_blocks(up, tmp_path):
     made, inventory, state = up
     study, into = tmp_path / "study.toml", tmp_path / "run"
@@ -152,6 +154,7 @@ def test_a_host_that_is_lost_and_comes_back_takes_whole_blocks(up, tmp_path):
     assert [hosts[block] for block in counted].count("b") >= 2
 
 
+@pytest.mark.drawn(1, group="studies in a lab")
 def test_a_server_on_one_host_is_loaded_from_another(up, tmp_path):
     _, inventory, state = up
     study, into = tmp_path / "study.toml", tmp_path / "run"
