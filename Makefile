@@ -98,7 +98,7 @@ check-python: .make/dev
 check-rust: .make/dev
 	cargo fmt --check
 	$(PY) -m mypy.stubtest dbdyno._native
-	nice cargo clippy --locked --workspace --all-targets -- -D warnings
+	nice -n 5 cargo clippy --locked --workspace --all-targets -- -D warnings
 
 test-fast: .make/dev ## tests that need no root and no browser and do not take long: while working
 	$(PY) -m pytest -q -n 2 -m "not host and not browser and not simulation and not long"
@@ -107,7 +107,7 @@ test-fast: .make/dev ## tests that need no root and no browser and do not take l
 test-rust: export RUST_TEST_THREADS := 2
 test-rust: ONLY :=
 test-rust: check-rust
-	nice cargo test $(RUST_TESTS) --no-run
+	nice -n 5 cargo test $(RUST_TESTS) --no-run
 	cargo test $(RUST_TESTS) --no-fail-fast $(if $(ONLY),-- --exact $(ONLY))
 
 test: check-python ## every check and every test a machine like this can prove; some are sampled
