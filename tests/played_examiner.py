@@ -54,7 +54,7 @@ def act(what, play):
 if __name__ == "__main__":
     lacking = os.environ.get("PLAYED_LACKING")
     member.main(
-        member.ThisHost(
+        member.ExaminerHost(
             examine,
             lambda _: [lacking] if lacking else [],
             lambda _: {"server mariadb": os.environ.get("PLAYED_VERSION", "10.11")},

@@ -15,7 +15,7 @@ from dbdyno.run.fleet.part import HostAccess
 from dbdyno.run.fleet.request import request_of
 from dbdyno.run.provenance import versions
 from dbdyno.run.reexamine.examine import here, kept_states, on_hosts
-from dbdyno.run.reexamine.program_workers import HostAccess as Examiners
+from dbdyno.run.reexamine.program_workers import ExaminerAccess
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.load import load_study
 from tests.fleets import Fleet
@@ -76,7 +76,7 @@ def test_states_of_two_hosts_are_kept_here_and_give_the_same_on_hosts_as_here(st
             assert image.st_size == 512 * 1024**2 > 2 * 512 * image.st_blocks
 
         said = []
-        with on_hosts(into, kept, Examiners(hosts, dict, said.append, environment_of=environment_of)) as examining:
+        with on_hosts(into, kept, ExaminerAccess(hosts, dict, said.append, environment_of=environment_of)) as examining:
             there = list(examining(kept))
         assert said == []
         assert all(one.is_same for one in there)

@@ -76,10 +76,10 @@ def _on_hosts(run: Path, states: "Sequence[State]", hosts: Path, stack: ExitStac
     from dbdyno.cli.standard_output import say
     from dbdyno.hosts.connect import connected
     from dbdyno.run.reexamine.examine import on_hosts
-    from dbdyno.run.reexamine.program_workers import HostAccess
+    from dbdyno.run.reexamine.program_workers import ExaminerAccess
 
     there = stack.enter_context(connected(hosts))
-    return stack.enter_context(on_hosts(run, states, HostAccess(there.hosts, there.why_lost, say)))
+    return stack.enter_context(on_hosts(run, states, ExaminerAccess(there.hosts, there.why_lost, say)))
 
 
 def _print_one(one: "Examined", *, json_: bool) -> None:

@@ -21,7 +21,7 @@ from dbdyno.model.cut import Cut
 from dbdyno.run.reexamine import examine
 from dbdyno.run.reexamine.examine import kept_states, on_hosts
 from dbdyno.run.reexamine.member import workers_for
-from dbdyno.run.reexamine.program_workers import HostAccess
+from dbdyno.run.reexamine.program_workers import ExaminerAccess
 from dbdyno.store.run_folder import read_run
 from dbdyno.system.interrupt import Interrupted
 from dbdyno.workload.ledger import LEDGER
@@ -87,7 +87,7 @@ class There:
         }
 
     def examined(self, states):
-        access = HostAccess(self.hosts, lambda: dict(self.lost), self.said.append, PLAYED, self.environment)
+        access = ExaminerAccess(self.hosts, lambda: dict(self.lost), self.said.append, PLAYED, self.environment)
         with on_hosts(self.into, states, access) as examining:
             return list(examining(states))
 
@@ -173,7 +173,7 @@ def test_a_lost_host_s_states_are_done_by_the_other(run, there):
                 means_lost["b"] = "b: has not answered for 4 s"
             return dict.items(means_lost)
 
-    access = HostAccess(there.hosts, Losing, there.said.append, PLAYED, there.environment)
+    access = ExaminerAccess(there.hosts, Losing, there.said.append, PLAYED, there.environment)
     with on_hosts(there.into, states, access) as examining:
         found = list(examining(states))
     assert [one.again.lost for one in found] == expected(states)
@@ -239,7 +239,7 @@ def test_interrupted_it_ends_on_every_host(run, there):
     states = run(seconds=30)
     began = time.monotonic()
 
-    access = HostAccess(there.hosts, dict, there.said.append, PLAYED, there.environment)
+    access = ExaminerAccess(there.hosts, dict, there.said.append, PLAYED, there.environment)
     with on_hosts(there.into, states, access) as examining:
         examining(states)
         wait_for(lambda: {one["host"] for one in there.played()} == set(HOSTS), seconds=20)
@@ -249,7 +249,7 @@ def test_interrupted_it_ends_on_every_host(run, there):
 
 def test_a_signal_ends_it_on_every_host(run, there):
     states = run(seconds=30)
-    access = HostAccess(there.hosts, dict, there.said.append, PLAYED, there.environment)
+    access = ExaminerAccess(there.hosts, dict, there.said.append, PLAYED, there.environment)
 
     def begin_and_be_interrupted(examining):
         examining(states)
@@ -297,7 +297,7 @@ def test_workers_keep_what_their_contract_says_of_a_host_that_is_left_out(run, t
     states = run()
     request = examine.Request
     header, study = ((there.into / name).read_text() for name in ("run.toml", "study.toml"))
-    access = HostAccess(there.hosts, dict, there.said.append, PLAYED, there.environment)
+    access = ExaminerAccess(there.hosts, dict, there.said.append, PLAYED, there.environment)
     packed = tmp_path / "packed"
     packed.mkdir()
     workers = examine.ProgramWorkers(access, lambda host: request(host, header, study, 1), {}, packed)

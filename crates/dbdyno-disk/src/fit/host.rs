@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 /// What is slept for, and how often.
 const SLEEP: Duration = Duration::from_micros(200);
 const SLEEPS: usize = 250;
-/// Above this part of the shortest time that is to be measured the host is heard in the figures.
-const HEARD: f64 = 0.1;
+/// Above this part of the shortest time that is to be measured the host's lateness shows in the figures.
+const LATENESS_SHARE_MAX: f64 = 0.1;
 
 /// Single reads of a drive that has nothing else to do, on a host that has nothing else to do, do not differ so much.
 const UNEVEN: f64 = 3.0;
@@ -60,7 +60,7 @@ impl Lateness {
     /// A warning, if that is much of the shortest time that is measured.
     pub fn warning(&self, what: &str, shortest_ns: f64) -> Option<String> {
         let (late, shortest) = (self.percentile_us(95), shortest_ns / 1e3);
-        (late > HEARD * shortest).then(|| {
+        (late > LATENESS_SHARE_MAX * shortest).then(|| {
             format!(
                 "this host wakes programs up to {late:.0} us late (95th percentile), and {what} takes {shortest:.0} us: \
                  figures and intervals have the host's time in them; measure again when nothing else runs on it"

@@ -64,7 +64,7 @@ pub fn fit(args: &FitArgs) -> Result<(), DiskError> {
     let mut fitted = fitted(&mut *bench, &name, (limit_ns, args.seed), stage)?;
     if let Some(late) = &mut late {
         late.look();
-        fitted.hear(late);
+        fitted.add_lateness(late);
     }
     line(&fitted.json())
 }

@@ -34,7 +34,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// How late the host was while it measured.
-    pub fn hear(&mut self, late: &Lateness) {
+    pub fn add_lateness(&mut self, late: &Lateness) {
         self.file.notes.push(late.said());
         self.notes.extend(late.warning(self.shortest.0, self.shortest.1));
         self.late = Some(late.clone());

@@ -13,7 +13,7 @@ from dbdyno.hosts.spread import Spread
 from dbdyno.model.cut import Cut
 from dbdyno.run.kept_states import examine_again, plan_of
 from dbdyno.run.reexamine.member import Request
-from dbdyno.run.reexamine.program_workers import HostAccess, ProgramWorkers, folder_for_packed
+from dbdyno.run.reexamine.program_workers import ExaminerAccess, ProgramWorkers, folder_for_packed
 from dbdyno.stack.space import bytes_on_disk
 from dbdyno.store.cuts import cuts_of, kept_folder, name_of
 from dbdyno.store.header import RUN
@@ -74,7 +74,7 @@ def here(folder: Path) -> Examining:
 
 
 @contextmanager
-def on_hosts(folder: Path, states: Sequence[State], access: HostAccess) -> Iterator[Examining]:
+def on_hosts(folder: Path, states: Sequence[State], access: ExaminerAccess) -> Iterator[Examining]:
     """Examine on all processors of hosts; when this is left, each has put itself back, or is lost."""
     largest = max((bytes_on_disk(one.folder) for one in states), default=0)
     header, study = ((folder / name).read_text(encoding="utf-8") for name in (RUN, STUDY))

@@ -69,7 +69,7 @@ def lacking_here(plan: Plan) -> list[str]:
 
 
 @dataclass(frozen=True)
-class ThisHost:
+class ExaminerHost:
     """The host: given as an argument, so that a test can play it. ``examine`` is called in processes of its own."""
 
     examine: Callable[[str, str], str] = examined
@@ -78,7 +78,7 @@ class ThisHost:
     memory_bytes: Callable[[], int] = lambda: int(psutil.virtual_memory().available)
 
 
-def main(this_host: ThisHost = ThisHost()) -> None:
+def main(this_host: ExaminerHost = ExaminerHost()) -> None:
     """Do what standard input asks for."""
     content, send = request_and_send()
     try:
@@ -90,7 +90,7 @@ def main(this_host: ThisHost = ThisHost()) -> None:
         send({"error": str(error)})
 
 
-def take_part(request: Request, send: Send, this_host: ThisHost) -> None:
+def take_part(request: Request, send: Send, this_host: ExaminerHost) -> None:
     """Examine what comes until it is interrupted. Raises ``UserError`` or ``HostError`` where this host can't."""
 
     def say(text: str) -> None:

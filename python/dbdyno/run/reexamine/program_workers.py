@@ -31,7 +31,7 @@ _LOOK_AGAIN_SECONDS = 0.2  # between two looks at which hosts are lost
 
 
 @dataclass(frozen=True)
-class HostAccess:
+class ExaminerAccess:
     """How hosts are reached; given as an argument, so that a test can play them."""
 
     hosts: Hosts
@@ -60,7 +60,7 @@ class ProgramWorkers(Workers):
     """
 
     def __init__(
-        self, access: HostAccess, requests: Callable[[str], Request], servers: Mapping[str, str], into: Path
+        self, access: ExaminerAccess, requests: Callable[[str], Request], servers: Mapping[str, str], into: Path
     ) -> None:
         """``servers``: the versions that a host must have; ``into``: a folder here for what is packed."""
         self._access, self._servers, self._into = access, servers, into
