@@ -19,6 +19,8 @@ from dbdyno.hosts import installer
 from dbdyno.hosts.bundle import bundle
 from tests.support import wait_for
 
+# An inner shell reads no .bashrc: what this account has there may take longer than the session.
+SESSION = {"SHLVL": "1", "PATH": f"{sys.base_prefix}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 PACKAGES = "DBDYNO_TEST_PACKAGES"  # a folder that labs share; set for as long as tests run
 PORTS = 400  # of two clusters; other tests may have a lab, too
@@ -115,9 +117,8 @@ class Lab:
         The folder it needs is in memory, as in a booted system.
         """
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-        given = " ".join(f"{variable}={value}" for variable, value in (environment or {}).items())
-        options = ["-o", f"SetEnv {given}"] if given else []
-        command = [*prefix, SSHD, "-D", "-e", "-f", self.folder / "sshd", *options]
+        given = " ".join(f"{variable}={value}" for variable, value in {**SESSION, **(environment or {})}.items())
+        command = [*prefix, SSHD, "-D", "-e", "-f", self.folder / "sshd", "-o", f"SetEnv {given}"]
         log = (self.folder / f"sshd-{name}.log").open("ab")
         # `ip netns exec` would copy the mounts: loop devices of others would stay in use.
         words = ["nsenter", f"--net=/run/netns/{self.namespace(name)}", *map(str, command)]

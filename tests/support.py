@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dbdyno.hosts.quiet import NotQuietError, check_not_measured
 from dbdyno.stack.tracefs import why_not_mountable as tracefs_lacking
+from tests import preloaded
 
 NO_REGISTRY = "a server can't be had here"
 DBDYNO = [sys.executable, "-m", "dbdyno.cli.main"]
@@ -66,6 +67,8 @@ def study_text(**fields):
 def dbdyno(*argv, state, timeout=400, prefix=(), **options):
     """Run the command line to its end."""
     environment = {**os.environ, "DBDYNO_STATE_DIR": str(state)}
+    if not prefix and options.keys() <= {"cwd"}:
+        return preloaded.run(map(str, argv), environment, timeout, **options)
     command = [*prefix, *DBDYNO, *map(str, argv)]
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=timeout, check=False, **options
