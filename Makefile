@@ -46,7 +46,7 @@ BENCH_HOSTS := --json target/bench-hosts.json
 BENCH_CLIENTS := --json target/bench-clients.json
 BENCH_SWEEP_HOSTS := --json target/bench-sweep-hosts.json
 
-.PHONY: demo test test-fast test-rust test-all check check-python check-rust build clean bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-hosts bench-report docs field-reports lock wheel help
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-hosts bench-report docs field-reports lock wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -95,19 +95,24 @@ check-python: .make/dev
 	.venv/bin/lint-imports
 	$(PY) -m scripts.circles
 
-check-rust: .make/dev
+check-rust: check-stub
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+check-stub: .make/dev
 	cargo fmt --check
 	$(PY) -m mypy.stubtest dbdyno._native
-	nice -n 5 cargo clippy --locked --workspace --all-targets -- -D warnings
 
 test-fast: .make/dev ## tests that need no root and no browser and do not take long: while working
 	$(PY) -m pytest -q -n 2 -m "not host and not browser and not simulation and not long"
 
 # Tests of Rust that run at once beside Python's, and which of them: the names of some, or all.
+# Clippy compiles them, and says meanwhile what `make check-rust` would: else all of it is analysed a second time.
 test-rust: export RUST_TEST_THREADS := 2
+test-rust: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
+test-rust: export RUSTFLAGS := -D warnings
 test-rust: ONLY :=
-test-rust: check-rust
-	nice -n 5 cargo test $(RUST_TESTS) --no-run
+test-rust: check-stub
+	cargo build --locked -p dbdyno-py
 	cargo test $(RUST_TESTS) --no-fail-fast $(if $(ONLY),-- --exact $(ONLY))
 
 test: check-python ## every check and every test a machine like this can prove; some are sampled

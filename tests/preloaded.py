@@ -50,7 +50,9 @@ def _loader():
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     # Without the folder of this file, whose modules would hide others.
     command = [sys.executable, "-P", __file__, str(theirs.fileno())]
-    process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+    # Nor does it belong to the test that happens to start it.
+    environment = {name: value for name, value in os.environ.items() if name != "DBDYNO_STATE_DIR"}
+    process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=environment)
     theirs.close()
     atexit.register(process.wait)
     atexit.register(ours.close)

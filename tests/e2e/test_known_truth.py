@@ -22,6 +22,7 @@ def shorter(study_file, name, given, seconds):
     return study_file(text.replace(f'"{given}"', f'"{seconds}"'))
 
 
+@pytest.mark.drawn(1, group="truths")
 def test_a_treatment_is_not_different_from_itself(state, study_file):
     into = state / "aa"
     study = shorter(study_file, "nothing-differs.toml", "2s", "500ms")
@@ -64,6 +65,7 @@ def verdict_and_truth(state, study, seed):
 
 
 @pytest.mark.alone
+@pytest.mark.drawn(1, group="truths")
 def test_a_known_difference_is_found_as_large_as_it_is(state, study_file):
     """An interval of 95 % misses in up to 5 of 100 runs, and a busy host leaves it open: once is no fault, twice is."""
     study, seen = shorter(study_file, "ten-percent.toml", "1500ms", "800ms"), []

@@ -72,7 +72,7 @@ def test_a_kept_state_gives_the_same_again(state, study, tmp_path, monkeypatch):
 WHEN = '"uniform", "recovery", "ack"'
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(3, group="cuts")
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs", *(["btrfs", "ext3", "zfs"] if LONG else [])])
 def test_a_drive_whose_cache_no_cut_takes_loses_nothing_whenever_it_is_cut(filesystem, state, study, tmp_path):
     stack = EMULATED.format(device="nvme-pm9a3", filesystem=filesystem)

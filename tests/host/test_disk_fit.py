@@ -44,6 +44,7 @@ def figures(found):
     return {figure["field"]: figure for figure in found["figures"]}
 
 
+@pytest.mark.drawn(1, group="given back")
 def test_a_solid_state_drive_that_may_be_erased_is_given_back(state):
     with attached(state, "ssd-sata", size="1G") as disk:
         before = os.urandom(1 << 20)
@@ -80,6 +81,7 @@ def test_a_solid_state_drive_that_may_be_erased_is_given_back(state):
 
 
 @pytest.mark.long
+@pytest.mark.drawn(1, group="given back")
 def test_a_hard_disk_that_is_proved_empty_is_given_back(state):
     with attached(state, "hdd-7200", size="2G") as disk:
         done, out = run_fit(state, disk, 25, "--write")

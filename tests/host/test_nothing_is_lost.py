@@ -18,6 +18,7 @@ from tests.loops import attach, detach, lent_loop, loop_over
 from tests.sampled import some
 from tests.signatures import SIGNATURES, SIZE
 from tests.support import DBDYNO, study_text, wait_for
+from tests.support import dbdyno as command_line
 
 pytestmark = pytest.mark.host
 
@@ -311,8 +312,7 @@ def somebody_else(*argv, home):
 
 
 def root(*argv, home):
-    environment = {**os.environ, "DBDYNO_STATE_DIR": str(home / "state")}
-    return subprocess.run([*DBDYNO, *map(str, argv)], env=environment, capture_output=True, text=True, check=False)
+    return command_line(*argv, state=home / "state")
 
 
 @pytest.fixture
