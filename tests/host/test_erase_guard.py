@@ -19,7 +19,7 @@ from tests.support import dbdyno, study_text
 
 pytestmark = pytest.mark.host
 
-SMALL = 64 * MIB
+SMALL = 32 * MIB
 LARGE = 8 * 1024 * MIB  # a sparse file
 
 
