@@ -177,7 +177,7 @@ def journal_lines(state):
     return lines
 
 
-def wait_for(condition, seconds=240.0, every=0.005):
+def wait_for(condition, seconds=240.0, every=0.02):
     """Wait until a condition holds and return its value."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):

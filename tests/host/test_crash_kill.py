@@ -97,7 +97,7 @@ def killed_at(process, state, run, step, nth):
     count = STEPS.get(step, Watched.undo_log)
     wait_for(lambda: process.poll() is not None or watched.offers_load())
     before = 0 if step == "fork" else count(watched)
-    wait_for(lambda: process.poll() is not None or count(watched) >= before + nth, every=0.001)
+    wait_for(lambda: process.poll() is not None or count(watched) >= before + nth, every=0.003)
     is_killed = process.poll() is None
     if is_killed:
         os.kill(process.pid, signal.SIGKILL)

@@ -46,7 +46,7 @@ def test_killed_at_any_step_then_restored_and_resumed(state, study_file, tmp_pat
         resume = ["--resume"] if (run / "run.toml").exists() else []
         process = start_dbdyno("run", study, "--into", run, "--fresh-images", *resume, state=state)
         # The undo journal grows by a line before each change and after each undoing: a step each.
-        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.001)
+        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.003)
         if process.poll() is not None:
             break
         kill(process)
@@ -73,7 +73,7 @@ def test_killed_at_any_step_a_filesystem_of_its_own_sort_is_put_back(kind, state
         steps += stride(rng, 17)
         run = tmp_path / f"run{steps}"
         process = start_dbdyno("run", study, "--into", run, "--fresh-images", state=state)
-        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.001)
+        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.003)
         if process.poll() is not None:
             break
         kill(process)
@@ -95,7 +95,7 @@ def test_killed_at_any_step_a_file_as_a_disk_is_removed_and_nothing_beside_it(st
         steps += stride(rng, 17)
         run = tmp_path / f"run{steps}"
         process = start_dbdyno("run", study, "--into", run, "--fresh-images", state=state)
-        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.001)
+        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.003)
         if process.poll() is not None:
             break
         kill(process)
@@ -158,7 +158,7 @@ def test_restore_leaves_a_running_dbdyno_alone(state, study_file, tmp_path):
 def test_interrupted_at_any_step_the_host_is_put_back(state, study_file, tmp_path, number, steps):
     study, run = study_file(study_text(blocks=1)), tmp_path / "run"
     process = start_dbdyno("run", study, "--into", run, state=state)
-    wait_for(lambda: process.poll() is not None or journal_lines(state) >= steps, every=0.001)
+    wait_for(lambda: process.poll() is not None or journal_lines(state) >= steps, every=0.003)
     if process.poll() is None:
         os.kill(process.pid, number)
     output = process.communicate(timeout=180)[0]
