@@ -145,7 +145,7 @@ fn nobody_starves_beyond_its_expiry() {
     let readers = Job { processes: 8, pattern: Pattern::Sequential, depth: 16, range_bytes: 1 << 30, ..Job::default() };
     let writer = Job { read_percent: 0, offset_bytes: 6 << 30, ios: 2, asynchronous: true, ..Job::default() };
     for (kernel, scheduler) in stacks() {
-        let ran = ran(kernel, &settings(scheduler, 128, 1), "hdd-7200", &[readers.clone(), writer.clone()], 25);
+        let ran = ran(kernel, &settings(scheduler, 128, 1), "hdd-7200", &[readers.clone(), writer.clone()], 12);
         let far: Vec<_> = ran.finished.iter().filter(|(_, bio)| bio.direction == Direction::Write).collect();
         assert_eq!(far.len(), 2, "{} {scheduler}", kernel.name);
         for (at_ns, bio) in far {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use dbdyno_device::{Command, Completion, Kind, catalogue, model};
 use proptest::prelude::*;
 
-const SIZE_BYTES: u64 = 8 << 30;
+const SIZE_BYTES: u64 = 2 << 30;
 
 /// How long after the one before a command comes, what it is, offset, length and FUA.
 type Step = (u64, Kind, u64, u64, bool);
@@ -46,7 +46,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => Just(4096),
         2 => (0..256_u64).prop_map(|blocks| blocks * 512),
         1 => Just(1 << 20),
-        1 => Just(64 << 20),
+        1 => Just(16 << 20),
         1 => Just(u64::MAX / 2),
     ];
     // A transfer of exabytes takes a model as many steps as it has tracks or pages; only a discard may be that long.
@@ -108,22 +108,16 @@ fn poll(device: &mut dyn dbdyno_device::DeviceModel, now_ns: u64, finished: &mut
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(45))]
 
+    /// Each case is for a third of the drives, so that each drive meets fifteen of them, others at every run.
     #[test]
-    fn every_command_completes_once_and_not_before_it_was_submitted(steps in steps()) {
-        for drive in drives() {
-            let (submitted, finished) = run(&drive, &steps, Asked::WhenDue);
-            let ids: std::collections::BTreeSet<_> = finished.iter().map(|completion| completion.id).collect();
-            prop_assert_eq!((finished.len(), ids.len()), (steps.len(), steps.len()), "{}", &drive);
-            for completion in &finished {
+    fn every_command_completes_once_and_the_same_calls_give_the_same_completions(steps in steps(), third in 0..3_usize) {
+        for drive in drives().into_iter().skip(third).step_by(3) {
+            let (submitted, once) = run(&drive, &steps, Asked::WhenDue);
+            let ids: std::collections::BTreeSet<_> = once.iter().map(|completion| completion.id).collect();
+            prop_assert_eq!((once.len(), ids.len()), (steps.len(), steps.len()), "{}", &drive);
+            for completion in &once {
                 prop_assert!(completion.at_ns >= submitted[&completion.id], "{}: {:?}", &drive, completion);
             }
-        }
-    }
-
-    #[test]
-    fn the_same_calls_give_the_same_completions(steps in steps()) {
-        for drive in drives() {
-            let (_, once) = run(&drive, &steps, Asked::WhenDue);
             let (_, again) = run(&drive, &steps, Asked::WhenDue);
             prop_assert_eq!(&once, &again, "{}", &drive);
             let by_id = |mut all: Vec<Completion>| { all.sort_by_key(|completion| completion.id); all };

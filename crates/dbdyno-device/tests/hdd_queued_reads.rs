@@ -92,7 +92,7 @@ fn any_drive() -> impl Strategy<Value = &'static str> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
     fn a_scan_is_no_slower_with_commands_queued(

@@ -12,11 +12,11 @@ fn steady(drive: &str, size_bytes: u64, seed: u64) -> Bench {
     Bench::with(drive, size_bytes, seed, DriveState::Steady)
 }
 
-/// The rate of the first writes as a part of that of as many after the disk was overwritten once more.
+/// The rate of the first writes as a part of that of as many after half of the disk was overwritten.
 fn first_to_later(drive: &str, seed: u64) -> f64 {
     let mut bench = steady(drive, SIZE_BYTES, seed);
     let first = bench.random_writes(32, WINDOW);
-    bench.random_writes(32, SIZE_BYTES / 4096);
+    bench.random_writes(32, SIZE_BYTES / 4096 / 2);
     first / bench.random_writes(32, WINDOW)
 }
 

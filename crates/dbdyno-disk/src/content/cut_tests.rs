@@ -22,7 +22,7 @@ const HOLD_NS: u64 = u64::MAX >> 2; // all that was ever flushed may be held bac
 /// The first byte of each sector, which all of the sector has.
 fn sectors_of(content: &Content) -> Vec<u8> {
     let bytes = content.read(0, SECTORS * 512, |data| data.unwrap().to_vec());
-    let uniform = |sector: &[u8]| sector.iter().all(|byte| *byte == sector[0]);
+    let uniform = |sector: &[u8]| sector == [sector[0]; 512];
     assert!(bytes.chunks(512).all(uniform), "torn within a sector");
     bytes.chunks(512).map(|sector| sector[0]).collect()
 }
@@ -167,7 +167,7 @@ fn check(survivors: Survivors, writes: &[Account], found: &[u8]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
     /// Forks of any history hold, by every survivor model, what that model allows, on drives with and without a volatile
     /// cache; live content and other forks do not change by it.
     #[test]

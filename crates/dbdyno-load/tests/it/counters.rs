@@ -66,17 +66,17 @@ fn transactions_with_deadlocks_agree_in_every_way() {
     let path = server.file("r.json");
     for way in drawn("transactions_with_deadlocks", &WAYS, 2) {
         for mode in ["auto", "disable"] {
-            let line = format!("oltp write_only run {data} --threads=12 --events=1500 --db-ps-mode={mode} {way}");
+            let line = format!("oltp write_only run {data} --threads=12 --events=800 --db-ps-mode={mode} {way}");
             let before = server.counters(STATEMENTS);
             expect(server.load(&line).arg("--json").arg(&path), 0);
             let more = more(&server, before);
             let run = json(&path)["runs"][0].clone();
             let both = |kind| answered(&run, kind) + refused(&run, Some(kind));
-            assert_eq!(run["events"], 1500, "{way} {mode}");
+            assert_eq!(run["events"], 800, "{way} {mode}");
             assert_eq!(more["Com_update"], both("update_index") + both("update_non_index"), "{way} {mode}");
             assert_eq!((more["Com_delete"], more["Com_insert"]), (both("delete"), both("insert")), "{way} {mode}");
             assert_eq!((more["Com_begin"], more["Com_commit"]), (both("begin"), both("commit")), "{way} {mode}");
-            assert_eq!(answered(&run, "commit"), 1500, "{way} {mode}");
+            assert_eq!(answered(&run, "commit"), 800, "{way} {mode}");
             let kinds: u64 = run["operations"].as_object().unwrap().keys().map(|kind| answered(&run, kind)).sum();
             assert_eq!(run["queries"], kinds, "{way} {mode}");
         }
@@ -104,12 +104,12 @@ fn killed_connections_lose_one_statement_each() {
         expect(&mut server.slap(&format!("{flags} --force --phase=prepare")), 0);
         let rows = || server.sql("SELECT COUNT(*) FROM mysqlslap.t1").trim().parse::<u64>().unwrap();
         let (rows_before, before) = (rows(), server.counters(STATEMENTS));
-        let line = format!("{flags} --phase=run -c 5 --duration=5 --reconnect=10 {way}");
+        let line = format!("{flags} --phase=run -c 5 --duration=3 --reconnect=10 {way}");
         let mut command = server.slap(&line);
         let mut child = command.arg("--json").arg(&path).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         server.answers(100);
         // The last one's reconnect has to fall into the run, however slow the machine.
-        let kills = kill_newest(&server, "mysqlslap", 12, Duration::from_secs(2));
+        let kills = kill_newest(&server, "mysqlslap", 12, Duration::from_secs(1));
         assert!(kills > 0, "no connection could be killed");
         let (_, said, _) = waited_for(&mut child);
         let run = json(&path)["runs"][0].clone();
@@ -176,8 +176,8 @@ fn result_series_and_log_tell_the_same() {
     let key = "--auto-generate-sql-add-autoincrement --force";
     for way in drawn("result_series_and_log", &WAYS, 2) {
         for line in [
-            format!("oltp read_write run --table-size=300 --threads=10 --time=1 --interval=50ms {way}"),
-            format!("slap -a {key} -c 10 --duration=1 --interval=30ms --warmup=200ms --commit=7 {way}"),
+            format!("oltp read_write run --table-size=300 --threads=10 --time=400ms --interval=50ms {way}"),
+            format!("slap -a {key} -c 10 --duration=400ms --interval=30ms --warmup=100ms --commit=7 {way}"),
             format!("slap -a {key} -c 4 --rate=3000 --duration=1 --interval=70ms --detach=50 {way}"),
         ] {
             let mut command = server.load(&line);

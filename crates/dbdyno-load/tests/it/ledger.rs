@@ -12,7 +12,7 @@ use crate::common::{Server, ended, expect, json as read_json, text, wait_until};
 const FAULTS: [&str; 6] = ["lost", "holes", "ghost", "torn", "wrong", "index_differences"];
 
 fn prepared(flags: &str) -> Option<Server> {
-    let server = Server::start()?;
+    let server = Server::start_on_disk()?;
     expect(&mut server.load(&format!("ledger --accounts=200 {flags} prepare")), 0);
     Some(server)
 }
@@ -56,7 +56,7 @@ fn all_is_there_after_a_run_and_after_others() {
             run(
                 &server,
                 &format!(
-                    "--engine={engine} -c 8 --warmup=100ms --duration=1 --parts=4 --blob-share=20 --ddl=on --io-threads=2"
+                    "--engine={engine} -c 8 --warmup=100ms --duration=500ms --parts=4 --blob-share=20 --ddl=on --io-threads=2"
                 ),
             );
             let verified = verify(&server, &format!("--engine={engine}"));

@@ -64,13 +64,13 @@ fn deadlocks_lose_no_statement_and_end_no_run() {
     expect(&mut server.load(&format!("oltp write_only prepare {data}")), 0);
     let names = ["Com_update", "Com_delete", "Com_insert", "Com_begin", "Com_commit"];
     let before = server.counters(names);
-    let run = measured(&server, &format!("oltp write_only run {data} --threads=16 --events=2000 --index-updates=5"));
+    let run = measured(&server, &format!("oltp write_only run {data} --threads=16 --events=1000 --index-updates=5"));
     let said: u64 = server.counters(names).iter().zip(before).map(|(after, before)| after - before).sum();
     let errors = run["errors"].as_array().unwrap();
     let refused: u64 = errors.iter().map(|error| error["count"].as_u64().unwrap()).sum();
     assert!(errors.iter().all(|error| error["code"] == 1213) && refused > 0, "{errors:?}");
-    assert_eq!(run["events"], 2000);
-    assert_eq!(count(&run, "commit"), 2000);
+    assert_eq!(run["events"], 1000);
+    assert_eq!(count(&run, "commit"), 1000);
     assert_eq!(run["queries"].as_u64().unwrap() + refused, said);
 }
 
@@ -171,11 +171,11 @@ fn connections_are_renewed_as_often_as_asked() {
 #[test]
 fn bulk_makes_what_prepare_makes_and_counts_each_statement_once() {
     let Some(server) = Server::start() else { return };
-    let data = "--tables=3 --table-size=20000";
+    let data = "--tables=3 --table-size=10000";
     expect(&mut server.load(&format!("oltp read_only prepare {data} --schema=prepared")), 0);
     expect(&mut server.load(&format!("bulk prepare {data}")), 0);
     let run = measured(&server, &format!("bulk run {data} --threads=1"));
-    assert_eq!((&run["rows"], &run["engine"]), (&60_000.into(), &"InnoDB".into()));
+    assert_eq!((&run["rows"], &run["engine"]), (&30_000.into(), &"InnoDB".into()));
     assert_eq!((count(&run, "create_table"), count(&run, "create_index")), (3, 3));
     assert_eq!((&run["queries"], &run["events"]), (&count(&run, "insert").into(), &run["queries"]));
     let phases = run["phases"].as_array().unwrap();
@@ -197,6 +197,6 @@ fn bulk_makes_what_prepare_makes_and_counts_each_statement_once() {
     assert!(server.sql("SHOW CREATE TABLE sbtest.sbtest3").contains("KEY `k_3` (`k`)"));
     expect(&mut server.load(&format!("bulk cleanup {data}")), 0);
     let run = measured(&server, &format!("bulk {data} --threads=4 --io-threads=2"));
-    assert_eq!(run["rows"], 60_000);
+    assert_eq!(run["rows"], 30_000);
     assert_eq!(server.sql("SHOW TABLES FROM sbtest").trim(), "");
 }

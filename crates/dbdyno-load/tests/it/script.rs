@@ -74,7 +74,7 @@ fn the_server_counts_what_we_count_and_values_are_in_their_range() {
     let Some(server) = Server::start() else { return };
     let script = Script::new(&server, "counted.sql", COUNTED);
     let names = ["Com_insert", "Com_update", "Com_begin", "Com_commit", "Com_rollback"];
-    let counters = || names.map(|name| server.counter(name));
+    let counters = || server.counters(names);
     for mode in ["auto", "disable"] {
         script.does("prepare");
         let before = (counters(), server.counter("Com_stmt_execute"));

@@ -153,10 +153,10 @@ fn the_server_counts_what_we_count() {
         let table = format!("--rows=2000 --row-size=200 --key={key} --db-ps-mode={mode} -s");
         expect(&mut server.load(&format!("smack select {table} prepare")), 0);
         for load in ["insert", "select", "update", "mixed"] {
-            for bound in ["-c 1 --events=501", "-c 8 --events=501", "-c 1 --duration=200ms", "-c 8 --duration=200ms"] {
+            for bound in ["-c 1 --events=501", "-c 8 --events=501", "-c 1 --duration=100ms", "-c 8 --duration=100ms"] {
                 let what = format!("{load} {key} {mode} {bound}");
                 let before = server.counters(COUNTERS);
-                let run = runs(&server, &format!("{load} {table} {bound} --warmup=100ms run")).remove(0);
+                let run = runs(&server, &format!("{load} {table} {bound} --warmup=50ms run")).remove(0);
                 let after = server.counters(COUNTERS);
                 let [insert, select, update, _] = [0, 1, 2, 3].map(|n| after[n] - before[n]);
                 let queries = run["queries"].as_u64().unwrap();

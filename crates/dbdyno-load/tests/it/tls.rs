@@ -1,10 +1,8 @@
-//! TLS against a real MariaDB, with certificates made by openssl for the test.
+//! TLS against a real MariaDB, with certificates made by openssl.
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::thread::sleep;
-use std::time::Duration;
 
 use crate::common::Server;
 use crate::common::certificates::Certificates;
@@ -218,15 +216,18 @@ fn a_connection_that_is_lost_is_replaced() {
     crate::common::expect(&mut oltp("prepare"), 0);
     let killed = |flags: &str| {
         let mut run = oltp(flags).arg("--json").arg(&json).stderr(Stdio::piped()).spawn().unwrap();
-        sleep(Duration::from_secs(1));
-        let running = server.sql("SELECT id FROM information_schema.processlist WHERE db = 'sbtest' ORDER BY id");
+        let connected = || server.sql("SELECT id FROM information_schema.processlist WHERE db = 'sbtest' ORDER BY id");
+        crate::common::wait_until("a connection of each client", || connected().lines().count() >= 4);
+        server.answers(100);
+        let running = connected();
         let last = running.lines().last().unwrap();
         server.sql(&format!("KILL {last}"));
         let (code, said, _) = crate::common::waited_for(&mut run);
         (code, said, crate::common::json(&json)["runs"][0]["reconnects"].clone())
     };
     for io in ["auto", "epoll"] {
-        let (code, said, reconnects) = killed(&format!("--threads=4 --time=3 --reconnect=10 --io={io} run"));
+        let (code, said, reconnects) =
+            killed(&format!("--threads=4 --time=3 --rate=1000 --reconnect=10 --io={io} run"));
         assert_eq!((code, reconnects.as_u64()), (Some(0), Some(1)), "{said}");
     }
     let (code, said, _) = killed("--threads=4 --time=3 run");

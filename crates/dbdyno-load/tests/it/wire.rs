@@ -108,11 +108,9 @@ fn mysqlslap(server: &Server) -> Command {
 fn logged(server: &Server, command: &mut Command) -> Vec<Vec<String>> {
     let log = server.file("general");
     let _ = fs::remove_file(&log);
-    let set = |value: &str| server.sql(&format!("SET GLOBAL general_log = {value}"));
-    server.sql(&format!("SET GLOBAL general_log_file = '{}'", log.display()));
-    set("1");
+    server.sql(&format!("SET GLOBAL general_log_file = '{}'; SET GLOBAL general_log = 1", log.display()));
     expect(command, 0);
-    set("0");
+    server.sql("SET GLOBAL general_log = 0");
     said(&String::from_utf8_lossy(&fs::read(Path::new(&log)).unwrap()))
 }
 

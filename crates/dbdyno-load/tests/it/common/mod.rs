@@ -44,11 +44,20 @@ impl Server {
         Some(Self::start_on(template()?, arguments))
     }
 
-    /// The same on a copy of data that [`Self::kept`] returned.
+    /// One whose log is a file that is written to: where that is in memory, a killed server has lost nothing.
+    pub fn start_on_disk() -> Option<Self> {
+        Some(Self::start_in("/tmp", template()?, &[]))
+    }
+
+    /// One on a copy of data that [`Self::kept`] returned.
     pub fn start_on(data: &Path, arguments: &[String]) -> Self {
+        Self::start_in(place(), data, arguments)
+    }
+
+    fn start_in(place: &str, data: &Path, arguments: &[String]) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = PathBuf::from(format!("/tmp/dbdyno-load-{}-{number}", std::process::id()));
+        let folder = Path::new(place).join(format!("dbdyno-load-{}-{number}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         run(Command::new("cp").arg("-a").arg(data).arg(&folder));
         // The port may be taken before the server has it; then the server does not start, and says so.
@@ -65,13 +74,13 @@ impl Server {
         self.process.wait().unwrap();
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = fs::remove_dir_all(&folder);
-        run(Command::new("cp").arg("-a").arg(&self.folder).arg(&folder));
+        run(Command::new("cp").args(["-a", "--sparse=always"]).arg(&self.folder).arg(&folder));
         folder
     }
 
     fn wait_until_ready(&mut self) {
         let start = Instant::now();
-        while !self.try_sql("SELECT 1").status.success() {
+        while !self.socket().exists() || !self.try_sql("SELECT 1").status.success() {
             let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
             assert!(self.process.try_wait().unwrap().is_none(), "the server ended: {log}");
             assert!(start.elapsed() < PATIENCE, "the server does not start: {log}");
@@ -120,8 +129,8 @@ impl Server {
 
     /// A status counter of the server.
     pub fn counter(&self, name: &str) -> u64 {
-        let line = self.sql(&format!("SHOW GLOBAL STATUS LIKE '{name}'"));
-        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+        let [count] = self.counters([name]);
+        count
     }
 
     /// Waits until it has answered so many queries more: a load has begun, or goes on.
@@ -130,9 +139,13 @@ impl Server {
         wait_until("answers to queries", || self.counter("Questions") >= wanted);
     }
 
-    /// Some status counters of the server.
+    /// Some status counters of the server, asked for with one question.
     pub fn counters<const N: usize>(&self, names: [&str; N]) -> [u64; N] {
-        names.map(|name| self.counter(name))
+        let lines = self.sql(&format!("SHOW GLOBAL STATUS WHERE Variable_name IN ('{}')", names.join("','")));
+        names.map(|name| {
+            let found = lines.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
+            found.unwrap_or_else(|| panic!("no {name}: {lines}")).trim().parse().unwrap()
+        })
     }
 
     /// `dbdyno-load` with a verb, its words and flags, on this server as root over the socket.
@@ -156,13 +169,25 @@ impl Drop for Server {
     }
 }
 
+/// Where servers have their data: in memory, if there is room, as each table they make or drop is forced to the disk.
+fn place() -> &'static str {
+    const IN_MEMORY: &str = "/dev/shm";
+    const ROOM_BYTES: u64 = 2 << 30;
+    let there = rustix::fs::statvfs(IN_MEMORY);
+    let has_room = there.is_ok_and(|about| about.f_bavail * about.f_frsize >= ROOM_BYTES);
+    if has_room { IN_MEMORY } else { "/tmp" }
+}
+
 fn spawn(folder: &Path, port: u16, arguments: &[String]) -> Child {
     let mut command = Command::new("mariadbd");
     command.args(common_arguments(folder));
     command.arg(format!("--socket={}", folder.join("s").display()));
     command.args([format!("--port={port}"), "--bind-address=127.0.0.1".into()]);
+    // Nothing of a test outlasts its host, so that no byte has to reach the disk: a killed server's are in the kernel.
     command.args([
         "--innodb-flush-log-at-trx-commit=0",
+        "--innodb-flush-method=nosync",
+        "--skip-sync-frm",
         "--max-connections=1100",
         "--skip-log-bin",
         "--max-allowed-packet=64M",
