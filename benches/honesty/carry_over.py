@@ -67,23 +67,29 @@ def settled(rng: np.random.Generator, noise: Noise, replicates: int, effect: flo
 
 
 def judged(ran: Ran, rules: dict[int, Rule], *, as_measured: bool = False, truth: float = 0.0) -> Told:
-    """Return what each study says where it stops: at the first look at which nothing is undecided."""
+    """Return what each study says where it stops: at the first look at which nothing is undecided.
+
+    ``as_measured`` carry-over is not looked for: none is seen, and no interval has it taken out.
+    """
     live, shape = np.arange(len(ran.logs)), (len(ran.logs), ran.treatments - 1)
     found, blocks = np.zeros(shape, dtype=np.int64), np.zeros(len(live), dtype=np.int64)
     seen, covers = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
     for n, rule in rules.items():
         part = Ran(ran.logs[live, :n], ran.treatment[live, :n], ran.before[live, :n], ran.treatments)
-        fitted = fit(part)
-        each = [taken_out(part, fitted, 0, level) for level in range(1, ran.treatments)]
-        p = holm(np.stack([one.p for one in each], axis=1))
         measured = evidence(_ratios(part), rule, MARGIN)
-        corrected, widened = (
-            evidence(np.stack([getattr(one, name) for one in each], axis=1), rule, MARGIN)
-            for name in ("corrected", "widened")
-        )
-        found[live] = findings(measured, MARGIN) if as_measured else _words(measured, corrected, widened, p)
-        seen[live], blocks[live] = p <= ALPHA, n
-        covers[live] = (widened.low <= truth) & (truth <= widened.high)
+        blocks[live] = n
+        if as_measured:
+            found[live] = findings(measured, MARGIN)
+        else:
+            fitted = fit(part)
+            each = [taken_out(part, fitted, 0, level) for level in range(1, ran.treatments)]
+            p = holm(np.stack([one.p for one in each], axis=1))
+            corrected, widened = (
+                evidence(np.stack([getattr(one, name) for one in each], axis=1), rule, MARGIN)
+                for name in ("corrected", "widened")
+            )
+            found[live], seen[live] = _words(measured, corrected, widened, p), p <= ALPHA
+            covers[live] = (widened.low <= truth) & (truth <= widened.high)
         live = live[np.any(found[live] == Finding.UNDECIDED, axis=1)]
         if not len(live):
             break

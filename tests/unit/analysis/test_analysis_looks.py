@@ -39,9 +39,12 @@ def test_paths_of_a_random_walk_cross_as_often_as_allowed(sides):
 @pytest.mark.parametrize("factor", [1.0, 1.1, 1.5, 3.0])
 @pytest.mark.simulation
 def test_given_the_sizes_seen_all_looks_together_err_in_5_percent(factor):
-    """Only the signs are left to chance; where sizes grow, looks have less in common and so more chances."""
+    """Only the signs are left to chance; where sizes grow, looks have less in common and so more chances.
+
+    With bounds that do not ask how they grow, 5.5 to 6 % would err at the three greater factors.
+    """
     rng = np.random.default_rng(5)
-    d = rng.normal(0, 1, (40_000, 40)) * factor ** np.arange(40)
+    d = rng.normal(0, 1, (10_000, 40)) * factor ** np.arange(40)
     wrong = np.zeros(len(d), dtype=bool)
     for i, n in enumerate(LOOKS[1:], 2):
         wrong |= evidence(d[:, :n], Looks(LOOKS[:i], 40), 0.03).p <= 0.05

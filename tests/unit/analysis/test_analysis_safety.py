@@ -226,7 +226,7 @@ def test_bounds_and_differences_are_right_as_often_as_they_say(monkeypatch):
     """The benchmark at small scale; and its rows can fail: cuts taken for independent break what they promise."""
     monkeypatch.setattr(crash, "SIZES", ((30, 10), (6, 10)))
     monkeypatch.setattr(crash, "RHOS", (0.0, 0.2, 1.0))
-    found = crash.rows(800, 7)
+    found = crash.rows(400, 7)
     assert [row for row in found if row.met is False] == []
     naive = {row.name: row.measured for row in found if row.group == "crash: if independent"}
     assert naive["30 runs of 10 cuts, rho 0.2"] < 90

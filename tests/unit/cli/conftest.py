@@ -1,12 +1,22 @@
 """The command line in this process."""
 
+import functools
 import sys
 
 import pytest
+import typer
 
 from dbdyno.cli import main as cli
 
 ENVIRONMENT = {"COLUMNS": "100", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _verbs():
+    """Verbs and their options are made of functions once, not at each command: a process has one command."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from dbdyno.cli.suggestions import LOADS, SCHEDULERS, VERDICTS, WORKLOADS
 from dbdyno.report.outcome import WORDS
 from dbdyno.study.schema import OLD_SCHEDULERS, StackSection
 from dbdyno.study.workloads import KINDS
+from tests import preloaded
 
 DRIVES = {one["name"] for one in device_models()}
 HERE = {name: value for name, value in os.environ.items() if not name.startswith("DBDYNO")}
@@ -44,12 +45,11 @@ def offered(desk, state):
     """Ask as bash does, with the words typed so far; the last is the one that is completed."""
 
     def ask(*words, **environment):
-        command = [sys.executable, "-m", "dbdyno.cli.main"]
         asking = {"_DBDYNO_COMPLETE": "complete_bash", "COMP_WORDS": "\n".join(["dbdyno", *words]),
                   "COMP_CWORD": str(len(words))}  # fmt: skip
         environment = {**HERE, **asking, "DBDYNO_STATE_DIR": str(state), **environment}
         before = sorted(desk.rglob("*")) + sorted(state.rglob("*"))
-        done = subprocess.run(command, cwd=desk, env=environment, capture_output=True, text=True, check=False)
+        done = preloaded.run([], environment, 60, cwd=desk)
         assert (done.returncode, done.stderr) == (0, "")
         assert sorted(desk.rglob("*")) + sorted(state.rglob("*")) == before, "nothing was touched"
         return done.stdout.split("\n")[:-1] if done.stdout.strip() else []

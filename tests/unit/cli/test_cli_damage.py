@@ -64,12 +64,6 @@ DAMAGE = {
 }
 
 
-@pytest.fixture(scope="module")
-def seen():
-    """What is said of the folder as it was."""
-    return {}
-
-
 @pytest.fixture
 def whole(script, plan, tmp_path):
     """A run folder as a run leaves it, and its plan."""
@@ -113,11 +107,11 @@ def resume(script, plan, run):
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_file_is_one_sentence_or_the_same_report(dbdyno, script, whole, tmp_path, damage):
     run, plan = whole
+    _, right, _ = said(dbdyno, "report", run, "--format", "json")
     for name in [str(path.relative_to(run)) for path in files_of(run)]:
         copy = tmp_path / "copy"
         shutil.copytree(run, copy)
         DAMAGE[damage](copy / name)
-        _, right, _ = said(dbdyno, "report", run, "--format", "json")
         code, out, err = said(dbdyno, "report", copy, "--format", "json")
         if code:
             assert (copy / name).name in err, "it names the file"

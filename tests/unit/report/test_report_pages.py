@@ -3,7 +3,7 @@
 A picture is not compared pixel by pixel: fonts differ between hosts, and with them where every line ends. The title,
 the headline, the badges and the chart are each held against the same part of the kept picture, wherever both stand and
 however large they are, as a few cells by their mean colours. So another font is borne; what is lost, or in other
-colours, is seen: the last tests say so. ``pytest --snapshot-update`` writes the pictures anew.
+colours, is seen: the last tests say so. ``DBDYNO_TEST_LONG=1 pytest --snapshot-update`` writes all pictures anew.
 """
 
 import base64
@@ -14,11 +14,15 @@ from pathlib import Path
 import pytest
 
 from tests.browser import browser, opened
+from tests.sampled import some
 from tests.unit.report.shared_pages import PAGES
 from tests.unit.report.test_report_page import AXE, OUTSIDE, OVERFLOW
 
 PICTURES = Path(__file__).parent / "pictures"
 SIZES = {1280: 800, 390: 844}
+# Width and whether it is dark: one of these pairs, drawn, is seen of each page, so both widths and both themes are.
+PAIRS = [[(1280, False), (390, True)], [(1280, True), (390, False)]]
+VIEWS = [(name, *view) for name in PAGES for pair in some(f"views of {name}", PAIRS, 0.5) for view in pair]
 BELOW_ROWS = 44  # pixels of the axis below the last row of a chart of comparisons
 SCALE = 0.25  # of the kept pictures
 APART_MAX = {"h1": 0.5, ".headline": 0.5, ".badges": 0.45, ".chart svg": 0.2}  # 1: one of two pictures is empty
@@ -126,9 +130,7 @@ def keep(seen, name, width, *, dark):
 
 
 @browser
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", SIZES)
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(("name", "width", "dark"), VIEWS)
 def test_a_shared_page(name, width, dark, tmp_path, request):
     height = SIZES[width]
     with opened(page(name), tmp_path, width=width, height=height, dark=dark) as tab:
