@@ -31,6 +31,7 @@ table_size = 1000
 {clients}
 duration = "{duration}"
 warmup = "100ms"
+think_time = "5ms"
 {workload}
 [design]
 interference = "note"
@@ -46,7 +47,7 @@ address = "127.0.0.1"
 
 
 def study_text(**fields):
-    """A study of some seconds whose load comes from c1 and c2."""
+    """A study of some seconds whose load comes from c1 and c2; that clients pause leaves processors to other tests."""
     given = {
         "stack": "",
         "settings": "innodb_flush_log_at_trx_commit = [1, 2]",

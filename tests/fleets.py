@@ -40,24 +40,19 @@ class Forked:
             time.sleep(0.001)
 
 
-class ForkedSide(HostSide):
-    """Starts the program of a host under test as a copy of this process."""
+class Forking(HostSide):
+    """A host whose programs are copies of this process, which imports nothing again; ``play`` is what they do."""
 
-    def __init__(self, name, states, script_of, preparing):
-        super().__init__()
-        self.name, self.states, self.script_of, self.preparing = name, states, script_of, preparing
-        self.polling = threading.Lock()
-
-    def start(self, _argv, stdin, _environment, *_):
+    def start(self, _argv, stdin, environment, *_):
         files = (os.memfd_create("stdout"), os.memfd_create("stderr"))
         pid = os.fork()
         if not pid:
-            self._child(files, stdin)
+            self._child(files, stdin, environment)
         name = f"program{pid}"
         self._programs[name] = _Program(Forked(pid), files)
         return name
 
-    def _child(self, files, stdin):
+    def _child(self, files, stdin, environment):
         code = 1
         try:
             os.setsid()
@@ -66,28 +61,40 @@ class ForkedSide(HostSide):
             ctypes.CDLL(None).prctl(1, signal.SIGTERM)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.dup2(files[1], 2)
-            state = self.states / self.name
-            state.mkdir(parents=True, exist_ok=True)
-            state.chmod(0o755)
-            os.environ["DBDYNO_STATE_DIR"] = str(state)
-            request = Request.from_json(stdin)
-            script = (self.script_of if request.task == "run" else self.preparing)(self.name)
-            script.erase = frozenset()
-            lock = threading.Lock()
-
-            def send(message):
-                with lock:
-                    os.write(files[0], json.dumps(message).encode() + b"\n")
-
-            facts = {"cores": 2, "name": self.name}
-            versions = {"dbdyno": "0", "kernel": self.name}
-            take_part(request, send, ThisHost(script.ports(), lambda *_: [], lambda _: facts, lambda _: versions))
+            self.play(files[0], stdin, environment)
             code = 0
         except BaseException as error:  # noqa: BLE001  (said by the host's program)
             with suppress(OSError):
                 os.write(2, repr(error).encode())
         finally:
             os._exit(code)
+
+
+class ForkedSide(Forking):
+    """A host under test."""
+
+    def __init__(self, name, states, script_of, preparing):
+        super().__init__()
+        self.name, self.states, self.script_of, self.preparing = name, states, script_of, preparing
+        self.polling = threading.Lock()
+
+    def play(self, output, stdin, _environment):
+        state = self.states / self.name
+        state.mkdir(parents=True, exist_ok=True)
+        state.chmod(0o755)
+        os.environ["DBDYNO_STATE_DIR"] = str(state)
+        request = Request.from_json(stdin)
+        script = (self.script_of if request.task == "run" else self.preparing)(self.name)
+        script.erase = frozenset()
+        lock = threading.Lock()
+
+        def send(message):
+            with lock:
+                os.write(output, json.dumps(message).encode() + b"\n")
+
+        facts = {"cores": 2, "name": self.name}
+        versions = {"dbdyno": "0", "kernel": self.name}
+        take_part(request, send, ThisHost(script.ports(), lambda *_: [], lambda _: facts, lambda _: versions))
 
     def read(self, name, wait_seconds):
         with self.polling:

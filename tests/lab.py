@@ -23,6 +23,8 @@ from tests.support import wait_for
 SESSION = {"SHLVL": "1", "PATH": f"{sys.base_prefix}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 PACKAGES = "DBDYNO_TEST_PACKAGES"  # a folder that labs share; set for as long as tests run
+RUN_THERE = ("ray.scripts.scripts", "ray.dashboard.agent", "ray._private.runtime_env.agent.runtime_env_agent",
+             "dbdyno.hosts.agent", "dbdyno.run.fleet.member")  # fmt: skip
 PORTS = 400  # of two clusters; other tests may have a lab, too
 
 
@@ -172,20 +174,31 @@ def lab(*names, bare=False):
 
 
 def give_packages(folder, shared):
-    """Have wheels here, and packages on the hosts: half a gigabyte, which is made once for all labs."""
+    """Have wheels here, and packages on the hosts: half a gigabyte, which is made once for all labs.
+
+    The packages are the same folder in all of them, so that what Python compiles there is compiled once, too.
+    """
     with (shared / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (shared / "packages").exists():
             unpack(shared)
-    for name, place in {"wheels": "here/hosts/wheels", "packages": "there/packages"}.items():
-        (folder / place).parent.mkdir(parents=True, exist_ok=True)
-        run("cp", "-al", shared / name, folder / place)
+    wheels, packages = folder / "here/hosts/wheels", folder / "there/packages"
+    for place in (wheels, packages):
+        place.parent.mkdir(parents=True, exist_ok=True)
+    run("cp", "-al", shared / "wheels", wheels)
+    packages.symlink_to(shared / "packages")
 
 
 def unpack(shared):
+    shared.chmod(0o755)  # programs that run as another user pass through it
     arriving = shared / "arriving"
     arriving.mkdir()
+    places = []
     for package in bundle(shared / "wheels").packages:
         with package.path.open("rb") as file, mock.patch.object(sys, "stdin", SimpleNamespace(buffer=file)):
             installer.take(package.asked, arriving)
+        places.append(str(arriving / package.sha256))
+    environment = {**os.environ, "PYTHONPATH": ":".join(places)}
+    # Labs are begun side by side: without this each of them would compile all that their hosts begin with.
+    run(sys.executable, "-P", "-c", f"import {', '.join(RUN_THERE)}", env=environment)
     arriving.rename(shared / "packages")

@@ -51,13 +51,17 @@ def act(what, play):
             time.sleep(60)
 
 
-if __name__ == "__main__":
+def main():
     lacking = os.environ.get("PLAYED_LACKING")
     member.main(
         member.ExaminerHost(
             examine,
             lambda _: [lacking] if lacking else [],
             lambda _: {"server mariadb": os.environ.get("PLAYED_VERSION", "10.11")},
-            lambda: 64 * 1024**3,
+            lambda: int(os.environ.get("PLAYED_BYTES", "0")),
         )
     )
+
+
+if __name__ == "__main__":
+    main()

@@ -28,7 +28,7 @@ def run(argv, environment, timeout, cwd=None):
     socket.send_fds(_loader(), [json.dumps(request).encode()], writers)
     for writer in writers:
         os.close(writer)
-    with ThreadPoolExecutor(2) as pool, open(readers[2], encoding="ascii") as status:
+    with ThreadPoolExecutor(2) as pool, os.fdopen(readers[2]) as status:
         output, errors = (pool.submit(_read, reader) for reader in readers[:2])
         pid = int(status.readline())
         try:
@@ -40,13 +40,13 @@ def run(argv, environment, timeout, cwd=None):
 
 
 def _read(reader):
-    with open(reader) as file:
+    with os.fdopen(reader) as file:
         return file.read()
 
 
 @functools.cache
 def _loader():
-    """Start what forks the commands of this process, and return the socket that it listens to; it ends with this one."""
+    """Start what forks the commands of this process and ends with it; returns the socket that it listens to."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     # Without the folder of this file, whose modules would hide others.
     command = [sys.executable, "-P", __file__, str(theirs.fileno())]
@@ -93,8 +93,8 @@ def _answer(request, output, errors, status):
     for descriptor, standard in ((output, 1), (errors, 2)):
         os.dup2(descriptor, standard)
         os.close(descriptor)
-    sys.stdout = sys.__stdout__ = open(1, "w")
-    sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, errors="backslashreplace")
+    sys.stdout = sys.__stdout__ = os.fdopen(1, "w")
+    sys.stderr = sys.__stderr__ = os.fdopen(2, "w", buffering=1, errors="backslashreplace")
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["cwd"])

@@ -30,9 +30,10 @@ innodb_buffer_pool_size = ["32M", "64M"]
 kind = "slap"
 load = "write"
 clients = 2
+think_time = "5ms"
 duration = "1s"
 [design]
-blocks = 6
+blocks = 4
 interference = "note"
 """
 
@@ -54,6 +55,7 @@ load = "point_select"
 table_size = 1000
 clients = 4
 clients_from = ["b"]
+think_time = "5ms"
 duration = "1s"
 [design]
 blocks = 2
@@ -114,7 +116,7 @@ def test_a_study_is_planned_run_killed_and_ended_on_two_hosts(up, tmp_path):
     found = read_run(into)
     assert found.ended == "done"
     assert [trial.id for trial in found.trials][: len(before)] == before
-    assert len(usable_blocks(found).trials) == 6
+    assert len(usable_blocks(found).trials) == 4
     assert sorted({trial.host for trial in found.trials}) == ["a", "b"]
     assert "on a" in done.stderr
     assert "on b" in done.stderr
@@ -129,7 +131,7 @@ def test_a_study_is_planned_run_killed_and_ended_on_two_hosts(up, tmp_path):
 def test_a_host_that_is_lost_and_comes_back_takes_whole_blocks(up, tmp_path):
     made, inventory, state = up
     study, into = tmp_path / "study.toml", tmp_path / "run"
-    study.write_text(STUDY.replace("blocks = 6", "blocks = 14"))
+    study.write_text(STUDY.replace("blocks = 4", "blocks = 14"))
     command = [*DBDYNO, "run", str(study), "--hosts", str(inventory), "--into", str(into)]
     with (tmp_path / "said").open("wb") as said:
         run = subprocess.Popen(

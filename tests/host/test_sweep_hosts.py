@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -109,7 +110,7 @@ def test_what_is_wrong_with_a_point_is_said_as_on_one_host(desk, tmp_path):
     assert over.stderr.endswith(here.stderr)
 
 
-SWEEP = ["--rw", "randread", "--iodepth", "32", "--seconds", "200s", "--repeat", "60"]
+SWEEP = ["--rw", "randread", "--iodepth", "32", "--seconds", "100s", "--repeat", "60"]
 
 
 def started(desk, *words):
@@ -177,22 +178,36 @@ def test_points_of_a_lost_host_are_done_again_by_others(desk, tmp_path):
 
 
 def test_a_host_that_comes_back_takes_part_again(desk, tmp_path):
-    """The connection to it is killed; what is simulated there meanwhile counts for nothing."""
+    """The connection to it is killed; what is simulated there meanwhile counts for nothing.
+
+    The other is held still from before that until this one has simulated something again.
+    """
     results, said = tmp_path / "r.jsonl", tmp_path / "said"
     words = ["simulate", *SWEEP[:-1], "1000", "--into", str(results), "--hosts", str(desk.inventory)]
     with said.open("wb") as errors:
         environment = {**os.environ, "DBDYNO_STATE_DIR": str(desk.state)}
         process = subprocess.Popen([*DBDYNO, *words], env=environment, stdout=subprocess.DEVNULL, stderr=errors)
+    held = []
     try:
         wait_for(lambda: lines_of(results) > 3 or process.poll() is not None, seconds=60)
+        held += [one for one in workers(desk) if is_of(one, desk.lab, "c1")]
+        for one in held:
+            one.suspend()
         desk.lab.silence("c2")
         desk.lab.listen("c2")
         back = b"c2 is there again, and takes part"
         wait_for(lambda: back in said.read_bytes() or process.poll() is not None, seconds=120)
+        before = lines_of(results)
+        wait_for(lambda: lines_of(results) > before or process.poll() is not None, seconds=60)
+        for one in held:
+            one.resume()
         assert process.poll() is None, said.read_text()
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130, said.read_text()
     finally:
+        for one in held:
+            with suppress(psutil.NoSuchProcess):
+                one.resume()
         process.kill()
         process.wait()
     assert said.read_text().count("what it was at is done again by others") == 1

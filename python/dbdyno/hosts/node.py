@@ -87,7 +87,7 @@ class Node:
         """Ray's command line, its files in a folder."""
         low, high = (self.first_port + port for port in _WORKER_PORTS)
         ports = [f"--{name}={self.first_port + place}" for place, name in enumerate(_PORTS)]
-        head = ["--head", f"--port={self.gcs.rpartition(':')[2]}", "--include-dashboard=false"]
+        head = ["--head", f"--port={self.gcs.rpartition(':')[2]}", "--include-dashboard=false", "--no-monitor"]
         where = head if self.head else [f"--address={self.gcs}"]
         cores = [] if self.label else ["--num-cpus=0"]
         label = f"--labels={HOST_LABEL}={self.label}" if self.label else f"--labels={HERE_LABEL}=yes"
@@ -209,7 +209,6 @@ def _start(node: Node, token: str, journal: Journal) -> None:
         raise HostError(f"{error.filename or folder}: {error.strerror}") from None
     journal.announce(EndProcesses(mark, "Ray", _GRACE_SECONDS))
     environment = {**os.environ, **ray_settings(token_file if node.token else None), TOKEN_VARIABLE: mark}
-    environment["AUTOSCALER_METRIC_PORT"] = str(node.first_port + len(_PORTS))  # of a head; elsewhere a port of its own
     with (folder / "start.log").open("w+b") as log:  # Ray's daemons would keep a pipe open
         try:
             done = subprocess.run(

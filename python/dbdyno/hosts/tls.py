@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import HostError
-from dbdyno.hosts.cluster import Cluster
+
+if TYPE_CHECKING:
+    from dbdyno.hosts.cluster import Cluster  # which brings what reads files of hosts, and an agent reads none
 
 USE = "RAY_USE_TLS"
 CERTIFICATE, KEY, AUTHORITY = "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT"
@@ -96,7 +98,7 @@ def _unlike(name: str, here: Tls, there: Tls) -> Iterator[str]:
         yield f"{name}: {AUTHORITY} there has no certificate of the one here; put the same file on all machines"
 
 
-def refuse_another(cluster: Cluster) -> None:
+def refuse_another(cluster: "Cluster") -> None:
     """Raise ``HostError`` unless this process has TLS as a cluster that is up has it: Ray would try for minutes."""
     here, which = look_at_tls(os.environ, cluster.address), f"the cluster {cluster.name} is up"
     if here.wrong:

@@ -12,7 +12,6 @@ from dbdyno.model.design import StopReason
 from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan
 from dbdyno.probe.trace_reader import Record
-from dbdyno.report.sections.interference import beyond
 from dbdyno.run.images import Images
 from dbdyno.run.over_hosts import simulating
 from dbdyno.run.ports import HOST, Ports
@@ -336,6 +335,8 @@ class _Runner:
 
     def _tell_disturbed(self, trial: Trial) -> None:
         if trial.disturbed:
+            from dbdyno.report.sections.interference import beyond  # with all of the analysis
+
             self.progress.say(f"{trial.id} met interference: {'; '.join(beyond(trial))}")
             if self.plan.design.interference == "note":
                 return

@@ -5,17 +5,16 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from dbdyno.analysis.analyse import planned_verdicts
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.analysis.stopping import is_look, more_blocks, reason_to_stop, settled
-from dbdyno.analysis.verdict.verdict import Verdict
 from dbdyno.model.design import Design, StopReason
 from dbdyno.model.wording import count
-from dbdyno.report.so_far import so_far
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.units import format_roughly
+
+if TYPE_CHECKING:
+    from dbdyno.analysis.verdict.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -122,6 +121,10 @@ class Stop:
         """Look at the data where the design plans a look, ``blocks`` being over; say how much is still to come."""
         if self.design.until == "blocks":
             return ""
+        # Not of the hosts under test, which decide nothing: SciPy takes longer to import than all else.
+        from dbdyno.analysis.analyse import planned_verdicts
+        from dbdyno.analysis.stopping import is_look, more_blocks, reason_to_stop
+
         run = read_run(self.folder)
         blocks_that_count = usable_blocks(run)
         usable = len(blocks_that_count.trials)
@@ -134,7 +137,10 @@ class Stop:
         self._looked_at = usable
         return why if why != "blocks" else ""  # the runner counts those by itself
 
-    def _expect(self, blocks: int, usable: int, more: int | None, verdicts: Sequence[Verdict]) -> None:
+    def _expect(self, blocks: int, usable: int, more: int | None, verdicts: "Sequence[Verdict]") -> None:
+        from dbdyno.analysis.stopping import settled
+        from dbdyno.report.so_far import so_far
+
         done = sum(settled(verdict, self.design) for verdict in verdicts)
         kind, state = ("interval", "precise") if self.design.until == "precise" else ("comparison", "decided")
         self.say(f"after {count(usable, 'block')} {done} of {count(len(verdicts), kind)} {state}")

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import psutil
 import pytest
 
 from dbdyno.errors import HostError, TrialError, UserError
+from dbdyno.hosts.host_side import HostSide
 from dbdyno.hosts.local import LocalHosts
 from dbdyno.hosts.spread import Spread
 from dbdyno.model.cut import Cut
@@ -25,6 +26,8 @@ from dbdyno.run.reexamine.program_workers import ExaminerAccess
 from dbdyno.store.run_folder import read_run
 from dbdyno.system.interrupt import Interrupted
 from dbdyno.workload.ledger import LEDGER
+from tests import played_examiner
+from tests.fleets import Forking
 from tests.scripted import Script, perform
 from tests.support import wait_for
 from tests.unit.run.test_execute_crash import CUTS, TIMED
@@ -70,12 +73,26 @@ def play(state, **what):
     path.write_text(json.dumps(json.loads(path.read_text()) | what))
 
 
-class There:
-    """Hosts that are processes of this machine, each with a state folder of its own."""
+class Examiner(Forking):
+    """A host whose program need not import all that this process has."""
 
-    def __init__(self, folder, into, names=HOSTS):
+    def play(self, output, stdin, environment):
+        given = os.memfd_create("stdin")
+        os.write(given, stdin)
+        os.lseek(given, 0, os.SEEK_SET)
+        os.dup2(given, 0)
+        os.dup2(output, 1)
+        os.environ.update(environment)
+        played_examiner.main()
+
+
+class There:
+    """Hosts that are processes of this machine, each with a state folder of its own, and one process to examine."""
+
+    def __init__(self, folder, into, side):
         self.folder, self.into = folder, into
-        self.hosts = LocalHosts(names)
+        self.hosts = LocalHosts(HOSTS)
+        self.hosts._sides = {host: side() for host in HOSTS}
         self.said, self.lost, self.more = [], {}, {}
 
     def environment(self, host):
@@ -112,10 +129,9 @@ class There:
         return found + list(self.folder.joinpath("here").glob("scratch/*"))
 
 
-@pytest.fixture
-def there(state, tmp_path, into):
-    assert os.environ["DBDYNO_STATE_DIR"] == str(state)
-    made = There(tmp_path / "states", into)
+@contextmanager
+def hosts_there(folder, into, side):
+    made = There(folder, into, side)
     for host in HOSTS:
         (made.folder / host).mkdir(parents=True)
         (made.folder / host).chmod(0o755)
@@ -123,7 +139,27 @@ def there(state, tmp_path, into):
         yield made
         wait_for(lambda: not made.processes(), seconds=20)
         assert made.left() == []
-        assert not list((state / "scratch").glob("*"))
+
+
+@pytest.fixture
+def here(state):
+    """The state folder here, in which nothing is left."""
+    assert os.environ["DBDYNO_STATE_DIR"] == str(state)
+    yield
+    assert not list((state / "scratch").glob("*"))
+
+
+@pytest.fixture
+def there(here, tmp_path, into):  # noqa: ARG001  (what is left is looked at afterwards)
+    with hosts_there(tmp_path / "states", into, Examiner) as made:
+        yield made
+
+
+@pytest.fixture
+def started_there(here, tmp_path, into):  # noqa: ARG001  (as above)
+    """The same, with programs that are started as they are on a host."""
+    with hosts_there(tmp_path / "states", into, HostSide) as made:
+        yield made
 
 
 def expected(states):
@@ -131,8 +167,9 @@ def expected(states):
     return [len((one.folder / "base.img").read_bytes().rstrip(b"\0")) for one in states]
 
 
-def test_every_state_is_examined_once_and_told_in_the_run_s_order(run, there):
-    states = run(seconds=0.2)
+def test_every_state_is_examined_once_and_told_in_the_run_s_order(run, started_there):
+    there, states = started_there, run(seconds=0.2)
+    there.more = {host: {"PLAYED_BYTES": str(64 * GIB)} for host in HOSTS}  # with all processors
     assert len(states) == 6
     found = there.examined(states)
     assert [one.name for one in found] == [one.name for one in states]
@@ -144,7 +181,8 @@ def test_every_state_is_examined_once_and_told_in_the_run_s_order(run, there):
 
 
 @pytest.mark.parametrize("what", ["killed", "program killed", "host error"])
-def test_what_a_host_that_fails_was_at_is_done_by_the_other(run, there, what):
+def test_what_a_host_that_fails_was_at_is_done_by_the_other(run, request, what):
+    there = request.getfixturevalue("started_there" if what == "program killed" else "there")
     states = run(b="", seconds=0.1)
     for one in states:
         play(one, b=what)
@@ -235,8 +273,8 @@ def test_a_host_on_which_another_run_goes_on_is_left_out(run, there):
     assert "b: another run is going on here: a run (pid 1)" in there.said[0]
 
 
-def test_interrupted_it_ends_on_every_host(run, there):
-    states = run(seconds=30)
+def test_interrupted_it_ends_on_every_host(run, started_there):
+    there, states = started_there, run(seconds=30)
     began = time.monotonic()
 
     access = ExaminerAccess(there.hosts, dict, there.said.append, PLAYED, there.environment)
@@ -247,8 +285,8 @@ def test_interrupted_it_ends_on_every_host(run, there):
     wait_for(lambda: there.processes() == [], seconds=10)
 
 
-def test_a_signal_ends_it_on_every_host(run, there):
-    states = run(seconds=30)
+def test_a_signal_ends_it_on_every_host(run, started_there):
+    there, states = started_there, run(seconds=30)
     access = ExaminerAccess(there.hosts, dict, there.said.append, PLAYED, there.environment)
 
     def begin_and_be_interrupted(examining):

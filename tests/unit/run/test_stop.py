@@ -103,7 +103,7 @@ def test_an_interval_as_narrow_as_wanted_ends_a_run(script, plan, into):
 
 
 def test_a_fixed_number_of_blocks_is_never_looked_at(script, plan, into, monkeypatch):
-    monkeypatch.setattr("dbdyno.run.stop.planned_verdicts", lambda *_: pytest.fail("looked at"))
+    monkeypatch.setattr("dbdyno.analysis.analyse.planned_verdicts", lambda *_: pytest.fail("looked at"))
     script.rate = noisy(1.5, 0.01)
     perform(script, plan(blocks=20), into)
     assert (blocks_run(into), ended(into).why) == (20, "blocks")

@@ -2,13 +2,15 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dbdyno.errors import HostError, TrialError, UserError
 from dbdyno.model.printable import short
-from dbdyno.servers.contract import Session, Value
-from dbdyno.servers.products import external_server
 from dbdyno.stack.undo.kind import Undo
 from dbdyno.study.server_url import ServerUrl, server_url
+
+if TYPE_CHECKING:
+    from dbdyno.servers.contract import Session, Value
 
 _PATIENCE_SECONDS = 5.0  # with a server that is being restarted
 _gone: set[str] = set()  # servers that were away for so long: waiting for them again would only take time
@@ -28,6 +30,8 @@ class _OnServer(Undo):
 
     def apply(self) -> bool:
         """Log in and undo it. Raises ``HostError``."""
+        from dbdyno.servers.products import external_server  # what reads undo logs seldom speaks to a server
+
         patience = 0.0 if self.url in _gone else _PATIENCE_SECONDS
         _gone.add(self.url)
         try:
@@ -38,7 +42,7 @@ class _OnServer(Undo):
             raise HostError(f"{error}; once it is fixed: dbdyno restore") from None
 
     @abstractmethod
-    def _undo(self, session: Session) -> bool:
+    def _undo(self, session: "Session") -> bool:
         """Undo it over a session; whether anything had to be done."""
 
 
@@ -49,14 +53,14 @@ class SetGlobal(_OnServer):
     WHAT = "set {self.name} of the server at {self.server.place} back to {self.shown}"
 
     name: str
-    value: Value
+    value: "Value"
 
     @property
     def shown(self) -> str:
         """The value, in a line."""
         return short(str(self.value))
 
-    def _undo(self, session: Session) -> bool:
+    def _undo(self, session: "Session") -> bool:
         if session.variable(self.name) == self.value:
             return False
         session.set_variable(self.name, self.value)
@@ -71,7 +75,7 @@ class DropExternalTables(_OnServer):
 
     token: str
 
-    def _undo(self, session: Session) -> bool:
+    def _undo(self, session: "Session") -> bool:
         database = session.database(self.server.database)
         if database.holdings().token != self.token:
             return False
@@ -93,5 +97,5 @@ class DropAccount(_OnServer):
     user: str
     host: str
 
-    def _undo(self, session: Session) -> bool:
+    def _undo(self, session: "Session") -> bool:
         return session.drop_account(self.user, self.host)
