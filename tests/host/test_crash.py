@@ -50,7 +50,7 @@ def test_a_flush_at_commit_loses_nothing_and_without_one_the_newest_commits_are_
         assert sum(bool(cut.kept) for cut in cuts) == 1, "of each treatment the first that lost something"
 
 
-@pytest.mark.drawn(3, group="cuts")
+@pytest.mark.drawn(2, group="cuts")
 def test_a_kept_state_gives_the_same_again(state, study, tmp_path, monkeypatch):
     path, run = study("[0, 1]", 'cuts = 3\ncuts_per_run = 3\nkeep = "all"'), tmp_path / "run"
     ran(path, run, state)
@@ -72,7 +72,7 @@ def test_a_kept_state_gives_the_same_again(state, study, tmp_path, monkeypatch):
 WHEN = '"uniform", "recovery", "ack"'
 
 
-@pytest.mark.drawn(3, group="cuts")
+@pytest.mark.drawn(2, group="cuts")
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs", *(["btrfs", "ext3", "zfs"] if LONG else [])])
 def test_a_drive_whose_cache_no_cut_takes_loses_nothing_whenever_it_is_cut(filesystem, state, study, tmp_path):
     stack = EMULATED.format(device="nvme-pm9a3", filesystem=filesystem)
@@ -85,7 +85,7 @@ def test_a_drive_whose_cache_no_cut_takes_loses_nothing_whenever_it_is_cut(files
     assert what_is_left(state) == []
 
 
-@pytest.mark.drawn(3, group="cuts")
+@pytest.mark.drawn(2, group="cuts")
 def test_cuts_right_after_acknowledgements_and_ddl_find_nothing_of_their_client_in_flight(state, study, tmp_path):
     """One client and one connection for DDL, each of which asks for the cut itself before it goes on."""
     crash = 'cuts = 8\ncuts_per_run = 8\nwhen = ["ack", "ddl"]'
@@ -103,7 +103,7 @@ def test_cuts_right_after_acknowledgements_and_ddl_find_nothing_of_their_client_
     assert all("ddl_" in cut.cause for cuts in found.values() for cut in cuts if cut.is_loss)
 
 
-@pytest.mark.drawn(3, group="cuts")
+@pytest.mark.drawn(2, group="cuts")
 def test_after_the_acknowledgement_of_a_lone_client_nothing_is_in_flight(state, study, tmp_path):
     crash = 'cuts = 6\ncuts_per_run = 6\nwhen = ["ack"]'
     path, run = study("[1, 0]", crash, clients=1, stack=PROTECTED), tmp_path / "run"
@@ -114,7 +114,7 @@ def test_after_the_acknowledgement_of_a_lone_client_nothing_is_in_flight(state, 
     assert sum(cut.outcome == "tail" for cut in late) >= 4, "what was acknowledged this moment is in no log yet"
 
 
-@pytest.mark.drawn(3, group="cuts")
+@pytest.mark.drawn(2, group="cuts")
 def test_a_filesystem_without_a_journal_needs_repair(state, study, tmp_path):
     stack = EMULATED.format(device="ssd-sata", filesystem="ext2")
     path, run = study("[1, 0]", "cuts = 3\ncuts_per_run = 3", stack=stack), tmp_path / "run"
@@ -124,7 +124,7 @@ def test_a_filesystem_without_a_journal_needs_repair(state, study, tmp_path):
     assert all("e2fsck" in cut.cause for cut in found if cut.outcome == "filesystem")
 
 
-@pytest.mark.drawn(3, group="cuts")
+@pytest.mark.drawn(2, group="cuts")
 def test_a_killed_server_keeps_what_it_wrote(state, study, tmp_path):
     crash = 'mode = "kill"\ncuts = 2'
     path, run = study("[0, 1, 2]", crash, stack='device = "here"'), tmp_path / "run"
@@ -150,7 +150,7 @@ def test_a_run_killed_while_it_examines_is_put_back_and_gone_on_with(state, stud
     assert [len(cuts_of(run, level)) for level in (0, 1)] == [8, 8]
 
 
-@pytest.mark.drawn(3, group="cuts")
+@pytest.mark.drawn(2, group="cuts")
 def test_a_load_whose_server_dies_by_itself_is_a_failed_trial_and_no_outcome(state, study, tmp_path):
     path, run = study("[1, 0]", "cuts = 2\ncuts_per_run = 2", seconds=4), tmp_path / "run"
     process = start_dbdyno("run", path, "--into", run, state=state)

@@ -12,7 +12,7 @@ from tests.support import dbdyno
 pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
 
 TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
-PAGES = [*some("tutorials", TUTORIALS, 0.5), ROOT / "docs/disk.md"]
+PAGES = [*some("tutorials", TUTORIALS, 0.34), ROOT / "docs/disk.md"]
 
 
 @pytest.fixture

@@ -77,6 +77,7 @@ def test_a_disk_that_was_written_with_what_discarded_flash_reads_as_is_empty(fil
             check(device, file)
 
 
+@pytest.mark.drawn(9)
 @pytest.mark.parametrize("name", CONTENTS)
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 def test_content_without_a_signature_is_found_by_reading(file, name, size):
@@ -138,6 +139,7 @@ def test_a_disk_with_the_mark_may_be_erased(file, size):
         assert found.stdout == ""
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("name", CONTENTS)
 def test_what_others_wrote_after_the_mark_is_found(file, name):
     with lent_loop(file, SMALL) as device:
@@ -148,6 +150,7 @@ def test_what_others_wrote_after_the_mark_is_found(file, name):
             pass
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("offset", [0, 100, PAGE, 1000 * PAGE + 1, SMALL - PAGE, SMALL - 1])
 def test_one_byte_spoils_the_mark(file, offset):
     with lent_loop(file, SMALL) as device:

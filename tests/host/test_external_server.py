@@ -159,6 +159,7 @@ UPDATE own SET n = n + 1 WHERE id = 1;
 """
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("kind", LOADS)
 def test_every_load_runs_in_the_database_it_was_lent_and_leaves_it_empty(kind, server, study, state, tmp_path):
     (tmp_path / "own.sql").write_text(SCRIPT, encoding="utf-8")

@@ -135,7 +135,7 @@ def nothing_is_left(desk, study, folder):
     wait_for(lambda: not [pid for pid in started if Process.of(pid)], seconds=PUT_BACK_SECONDS)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("what", LOST)
 def test_it_is_noticed_in_time_and_nothing_is_left(desk, what, tmp_path):
     study, said = desk.study(tmp_path)
@@ -157,7 +157,7 @@ def test_it_is_noticed_in_time_and_nothing_is_left(desk, what, tmp_path):
     assert "left" in found, "who is left with the other hosts goes on, and ends in order"
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("what", ["sshd", "the network", "the agent", "the raylet"])
 def test_it_is_worked_on_again_once_it_is_there(desk, what, tmp_path):
     """Nobody types anything: where its Ray has ended, that is started again, too."""

@@ -347,7 +347,7 @@ def refusals(case, disk, home, *options):
             yield user is root, said
 
 
-@pytest.mark.parametrize("case", HELD)
+@pytest.mark.parametrize("case", some("held", HELD, 0.5))
 def test_a_disk_that_holds_something_is_refused(case, disk, home):
     assert HELD[case](disk) is disk
     with untouched(disk):
@@ -356,7 +356,7 @@ def test_a_disk_that_holds_something_is_refused(case, disk, home):
                 assert "holds data" in said or "is a partition" in said or "loop device" in said, said
 
 
-@pytest.mark.parametrize("case", USED)
+@pytest.mark.parametrize("case", some("used", USED, 0.5))
 def test_a_disk_in_use_is_refused_whatever_is_allowed(case, disk, home):
     assert USED[case](disk) is disk
     with untouched(disk):

@@ -17,6 +17,7 @@ def settled(state, study_file, into, value):
     return done, read_run(into)
 
 
+@pytest.mark.drawn(1, group="settled")
 def test_a_rest_is_taken_while_the_stack_stands_and_nothing_is_offered(state, study_file, tmp_path):
     done, run = settled(state, study_file, tmp_path / "run", '"1500ms"')
     assert len(run.trials) == 4
@@ -27,6 +28,7 @@ def test_a_rest_is_taken_while_the_stack_stands_and_nothing_is_offered(state, st
     assert "Each trial rested 1.5 s" in done.stdout
 
 
+@pytest.mark.drawn(1, group="settled")
 def test_before_each_trial_the_baseline_runs_and_leaves_no_figure(state, study_file, tmp_path):
     done, run = settled(state, study_file, tmp_path / "run", '"trial"')
     assert len(run.trials) == 4

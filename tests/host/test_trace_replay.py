@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.host, pytest.mark.alone]
 SIZE = 256 * 1024**2
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     ("drive", "job", "faster_at_most"),
     [

@@ -87,6 +87,7 @@ def test_a_plan_survives_a_reply(command, what, statement):
 
 
 @pytest.mark.long
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("at", [(1, 0), (2, -1), (2, 0), (2, 1)])
 @pytest.mark.parametrize("what", ["a byte at a time", "an error to obey", "zeros", "results without end"])
 def test_a_run_survives(command, what, at):

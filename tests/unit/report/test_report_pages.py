@@ -22,7 +22,8 @@ PICTURES = Path(__file__).parent / "pictures"
 SIZES = {1280: 800, 390: 844}
 # Width and whether it is dark: one of these pairs, drawn, is seen of each page, so both widths and both themes are.
 PAIRS = [[(1280, False), (390, True)], [(1280, True), (390, False)]]
-VIEWS = [(name, *view) for name in PAGES for pair in some(f"views of {name}", PAIRS, 0.5) for view in pair]
+DRAWN = some("pages", PAGES, 0.6)
+VIEWS = [(name, *view) for name in DRAWN for pair in some(f"views of {name}", PAIRS, 0.5) for view in pair]
 BELOW_ROWS = 44  # pixels of the axis below the last row of a chart of comparisons
 SCALE = 0.25  # of the kept pictures
 APART_MAX = {"h1": 0.5, ".headline": 0.5, ".badges": 0.45, ".chart svg": 0.2}  # 1: one of two pictures is empty

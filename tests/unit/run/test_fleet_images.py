@@ -265,6 +265,7 @@ def forked(fleet, plan, into):
     return pid
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("step", ["prepare", "send"])
 def test_ended_meanwhile_nothing_is_left_and_it_goes_on(plan, into, fleet, number, step):
