@@ -107,15 +107,16 @@ test-fast: .make/dev ## tests that need no root and no browser and do not take l
 
 # Tests of Rust that run at once beside Python's, and which of them: the names of some, or all.
 # Clippy compiles them, and says meanwhile what `make check-rust` would: else all of it is analysed a second time.
-test-rust: export RUST_TEST_THREADS := 2
+test-rust: export RUST_TEST_THREADS := 4
 test-rust: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
 test-rust: export RUSTFLAGS := -D warnings
 test-rust: ONLY :=
-test-rust: check-stub
+test-rust: .make/dev
 	cargo check --locked -p dbdyno-py
 	cargo test $(RUST_TESTS) --no-fail-fast $(if $(ONLY),-- --exact $(ONLY))
 
-test: check-python ## every check and every test a machine like this can prove; some are sampled
+test: .make/dev ## every check and every test a machine like this can prove; some are sampled
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-python check-stub
 	@$(PY) -m scripts.suite --root="$(SUDO)" $(WORKERS) make --no-print-directory test-rust
 
 test-all: ## the same in full: kills at every step, every drive, every server that can be had; some hours

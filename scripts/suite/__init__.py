@@ -16,10 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+TESTS = Path("tests")
 FORGIVEN_MAX = 5  # tests that failed and passed when run again
 SLOWEST = ("--durations=20", "--durations-min=5")  # printed, so that what has become slow is seen
 RUST_FAILED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. FAILED$", re.MULTILINE)
 SOME_FAILED = 1  # pytest's exit code; any other above 0 says that the tests could not be run, or were skipped
+
+ALONE = "pytest.mark.alone"
 
 Pytest = Callable[[list[str]], int]  # run with these arguments; returns its exit code
 Ended = Callable[[], tuple[int, str]]  # waits for what runs beside; returns its exit code, and what it wrote
@@ -42,10 +45,15 @@ def run_suite(
 
         found = [run_twice(pytest, Path(cache), ["-n", workers, "-m", "not alone"])]
         found += [second_run(rust, *ended())] if rust else []
-        found += [run_twice(pytest, Path(cache), ["-m", "alone"])]
+        found += [run_twice(pytest, Path(cache), [*files_with(ALONE), "-m", "alone"])]
     for _, words in found:
         say(words)
     return max(code for code, _ in found)
+
+
+def files_with(mark: str) -> list[str]:
+    """Return the files in which tests have a mark: to collect all the others would only take time."""
+    return sorted(str(path) for path in TESTS.rglob("test_*.py") if mark in path.read_text(encoding="utf-8"))
 
 
 @contextmanager

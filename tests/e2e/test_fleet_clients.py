@@ -26,7 +26,7 @@ ADDRESSES = {"db1": "127.0.0.2", "db2": "127.0.0.3", "c1": "127.0.0.4", "c2": "1
 UNDER_TEST = ("db1", "db2")
 
 pytestmark = [
-    pytest.mark.drawn(2, group="client hosts"),
+    pytest.mark.drawn(1, group="client hosts"),
     pytest.mark.long,
     pytest.mark.skipif(shutil.which("mariadbd", path="/usr/sbin") is None, reason="no MariaDB server"),
 ]

@@ -136,6 +136,7 @@ def test_a_killed_server_keeps_what_it_wrote(state, study, tmp_path):
     assert what_is_left(state) == []
 
 
+@pytest.mark.drawn(2, group="cuts")
 def test_a_run_killed_while_it_examines_is_put_back_and_gone_on_with(state, study, tmp_path):
     path, run = study("[1, 0]", "cuts = 8\ncuts_per_run = 8"), tmp_path / "run"
     process = start_dbdyno("run", path, "--into", run, state=state)

@@ -39,7 +39,7 @@ def assert_one_message(done, *words):
         assert word in said, said
 
 
-@pytest.mark.drawn(3, group="trials that fail")
+@pytest.mark.drawn(2, group="trials that fail")
 def test_server_dies_in_mid_trial(state, study_file, tmp_path):
     run = tmp_path / "run"
     study = study_file(study_text(amount='duration = "3s"', blocks=1))
@@ -55,7 +55,7 @@ def test_server_dies_in_mid_trial(state, study_file, tmp_path):
     assert events(run, "ended")[-1]["how"] == "done"
 
 
-@pytest.mark.drawn(3, group="trials that fail")
+@pytest.mark.drawn(2, group="trials that fail")
 def test_disk_full(state, study_file, tmp_path):
     run = tmp_path / "run"
     fast = 'innodb_log_file_size = "8M"\ninnodb_flush_log_at_trx_commit = 0'
@@ -108,7 +108,7 @@ def test_engine_that_the_server_lacks(state, study_file, tmp_path):
     assert_one_message(done, "stack.engine: MariaDB ", "has no engine inodb", 'Did you mean "innodb"?')
 
 
-@pytest.mark.drawn(3, group="trials that fail")
+@pytest.mark.drawn(2, group="trials that fail")
 def test_level_that_fails_again_and_again_is_left_out(state, study_file, tmp_path):
     run = tmp_path / "run"
     done = run_study(state, study_file, run, settings="innodb_io_capacity = [200, 300, 50]", scheduler='"none"')
@@ -153,7 +153,7 @@ def test_no_password_and_no_host_name_in_a_run_folder(state, study_file, tmp_pat
     assert not re.search(rf"\b{re.escape(name)}\b", (run / "host.json").read_text("ascii"))
 
 
-@pytest.mark.drawn(3, group="trials that fail")
+@pytest.mark.drawn(2, group="trials that fail")
 def test_a_server_killed_for_its_memory_says_so(state, study_file, tmp_path):
     run = tmp_path / "run"
     fields = {"settings": 'innodb_log_file_size = "64M"', "amount": 'duration = "20s"\nchar_cols = 40', **ONE}
@@ -163,7 +163,7 @@ def test_a_server_killed_for_its_memory_says_so(state, study_file, tmp_path):
     assert_one_message(done, "the kernel killed the server for going beyond stack.memory")
 
 
-@pytest.mark.drawn(3, group="trials that fail")
+@pytest.mark.drawn(2, group="trials that fail")
 def test_a_disk_that_ends_by_itself_costs_a_block_not_the_treatment(state, study_file, tmp_path):
     run = tmp_path / "run"
     study = study_file(study_text(amount='duration = "3s"', blocks=1))

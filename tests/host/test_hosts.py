@@ -195,7 +195,7 @@ def test_a_host_that_is_not_who_it_was_is_refused(up):
     assert found["c2"]["ready"]
 
 
-@pytest.mark.drawn(2, group="ups and downs")
+@pytest.mark.drawn(1, group="ups and downs")
 def test_a_cluster_that_exists_is_joined_and_left_as_it_was(up):
     """The first host is a node of it already; on the second, one more is started, and ended."""
     before = set(up.processes())
@@ -237,7 +237,7 @@ def test_up_touches_nothing_where_any_host_can_not_take_part(desk):
     assert not list(desk.state.glob("hosts/clusters/other/state"))
 
 
-@pytest.mark.drawn(2, group="ups and downs")
+@pytest.mark.drawn(1, group="ups and downs")
 @pytest.mark.timeout(900)
 def test_after_down_nothing_is_left_and_a_killed_up_is_no_obstacle(desk):
     """Killed at one of its steps, which is each line of an undo log; with DBDYNO_TEST_LONG at every one."""
@@ -266,7 +266,7 @@ def log_lines(desk):
     return found
 
 
-@pytest.mark.drawn(2, group="ups and downs")
+@pytest.mark.drawn(1, group="ups and downs")
 def test_without_ray_one_sentence_says_what_to_install(desk):
     hidden = (
         "import importlib.util as u; f = u.find_spec; u.find_spec = lambda n, *a: None if n == 'ray' else f(n, *a); "

@@ -123,7 +123,7 @@ def lines_of(path):
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-@pytest.mark.drawn(2, group="sweeps that go wrong")
+@pytest.mark.drawn(1, group="sweeps that go wrong")
 def test_ctrl_c_ends_all_and_a_killed_one_is_gone_on_with(desk, tmp_path):
     """Kept results are not simulated again; nothing runs on any host afterwards."""
     results = tmp_path / "r.jsonl"
@@ -153,7 +153,7 @@ def assert_each_once_and_as_here(desk, results):
     assert {one["key"]: one["outcome"] for one in kept} == expected
 
 
-@pytest.mark.drawn(2, group="sweeps that go wrong")
+@pytest.mark.drawn(1, group="sweeps that go wrong")
 def test_points_of_a_lost_host_are_done_again_by_others(desk, tmp_path):
     """All processes of one host stop at once, as where a machine's power fails, and its ssh answers no more."""
     results = tmp_path / "r.jsonl"
@@ -177,7 +177,7 @@ def test_points_of_a_lost_host_are_done_again_by_others(desk, tmp_path):
     wait_for(lambda: not workers(desk), seconds=60)
 
 
-@pytest.mark.drawn(2, group="sweeps that go wrong")
+@pytest.mark.drawn(1, group="sweeps that go wrong")
 def test_a_host_that_comes_back_takes_part_again(desk, tmp_path):
     """The connection to it is killed; what is simulated there meanwhile counts for nothing.
 
@@ -302,7 +302,7 @@ def left_of_examining(desk):
     return [*logs, *desk.lab.folder.glob("there/hosts/*/state/scratch/*/tasks")]
 
 
-@pytest.mark.drawn(2, group="sweeps that go wrong")
+@pytest.mark.drawn(1, group="sweeps that go wrong")
 def test_kept_states_are_examined_on_hosts_with_the_same_output_and_put_back_after_a_kill(desk, tmp_path):
     desk.lab.folder.chmod(0o755)
     (tmp_path / "crash.toml").write_text(CRASH)

@@ -1,5 +1,6 @@
 """A study on several hosts whose processes are killed at random moments: nothing is lost or doubled."""
 
+import fcntl
 import os
 import signal
 import time
@@ -46,6 +47,13 @@ def of_session(state_folder):
     return int(pid) if pid and Path(f"/proc/{pid}").exists() else None
 
 
+def wait_until_let_go(folder):
+    """A program that was being forked when its starter was killed has the lock of the run for a moment more."""
+    if (folder / "lock").exists():
+        with (folder / "lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+
+
 def whole_and_once(into, plan):
     run = read_run(into)
     assert run.ended == "done"
@@ -86,6 +94,7 @@ def test_killed_at_any_moment_no_block_is_lost_or_doubled(plan, into, states, tm
                 while of_session(there / host):
                     time.sleep(0.01)
                 assert not list((there / host / "journals").glob("*"))
+            wait_until_let_go(to)
             assert again.run(made, to, resume=is_begun(to)).how == "done"
         else:
             assert code == 0
