@@ -1,7 +1,7 @@
 """The command line in a process of its own, forked from one that has imported everything: a command starts at once.
 
-A process that starts by itself imports for half a second, which over a thousand commands is a third of all the tests'
-time. What starts commands otherwise, such as ``start_dbdyno``, goes on to start them so.
+A process that starts by itself imports for half a second, and tests run some thousand commands. What is to be seen, or
+killed, as users start it is started so: ``start_dbdyno``, ``DBDYNO``.
 """
 
 import atexit
@@ -107,7 +107,8 @@ def _answer(request, output, errors, status):
         atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        os._exit(ended.code)  # an interpreter that clears up after seven hundred modules takes as long as the command
+        # An interpreter that clears up after seven hundred modules takes as long as the command.
+        os._exit(int(ended.code or 0))
 
 
 if __name__ == "__main__":
