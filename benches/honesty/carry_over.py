@@ -14,9 +14,9 @@ from benches.honesty.noise import NOISES, Floats, Noise, independent, reference
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
 from dbdyno.analysis.statistics.multiplicity import holm
-from dbdyno.analysis.verdict.carry_over import CLEAR, UNKNOWN, Ran, fit, taken_out
+from dbdyno.analysis.verdict.carry_over import CLEAR, UNKNOWN, Ran, difference_of, fit, taken_out
 from dbdyno.analysis.verdict.doubts import both
-from dbdyno.analysis.verdict.evidence import Evidence, Finding, Rule, evidence, findings
+from dbdyno.analysis.verdict.evidence import Evidence, Relation, Rule, evidence, relations
 from dbdyno.model.design import ALPHA
 
 MOST = 2000  # studies of a kind
@@ -39,7 +39,7 @@ class Told:
     @property
     def different(self) -> float:
         """Percent of studies in which any comparison was called faster or slower."""
-        return 100 * float(np.mean(np.any((self.found == Finding.HIGHER) | (self.found == Finding.LOWER), axis=1)))
+        return 100 * float(np.mean(np.any((self.found == Relation.HIGHER) | (self.found == Relation.LOWER), axis=1)))
 
 
 def trials(  # noqa: PLR0913, PLR0917  (what a study is made of)
@@ -79,10 +79,12 @@ def judged(ran: Ran, rules: dict[int, Rule], *, as_measured: bool = False, truth
         measured = evidence(_ratios(part), rule, MARGIN)
         blocks[live] = n
         if as_measured:
-            found[live] = findings(measured, MARGIN)
+            found[live] = relations(measured, MARGIN)
         else:
             fitted = fit(part)
-            each = [taken_out(part, fitted, 0, level) for level in range(1, ran.treatments)]
+            each = [
+                taken_out(part, fitted, difference_of(ran.treatments, 0, level)) for level in range(1, ran.treatments)
+            ]
             p = holm(np.stack([one.p for one in each], axis=1))
             corrected, widened = (
                 evidence(np.stack([getattr(one, name) for one in each], axis=1), rule, MARGIN)
@@ -90,7 +92,7 @@ def judged(ran: Ran, rules: dict[int, Rule], *, as_measured: bool = False, truth
             )
             found[live], seen[live] = _words(measured, corrected, widened, p), p <= ALPHA
             covers[live] = (widened.low <= truth) & (truth <= widened.high)
-        live = live[np.any(found[live] == Finding.UNDECIDED, axis=1)]
+        live = live[np.any(found[live] == Relation.UNDECIDED, axis=1)]
         if not len(live):
             break
     return Told(found, seen, covers, blocks)
@@ -106,13 +108,13 @@ def _words(
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     clear = p <= CLEAR
     family = _where(clear, widened, measured)
-    words = findings(family, MARGIN)
+    words = relations(family, MARGIN)
     doubted = both(family, corrected)
     for place in range(p.shape[1]):
         mine = np.zeros(p.shape, dtype=np.bool_)
         mine[:, place] = ~clear[:, place]
-        again = findings(_where(mine, doubted, family), MARGIN)[:, place]
-        words[:, place] = np.where(again == words[:, place], words[:, place], Finding.UNDECIDED)
+        again = relations(_where(mine, doubted, family), MARGIN)[:, place]
+        words[:, place] = np.where(again == words[:, place], words[:, place], Relation.UNDECIDED)
     return words
 
 
@@ -167,7 +169,10 @@ def _seen(rng: np.random.Generator, studies: int) -> Iterator[Row]:
 
 def _cost(rng: np.random.Generator, studies: int) -> Iterator[Row]:
     """What is lost where there is no carry-over."""
-    for effect, finding, name in ((EFFECT, Finding.HIGHER, "+5 % found"), (0.0, Finding.EQUIVALENT, "A/A equivalent")):
+    for effect, finding, name in (
+        (EFFECT, Relation.HIGHER, "+5 % found"),
+        (0.0, Relation.EQUIVALENT, "A/A equivalent"),
+    ):
         for levels in (2, 4):
             ran = trials(rng, reference, studies, levels, 0.0, effect)
             for design, rules in _designs().items():
@@ -190,6 +195,6 @@ def _gained(rng: np.random.Generator, studies: int) -> Iterator[Row]:
                 twice = judged(guarded, rules_of("blocks", 2 * blocks))
                 told = judged(alone, rules_of("blocks", blocks), as_measured=True)
                 for one, how in ((twice, f"{2 * blocks} blocks"), (told, f"settle, {blocks} blocks")):
-                    share = 100 * float(np.mean(one.found[:, 0] == Finding.HIGHER)) if effect else one.different
+                    share = 100 * float(np.mean(one.found[:, 0] == Relation.HIGHER)) if effect else one.different
                     most = None if effect or one is twice else limit(ALPHA, studies)
                     yield Row("settle", f"{what}, {how}, {name}", share, "%", None, most)

@@ -11,7 +11,7 @@ from benches.honesty.stalls import quiet, trials
 from benches.honesty.verdicts import limit
 from dbdyno.analysis.looks.alpha_spending import Looks
 from dbdyno.analysis.statistics.effect import log_margin
-from dbdyno.analysis.verdict.evidence import Evidence, Finding, evidence, findings
+from dbdyno.analysis.verdict.evidence import Evidence, Relation, evidence, relations
 from dbdyno.analysis.verdict.resolution import half_width, step_of
 from dbdyno.model.design import ALPHA
 
@@ -35,14 +35,14 @@ def _rows(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
             figures = rounding(level * np.exp(exact))
             what = f"figures of about {units}, {name}"
             allowing = _judged(figures, _widths(figures))
-            wrong = 100 * float(np.mean(_words(allowing) == Finding.EQUIVALENT))
+            wrong = 100 * float(np.mean(_words(allowing) == Relation.EQUIVALENT))
             yield Row("coarse: wrong equivalent", what, wrong, "%", None, limit(ALPHA, replicates))
             covers = 100 * float(np.mean((allowing.low <= bound) & (bound <= allowing.high)))
             yield Row("coarse: coverage", what, covers, "%", 93, None)
-            taken_as_exact = 100 * float(np.mean(_words(_judged(figures, 0.0)) == Finding.EQUIVALENT))
+            taken_as_exact = 100 * float(np.mean(_words(_judged(figures, 0.0)) == Relation.EQUIVALENT))
             yield Row("coarse: taken as exact", what, taken_as_exact, "%", None, None)
         same = np.rint(level * np.exp(trials(rng, quiet, replicates, BLOCKS)))
-        said = _words(_judged(same, _widths(same))) == Finding.EQUIVALENT
+        said = _words(_judged(same, _widths(same))) == Relation.EQUIVALENT
         yield Row(
             "coarse: equal are equivalent", f"figures of about {units}", 100 * float(np.mean(said)), "%", None, None
         )
@@ -60,4 +60,4 @@ def _widths(figures: Floats) -> Floats:
 
 def _words(found: Evidence) -> Floats:
     fields = Evidence.__dataclass_fields__
-    return np.asarray(findings(Evidence(*(getattr(found, name)[:, None] for name in fields)), MARGIN))[:, 0]
+    return np.asarray(relations(Evidence(*(getattr(found, name)[:, None] for name in fields)), MARGIN))[:, 0]

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.stopping import Allowance, is_look
-from dbdyno.analysis.verdict.evidence import Evidence, Finding, Rule, evidence, findings
+from dbdyno.analysis.verdict.evidence import Evidence, Relation, Rule, evidence, relations
 from dbdyno.model.design import Comparison, Design, Until
 from dbdyno.model.treatment import Treatment
 
@@ -28,9 +28,9 @@ class Studies:
 
     def differs(self) -> float:
         """Share of studies in which any comparison was called faster or slower."""
-        return float(np.mean(np.any((self.found == Finding.HIGHER) | (self.found == Finding.LOWER), axis=1)))
+        return float(np.mean(np.any((self.found == Relation.HIGHER) | (self.found == Relation.LOWER), axis=1)))
 
-    def says(self, finding: Finding) -> float:
+    def says(self, finding: Relation) -> float:
         """Share of studies in which any comparison was called so."""
         return float(np.mean(np.any(self.found == finding, axis=1)))
 
@@ -77,7 +77,7 @@ def clock(d: Floats, ends_after: npt.NDArray[np.int64], blocks: int = 40) -> Stu
 def extended(d: Floats, first: int, blocks: int = 40) -> Studies:
     """A fixed design whose owner, where it was undecided, goes on with the always-valid sequence."""
     begun, went_on = fixed(d, first), always_valid(d, blocks)
-    again = np.any(begun.found == Finding.UNDECIDED, axis=1)
+    again = np.any(begun.found == Relation.UNDECIDED, axis=1)
     return Studies(
         np.where(again[:, None], went_on.found, begun.found),
         np.where(again[:, None], went_on.low, begun.low),
@@ -117,7 +117,7 @@ def _stopping(d: Floats, rules: dict[int, Rule], *, precise: float | None) -> St
     used = np.zeros(len(d), dtype=np.int64)
     for n, rule in rules.items():
         seen = evidence(d[live, :, :n], rule, MARGIN)
-        found[live], low[live], high[live], used[live] = findings(seen, MARGIN), seen.low, seen.high, n
+        found[live], low[live], high[live], used[live] = relations(seen, MARGIN), seen.low, seen.high, n
         value[live] = seen.value
         live = live[~_done(seen, found[live], precise)]
         if not len(live):
@@ -127,5 +127,5 @@ def _stopping(d: Floats, rules: dict[int, Rule], *, precise: float | None) -> St
 
 def _done(seen: Evidence, found: npt.NDArray[np.int64], precise: float | None) -> npt.NDArray[np.bool_]:
     if precise is None:
-        return np.asarray(np.all(found != Finding.UNDECIDED, axis=1))
+        return np.asarray(np.all(found != Relation.UNDECIDED, axis=1))
     return np.asarray(np.all(np.maximum(seen.high - seen.value, seen.value - seen.low) <= precise, axis=1))

@@ -10,7 +10,7 @@ from benches.honesty.noise import SD, blocked, independent
 from benches.honesty.row import Row
 from dbdyno.analysis.statistics.exact import dropped
 from dbdyno.analysis.statistics.signed_rank import signed_rank_cdf
-from dbdyno.analysis.verdict.evidence import Finding
+from dbdyno.analysis.verdict.evidence import Relation
 from dbdyno.analysis.verdict.exaggeration import of_signal
 
 EFFECTS = (0.015, 0.03, 0.045, 0.08)  # log ratios
@@ -28,7 +28,7 @@ def _rows(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
     bound = -float(special.ndtri(level / 2))
     for effect in EFFECTS:
         studies = fixed(blocked(rng, independent, replicates, 2, BLOCKS) + effect, BLOCKS)
-        found = studies.found[:, 0] == Finding.HIGHER
+        found = studies.found[:, 0] == Relation.HIGHER
         shown = float(studies.value[found, 0].mean()) / effect
         expected = of_signal(effect / (np.sqrt(2) * SD / np.sqrt(BLOCKS)), bound)
         what = f"true {100 * np.expm1(effect):.1f} %, {BLOCKS} blocks"

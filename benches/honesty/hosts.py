@@ -12,7 +12,7 @@ from benches.honesty.designs import Studies, always_valid, fixed, sequential
 from benches.honesty.noise import SD, Floats, Noise, blocked
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
-from dbdyno.analysis.verdict.evidence import Finding
+from dbdyno.analysis.verdict.evidence import Relation
 from dbdyno.model.design import ALPHA
 
 FIXED, MOST = 10, 40
@@ -105,7 +105,7 @@ def _rows(rng: np.random.Generator, name: str, noise: Noise, replicates: int) ->
         most = limit(ALPHA, replicates)
         yield Row("hosts: A/A different", what, 100 * studies.differs(), "%", None, most)
         yield Row("hosts: coverage", what, 100 * studies.covers(0), "%", 100 - most, None)
-        edge = 100 * judged(d + margin).says(Finding.EQUIVALENT)
+        edge = 100 * judged(d + margin).says(Relation.EQUIVALENT)
         yield Row("hosts: equivalent at the margin", what, edge, "%", None, most)
 
 

@@ -17,7 +17,7 @@ from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
 from dbdyno.analysis.factors.contrast import Contrast, difference, effect_of, weights
 from dbdyno.analysis.looks.alpha_spending import Looks
-from dbdyno.analysis.verdict.evidence import Evidence, Finding, evidence, findings
+from dbdyno.analysis.verdict.evidence import Evidence, Relation, evidence, relations
 from dbdyno.model.design import ALPHA
 from dbdyno.model.treatment import Treatment
 
@@ -91,8 +91,8 @@ def judged(values: Floats, contrast: Contrast) -> Evidence:
 def _different(family: Sequence[Evidence]) -> float:
     """Return how often any of a family is called different after Holm."""
     fields = Evidence.__dataclass_fields__
-    found = findings(Evidence(*(np.stack([getattr(one, name) for one in family], axis=-1) for name in fields)), MARGIN)
-    return float(np.mean(np.any((found == Finding.HIGHER) | (found == Finding.LOWER), axis=-1)))
+    found = relations(Evidence(*(np.stack([getattr(one, name) for one in family], axis=-1) for name in fields)), MARGIN)
+    return float(np.mean(np.any((found == Relation.HIGHER) | (found == Relation.LOWER), axis=-1)))
 
 
 def _naive(values: Floats, factor: str) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
 from dbdyno.analysis.statistics import exact, signed_rank
 from dbdyno.analysis.statistics.effect import log_margin
-from dbdyno.analysis.verdict.evidence import Finding
+from dbdyno.analysis.verdict.evidence import Relation
 from dbdyno.analysis.verdict.totals import totals
 from dbdyno.model.design import ALPHA
 
@@ -65,12 +65,12 @@ def _equivalent(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
             d = (_stalled(rng, values[:, 1], stall) - values[:, 0])[:, None]
             what = f"{stall.name}, {blocks} blocks"
             unseen = limit((1 - stall.share) ** blocks, replicates)
-            said = 100 * fixed(d, blocks).says(Finding.EQUIVALENT)
+            said = 100 * fixed(d, blocks).says(Relation.EQUIVALENT)
             yield Row("stalls: wrong equivalent", what, said, "%", None, unseen + TOLERANCE)
             yield Row("stalls: usual block alone", what, 100 * _usual_alone(d), "%", None, None)
         values = trials(rng, reference, replicates, SIZES[-1])
         d = (_stalled(rng, values[:, 1], stall) - values[:, 0])[:, None]
-        said = 100 * sequential(d).says(Finding.EQUIVALENT)
+        said = 100 * sequential(d).says(Relation.EQUIVALENT)
         unseen = limit((1 - stall.share) ** SIZES[0], replicates)  # no look is earlier
         yield Row("stalls: wrong equivalent", f"{stall.name}, sequential, reference", said, "%", None, unseen)
 
@@ -90,7 +90,7 @@ def _honest(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
         for blocks in SIZES:
             values = trials(rng, noise, replicates, blocks)
             d = (values[:, 1] - values[:, 0])[:, None]
-            said = 100 * fixed(d, blocks).says(Finding.EQUIVALENT)
+            said = 100 * fixed(d, blocks).says(Relation.EQUIVALENT)
             yield Row("no stalls: equivalent", f"{name}, {blocks} blocks", said, "%", least, None)
             yield Row("no stalls: usual block alone", f"{name}, {blocks}", 100 * _usual_alone(d), "%", None, None)
 

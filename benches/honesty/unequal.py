@@ -15,8 +15,8 @@ from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
 from dbdyno.analysis.analyse import planned_verdicts
 from dbdyno.analysis.blocks import usable_blocks
+from dbdyno.analysis.verdict.finding import judge
 from dbdyno.analysis.verdict.pairs import paired
-from dbdyno.analysis.verdict.verdict import judge
 from dbdyno.model.design import Comparison, Design
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.treatment import Treatment

@@ -17,7 +17,7 @@ from dbdyno.analysis.noise_floor import multiple
 from dbdyno.analysis.statistics import exact, mean, signed_rank
 from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.two_runs.unpaired import differences, rank_sum_cdf, unpaired_evidence
-from dbdyno.analysis.verdict.evidence import Evidence, Finding, evidence, findings
+from dbdyno.analysis.verdict.evidence import Evidence, Relation, evidence, relations
 
 BLOCKS, PILOT = 10, 10
 MARGIN = 0.03
@@ -75,8 +75,8 @@ def _sessions(rng: np.random.Generator, noise: Noise, replicates: int) -> tuple[
 
 
 def _differs(found: Evidence) -> float:
-    words = findings(Evidence(*(getattr(found, name)[:, None] for name in Evidence.__dataclass_fields__)), MARGIN)
-    return 100 * float(np.mean((words == Finding.HIGHER) | (words == Finding.LOWER)))
+    words = relations(Evidence(*(getattr(found, name)[:, None] for name in Evidence.__dataclass_fields__)), MARGIN)
+    return 100 * float(np.mean((words == Relation.HIGHER) | (words == Relation.LOWER)))
 
 
 def _different(rng: np.random.Generator, replicates: int) -> Iterator[Row]:

@@ -8,7 +8,7 @@ from benches.honesty import designs
 from benches.honesty.designs import Studies, always_valid, clock, extended, fixed, lagging, precise, sequential
 from benches.honesty.noise import NOISES, blocked, reference
 from benches.honesty.row import Row
-from dbdyno.analysis.verdict.evidence import Finding
+from dbdyno.analysis.verdict.evidence import Relation
 
 EFFECTS = (0.0, 0.02, 0.05, 0.20)
 LEVELS = 4
@@ -81,9 +81,9 @@ def _one_of_several(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
         cases = {"fixed 10": fixed, "sequential": sequential, "always valid": always_valid}
         for design, studies in cases.items():
             found = studies(d + clear, FIXED if studies is fixed else MOST).found[:, 2]
-            wrong = 100 * float(np.mean((found == Finding.HIGHER) | (found == Finding.LOWER)))
+            wrong = 100 * float(np.mean((found == Relation.HIGHER) | (found == Relation.LOWER)))
             yield Row("null beside clear effects", f"{design}, {name}", wrong, "%", None, max(most, 6.0))
-        edge = 100 * sequential(d + np.log1p(designs.MARGIN)).says(Finding.EQUIVALENT)
+        edge = 100 * sequential(d + np.log1p(designs.MARGIN)).says(Relation.EQUIVALENT)
         yield Row("equivalent at the margin", f"sequential, any of three, {name}", edge, "%", None, most)
 
 
@@ -104,14 +104,16 @@ def _power_and_runs(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
         runs.append(2 * float(np.mean(studies.blocks)))
         what = f"+{100 * effect:g} %" if effect else "A/A"
         if effect == 0:
-            equivalent = 100 * studies.says(Finding.EQUIVALENT)
+            equivalent = 100 * studies.says(Relation.EQUIVALENT)
             yield Row("sequential", "A/A ends equivalent", equivalent, "%", 90, None)
-            yield Row("fixed 10", "A/A ends equivalent", 100 * ten.says(Finding.EQUIVALENT), "%", None, None)
-            yield Row("always valid", "A/A ends equivalent", 100 * open_ended.says(Finding.EQUIVALENT), "%", None, None)
+            yield Row("fixed 10", "A/A ends equivalent", 100 * ten.says(Relation.EQUIVALENT), "%", None, None)
+            yield Row(
+                "always valid", "A/A ends equivalent", 100 * open_ended.says(Relation.EQUIVALENT), "%", None, None
+            )
         if effect == 0.05:  # noqa: PLR2004
-            yield Row("fixed 10", "+5 % detected", 100 * ten.says(Finding.HIGHER), "%", 84, None)
-            yield Row("sequential", "+5 % detected", 100 * studies.says(Finding.HIGHER), "%", 99, None)
-            yield Row("always valid", "+5 % detected", 100 * open_ended.says(Finding.HIGHER), "%", None, None)
+            yield Row("fixed 10", "+5 % detected", 100 * ten.says(Relation.HIGHER), "%", 84, None)
+            yield Row("sequential", "+5 % detected", 100 * studies.says(Relation.HIGHER), "%", 99, None)
+            yield Row("always valid", "+5 % detected", 100 * open_ended.says(Relation.HIGHER), "%", None, None)
         yield Row("sequential", f"runs, {what}", runs[-1], "", None, None)
         yield Row("always valid", f"runs, {what}", 2 * float(np.mean(open_ended.blocks)), "", None, None)
     share = 100 * float(np.mean(runs)) / (2 * MOST)
@@ -126,7 +128,7 @@ def _at_the_margin(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
             d = blocked(rng, noise, replicates, 2, MOST) + truth
             cases = {"fixed 10": fixed(d, FIXED), "fixed 40": fixed(d, MOST), "sequential": sequential(d)}
             for design, studies in (cases | {"always valid": always_valid(d)}).items():
-                share = 100 * studies.says(Finding.EQUIVALENT)
+                share = 100 * studies.says(Relation.EQUIVALENT)
                 yield Row("equivalent at the margin", f"{design}, {name}, {side}3 %", share, "%", None, most)
 
 

@@ -28,9 +28,9 @@ from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.stopping import Allowance, Looked, looked
 from dbdyno.analysis.summary import TreatmentSummary, summarise
 from dbdyno.analysis.verdict.evidence import Rule
+from dbdyno.analysis.verdict.finding import Finding, Paired, judge
 from dbdyno.analysis.verdict.pairs import considered, every_pair, paired, plans_every_pair
 from dbdyno.analysis.verdict.secondary import Secondary, secondary_metrics
-from dbdyno.analysis.verdict.verdict import Paired, Verdict, judge
 from dbdyno.model.metrics import Metric, metric_of, value_of
 from dbdyno.store.latencies import Latencies
 from dbdyno.store.records import Run
@@ -44,8 +44,8 @@ class Analysis:
     question: str
     metric: Metric
     margin: float
-    verdicts: list[Verdict]
-    every_pair: list[Verdict]  # not planned, a family of their own; empty unless asked for
+    verdicts: list[Finding]
+    every_pair: list[Finding]  # not planned, a family of their own; empty unless asked for
     secondary: list[Secondary]
     ranking: Ranking | None  # where loads and stacks both vary
     treatments: list[TreatmentSummary]
@@ -130,7 +130,7 @@ def analyse(
     )
 
 
-def planned_verdicts(run: Run, blocks: UsableBlocks) -> list[Verdict]:
+def planned_verdicts(run: Run, blocks: UsableBlocks) -> list[Finding]:
     """Return one verdict per planned comparison."""
     return judge(_planned(run, blocks), metric_of(run.design), run.design.margin, _rule(run))
 

@@ -15,7 +15,7 @@ from dbdyno.analysis.statistics.effect import log_ratios, relative
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.geometric_mean import geometric_mean
 from dbdyno.analysis.statistics.scipy_special import special
-from dbdyno.analysis.verdict.verdict import Paired, Verdict, judge
+from dbdyno.analysis.verdict.finding import Finding, Paired, judge
 from dbdyno.model.design import ALPHA
 from dbdyno.model.metrics import METRICS
 
@@ -80,7 +80,7 @@ class Quick:
     shown: float | None  # least difference that a study of 8 blocks with such noise shows; None: unknown
     likeness: Likeness | None
     against: Target | None = None
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[Finding, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -148,7 +148,7 @@ def _distance(target: Target, drive: Target) -> float:
     return math.sqrt(math.fsum(log**2 for log in logs) / len(logs)) if logs else math.inf
 
 
-def verdicts(target: Target, against: Target) -> tuple[Verdict, ...]:
+def verdicts(target: Target, against: Target) -> tuple[Finding, ...]:
     """Return a verdict per operation, over its depths: in each round the mean of their log ratios.
 
     One verdict a depth would be nine, too many for eight rounds to decide.

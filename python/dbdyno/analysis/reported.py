@@ -17,11 +17,12 @@ from dbdyno.analysis.over_time.steadiness import Steadiness
 from dbdyno.analysis.statistics.effect import log_margin, log_ratios
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.verdict.evidence import Rule
+from dbdyno.analysis.verdict.finding import Finding, Paired, judge
 from dbdyno.analysis.verdict.pairs import obstacle
 from dbdyno.analysis.verdict.reasons import first
-from dbdyno.analysis.verdict.verdict import Paired, Verdict, judge
 from dbdyno.model.design import Comparison
 from dbdyno.model.metrics import REPORTED_METRICS, SECONDS_PER_1000, Metric
+from dbdyno.model.word import Word
 from dbdyno.store.records import Run
 from dbdyno.store.reported import STEADY, ReportedClaim, ReportedRow, ReportedTable
 
@@ -37,7 +38,7 @@ Agreement = Literal[
 ]
 
 
-Verdicts = dict[tuple[str, str], Verdict]  # by the ids of baseline and level
+Verdicts = dict[tuple[str, str], Finding]  # by the ids of baseline and level
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class HeldAgainst:
 
     baseline: ReportedRow
     published: float
-    verdict: Verdict
+    verdict: Finding
     agreement: Agreement
 
 
@@ -64,7 +65,7 @@ class Checked:
     """A claim and what became of it in each comparison that it is about."""
 
     claim: ReportedClaim
-    outcomes: tuple[tuple[Verdict, Agreement], ...]
+    outcomes: tuple[tuple[Finding, Agreement], ...]
 
     @property
     def counts(self) -> Counter[Agreement]:
@@ -159,17 +160,17 @@ def _figure(row: ReportedRow, table: ReportedTable, blocks: UsableBlocks, judged
     return Figure(row, measured, tuple(found))
 
 
-def of_difference(published: float, verdict: Verdict, margin: float) -> Agreement:
+def of_difference(published: float, verdict: Finding, margin: float) -> Agreement:
     """Return how a published relative difference goes with ours.
 
     A published one inside the margin is taken for none: whoever published it gave no interval.
     """
-    if verdict.verdict == "not comparable":
+    if verdict.verdict == Word.NOT_COMPARABLE:
         return "not comparable here"
-    if verdict.verdict == "undecided":
+    if verdict.verdict == Word.UNDECIDED:
         return "undecided here"
     none = abs(math.log1p(published)) <= log_margin(margin)
-    if verdict.verdict == "equivalent":
+    if verdict.verdict == Word.EQUIVALENT:
         return "agrees" if none else "equivalent here"
     if verdict.effect.low <= published <= verdict.effect.high:
         return "agrees"
@@ -184,21 +185,21 @@ def _checked(claim: ReportedClaim, judged: Verdicts, margin: float, of: Metric) 
     return Checked(claim, tuple((verdict, of_claim(claim, verdict, margin, of)) for verdict in found))
 
 
-def of_claim(claim: ReportedClaim, verdict: Verdict, margin: float, of: Metric) -> Agreement:
+def of_claim(claim: ReportedClaim, verdict: Finding, margin: float, of: Metric) -> Agreement:
     """Return how a claim goes with a verdict: first its direction, then its size."""
-    if verdict.verdict == "not comparable":
+    if verdict.verdict == Word.NOT_COMPARABLE:
         return "not comparable here"
-    said = STEADY.get(claim.direction or "", claim.direction)
+    said = (STEADY.get(claim.direction) or Word(claim.direction)) if claim.direction else None
     if said is not None and verdict.verdict != said:
-        if verdict.verdict == "undecided":
+        if verdict.verdict == Word.UNDECIDED:
             return "undecided here"
-        if verdict.verdict == "equivalent":
+        if verdict.verdict == Word.EQUIVALENT:
             return "equivalent here"
-        return "different here" if said == "equivalent" else "contradicts"
+        return "different here" if said == Word.EQUIVALENT else "contradicts"
     return _size(claim, verdict, margin, of)
 
 
-def _size(claim: ReportedClaim, verdict: Verdict, margin: float, of: Metric) -> Agreement:
+def _size(claim: ReportedClaim, verdict: Finding, margin: float, of: Metric) -> Agreement:
     """Return whether the times as fast that are claimed are among those that the data allow; the margin is given in."""
     low, high = times_as_fast(verdict.effect, of)
     slack = math.exp(log_margin(margin))
@@ -206,7 +207,7 @@ def _size(claim: ReportedClaim, verdict: Verdict, margin: float, of: Metric) -> 
     most = math.inf if claim.times_max is None else claim.times_max * slack
     if least <= low and high <= most:
         return "agrees"
-    if verdict.verdict == "undecided":
+    if verdict.verdict == Word.UNDECIDED:
         return "undecided here"
     if low <= most and least <= high:
         return "agrees" if least <= times_as_fast_estimated(verdict.effect, of) <= most else "other size"

@@ -11,8 +11,9 @@ from dbdyno.analysis.looks.planned import planned_looks
 from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.statistics.sample_size import blocks_to_reach, blocks_to_resolve
 from dbdyno.analysis.verdict.evidence import AlwaysValid, Rule
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import MIN_BLOCKS, Design, StopReason
+from dbdyno.model.word import Word
 
 
 @dataclass(frozen=True)
@@ -56,22 +57,22 @@ def is_look(design: Design, blocks: int) -> bool:
     return design.until != "blocks" and blocks in planned_looks(design.blocks)
 
 
-def reason_to_stop(design: Design, blocks: int, verdicts: Sequence[Verdict]) -> StopReason:
+def reason_to_stop(design: Design, blocks: int, verdicts: Sequence[Finding]) -> StopReason:
     """Return why measuring stops after so many usable blocks, or nothing where it goes on."""
     if is_look(design, blocks) and all(settled(verdict, design) for verdict in verdicts):
         return "precise" if design.until == "precise" else "decided"
     return "blocks" if blocks >= design.blocks else ""
 
 
-def settled(verdict: Verdict, design: Design) -> bool:
+def settled(verdict: Finding, design: Design) -> bool:
     """Return whether a comparison needs no further block: decided or precise, whatever is wanted; or past judging.
 
     One of which no block has figures is past judging, too; one of which a single block has may still come to be judged.
     """
-    if verdict.verdict == "not comparable":
+    if verdict.verdict == Word.NOT_COMPARABLE:
         return verdict.lost or not verdict.blocks
     if design.until != "precise":
-        return verdict.verdict != "undecided"
+        return verdict.verdict != Word.UNDECIDED
     if not verdict.effect.bounded:
         return False
     low, value, high = (math.log1p(end) for end in (verdict.effect.low, verdict.effect.value, verdict.effect.high))
@@ -79,7 +80,7 @@ def settled(verdict: Verdict, design: Design) -> bool:
     return max(high - value, value - low) <= log_margin(design.half_width or 0.0)
 
 
-def more_blocks(design: Design, blocks: int, verdicts: Sequence[Verdict]) -> int | None:
+def more_blocks(design: Design, blocks: int, verdicts: Sequence[Finding]) -> int | None:
     """Return about how many more blocks the run will take, at most those planned; None where that can't be said yet.
 
     A run that stops when all is decided goes on to the first look at which its slowest comparison is.
@@ -95,10 +96,10 @@ def more_blocks(design: Design, blocks: int, verdicts: Sequence[Verdict]) -> int
     return next((look - blocks for look in looks if look >= max(target, blocks + 1)), left)
 
 
-def _needed(verdict: Verdict, design: Design, comparisons: int) -> int | None:
+def _needed(verdict: Finding, design: Design, comparisons: int) -> int | None:
     """Return about how many blocks, in all, settle a comparison: show its effect where that exceeds the margin."""
     d = np.log1p([ratio for _, ratio in verdict.by_block])
-    if verdict.verdict == "not comparable" or verdict.mostly_disturbed:
+    if verdict.verdict == Word.NOT_COMPARABLE or verdict.mostly_disturbed:
         return None
     if design.until == "precise":
         return blocks_to_reach(d, design.half_width or 0.0)

@@ -9,7 +9,7 @@ from dbdyno.cli.suggested_places import run_folders
 from dbdyno.cli.values import path_of
 
 if TYPE_CHECKING:
-    from dbdyno.report.findings import Beside
+    from dbdyno.report.source import Beside
     from dbdyno.store.records import Run
 
 SAFETY = typer.Option(
@@ -27,7 +27,7 @@ def crash_run_beside(run: "Run", folder: Path | None) -> "Beside | None":
     if folder is None:
         return None
     from dbdyno.analysis.safety.join import joined
-    from dbdyno.report.findings import Beside
+    from dbdyno.report.source import Beside
     from dbdyno.store.run_folder import read_run
 
     crash = read_run(folder)

@@ -7,11 +7,11 @@ import typer
 
 from dbdyno.cli.suggestions import VERDICTS, of_words
 from dbdyno.cli.values import path_of
+from dbdyno.model.word import CONDITION_HOLDS
 
 if TYPE_CHECKING:
     from dbdyno.report.document import Document
 
-CONDITION_HOLDS = 3
 FAIL_IF = typer.Option(
     [],
     "--fail-if",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from dbdyno.crash.outcome import Finding, SpoiltError, findings_of, worst
+from dbdyno.crash.outcome import Defect, SpoiltError, defects_of, worst
 from dbdyno.crash.recovery import KILLED, Rig, Steps, attached, damage, running
 from dbdyno.crash.schedule import PlannedCut
 from dbdyno.errors import TrialError
@@ -55,8 +55,8 @@ class Examiner:
     def of_state(self, planned: PlannedCut, content: CutContent, cut_ns: tuple[int, int], window_start_ns: int) -> Cut:
         """A cut with what is found on a state; ``cut_ns`` is right before and right after it was taken."""
         steps, log = Steps(), self._log(planned)
-        findings, verified = self._recovered(content, cut_ns, steps, log)
-        cut = cut_of(planned, "power", (cut_ns[0], window_start_ns), findings, verified)
+        defects, verified = self._recovered(content, cut_ns, steps, log)
+        cut = cut_of(planned, "power", (cut_ns[0], window_start_ns), defects, verified)
         if cut.outcome in {"nothing", "tail"}:
             log.unlink(missing_ok=True)
         return replace(cut, recovery_s=steps.seconds)
@@ -66,17 +66,17 @@ class Examiner:
 
     def _recovered(
         self, content: CutContent, cut_ns: tuple[int, int], steps: Steps, log: Path
-    ) -> tuple[list[Finding], Verified | None]:
-        findings: list[Finding] = []
+    ) -> tuple[list[Defect], Verified | None]:
+        defects: list[Defect] = []
         verified = None
         try:
             with attached(self.rig, content, steps) as on_device:
-                findings += damage(self.rig, on_device, steps)
+                defects += damage(self.rig, on_device, steps)
                 with running(self.rig, on_device, steps, log) as context, steps.step("verify"):
                     verified = self._verified(context.server, cut_ns)
         except SpoiltError as error:
-            findings.append(error.finding)
-        return [*findings, *(findings_of(verified) if verified else [])], verified
+            defects.append(error.defect)
+        return [*defects, *(defects_of(verified) if verified else [])], verified
 
     def _verified(self, endpoint: Endpoint, cut_ns: tuple[int, int]) -> Verified:
         try:
@@ -84,7 +84,7 @@ class Examiner:
         except (SpoiltError, TrialError):
             self.rig.see_that_it_is_well()
             raise
-        if findings_of(verified):
+        if defects_of(verified):
             self.rig.see_that_it_is_well()  # or a disk that is gone would pass for tables that can't be read
         return verified
 
@@ -173,11 +173,11 @@ def cut_of(
     planned: PlannedCut,
     mode: CrashMode,
     cut_and_window_ns: tuple[int, int],
-    findings: Sequence[Finding],
+    defects: Sequence[Defect],
     verified: Verified | None,
 ) -> Cut:
     """The record of a cut. Where nothing could be verified, no transaction is counted."""
-    found = worst(findings)
+    found = worst(defects)
     cut_ns, window_ns = cut_and_window_ns
     counts = {}
     if verified:

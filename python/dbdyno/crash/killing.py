@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from dbdyno.crash.examine import cut_of, verified_by
-from dbdyno.crash.outcome import SpoiltError, findings_of
+from dbdyno.crash.outcome import SpoiltError, defects_of
 from dbdyno.crash.recovery import Steps, not_starting
 from dbdyno.crash.schedule import PlannedCut
 from dbdyno.crash.trial_cuts import EXAMINING, AboutTrial, Planned
@@ -94,10 +94,10 @@ class Kill(Planned):
                 context = lowering.enter_context(layer.raised(below))
             with steps.step("verify"):
                 verified = verified_by(self.workload, context.server, about.folder, cut_ns, limit)
-            findings = findings_of(verified)
+            defects = defects_of(verified)
         except SpoiltError as error:
-            findings, context = [error.finding], below
-        cut = cut_of(planned, "kill", (cut_ns[0], window_start_ns), findings, verified)
+            defects, context = [error.defect], below
+        cut = cut_of(planned, "kill", (cut_ns[0], window_start_ns), defects, verified)
         if cut.outcome in {"nothing", "tail"}:
             log.unlink(missing_ok=True)
         return context, replace(cut, recovery_s=steps.seconds)

@@ -12,7 +12,7 @@ CAUSE_MAX = 600  # characters
 
 
 @dataclass(frozen=True)
-class Finding:
+class Defect:
     """Something that was found after a cut."""
 
     outcome: Outcome
@@ -24,29 +24,29 @@ class SpoiltError(Exception):
 
     def __init__(self, outcome: Outcome, cause: str) -> None:
         super().__init__(cause)
-        self.finding = Finding(outcome, cause)
+        self.defect = Defect(outcome, cause)
 
 
-def worst(findings: Iterable[Finding]) -> Finding:
+def worst(defects: Iterable[Defect]) -> Defect:
     """The worst of what was found, with all causes, worst first; nothing where nothing was found."""
-    ordered = sorted(findings, key=lambda one: OUTCOMES.index(one.outcome))
+    ordered = sorted(defects, key=lambda one: OUTCOMES.index(one.outcome))
     if not ordered:
-        return Finding("nothing", "")
-    return Finding(ordered[0].outcome, short("; ".join(one.cause for one in ordered if one.cause), CAUSE_MAX))
+        return Defect("nothing", "")
+    return Defect(ordered[0].outcome, short("; ".join(one.cause for one in ordered if one.cause), CAUSE_MAX))
 
 
-def findings_of(verified: Verified) -> list[Finding]:
+def defects_of(verified: Verified) -> list[Defect]:
     """What the verifier has against the recovered tables."""
     found = [
-        Finding("table", f"table {table.table} needs repair: {table.text}") for table in verified.tables if not table.ok
+        Defect("table", f"table {table.table} needs repair: {table.text}") for table in verified.tables if not table.ok
     ]
     if not (verified.complete or found):
-        found.append(Finding("table", "a table can't be read to its end"))
+        found.append(Defect("table", "a table can't be read to its end"))
     if spoilt := _spoilt(verified):
         examples = "; ".join(f"{one.what}: {one.text}" for one in verified.examples[:2] if one.what != "lost")
-        found.append(Finding("inconsistent", f"{spoilt}{f' ({examples})' if examples else ''}"))
+        found.append(Defect("inconsistent", f"{spoilt}{f' ({examples})' if examples else ''}"))
     if verified.lost:
-        found.append(Finding("tail", f"{count(verified.lost, 'acknowledged commit')} lost"))
+        found.append(Defect("tail", f"{count(verified.lost, 'acknowledged commit')} lost"))
     return found
 
 

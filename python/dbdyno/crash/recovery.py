@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dbdyno.crash.outcome import Finding, SpoiltError
+from dbdyno.crash.outcome import Defect, SpoiltError
 from dbdyno.errors import HostError, TrialError
 from dbdyno.servers.contract import NotStartedError
 from dbdyno.stack.kinds.kind import Stack
@@ -128,7 +128,7 @@ def running(rig: Rig, on_device: StackContext, steps: Steps, log: Path) -> Itera
             lowering.close()
 
 
-def damage(rig: Rig, on_device: StackContext, steps: Steps) -> list[Finding]:
+def damage(rig: Rig, on_device: StackContext, steps: Steps) -> list[Defect]:
     """What a read-only check has against the filesystem after the mount has replayed what it has a journal of.
 
     Raises ``SpoiltError`` where it does not mount.
@@ -144,7 +144,7 @@ def damage(rig: Rig, on_device: StackContext, steps: Steps) -> list[Finding]:
         found = rig.filesystem.damage(on_device)
     if found:
         rig.see_that_it_is_well()
-    return [Finding("filesystem", found)] if found else []
+    return [Defect("filesystem", found)] if found else []
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from dbdyno.analysis.advice.same_for_all import Free
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.model.printable import one_line
 from dbdyno.model.treatment import Treatment
+from dbdyno.model.word import Word
 from dbdyno.model.wording import count, listed, margin_text
 from dbdyno.report.risk import only_if, risk_text
 from dbdyno.report.versus import LISTED_MAX, label_of
@@ -86,10 +87,10 @@ def _command(run: Run) -> str:
 
 def _of_the_same(analysis: Analysis) -> str:
     host = "these hosts" if analysis.fleet else "this host"
-    match analysis.verdicts[0].verdict if analysis.verdicts else "not comparable":
-        case "faster" | "slower":
+    match analysis.verdicts[0].verdict if analysis.verdicts else Word.NOT_COMPARABLE:
+        case Word.FASTER | Word.SLOWER:
             return f"Trust no verdict of {host} yet: find out what makes two runs of the same differ."
-        case "equivalent":
+        case Word.EQUIVALENT:
             return f"Nothing to change: differences beyond {margin_text(analysis.margin)} on {host} can be believed."
         case _:
             verb = "are" if analysis.fleet else "is"

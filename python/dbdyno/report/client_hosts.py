@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.client_hosts import ClientHost, Limited, LoadFromHosts
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.wording import count, listed, number, percent
 from dbdyno.report.amounts import duration, share
 
@@ -51,7 +51,7 @@ def start_sentence(loads: Sequence[LoadFromHosts]) -> str:
     )
 
 
-def network_sentence(verdict: Verdict, analysis: Analysis) -> str:
+def network_sentence(verdict: Finding, analysis: Analysis) -> str:
     """Return what the network has of a query's time, with the verdict's level; empty where that is not known."""
     load = next((one for one in analysis.client_hosts if one.id == verdict.level_id), None)
     trips = [host for host in load.hosts if math.isfinite(host.rtt_ms_min)] if load else []

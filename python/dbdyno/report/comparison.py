@@ -9,6 +9,7 @@ from dbdyno.analysis.over_time.drift import is_clear
 from dbdyno.analysis.safety.two_runs import lost_in_both
 from dbdyno.analysis.two_runs.compare import Change, Compared
 from dbdyno.model.design import ALPHA
+from dbdyno.model.word import Word
 from dbdyno.model.wording import count, listed, margin_text, number, p_value, percent, percent_range
 from dbdyno.report.differences import Difference, run_differences
 from dbdyno.report.document import Document, Paragraph, Section, bullets
@@ -32,7 +33,7 @@ NO_CONTROL = (
 )
 
 
-_ORDER = ("different", "equivalent", "undecided", "not comparable")
+_ORDER = ("different", Word.EQUIVALENT, Word.UNDECIDED, Word.NOT_COMPARABLE)
 
 
 def document(before: Run, after: Run, compared: Compared) -> Document:
@@ -82,7 +83,7 @@ def _of_cuts(before: Run, after: Run, compared: Compared) -> Section:
 
 def _change_text(change: Change, compared: Compared) -> str:
     sentence = change_sentence(change, compared)
-    if change.verdict == "not comparable":
+    if change.verdict == Word.NOT_COMPARABLE:
         return sentence
     return f"{sentence} {_means(change, compared)}{as_sentence(change.reason)}"
 
@@ -96,13 +97,13 @@ def change_sentence(change: Change, compared: Compared) -> str:
         f" {change.trials[0]} and {change.trials[1]} trials, {p_value(change.p_adjusted)})"
     )
     match change.verdict:
-        case "faster" | "slower":
+        case Word.FASTER | Word.SLOWER:
             return f"{name} is {change.verdict} after than before: {figures}."
-        case "equivalent":
+        case Word.EQUIVALENT:
             return f"{name} is equivalent before and after within {margin_text(compared.margin)}: {figures}."
-        case "undecided":
+        case Word.UNDECIDED:
             return f"Whether {name} changed is undecided: {figures}."
-        case "not comparable":
+        case Word.NOT_COMPARABLE:
             return f"{name} is not comparable before and after: {reason_text(change.reason)}."
 
 
@@ -113,7 +114,7 @@ def changes_sentence(compared: Compared) -> str:
         return "The two runs have no treatment in common."
     by_word: dict[str, list[Change]] = {word: [] for word in _ORDER}
     for change in changes:
-        different = change.verdict in {"faster", "slower"}
+        different = change.verdict.is_different
         by_word["different" if different else change.verdict].append(change)
     clauses = [_clause(word, found, compared) for word, found in by_word.items() if found]
     against = f"Against the control {compared.control.after}, " if compared.control and compared.against_control else ""
@@ -127,9 +128,9 @@ def _clause(word: str, found: Sequence[Change], compared: Compared) -> str:
         case "different":
             ordered = sorted(found, key=lambda change: -abs(change.effect.value))
             return listed([_different(change, compared) for change in ordered], LISTED_MAX)
-        case "equivalent":
+        case Word.EQUIVALENT:
             return f"{names} {'is' if one else 'are'} as before within {margin_text(compared.margin)}"
-        case "undecided":
+        case Word.UNDECIDED:
             return f"whether {names} changed is still open"
         case _:
             return f"{names} can't be compared"
@@ -149,14 +150,14 @@ def _means(change: Change, compared: Compared) -> str:
 def _control_text(control: Change, compared: Compared) -> str:
     text = _change_text(control, compared)
     match control.verdict:
-        case "faster" | "slower":
+        case Word.FASTER | Word.SLOWER:
             return (
                 f"{text} It should not have changed, so the host did, and the verdicts above are of host and change"
                 " together; those against the control below are what is left of the change."
             )
-        case "equivalent" if control.p_adjusted <= ALPHA:
+        case Word.EQUIVALENT if control.p_adjusted <= ALPHA:
             return f"{text} It should not have changed, so the host did, by less than the margin."
-        case "equivalent":
+        case Word.EQUIVALENT:
             return f"{text} It should not have changed, and no change is seen: nothing speaks for a change of the host."
         case _:
             return f"{text} So whether the host changed is not known."

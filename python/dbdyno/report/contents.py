@@ -4,7 +4,7 @@ from importlib import import_module
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.report.document import Document, Paragraph, Section
-from dbdyno.report.findings import Beside, Findings, Series
+from dbdyno.report.source import Beside, Series, Source
 from dbdyno.store.records import Run
 
 SECTIONS = (  # each a file of ``sections/``
@@ -54,20 +54,20 @@ def document(run: Run, analysis: Analysis, series: Series | None = None, *, besi
 
     ``beside`` is what a crash run of the same treatments showed.
     """
-    findings = Findings(run, analysis, series or {}, beside)
-    sections = tuple(section for name in SECTIONS if (section := _built(name, findings)) is not None)
+    source = Source(run, analysis, series or {}, beside)
+    sections = tuple(section for name in SECTIONS if (section := _built(name, source)) is not None)
     question = (Paragraph(run.question, "question"),) if run.question else ()
-    return Document(run.title, question, sections, _values(findings))
+    return Document(run.title, question, sections, _values(source))
 
 
-def _built(name: str, findings: Findings) -> Section | None:
-    built: Section | None = import_module(f"dbdyno.report.sections.{name}").section(findings)
+def _built(name: str, source: Source) -> Section | None:
+    built: Section | None = import_module(f"dbdyno.report.sections.{name}").section(source)
     return built
 
 
-def _values(findings: Findings) -> dict[str, object]:
+def _values(source: Source) -> dict[str, object]:
     """Return what programs read of the run as a whole."""
-    run, analysis = findings.run, findings.analysis
+    run, analysis = source.run, source.analysis
     return {
         "study": run.title,
         "question": run.question,

@@ -8,11 +8,10 @@ from xml.sax.saxutils import escape, quoteattr
 
 from dbdyno.errors import UserError
 from dbdyno.model.printable import printable
+from dbdyno.model.word import Word
 from dbdyno.model.wording import percent
 from dbdyno.report.document import Document
 
-WORDS = ("faster", "slower", "equivalent", "undecided", "not comparable")
-_OPEN = ("undecided", "not comparable")
 _CONDITION = re.compile(r"(?P<negated>not (?!comparable))?(?P<word>[a-z ]+?)( by (?P<percent>[0-9]+(\.[0-9]+)?) ?%)?")
 
 
@@ -22,7 +21,7 @@ class Compared:
 
     of: str  # the run, where there are several
     name: str
-    word: str
+    word: Word
     effect: float  # of the metric: .03 for +3 %; NaN where it is unknown
     reason: str
 
@@ -37,7 +36,7 @@ class Condition:
     """What is to fail a script: a verdict's word or its absence, and how large the effect must be for it."""
 
     text: str
-    word: str
+    word: Word
     negated: bool
     least: float  # a fraction: .05 for 5 %
 
@@ -49,13 +48,13 @@ class Condition:
 def condition_of(text: str) -> Condition:
     """Return the condition of ``slower by 5%``, ``undecided``, ``not equivalent``. Raises ``UserError``."""
     found = _CONDITION.fullmatch(" ".join(text.lower().split()))
-    if found is None or found["word"] not in WORDS:
+    if found is None or found["word"] not in tuple(Word):
         raise UserError(
-            f'--fail-if {text!r} is none of {", ".join(WORDS)}, "not" before or "by N%" behind it, as in "slower by 5%"'
+            f'--fail-if {text!r} is none of {", ".join(Word)}, "not" before or "by N%" behind it, as in "slower by 5%"'
         )
-    if found["percent"] and found["word"] not in {"faster", "slower"}:
+    if found["percent"] and not Word(found["word"]).is_different:
         raise UserError(f"--fail-if {text!r}: only faster and slower have a size")
-    return Condition(text, found["word"], bool(found["negated"]), float(found["percent"] or 0) / 100)
+    return Condition(text, Word(found["word"]), bool(found["negated"]), float(found["percent"] or 0) / 100)
 
 
 def compared(document: Document) -> list[Compared]:
@@ -69,7 +68,7 @@ def compared(document: Document) -> list[Compared]:
 def _compared(verdicts: Sequence[dict[str, Any]], of: str) -> Iterator[Compared]:
     for one in verdicts:
         level, baseline = (one["level"], one["baseline"]) if "level" in one else (one["after"], one["before"])
-        yield Compared(of, f"{level} against {baseline}", one["verdict"], one["effect"], one.get("reason", ""))
+        yield Compared(of, f"{level} against {baseline}", Word(one["verdict"]), one["effect"], one.get("reason", ""))
 
 
 def failed(found: Sequence[Compared], conditions: Sequence[Condition]) -> dict[Compared, Condition]:
@@ -79,7 +78,7 @@ def failed(found: Sequence[Compared], conditions: Sequence[Condition]) -> dict[C
 
 def junit(title: str, found: Sequence[Compared], failures: dict[Compared, Condition]) -> str:
     """Return a test suite with a case for each comparison; one that is not decided and no failure is skipped."""
-    skipped = [one for one in found if one.word in _OPEN and one not in failures]
+    skipped = [one for one in found if one.word.is_open and one not in failures]
     counts = f'tests="{len(found)}" failures="{len(failures)}" skipped="{len(skipped)}"'
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuite name={_attribute(title)} {counts}>"]
     for one in found:
@@ -102,7 +101,7 @@ def annotations(title: str, found: Sequence[Compared], failures: dict[Compared, 
     """Return a workflow command for each comparison: an error, a warning where it is not decided, or a notice."""
     lines = []
     for one in found:
-        level = "error" if one in failures else "warning" if one.word in _OPEN else "notice"
+        level = "error" if one in failures else "warning" if one.word.is_open else "notice"
         name = f"{title}: {one.of}" if one.of else title
         lines.append(f"::{level} title={_command(name, ':,')}::{_command(one.sentence)}")
     return lines

@@ -12,11 +12,11 @@ from datetime import datetime
 from statistics import fmean
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.metrics import METRICS, Metric, value_of
 from dbdyno.model.printable import one_line
 from dbdyno.model.treatment import Treatment
-from dbdyno.report.outcome import WORDS
+from dbdyno.model.word import Word
 from dbdyno.store.records import Run
 
 # Unit of a metric -> the part of its name that says so, what its base unit is called, and how many of these one is.
@@ -152,7 +152,7 @@ def _mean(values: Iterable[float]) -> float:
     return fmean(known) if known else math.nan
 
 
-def _of_comparison(verdict: Verdict, labels: Labels, run: Run) -> Iterator[_Sample]:
+def _of_comparison(verdict: Finding, labels: Labels, run: Run) -> Iterator[_Sample]:
     known = {treatment.id: treatment.label for treatment in run.design.treatments}
     sides: Labels = (("level", known[verdict.level_id]), ("baseline", known[verdict.baseline_id]))
     labels = (*labels, *sides)
@@ -166,7 +166,7 @@ def _of_comparison(verdict: Verdict, labels: Labels, run: Run) -> Iterator[_Samp
     yield _Sample(
         "dbdyno_comparison_p_value", "p of the difference, adjusted for the comparisons", labels, verdict.p_adjusted
     )
-    for word in WORDS:
+    for word in Word:
         is_so = float(word == verdict.verdict)
         yield _Sample(
             "dbdyno_comparison_verdict", "1 at the verdict, 0 at the others", (*labels, ("verdict", word)), is_so

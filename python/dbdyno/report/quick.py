@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from dbdyno.analysis.quick import ALIKE_MAX, FLUSH_WRITES_MAX, MARGIN, STUDY_BLOCKS, Quick, Step, Target
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.wording import drive_bytes, percent, percent_range
 from dbdyno.report.charts.depths import chart
 from dbdyno.report.document import Abridged, Badge, Badges, Cell, Document, Paragraph, Section, Table, bullets, pieces
@@ -89,7 +89,7 @@ def _comparison(quick: Quick) -> Iterator[Section]:
     yield Section("comparison", "", lines, opening=True)
 
 
-def _figures_of(verdict: Verdict) -> str:
+def _figures_of(verdict: Finding) -> str:
     effect = verdict.effect
     return f": {percent(effect.value)} a second ({certainty(verdict, percent_range(effect.low, effect.high))})"
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from dbdyno.analysis.verdict.exaggeration import Exaggeration
+from dbdyno.analysis.verdict.finding import MANY_BLOCKS
 from dbdyno.analysis.verdict.reasons import (
     CarryOver,
     Cause,
@@ -19,7 +20,6 @@ from dbdyno.analysis.verdict.reasons import (
 )
 from dbdyno.analysis.verdict.resolution import Resolution
 from dbdyno.analysis.verdict.totals import Totals, excluded_share
-from dbdyno.analysis.verdict.verdict import MANY_BLOCKS
 from dbdyno.model.design import ALPHA
 from dbdyno.model.wording import count, listed, margin_text, p_value, percent, percent_range
 

@@ -5,7 +5,7 @@ import math
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.checks.fast_cache import CacheRanOut
 from dbdyno.analysis.summary import TreatmentSummary
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.wording import UNKNOWN, count, drive_bytes, percent
 from dbdyno.report.fleet.like_these import like_these_remark
 from dbdyno.report.pool_filling import filling_text
@@ -18,7 +18,7 @@ REMEDY = (
 )
 
 
-def remarks(verdict: Verdict, analysis: Analysis) -> list[str]:
+def remarks(verdict: Finding, analysis: Analysis) -> list[str]:
     """Return what must be known beside a verdict.
 
     What is shown of hosts like these; that trials depend on the trial before, other totals, a treatment behind its
@@ -47,7 +47,7 @@ def overload_text(row: TreatmentSummary) -> str:
     )
 
 
-def _carry_over(verdict: Verdict, words: str) -> list[str]:
+def _carry_over(verdict: Finding, words: str) -> list[str]:
     """Return that trials depend on which trial ran before, where they do, and what became of that; else nothing."""
     found = verdict.carry_over
     if found is None or not found.seen:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.statistics.estimate import Estimate
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.metrics import Metric
+from dbdyno.model.word import Word
 from dbdyno.model.wording import (
     TWICE,
     UNKNOWN,
@@ -24,40 +25,40 @@ NO_VERDICT = "The study plans no comparison, so there is no verdict."
 _RATES = ("_per_second", "iops")  # how the names of metrics end that "fast" is said of
 
 
-def verdict_sentence(verdict: Verdict, analysis: Analysis) -> Text:
+def verdict_sentence(verdict: Finding, analysis: Analysis) -> Text:
     """Return the sentence a reader may quote: word, effect, interval, blocks, p."""
     figures = f": {figures_text(verdict, analysis.metric.words)}"
     return sentence_of(verdict, (verdict.level, verdict.baseline), analysis.margin, figures)
 
 
-def sentence_of(verdict: Verdict, names: tuple[str, str], margin: float, figures: str) -> Text:
+def sentence_of(verdict: Finding, names: tuple[str, str], margin: float, figures: str) -> Text:
     """Return a verdict on the first of two names against the second, which ``figures`` end."""
     (level, baseline), word = names, Strong(verdict.verdict, verdict.verdict)
     match verdict.verdict:
-        case "faster" | "slower":
+        case Word.FASTER | Word.SLOWER:
             return (f"{level} is ", word, f" than {baseline}{figures}.")
-        case "equivalent":
+        case Word.EQUIVALENT:
             return (f"{level} is ", word, f" to {baseline} within {margin_text(margin)}{figures}.")
-        case "undecided":
+        case Word.UNDECIDED:
             return (f"{level} against {baseline} is ", word, f"{figures}.")
-        case "not comparable":
+        case Word.NOT_COMPARABLE:
             return (f"{level} is ", word, f" with {baseline}: {reason_text(verdict.reason)}.")
 
 
-def figures_text(verdict: Verdict, words: str) -> str:
+def figures_text(verdict: Finding, words: str) -> str:
     """Return ``"+3.1 % queries per second (95 % interval +2.9 to +3.4 %, 10 blocks, p = 0.002)"``."""
     effect = verdict.effect
     return f"{percent(effect.value)} {words} ({certainty(verdict, percent_range(effect.low, effect.high))})"
 
 
-def certainty(verdict: Verdict, interval: str) -> str:
+def certainty(verdict: Finding, interval: str) -> str:
     """Return an interval with what it rests on."""
     return f"95 % interval {interval}, {count(verdict.blocks, 'block')}, {p_value(verdict.p_adjusted)}"
 
 
-def evidence(verdict: Verdict) -> str:
+def evidence(verdict: Finding) -> str:
     """Return the reason as a sentence of its own; empty where the verdict's sentence already says it."""
-    return "" if verdict.verdict == "not comparable" else as_sentence(verdict.reason)
+    return "" if verdict.verdict == Word.NOT_COMPARABLE else as_sentence(verdict.reason)
 
 
 def effect_text(effect: Estimate, *, is_baseline: bool = False) -> str:

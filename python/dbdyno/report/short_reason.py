@@ -5,8 +5,9 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.explanation.bottleneck import Kind
 from dbdyno.analysis.explanation.explain import Changed
 from dbdyno.analysis.explanation.time_parts import PARTS
+from dbdyno.analysis.verdict.finding import MANY_BLOCKS, Finding
 from dbdyno.analysis.verdict.reasons import CarryOver, Dropped, LimitedClients, ZeroFigures
-from dbdyno.analysis.verdict.verdict import MANY_BLOCKS, Verdict
+from dbdyno.model.word import Word
 from dbdyno.model.wording import count, margin_text
 from dbdyno.report.amounts import duration
 from dbdyno.report.reasons import clients_named
@@ -22,20 +23,20 @@ _LIMITS: dict[Kind, str] = {
 }
 
 
-def short_reason(verdict: Verdict, analysis: Analysis) -> str:
+def short_reason(verdict: Finding, analysis: Analysis) -> str:
     """Return where the difference comes from, what limits both, or what a decision lacks."""
     match verdict.verdict:
-        case "faster" | "slower":
+        case Word.FASTER | Word.SLOWER:
             return _moved(changed_of(verdict, analysis)) or _same_side(verdict)
-        case "equivalent":
+        case Word.EQUIVALENT:
             return _limited(changed_of(verdict, analysis)) or f"{margin_text(analysis.margin)} or more ruled out"
-        case "undecided":
+        case Word.UNDECIDED:
             return what_is_lacking(verdict, analysis)
-        case "not comparable":
+        case Word.NOT_COMPARABLE:
             return why_not_comparable(verdict)
 
 
-def what_is_lacking(verdict: Verdict, analysis: Analysis) -> str:
+def what_is_lacking(verdict: Finding, analysis: Analysis) -> str:
     """Return what it takes to decide: a quiet host, more blocks, or another study."""
     if verdict.withheld_for is not None:
         carried = isinstance(verdict.withheld_for, CarryOver)
@@ -50,7 +51,7 @@ def what_is_lacking(verdict: Verdict, analysis: Analysis) -> str:
     return f"about {count(more, 'more block')}" if more > 0 else "too close to the margin"
 
 
-def why_not_comparable(verdict: Verdict) -> str:
+def why_not_comparable(verdict: Finding) -> str:
     """Return what was in the way."""
     match verdict.reason:
         case Dropped():
@@ -85,7 +86,7 @@ def _limited(changed: Changed | None) -> str:
     return _LIMITS.get(changed.level.limit.kind, "")
 
 
-def _same_side(verdict: Verdict) -> str:
+def _same_side(verdict: Finding) -> str:
     above = verdict.effect.value > 0
     same = sum((value > 0) == above for _, value in verdict.by_block)
     return f"in all {count(same, 'block')}" if same == verdict.blocks else f"in {same} of {verdict.blocks} blocks"

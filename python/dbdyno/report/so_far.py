@@ -6,17 +6,18 @@ which the intervals do not allow for.
 
 from collections.abc import Sequence
 
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.columns import PROGRESS_COLUMNS
 from dbdyno.model.printable import distinguishable
 from dbdyno.model.treatment import Treatment
+from dbdyno.model.word import Word
 from dbdyno.report.sentences import effect_text
 from dbdyno.report.versus import named
 
 LINES_MAX, INDENT = 6, "  "
 
 
-def so_far(verdicts: Sequence[Verdict], treatments: Sequence[Treatment]) -> list[str]:
+def so_far(verdicts: Sequence[Finding], treatments: Sequence[Treatment]) -> list[str]:
     """Return a line per comparison, in the order of the plan, of at most ``PROGRESS_COLUMNS`` characters."""
     shown = named(verdicts[:LINES_MAX], treatments)
     lines = []
@@ -28,9 +29,9 @@ def so_far(verdicts: Sequence[Verdict], treatments: Sequence[Treatment]) -> list
     return [*lines, *([f"{INDENT}and {more} more"] if more > 0 else [])]
 
 
-def _found(verdict: Verdict) -> str:
+def _found(verdict: Finding) -> str:
     """Return the effect, and the word where there is one: that nothing is decided yet is what goes without saying."""
     if not verdict.effect.known:
         return verdict.verdict
-    decided = "" if verdict.verdict == "undecided" else f", {verdict.verdict}"
+    decided = "" if verdict.verdict == Word.UNDECIDED else f", {verdict.verdict}"
     return f"{effect_text(verdict.effect)}{decided}"

@@ -9,7 +9,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.noise_floor import NoiseFloor
 from dbdyno.analysis.ranking.ranking import Ranking
 from dbdyno.analysis.reported import Beside
-from dbdyno.analysis.verdict.reasons import Word
+from dbdyno.model.word import Word
 from dbdyno.model.wording import TWICE, count, listed, margin_text, percent, percent_range
 from dbdyno.report.knees import knees_in_brief
 from dbdyno.report.versus import LISTED_MAX, Versus, by_interest
@@ -34,12 +34,12 @@ def beside_comparisons(analysis: Analysis) -> list[str]:
 
 def noise_floor_sentence(analysis: Analysis, floor: NoiseFloor) -> str:
     """Return whether an A/A run found what is not there, and what its host can show."""
-    word = analysis.verdicts[0].verdict if analysis.verdicts else "not comparable"
+    word = analysis.verdicts[0].verdict if analysis.verdicts else Word.NOT_COMPARABLE
     host = "These hosts show" if analysis.fleet else "This host shows"
     match word:
-        case "faster" | "slower":
+        case Word.FASTER | Word.SLOWER:
             found = f"{host} a difference where there is none (B is {word} than A, which is the same)"
-        case "equivalent":
+        case Word.EQUIVALENT:
             found = f"{host} no difference beyond {margin_text(analysis.margin)} where there is none"
         case _:
             found = f"Whether {host[0].lower()}{host[1:]} a difference where there is none is still open"
@@ -75,7 +75,7 @@ def the_best_of_all(ordered: Sequence[Versus], analysis: Analysis) -> str:
     theirs = [one for one in ordered if best.id in {one.verdict.level_id, one.verdict.baseline_id}]
     letters = analysis.ties.letters
     tied = [row.label for row in rows if row is not best and set(letters[row.id]) & set(letters[best.id])]
-    behind = [one.verdict for one in theirs if one.verdict.verdict in {"faster", "slower"}]
+    behind = [one.verdict for one in theirs if one.verdict.verdict.is_different]
     if not behind or len(theirs) > len(behind) + len(tied):
         return ""
     by = sorted(_ratio(one.effect.value, turned=one.baseline_id == best.id) for one in behind)
@@ -104,9 +104,9 @@ def _ratio(effect: float, *, turned: bool) -> float:
 
 def counted(words: Sequence[Word]) -> str:
     """Return ``"2 differ, 1 is equivalent and 1 is undecided"``."""
-    differ = sum(word in {"faster", "slower"} for word in words)
+    differ = sum(word.is_different for word in words)
     parts = [f"{differ} {'differs' if differ == 1 else 'differ'}"] if differ else []
-    same: tuple[Word, ...] = ("equivalent", "undecided", "not comparable")
+    same: tuple[Word, ...] = (Word.EQUIVALENT, Word.UNDECIDED, Word.NOT_COMPARABLE)
     numbers = ((words.count(word), word) for word in same)
     parts += [f"{number} {'is' if number == 1 else 'are'} {word}" for number, word in numbers if number]
     return listed(parts)
@@ -114,10 +114,10 @@ def counted(words: Sequence[Word]) -> str:
 
 def _steadiness(analysis: Analysis) -> Iterator[str]:
     found = by_interest(analysis.steadiness.verdicts, analysis) if analysis.steadiness else []
-    differing = [one for one in found if one.verdict.verdict in {"faster", "slower"}]
+    differing = [one for one in found if one.verdict.verdict.is_different]
     if differing:
         first, more = differing[0], len(differing) - 1
-        word = "steadier" if first.verdict.verdict == "faster" else "less steady"
+        word = "steadier" if first.verdict.verdict == Word.FASTER else "less steady"
         place = f" {first.place}" if first.place else ""
         rest = f"; {count(more, 'more comparison')} {'differs' if more == 1 else 'differ'} in that" if more else ""
         yield f"{first.level} is {word} than {first.baseline}{place}{rest}."

@@ -4,7 +4,7 @@ from typing import Any
 
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.two_runs.compare import Change
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
 
 
 def fields(one: object, names: str) -> dict[str, Any]:
@@ -17,6 +17,6 @@ def effect_values(effect: Estimate, name: str = "effect") -> dict[str, float]:
     return {name: effect.value, "low": effect.low, "high": effect.high}
 
 
-def p_values(one: Verdict | Change) -> dict[str, float]:
+def p_values(one: Finding | Change) -> dict[str, float]:
     """Return the p of a comparison: over its family, by itself, and of equivalence."""
     return {"p": one.p_adjusted, "p_unadjusted": one.p, "p_equivalence": one.p_equivalence}

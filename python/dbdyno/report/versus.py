@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.summary import TreatmentSummary
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.treatment import Treatment
 from dbdyno.model.wording import listed
 
 LISTED_MAX = 3  # names in a sentence
-_RANK = {"faster": 0, "slower": 0, "equivalent": 1, "undecided": 2, "not comparable": 3}
 _SAYS_NOTHING = {"none", "default", "off", "on"}
 _NOTHING_LEFT = -1 + 1e-9  # as a relative difference; a ratio of 0 has no logarithm
 
@@ -20,7 +19,7 @@ _NOTHING_LEFT = -1 + 1e-9  # as a relative difference; a ratio of 0 has no logar
 class Versus:
     """A verdict with what differs between its two treatments."""
 
-    verdict: Verdict
+    verdict: Finding
     factors: tuple[str, ...]  # that differ
     level: str
     baseline: str
@@ -34,29 +33,29 @@ class Versus:
         return f"{self.pair} {self.place}".strip()
 
 
-def by_interest(verdicts: Sequence[Verdict], analysis: Analysis) -> list[Versus]:
+def by_interest(verdicts: Sequence[Finding], analysis: Analysis) -> list[Versus]:
     """Return the comparisons, those decided first, of these the different ones, of these what is surely large first."""
     return named(sorted(verdicts, key=_interest), analysis.treatments)
 
 
-def named(verdicts: Sequence[Verdict], treatments: Sequence[Treatment | TreatmentSummary]) -> list[Versus]:
+def named(verdicts: Sequence[Finding], treatments: Sequence[Treatment | TreatmentSummary]) -> list[Versus]:
     """Return the comparisons of treatments in the order given."""
     levels = {one.id: one.levels for one in treatments}
     return [_versus(verdict, levels) for verdict in verdicts]
 
 
-def _interest(verdict: Verdict) -> tuple[int, float, float]:
+def _interest(verdict: Finding) -> tuple[int, float, float]:
     """Rank a verdict; a difference counts by the end of its interval that is nearest to none."""
     effect = verdict.effect
     sure = max(_log(effect.low), -_log(effect.high), 0.0) if effect.bounded else 0.0
-    return _RANK[verdict.verdict], -sure, -abs(_log(effect.value)) if effect.known else 0.0
+    return verdict.verdict.order, -sure, -abs(_log(effect.value)) if effect.known else 0.0
 
 
 def _log(relative: float) -> float:
     return math.log1p(max(relative, _NOTHING_LEFT))
 
 
-def _versus(verdict: Verdict, levels_of: Mapping[str, Mapping[str, str]]) -> Versus:
+def _versus(verdict: Finding, levels_of: Mapping[str, Mapping[str, str]]) -> Versus:
     level, baseline = levels_of[verdict.level_id], levels_of[verdict.baseline_id]
     factors = [name for name in {**level, **baseline} if level.get(name) != baseline.get(name)]
     back = {name: baseline.get(name, "") for name in factors}

@@ -8,7 +8,8 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.explanation.bottleneck import MOST, Kind
 from dbdyno.analysis.explanation.explain import Changed, TimeSpent
 from dbdyno.analysis.explanation.time_parts import PARTS, Figures
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
+from dbdyno.model.word import Word
 from dbdyno.model.wording import listed
 from dbdyno.report.amounts import SAME, digits, duration, one_or_two, rounded, share, signed
 from dbdyno.report.client_hosts import network_sentence
@@ -34,7 +35,7 @@ PART_NAMES = {"cpu_ms": "server CPU", "lock_ms": "row locks", "read_ms": "reads"
               "write_ms": "other writes", "rest_ms": "the rest"}  # fmt: skip
 
 
-def explanation(verdict: Verdict, analysis: Analysis) -> str:
+def explanation(verdict: Finding, analysis: Analysis) -> str:
     """Return one paragraph about a verdict; empty where nothing was watched that could explain it."""
     changed = changed_of(verdict, analysis)
     if not changed:
@@ -49,15 +50,15 @@ def _capitalised(sentence: str) -> str:
     return f"{sentence[0].upper()}{sentence[1:]}" if sentence.startswith(small) else sentence
 
 
-def changed_of(verdict: Verdict, analysis: Analysis) -> Changed | None:
+def changed_of(verdict: Finding, analysis: Analysis) -> Changed | None:
     """Return what changed of an event's time, where that is known."""
     found = analysis.why.changes.get((verdict.baseline_id, verdict.level_id))
     return found if found and "latency_ms" in found.differences else None
 
 
-def _sentences(verdict: Verdict, changed: Changed) -> Iterator[str]:
+def _sentences(verdict: Finding, changed: Changed) -> Iterator[str]:
     effect = verdict.effect
-    different = verdict.verdict != "equivalent" and (effect.low > 0 or effect.high < 0)
+    different = verdict.verdict != Word.EQUIVALENT and (effect.low > 0 or effect.high < 0)
     limits, opened = _limits(changed), ""
     if different:
         yield opening_of_difference(changed)
@@ -71,7 +72,7 @@ def _sentences(verdict: Verdict, changed: Changed) -> Iterator[str]:
     if not different:
         yield from _seeks(changed)
         yield from _cannot_matter(changed)
-    if verdict.verdict == "undecided" and not different:
+    if verdict.verdict == Word.UNDECIDED and not different:
         yield from _noise(changed)
 
 

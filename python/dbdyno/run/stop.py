@@ -14,7 +14,7 @@ from dbdyno.store.run_folder import read_run
 from dbdyno.study.units import format_roughly
 
 if TYPE_CHECKING:
-    from dbdyno.analysis.verdict.verdict import Verdict
+    from dbdyno.analysis.verdict.finding import Finding
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Stop:
         self._looked_at = usable
         return why if why != "blocks" else ""  # the runner counts those by itself
 
-    def _expect(self, blocks: int, usable: int, more: int | None, verdicts: "Sequence[Verdict]") -> None:
+    def _expect(self, blocks: int, usable: int, more: int | None, verdicts: "Sequence[Finding]") -> None:
         from dbdyno.analysis.stopping import settled
         from dbdyno.report.so_far import so_far
 

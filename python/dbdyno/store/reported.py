@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dbdyno.model.design import Comparison
+from dbdyno.model.word import Word
 
 Direction = Literal["faster", "slower", "equivalent", "steadier", "less steady"]
 # What a verdict on steadiness says by these words: less variation is better.
-STEADY: dict[str, Literal["faster", "slower"]] = {"steadier": "faster", "less steady": "slower"}
+STEADY: dict[str, Word] = {"steadier": Word.FASTER, "less steady": Word.SLOWER}
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,14 @@ from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.design import Comparison, Factor, SameTreatment
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.treatment import Treatment
+from dbdyno.model.word import Word
 from dbdyno.report.advice import advice_text
 from dbdyno.report.risk import risk_text
 from tests.unit.report.conftest import build
 from tests.unit.report.shared_pages import observing
 
 FACTORS = {"scheduler": ["none", "kyber", "bfq"], "device": ["hdd", "ssd"], "clients": ["1", "16"]}
-WORDS = ["faster", "slower", "equivalent", "undecided", "not comparable"]
+WORDS = list(Word)
 ONE = {"a": {"x": "1"}, "b": {"x": "2"}, "c": {"x": "3"}}
 
 
@@ -206,7 +207,7 @@ def same_stack(one, other):
 @given(st.data())
 def test_labels_do_not_matter_nor_which_side_of_a_comparison_is_called_the_baseline(data):
     treatments, words, flushed = truth_table(data.draw)
-    swapped = {"faster": "slower", "slower": "faster"}
+    swapped = {Word.FASTER: Word.SLOWER, Word.SLOWER: Word.FASTER}
     turned = {pair[::-1]: swapped.get(word, word) for pair, word in words.items()}
     one, other = advised(treatments, words, flushed)[0], advised(treatments, turned, flushed)[0]
     assert [(part.choice, part.step, part.free) for part in one.parts] == [
@@ -361,7 +362,7 @@ def test_what_is_lacking_first_is_what_makes_the_rest_useless():
     assert hardest(steps) == Step(Lack.MORE_BLOCKS, 9)
     assert hardest([*steps, Step(Lack.QUIET_HOST)]) == Step(Lack.QUIET_HOST)
     assert hardest([]) is None
-    undecided = replace(VERDICT, verdict="undecided", blocks_needed=40)
+    undecided = replace(VERDICT, verdict=Word.UNDECIDED, blocks_needed=40)
     assert step_of(undecided, 0.03, 1) == Step(Lack.MORE_BLOCKS, 34)
     assert step_of(replace(undecided, blocks_needed=2000), 0.03, 1) == Step(Lack.LESS_NOISE)
     assert step_of(replace(undecided, blocks_needed=6), 0.03, 1) == Step(Lack.A_WIDER_MARGIN)

@@ -73,24 +73,24 @@ def test_one_host_has_one_vote_however_many_blocks_it_ran():
 
 def test_what_all_hosts_agree_on_is_shown_of_hosts_like_these():
     found = like_these(on_hosts([0.10, 0.11, 0.09, 0.10]))
-    assert (found.word, found.code, found.method) == ("faster", HostsCode.DIFFERENT, "t")
+    assert (found.word.of_hosts, found.code, found.method) == ("faster", HostsCode.DIFFERENT, "t")
     assert found.effect.n == 4
     assert found.effect.low < math.expm1(0.1) < found.effect.high
     found = like_these(on_hosts([0.0, 0.003, -0.003, 0.0, 0.002, -0.002, 0.001]))
-    assert (found.word, found.code, found.method) == ("equivalent", HostsCode.MARGIN_RULED_OUT, "signed rank")
+    assert (found.word.of_hosts, found.code, found.method) == ("equivalent", HostsCode.MARGIN_RULED_OUT, "signed rank")
 
 
 def test_what_is_clear_on_these_hosts_need_not_hold_on_others():
     analysis = analyse(on_hosts([0.15, 0.01, 0.10, 0.0]))
     (verdict,), (found,) = analysis.verdicts, analysis.fleet.like_these
     assert verdict.verdict == "faster"
-    assert (found.word, found.code) == ("not shown", HostsCode.HOSTS_DIFFER)
+    assert (found.word.of_hosts, found.code) == ("not shown", HostsCode.HOSTS_DIFFER)
     assert found.spread.low > 0.03
 
 
 def test_too_few_hosts_show_nothing():
     found = like_these(on_hosts([0.1, 0.1]))
-    assert (found.word, found.code, found.method) == ("not shown", HostsCode.TOO_FEW_HOSTS, "none")
+    assert (found.word.of_hosts, found.code, found.method) == ("not shown", HostsCode.TOO_FEW_HOSTS, "none")
     assert found.effect.value == pytest.approx(math.expm1(0.1), abs=0.01)
     assert not found.effect.bounded
 
@@ -98,13 +98,13 @@ def test_too_few_hosts_show_nothing():
 def test_no_word_stands_that_is_not_said_of_these_hosts():
     found = like_these(on_hosts([0.05] * 4, blocks_each=1, noise=0.001))
     assert found.p_adjusted < 0.01, "by hosts alone it would be shown"
-    assert (found.word, found.code) == ("not shown", HostsCode.NOT_ON_THESE_HOSTS)
+    assert (found.word.of_hosts, found.code) == ("not shown", HostsCode.NOT_ON_THESE_HOSTS)
 
 
 def test_what_is_not_comparable_is_not_comparable_on_other_hosts():
     run = on_hosts([0.1] * 4)
     found = like_these(replace(run, dropped=frozenset({"t2"})))
-    assert (found.word, found.code) == ("not shown", HostsCode.NOT_COMPARABLE)
+    assert (found.word.of_hosts, found.code) == ("not shown", HostsCode.NOT_COMPARABLE)
 
 
 def test_a_run_on_one_host_says_nothing_of_hosts(a_run):
@@ -114,18 +114,18 @@ def test_a_run_on_one_host_says_nothing_of_hosts(a_run):
 def test_levels_of_hosts_are_compared_by_hosts():
     speeds = [0.0, 0.05, -0.05, 0.02, 0.40, 0.45, 0.38, 0.42]
     (found,) = analyse(on_hosts([0.0] * 8, speeds=speeds, levels=DRIVES)).fleet.levels
-    assert (found.word, found.code, found.effect.n) == ("higher", LevelCode.DIFFERENT, 8)
+    assert (found.word.text, found.code, found.effect.n) == ("higher", LevelCode.DIFFERENT, 8)
     assert found.p_adjusted == pytest.approx(2 / 70)
     assert (found.baseline.level, found.level.level) == ("hdd", "ssd")
     assert found.effect.low > 0.3
     mixed = analyse(on_hosts([0.0] * 8, speeds=[0.0, 0.4] * 4, levels=DRIVES)).fleet.levels[0]
-    assert (mixed.word, mixed.code) == ("not shown", LevelCode.HOSTS_DIFFER)
+    assert (mixed.word.text, mixed.code) == ("not shown", LevelCode.HOSTS_DIFFER)
 
 
 def test_one_machine_against_another_is_no_level_against_another():
     levels = {"drive": {"db1": "hdd", "db2": "ssd"}}
     (found,) = analyse(on_hosts([0.0] * 2, speeds=[0.0, 0.4], levels=levels)).fleet.levels
-    assert (found.word, found.code, found.effect.bounded) == ("not shown", LevelCode.ONE_HOST_EACH, False)
+    assert (found.word.text, found.code, found.effect.bounded) == ("not shown", LevelCode.ONE_HOST_EACH, False)
     assert found.machines.low < math.expm1(0.4) < found.machines.high
 
 
@@ -133,7 +133,7 @@ def test_one_machine_against_another_is_no_level_against_another():
 def test_fewer_than_four_hosts_of_a_level_show_nothing(hosts):
     levels = {"drive": {f"db{at}": "hdd" if at <= 3 else "ssd" for at in range(1, hosts + 1)}}
     found = analyse(on_hosts([0.0] * hosts, speeds=[0.0] * 3 + [0.5] * (hosts - 3), levels=levels)).fleet.levels
-    assert {(one.word, one.code) for one in found} <= {("not shown", LevelCode.TOO_FEW_HOSTS)}
+    assert {(one.word.text, one.code) for one in found} <= {("not shown", LevelCode.TOO_FEW_HOSTS)}
 
 
 def test_more_questions_need_more_hosts():
@@ -141,13 +141,13 @@ def test_more_questions_need_more_hosts():
     speeds = [0.0, 0.01, 0.0, 0.01, 0.4, 0.41, 0.4, 0.41]
     drive, rack = analyse(on_hosts([0.0] * 8, speeds=speeds, levels=levels)).fleet.levels
     assert (drive.code, drive.p_adjusted) == (LevelCode.P_OUT_OF_REACH, pytest.approx(4 / 70))
-    assert rack.word == "not shown"
+    assert rack.word.text == "not shown"
 
 
 def test_an_effect_that_goes_with_the_level_is_found():
     effects = [0.0, 0.01, -0.01, 0.0, 0.2, 0.21, 0.19, 0.2]
     (found,) = analyse(on_hosts(effects, levels=DRIVES)).fleet.effects
-    assert (found.word, found.of.level_id) == ("higher", "t2")
+    assert (found.word.text, found.of.level_id) == ("higher", "t2")
     assert found.effect.value == pytest.approx(math.expm1(0.2), abs=0.02)
 
 

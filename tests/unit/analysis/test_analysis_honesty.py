@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 from benches.honesty import designs, rules, split_plot, verdicts
 from dbdyno.analysis.looks.alpha_spending import Looks
 from dbdyno.analysis.looks.planned import planned_looks
-from dbdyno.analysis.verdict.evidence import AlwaysValid, Finding
-from dbdyno.analysis.verdict.verdict import Paired, judge
+from dbdyno.analysis.verdict.evidence import AlwaysValid, Relation
+from dbdyno.analysis.verdict.finding import Paired, judge
 from dbdyno.model.metrics import METRICS
 
 REPLICATES = 1000
 WORDS = {
-    Finding.HIGHER: "faster",
-    Finding.LOWER: "slower",
-    Finding.EQUIVALENT: "equivalent",
-    Finding.UNDECIDED: "undecided",
+    Relation.HIGHER: "faster",
+    Relation.LOWER: "slower",
+    Relation.EQUIVALENT: "equivalent",
+    Relation.UNDECIDED: "undecided",
 }
 
 
@@ -47,7 +47,7 @@ def test_a_method_that_peeks_would_fail():
     """The rows can fail: looking at a fixed design's interval after every block finds what is not there."""
     d = verdicts.blocked(np.random.default_rng(1), verdicts.reference, REPLICATES, 2, 40)
     found = [designs.fixed(d, n).found for n in range(6, 41)]
-    peeking = np.any([(one == Finding.HIGHER) | (one == Finding.LOWER) for one in found], axis=0)
+    peeking = np.any([(one == Relation.HIGHER) | (one == Relation.LOWER) for one in found], axis=0)
     assert peeking.mean() > 0.10
 
 
@@ -63,4 +63,4 @@ def test_the_benchmark_judges_as_the_product_does(seed, comparisons, blocks, eff
     d = np.random.default_rng(seed).normal(effect, 0.03, (1, comparisons, blocks))
     pairs = [Paired("a", "b", "t0", f"t{i}", dict(enumerate(d[0, i].tolist()))) for i in range(comparisons)]
     said = [found.verdict for found in judge(pairs, METRICS["queries_per_second"], designs.MARGIN)]
-    assert said == [WORDS[Finding(one)] for one in designs.fixed(d, blocks).found[0]]
+    assert said == [WORDS[Relation(one)] for one in designs.fixed(d, blocks).found[0]]

@@ -10,10 +10,10 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.analysis.checks.pool_filling import FREE, PAGES_READ, QUESTIONS, TOTAL, Filling, filling, pools_filling
 from dbdyno.report.advice import advice_text
-from dbdyno.report.findings import Findings
 from dbdyno.report.remarks import remarks
 from dbdyno.report.sections.badges import section as badges
 from dbdyno.report.sections.warnings import warning_lines
+from dbdyno.report.source import Source
 from tests.unit.report.conftest import build
 
 POOL = 16_000  # pages
@@ -116,7 +116,7 @@ def test_a_treatment_of_which_most_trials_fill_is_warned_of_and_not_recommended(
     assert any("still being filled" in line for line in remarks(verdicts["t3"], analysis))
     assert not any("still being filled" in line for line in remarks(verdicts["t2"], analysis))
     assert advice_text(run, analysis).startswith("Not yet: the buffer pool was still being filled; run the study again")
-    assert "buffer pool filling" in [one["text"] for one in badges(Findings(run, analysis)).data["badges"]]
+    assert "buffer pool filling" in [one["text"] for one in badges(Source(run, analysis)).data["badges"]]
 
 
 def test_a_warm_run_is_not_warned_of(run_and_seen):

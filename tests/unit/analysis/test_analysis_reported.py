@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from dbdyno.analysis.reported import of_claim, of_difference, times_as_fast
 from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.analysis.verdict.reasons import TooFew
-from dbdyno.analysis.verdict.verdict import Verdict
 from dbdyno.model.metrics import METRICS, REPORTED_METRICS, SECONDS_PER_1000
 from dbdyno.store.reported import ReportedClaim
 
@@ -18,7 +18,7 @@ MARGIN = 0.03
 
 
 def verdict(word, value, low, high, metric="queries_per_second"):
-    return Verdict(
+    return Finding(
         metric=metric, baseline="a", level="b", baseline_id="t1", level_id="t2", effect=Estimate(value, low, high, 9),
         p=0.01, p_adjusted=0.01, verdict=word, blocks=9, reason=TooFew(0, 2), coverage=0.95, p_equivalence=0.5,
         by_block=(), blocks_needed=None,

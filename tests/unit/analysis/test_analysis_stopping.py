@@ -12,9 +12,9 @@ from dbdyno.analysis.looks.alpha_spending import Looks, nominal_level, sequentia
 from dbdyno.analysis.looks.planned import planned_looks
 from dbdyno.analysis.statistics.sample_size import blocks_to_reach
 from dbdyno.analysis.stopping import looked, more_blocks, reason_to_stop, settled
-from dbdyno.analysis.verdict.evidence import Finding, evidence, findings
+from dbdyno.analysis.verdict.evidence import Relation, evidence, relations
+from dbdyno.analysis.verdict.finding import Paired, judge
 from dbdyno.analysis.verdict.reasons import Dropped
-from dbdyno.analysis.verdict.verdict import Paired, judge
 from dbdyno.model.design import Comparison, Design
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.treatment import Treatment
@@ -41,7 +41,7 @@ def test_a_plan_of_few_blocks_is_wrong_no_more_often(most):
     wrong = np.zeros(len(d), dtype=bool)
     for k, look in enumerate(planned_looks(most), 1):
         found = evidence(d[:, None, :look], Looks(planned_looks(most)[:k], most), NO_MARGIN)
-        wrong |= np.isin(findings(found, NO_MARGIN)[:, 0], (Finding.HIGHER, Finding.LOWER))
+        wrong |= np.isin(relations(found, NO_MARGIN)[:, 0], (Relation.HIGHER, Relation.LOWER))
     assert 0 < wrong.mean() <= 0.05 + 2.5 * math.sqrt(0.05 * 0.95 / len(d))
 
 

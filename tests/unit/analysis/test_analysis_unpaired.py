@@ -11,7 +11,7 @@ from scipy import stats
 
 from dbdyno.analysis.statistics import brunner_munzel, exact
 from dbdyno.analysis.two_runs import unpaired
-from dbdyno.analysis.verdict.evidence import Finding, findings
+from dbdyno.analysis.verdict.evidence import Relation, relations
 
 VALUES = st.lists(st.integers(-1000, 1000), min_size=2, max_size=30, unique=True)
 SIZES = st.integers(1, 14)
@@ -143,5 +143,5 @@ def test_coverage_and_words_under_independent_noise():
     assert covered == pytest.approx(0.957, abs=0.012)
     far = unpaired.unpaired_evidence(x, y + 0.2, 0.03)
     near = unpaired.unpaired_evidence(x / 10, y / 10, 0.03)
-    assert set(np.concatenate([findings(far, 0.03)[:, None]]).ravel()) == {Finding.HIGHER}
-    assert set(findings(near, 0.03)) == {Finding.EQUIVALENT}
+    assert set(np.concatenate([relations(far, 0.03)[:, None]]).ravel()) == {Relation.HIGHER}
+    assert set(relations(near, 0.03)) == {Relation.EQUIVALENT}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.stopping import Allowance
 from dbdyno.analysis.verdict.evidence import AlwaysValid
-from dbdyno.analysis.verdict.verdict import Paired, judge
+from dbdyno.analysis.verdict.finding import Paired, judge
 from dbdyno.model.metrics import METRICS
 from dbdyno.report.reasons import reason_text as why
 

@@ -12,7 +12,7 @@ import pytest
 
 from dbdyno._native import device_models
 from dbdyno.cli.suggestions import LOADS, SCHEDULERS, VERDICTS, WORKLOADS
-from dbdyno.report.outcome import WORDS
+from dbdyno.model.word import Word
 from dbdyno.study.schema import OLD_SCHEDULERS, StackSection
 from dbdyno.study.workloads import KINDS
 from tests import preloaded
@@ -114,7 +114,7 @@ def test_words_are_those_of_the_study_and_the_report():
     assert get_args(get_args(StackSection.model_fields["scheduler"].annotation)[0]) == SCHEDULERS + OLD_SCHEDULERS
     assert tuple(KINDS) == (*WORKLOADS, "trace")  # which is for simulated stacks, and `try` measures
     assert get_args(KINDS["slap"].model_fields["load"].annotation) == LOADS
-    assert {*VERDICTS, "not comparable"} == set(WORDS)
+    assert {*VERDICTS, "not comparable"} == set(Word)
 
 
 HEAVY = ("numpy", "scipy", "duckdb", "jinja2", "rich", "dbdyno.study.schema")

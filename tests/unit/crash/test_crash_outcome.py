@@ -2,7 +2,7 @@
 
 import pytest
 
-from dbdyno.crash.outcome import CAUSE_MAX, Finding, findings_of, worst
+from dbdyno.crash.outcome import CAUSE_MAX, Defect, defects_of, worst
 from tests.unit.crash.support import verified
 
 WORST_FIRST = [
@@ -22,14 +22,14 @@ WORST_FIRST = [
 
 @pytest.mark.parametrize(("found", "outcome"), WORST_FIRST)
 def test_each_thing_that_the_verifier_finds_has_its_outcome(found, outcome):
-    finding = worst(findings_of(verified(**found)))
+    finding = worst(defects_of(verified(**found)))
     assert finding.outcome == outcome
     assert bool(finding.cause) == (outcome != "nothing")
 
 
 def test_the_worst_decides_and_all_causes_are_told_worst_first():
-    found = findings_of(verified(tables=["Page 7 is corrupt"], lost=610, torn=1))
-    finding = worst([*found, Finding("filesystem", "e2fsck -fn: Inode 12 has a bad extent")])
+    found = defects_of(verified(tables=["Page 7 is corrupt"], lost=610, torn=1))
+    finding = worst([*found, Defect("filesystem", "e2fsck -fn: Inode 12 has a bad extent")])
     assert finding.outcome == "filesystem"
     told = [
         finding.cause.index(words) for words in ("Inode 12", "table ledger needs repair: Page 7", "610 acknowledged")
@@ -38,10 +38,10 @@ def test_the_worst_decides_and_all_causes_are_told_worst_first():
 
 
 def test_a_cause_has_an_end():
-    assert len(worst([Finding("server", "x" * 10_000)]).cause) < CAUSE_MAX + 100
+    assert len(worst([Defect("server", "x" * 10_000)]).cause) < CAUSE_MAX + 100
 
 
 def test_what_is_not_a_lost_tail_is_shown_by_an_example():
-    finding = worst(findings_of(verified(wrong=1, lost=1, examples=[("lost", "gone"), ("wrong", "amount 3, not 4")])))
+    finding = worst(defects_of(verified(wrong=1, lost=1, examples=[("lost", "gone"), ("wrong", "amount 3, not 4")])))
     assert "amount 3, not 4" in finding.cause
     assert "(lost: gone" not in finding.cause

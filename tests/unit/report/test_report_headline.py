@@ -11,10 +11,10 @@ from dbdyno.analysis.two_runs.compare import Change, Compared
 from dbdyno.model.design import Factor, SameTreatment
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.treatment import Treatment
+from dbdyno.model.word import Word
 from dbdyno.report.comparison import changes_sentence
 from dbdyno.report.contents import document
 from dbdyno.report.document import Cell, Document, Paragraph
-from dbdyno.report.findings import Findings
 from dbdyno.report.render import text
 from dbdyno.report.render.layout import plain
 from dbdyno.report.render.text import Printed
@@ -23,6 +23,7 @@ from dbdyno.report.sections import headline as headline_section
 from dbdyno.report.sections.comparisons import comparisons as table
 from dbdyno.report.sections.headline import headline
 from dbdyno.report.sections.warnings import LINES_MAX, warning_lines
+from dbdyno.report.source import Source
 from tests.unit.report.shared_pages import observing
 
 ONE_FACTOR = [("t1", "t2"), ("t1", "t3"), ("t2", "t4"), ("t3", "t4")]
@@ -162,8 +163,8 @@ def test_warnings(run, build):
 
 
 def brief(run, width):
-    findings = Findings(run, analyse(run))
-    sections = tuple(each.section(findings) for each in (headline_section, comparisons, warnings))
+    source = Source(run, analyse(run))
+    sections = tuple(each.section(source) for each in (headline_section, comparisons, warnings))
     return plain(Printed(Document(run.title, (Paragraph("Which?", "question"),), sections), brief=True), width)
 
 
@@ -197,7 +198,7 @@ def test_of_many_comparisons_and_warnings_the_first_are_shown(build):
 
 def change(name, verdict, value):
     estimate = Estimate(value, value - 0.01, value + 0.01, 9)
-    return Change(name, name, estimate, (9, 9), (1.0, 1.0), verdict, "a reason", 0.01, 0.01, 0.01)
+    return Change(name, name, estimate, (9, 9), (1.0, 1.0), Word(verdict), "a reason", 0.01, 0.01, 0.01)
 
 
 def compared(changes, control=None, against=()):

@@ -6,11 +6,12 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from dbdyno.errors import UserError
+from dbdyno.model.word import Word
 from dbdyno.report.outcome import Compared, annotations, condition_of, failed, junit
 
 
-def one(word="slower", effect=-0.07, name="ext4 against xfs", of=""):
-    return Compared(of, name, word, effect, "all 8 blocks agree")
+def one(word=Word.SLOWER, effect=-0.07, name="ext4 against xfs", of=""):
+    return Compared(of, name, Word(word), effect, "all 8 blocks agree")
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ def test_every_file_of_a_section_is_in_the_list_once():
 
 
 def test_a_new_section_is_one_file_and_one_line(run, monkeypatch):
-    def section(findings):
-        told = Paragraph(f"All {len(findings.run.trials)} trials ran.")
-        return Section("scripted", "Scripted", (told,), data={"scripted": len(findings.run.trials)})
+    def section(source):
+        told = Paragraph(f"All {len(source.run.trials)} trials ran.")
+        return Section("scripted", "Scripted", (told,), data={"scripted": len(source.run.trials)})
 
     module = ModuleType("scripted")
     module.section = section

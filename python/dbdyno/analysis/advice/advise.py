@@ -15,9 +15,10 @@ from dbdyno.analysis.explanation.explain import Why
 from dbdyno.analysis.ranking.letters import Ties
 from dbdyno.analysis.statistics.effect import log_margin, relative
 from dbdyno.analysis.summary import TreatmentSummary
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import Design, Factor
 from dbdyno.model.metrics import Metric
+from dbdyno.model.word import Word
 from dbdyno.store.records import Run
 
 _RATES = ("_per_second", "_per_minute", "iops")  # how the names of metrics end that an offered rate decides
@@ -59,8 +60,8 @@ class Advice:
 class Found:
     """What advice rests on."""
 
-    verdicts: Sequence[Verdict]  # planned
-    unplanned: Sequence[Verdict]
+    verdicts: Sequence[Finding]  # planned
+    unplanned: Sequence[Finding]
     ties: Ties
     treatments: Sequence[TreatmentSummary]
     why: Why
@@ -138,7 +139,7 @@ class _Judged:
         slower = tuple(one for one in known.stacks if one not in known.unbeaten)
         return Chosen(load, choice, known.alike, lacking, slower)
 
-    def _relations(self, load: Load, inside: Sequence[Verdict]) -> Relations:
+    def _relations(self, load: Load, inside: Sequence[Finding]) -> Relations:
         compared = {id_ for one in inside for id_ in (one.baseline_id, one.level_id)}
         stacks = {id_: stack for id_, stack in load.stacks.items() if id_ in compared - self.blocks.dropped}
         base = next(one.levels for one in self.design.treatments if one.id == self.design.baseline)
@@ -146,15 +147,15 @@ class _Judged:
         return Relations(
             stacks,
             next((id_ for id_, stack in stacks.items() if stack.items() <= base.items()), None),
-            frozenset(_in_order(one) for one in carried if one.verdict in {"faster", "slower"}),
-            frozenset(_pair(one) for one in carried if one.verdict == "equivalent"),
+            frozenset(_in_order(one) for one in carried if one.verdict.is_different),
+            frozenset(_pair(one) for one in carried if one.verdict == Word.EQUIVALENT),
             self._behind(load.stacks),
         )
 
     def _behind(self, stacks: Mapping[str, Stack]) -> frozenset[str]:
         """Return what is shown to be slower without having been planned, or where others disturbed it."""
         verdicts = [*self.found.verdicts, *self.found.unplanned]
-        differing = [one for one in verdicts if one.verdict in {"faster", "slower"}]
+        differing = [one for one in verdicts if one.verdict.is_different]
         slower = {_in_order(one)[1] for one in differing if {one.baseline_id, one.level_id} <= stacks.keys()}
         return frozenset(slower | self._behind_by_letters(stacks))
 
@@ -170,18 +171,18 @@ class _Judged:
             if frozenset((one, other)) not in self.planned and worth[other] > worth[one]
         }
 
-    def _step(self, verdict: Verdict) -> Step | None:
+    def _step(self, verdict: Finding) -> Step | None:
         """Return why a verdict carries no recommendation; nothing where it does."""
         ids = verdict.baseline_id, verdict.level_id
         if set(ids) & set(self.found.filling) and not verdict.mostly_disturbed:
             return Step(Lack.LONGER_WARM_UP)
-        if verdict.verdict in {"undecided", "not comparable"} or verdict.mostly_disturbed:
+        if verdict.verdict.is_open or verdict.mostly_disturbed:
             return step_of(verdict, self.design.margin, len(self.found.verdicts))
         if _totals_disagree(verdict, self.design.margin):
             return Step(Lack.NO_STALLS)
-        return self._step_of_equivalence(verdict) if verdict.verdict == "equivalent" else None
+        return self._step_of_equivalence(verdict) if verdict.verdict == Word.EQUIVALENT else None
 
-    def _step_of_equivalence(self, verdict: Verdict) -> Step | None:
+    def _step_of_equivalence(self, verdict: Finding) -> Step | None:
         """Return what keeps two from differing that is neither of them."""
         ids = verdict.baseline_id, verdict.level_id
         changed = self.found.why.changes.get(ids)
@@ -213,21 +214,21 @@ class _Judged:
         )
 
 
-def _totals_disagree(verdict: Verdict, margin: float) -> bool:
+def _totals_disagree(verdict: Finding, margin: float) -> bool:
     """Return whether the sum over all blocks says otherwise than the usual block, as a few stalls make it."""
     if not verdict.totals.apart:
         return False
     cost = verdict.totals.effect.value  # of the level: more is worse
-    if verdict.verdict == "equivalent":
+    if verdict.verdict == Word.EQUIVALENT:
         return not relative(-log_margin(margin)) <= cost <= margin
-    return cost >= 0 if verdict.verdict == "faster" else cost <= 0
+    return cost >= 0 if verdict.verdict == Word.FASTER else cost <= 0
 
 
-def _pair(verdict: Verdict) -> frozenset[str]:
+def _pair(verdict: Finding) -> frozenset[str]:
     return frozenset((verdict.baseline_id, verdict.level_id))
 
 
-def _in_order(verdict: Verdict) -> tuple[str, str]:
+def _in_order(verdict: Finding) -> tuple[str, str]:
     """Return the ids, the faster first."""
     ids = verdict.level_id, verdict.baseline_id
-    return ids if verdict.verdict != "slower" else ids[::-1]
+    return ids if verdict.verdict != Word.SLOWER else ids[::-1]

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dbdyno.analysis.looks.min_blocks import blocks_needed
+from dbdyno.analysis.verdict.finding import MANY_BLOCKS, MIN_USABLE_BLOCKS, Finding
 from dbdyno.analysis.verdict.reasons import CarryOver, Dropped, LimitedClients, ZeroFigures, excludes_zero
-from dbdyno.analysis.verdict.verdict import MANY_BLOCKS, MIN_USABLE_BLOCKS, Verdict
+from dbdyno.model.word import Word
 
 
 class Lack(StrEnum):
@@ -35,7 +36,7 @@ class Step:
     blocks: int = 0
 
 
-def step_of(verdict: Verdict, margin: float, comparisons: int) -> Step:
+def step_of(verdict: Finding, margin: float, comparisons: int) -> Step:
     """Return what a verdict that decides nothing lacks; ``comparisons`` are those of its family."""
     if isinstance(verdict.reason, Dropped | ZeroFigures):
         return Step(Lack.A_TREATMENT_THAT_RUNS)
@@ -46,12 +47,12 @@ def step_of(verdict: Verdict, margin: float, comparisons: int) -> Step:
         return Step(Lack.REST_BETWEEN_TRIALS if carried else Lack.EQUAL_FAILURES)
     if verdict.mostly_disturbed:
         return Step(Lack.QUIET_HOST)
-    if verdict.verdict == "not comparable":
+    if verdict.verdict == Word.NOT_COMPARABLE:
         return Step(Lack.MORE_BLOCKS, max(blocks_needed(comparisons), MIN_USABLE_BLOCKS) - verdict.blocks)
     return Step(Lack.FINER_FIGURES) if verdict.resolution.too_coarse(margin) else _by_blocks(verdict, comparisons)
 
 
-def _by_blocks(verdict: Verdict, comparisons: int) -> Step:
+def _by_blocks(verdict: Finding, comparisons: int) -> Step:
     more = blocks_lacking(verdict, comparisons)
     if more > MANY_BLOCKS:
         return Step(Lack.LESS_NOISE)
@@ -64,7 +65,7 @@ def hardest(steps: Iterable[Step]) -> Step | None:
     return min(steps, key=lambda step: (order.index(step.lack), -step.blocks), default=None)
 
 
-def blocks_lacking(verdict: Verdict, comparisons: int) -> int:
+def blocks_lacking(verdict: Finding, comparisons: int) -> int:
     """Return about how many more blocks can decide anything at all, or resolve the margin; 0 or less where none do."""
     fewest = blocks_needed(comparisons) - verdict.blocks
     if fewest > 0 and excludes_zero(verdict.effect):

@@ -18,9 +18,10 @@ from dbdyno.analysis.explanation.time_parts import PARTS, Figures, Watched, figu
 from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.verdict.evidence import Rule, evidence
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import MIN_BLOCKS, Design
 from dbdyno.model.metrics import value_of
+from dbdyno.model.word import Word
 from dbdyno.store.records import Trial
 
 NO_SPREAD = 1e-24
@@ -66,7 +67,7 @@ class Why:
 
 
 def explain(
-    design: Design, blocks: UsableBlocks, verdicts: Sequence[Verdict], seen: Seen, rule: Callable[[int], Rule]
+    design: Design, blocks: UsableBlocks, verdicts: Sequence[Finding], seen: Seen, rule: Callable[[int], Rule]
 ) -> Why:
     """Return where the time went in each treatment, and what changed in each comparison that has a verdict."""
     by_trial = {
@@ -83,7 +84,7 @@ def explain(
     changes = {}
     for verdict in verdicts:
         ids = (verdict.baseline_id, verdict.level_id)
-        if verdict.verdict != "not comparable" and set(ids) <= known.keys():
+        if verdict.verdict != Word.NOT_COMPARABLE and set(ids) <= known.keys():
             pairs = [
                 (by_trial.get(row[ids[1]].id, {}), by_trial.get(row[ids[0]].id, {})) for row in blocks.trials.values()
             ]

@@ -13,19 +13,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.factors.contrast import Contrast, by_block, difference, effect_of
 from dbdyno.analysis.verdict.evidence import Rule
+from dbdyno.analysis.verdict.finding import Finding, Paired, judge
 from dbdyno.analysis.verdict.pairs import obstacle
 from dbdyno.analysis.verdict.reasons import first
 from dbdyno.analysis.verdict.resolution import FINE_ENOUGH, Resolution, combined, resolutions
-from dbdyno.analysis.verdict.verdict import Paired, Verdict, judge
 from dbdyno.model.design import Design, Factor
 from dbdyno.model.metrics import Metric
-
-InteractionWord = Literal["differs", "does not differ", "undecided", "not comparable"]
+from dbdyno.model.word import Word
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class MainEffect:
     baseline: str
     averaged_over: tuple[str, ...]  # factors
     depends_on: tuple[str, ...]  # those of them of which it is known that the effect differs with them
-    verdict: Verdict
+    verdict: Finding
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class SimpleEffect:
     baseline: str
     other: str
     at: str
-    verdict: Verdict
+    verdict: Finding
 
 
 @dataclass(frozen=True)
@@ -58,18 +56,12 @@ class Interaction:
 
     here: SimpleEffect  # at the other factor's baseline level
     there: SimpleEffect
-    verdict: Verdict  # its effect is the ratio of ``there`` to ``here``, less 1
+    verdict: Finding  # its effect is the ratio of ``there`` to ``here``, less 1
 
     @property
-    def word(self) -> InteractionWord:
-        """Whether the two differ."""
-        match self.verdict.verdict:
-            case "faster" | "slower":
-                return "differs"
-            case "equivalent":
-                return "does not differ"
-            case "undecided" | "not comparable" as word:
-                return word
+    def word(self) -> Word:
+        """Whether the two differ: ``Word.of_interaction`` is its text."""
+        return self.verdict.verdict
 
 
 @dataclass(frozen=True)
@@ -90,7 +82,7 @@ def _clearness(one: Interaction) -> tuple[bool, bool, float, float]:
     verdict = one.verdict
     if not verdict.effect.known:
         return (True, True, 1.0, 0.0)
-    return (False, one.word != "differs", verdict.p_adjusted, -abs(math.log1p(verdict.effect.value)))
+    return (False, not one.word.is_different, verdict.p_adjusted, -abs(math.log1p(verdict.effect.value)))
 
 
 @dataclass(frozen=True)
@@ -101,7 +93,7 @@ class _Study:
     rule: Callable[[int], Rule]
     resolutions: dict[str, Resolution]  # by treatment
 
-    def judged(self, contrasts: dict[str, Contrast]) -> dict[str, Verdict]:
+    def judged(self, contrasts: dict[str, Contrast]) -> dict[str, Finding]:
         """Return a verdict for each contrast; all of them are one family."""
         found = judge([self._paired(*item) for item in contrasts.items()], self.metric, self.design.margin, self.rule)
         return {verdict.level_id: verdict for verdict in found}
@@ -174,7 +166,7 @@ def _depends(interactions: list[Interaction], factor: str, level: str, on: str) 
     differing = (
         {(one.there.factor, one.there.level, one.there.other), (one.there.other, one.there.at, one.there.factor)}
         for one in interactions
-        if one.word == "differs"
+        if one.word.is_different
     )
     return any((factor, level, on) in each for each in differing)
 

@@ -10,8 +10,8 @@ from dbdyno.analysis.fleet.like_these import LikeThese, like_these
 from dbdyno.analysis.fleet.noise import FleetNoise, fleet_noise
 from dbdyno.analysis.noise_floor import RATES
 from dbdyno.analysis.statistics.effect import log_ratios
+from dbdyno.analysis.verdict.finding import Finding, Paired
 from dbdyno.analysis.verdict.reasons import TwoTreatments
-from dbdyno.analysis.verdict.verdict import Paired, Verdict
 from dbdyno.model.metrics import metric_of
 from dbdyno.store.records import Run
 
@@ -33,7 +33,7 @@ class FleetFindings:
 
 
 def fleet_findings(
-    run: Run, blocks: UsableBlocks, pairs: Sequence[Paired], verdicts: Sequence[Verdict]
+    run: Run, blocks: UsableBlocks, pairs: Sequence[Paired], verdicts: Sequence[Finding]
 ) -> FleetFindings | None:
     """Return it for a run on several hosts; ``pairs`` and ``verdicts`` are those of the planned comparisons."""
     design = run.design

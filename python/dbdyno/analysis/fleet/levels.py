@@ -9,7 +9,6 @@ of the effects of treatments: whether they differ between the levels.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Literal
 
 import numpy as np
 
@@ -20,11 +19,9 @@ from dbdyno.analysis.statistics.effect import relative
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.multiplicity import holm
 from dbdyno.analysis.two_runs.unpaired import smallest_p, unpaired_evidence
-from dbdyno.analysis.verdict.evidence import Evidence, Finding, findings, relative_estimate
+from dbdyno.analysis.verdict.evidence import Evidence, Relation, relations, relative_estimate
 from dbdyno.analysis.verdict.reasons import TwoTreatments
 from dbdyno.model.design import ALPHA, HOSTS_OF_LEVEL_MIN
-
-LevelWord = Literal["higher", "lower", "equivalent", "not shown"]
 
 
 class LevelCode(StrEnum):
@@ -57,7 +54,7 @@ class BetweenLevels:
     factor: str
     baseline: OfLevel
     level: OfLevel
-    word: LevelWord
+    word: Relation
     code: LevelCode
     effect: Estimate
     p_adjusted: float = 1.0
@@ -121,10 +118,10 @@ def _judged(asked: Sequence[_Asked], margin: float) -> list[BetweenLevels]:
     if not places:
         return found
     figures = Evidence.of_each([unpaired_evidence(*asked[place].figures(), margin) for place in places])
-    words, p, p_equivalence = findings(figures, margin), holm(figures.p), holm(figures.p_equivalence)
+    words, p, p_equivalence = relations(figures, margin), holm(figures.p), holm(figures.p_equivalence)
     for at, place in enumerate(places):
         value, low, high = (float(getattr(figures, name)[at]) for name in ("value", "low", "high"))
-        word, code = _word(Finding(words[at]), asked[place].sizes, len(places))
+        word, code = _word(Relation(words[at]), asked[place].sizes, len(places))
         found[place] = replace(
             found[place],
             word=word,
@@ -136,18 +133,18 @@ def _judged(asked: Sequence[_Asked], margin: float) -> list[BetweenLevels]:
     return found
 
 
-def _word(finding: Finding, sizes: tuple[int, int], family: int) -> tuple[LevelWord, LevelCode]:
-    match finding:
-        case Finding.HIGHER:
-            return "higher", LevelCode.DIFFERENT
-        case Finding.LOWER:
-            return "lower", LevelCode.DIFFERENT
-        case Finding.EQUIVALENT:
-            return "equivalent", LevelCode.MARGIN_RULED_OUT
+def _word(relation: Relation, sizes: tuple[int, int], family: int) -> tuple[Relation, LevelCode]:
+    match relation:
+        case Relation.HIGHER:
+            return relation, LevelCode.DIFFERENT
+        case Relation.LOWER:
+            return relation, LevelCode.DIFFERENT
+        case Relation.EQUIVALENT:
+            return relation, LevelCode.MARGIN_RULED_OUT
         case _ if smallest_p(*sizes) * family > ALPHA:
-            return "not shown", LevelCode.P_OUT_OF_REACH
+            return Relation.UNDECIDED, LevelCode.P_OUT_OF_REACH
         case _:
-            return "not shown", LevelCode.HOSTS_DIFFER
+            return Relation.UNDECIDED, LevelCode.HOSTS_DIFFER
 
 
 def _unjudged(one: _Asked) -> BetweenLevels:
@@ -167,7 +164,7 @@ def _unjudged(one: _Asked) -> BetweenLevels:
         factor=one.factor,
         baseline=each[0],
         level=each[1],
-        word="not shown",
+        word=Relation.UNDECIDED,
         code=code,
         effect=replace(Estimate.unknown(sum(sizes)), value=value),
         machines=_machines(one) if code is LevelCode.ONE_HOST_EACH else None,

@@ -18,13 +18,13 @@ from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import relative
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.multiplicity import holm
-from dbdyno.analysis.verdict.evidence import Evidence, Finding, findings, relative_estimate
+from dbdyno.analysis.verdict.evidence import Evidence, Relation, relations, relative_estimate
+from dbdyno.analysis.verdict.finding import Finding, Paired
 from dbdyno.analysis.verdict.reasons import Obstacle, TwoTreatments, word_of
-from dbdyno.analysis.verdict.verdict import Paired, Verdict
 from dbdyno.model.design import HOSTS_MIN
 from dbdyno.model.metrics import Metric
+from dbdyno.model.word import Word
 
-HostsWord = Literal["faster", "slower", "equivalent", "not shown"]
 Method = Literal["signed rank", "t", "none"]
 
 
@@ -43,7 +43,7 @@ class HostsCode(StrEnum):
 class LikeThese(TwoTreatments):
     """What a comparison says of hosts like these. Differences are relative; ``effect.n`` counts hosts."""
 
-    word: HostsWord
+    word: Word
     code: HostsCode
     effect: Estimate
     hosts: tuple[OfHost, ...]  # that have a usable block
@@ -58,7 +58,7 @@ class LikeThese(TwoTreatments):
 def like_these(
     on: OnHosts,
     pairs: Sequence[Paired],
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[Finding],
     metric: Metric,
     margin: float,
 ) -> list[LikeThese]:
@@ -75,10 +75,10 @@ def like_these(
     family = len(judged)
     values = [np.array([float(of_one_host(d)) for d in each[place].values()]) for place in judged]
     figures = Evidence.of_each([evidence_over_hosts(one, margin, family) for one in values])
-    words, p, p_equivalence = findings(figures, margin), holm(figures.p), holm(figures.p_equivalence)
+    words, p, p_equivalence = relations(figures, margin), holm(figures.p), holm(figures.p_equivalence)
     for at, place in enumerate(judged):
         n = len(values[at])
-        word, code = _word(Finding(words[at]), verdicts[place], metric)
+        word, code = _word(Relation(words[at]), verdicts[place], metric)
         found[place] = replace(
             found[place],
             word=word,
@@ -104,7 +104,7 @@ def _unjudged(pair: Paired, values: Mapping[str, Floats]) -> LikeThese:
     mean = relative(float(np.mean(list(figures.values())))) if figures else float("nan")
     return LikeThese(
         *(pair.baseline, pair.level, pair.baseline_id, pair.level_id),
-        word="not shown",
+        word=Word.UNDECIDED,
         code=HostsCode.NOT_COMPARABLE if pair.obstacle or not figures else HostsCode.TOO_FEW_HOSTS,
         effect=replace(Estimate.unknown(len(figures)), value=mean),
         hosts=tuple(OfHost(host, len(values[host]), relative(one)) for host, one in figures.items()),
@@ -112,14 +112,14 @@ def _unjudged(pair: Paired, values: Mapping[str, Floats]) -> LikeThese:
     )
 
 
-def _word(finding: Finding, verdict: Verdict, metric: Metric) -> tuple[HostsWord, HostsCode]:
-    word = word_of(finding, more_is_better=metric.more_is_better)
+def _word(relation: Relation, verdict: Finding, metric: Metric) -> tuple[Word, HostsCode]:
+    word = word_of(relation, more_is_better=metric.more_is_better)
     match word:
-        case "faster" | "slower" | "equivalent" if word != verdict.verdict:
-            return "not shown", HostsCode.NOT_ON_THESE_HOSTS
-        case "faster" | "slower":
+        case Word.FASTER | Word.SLOWER | Word.EQUIVALENT if word != verdict.verdict:
+            return Word.UNDECIDED, HostsCode.NOT_ON_THESE_HOSTS
+        case Word.FASTER | Word.SLOWER:
             return word, HostsCode.DIFFERENT
-        case "equivalent":
+        case Word.EQUIVALENT:
             return word, HostsCode.MARGIN_RULED_OUT
         case _:
-            return "not shown", HostsCode.HOSTS_DIFFER
+            return Word.UNDECIDED, HostsCode.HOSTS_DIFFER

@@ -17,7 +17,7 @@ from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import log_ratios
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.verdict.evidence import Rule
-from dbdyno.analysis.verdict.verdict import Paired, Verdict, judge
+from dbdyno.analysis.verdict.finding import Finding, Paired, judge
 from dbdyno.model.metrics import Metric
 from dbdyno.store.records import Run
 
@@ -46,7 +46,7 @@ class Steadiness:
     """Each treatment's variation, and a verdict for each planned comparison: faster stands for steadier."""
 
     treatments: list[TreatmentSteadiness]
-    verdicts: list[Verdict]
+    verdicts: list[Finding]
 
 
 def per_second(lengths: Floats, rates: Floats) -> Floats:

@@ -24,7 +24,7 @@ from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.multiplicity import holm
 from dbdyno.analysis.two_runs.matching import control_among, matched_treatments
 from dbdyno.analysis.two_runs.unpaired import differences, smallest_p, unpaired_evidence
-from dbdyno.analysis.verdict.evidence import Evidence, Finding, findings, relative_estimate
+from dbdyno.analysis.verdict.evidence import Evidence, Relation, relations, relative_estimate
 from dbdyno.analysis.verdict.reasons import (
     Dropped,
     LimitedClients,
@@ -32,7 +32,6 @@ from dbdyno.analysis.verdict.reasons import (
     Reason,
     TooFew,
     WhichRun,
-    Word,
     ZeroFigures,
     first,
     reason_of,
@@ -41,6 +40,7 @@ from dbdyno.analysis.verdict.resolution import FINE_ENOUGH, Resolution, combined
 from dbdyno.analysis.verdict.totals import far_off
 from dbdyno.model.metrics import Metric, metric_of
 from dbdyno.model.treatment import Treatment
+from dbdyno.model.word import Word
 from dbdyno.store.records import Run
 
 MIN_TRIALS = 2  # of either run
@@ -212,7 +212,7 @@ def _without_figures(group: _Group, reason: Reason | Obstacle) -> Change:
         effect=Estimate.unknown(),
         trials=(len(group.x), len(group.y)),
         means=group.means,
-        verdict=reason.word if isinstance(reason, Reason) else "not comparable",
+        verdict=reason.word if isinstance(reason, Reason) else Word.NOT_COMPARABLE,
         reason=reason,
     )
 
@@ -222,12 +222,12 @@ def _judged(groups: Sequence[_Group], primary: Metric, margin: float) -> Iterato
         return
     each = [unpaired_evidence(group.x, group.y, margin, unit=group.resolution.log_width) for group in groups]
     family = Evidence.of_each(each)
-    words, p, p_equivalence = findings(family, margin), holm(family.p), holm(family.p_equivalence)
+    words, p, p_equivalence = relations(family, margin), holm(family.p), holm(family.p_equivalence)
     for i, group in enumerate(groups):
         x, y = group.x, group.y
         effect = relative_estimate(float(each[i].value), float(each[i].low), float(each[i].high), len(x) + len(y))
         reason = reason_of(
-            *(Finding(words[i]), effect, differences(x, y), primary),
+            *(Relation(words[i]), effect, differences(x, y), primary),
             p_mean=float(mean.p_beyond_of_two(x, y, log_margin(margin))),
             margin=margin,
             sizes=(len(x), len(y)),

@@ -5,12 +5,16 @@ the trial that ran just before, and fitted by least squares. In a random order t
 one, or the last of the block before, by chance; so both effects can be separated, also of two treatments: of those
 half of the blocks begin with what the block before ended with, and in these both trials have the same predecessor.
 
-Without carry-over nothing needs it and the plain log ratios are the more precise. So three cases:
+The model looks one trial back. What a trial leaves for the one *after* the next can pass for carry-over of the other
+sign, and a correction made for it would invent a difference: of two treatments in blocks of two both are the same
+columns. So nothing is ever judged by the corrected ratios alone. A word must hold for the ratios as measured *and* for
+those with the carry-over taken out, and the interval shown spans both:
 
-* *clear* (p at most .01): the ratios are judged with the carry-over taken out, their spread widened by as much as the
-  correction is uncertain;
-* else: a word must hold for the ratios as measured and for those with the carry-over taken out as it was estimated;
-* it can't be estimated (whole plots, a fixed order, too few blocks): the ratios as measured.
+* *clear* (p at most .01): the estimate is the corrected one, its spread widened by as much as the correction is
+  uncertain;
+* else: the estimate is the one measured. Four treatments or more are asked only where p is below .3: what a trial
+  leaves is then spread over many, and asking always costs 4 points of power for no error that was ever measured;
+* it can't be estimated (whole plots, a fixed order, too few blocks): the ratios as measured alone.
 
 Source: Jones and Kenward, "Design and Analysis of Cross-Over Trials", 3rd edition, chapters 1 and 5. That a preliminary
 test alone is not enough: Freeman, "The performance of the two-stage analysis of two-treatment, two-period crossover
@@ -27,7 +31,8 @@ from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.analysis.statistics.signed_rank import walsh_averages
 from dbdyno.model.design import ALPHA
 
-CLEAR = 0.01  # p of a carry-over that is taken out; at .05 doing so would itself make wrong words
+CLEAR = 0.01  # p of a carry-over that the estimate is freed of; at .05 doing so would itself make wrong words
+MANY_TREATMENTS, ASKED = 4, 0.3  # of so many treatments carry-over is asked about only where its p is below this
 UNKNOWN = -1  # no trial before, or one that failed
 FREEDOM_MIN = 3
 _ESTIMABLE = 1e-8
@@ -104,9 +109,9 @@ def _median(values: Floats, usable: Bools) -> Floats:
 
 @dataclass(frozen=True)
 class Taken:
-    """The carry-over of many comparisons of two treatments, and their log ratios without it; shape (...)."""
+    """The carry-over of many contrasts, such as a level less its baseline, and their values without it; shape (...)."""
 
-    difference: Floats  # level less baseline, as a log ratio
+    difference: Floats  # of what is left for the next trial, weighted as the contrast is, as a log ratio
     low: Floats
     high: Floats
     p: Floats  # 1 where it can't be estimated
@@ -115,26 +120,37 @@ class Taken:
     widened: Floats  # (..., blocks): the same, spread by as much as the correction is uncertain
 
 
-def taken_out(ran: Ran, fitted: Fit, baseline: int, level: int) -> Taken:
-    """Return the carry-over between two treatments, and their log ratios by block with it taken out."""
+def difference_of(treatments: int, baseline: int, level: int) -> Floats:
+    """Return the weights of a level less its baseline, shape (treatments,)."""
+    weights = np.zeros(treatments)
+    weights[level], weights[baseline] = 1.0, -1.0
+    return weights
+
+
+def taken_out(ran: Ran, fitted: Fit, weights: Floats) -> Taken:
+    """Return the carry-over of a weighted sum of treatments, and its values by block with that taken out.
+
+    ``weights`` have shape (treatments,) and add up to 0: a level less its baseline, or any other contrast.
+    """
     k = ran.treatments
-    contrasts = _contrast(k, baseline, level, 0), _contrast(k, baseline, level, k - 1)
+    contrasts = (np.concatenate((weights[1:], np.zeros(k - 1))), np.concatenate((np.zeros(k - 1), weights[1:])))
     known = (fitted.freedom >= FREEDOM_MIN) & (fitted.variance > _NO_SPREAD**2)
     for contrast in contrasts:
         known = known & (np.abs(contrast @ fitted.known - contrast).max(axis=-1) < _ESTIMABLE)
     unit = [np.maximum(_quadratic(fitted.unit_variance, contrast), 1e-300) for contrast in contrasts]
-    difference = fitted.left[..., level] - fitted.left[..., baseline]
+    difference = np.asarray(fitted.left @ weights)
     error = np.sqrt(fitted.variance * unit[1])
     freedom = np.maximum(fitted.freedom, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         p = 2 * special.stdtr(freedom, -np.abs(difference / error))
     half = special.stdtrit(freedom, 1 - ALPHA / 2) * error
-    plain, shift = _ratios(ran, fitted, baseline, level)
+    plain, shift = _sums(ran, fitted, weights)
     corrected = plain - np.where(known[..., None], shift, 0.0)
     centre = np.median(walsh_averages(corrected), axis=-1)[..., None]
     # The correction's own uncertainty, and what fitting it has taken from the spread of what is left.
     fitted_away = 1 + (k - 1) / freedom
-    inflation = np.sqrt(np.maximum(1.0, unit[0] * plain.shape[-1] / 2) * fitted_away)[..., None]
+    of_plain = float(weights @ weights) / plain.shape[-1]
+    inflation = np.sqrt(np.maximum(1.0, unit[0] / of_plain) * fitted_away)[..., None]
     return Taken(
         difference=difference,
         low=np.where(known, difference - half, -np.inf),
@@ -146,23 +162,14 @@ def taken_out(ran: Ran, fitted: Fit, baseline: int, level: int) -> Taken:
     )
 
 
-def _contrast(k: int, baseline: int, level: int, offset: int) -> Floats:
-    """Return level less baseline in the columns of the model, in which the first treatment has none."""
-    contrast = np.zeros(2 * (k - 1))
-    for place, sign in ((level, 1.0), (baseline, -1.0)):
-        if place:
-            contrast[offset + place - 1] = sign
-    return contrast
-
-
 def _quadratic(matrix: Floats, vector: Floats) -> Floats:
     return np.asarray((matrix @ vector) @ vector)
 
 
-def _ratios(ran: Ran, fitted: Fit, baseline: int, level: int) -> tuple[Floats, Floats]:
-    """Return the log ratios by block and what carry-over adds to each; a predecessor that is not known adds the mean.
+def _sums(ran: Ran, fitted: Fit, weights: Floats) -> tuple[Floats, Floats]:
+    """Return the weighted sums by block, and what carry-over adds to each; an unknown predecessor adds the mean.
 
-    Every block must have both trials.
+    Every block must have all trials whose weight is not 0.
     """
     mean = fitted.left.mean(axis=-1)[..., None, None]
     left = np.take_along_axis(
@@ -171,8 +178,6 @@ def _ratios(ran: Ran, fitted: Fit, baseline: int, level: int) -> tuple[Floats, F
         axis=-1,
     )
     left = np.where(ran.before == UNKNOWN, mean, left)
-    found = []
-    for values in (ran.logs, left):
-        of = [np.where(ran.treatment == one, values, 0.0).sum(axis=-1) for one in (level, baseline)]
-        found.append(of[0] - of[1])
-    return found[0], found[1]
+    weight = np.where(ran.treatment == UNKNOWN, 0.0, weights[np.maximum(ran.treatment, 0)])
+    plain, shift = (np.where(weight == 0, 0.0, weight * values).sum(axis=-1) for values in (ran.logs, left))
+    return np.asarray(plain), np.asarray(shift)

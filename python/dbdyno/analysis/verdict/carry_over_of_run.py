@@ -11,7 +11,7 @@ from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import relative
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.multiplicity import holm
-from dbdyno.analysis.verdict.carry_over import CLEAR, UNKNOWN, Fit, Ran, Taken, fit, taken_out
+from dbdyno.analysis.verdict.carry_over import CLEAR, UNKNOWN, Fit, Ran, Taken, difference_of, fit, taken_out
 from dbdyno.analysis.verdict.doubts import Doubt
 from dbdyno.analysis.verdict.reasons import CarryOver
 from dbdyno.model.metrics import value_of
@@ -97,7 +97,7 @@ def _taken(  # noqa: PLR0913, PLR0917  (a comparison and what it is read from)
         return None
     which = [rows[block] for block in at]
     part = Ran(ran.logs[which], ran.treatment[which], ran.before[which], ran.treatments)
-    return taken_out(part, fitted, baseline, level)
+    return taken_out(part, fitted, difference_of(ran.treatments, baseline, level))
 
 
 def _corrected(taken: Taken | None, p: float, treatments: int, n: int) -> Corrected:

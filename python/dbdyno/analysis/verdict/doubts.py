@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dbdyno.analysis.statistics.arrays import Floats
-from dbdyno.analysis.verdict.evidence import Evidence, Finding, Rule, evidence, findings
+from dbdyno.analysis.verdict.evidence import Evidence, Relation, Rule, evidence, relations
 from dbdyno.analysis.verdict.reasons import Cause
 
 
@@ -40,12 +40,12 @@ def cause_to_withhold(  # noqa: PLR0913, PLR0917  (a comparison of a family, and
     ``rule`` is that of the blocks measured: what is added to them has not been looked at more often.
     ``unit`` is the step of coarse figures, see ``evidence``.
     """
-    word = findings(family, margin)[place]
-    if word == Finding.UNDECIDED:
+    word = relations(family, margin)[place]
+    if word == Relation.UNDECIDED:
         return None
     each = [family.at(one) for one in range(len(family.p))]
     for doubt in doubts:
         doubted = both(each[place], evidence(doubt.d, rule, margin, unit=unit))
-        if findings(Evidence.of_each([*each[:place], doubted, *each[place + 1 :]]), margin)[place] != word:
+        if relations(Evidence.of_each([*each[:place], doubted, *each[place + 1 :]]), margin)[place] != word:
             return doubt.cause
     return None

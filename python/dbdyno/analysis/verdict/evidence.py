@@ -31,13 +31,18 @@ class AlwaysValid:
 Rule = Looks | AlwaysValid
 
 
-class Finding(IntEnum):
+class Relation(IntEnum):
     """What can be said of a comparison."""
 
     UNDECIDED = 0
     HIGHER = 1
     LOWER = 2
     EQUIVALENT = 3
+
+    @property
+    def text(self) -> str:
+        """What programs read where the question is the metric's own level: higher, lower, equivalent, not shown."""
+        return "not shown" if self is Relation.UNDECIDED else self.name.lower()
 
 
 @dataclass(frozen=True)
@@ -138,8 +143,8 @@ def relative_estimate(value: float, low: float, high: float, n: int) -> Estimate
     return Estimate(relative(value), relative(low) if np.isfinite(low) else low, relative(high), n)
 
 
-def findings(found: Evidence, margin: float) -> Ints:
-    """Return a ``Finding`` for each comparison; those of one study stand on the last axis and share 5 % by Holm.
+def relations(found: Evidence, margin: float) -> Ints:
+    """Return a ``Relation`` for each comparison; those of one study stand on the last axis and share 5 % by Holm.
 
     A difference needs both its p and its interval. One whose whole interval lies inside the margin is equivalent: real,
     but smaller than anyone cares for. Equivalence needs a bounded interval, or it would stand beside an unknown one.
@@ -149,6 +154,6 @@ def findings(found: Evidence, margin: float) -> Ints:
     different = (holm(found.p) <= ALPHA) & ((found.low > 0) | (found.high < 0))
     equivalent = (holm(found.p_equivalence) <= ALPHA) & bounded
     inside = (found.low > -bound) & (found.high < bound)
-    word = np.where(found.value > 0, Finding.HIGHER, Finding.LOWER)
-    word = np.where(different & ~(equivalent & inside), word, Finding.UNDECIDED)
-    return np.where(equivalent & (~different | inside), Finding.EQUIVALENT, word)
+    word = np.where(found.value > 0, Relation.HIGHER, Relation.LOWER)
+    word = np.where(different & ~(equivalent & inside), word, Relation.UNDECIDED)
+    return np.where(equivalent & (~different | inside), Relation.EQUIVALENT, word)

@@ -8,10 +8,10 @@ from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.client_hosts import limiting_hosts
 from dbdyno.analysis.statistics.effect import log_ratios
 from dbdyno.analysis.verdict.carry_over_of_run import carried
+from dbdyno.analysis.verdict.finding import Paired
 from dbdyno.analysis.verdict.reasons import Dropped, LimitedClients, Obstacle, ZeroFigures, first
 from dbdyno.analysis.verdict.resolution import of_pair, resolutions
 from dbdyno.analysis.verdict.unequal_failures import by_one, doubts_about, struck
-from dbdyno.analysis.verdict.verdict import Paired
 from dbdyno.model.design import Comparison, Design
 from dbdyno.model.metrics import METRICS
 from dbdyno.store.records import Run

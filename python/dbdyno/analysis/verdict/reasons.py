@@ -10,13 +10,13 @@ import numpy as np
 from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import log_margin, relative
 from dbdyno.analysis.statistics.estimate import Estimate
-from dbdyno.analysis.verdict.evidence import Finding
+from dbdyno.analysis.verdict.evidence import Relation
 from dbdyno.analysis.verdict.exaggeration import NO_EXAGGERATION, Exaggeration
 from dbdyno.analysis.verdict.resolution import Resolution
 from dbdyno.model.design import ALPHA
 from dbdyno.model.metrics import Metric
+from dbdyno.model.word import Word
 
-Word = Literal["faster", "slower", "equivalent", "undecided", "not comparable"]
 WhichRun = Literal["", "before", "after"]  # of two runs; empty where there is one
 
 
@@ -168,19 +168,19 @@ def excludes_zero(effect: Estimate) -> bool:
     return effect.low > 0 or effect.high < 0
 
 
-def word_of(finding: Finding, *, more_is_better: bool) -> Word:
+def word_of(relation: Relation, *, more_is_better: bool) -> Word:
     """Return the word for what was found of a metric."""
-    match finding:
-        case Finding.HIGHER | Finding.LOWER:
-            return "faster" if (finding == Finding.HIGHER) == more_is_better else "slower"
-        case Finding.EQUIVALENT:
-            return "equivalent"
-        case Finding.UNDECIDED:
-            return "undecided"
+    match relation:
+        case Relation.HIGHER | Relation.LOWER:
+            return Word.FASTER if (relation == Relation.HIGHER) == more_is_better else Word.SLOWER
+        case Relation.EQUIVALENT:
+            return Word.EQUIVALENT
+        case Relation.UNDECIDED:
+            return Word.UNDECIDED
 
 
 def reason_of(  # noqa: PLR0913  (what a word rests on)
-    finding: Finding,
+    relation: Relation,
     effect: Estimate,
     d: Floats,
     metric: Metric,
@@ -202,7 +202,7 @@ def reason_of(  # noqa: PLR0913  (what a word rests on)
     """
     found = Reason(
         code=Code.DIFFERENT,
-        word=word_of(finding, more_is_better=metric.more_is_better),
+        word=word_of(relation, more_is_better=metric.more_is_better),
         margin=margin,
         sizes=sizes,
         family=family,
@@ -215,19 +215,19 @@ def reason_of(  # noqa: PLR0913  (what a word rests on)
         excludes_zero=excludes_zero(effect),
         resolution=resolution,
     )
-    return replace(found, code=_code(found, finding, effect, spread=bool(np.ptp(d) > 0), mean_is_out=p_mean > ALPHA))
+    return replace(found, code=_code(found, relation, effect, spread=bool(np.ptp(d) > 0), mean_is_out=p_mean > ALPHA))
 
 
-def _code(found: Reason, finding: Finding, effect: Estimate, *, spread: bool, mean_is_out: bool) -> Code:
-    match finding:
-        case Finding.HIGHER | Finding.LOWER:
+def _code(found: Reason, relation: Relation, effect: Estimate, *, spread: bool, mean_is_out: bool) -> Code:
+    match relation:
+        case Relation.HIGHER | Relation.LOWER:
             return Code.DIFFERENT
-        case Finding.EQUIVALENT:
+        case Relation.EQUIVALENT:
             small = found.excludes_zero and found.p_adjusted <= ALPHA
             return Code.REAL_BUT_SMALL if small else Code.MARGIN_RULED_OUT
-        case Finding.UNDECIDED if found.resolution.too_coarse(found.margin) and found.p_adjusted > ALPHA:
+        case Relation.UNDECIDED if found.resolution.too_coarse(found.margin) and found.p_adjusted > ALPHA:
             return Code.TOO_COARSE
-        case Finding.UNDECIDED:
+        case Relation.UNDECIDED:
             return _code_undecided(found, effect, spread=spread, mean_is_out=mean_is_out)
 
 

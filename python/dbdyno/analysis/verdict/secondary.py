@@ -11,9 +11,9 @@ from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.multiplicity import benjamini_hochberg
 from dbdyno.analysis.verdict.evidence import Rule, evidence_of_each, relative_estimate
+from dbdyno.analysis.verdict.finding import MIN_USABLE_BLOCKS
 from dbdyno.analysis.verdict.pairs import paired
 from dbdyno.analysis.verdict.reasons import TwoTreatments
-from dbdyno.analysis.verdict.verdict import MIN_USABLE_BLOCKS
 from dbdyno.model.design import ALPHA, Design
 
 

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.statistics.effect import log_margin
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.printable import distinguishable
 from dbdyno.model.wording import count, p_value, percent
 from dbdyno.report.charts.palette import VERDICTS
@@ -75,7 +75,7 @@ def _says(one: Versus, figures: Figures) -> str:
     return f"{one.name}: {word}, {effect}, {blocks}, {p}{figures.says(verdict)}"
 
 
-def extent(verdicts: Sequence[Verdict], margin: float) -> Domain:
+def extent(verdicts: Sequence[Finding], margin: float) -> Domain:
     """Return the range of log ratios to show, the margin on both sides always in it."""
     bound = 1.5 * max(log_margin(margin), 1e-3)
     ends = [end for one in verdicts for end in (one.effect.low, one.effect.high) if math.isfinite(end)]
@@ -85,7 +85,7 @@ def extent(verdicts: Sequence[Verdict], margin: float) -> Domain:
     return min(values) - reach, max(values) + reach
 
 
-def _near(verdict: Verdict, reach: float) -> bool:
+def _near(verdict: Finding, reach: float) -> bool:
     effect = verdict.effect
     low, high = (effect.low, effect.high) if effect.bounded else (effect.value, effect.value)
     return math.log1p(low) < reach and math.log1p(high) > -reach
@@ -197,7 +197,7 @@ def _below(x: Scale, analysis: Analysis, zones: Sequence[Zone], width: int) -> I
     yield from axis_below(x, ticked, bottom, bottom, f"difference in {analysis.metric.words}")
 
 
-def _bar(verdict: Verdict, x: Scale, y: float) -> Iterator[Markup]:
+def _bar(verdict: Finding, x: Scale, y: float) -> Iterator[Markup]:
     """Draw a comparison: blocks, interval, estimate; an arrow says that the interval goes on."""
     colour, effect, value = VERDICTS[verdict.verdict], verdict.effect, math.log1p(verdict.effect.value)
     blocks = [(at, block, ratio) for block, ratio in verdict.by_block if x.low <= (at := math.log1p(ratio)) <= x.high]

@@ -7,27 +7,15 @@ ones; where a page is dark, its style gives each the dark one in its place.
 
 from typing import Final
 
-from dbdyno.analysis.verdict.reasons import Word
+from dbdyno.model.word import Word
 
 LIGHT: Final = "#ffffff"
 DARK: Final = "#14171a"
 TREATMENTS: Final = ("#0A5BB2", "#96400C", "#03A765", "#BD2D8B", "#A87400", "#5496BE", "#70625F")
 TREATMENTS_ON_DARK: Final = ("#3C8BE3", "#FEA158", "#58D399", "#E5A3C3", "#E6B422", "#89E5FB", "#8E8E8E")
 DASHES: Final[tuple[tuple[int, ...], ...]] = ((), (6, 3), (2, 2), (8, 3, 2, 3))
-VERDICTS: Final[dict[Word, str]] = {  # also the words' own, so of the contrast that text needs (4.5)
-    "faster": "#00694c",
-    "slower": "#a84300",
-    "equivalent": "#005a90",
-    "undecided": "#5c6066",
-    "not comparable": "#8f3f6f",
-}
-VERDICTS_ON_DARK: Final[dict[Word, str]] = {
-    "faster": "#3ccf9f",
-    "slower": "#ff9455",
-    "equivalent": "#6cbcf0",
-    "undecided": "#b4bac1",
-    "not comparable": "#eda3cf",
-}
+VERDICTS: Final = {word: word.tone.on_light for word in Word}
+VERDICTS_ON_DARK: Final = {word: word.tone.on_dark for word in Word}
 
 
 def treatment_colour(index: int) -> str:

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.statistics.estimate import Estimate
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.wording import number
 from dbdyno.report.charts.palette import VERDICTS
 from dbdyno.report.charts.svg import CHARACTER, element, strokes, words
@@ -36,13 +36,13 @@ class Figures:
         """Return the pixels of bars and figures, the longest bar being so long."""
         return BEYOND * longest + GAP + CHARACTER * max(len(number(one.value)) for one in self.of.values())
 
-    def says(self, verdict: Verdict) -> str:
+    def says(self, verdict: Finding) -> str:
         """Return both sides' figures with their intervals; nothing where there are none."""
         both = [self.of.get(id_) for id_ in (verdict.level_id, verdict.baseline_id)]
         known = [estimate_text(one) for one in both if one]
         return f"; {' against '.join(known)} {self.heading}" if known else ""
 
-    def pair(self, verdict: Verdict, left: float, longest: float, heights: Sequence[float]) -> Iterator[Markup]:
+    def pair(self, verdict: Finding, left: float, longest: float, heights: Sequence[float]) -> Iterator[Markup]:
         """Draw the bars of both sides at these heights, the figure of each behind it."""
         for treatment, y, look in _sides(verdict, heights):
             if one := self.of.get(treatment):
@@ -50,7 +50,7 @@ class Figures:
                 yield from self._bar(one, (left, left + longest), y, look)
                 yield words(end + GAP, y, number(one.value))
 
-    def below(self, verdict: Verdict, ends: tuple[float, float], heights: Sequence[float]) -> Iterator[Markup]:
+    def below(self, verdict: Finding, ends: tuple[float, float], heights: Sequence[float]) -> Iterator[Markup]:
         """Draw the bars of both sides at these heights over the whole width, the figure of each above its end."""
         for treatment, y, look in _sides(verdict, heights):
             if one := self.of.get(treatment):
@@ -70,7 +70,7 @@ class Figures:
             yield strokes([(low, y, high - low, 0), *uprights], stroke_width=1.5)
 
 
-def _sides(verdict: Verdict, heights: Sequence[float]) -> Iterator[tuple[str, float, dict[str, str]]]:
+def _sides(verdict: Finding, heights: Sequence[float]) -> Iterator[tuple[str, float, dict[str, str]]]:
     """Yield treatment, height and look of both sides: the level in the colour of its word, the baseline grey."""
     yield verdict.level_id, heights[0], {"fill": VERDICTS[verdict.verdict]}
     yield verdict.baseline_id, heights[1], {"fill_opacity": BASELINE_OPACITY}

@@ -19,7 +19,7 @@ from dbdyno.model.wording import number
 from dbdyno.report.charts.panels import PANELS, Panel
 from dbdyno.report.charts.samples import Floats, Samples, Stacked
 from dbdyno.report.document import Table
-from dbdyno.report.findings import Series
+from dbdyno.report.source import Series
 from dbdyno.store.records import Run
 
 BUCKETS_MAX = 600

@@ -9,20 +9,20 @@ from dbdyno.analysis.safety.verdict import ControlFailed, ControlKept, Doubt, No
 from dbdyno.model.cut import OUTCOMES, CrashMode
 from dbdyno.report.crash.names import ALL_BUT, LABELS_MAX, Names, names_of
 from dbdyno.report.crash.wording import a_cut, amount_text, found_text, many
-from dbdyno.report.findings import Findings
 from dbdyno.report.sentences import how_different
+from dbdyno.report.source import Source
 
 
-def chosen(findings: Findings, safety: CrashSafety) -> Choice:
+def chosen(source: Source, safety: CrashSafety) -> Choice:
     """Return what to take by both figures."""
-    analysis = findings.analysis
+    analysis = source.analysis
     return choice(safety, analysis.treatments, analysis.ties, more_is_better=analysis.metric.more_is_better)
 
 
-def crash_advice(findings: Findings, safety: CrashSafety) -> str:
+def crash_advice(source: Source, safety: CrashSafety) -> str:
     """Return it in one paragraph."""
-    names = names_of(findings.run.design.treatments)
-    return " ".join(filter(None, _Words(safety, names, findings.analysis, chosen(findings, safety)).sentences()))
+    names = names_of(source.run.design.treatments)
+    return " ".join(filter(None, _Words(safety, names, source.analysis, chosen(source, safety)).sentences()))
 
 
 class _Words:

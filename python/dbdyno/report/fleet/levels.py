@@ -4,9 +4,12 @@ from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.fleet.levels import BetweenLevels, LevelCode, OfLevel
+from dbdyno.analysis.verdict.evidence import Relation
+from dbdyno.analysis.verdict.reasons import word_of
 from dbdyno.model.design import HOSTS_OF_LEVEL_MIN
 from dbdyno.model.metrics import Metric
 from dbdyno.model.treatment import level_label
+from dbdyno.model.word import Word
 from dbdyno.model.wording import count, listed, margin_text, p_value, percent, percent_range
 from dbdyno.report.document import Strong, Text, plain
 from dbdyno.report.values import effect_values, fields
@@ -23,15 +26,15 @@ def _of_metric(one: BetweenLevels, analysis: Analysis) -> Text:
     level, baseline = f"{one.factor} {one.level.level}", level_label(one.factor, one.baseline.level)
     size = f"{percent(one.effect.value)} {analysis.metric.words}"
     match one.word:
-        case "higher" | "lower":
+        case Relation.HIGHER | Relation.LOWER:
             said = level_word(one, analysis.metric)
             return (f"{level} is ", Strong(said, said), f" than {baseline}: {size} ({_certainty(one)}).")
-        case "equivalent":
-            word, within = Strong("equivalent", "equivalent"), margin_text(analysis.margin)
+        case Relation.EQUIVALENT:
+            word, within = Strong(Word.EQUIVALENT, Word.EQUIVALENT), margin_text(analysis.margin)
             return (f"{level} is ", word, f" to {baseline} within {within}: {size} ({_certainty(one)}).")
-        case "not shown":
+        case Relation.UNDECIDED:
             what = f"Whether {level} differs from {baseline} is "
-            return (what, Strong("not shown", "undecided"), f": {_why(one, size)}.")
+            return (what, Strong("not shown", Word.UNDECIDED), f": {_why(one, size)}.")
 
 
 def _of_effect(one: BetweenLevels, analysis: Analysis) -> Text:
@@ -41,23 +44,21 @@ def _of_effect(one: BetweenLevels, analysis: Analysis) -> Text:
     ratio = f"the ratio of the two is {1 + one.effect.value:.3g}"
     effect = f"effect of {one.of.level} against {one.of.baseline}"
     match one.word:
-        case "higher" | "lower":
+        case Relation.HIGHER | Relation.LOWER:
             end = f" between {level} and {baseline}: {ratio} ({_certainty(one, ratio=True)})."
             return (f"The {effect} ", Strong("differs", "differs"), end)
-        case "equivalent":
+        case Relation.EQUIVALENT:
             end = f" between {level} and {baseline} within {margin_text(analysis.margin)}: {ratio} "
             certainty = f"({_certainty(one, ratio=True)})."
             return (f"The {effect} ", Strong("does not differ", "does not differ"), f"{end}{certainty}")
-        case "not shown":
+        case Relation.UNDECIDED:
             what = f"Whether the {effect} differs between {level} and {baseline} is "
-            return (what, Strong("not shown", "undecided"), f": {_why(one, ratio, ratio=True)}.")
+            return (what, Strong("not shown", Word.UNDECIDED), f": {_why(one, ratio, ratio=True)}.")
 
 
 def level_word(one: BetweenLevels, metric: Metric) -> str:
-    """Return the word for a difference of the metric: faster or slower; else as it is."""
-    if one.word in {"higher", "lower"}:
-        return "faster" if (one.word == "higher") == metric.more_is_better else "slower"
-    return one.word
+    """Return the word for a difference of the metric: faster or slower; else equivalent, or not shown."""
+    return word_of(one.word, more_is_better=metric.more_is_better).of_hosts
 
 
 def _certainty(one: BetweenLevels, *, ratio: bool = False) -> str:
@@ -110,7 +111,7 @@ def level_json(one: BetweenLevels, analysis: Analysis) -> dict[str, Any]:
             name: {"level": each.level, "hosts": [fields(host, "host blocks value") for host in each.hosts]}
             for name, each in (("baseline", one.baseline), ("level", one.level))
         },
-        "word": one.word,
+        "word": one.word.text,
         "reason_code": one.code.name,
         **effect_values(one.effect),
         "p": one.p_adjusted,

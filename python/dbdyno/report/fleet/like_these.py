@@ -6,23 +6,24 @@ from typing import Any
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.fleet.like_these import HostsCode, LikeThese
 from dbdyno.analysis.statistics.estimate import Estimate
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import HOSTS_MIN
+from dbdyno.model.word import Word
 from dbdyno.model.wording import count, margin_text, p_value, percent, percent_range
 from dbdyno.report.document import Strong, Text, plain
 from dbdyno.report.values import effect_values, fields
 
 
-def like_these_remark(verdict: Verdict, analysis: Analysis) -> str:
+def like_these_remark(verdict: Finding, analysis: Analysis) -> str:
     """Return the sentence that stands beside a verdict; empty where it is of one host, or there is none."""
     found = analysis.fleet.of(verdict) if analysis.fleet and analysis.fleet.like_these else None
     if found is None or not found.hosts:
         return ""
     said = figures(found, analysis)
     match found.word:
-        case "not shown":
+        case Word.UNDECIDED | Word.NOT_COMPARABLE:
             return f"On hosts like these nothing is shown: {why(found)} ({said})."
-        case "equivalent":
+        case Word.EQUIVALENT:
             return f"On hosts like these it is equivalent, too, within {margin_text(analysis.margin)} ({said})."
         case _:
             return f"On hosts like these it is {found.word}, too ({said})."
@@ -32,14 +33,14 @@ def like_these_sentence(one: LikeThese, analysis: Analysis) -> Text:
     """Return the sentence a reader may quote."""
     word, said = Strong(one.word, one.word), figures(one, analysis)
     match one.word:
-        case "faster" | "slower":
+        case Word.FASTER | Word.SLOWER:
             return (f"On hosts like these, {one.level} is ", word, f" than {one.baseline}: {said}.")
-        case "equivalent":
+        case Word.EQUIVALENT:
             within = f" to {one.baseline} within {margin_text(analysis.margin)}"
             return (f"On hosts like these, {one.level} is ", word, f"{within}: {said}.")
-        case "not shown":
+        case Word.UNDECIDED | Word.NOT_COMPARABLE:
             about = f" of {one.level} against {one.baseline}: {why(one)}"
-            nothing = Strong("nothing is shown", "undecided")
+            nothing = Strong("nothing is shown", Word.UNDECIDED)
             return ("On hosts like these, ", nothing, f"{about} ({said})." if one.hosts else f"{about}.")
 
 
@@ -98,7 +99,7 @@ def in_brief(found: Sequence[LikeThese]) -> str:
     judged = [one for one in found if one.code is not HostsCode.NOT_COMPARABLE]
     if not judged:
         return ""
-    shown = [one for one in judged if one.word != "not shown"]
+    shown = [one for one in judged if not one.word.is_open]
     hosts = count(max(len(one.hosts) for one in judged), "host")
     if len(shown) == len(judged):
         return f"On hosts like these the same is shown, by {hosts}."
@@ -112,7 +113,8 @@ def in_brief(found: Sequence[LikeThese]) -> str:
 def like_these_json(one: LikeThese, analysis: Analysis) -> dict[str, Any]:
     """Return it for programs; differences are fractions, what is unknown is not finite."""
     return {
-        **fields(one, "baseline level baseline_id level_id word method"),
+        **fields(one, "baseline level baseline_id level_id method"),
+        "word": one.word.of_hosts,
         **effect_values(one.effect),
         "p": one.p_adjusted,
         "p_unadjusted": one.p,

@@ -1,8 +1,9 @@
 """What each p of a report covers, and how likely any wrong word in all of it is."""
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import ALPHA
+from dbdyno.model.word import Word
 from dbdyno.model.wording import count, listed, margin_text
 from dbdyno.report.letters import has_letters
 
@@ -33,7 +34,7 @@ def families_line(analysis: Analysis) -> str:
 def _judged(analysis: Analysis) -> list[str]:
     factors = analysis.factors
     steady = analysis.steadiness.verdicts if analysis.steadiness else []
-    families: list[tuple[str, list[Verdict]]] = [
+    families: list[tuple[str, list[Finding]]] = [
         ("planned comparison", analysis.verdicts),
         ("further pair", analysis.every_pair),
         ("main effect", [one.verdict for one in factors.main_effects]),
@@ -64,8 +65,8 @@ def _of_hosts(analysis: Analysis) -> list[str]:
     return [words for number, words in families if number]
 
 
-def _any(verdicts: list[Verdict]) -> bool:
-    return any(verdict.verdict != "not comparable" for verdict in verdicts)
+def _any(verdicts: list[Finding]) -> bool:
+    return any(verdict.verdict is not Word.NOT_COMPARABLE for verdict in verdicts)
 
 
 def _counted(name: str, number: int) -> str:

@@ -7,15 +7,12 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text as RichText
 
 from dbdyno.model.printable import one_line
+from dbdyno.model.word import Word
 from dbdyno.report import document as doc
 from dbdyno.report.render import layout
 
 TONES = {
-    "faster": "bold green",
-    "slower": "bold red",
-    "equivalent": "bold blue",
-    "undecided": "bold yellow",
-    "not comparable": "bold magenta",
+    **{word.value: word.tone.in_terminal for word in Word},
     "differs": "bold",
     "does not differ": "bold blue",
     "beware": "bold yellow",

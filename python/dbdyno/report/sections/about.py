@@ -2,23 +2,23 @@
 
 from dbdyno.model.wording import margin_text
 from dbdyno.report.document import Abridged, Paragraph, Section
-from dbdyno.report.findings import Findings
 from dbdyno.report.sections.stopped import blocks_used
+from dbdyno.report.source import Source
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return them; a terminal has most of the facts elsewhere."""
-    run = findings.run
+    run = source.run
     expected = (Paragraph(f"Expected beforehand: {run.expect}", "soft"),) if run.expect else ()
     scale = (Paragraph(f"At scale {run.scale}."),) if run.scale else ()
     levels = tuple(Paragraph(said) for factor in run.design.factors for said in factor.said())
     named = {factor.name: factor.gives for factor in run.design.factors if factor.gives}
     data = {"levels": named} if named else {}
-    return Section("about", "", (*expected, *levels, Abridged((_facts(findings),), scale)), data=data)
+    return Section("about", "", (*expected, *levels, Abridged((_facts(source),), scale)), data=data)
 
 
-def _facts(findings: Findings) -> Paragraph:
-    run, analysis = findings.run, findings.analysis
+def _facts(source: Source) -> Paragraph:
+    run, analysis = source.run, source.analysis
     facts = (
         f"scale {run.scale}" if run.scale else "",
         blocks_used(run, analysis),

@@ -8,17 +8,17 @@ from dbdyno.analysis.safety.choice import Choice
 from dbdyno.report.advice import advice_text
 from dbdyno.report.crash.advice import chosen, crash_advice
 from dbdyno.report.document import Paragraph, Section
-from dbdyno.report.findings import Findings
+from dbdyno.report.source import Source
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return one paragraph, and what it says as values."""
-    if findings.safety is not None:
-        text = crash_advice(findings, findings.safety)
-        data = {"advice": {"text": text, "hold": None, "parts": [], **choice_json(chosen(findings, findings.safety))}}
+    if source.safety is not None:
+        text = crash_advice(source, source.safety)
+        data = {"advice": {"text": text, "hold": None, "parts": [], **choice_json(chosen(source, source.safety))}}
     else:
-        text = advice_text(findings.run, findings.analysis)
-        data = {"advice": {"text": text, **advice_json(findings.analysis)}}
+        text = advice_text(source.run, source.analysis)
+        data = {"advice": {"text": text, **advice_json(source.analysis)}}
     return Section("advice", "", (Paragraph(text, "advice"),), data=data, opening=True)
 
 

@@ -13,11 +13,11 @@ from dbdyno.model.printable import one_line
 from dbdyno.model.wording import UNKNOWN, count, listed
 from dbdyno.report.crash.tried import tried_in
 from dbdyno.report.document import Badge, Badges, Section
-from dbdyno.report.findings import Findings
 from dbdyno.report.lacking import lacking_text
 from dbdyno.report.named import named
 from dbdyno.report.notes.whole_run import errors_text, how_it_ended
 from dbdyno.report.recorded import part
+from dbdyno.report.source import Source
 from dbdyno.store.records import Run, Trial
 
 LISTED_MAX = 2  # names in a badge
@@ -38,11 +38,11 @@ _BY_SETTINGS = "By settings that were read back;"
 Measured = Sequence[tuple[Run, UsableBlocks]]
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return the badges of a run."""
-    beside = [findings.beside.run] if findings.beside else []
-    measured = [(findings.run, findings.analysis.blocks)]
-    return badges(measured, filling=bool(findings.analysis.pools_filling), tried=tried_in([findings.run, *beside]))
+    beside = [source.beside.run] if source.beside else []
+    measured = [(source.run, source.analysis.blocks)]
+    return badges(measured, filling=bool(source.analysis.pools_filling), tried=tried_in([source.run, *beside]))
 
 
 def badges(measured: Measured, *, linked: bool = True, filling: bool = False, tried: str = "") -> Section:

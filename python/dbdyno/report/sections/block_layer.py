@@ -9,7 +9,7 @@ from dbdyno.analysis.explanation.block_layer import BlockLayer
 from dbdyno.model.printable import NO_BREAK
 from dbdyno.model.wording import UNKNOWN, count, number
 from dbdyno.report.document import Abridged, Block, Paragraph, Section, Strong, Table, Text, bullets
-from dbdyno.report.findings import Findings
+from dbdyno.report.source import Source
 from dbdyno.store.block_trace import FIGURES, KEPT
 
 HEADINGS = (
@@ -40,9 +40,9 @@ SORTED_ABOVE = 2.5  # from here on it is an order rather than a chance
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return a table of figures on a page, sentences elsewhere."""
-    analysis = findings.analysis
+    analysis = source.analysis
     rows = tuple(block_layer_rows(analysis))
     full: list[Block] = [Paragraph(NOTE, "soft"), Table("What the block layer did", HEADINGS, rows)] if rows else []
     full += map(Paragraph, _shortcomings(analysis.block_layer))

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.reported import times_as_fast, times_as_fast_estimated
 from dbdyno.analysis.summary import TreatmentSummary
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.treatment import level_label
 from dbdyno.model.wording import number
 from dbdyno.report.document import Paragraph, Section, Table
-from dbdyno.report.findings import Findings
+from dbdyno.report.source import Source
 
 NOTE = "Means over trials; how many times as fast a level is, with its 95 % interval, is from the ratios inside blocks."
 _Value = Callable[[TreatmentSummary], float]
@@ -22,9 +22,9 @@ LEVELS_MAX = 3  # with seconds as well as seconds per 1,000; of more there is on
 TIME_BOUND = 1.05  # loads whose longest trial is no more than so many times the shortest were bounded by time
 
 
-def section(findings: Findings) -> Section | None:
+def section(source: Source) -> Section | None:
     """Return the table, where every comparison is of the same factor and there are several cells."""
-    table = cells(findings.analysis)
+    table = cells(source.analysis)
     return Section("cells", "By cell", (table, Paragraph(NOTE, "soft"))) if table else None
 
 
@@ -53,7 +53,7 @@ def cells(analysis: Analysis) -> Table | None:
     return Table("By cell", (*headings, *(f"{level}: times as fast" for level in others)), tuple(rows))
 
 
-def _compared_factor(verdicts: list[Verdict], summaries: dict[str, TreatmentSummary]) -> str:
+def _compared_factor(verdicts: list[Finding], summaries: dict[str, TreatmentSummary]) -> str:
     """Return the one factor in which every planned comparison differs; empty if they differ in others or several."""
     differ = [
         {
@@ -85,7 +85,7 @@ def _figures(analysis: Analysis, levels: int) -> list[tuple[str, _Value]]:
     return found if levels <= LEVELS_MAX else found[:1]
 
 
-def _times(verdict: Verdict | None, analysis: Analysis) -> str:
+def _times(verdict: Finding | None, analysis: Analysis) -> str:
     if verdict is None or not verdict.effect.known:
         return "-"
     middle = times_as_fast_estimated(verdict.effect, analysis.metric)

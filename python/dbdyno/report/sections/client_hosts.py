@@ -9,7 +9,7 @@ from dbdyno.model.wording import number, percent
 from dbdyno.report.amounts import duration
 from dbdyno.report.client_hosts import limited_words, start_sentence
 from dbdyno.report.document import Abridged, Paragraph, Section, Table
-from dbdyno.report.findings import Findings
+from dbdyno.report.source import Source
 
 TITLE = "Load from other hosts"
 HEADINGS = ("treatment", "host", "clients", "queries/s", "p99", "moves p99 of all", "round trip", "sent again", "limit")
@@ -20,9 +20,9 @@ NOTE = (
 )
 
 
-def section(findings: Findings) -> Section | None:
+def section(source: Source) -> Section | None:
     """Return a row for each host of each treatment; None where the load came from this machine."""
-    loads = findings.analysis.client_hosts
+    loads = source.analysis.client_hosts
     if not loads:
         return None
     rows = tuple(_row(load, host) for load in loads for host in load.hosts)

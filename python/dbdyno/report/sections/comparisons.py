@@ -5,24 +5,24 @@ from dataclasses import replace
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.model.wording import count, p_value
 from dbdyno.report.document import Abridged, Block, Cell, Paragraph, Section, Table
-from dbdyno.report.findings import Findings
 from dbdyno.report.sentences import effect_text
 from dbdyno.report.short_reason import short_reason
 from dbdyno.report.simulated import marked
+from dbdyno.report.source import Source
 from dbdyno.report.versus import Versus, by_interest
 
 ROWS_MAX = 8  # where a reader has ten seconds
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return the table; a report in brief has the first rows of a long one."""
-    whole = comparisons(findings.analysis, marked("comparison", findings.run))
+    whole = comparisons(source.analysis, marked("comparison", source.run))
     if not whole.rows:
         return Section("comparisons", "")
     left = len(whole.rows) - ROWS_MAX
     more = (Paragraph(f"{count(left, 'more comparison')} with --details.", "soft"),) if left > 0 else ()
     short: tuple[Block, ...] = (replace(whole, rows=whole.rows[:ROWS_MAX]), *more)
-    if findings.safety is not None:  # whose table has the speed of each
+    if source.safety is not None:  # whose table has the speed of each
         short = ()
     return Section("comparisons", "", (Abridged((whole,), (whole,), short),), opening=True)
 

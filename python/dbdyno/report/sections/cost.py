@@ -10,24 +10,24 @@ from dbdyno.analysis.cost.cost import Cost, CostComparison, TreatmentCost
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.wording import TWICE, UNKNOWN, count, number, percent, percent_range
 from dbdyno.report.document import Section, Table, bullets
-from dbdyno.report.findings import Findings
 from dbdyno.report.named import Named, named
 from dbdyno.report.sentences import estimate_text
+from dbdyno.report.source import Source
 
 SECONDS_PER_DAY = 86_400
 YEARS_SHOWN_MOST = 100.0  # no drive is kept for longer
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return the table and its sentences; for programs alone where the study gives no prices."""
-    found, data = findings.analysis.cost, {"cost": cost_json(findings.analysis)}
+    found, data = source.analysis.cost, {"cost": cost_json(source.analysis)}
     if found is None or not found.treatments:
         return Section("cost", "Cost", data=data)
     money = found.prices.currency
     figures = (f"{money} to buy", f"queries/s per {money}", f"{money} per million queries", "years until worn")
     headings = ("treatment", "drives", *figures)
     table = Table("Cost of each treatment", headings, tuple(map(_row, found.treatments)))
-    return Section("cost", "Cost", (table, *bullets(cost_lines(findings.analysis))), data=data)
+    return Section("cost", "Cost", (table, *bullets(cost_lines(source.analysis))), data=data)
 
 
 def _row(one: TreatmentCost) -> tuple[str, ...]:

@@ -11,9 +11,9 @@ from dbdyno.model.treatment import level_label
 from dbdyno.model.wording import margin_text
 from dbdyno.report.charts import curve
 from dbdyno.report.document import Abridged, Block, Details, Item, List, Paragraph, Section, Table
-from dbdyno.report.findings import Findings
 from dbdyno.report.knees import capital, knee_sentence, line_name
 from dbdyno.report.sentences import estimate_text
+from dbdyno.report.source import Source
 from dbdyno.report.values import effect_values, fields
 
 NOTE = (
@@ -24,9 +24,9 @@ NOTE = (
 )
 
 
-def section(findings: Findings) -> Section | None:
+def section(source: Source) -> Section | None:
     """Return the curves of each factor that is an amount; none where there is none."""
-    found = findings.analysis.curves
+    found = source.analysis.curves
     if not found:
         return None
     shown: list[Block] = []

@@ -3,13 +3,13 @@
 from dbdyno.model.wording import margin_text
 from dbdyno.report.charts import forest
 from dbdyno.report.document import Abridged, Details, Paragraph, Section
-from dbdyno.report.findings import Findings
 from dbdyno.report.sections.stopped import interval_words
+from dbdyno.report.source import Source
 
 
-def section(findings: Findings) -> Section | None:
+def section(source: Source) -> Section | None:
     """Return the chart; folded a close-up of the margin where the whole range hides it; none of unknown effects."""
-    analysis = findings.analysis
+    analysis = source.analysis
     charts = forest.charts(analysis)
     if not charts:
         return None
@@ -22,5 +22,5 @@ def section(findings: Findings) -> Section | None:
     )
     close_up = (Details("Close to the margin", charts[1:]),) if charts[1:] else ()
     how = Details("How to read this chart", (Paragraph(note, "soft"),))
-    heading = "Speed" if findings.safety else ""  # else it stands right below the headline
+    heading = "Speed" if source.safety else ""  # else it stands right below the headline
     return Section("effect", heading, (Abridged((charts[0], *close_up, how)),))

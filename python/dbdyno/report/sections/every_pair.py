@@ -2,13 +2,13 @@
 
 from dbdyno.model.wording import count
 from dbdyno.report.document import Details, List, Section
-from dbdyno.report.findings import Findings
 from dbdyno.report.sections.verdicts import verdict_item, verdict_json
+from dbdyno.report.source import Source
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return the verdicts; none where they were not asked for."""
-    analysis = findings.analysis
+    analysis = source.analysis
     items = tuple(verdict_item(verdict, analysis) for verdict in analysis.every_pair)
     verdicts = Details("Verdicts", (List(items, "verdicts"),), len(items), open=True)
     values = [{**verdict_json(verdict, analysis), "planned": False} for verdict in analysis.every_pair]

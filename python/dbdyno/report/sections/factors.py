@@ -4,15 +4,16 @@ from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.factors.factorial import Interaction, MainEffect, SimpleEffect
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import Design
 from dbdyno.model.treatment import level_label
+from dbdyno.model.word import Word
 from dbdyno.model.wording import UNKNOWN, count, listed, margin_text, p_value, percent
 from dbdyno.report.charts import interaction
 from dbdyno.report.document import Abridged, Block, Item, List, Paragraph, Section, Strong, Text
-from dbdyno.report.findings import Findings
 from dbdyno.report.reasons import reason_code, reason_text
 from dbdyno.report.sentences import certainty, evidence, figures_text, sentence_of
+from dbdyno.report.source import Source
 from dbdyno.report.values import effect_values, fields, p_values
 
 Explained = tuple[Text, list[str]]  # a sentence, and what explains it
@@ -22,9 +23,9 @@ _EACH = (
 )
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return main effects and interactions, and the plots of the clearest; none where fewer than two factors vary."""
-    design, analysis = findings.run.design, findings.analysis
+    design, analysis = source.run.design, source.analysis
     effects = main_effects(analysis)
     data = {"factors": factors_json(design, analysis)}
     if not effects:
@@ -78,25 +79,25 @@ def _main_effect(one: MainEffect, analysis: Analysis) -> Explained:
     if one.depends_on:
         reasons.append(f"Its effect differs with {listed(one.depends_on)}, see below: the average hides that.")
     sentence = sentence_of(verdict, (subject, baseline), analysis.margin, figures)
-    return sentence, [] if verdict.verdict == "not comparable" else reasons
+    return sentence, [] if verdict.verdict == Word.NOT_COMPARABLE else reasons
 
 
 def _interaction(one: Interaction, analysis: Analysis) -> Explained:
     here, there, verdict = one.here, one.there, one.verdict
-    word = Strong(one.word, one.word)
+    word = Strong(one.word.of_interaction, one.word.of_interaction)
     effect = f"effect of {here.factor} {here.level} against {here.baseline}"
     places = f"between {here.other} {_at(here, analysis.metric.words)} and {_at(there)}"
     figures = f": the ratio of the two is {_ratio(verdict.effect.value)} ({certainty(verdict, _ratio_range(verdict))})."
     reasons = [evidence(verdict).replace("cludes 0", "cludes 1")]  # a ratio of 1 is a difference of 0
     match one.word:
-        case "differs":
+        case Word.FASTER | Word.SLOWER:
             return (f"The {effect} ", word, f" {places}{figures}"), [_same_side(one, analysis)]
-        case "does not differ":
+        case Word.EQUIVALENT:
             within = f" within {margin_text(analysis.margin)} {places}{figures}"
             return (f"The {effect} ", word, within), reasons
-        case "undecided":
+        case Word.UNDECIDED:
             return (f"Whether the {effect} differs {places} is ", word, figures), reasons
-        case "not comparable":
+        case Word.NOT_COMPARABLE:
             places = f" between {here.other} {here.at} and {level_label(there.other, there.at)}"
             rest = f"{places}: {reason_text(verdict.reason)}."
             return (f"The {effect} is ", word, rest), []
@@ -112,7 +113,7 @@ def _ratio(difference: float) -> str:
     return f"{1 + difference:.3g}" if abs(difference) >= 1 else f"{1 + difference:.3f}"  # three digits that count
 
 
-def _ratio_range(verdict: Verdict) -> str:
+def _ratio_range(verdict: Finding) -> str:
     effect = verdict.effect
     return f"{_ratio(effect.low)} to {_ratio(effect.high)}" if effect.bounded else UNKNOWN
 
@@ -122,7 +123,7 @@ def _same_side(one: Interaction, analysis: Analysis) -> str:
     above = one.verdict.effect.value > 0
     same = sum((value > 0) == above for _, value in one.verdict.by_block)
     blocks = f"all {same} blocks" if same == one.verdict.blocks else f"{same} of {one.verdict.blocks} blocks"
-    judged = sum(other.word != "not comparable" for other in analysis.factors.interactions)
+    judged = sum(other.word is not Word.NOT_COMPARABLE for other in analysis.factors.interactions)
     side = "above" if above else "below"
     over = f"{p_value(one.verdict.p_adjusted)} over {count(judged, 'interaction')}"
     return f"The ratio lies {side} 1 in {blocks} ({over}), and the interval excludes 1."
@@ -156,9 +157,9 @@ def _interaction_as_dict(one: Interaction) -> dict[str, Any]:
         "blocks": one.verdict.blocks,
         "low": 1 + effect.low,
         "high": 1 + effect.high,
-        "verdict": one.word,
+        "verdict": one.word.of_interaction,
     }
 
 
-def _difference(verdict: Verdict) -> dict[str, Any]:
+def _difference(verdict: Finding) -> dict[str, Any]:
     return {**effect_values(verdict.effect), **p_values(verdict), "blocks": verdict.blocks, "verdict": verdict.verdict}

@@ -1,13 +1,13 @@
 """Trials that failed: what, where, why."""
 
 from dbdyno.report.document import Section, bullets
-from dbdyno.report.findings import Findings
+from dbdyno.report.source import Source
 from dbdyno.report.values import fields
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return a line for each of them: what, where, why."""
-    failures, labels = findings.run.failures, findings.run.design.labels
+    failures, labels = source.run.failures, source.run.design.labels
     lines = [
         f"{one.id} ({labels.get(one.treatment, one.treatment)}, block {one.block}, attempt {one.attempt}): {one.cause}"
         for one in failures

@@ -7,13 +7,13 @@ from dbdyno.analysis.fleet.found import FleetFindings
 from dbdyno.model.wording import count, drive_bytes, listed, percent
 from dbdyno.report.differences import OF_A_MOMENT
 from dbdyno.report.document import Block, Item, List, Paragraph, Section, Table, bullets
-from dbdyno.report.findings import Findings
 from dbdyno.report.fleet.data import data_lines, data_of
 from dbdyno.report.fleet.levels import level_json, level_sentence
 from dbdyno.report.fleet.like_these import like_these_json, like_these_sentence, spread_text
 from dbdyno.report.fleet.noise import noise_blocks, noise_json
 from dbdyno.report.recorded import part
 from dbdyno.report.sections.observed import UNOBSERVED, flattened
+from dbdyno.report.source import Source
 from dbdyno.report.versus import by_interest
 from dbdyno.store.records import Run
 
@@ -24,12 +24,12 @@ ONE_VOTE = (
 )
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return it for a study on several hosts; empty of one."""
-    analysis = findings.analysis
+    analysis = source.analysis
     found = analysis.fleet
-    shown = _shown(findings.run, found, analysis) if found else ()
-    return Section("hosts", "Hosts", shown, data={"hosts": fleet_json(findings.run, found, analysis)})
+    shown = _shown(source.run, found, analysis) if found else ()
+    return Section("hosts", "Hosts", shown, data={"hosts": fleet_json(source.run, found, analysis)})
 
 
 def _shown(run: Run, found: FleetFindings, analysis: Analysis) -> tuple[Block, ...]:

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from dbdyno.analysis.advice.next_step import blocks_lacking
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.verdict.reasons import Word
+from dbdyno.model.word import Word
 from dbdyno.model.wording import count, listed, margin_text, number
 from dbdyno.report.crash import headline as crash_headline
 from dbdyno.report.crash.names import names_of
 from dbdyno.report.document import Paragraph, Section
-from dbdyno.report.findings import Findings
 from dbdyno.report.fleet.summary import hosts_used, of_hosts
 from dbdyno.report.sentences import how_different
 from dbdyno.report.short_reason import what_is_lacking, why_not_comparable
+from dbdyno.report.source import Source
 from dbdyno.report.summaries import beside_comparisons, counted, leading, the_best_of_all
 from dbdyno.report.versus import LISTED_MAX, Versus, by_interest
 from dbdyno.store.records import Run
@@ -24,21 +24,21 @@ _NO_BLOCK = "There is no answer yet: no block is complete."
 _NOUNS = {"device", "scheduler", "filesystem", "server", "engine", "size", "memory", "load", "transaction"}
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return the sentences as one paragraph."""
-    text = " ".join(_all(findings))
+    text = " ".join(_all(source))
     return Section("headline", "", (Paragraph(text, "headline"),), data={"headline": text}, opening=True)
 
 
-def _all(findings: Findings) -> list[str]:
+def _all(source: Source) -> list[str]:
     """Return the sentences, those on what cuts showed first; of many treatments speed is in the table beside it."""
-    speed, names = headline(findings.run, findings.analysis), names_of(findings.run.design.treatments)
-    if findings.safety is None:
+    speed, names = headline(source.run, source.analysis), names_of(source.run.design.treatments)
+    if source.safety is None:
         return speed
     opening = [one for one in speed[:1] if one.endswith(":")]
-    crash = crash_headline.sentences(findings.safety, names, begun=bool(opening))
+    crash = crash_headline.sentences(source.safety, names, begun=bool(opening))
     few = len(names.levels) <= FEW and len(names.factors) == 1
-    apart = {*of_hosts(findings.analysis)}  # of speed alone: beside what was lost it would be taken for all of it
+    apart = {*of_hosts(source.analysis)}  # of speed alone: beside what was lost it would be taken for all of it
     return [*opening, *crash, *(one for one in speed[len(opening) :] if few and one not in apart)]
 
 
@@ -89,12 +89,12 @@ def _of_comparisons(analysis: Analysis) -> list[str]:
 def _nothing_known(ordered: Sequence[Versus], analysis: Analysis) -> str:
     """Return one sentence where several comparisons are all undecided, or none of them can be judged."""
     words = {one.verdict.verdict for one in ordered}
-    if len(ordered) == 1 or words - {"undecided", "not comparable"}:
+    if len(ordered) == 1 or not all(word.is_open for word in words):
         return ""
     hardest = ordered[0].verdict
-    if "undecided" not in words:
+    if Word.UNDECIDED not in words:
         return f"Nothing can be compared: {why_not_comparable(hardest)}."
-    lacking = {what_is_lacking(one.verdict, analysis) for one in ordered if one.verdict.verdict == "undecided"}
+    lacking = {what_is_lacking(one.verdict, analysis) for one in ordered if one.verdict.verdict == Word.UNDECIDED}
     why = next(iter(lacking)) if len(lacking) == 1 else "below is what each comparison lacks"
     return f"Nothing is decided yet: {why}."
 
@@ -123,14 +123,14 @@ class _Group:
         for one in self.group:
             if one.verdict.verdict == word:
                 by_level.setdefault(one.level, []).append(one)
-        if word in {"faster", "slower"}:
+        if word.is_different:
             return [listed([self._different(each) for each in by_level.values()], LISTED_MAX)]
         each = [f"{level}{self._where(found)}" if self.several else "" for level, found in by_level.items()]
         names, found = listed(each, LISTED_MAX), [one for level in by_level.values() for one in level]
         match word:
-            case "equivalent":
+            case Word.EQUIVALENT:
                 return [self._no_difference(names, found)]
-            case "undecided":
+            case Word.UNDECIDED:
                 return [self._open(names, found, later=later)]
             case _:
                 why = why_not_comparable(found[0].verdict)

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from dbdyno.model.word import Word
 from dbdyno.model.wording import margin_text
 from dbdyno.report.document import Abridged, Item, List, Paragraph, Section, Strong, Text
-from dbdyno.report.findings import Findings
 from dbdyno.report.sections.stopped import interval_words
+from dbdyno.report.source import Source
 
 BLOCKS = (
     "Every block runs each treatment once, in random order, on fresh data and a freshly started server. Treatments are"
@@ -17,29 +18,29 @@ SIMULATED_BLOCKS = (
 )
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return the explanation, which a page alone has the room for."""
-    words, margin = interval_words(findings.analysis), margin_text(findings.analysis.margin)
+    words, margin = interval_words(source.analysis), margin_text(source.analysis.margin)
     different = (
         "The difference is too consistent over the blocks to be chance"
         f" ({words.test}, p at most 0.05 after Holm's correction for the number of comparisons), and the 95 % interval"
         " excludes 0."
     )
     meanings = (
-        (("faster", "slower"), different),
+        ((Word.FASTER, Word.SLOWER), different),
         (
-            ("equivalent",),
+            (Word.EQUIVALENT,),
             f"If there is a difference, it is smaller than the margin of {margin}: this was shown, not merely refuted.",
         ),
-        (("undecided",), "These blocks show neither. The reason says how many more it would take."),
-        (("not comparable",), "Too few usable blocks, a treatment that kept failing, or clients at their limit."),
+        ((Word.UNDECIDED,), "These blocks show neither. The reason says how many more it would take."),
+        ((Word.NOT_COMPARABLE,), "Too few usable blocks, a treatment that kept failing, or clients at their limit."),
     )
     closing = (
         "The interval is the range of differences that these blocks are compatible with. p is the chance of a"
         f" difference at least this large if the two were the same. {words.looks}"
     )
     terms = List(tuple(Item(_term(names, meaning)) for names, meaning in meanings))
-    blocks = Paragraph(SIMULATED_BLOCKS if findings.run.is_simulated else BLOCKS)
+    blocks = Paragraph(SIMULATED_BLOCKS if source.run.is_simulated else BLOCKS)
     return Section("reading", "How to read a verdict", (Abridged((blocks, terms, Paragraph(closing))),))
 
 

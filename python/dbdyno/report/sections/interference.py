@@ -6,8 +6,8 @@ from typing import Any
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.model.wording import count, number, percent
 from dbdyno.report.document import Abridged, Details, Paragraph, Section, bullets
-from dbdyno.report.findings import Findings
 from dbdyno.report.recorded import figure
+from dbdyno.report.source import Source
 from dbdyno.report.values import fields
 from dbdyno.store.records import Run, Trial
 
@@ -19,9 +19,9 @@ NOTE = (
 )
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return each trial and what disturbed it; elsewhere than on a page a few of them."""
-    run, analysis = findings.run, findings.analysis
+    run, analysis = source.run, source.analysis
     lines = interference_lines(run, analysis)
     each = Details("Each of them", bullets(lines), open=len(lines) <= LINES_MAX)
     full = (Paragraph(interference_summary(run, analysis)), Paragraph(NOTE, "soft"), each)

@@ -10,8 +10,8 @@ from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.wording import count, number
 from dbdyno.report.charts import percentiles
 from dbdyno.report.document import Abridged, Block, Cell, Details, Paragraph, Section, Table
-from dbdyno.report.findings import Findings
 from dbdyno.report.recorded import figure, part
+from dbdyno.report.source import Source
 from dbdyno.report.values import effect_values
 from dbdyno.store.records import Trial
 
@@ -31,9 +31,9 @@ _OF_KINDS = (
 )
 
 
-def section(findings: Findings) -> Section | None:
+def section(source: Source) -> Section | None:
     """Return the curves and the table, of loads of dbdyno's own: other programs' figures are a section of their own."""
-    analysis = findings.analysis
+    analysis = source.analysis
     curves = percentiles.shown(analysis)
     rows = [(row, found) for row in analysis.treatments for found in latencies_of(analysis.blocks.of(row.id))]
     if not rows and not curves:
@@ -45,18 +45,18 @@ def section(findings: Findings) -> Section | None:
     # Where the whole histogram of events is known, their percentiles stand in its table alone.
     known = {one.treatment for one in curves}
     others = [(row.label, found) for row, found in rows if found["of"] != EVENT or row.id not in known]
-    blocks = (*_of_events(curves, findings), *_of_kinds(others))
+    blocks = (*_of_events(curves, source), *_of_kinds(others))
     return Section("latencies", "Latencies", blocks, data=data)
 
 
-def _of_events(curves: Sequence[PercentileCurve], findings: Findings) -> tuple[Block, ...]:
+def _of_events(curves: Sequence[PercentileCurve], source: Source) -> tuple[Block, ...]:
     if not curves:
         return ()
-    labels, note = findings.run.design.labels, _OF_EVENTS + _lacking(curves)
+    labels, note = source.run.design.labels, _OF_EVENTS + _lacking(curves)
     return (
         Abridged(
             (
-                percentiles.chart(curves, findings.run.design),
+                percentiles.chart(curves, source.run.design),
                 Paragraph(note + _INTERVALS, "soft"),
                 Details("Percentiles in figures", (_table(curves, labels, _with_interval),)),
             ),

@@ -7,8 +7,8 @@ from dbdyno.analysis.noise_floor import NAIVE_DIFFERENCE, NoiseFloor, Ordered
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.wording import count, margin_text, p_value, percent
 from dbdyno.report.document import Block, Paragraph, Section, Table, bullets
-from dbdyno.report.findings import Findings
 from dbdyno.report.sentences import with_interval
+from dbdyno.report.source import Source
 from dbdyno.report.values import fields
 
 REACH_HEADINGS = ("blocks", "smallest difference", "smallest margin")
@@ -21,12 +21,12 @@ _NEVER = "none"
 _ESTIMATE = "value low high n"
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return spread, drift, what a study can show, and what fixed orders would have shown; empty but for A/A runs."""
-    floor = findings.analysis.noise_floor
-    shown = _shown(findings.analysis, floor) if floor else ()
+    floor = source.analysis.noise_floor
+    shown = _shown(source.analysis, floor) if floor else ()
     return Section(
-        "noise-floor", f"Noise floor of {_host(findings.analysis)}", shown, data={"aa": noise_floor_json(floor)}
+        "noise-floor", f"Noise floor of {_host(source.analysis)}", shown, data={"aa": noise_floor_json(floor)}
     )
 
 
@@ -44,7 +44,7 @@ def summary_lines(analysis: Analysis, floor: NoiseFloor) -> list[str]:
     """Return what was run, whether its verdict is right, the spread, where it is from, and the drift."""
     same = f"A and B are the same treatment ({floor.treatment})."
     lines = [f"{same} Whatever differs between them is the doing of {_host(analysis)}."]
-    lines += [_wrong(verdict.verdict) for verdict in analysis.verdicts if verdict.verdict in {"faster", "slower"}]
+    lines += [_wrong(verdict.verdict) for verdict in analysis.verdicts if verdict.verdict.is_different]
     if floor.spread.known:
         lines.append(
             f"Spread: the ratio of two trials of a block has a standard deviation of {_size(floor.spread.value)}"

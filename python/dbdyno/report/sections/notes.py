@@ -2,7 +2,6 @@
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.report.document import Section, bullets
-from dbdyno.report.findings import Findings
 from dbdyno.report.notes.awake import awake_lines
 from dbdyno.report.notes.external_server import external_server_lines
 from dbdyno.report.notes.families import families_line
@@ -15,12 +14,13 @@ from dbdyno.report.notes.whole_run import run_notes
 from dbdyno.report.recorded import part
 from dbdyno.report.remarks import cache_text, overload_text
 from dbdyno.report.sections.interference import others_lines
+from dbdyno.report.source import Source
 from dbdyno.store.records import Run
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return a line for each note."""
-    lines = note_lines(findings.run, findings.analysis)
+    lines = note_lines(source.run, source.analysis)
     return Section("notes", "Notes", bullets(lines), data={"notes": lines})
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.model.printable import one_line
 from dbdyno.report.document import Abridged, Block, Details, Paragraph, Section, Table
-from dbdyno.report.findings import Findings
+from dbdyno.report.source import Source
 
 VALUE_MAX = 160  # characters
 UNOBSERVED = "not read back"
@@ -13,16 +13,16 @@ SIMULATED_NOTE = "As the simulator had it in each trial, what the study does not
 NOTE = "Read back from the kernel and the server in each trial, not copied from the study."
 
 
-def section(findings: Findings) -> Section | None:
+def section(source: Source) -> Section | None:
     """Return what differs between treatments and what is the same for all; a page alone has the room for it."""
-    analysis = findings.analysis
+    analysis = source.analysis
     found = settings(analysis)
     if not found:
         return None
     headings = ("setting", *(row.label for row in analysis.treatments if row.n))
     differing = tuple((name, *values) for name, values in found.items() if len(set(values)) > 1)
     same = tuple((name, values[0]) for name, values in found.items() if len(set(values)) == 1)
-    shown: list[Block] = [Paragraph(SIMULATED_NOTE if findings.run.is_simulated else NOTE, "soft")]
+    shown: list[Block] = [Paragraph(SIMULATED_NOTE if source.run.is_simulated else NOTE, "soft")]
     if differing:
         table = Table("Settings that differ between treatments", headings, differing, "settings")
         shown.append(Details("What differs between treatments", (table,), len(differing), open=True))

@@ -6,25 +6,25 @@ from dbdyno.report.charts.palette import treatment_class, treatment_dash, treatm
 from dbdyno.report.charts.panels import FOLDED
 from dbdyno.report.charts.timeseries import Drawn, drawn_panels, figures, payload, phase_starts
 from dbdyno.report.document import Abridged, Details, Paragraph, Section, TimeCharts
-from dbdyno.report.findings import Findings
+from dbdyno.report.source import Source
 
 
-def section(findings: Findings) -> Section | None:
+def section(source: Source) -> Section | None:
     """Return the charts of the series there are; none where there is none."""
-    drawn = drawn_panels(findings.run, findings.analysis, findings.series)
+    drawn = drawn_panels(source.run, source.analysis, source.series)
     if not drawn:
         return None
-    labels = findings.run.design.labels
+    labels = source.run.design.labels
     shown = (
-        _charts(findings, drawn),
-        Paragraph(_note(drawn, phases=bool(phase_starts(findings.analysis))), "soft"),
+        _charts(source, drawn),
+        Paragraph(_note(drawn, phases=bool(phase_starts(source.analysis))), "soft"),
         Details("The same in figures", (figures(drawn, labels),)),
     )
     return Section("over-time", "Over time", (Abridged(shown),))
 
 
-def _charts(findings: Findings, drawn: list[Drawn]) -> TimeCharts:
-    treatments = findings.run.design.treatments
+def _charts(source: Source, drawn: list[Drawn]) -> TimeCharts:
+    treatments = source.run.design.treatments
     places = {treatment.id: place for place, treatment in enumerate(treatments)}
     looks = [
         {
@@ -35,7 +35,7 @@ def _charts(findings: Findings, drawn: list[Drawn]) -> TimeCharts:
         }
         for place, treatment in enumerate(treatments)
     ]
-    phases = [{**phase, "treatment": places[phase["treatment"]]} for phase in phase_starts(findings.analysis)]
+    phases = [{**phase, "treatment": places[phase["treatment"]]} for phase in phase_starts(source.analysis)]
     return TimeCharts(
         tuple(treatment.label for treatment in treatments),
         tuple(

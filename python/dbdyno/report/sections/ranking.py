@@ -7,10 +7,10 @@ from typing import Any
 from dbdyno.analysis.ranking.ranking import Ranking, Score
 from dbdyno.model.wording import count
 from dbdyno.report.document import Document, Paragraph, Section, Table
-from dbdyno.report.findings import Findings
 from dbdyno.report.letters import LETTERS_HEADING, ties_text
 from dbdyno.report.sentences import estimate_text
 from dbdyno.report.simulated import among, marked
+from dbdyno.report.source import Source
 from dbdyno.report.values import effect_values, fields
 from dbdyno.store.records import Run
 
@@ -19,10 +19,10 @@ _BY_SPEED = "Ranked by speed alone: what was lost in cuts is in each run's own r
 NAME_MAX = 16  # characters of a heading; longer names are numbered
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return the ranking over the loads of a run, if it has several."""
-    found = ranking_section(findings.analysis.ranking)
-    return replace(found, heading=marked(found.heading, findings.run))
+    found = ranking_section(source.analysis.ranking)
+    return replace(found, heading=marked(found.heading, source.run))
 
 
 def ranking_section(ranking: Ranking | None) -> Section:

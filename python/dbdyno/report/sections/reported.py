@@ -17,8 +17,8 @@ from dbdyno.analysis.reported import (
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.wording import UNKNOWN, count, number, percent
 from dbdyno.report.document import Block, Item, List, Paragraph, Section, Table
-from dbdyno.report.findings import Findings
 from dbdyno.report.sentences import effect_text
+from dbdyno.report.source import Source
 from dbdyno.report.values import effect_values
 from dbdyno.store.reported import STEADY, ReportedRow
 
@@ -51,9 +51,9 @@ _IN_SHORT: dict[Agreement, str] = {
 }
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return each published table beside what was measured, its claims, and why they may differ."""
-    analysis = findings.analysis
+    analysis = source.analysis
     shown = tuple(block for each in analysis.beside for block in _shown(each))
     return Section("reported", "Reported and measured here", shown, data={"reported": reported_json(analysis)})
 

@@ -7,16 +7,16 @@ from dbdyno.model.design import Design
 from dbdyno.model.printable import one_line
 from dbdyno.model.wording import count
 from dbdyno.report.document import Abridged, Block, Code, Details, Paragraph, Section, Table
-from dbdyno.report.findings import Findings
 from dbdyno.report.sections.observed import flattened
+from dbdyno.report.source import Source
 from dbdyno.store.records import Run
 
 STUDY_LINES_MAX = 60  # of a study that is shown unfolded
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return the command and the study as it was run, versions and host; elsewhere than on a page the command."""
-    run = findings.run
+    run = source.run
     shown: list[Block] = []
     if run.study_text:
         shown = [Paragraph(f"{_how(run)}{_images(run)}"), Code("command", "The command", command(run)), _study(run)]

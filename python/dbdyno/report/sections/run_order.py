@@ -2,7 +2,7 @@
 
 from dbdyno.report.charts import strip
 from dbdyno.report.document import Abridged, Paragraph, Section
-from dbdyno.report.findings import Findings
+from dbdyno.report.source import Source
 
 NOTE = (
     "Each dot is one trial; dashed lines separate blocks; hollow dots are trials of attempts that do not count. Below:"
@@ -10,10 +10,10 @@ NOTE = (
 )
 
 
-def section(findings: Findings) -> Section | None:
+def section(source: Source) -> Section | None:
     """Return the strip of trials; none before there is one."""
-    run = findings.run
-    chart = strip.chart(run, findings.analysis)
+    run = source.run
+    chart = strip.chart(run, source.analysis)
     if chart is None:
         return None
     return Section("order", "In the order it ran", (Abridged((chart, Paragraph(NOTE, "soft"))),))

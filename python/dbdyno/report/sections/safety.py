@@ -30,31 +30,31 @@ from dbdyno.report.crash.wording import (
     stratum_text,
 )
 from dbdyno.report.document import Abridged, Block, Cell, Details, Paragraph, Section, Table, bullets
-from dbdyno.report.findings import Findings
+from dbdyno.report.source import Source
 
 ROWS_MAX = 7  # where a reader has ten seconds
 UNKNOWN = "-"
 
 
-def section(findings: Findings) -> Section | None:
+def section(source: Source) -> Section | None:
     """Return table, picture and details; None of a run without cuts."""
-    safety = findings.safety
+    safety = source.safety
     if safety is None:
         return None
-    names = names_of(findings.run.design.treatments)
-    whole = table(findings, safety, names)
-    first = _first_rows(safety, findings, whole) if (left := len(whole.rows) - ROWS_MAX) > 0 else whole.rows
+    names = names_of(source.run.design.treatments)
+    whole = table(source, safety, names)
+    first = _first_rows(safety, source, whole) if (left := len(whole.rows) - ROWS_MAX) > 0 else whole.rows
     more = (Paragraph(f"{count(left, 'more row')} with --details.", "soft"),) if left > 0 else ()
     brief = (Table(whole.caption, whole.headings, first, words=whole.words), *more)
-    shown = placed(safety, findings.analysis.treatments)
-    metric = findings.analysis.metric
+    shown = placed(safety, source.analysis.treatments)
+    metric = source.analysis.metric
     chart = (picture.chart(shown, metric, names, many(safety.mode)),) if len(shown) > 1 else ()
-    note = Paragraph(_note(findings, safety, names), "soft")
+    note = Paragraph(_note(source, safety, names), "soft")
     apart = bullets(host_lines(safety, names))
     blocks: tuple[Block, ...] = (
         *(Abridged((whole,), (whole,), brief), *apart, note, Abridged(chart), *_details(safety, names)),
     )
-    data = {"safety": safety_json(safety, chosen(findings, safety), findings)}
+    data = {"safety": safety_json(safety, chosen(source, safety), source)}
     return Section("safety", _heading(safety), blocks, data=data, opening=True)
 
 
@@ -62,12 +62,12 @@ def _heading(safety: CrashSafety) -> str:
     return "Crash safety" if safety.mode == "power" else "Crash safety: kills of the server"
 
 
-def table(findings: Findings, safety: CrashSafety, names: Names) -> Table:
+def table(source: Source, safety: CrashSafety, names: Names) -> Table:
     """Return a row for each treatment, and one for the control where it is none of them."""
-    rates = {row.id: row.metric_mean for row in findings.analysis.treatments}
+    rates = {row.id: row.metric_mean for row in source.analysis.treatments}
     headings = (
         *(names.heading, "verdict", "lost in", "at most", "time lost: median, most", "worst seen"),
-        *("recovery s", findings.analysis.metric.heading),
+        *("recovery s", source.analysis.metric.heading),
     )
     rows: list[tuple[str | Cell, ...]] = [
         (names.short(one.id), Cell(WORD[one.word], tone=TONES[one.word]), *_figures(one.tally), number(rates[one.id]))
@@ -79,10 +79,10 @@ def table(findings: Findings, safety: CrashSafety, names: Names) -> Table:
     return Table(f"After {many(safety.mode)}", headings, tuple(rows), words=(1, 5))
 
 
-def _first_rows(safety: CrashSafety, findings: Findings, whole: Table) -> tuple[tuple[str | Cell, ...], ...]:
+def _first_rows(safety: CrashSafety, source: Source, whole: Table) -> tuple[tuple[str | Cell, ...], ...]:
     """Return the rows that matter most: the safest words first, of each the fastest; the worst word in any case."""
-    sign = -1 if findings.analysis.metric.more_is_better else 1
-    speed = {row.id: sign * row.metric_mean for row in findings.analysis.treatments}
+    sign = -1 if source.analysis.metric.more_is_better else 1
+    speed = {row.id: sign * row.metric_mean for row in source.analysis.treatments}
     order = sorted(
         range(len(safety.treatments)),
         key=lambda at: (WORDS.index(safety.treatments[at].word), speed[safety.treatments[at].id]),
@@ -107,10 +107,10 @@ def _tail(tally: Tally) -> str:
     return f"{amount_text(tally.tail.ms_median)}, {amount_text(tally.tail.ms_most)}{more}"
 
 
-def _note(findings: Findings, safety: CrashSafety, names: Names) -> str:
+def _note(source: Source, safety: CrashSafety, names: Names) -> str:
     """Return how cuts were made, of how many runs, and what the control lost."""
     runs = min((one.tally.runs for one in safety.treatments if one.tally.cuts), default=0)
-    parts = [f'{many(safety.mode).capitalize()} are those of "{findings.beside.run.title}".'] if findings.beside else []
+    parts = [f'{many(safety.mode).capitalize()} are those of "{source.beside.run.title}".'] if source.beside else []
     parts.append(model_text(safety))
     if INDEPENDENT_SECTORS & set(safety.survivors):
         parts.append("Independent sectors tear more than a real drive does.")
@@ -246,11 +246,11 @@ def _of_sides(one: Difference) -> str:
     return f"{one.level[0]:,} of {one.level[1]:,} against {one.baseline[0]:,} of {one.baseline[1]:,}"
 
 
-def safety_json(safety: CrashSafety, choice: Choice, findings: Findings) -> dict[str, Any]:
+def safety_json(safety: CrashSafety, choice: Choice, source: Source) -> dict[str, Any]:
     """Return all of it as values."""
     return {
         "mode": safety.mode,
-        "run": findings.beside.run.title if findings.beside else None,
+        "run": source.beside.run.title if source.beside else None,
         "at_least": safety.at_least,
         "treatments": [_treatment_json(one, safety.mode) for one in safety.treatments],
         "control": _control_json(safety.control) if safety.control else None,

@@ -8,15 +8,15 @@ from dbdyno.analysis.verdict.secondary import Secondary
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.wording import count, p_value, percent, percent_range
 from dbdyno.report.document import Abridged, Cell, Paragraph, Section, Table, bullets
-from dbdyno.report.findings import Findings
+from dbdyno.report.source import Source
 from dbdyno.report.values import effect_values, fields
 
 NAMED_MAX = 4  # comparisons in which nothing stands out, one by one
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return a table of every figure on a page, elsewhere those that stand out."""
-    analysis = findings.analysis
+    analysis = source.analysis
     heading, data = "Secondary metrics (exploratory): hints, not verdicts", {"screened": secondary_json(analysis)}
     if not analysis.secondary:
         return Section("screened", heading, data=data)

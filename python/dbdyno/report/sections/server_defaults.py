@@ -6,16 +6,16 @@ from typing import Any
 from dbdyno.analysis.server_defaults import ABSENT, ServerDefaults, Setting
 from dbdyno.model.wording import count
 from dbdyno.report.document import Abridged, Block, Details, Paragraph, Section, Table
-from dbdyno.report.findings import Findings
+from dbdyno.report.source import Source
 
 NAMED_MAX = 4  # settings in a line
 VALUE_MAX = 24  # characters in a line
 NOTE = "The study sets none of these, so they are part of what was compared. What matters to storage comes first."
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return what differs between the servers of the planned comparisons."""
-    return defaults_section(findings.analysis.server_defaults)
+    return defaults_section(source.analysis.server_defaults)
 
 
 def defaults_section(found: Sequence[ServerDefaults]) -> Section:

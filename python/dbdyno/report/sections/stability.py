@@ -8,8 +8,8 @@ from dbdyno.analysis.over_time.stability import SAMPLES_MIN, Kind, Stability
 from dbdyno.analysis.over_time.treatment_stability import TreatmentStability
 from dbdyno.model.wording import count
 from dbdyno.report.document import Abridged, Paragraph, Section, Table, bullets
-from dbdyno.report.findings import Findings
 from dbdyno.report.named import named
+from dbdyno.report.source import Source
 from dbdyno.report.values import fields
 
 HEADINGS = ("treatment", "class", "over time", "trials like that", "never settled")
@@ -19,9 +19,9 @@ NOTE = (
 )
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return a table on a page, elsewhere a line for each treatment."""
-    analysis = findings.analysis
+    analysis = source.analysis
     table = Table("What the load did over the time of a run", HEADINGS, tuple(stability_rows(analysis)))
     full = (Paragraph(NOTE, "soft"), table)
     shown = (Abridged(full, bullets(stability_lines(analysis))),) if analysis.stability else ()

@@ -4,12 +4,13 @@ from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.over_time.steadiness import MARGIN, SECONDS_MIN, TreatmentSteadiness
-from dbdyno.analysis.verdict.verdict import Verdict
+from dbdyno.analysis.verdict.finding import Finding
+from dbdyno.model.word import Word
 from dbdyno.model.wording import margin_text, number, percent
 from dbdyno.report.document import Item, List, Paragraph, Section, Strong, Table, Text, plain
-from dbdyno.report.findings import Findings
 from dbdyno.report.reasons import reason_text
 from dbdyno.report.sentences import figures_text
+from dbdyno.report.source import Source
 from dbdyno.report.values import effect_values, fields
 
 HEADINGS = ("treatment", "variation, mean (min to max)", "median second", "slowest 5 % of seconds", "slowest / median")
@@ -17,12 +18,12 @@ NOTE = (
     "Variation is the standard deviation of the rate from second to second as a part of its mean: 5 % is steady, 50 %"
     " is jagged. It says nothing about speed."
 )
-_WORDS = {"faster": "steadier", "slower": "less steady", "equivalent": "as steady"}
+_WORDS = {Word.FASTER: "steadier", Word.SLOWER: "less steady", Word.EQUIVALENT: "as steady"}
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return which treatments are steadier than which, and each one's variation."""
-    analysis = findings.analysis
+    analysis = source.analysis
     found, data = analysis.steadiness, {"steadiness": steadiness_json(analysis)}
     if found is None:
         return Section("steadiness", "Steadiness", data=data)
@@ -32,18 +33,18 @@ def section(findings: Findings) -> Section:
     return Section("steadiness", "Steadiness", blocks, data=data)
 
 
-def steadiness_sentence(verdict: Verdict) -> Text:
+def steadiness_sentence(verdict: Finding) -> Text:
     """Return the sentence of a planned comparison."""
     figures = f": {figures_text(verdict, 'variation of the rate')}."
     word = Strong(_WORDS.get(verdict.verdict, verdict.verdict), verdict.verdict)
     match verdict.verdict:
-        case "faster" | "slower":
+        case Word.FASTER | Word.SLOWER:
             return (f"{verdict.level} is ", word, f" than {verdict.baseline}{figures}")
-        case "equivalent":
+        case Word.EQUIVALENT:
             return (f"{verdict.level} is ", word, f" as {verdict.baseline} within {margin_text(MARGIN)}{figures}")
-        case "undecided":
+        case Word.UNDECIDED:
             return (f"Whether {verdict.level} is steadier than {verdict.baseline} is ", word, figures)
-        case "not comparable":
+        case Word.NOT_COMPARABLE:
             counting = f", counting trials of {SECONDS_MIN} s or more: {reason_text(verdict.reason)}."
             return (f"{verdict.level} is ", word, f" with {verdict.baseline}{counting}")
 

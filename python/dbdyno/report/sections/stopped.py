@@ -6,9 +6,10 @@ from typing import Any
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.looks.planned import FIRST_DECIDING
 from dbdyno.analysis.stopping import settled
+from dbdyno.model.word import Word
 from dbdyno.model.wording import count, margin_text
 from dbdyno.report.document import Paragraph, Section
-from dbdyno.report.findings import Findings
+from dbdyno.report.source import Source
 from dbdyno.store.records import Run
 
 MINUTE, HOUR = 60, 3600  # seconds
@@ -25,9 +26,9 @@ class IntervalWords:
     looks: str
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return why the run stopped, and what its looks mean."""
-    run, analysis = findings.run, findings.analysis
+    run, analysis = source.run, source.analysis
     shown = tuple(Paragraph(line, "soft") for line in stopped_lines(run, analysis))
     return Section("stopped", "", shown, data=stopping(run, analysis))
 
@@ -83,7 +84,7 @@ def _so_far(run: Run, analysis: Analysis) -> str:
 
 
 def _every(analysis: Analysis, kind: str, predicate: str) -> str:
-    lost = sum(verdict.verdict == "not comparable" for verdict in analysis.verdicts)
+    lost = sum(verdict.verdict == Word.NOT_COMPARABLE for verdict in analysis.verdicts)
     if lost == len(analysis.verdicts):
         return f"no {kind} could be judged"
     return f"every {kind}{' that could be judged' if lost else ''} {predicate}"

@@ -4,7 +4,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.explanation.time_parts import PARTS
 from dbdyno.report.amounts import duration
 from dbdyno.report.document import Abridged, Block, Paragraph, Section, Table
-from dbdyno.report.findings import Findings
+from dbdyno.report.source import Source
 from dbdyno.report.why import PART_NAMES, why_json
 
 SEEN = 1e-3  # of the longest bar: what is less in all treatments is left out
@@ -16,9 +16,9 @@ NOTE = (
 )
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return a bar for each treatment whose time is known."""
-    analysis = findings.analysis
+    analysis = source.analysis
     shown: tuple[Block, ...] = ()
     if analysis.why.treatments:
         shown = (time_table(analysis), Abridged((Paragraph(NOTE, "soft"),)))

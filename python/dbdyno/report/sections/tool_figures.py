@@ -7,7 +7,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.model.metrics import METRICS, value_of
 from dbdyno.model.wording import number
 from dbdyno.report.document import Abridged, Paragraph, Section, Table
-from dbdyno.report.findings import Findings
+from dbdyno.report.source import Source
 
 # What only such programs report; a run that has one of them gets the table.
 OF_PROGRAMS = (
@@ -33,9 +33,9 @@ LATENCIES = (
 )
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return what a program not of dbdyno reported, if one was run."""
-    analysis = findings.analysis
+    analysis = source.analysis
     found = means(analysis)
     data = {"figures": [{"treatment": id_, "metrics": each} for id_, each in found.items()] or None}
     if not found:

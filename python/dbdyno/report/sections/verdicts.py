@@ -3,30 +3,30 @@
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.analysis.verdict.totals import Totals
-from dbdyno.analysis.verdict.verdict import Verdict
 from dbdyno.report.document import Block, Item, List, Paragraph, Section
-from dbdyno.report.findings import Findings
 from dbdyno.report.reasons import reason_code, reason_text
 from dbdyno.report.remarks import remarks
 from dbdyno.report.sentences import NO_VERDICT, evidence, verdict_sentence
 from dbdyno.report.simulated import marked
+from dbdyno.report.source import Source
 from dbdyno.report.values import effect_values, fields, p_values
 from dbdyno.report.versus import by_interest
 from dbdyno.report.why import explanation
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return a sentence for each planned comparison, and why it came out so."""
-    analysis = findings.analysis
+    analysis = source.analysis
     ordered = [one.verdict for one in by_interest(analysis.verdicts, analysis)]
     items = tuple(verdict_item(verdict, analysis) for verdict in ordered)
     shown: Block = List(items, "verdicts") if items else Paragraph(NO_VERDICT)
     data = {"verdicts": [verdict_json(verdict, analysis) for verdict in analysis.verdicts]}
-    return Section("verdicts", marked("Verdicts", findings.run), (shown,), data=data)
+    return Section("verdicts", marked("Verdicts", source.run), (shown,), data=data)
 
 
-def verdict_item(verdict: Verdict, analysis: Analysis) -> Item:
+def verdict_item(verdict: Finding, analysis: Analysis) -> Item:
     """Return a verdict with its evidence, its explanation and what must be known beside it."""
     return Item(
         verdict_sentence(verdict, analysis),
@@ -36,7 +36,7 @@ def verdict_item(verdict: Verdict, analysis: Analysis) -> Item:
     )
 
 
-def verdict_json(verdict: Verdict, analysis: Analysis) -> dict[str, Any]:
+def verdict_json(verdict: Finding, analysis: Analysis) -> dict[str, Any]:
     """Return a verdict as values; those that are unknown are not finite yet."""
     return {
         **fields(verdict, "metric baseline level"),
@@ -66,7 +66,7 @@ def _totals(totals: Totals) -> dict[str, Any]:
     }
 
 
-def carry_over_json(verdict: Verdict) -> dict[str, Any] | None:
+def carry_over_json(verdict: Finding) -> dict[str, Any] | None:
     """Return the figures; ``None`` where carry-over can't be known."""
     found = verdict.carry_over
     if found is None:

@@ -9,7 +9,6 @@ from dbdyno.report.client_hosts import limited_lines
 from dbdyno.report.crash.names import names_of
 from dbdyno.report.crash.warnings import crash_warnings
 from dbdyno.report.document import Abridged, Paragraph, Section
-from dbdyno.report.findings import Findings
 from dbdyno.report.notes.warm_up import warm_up_warning
 from dbdyno.report.notes.whole_run import failures_met, how_it_ended
 from dbdyno.report.pool_filling import filling_json, filling_line
@@ -18,26 +17,27 @@ from dbdyno.report.remarks import cache_text, overload_text
 from dbdyno.report.sections.interference import interference_summary
 from dbdyno.report.sections.stability import regime_remarks
 from dbdyno.report.sections.stopped import why_it_stopped
+from dbdyno.report.source import Source
 from dbdyno.report.versus import by_interest
 from dbdyno.store.records import Run
 
 LINES_MAX = 4  # where a reader has ten seconds
 
 
-def section(findings: Findings) -> Section:
+def section(source: Source) -> Section:
     """Return the lines; a report in brief has the first of many."""
-    lines = [*_of_cuts(findings), *warning_lines(findings.run, findings.analysis)]
+    lines = [*_of_cuts(source), *warning_lines(source.run, source.analysis)]
     left = len(lines) - LINES_MAX
     short = [*lines[:LINES_MAX], *([f"{count(left, 'more warning')} with --details."] if left > 0 else [])]
     shown = Abridged(_marked(lines), _marked(lines), _marked(short))
-    data = {"pools_filling": filling_json(findings.analysis.pools_filling)}
+    data = {"pools_filling": filling_json(source.analysis.pools_filling)}
     return Section("warnings", "", (shown,), data=data, opening=True)
 
 
-def _of_cuts(findings: Findings) -> list[str]:
-    if findings.safety is None:
+def _of_cuts(source: Source) -> list[str]:
+    if source.safety is None:
         return []
-    return list(crash_warnings(findings.safety, names_of(findings.run.design.treatments)))
+    return list(crash_warnings(source.safety, names_of(source.run.design.treatments)))
 
 
 def _marked(lines: Sequence[str]) -> tuple[Paragraph, ...]:

@@ -22,7 +22,7 @@ class Beside:
 
 
 @dataclass(frozen=True)
-class Findings:
+class Source:
     """A run, what was made of it, and its series: their column ``t_s`` is seconds from the start of measuring.
 
     Only charts over time need series; trials without them are left out there.

@@ -37,11 +37,11 @@ from dbdyno.analysis.statistics.signed_rank import coverage
 from dbdyno.analysis.verdict.doubts import Doubt, cause_to_withhold
 from dbdyno.analysis.verdict.evidence import (
     AlwaysValid,
-    Finding,
+    Relation,
     Rule,
     best_p,
     evidence_of_each,
-    findings,
+    relations,
     relative_effect,
     relative_estimate,
 )
@@ -54,13 +54,13 @@ from dbdyno.analysis.verdict.reasons import (
     Reason,
     TooFew,
     TwoTreatments,
-    Word,
     reason_of,
 )
 from dbdyno.analysis.verdict.resolution import FINE_ENOUGH, Resolution
 from dbdyno.analysis.verdict.totals import UNKNOWN, Totals, far_off, totals
 from dbdyno.model.design import ALPHA, MIN_BLOCKS, Comparison, Design
 from dbdyno.model.metrics import Metric
+from dbdyno.model.word import Word
 
 MIN_USABLE_BLOCKS = 2
 MORE_BLOCKS_MAX = 40
@@ -68,7 +68,7 @@ MANY_BLOCKS = 1000  # no study has more
 
 
 @dataclass(frozen=True)
-class Verdict(TwoTreatments):
+class Finding(TwoTreatments):
     """A comparison, what was estimated, and the word drawn from it. Differences are relative: .03 for +3 %."""
 
     metric: str
@@ -145,7 +145,7 @@ class Paired(TwoTreatments):
 
 def judge(
     pairs: list[Paired], metric: Metric, margin: float, rule: Callable[[int], Rule] = Looks.single
-) -> list[Verdict]:
+) -> list[Finding]:
     """Return one verdict per planned comparison, in the order given; all of them are one family.
 
     ``rule`` says, of a number of usable blocks, how often the data were looked at; without it, once.
@@ -165,9 +165,9 @@ def _obstacle(pair: Paired) -> Obstacle | None:
     return pair.obstacle
 
 
-def _without_figures(pair: Paired, metric: Metric, reason: Reason | Obstacle) -> Verdict:
+def _without_figures(pair: Paired, metric: Metric, reason: Reason | Obstacle) -> Finding:
     """Return the verdict on a comparison as far as it needs no test."""
-    return Verdict(
+    return Finding(
         metric=metric.name,
         baseline=pair.baseline,
         level=pair.level,
@@ -185,7 +185,7 @@ def _without_figures(pair: Paired, metric: Metric, reason: Reason | Obstacle) ->
     )
 
 
-def _judged(pairs: list[Paired], metric: Metric, margin: float, rule: Callable[[int], Rule]) -> Iterator[Verdict]:
+def _judged(pairs: list[Paired], metric: Metric, margin: float, rule: Callable[[int], Rule]) -> Iterator[Finding]:
     """Yield the verdict on each comparison of a family."""
     if not pairs:
         return
@@ -193,13 +193,13 @@ def _judged(pairs: list[Paired], metric: Metric, margin: float, rule: Callable[[
     family = evidence_of_each([pair.d for pair in pairs], rule, margin, [pair.resolution.log_width for pair in pairs])
     best = [best_p(len(pair.d), one) for pair, one in zip(pairs, rules, strict=True)]
     p_adjusted, p_equivalence = holm(family.p), holm(family.p_equivalence)
-    words = findings(family, margin)
+    words = relations(family, margin)
     for i, pair in enumerate(pairs):
-        d, finding, unit, now = pair.d, Finding(words[i]), pair.resolution.log_width, rules[i]
+        d, relation, unit, now = pair.d, Relation(words[i]), pair.resolution.log_width, rules[i]
         value, n = float(family.value[i]), len(d)
         effect = relative_estimate(value, float(family.low[i]), float(family.high[i]), n)
         found = reason_of(
-            *(finding, effect, d, metric),
+            *(relation, effect, d, metric),
             p_mean=float(mean.p_beyond(d, log_margin(margin))),
             margin=margin,
             sizes=(n,),
@@ -211,7 +211,7 @@ def _judged(pairs: list[Paired], metric: Metric, margin: float, rule: Callable[[
             resolution=pair.resolution,
         )
         needed = _needed(pair, margin, len(pairs))
-        different = finding in {Finding.HIGHER, Finding.LOWER}
+        different = relation in {Relation.HIGHER, Relation.LOWER}
         reason = replace(
             found,
             exaggeration=exaggeration(d, value, now, len(pairs)) if different else NO_EXAGGERATION,
@@ -269,5 +269,5 @@ def _coverage(n: int, rule: Rule) -> float:
 
 def _word(reason: Reason | Obstacle) -> Word:
     if not isinstance(reason, Reason):
-        return "not comparable"
-    return "undecided" if reason.withheld_for else reason.word
+        return Word.NOT_COMPARABLE
+    return Word.UNDECIDED if reason.withheld_for else reason.word
