@@ -15,8 +15,9 @@ from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
 from dbdyno.analysis.analyse import planned_verdicts
 from dbdyno.analysis.blocks import usable_blocks
+from dbdyno.analysis.verdict.figures import Figures
 from dbdyno.analysis.verdict.finding import judge
-from dbdyno.analysis.verdict.pairs import paired
+from dbdyno.analysis.verdict.pairs import compared
 from dbdyno.model.design import Comparison, Design
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.treatment import Treatment
@@ -90,7 +91,10 @@ def _shares(  # noqa: PLR0913, PLR0917  (a kind of run and what is looked for)
     for _ in range(runs):
         run = a_run(rng, noise, blocks, harm, effect)
         usable = usable_blocks(run)
-        pairs = paired(run.design, usable, run.design.comparisons, METRIC)
+        pairs = [
+            replace(one, without_carry_over=None, alternatives=())
+            for one in compared(Figures(run, usable, METRIC), run.design.comparisons)
+        ]
         alone = judge(pairs, METRICS[METRIC], MARGIN)[0].verdict
         found += [alone in words, planned_verdicts(run, usable)[0].verdict in words]
     return float(100 * found[0] / runs), float(100 * found[1] / runs)

@@ -1,8 +1,8 @@
 """The analysis of a run, from its trials to its verdicts. Deterministic: no clock, no random numbers."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from dbdyno.analysis.advice.advise import Advice, Found, advise
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
@@ -28,9 +28,11 @@ from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.stopping import Allowance, Looked, looked
 from dbdyno.analysis.summary import TreatmentSummary, summarise
 from dbdyno.analysis.verdict.evidence import Rule
-from dbdyno.analysis.verdict.finding import Finding, Paired, judge
-from dbdyno.analysis.verdict.pairs import considered, every_pair, paired, plans_every_pair
-from dbdyno.analysis.verdict.secondary import Secondary, secondary_metrics
+from dbdyno.analysis.verdict.figures import Figures
+from dbdyno.analysis.verdict.finding import Finding, judge
+from dbdyno.analysis.verdict.pairs import compared, pairs_not_planned
+from dbdyno.analysis.verdict.reasons import Secondary
+from dbdyno.analysis.verdict.secondary import secondary_metrics
 from dbdyno.model.metrics import Metric, metric_of, value_of
 from dbdyno.store.latencies import Latencies
 from dbdyno.store.records import Run
@@ -45,7 +47,7 @@ class Analysis:
     metric: Metric
     margin: float
     verdicts: list[Finding]
-    every_pair: list[Finding]  # not planned, a family of their own; empty unless asked for
+    every_pair: list[Finding]  # those that were not planned, a family of their own; empty unless asked for
     secondary: list[Secondary]
     ranking: Ranking | None  # where loads and stacks both vary
     treatments: list[TreatmentSummary]
@@ -82,28 +84,30 @@ def analyse(
 ) -> Analysis:
     """Return the verdicts, and the table of a run, finished or not; with ``each_pair`` verdicts of all."""
     blocks = usable_blocks(run)
-    primary = metric_of(run.design)
-    further = every_pair(run.design) if each_pair and not plans_every_pair(run.design) else []
-    unplanned = considered(run, blocks, paired(run.design, blocks, further, primary.name), primary.name)
+    primary, design = metric_of(run.design), run.design
     failures = Counter(failure.treatment for failure in run.failures)
     rule = _rule(run)
-    pairs = _planned(run, blocks)
-    verdicts = judge(pairs, primary, run.design.margin, rule)
+    figures = Figures(run, blocks, primary.name)
+    pairs = compared(figures, design.comparisons)
+    others = secondary_metrics(run, blocks, rule)
+    verdicts = [_with(one, others) for one in judge(pairs, primary, design.margin, rule)]
+    unplanned = judge(compared(figures, pairs_not_planned(design)), primary, design.margin, rule)
     steady = steadiness(run, blocks, load_series or {}, rule)
-    unplanned_verdicts = judge(unplanned, primary, run.design.margin, rule)
-    treatments = summarise(run.design, blocks, failures, rule)
-    tied = _ties(run, blocks, primary, rule)
-    why = explain(run.design, blocks, [*verdicts, *unplanned_verdicts], watched or {}, rule)
-    filling = pools_filling(run.design, blocks, watched or {})
-    found = Found(verdicts, unplanned_verdicts, tied, treatments, why, [one.id for one in filling])
+    treatments = summarise(design, blocks, failures, [*verdicts, *unplanned])
+    kept = [one.id for one in design.treatments if one.id not in blocks.dropped]
+    tied = ties([*verdicts, *unplanned], kept, more_is_better=primary.more_is_better)
+    shown = unplanned if each_pair else []
+    why = explain(design, blocks, [*verdicts, *shown], watched or {}, rule)
+    filling = pools_filling(design, blocks, watched or {})
+    found = Found(verdicts, unplanned, why, [one.id for one in filling])
     return Analysis(
         title=run.title,
         question=run.question,
         metric=primary,
         margin=run.design.margin,
         verdicts=verdicts,
-        every_pair=unplanned_verdicts,
-        secondary=secondary_metrics(run.design, blocks, rule),
+        every_pair=shown,
+        secondary=others,
         ranking=ranking_of_run(run, blocks, rule),
         treatments=treatments,
         ties=tied,
@@ -112,8 +116,8 @@ def analyse(
         without_figure=_without_figure(blocks, primary),
         drift=drift_of(run, blocks),
         noise_floor=noise_floor(run, blocks),
-        factors=factorial(run.design, blocks, primary, rule),
-        curves=curves(run.design, blocks, primary, rule),
+        factors=factorial(figures, primary, rule),
+        curves=curves(run, blocks, primary, rule),
         stability=settling(run.design, blocks, load_series or {}),
         block_layer=block_layer(run.design, blocks),
         why=why,
@@ -130,24 +134,19 @@ def analyse(
     )
 
 
+def _with(finding: Finding, others: Sequence[Secondary]) -> Finding:
+    return replace(finding, secondary=tuple(one for one in others if one.ids == finding.ids))
+
+
 def planned_verdicts(run: Run, blocks: UsableBlocks) -> list[Finding]:
-    """Return one verdict per planned comparison."""
-    return judge(_planned(run, blocks), metric_of(run.design), run.design.margin, _rule(run))
-
-
-def _planned(run: Run, blocks: UsableBlocks) -> list[Paired]:
-    pairs = paired(run.design, blocks, run.design.comparisons, run.design.metric)
-    return considered(run, blocks, pairs, run.design.metric)
+    """Return one finding per planned comparison."""
+    primary = metric_of(run.design)
+    pairs = compared(Figures(run, blocks, primary.name), run.design.comparisons)
+    return judge(pairs, primary, run.design.margin, _rule(run))
 
 
 def _rule(run: Run) -> Callable[[int], Rule]:
     return Allowance(run.design, ended_by_clock=run.stopped == "budget").rule
-
-
-def _ties(run: Run, blocks: UsableBlocks, primary: Metric, rule: Callable[[int], Rule]) -> Ties:
-    kept = [treatment.id for treatment in run.design.treatments if treatment.id not in blocks.dropped]
-    values = {id_: blocks.values(id_, primary.name) for id_ in kept}
-    return ties(values, rule, more_is_better=primary.more_is_better)
 
 
 def _without_figure(blocks: UsableBlocks, primary: Metric) -> list[str]:

@@ -1,19 +1,15 @@
 """What each treatment did, as the table people post."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.checks.fast_cache import CacheRanOut, cache_ran_out
 from dbdyno.analysis.checks.load import Overload, overload
-from dbdyno.analysis.statistics.effect import log_ratios
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.geometric_mean import geometric_mean
-from dbdyno.analysis.verdict.evidence import Rule, relative_effect
-from dbdyno.analysis.verdict.resolution import of_pair, resolutions
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import ALPHA, Design
 from dbdyno.model.metrics import value_of
 from dbdyno.store.records import Trial
@@ -65,15 +61,17 @@ class TreatmentSummary:
 
 
 def summarise(
-    design: Design, blocks: UsableBlocks, failures: dict[str, int], rule: Callable[[int], Rule]
+    design: Design, blocks: UsableBlocks, failures: dict[str, int], findings: Sequence[Finding]
 ) -> list[TreatmentSummary]:
-    """Return one row per treatment, in the order of the study; ``failures`` counts them by treatment id."""
-    baseline = blocks.values(design.baseline, design.metric)
-    steps = resolutions(blocks, design.metric)
+    """Return one row per treatment, in the order of the study; ``failures`` counts them by treatment id.
+
+    ``findings`` are those of every two treatments; of the baseline against itself nothing is found.
+    """
+    against_baseline = {one.level_id: one.effect for one in findings if one.baseline_id == design.baseline}
+    turned = {one.baseline_id: one.effect.inverse() for one in findings if one.level_id == design.baseline}
     rows = []
     for treatment in design.treatments:
         trials = blocks.of(treatment.id)
-        d = log_ratios(blocks.values(treatment.id, design.metric), baseline)
         is_baseline = treatment.id == design.baseline
         seconds = _known(trials, "seconds_real")
         rows.append(
@@ -93,13 +91,7 @@ def summarise(
                 **{name: _mean(_known(trials, name)) for name in _MEANS},
                 overload=overload(trials),
                 cache_ran_out=cache_ran_out(trials),
-                effect=Estimate.unknown(len(d))
-                if is_baseline
-                else relative_effect(
-                    np.asarray(list(d.values())),
-                    rule(len(d)),
-                    of_pair(steps, design.baseline, treatment.id).log_width,
-                ),
+                effect=(turned | against_baseline).get(treatment.id, Estimate.unknown()),
             )
         )
     return rows

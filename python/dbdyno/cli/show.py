@@ -46,7 +46,7 @@ def show(
     ``safety`` is the folder of a crash run of the same treatments.
     """
     from dbdyno.analysis.analyse import analyse
-    from dbdyno.analysis.verdict.pairs import plans_every_pair
+    from dbdyno.analysis.verdict.pairs import pairs_not_planned
     from dbdyno.report.charts.panels import columns_drawn
     from dbdyno.report.contents import document
     from dbdyno.store.run_folder import read_run
@@ -58,7 +58,7 @@ def show(
         from dbdyno.study.load import load_study
 
         run = replace(run, prices=prices_for(load_study(prices), run))
-    if every_pair and plans_every_pair(run.design):
+    if every_pair and not pairs_not_planned(run.design):
         typer.echo("the study plans every pair: its verdicts are those of all of them", err=True)
     analysed, series = read_analysed_and(folder, run, columns_drawn() if html is not None else {})
     analysis = analyse(run, each_pair=every_pair, **analysed)

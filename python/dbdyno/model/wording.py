@@ -97,3 +97,13 @@ def number(value: float) -> str:
     magnitude = math.floor(math.log10(abs(value)))
     decimals = max(0, 3 - magnitude if magnitude >= 0 else 2 - magnitude)
     return f"{value:,.{min(decimals, 6)}f}"
+
+
+def capital(text: str) -> str:
+    """Return a text with its first letter in upper case."""
+    return text[:1].upper() + text[1:]
+
+
+def uncapital(text: str) -> str:
+    """Return a text with its first letter in lower case, as it stands behind a colon."""
+    return text[:1].lower() + text[1:]

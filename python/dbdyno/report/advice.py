@@ -5,14 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dbdyno.analysis.advice.advise import Advice, Hold, Recommended
-from dbdyno.analysis.advice.next_step import Lack, Step
 from dbdyno.analysis.advice.same_for_all import Free
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.verdict.reasons import Lack, Step
+from dbdyno.model.metrics import METRICS
 from dbdyno.model.printable import one_line
 from dbdyno.model.treatment import Treatment
 from dbdyno.model.word import Word
-from dbdyno.model.wording import count, listed, margin_text
+from dbdyno.model.wording import count, listed, margin_text, percent
 from dbdyno.report.risk import only_if, risk_text
+from dbdyno.report.short_reason import lack_text
 from dbdyno.report.versus import LISTED_MAX, label_of
 from dbdyno.store.records import Run
 
@@ -30,20 +32,6 @@ _REMEDIES = {
     Lack.FINER_FIGURES: f"Not yet: the figures are too coarse; {_AGAIN} with longer trials",
     Lack.A_COMPARISON: f'Not yet: what matters was not compared; {_AGAIN} with compare = "every-pair" in [design]',
     Lack.LESS_NOISE: f"Not yet: too much noise for more blocks to help; {_AGAIN} with longer trials",
-}
-_SHORT = {
-    Lack.QUIET_HOST: "interference",
-    Lack.LONGER_WARM_UP: "the buffer pool was still being filled",
-    Lack.STRONGER_LOAD_GENERATOR: "the load generator was the limit",
-    Lack.HIGHER_RATE: "the load asked for no more",
-    Lack.A_TREATMENT_THAT_RUNS: "a treatment failed",
-    Lack.REST_BETWEEN_TRIALS: "carry-over may explain it",
-    Lack.EQUAL_FAILURES: "one side failed more often",
-    Lack.NO_STALLS: "stalls",
-    Lack.FINER_FIGURES: "figures are too coarse",
-    Lack.A_COMPARISON: "they were not compared",
-    Lack.LESS_NOISE: "too much noise",
-    Lack.A_WIDER_MARGIN: "too close to the margin",
 }
 
 
@@ -123,6 +111,8 @@ class _Words:
 
     def _chosen(self, part: Recommended) -> str:
         within = f"within {margin_text(self.margin)}"
+        if part.at_odds and part.choice.kind in {"any", "keep", "safer"}:
+            return f"{_either_of(self._labelled(part.choice.pool))} are as fast {within}, {self._odds(part)}"
         match part.choice.kind:
             case "any" if part.free and not any(one.step for one in part.free):
                 return f"Nothing to change: {listed([_which(one) for one in part.free])} will do {within}"
@@ -147,17 +137,26 @@ class _Words:
         some = [one for one in part.free if one not in whole]
         named = [label_of(part.fixed, list(part.fixed))] if part.fixed else []
         named += [_either_of([label_of({one.name: each}, [one.name]) for each in one.levels]) for one in some]
-        clauses = [f"{_which(one)} will do" if one.step is None else self._open(one) for one in whole]
+        will_do = "will do" if not part.at_odds else f"is as fast, {self._odds(part)}"
+        clauses = [f"{_which(one)} {will_do}" if one.step is None else self._open(one) for one in whole]
         clauses += [
             f"they differ by less than {margin_text(self.margin)}" if one.step is None else self._open(one)
             for one in some
         ]
         return "; ".join([" with ".join(named), *clauses])
 
+    def _odds(self, part: Recommended) -> str:
+        """Return ``"but 99th percentile of latency is +900 % with none against mq-deadline: look at that first"``."""
+        each = [
+            f"{METRICS[one.metric].words} is {percent(one.effect.value)} with {self._labels([one.level_id])} against"
+            f" {self._labels([one.baseline_id])}"
+            for one in part.at_odds[:LISTED_MAX]
+        ]
+        return f"but {listed(each)}: look at that first"
+
     def _open(self, one: Free) -> str:
         step = one.step or Step(Lack.A_COMPARISON)
-        lacking = f"about {count(step.blocks, 'more block')}" if step.lack is Lack.MORE_BLOCKS else _SHORT[step.lack]
-        return f"which {one.name} is still open: {lacking}"
+        return f"which {one.name} is still open: {lack_text(step)}"
 
     def to_decide(self, step: Step) -> str:
         """Return what to do next."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dbdyno.analysis.curves.curves import Curve, Curves
 from dbdyno.analysis.curves.plateau import SHARE, Plateau, Turn
 from dbdyno.model.treatment import level_label
-from dbdyno.model.wording import listed, margin_text
+from dbdyno.model.wording import capital, listed, margin_text
 from dbdyno.report.versus import LISTED_MAX
 
 
@@ -23,11 +23,6 @@ def knee_sentence(line: Curve, curves: Curves) -> str:
     said = [*_reaches(found, line, curves), *_leaves(found, line, curves)]
     text = "; ".join(said)
     return f"{name}{text if name else capital(text)}."
-
-
-def capital(text: str) -> str:
-    """Return a text with its first letter in upper case."""
-    return text[:1].upper() + text[1:]
 
 
 def _reaches(found: Plateau, line: Curve, curves: Curves) -> Iterator[str]:
@@ -75,7 +70,8 @@ def knees_in_brief(curves: Curves) -> str:
         turn = line.plateau and (line.plateau.knee or line.plateau.leaves)
         if turn:
             where = f" with {line_name(line)}" if line.at else ""
-            said.append(f"{curves.factor} {line.points[turn.at].level}{where}")
+            interval = _interval(turn, [point.level for point in line.points])
+            said.append(f"{curves.factor} {line.points[turn.at].level} ({interval}){where}")
     if not said:
         return ""
     return f"The knee in {curves.metric.words} is at {listed(said, LISTED_MAX)}."

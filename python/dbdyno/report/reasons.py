@@ -10,8 +10,8 @@ from dbdyno.analysis.verdict.reasons import (
     Cause,
     Code,
     Dropped,
+    Lack,
     LimitedClients,
-    Next,
     Obstacle,
     Reason,
     TooFew,
@@ -29,7 +29,7 @@ def reason_text(reason: Reason | Obstacle) -> str:
     if not isinstance(reason, Reason):
         return _obstacle_text(reason)
     if reason.withheld_for is not None:
-        return f"the blocks as such say {reason.word}, but {_cause_text(reason.withheld_for)}"
+        return f"the blocks as such say {reason.withheld}, but {_cause_text(reason.withheld_for)}"
     coarse = "" if reason.code is Code.TOO_COARSE else resolution_text(reason.resolution, reason.margin)
     text = _TEXTS[reason.code](reason)
     text = _then(reason, text) if reason.code in _OPEN else text
@@ -190,18 +190,18 @@ def _mean_not_inside(reason: Reason) -> str:
 def _then(reason: Reason, text: str) -> str:
     """Return a text with what it would take to decide; of two runs that is not known."""
     n, margin = reason.sizes[0], margin_text(reason.margin)
-    match reason.next:
-        case Next.UNKNOWN:
-            return text
-        case Next.END_INTERFERENCE:
+    match reason.lack.lack if reason.lack else None:
+        case Lack.QUIET_HOST:
             which = f"all {n} blocks" if reason.disturbed == n else f"{reason.disturbed} of {n} blocks"
             return f"{text}; interference in {which}: end what else runs on the host, rather than run more blocks"
-        case Next.LESS_NOISE:
+        case Lack.LESS_NOISE:
             return f"{text}; resolving {margin} would take more than {MANY_BLOCKS:,} further blocks, or less noise"
-        case Next.MORE_BLOCKS:
-            return f"{text}; about {count(reason.needed - n, 'more block')} to resolve {margin}"
-        case Next.TOO_CLOSE:
+        case Lack.MORE_BLOCKS:
+            return f"{text}; about {count(reason.lack.blocks if reason.lack else 0, 'more block')} to resolve {margin}"
+        case Lack.A_WIDER_MARGIN:
             return f"{text}; so many blocks usually resolve {margin}, and this effect is too close to call"
+        case _:
+            return text
 
 
 _TEXTS: dict[Code, Callable[[Reason], str]] = {

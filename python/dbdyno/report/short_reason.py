@@ -1,12 +1,11 @@
 """The most important reason of a verdict, in about five words."""
 
-from dbdyno.analysis.advice.next_step import blocks_lacking
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.explanation.bottleneck import Kind
 from dbdyno.analysis.explanation.explain import Changed
 from dbdyno.analysis.explanation.time_parts import PARTS
-from dbdyno.analysis.verdict.finding import MANY_BLOCKS, Finding
-from dbdyno.analysis.verdict.reasons import CarryOver, Dropped, LimitedClients, ZeroFigures
+from dbdyno.analysis.verdict.finding import Finding
+from dbdyno.analysis.verdict.reasons import Dropped, Lack, LimitedClients, Reason, Step, ZeroFigures
 from dbdyno.model.word import Word
 from dbdyno.model.wording import count, margin_text
 from dbdyno.report.amounts import duration
@@ -21,6 +20,20 @@ _LIMITS: dict[Kind, str] = {
     "device": "busy device limits both",
     "rate": "both keep the rate",
 }
+_LACKS = {
+    Lack.QUIET_HOST: "interference",
+    Lack.LONGER_WARM_UP: "the buffer pool was still being filled",
+    Lack.STRONGER_LOAD_GENERATOR: "the load generator was the limit",
+    Lack.HIGHER_RATE: "the load asked for no more",
+    Lack.A_TREATMENT_THAT_RUNS: "a treatment failed",
+    Lack.REST_BETWEEN_TRIALS: "carry-over may explain it",
+    Lack.EQUAL_FAILURES: "one side failed more often",
+    Lack.NO_STALLS: "stalls",
+    Lack.FINER_FIGURES: "figures are too coarse",
+    Lack.A_COMPARISON: "they were not compared",
+    Lack.LESS_NOISE: "too much noise",
+    Lack.A_WIDER_MARGIN: "too close to the margin",
+}
 
 
 def short_reason(verdict: Finding, analysis: Analysis) -> str:
@@ -31,24 +44,29 @@ def short_reason(verdict: Finding, analysis: Analysis) -> str:
         case Word.EQUIVALENT:
             return _limited(changed_of(verdict, analysis)) or f"{margin_text(analysis.margin)} or more ruled out"
         case Word.UNDECIDED:
-            return what_is_lacking(verdict, analysis)
+            return what_is_lacking(verdict)
         case Word.NOT_COMPARABLE:
             return why_not_comparable(verdict)
 
 
-def what_is_lacking(verdict: Finding, analysis: Analysis) -> str:
-    """Return what it takes to decide: a quiet host, more blocks, or another study."""
-    if verdict.withheld_for is not None:
-        carried = isinstance(verdict.withheld_for, CarryOver)
-        return "carry-over may explain it" if carried else "one side failed more often"
-    if verdict.mostly_disturbed:
-        return f"interference in {verdict.disturbed} of {count(verdict.blocks, 'block')}"
-    if verdict.resolution.too_coarse(analysis.margin):
-        return "figures are too coarse"
-    more = blocks_lacking(verdict, len(analysis.verdicts))
-    if more > MANY_BLOCKS:
-        return "too much noise"
-    return f"about {count(more, 'more block')}" if more > 0 else "too close to the margin"
+def what_is_lacking(finding: Finding) -> str:
+    """Return what it takes to decide: a quiet host, more blocks, or another study; empty where it is decided."""
+    if finding.lack is None:
+        return ""
+    if finding.lack.lack is Lack.QUIET_HOST:
+        return f"interference in {finding.disturbed} of {count(finding.blocks, 'block')}"
+    if finding.lack.lack is Lack.REST_BETWEEN_TRIALS and _withheld(finding) is Word.EQUIVALENT:
+        return "carry-over may hide a difference"
+    return lack_text(finding.lack)
+
+
+def _withheld(finding: Finding) -> Word:
+    return finding.reason.withheld if isinstance(finding.reason, Reason) else Word.UNDECIDED
+
+
+def lack_text(step: Step) -> str:
+    """Return what is lacking, in about five words."""
+    return f"about {count(step.blocks, 'more block')}" if step.lack is Lack.MORE_BLOCKS else _LACKS[step.lack]
 
 
 def why_not_comparable(verdict: Finding) -> str:

@@ -9,9 +9,11 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.noise_floor import NoiseFloor
 from dbdyno.analysis.ranking.ranking import Ranking
 from dbdyno.analysis.reported import Beside
+from dbdyno.model.metrics import METRICS
 from dbdyno.model.word import Word
-from dbdyno.model.wording import TWICE, count, listed, margin_text, percent, percent_range
+from dbdyno.model.wording import TWICE, count, listed, margin_text, percent, percent_range, uncapital
 from dbdyno.report.knees import knees_in_brief
+from dbdyno.report.reasons import totals_text
 from dbdyno.report.versus import LISTED_MAX, Versus, by_interest
 
 USUAL_BLOCKS = 10
@@ -29,7 +31,18 @@ def leading(analysis: Analysis) -> list[str]:
 def beside_comparisons(analysis: Analysis) -> list[str]:
     """Return what is worth knowing beside them."""
     knees = filter(None, (knees_in_brief(one) for one in analysis.curves if one.primary))
-    return [*knees, *_steadiness(analysis), *_cost(analysis), *_published(analysis.beside)]
+    return [*_contradicted(analysis), *knees, *_steadiness(analysis), *_cost(analysis), *_published(analysis.beside)]
+
+
+def _contradicted(analysis: Analysis) -> Iterator[str]:
+    """Yield what speaks against a word of the headline: totals of the same work, or another metric that differs."""
+    for one in by_interest(analysis.verdicts, analysis):
+        finding = one.verdict
+        if finding.totals_disagree:
+            yield f"{one.name}: {uncapital(totals_text(finding.totals, finding.blocks))}"
+        for other in finding.at_odds:
+            what = METRICS[other.metric].words
+            yield f"{one.name}: {what} is {percent(other.effect.value)} with {one.level} (exploratory)."
 
 
 def noise_floor_sentence(analysis: Analysis, floor: NoiseFloor) -> str:
@@ -75,7 +88,9 @@ def the_best_of_all(ordered: Sequence[Versus], analysis: Analysis) -> str:
     theirs = [one for one in ordered if best.id in {one.verdict.level_id, one.verdict.baseline_id}]
     letters = analysis.ties.letters
     tied = [row.label for row in rows if row is not best and set(letters[row.id]) & set(letters[best.id])]
-    behind = [one.verdict for one in theirs if one.verdict.verdict.is_different]
+    behind = [one.verdict for one in theirs if one.verdict.winner == best.id]
+    if len(behind) < sum(one.verdict.verdict.is_different for one in theirs):
+        return ""
     if not behind or len(theirs) > len(behind) + len(tied):
         return ""
     by = sorted(_ratio(one.effect.value, turned=one.baseline_id == best.id) for one in behind)

@@ -1,7 +1,6 @@
 """Advice: nothing that a comparison shows to be slower is recommended, and nothing silently that is less durable."""
 
 import itertools
-import math
 from dataclasses import replace
 
 import pytest
@@ -10,13 +9,12 @@ from hypothesis import strategies as st
 
 from dbdyno.analysis.advice.advise import Found, Hold, advise
 from dbdyno.analysis.advice.choice import Choice, Relations, choose
-from dbdyno.analysis.advice.next_step import Lack, Step, hardest, step_of
 from dbdyno.analysis.advice.safety import Safety
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.analysis.explanation.explain import Why
-from dbdyno.analysis.ranking.letters import Ties
 from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.verdict.reasons import Lack, Step, hardest
 from dbdyno.model.design import Comparison, Factor, SameTreatment
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.treatment import Treatment
@@ -141,12 +139,13 @@ def advised(treatments, words, flushed, *, unplanned=None, disturbed=()):
             level=design.labels[level],
             verdict=word,
             effect=Estimate(value, value - 0.01, value + 0.01, 6),
+            lack=Step(Lack.MORE_BLOCKS, 4) if word.is_open else None,
             disturbed=6 if pair in disturbed else 0,
         )
 
     planned = [verdict(*each) for each in words.items()]
     further = [verdict(*each) for each in (unplanned or {}).items()]
-    found = Found(planned, further, Ties({}, 0), [], Why([], {}))
+    found = Found(planned, further, Why([], {}))
     advice = advise(run, usable_blocks(run), METRICS["queries_per_second"], found)
     return advice, run, replace(ANALYSIS, verdicts=planned, advice=advice)
 
@@ -362,9 +361,3 @@ def test_what_is_lacking_first_is_what_makes_the_rest_useless():
     assert hardest(steps) == Step(Lack.MORE_BLOCKS, 9)
     assert hardest([*steps, Step(Lack.QUIET_HOST)]) == Step(Lack.QUIET_HOST)
     assert hardest([]) is None
-    undecided = replace(VERDICT, verdict=Word.UNDECIDED, blocks_needed=40)
-    assert step_of(undecided, 0.03, 1) == Step(Lack.MORE_BLOCKS, 34)
-    assert step_of(replace(undecided, blocks_needed=2000), 0.03, 1) == Step(Lack.LESS_NOISE)
-    assert step_of(replace(undecided, blocks_needed=6), 0.03, 1) == Step(Lack.A_WIDER_MARGIN)
-    assert step_of(replace(undecided, disturbed=6), 0.03, 1) == Step(Lack.QUIET_HOST)
-    assert math.isnan(undecided.p) or undecided.p <= 1

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from statsmodels.regression.linear_model import OLS
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.factors.contrast import by_block, difference, effect_of, weights
+from dbdyno.analysis.blocks import usable_blocks
+from dbdyno.analysis.factors.contrast import difference, effect_of, weights
+from dbdyno.analysis.verdict.figures import Figures
 from dbdyno.analysis.verdict.finding import Paired, judge
 from dbdyno.model.design import Comparison, Design, Factor
 from dbdyno.model.treatment import Treatment
@@ -88,7 +90,8 @@ def test_contrasts_find_what_was_put_in_whatever_the_block(seed, device, schedul
     effects = np.array([0.0, scheduler, device, device + scheduler + both])
     logs = effects + np.random.default_rng(seed).normal(0, 3, (5, 1))
     treatments = treatments_of(TWO_BY_TWO)
-    values = {t.id: {b: math.exp(v) for b, v in enumerate(logs[:, i])} for i, t in enumerate(treatments)}
+    run = a_run(TWO_BY_TWO, logs)
+    figures = Figures(run, usable_blocks(run), "queries_per_second")
     at = [effect_of(treatments, "scheduler", "none", "deadline", {"device": where}) for where in DEVICES]
     expected = {
         scheduler: at[0],
@@ -97,8 +100,8 @@ def test_contrasts_find_what_was_put_in_whatever_the_block(seed, device, schedul
         device + both / 2: effect_of(treatments, "device", "ssd", "hdd"),
     }
     for truth, contrast in expected.items():
-        assert list(by_block(contrast, values)) == list(range(5))
-        assert list(by_block(contrast, values).values()) == pytest.approx([truth] * 5, abs=1e-9)
+        assert list(figures.by_block(contrast)) == list(range(1, 6))
+        assert list(figures.by_block(contrast).values()) == pytest.approx([truth] * 5, abs=1e-9)
 
 
 @settings(max_examples=20, deadline=None)
@@ -161,18 +164,12 @@ def test_each_family_is_corrected_by_itself():
     run = a_run(levels, noisy(np.zeros(6), sd=0.02, seed=3))
     found = factors_of(run)
     assert (len(found.main_effects), len(found.simple_effects), len(found.interactions)) == (3, 3, 2)
-    logs = {
-        t.id: {b: v.metrics["queries_per_second"] for b, v in enumerate(_of(run, t.id))} for t in run.design.treatments
-    }
     treatments = run.design.treatments
     contrasts = [effect_of(treatments, *what) for what in (("x", "2", "1"), ("x", "3", "1"), ("y", "2", "1"))]
-    pairs = [Paired("", "", "", str(i), by_block(one, logs)) for i, one in enumerate(contrasts)]
+    figures = Figures(run, usable_blocks(run), "queries_per_second")
+    pairs = [Paired("", "", "", str(i), figures.by_block(one)) for i, one in enumerate(contrasts)]
     expected = judge(pairs, analyse(run).metric, 0.03)
     assert [one.verdict.p_adjusted for one in found.main_effects] == [one.p_adjusted for one in expected]
-
-
-def _of(run, id_):
-    return [trial for trial in run.trials if trial.treatment == id_]
 
 
 def test_a_dropped_treatment_leaves_what_needs_it_not_comparable():

@@ -14,7 +14,7 @@ from dbdyno.analysis.fleet.levels import LevelCode
 from dbdyno.analysis.fleet.like_these import HostsCode
 from dbdyno.analysis.fleet.noise import odd_p
 from dbdyno.analysis.fleet.over_hosts import by_ranks, evidence_over_hosts, of_one_host
-from dbdyno.analysis.verdict.carry_over_of_run import predecessors
+from dbdyno.analysis.verdict.figures import predecessors
 from dbdyno.store.records import Failure
 from tests.unit.report.fleet_runs import on_hosts, same_on_hosts
 

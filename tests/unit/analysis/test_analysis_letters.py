@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.looks.alpha_spending import Looks
 from dbdyno.analysis.ranking.letters import compact_letters, ties
 from dbdyno.analysis.statistics.effect import log_ratios
-from dbdyno.analysis.statistics.multiplicity import holm
-from dbdyno.analysis.verdict.evidence import evidence_of_each
+from dbdyno.analysis.verdict.finding import Paired, judge
+from dbdyno.model.metrics import METRICS
 
 
 @st.composite
@@ -78,35 +77,38 @@ def figures(draw):
     return {f"t{i}": dict(enumerate(values[:, i].tolist())) for i in range(k)}
 
 
+def lettered(values, *, more_is_better=True):
+    """The letters of what was measured, as any run's findings give them."""
+    pairs = [Paired(a, b, a, b, log_ratios(values[b], values[a])) for a, b in combinations(values, 2)]
+    findings = judge(pairs, METRICS["queries_per_second" if more_is_better else "latency_ms_p99"], 0.03)
+    return ties(findings, list(values), more_is_better=more_is_better).letters, findings
+
+
 @given(figures(), st.randoms())
 def test_letters_are_the_same_under_other_names_and_in_another_order(values, random):
     named = {name: f"other {name}" for name in values}
     order = list(values)
     random.shuffle(order)
-    told = ties({named[name]: values[name] for name in order}, Looks.single, more_is_better=True)
-    first = ties(values, Looks.single, more_is_better=True)
-    assert {name: told.letters[named[name]] for name in values} == first.letters
+    told, _ = lettered({named[name]: values[name] for name in order})
+    assert {name: told[named[name]] for name in values} == lettered(values)[0]
 
 
 @given(figures())
-def test_letters_follow_holm_over_all_pairs(values):
-    pairs = list(combinations(values, 2))
-    found = evidence_of_each([np.array(list(log_ratios(values[a], values[b]).values())) for a, b in pairs],
-                             Looks.single, 0.03)  # fmt: skip
-    letters = ties(values, Looks.single, more_is_better=True).letters
-    for (a, b), p in zip(pairs, holm(found.p), strict=True):
-        assert bool(set(letters[a]) & set(letters[b])) == (p > 0.05)
+def test_letters_follow_the_findings(values):
+    letters, findings = lettered(values)
+    for one in findings:
+        assert bool(set(letters[one.level_id]) & set(letters[one.baseline_id])) == (not one.verdict.is_different)
 
 
 def test_the_best_has_the_first_letter_whatever_better_means():
     values = {"slow": dict.fromkeys(range(8), 100.0), "fast": {block: 120.0 + block for block in range(8)}}
-    assert ties(values, Looks.single, more_is_better=True).letters == {"slow": "b", "fast": "a"}
-    assert ties(values, Looks.single, more_is_better=False).letters == {"slow": "a", "fast": "b"}
+    assert lettered(values)[0] == {"slow": "b", "fast": "a"}
+    assert lettered(values, more_is_better=False)[0] == {"slow": "a", "fast": "b"}
 
 
 def test_so_few_blocks_that_nothing_could_differ_give_no_letters(a_run):
     few = analyse(a_run({f"t{i}": [100.0 * i + block for block in range(6)] for i in range(1, 5)})).ties
-    assert (set(few.letters.values()), few.pairs, few.too_few_blocks, few.blocks_needed) == ({""}, 6, 6, 8)
+    assert (set(few.letters.values()), few.pairs, few.too_few_blocks, few.blocks_needed) == ({""}, 6, 6, 7)
     enough = analyse(a_run({f"t{i}": [100.0 * i + block for block in range(8)] for i in range(1, 5)})).ties
     assert sorted(enough.letters.values()) == ["a", "b", "c", "d"]
 

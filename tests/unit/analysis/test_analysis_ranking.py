@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.looks.alpha_spending import Looks
 from dbdyno.analysis.ranking.ranking import rank_runs
 from dbdyno.analysis.refused import RefusedError
-from dbdyno.analysis.statistics.multiplicity import holm
-from dbdyno.analysis.verdict.evidence import evidence
+from dbdyno.analysis.verdict.finding import Paired, judge
 from dbdyno.model.design import Design, Factor
+from dbdyno.model.metrics import METRICS
 from dbdyno.model.treatment import Treatment
 from dbdyno.report.refusals import message
 from dbdyno.store.records import Failure, Run, Trial
@@ -79,15 +78,17 @@ def test_estimate_interval_and_letters_are_those_of_the_mean_log_ratio(seed):
     ranking = analyse(run).ranking
     d = noise.mean(axis=2)
     pairs = [(0, 1), (0, 2), (1, 2)]
-    found = evidence(np.stack([d[:, j] - d[:, i] for i, j in pairs]), Looks.single(9), 0.03)
+    paired = [Paired(STACKS[i], STACKS[j], "", "", dict(enumerate((d[:, j] - d[:, i]).tolist()))) for i, j in pairs]
+    findings = judge(paired, METRICS["queries_per_second"], 0.03)
     by_stack = {one.stack: one for one in ranking.scores}
-    for place, stack in ((0, "ssd"), (1, "nvme")):
-        score = by_stack[stack].score
+    for finding in findings[:2]:
+        score = by_stack[finding.level].score
         assert [score.value, score.low, score.high] == pytest.approx(
-            np.exp([found.value[place], found.low[place], found.high[place]]).tolist()
+            [1 + finding.effect.value, 1 + finding.effect.low, 1 + finding.effect.high]
         )
-    for (i, j), p in zip(pairs, holm(found.p), strict=True):
-        assert bool(set(by_stack[STACKS[i]].letters) & set(by_stack[STACKS[j]].letters)) == (p > 0.05)
+    for finding in findings:
+        tied = set(by_stack[finding.level].letters) & set(by_stack[finding.baseline].letters)
+        assert bool(tied) == (not finding.verdict.is_different)
 
 
 def one_test(run, clients, title):

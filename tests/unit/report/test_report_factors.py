@@ -122,7 +122,7 @@ def test_whole_plots_are_said_and_only_where_there_are_any(factorial, build):
 def test_a_level_that_is_no_word_has_its_factor_beside_it(build):
     told = [plain(sentence) for sentence, _ in factors.main_effects(analyse(three_factors(build)))]
     assert any(
-        sentence.startswith("clients 100 is equivalent to clients 10 within 3 %, averaged over device and scheduler")
+        sentence.startswith("On average over device and scheduler, clients 100 is equivalent to clients 10 within 3 %")
         for sentence in told
     )
 

@@ -144,7 +144,7 @@ def test_the_clear_and_large_comes_first_and_the_undecided_last(build):
     assert rows[0] == (
         "ssd-sata vs hdd-7200 with scheduler none",
         Cell("faster", tone="faster"),
-        "5.97x (5.77 to 6.20x)",
+        "5.97x (5.65 to 6.64x)",
         "0.031",
         "in all 8 blocks",
     )

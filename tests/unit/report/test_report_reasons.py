@@ -2,17 +2,17 @@
 
 import pytest
 
-from dbdyno.analysis.verdict.reasons import Code, Dropped, Next, Reason, TooFew, ZeroFigures
+from dbdyno.analysis.verdict.reasons import Code, Dropped, Lack, Reason, Step, TooFew, ZeroFigures
 from dbdyno.analysis.verdict.resolution import Resolution
 from dbdyno.report.reasons import as_sentence, reason_text
 
 COARSE = Resolution(step=1.0, unit="ms", log_width=0.1)
 
 
-def reason(code=Code.INTERVAL_TOO_WIDE, next_=Next.UNKNOWN, sizes=(10,)):
+def reason(code=Code.INTERVAL_TOO_WIDE, lack=None, sizes=(10,)):
     return Reason(
         code, "undecided", 0.03, sizes, family=2, p_adjusted=0.2, p_equivalence=0.3, p_best=0.1, agreeing=(7, 10),
-        far_off=0, mean=0.01, excludes_zero=False, resolution=COARSE, disturbed=6, needed=40, next=next_,
+        far_off=0, mean=0.01, excludes_zero=False, resolution=COARSE, disturbed=6, needed=40, lack=lack,
     )  # fmt: skip
 
 
@@ -24,8 +24,9 @@ def test_no_two_codes_read_alike(sizes):
 
 
 def test_what_it_takes_to_decide_is_said():
-    texts = {reason_text(reason(next_=each)) for each in Next}
-    assert len(texts) == len(Next)
+    lacks = (Lack.QUIET_HOST, Lack.LESS_NOISE, Lack.MORE_BLOCKS, Lack.A_WIDER_MARGIN)
+    texts = {reason_text(reason(lack=each and Step(each, 30))) for each in (None, *lacks)}
+    assert len(texts) == 1 + len(lacks)
 
 
 def test_what_stands_in_the_way_is_named():

@@ -5,17 +5,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dbdyno.analysis.advice.choice import Choice, Relations, Stack, choose
-from dbdyno.analysis.advice.next_step import Lack, Step, hardest, step_of
-from dbdyno.analysis.advice.safety import Safety, safest, safety
+from dbdyno.analysis.advice.safety import Safety, is_safer, safest, safety
 from dbdyno.analysis.advice.same_for_all import Chosen, Free, Key, Load, free_factors, key_of, same_for_all
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.checks.durability import durability
 from dbdyno.analysis.checks.load import shows_capacity
 from dbdyno.analysis.explanation.explain import Why
-from dbdyno.analysis.ranking.letters import Ties
-from dbdyno.analysis.statistics.effect import log_margin, relative
-from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict.finding import Finding
+from dbdyno.analysis.verdict.reasons import Lack, Secondary, Step, hardest
 from dbdyno.model.design import Design, Factor
 from dbdyno.model.metrics import Metric
 from dbdyno.model.word import Word
@@ -42,9 +39,10 @@ class Recommended:
     choice: Choice  # ids, of all these loads
     fixed: Stack  # the levels that all have in common that may be taken, of what varied
     free: tuple[Free, ...]  # what they differ in; empty, too, where they can only be named one by one
-    slower: tuple[str, ...]  # ids shown to be slower than another one
+    slower: tuple[str, ...]  # ids shown to be slower than another one that is as durable
     step: Step | None  # what an open choice lacks
     safety: Safety | None  # None: nothing may be taken
+    at_odds: tuple[Secondary, ...] = ()  # what differs between those that are as good in the study's own metric
 
 
 @dataclass(frozen=True)
@@ -61,9 +59,7 @@ class Found:
     """What advice rests on."""
 
     verdicts: Sequence[Finding]  # planned
-    unplanned: Sequence[Finding]
-    ties: Ties
-    treatments: Sequence[TreatmentSummary]
+    unplanned: Sequence[Finding]  # of all other pairs
     why: Why
     filling: Collection[str] = ()  # ids of treatments whose buffer pool was still being filled
 
@@ -125,66 +121,65 @@ class _Judged:
         self.design, self.blocks, self.metric, self.found = design, blocks, metric, found
         self.trials = {one.id: blocks.of(one.id) for one in design.treatments}
         self.durable = {id_: durability(trials) for id_, trials in self.trials.items()}
-        self.open = {_pair(one): step for one in found.verdicts if (step := self._step(one))}
-        self.planned = {_pair(one) for one in found.verdicts}
+        self.open = {one.ids: step for one in found.verdicts if (step := self._step(one))}
+        self.planned = {one.ids for one in found.verdicts}
 
     def chosen(self, load: Load) -> Chosen | None:
         """Return what may be taken under a load; nothing where no two stacks were compared under it."""
-        inside = [one for one in self.found.verdicts if {one.baseline_id, one.level_id} <= load.stacks.keys()]
+        inside = [one for one in self.found.verdicts if one.ids <= load.stacks.keys()]
         if not inside:
             return None
         known = self._relations(load, inside)
         choice = safest(choose(known), known, self.durable)
         lacking = {pair: step for pair, step in self.open.items() if pair <= load.stacks.keys()}
-        slower = tuple(one for one in known.stacks if one not in known.unbeaten)
+        unbeaten = known.unbeaten
+        slower = tuple(
+            one
+            for one in known.stacks
+            if one not in unbeaten and one not in known.perhaps_behind
+            # Nobody is advised against what is more durable for being slower.
+            if not any(is_safer(one, other, self.durable) for other in known.stacks)
+        )
         return Chosen(load, choice, known.alike, lacking, slower)
 
     def _relations(self, load: Load, inside: Sequence[Finding]) -> Relations:
-        compared = {id_ for one in inside for id_ in (one.baseline_id, one.level_id)}
+        compared = {id_ for one in inside for id_ in one.ids}
         stacks = {id_: stack for id_, stack in load.stacks.items() if id_ in compared - self.blocks.dropped}
         base = next(one.levels for one in self.design.treatments if one.id == self.design.baseline)
-        carried = [one for one in inside if _pair(one) not in self.open]
+        carried = [one for one in inside if one.ids not in self.open]
+        behind, perhaps_behind = self._behind(load.stacks)
         return Relations(
             stacks,
             next((id_ for id_, stack in stacks.items() if stack.items() <= base.items()), None),
             frozenset(_in_order(one) for one in carried if one.verdict.is_different),
-            frozenset(_pair(one) for one in carried if one.verdict == Word.EQUIVALENT),
-            self._behind(load.stacks),
+            frozenset(one.ids for one in carried if one.verdict is Word.EQUIVALENT),
+            behind,
+            perhaps_behind,
+            every_stack=len(stacks) == len(load.stacks),
         )
 
-    def _behind(self, stacks: Mapping[str, Stack]) -> frozenset[str]:
-        """Return what is shown to be slower without having been planned, or where others disturbed it."""
-        verdicts = [*self.found.verdicts, *self.found.unplanned]
-        differing = [one for one in verdicts if one.verdict.is_different]
-        slower = {_in_order(one)[1] for one in differing if {one.baseline_id, one.level_id} <= stacks.keys()}
-        return frozenset(slower | self._behind_by_letters(stacks))
+    def _behind(self, stacks: Mapping[str, Stack]) -> tuple[frozenset[str], frozenset[str]]:
+        """Return what is slower than another one by any finding, and what is so only by findings that carry nothing."""
+        findings = [*self.found.verdicts, *self.found.unplanned]
+        differing = [one for one in findings if one.verdict.is_different and one.ids <= stacks.keys()]
+        surely = {_in_order(one)[1] for one in differing if not self._step(one)}
+        return frozenset(surely), frozenset(_in_order(one)[1] for one in differing) - surely
 
-    def _behind_by_letters(self, stacks: Mapping[str, Stack]) -> set[str]:
-        sign = 1 if self.metric.more_is_better else -1
-        worth = {row.id: sign * row.metric_mean for row in self.found.treatments}
-        letters = {id_: set(self.found.ties.letters.get(id_, "")) for id_ in stacks}
-        return {
-            one
-            for one in stacks
-            for other in stacks
-            if letters[one] and letters[other] and not letters[one] & letters[other]
-            if frozenset((one, other)) not in self.planned and worth[other] > worth[one]
-        }
-
-    def _step(self, verdict: Finding) -> Step | None:
-        """Return why a verdict carries no recommendation; nothing where it does."""
-        ids = verdict.baseline_id, verdict.level_id
-        if set(ids) & set(self.found.filling) and not verdict.mostly_disturbed:
+    def _step(self, finding: Finding) -> Step | None:
+        """Return why a finding carries no recommendation; nothing where it does."""
+        if finding.lack is not None:
+            return finding.lack
+        if finding.mostly_disturbed:
+            return Step(Lack.QUIET_HOST)
+        if finding.ids & set(self.found.filling):
             return Step(Lack.LONGER_WARM_UP)
-        if verdict.verdict.is_open or verdict.mostly_disturbed:
-            return step_of(verdict, self.design.margin, len(self.found.verdicts))
-        if _totals_disagree(verdict, self.design.margin):
+        if finding.totals_disagree:
             return Step(Lack.NO_STALLS)
-        return self._step_of_equivalence(verdict) if verdict.verdict == Word.EQUIVALENT else None
+        return self._step_of_equivalence(finding) if finding.verdict is Word.EQUIVALENT else None
 
-    def _step_of_equivalence(self, verdict: Finding) -> Step | None:
+    def _step_of_equivalence(self, finding: Finding) -> Step | None:
         """Return what keeps two from differing that is neither of them."""
-        ids = verdict.baseline_id, verdict.level_id
+        ids = finding.baseline_id, finding.level_id
         changed = self.found.why.changes.get(ids)
         limits = [changed.baseline.limit, changed.level.limit] if changed else []
         if any(one.kind == "client" and one.full for one in limits):
@@ -211,24 +206,13 @@ class _Judged:
             slower=tuple(id_ for one in part for id_ in one.slower),
             step=(hardest(steps) or Step(Lack.A_COMPARISON)) if is_open else None,
             safety=None if is_open else safety(choice.pool, self.durable, self.trials),
+            at_odds=tuple(
+                one for finding in self.found.verdicts if finding.ids <= set(choice.pool) for one in finding.at_odds
+            ),
         )
 
 
-def _totals_disagree(verdict: Finding, margin: float) -> bool:
-    """Return whether the sum over all blocks says otherwise than the usual block, as a few stalls make it."""
-    if not verdict.totals.apart:
-        return False
-    cost = verdict.totals.effect.value  # of the level: more is worse
-    if verdict.verdict == Word.EQUIVALENT:
-        return not relative(-log_margin(margin)) <= cost <= margin
-    return cost >= 0 if verdict.verdict == Word.FASTER else cost <= 0
-
-
-def _pair(verdict: Finding) -> frozenset[str]:
-    return frozenset((verdict.baseline_id, verdict.level_id))
-
-
-def _in_order(verdict: Finding) -> tuple[str, str]:
+def _in_order(finding: Finding) -> tuple[str, str]:
     """Return the ids, the faster first."""
-    ids = verdict.level_id, verdict.baseline_id
-    return ids if verdict.verdict != Word.SLOWER else ids[::-1]
+    ids = finding.level_id, finding.baseline_id
+    return ids if finding.verdict is not Word.SLOWER else ids[::-1]

@@ -22,12 +22,14 @@ class Relations:
     baseline: str | None  # None: it was not judged
     faster: frozenset[tuple[str, str]]  # (the faster, the slower), by planned verdicts
     alike: frozenset[frozenset[str]]  # by planned verdicts
-    behind: frozenset[str] = frozenset()  # slower than another one by what was not planned
+    behind: frozenset[str] = frozenset()  # slower than another one, by whatever finding that carries a recommendation
+    perhaps_behind: frozenset[str] = frozenset()  # so only by findings that carry none, as under interference
+    every_stack: bool = True  # whether all stacks of the study were judged: none was dropped
 
     @property
     def unbeaten(self) -> list[str]:
         """Those that nothing is shown to be faster than."""
-        slower = {slower for _, slower in self.faster} | self.behind
+        slower = {slower for _, slower in self.faster} | self.behind | self.perhaps_behind
         return [one for one in self.stacks if one not in slower]
 
     def are_alike(self, one: str, other: str) -> bool:
@@ -97,13 +99,16 @@ def _same_change(known: Relations, one: str, of: str) -> bool:
 def _kept(known: Relations, baseline: str, unbeaten: list[str]) -> Choice:
     """Return that the baseline is kept, unless something that is not beaten either may be better."""
     component = _connected(known, baseline)
+    if known.perhaps_behind:  # what speaks against these would speak against the baseline as little
+        return Choice("open")
     for one in unbeaten:
         beats_it = any(faster == one and slower in component for faster, slower in known.faster)
         by_a_chain_alone = one != baseline and not known.are_alike(one, baseline)
         if one not in component or (by_a_chain_alone and beats_it):
             return Choice("open")
     as_good = tuple(one for one in unbeaten if one != baseline)
-    return Choice("any" if len(unbeaten) == len(known.stacks) > 1 else "keep", (baseline,), as_good)
+    is_any = known.every_stack and len(unbeaten) == len(known.stacks) > 1
+    return Choice("any" if is_any else "keep", (baseline,), as_good)
 
 
 def _connected(known: Relations, start: str) -> set[str]:

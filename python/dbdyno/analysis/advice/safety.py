@@ -32,18 +32,19 @@ def safest(choice: Choice, known: Relations, durable: Durable) -> Choice:
     """
     pool, ahead = choice.pool, choice.take if choice.kind == "take" else ()
     better = {one: [of for of in pool if of in ahead or known.are_alike(one, of)] for one in pool}
-    kept = [one for one in pool if not any(_is_safer(of, one, durable) for of in better[one])]
+    kept = [one for one in pool if not any(is_safer(of, one, durable) for of in better[one])]
     take = tuple(one for one in choice.take if one in kept)
     as_good = tuple(one for one in kept if one not in take)
     if not take:
         return Choice("safer" if choice.kind in {"keep", "any"} else choice.kind, as_good)
-    if any(_is_safer(of, one, durable) for one in kept for of in kept):
+    if any(is_safer(of, one, durable) for one in kept for of in kept):
         as_good = ()
     kind = "keep" if choice.kind == "any" and len(take) + len(as_good) < len(pool) else choice.kind
     return replace(choice, kind=kind, take=take, as_good=as_good)
 
 
-def _is_safer(one: str, other: str, durable: Durable) -> bool:
+def is_safer(one: str, other: str, durable: Durable) -> bool:
+    """Return whether the first keeps commits that the second may lose, and loses none that the second keeps."""
     first, second = durable.get(one), durable.get(other)
     return bool(first and second and worse_in(second, first) and not worse_in(first, second))
 

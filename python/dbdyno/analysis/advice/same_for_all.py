@@ -6,7 +6,7 @@ from itertools import combinations
 from math import prod
 
 from dbdyno.analysis.advice.choice import Choice, Kind, Stack
-from dbdyno.analysis.advice.next_step import Lack, Step, hardest
+from dbdyno.analysis.verdict.reasons import Lack, Step, hardest
 
 Key = tuple[tuple[str, str], ...]  # of a stack or of a load
 

@@ -12,10 +12,12 @@ from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.geometric_mean import geometric_mean
 from dbdyno.analysis.verdict.evidence import Rule
-from dbdyno.model.design import ALPHA, Design, Factor
+from dbdyno.analysis.verdict.figures import Figures, common_blocks
+from dbdyno.model.design import ALPHA, Factor
 from dbdyno.model.metrics import METRICS, Metric
 from dbdyno.model.quantity import Quantity, quantity_of
 from dbdyno.model.treatment import Treatment
+from dbdyno.store.records import Run
 
 LEVELS_MIN = 3  # two are a comparison
 OFFERED = {"clients", "rate"}  # factors that say how much load is offered, of the section "workload"
@@ -54,15 +56,16 @@ class Curves:
     lines: tuple[Curve, ...]
 
 
-def curves(design: Design, blocks: UsableBlocks, primary: Metric, rule: Callable[[int], Rule]) -> list[Curves]:
+def curves(run: Run, blocks: UsableBlocks, primary: Metric, rule: Callable[[int], Rule]) -> list[Curves]:
     """Return the curves of each factor that has three amounts or more: of the study's metric, then of a load's own."""
-    found = []
+    found, design = [], run.design
     for factor in design.factors:
         amounts = quantity_of(factor.levels)
         if amounts is None or len(factor.levels) < LEVELS_MIN:
             continue
         for metric in _metrics(factor, primary):
-            lines = tuple(_Measured(blocks, metric, rule).lines(design.treatments, factor, amounts))
+            measured = _Measured(Figures(run, blocks, metric.name), metric, rule)
+            lines = tuple(measured.lines(design.treatments, factor, amounts))
             if lines:
                 ours = metric.name == primary.name
                 found.append(Curves(factor.name, amounts.unit, metric, _is_offered(factor), ours, lines))
@@ -83,7 +86,7 @@ def _metrics(factor: Factor, primary: Metric) -> Iterator[Metric]:
 class _Measured:
     """One metric of the treatments of a run."""
 
-    blocks: UsableBlocks
+    figures: Figures
     metric: Metric
     rule: Callable[[int], Rule]
 
@@ -97,28 +100,26 @@ class _Measured:
                 groups.setdefault(at, {})[level] = treatment
         for at, by_level in groups.items():
             ids = {level: by_level[level].id for level in sorted(by_level, key=amount.__getitem__)}
-            values = {level: self._values(id_) for level, id_ in ids.items()}
+            values = {level: self.figures.logs[id_] for level, id_ in ids.items()}
             known = [level for level in ids if values[level]]
             if len(known) < LEVELS_MIN:
                 continue
             points = (
-                Point(ids[level], level, amount[level], geometric_mean(values[level].values(), ALPHA))
+                Point(ids[level], level, amount[level], geometric_mean(map(math.exp, values[level].values()), ALPHA))
                 for level in known
             )
-            logs = _logs([values[level] for level in known])
-            found = plateau(logs, self.rule, more_is_better=self.metric.more_is_better)
+            common = common_blocks(values[level] for level in known)
+            logs = _array([values[level] for level in known], common)
+            corrected = self.figures.logs_without_carry_over
+            found = plateau(
+                logs,
+                self.rule,
+                more_is_better=self.metric.more_is_better,
+                without_carry_over=_array([corrected[ids[level]] for level in known], common) if corrected else None,
+            )
             yield Curve(dict(at), tuple(points), found, len(logs))
 
-    def _values(self, treatment: str) -> dict[int, float]:
-        """Return block -> the metric where it is positive; nothing of a treatment that was dropped."""
-        if treatment in self.blocks.dropped:
-            return {}
-        found = self.blocks.values(treatment, self.metric.name)
-        return {block: value for block, value in found.items() if value > 0 and math.isfinite(value)}
 
-
-def _logs(values: Sequence[Mapping[int, float]]) -> Floats:
-    """Return the logarithms of the blocks that have all levels, shape (blocks, levels)."""
-    common = sorted(set.intersection(*(set(one) for one in values)))
-    found = np.array([[one[block] for one in values] for block in common], dtype=np.float64)
-    return np.asarray(np.log(found)).reshape(len(common), len(values))
+def _array(values: Sequence[Mapping[int, float]], blocks: Sequence[int]) -> Floats:
+    """Return the logarithms of blocks that all have, shape (blocks, levels)."""
+    return np.array([[one[block] for one in values] for block in blocks], dtype=np.float64).reshape(-1, len(values))

@@ -70,14 +70,22 @@ class Plateau:
         return self.first.low == self.levels - 1
 
 
-def plateau(logs: Floats, rule: Callable[[int], Rule], *, more_is_better: bool) -> Plateau | None:
-    """Return the plateau of logarithms, shape (blocks, levels), levels ascending; None of fewer than two blocks."""
+def plateau(
+    logs: Floats, rule: Callable[[int], Rule], *, more_is_better: bool, without_carry_over: Floats | None = None
+) -> Plateau | None:
+    """Return the plateau of logarithms, shape (blocks, levels), levels ascending; None of fewer than two blocks.
+
+    ``without_carry_over`` are the same less what the trial before left, where that is known: the intervals span both.
+    """
     blocks, levels = logs.shape
     if blocks < 2 or levels < 2:  # noqa: PLR2004
         return None
     good = logs if more_is_better else -logs
-    apart = np.moveaxis(good[:, :, None] - good[:, None, :], 0, -1)  # (better, other, blocks)
-    low, high = _intervals(apart, rule(blocks), ALPHA / (levels - 1))
+    low, high = _intervals(_apart(good), rule(blocks), ALPHA / (levels - 1))
+    if without_carry_over is not None:
+        corrected = without_carry_over if more_is_better else -without_carry_over
+        others = _intervals(_apart(corrected), rule(blocks), ALPHA / (levels - 1))
+        low, high = np.minimum(low, others[0]), np.maximum(high, others[1])
     bound = np.log1p(SHARE)
     may_be_best = np.all(high >= 0, axis=1)
     surely, maybe = (high <= bound)[may_be_best], (low <= bound)[may_be_best]
@@ -88,6 +96,11 @@ def plateau(logs: Floats, rule: Callable[[int], Rule], *, more_is_better: bool) 
         Turn(_last(within), min(map(_last, surely)), max(map(_last, maybe))),
         levels,
     )
+
+
+def _apart(good: Floats) -> Floats:
+    """Return the differences of every two levels, shape (better, other, blocks)."""
+    return np.moveaxis(good[:, :, None] - good[:, None, :], 0, -1)
 
 
 def _intervals(d: Floats, rule: Rule, alpha: float) -> tuple[Floats, Floats]:

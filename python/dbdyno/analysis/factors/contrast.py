@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dbdyno.analysis.statistics.arrays import Floats
-from dbdyno.analysis.statistics.effect import logarithms
+from dbdyno.analysis.verdict.figures import Contrast
 from dbdyno.model.treatment import Treatment
 
-Contrast = dict[str, float]  # treatment id -> weight
 NOWHERE: Mapping[str, str] = {}
 
 
@@ -27,17 +26,7 @@ def effect_of(
 
 def difference(one: Contrast, other: Contrast) -> Contrast:
     """Return ``one - other``: of two simple effects of one factor, its interaction with the other."""
-    return {id_: one.get(id_, 0.0) - other.get(id_, 0.0) for id_ in one | other}
-
-
-def by_block(contrast: Contrast, values: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-    """Return block -> the contrast, for the blocks in which all treatments it needs have a positive metric.
-
-    ``values`` maps treatment -> block -> metric.
-    """
-    logs = {id_: logarithms(values[id_]) for id_ in contrast}
-    blocks = set[int].intersection(*(set(each) for each in logs.values())) if logs else set()
-    return {block: sum(weight * logs[id_][block] for id_, weight in contrast.items()) for block in sorted(blocks)}
+    return {id_: one.get(id_, 0.0) - other.get(id_, 0.0) for id_ in {**one, **other}}
 
 
 def weights(contrast: Contrast, treatments: Sequence[Treatment]) -> Floats:

@@ -10,17 +10,16 @@ interaction into words.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
-from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.factors.contrast import Contrast, by_block, difference, effect_of
+from dbdyno.analysis.factors.contrast import difference, effect_of
 from dbdyno.analysis.verdict.evidence import Rule
+from dbdyno.analysis.verdict.figures import Contrast, Contrasted, Figures
 from dbdyno.analysis.verdict.finding import Finding, Paired, judge
 from dbdyno.analysis.verdict.pairs import obstacle
 from dbdyno.analysis.verdict.reasons import first
-from dbdyno.analysis.verdict.resolution import FINE_ENOUGH, Resolution, combined, resolutions
 from dbdyno.model.design import Design, Factor
 from dbdyno.model.metrics import Metric
 from dbdyno.model.word import Word
@@ -88,25 +87,33 @@ def _clearness(one: Interaction) -> tuple[bool, bool, float, float]:
 @dataclass(frozen=True)
 class _Study:
     design: Design
-    blocks: UsableBlocks
+    figures: Figures
     metric: Metric
     rule: Callable[[int], Rule]
-    resolutions: dict[str, Resolution]  # by treatment
 
     def judged(self, contrasts: dict[str, Contrast]) -> dict[str, Finding]:
-        """Return a verdict for each contrast; all of them are one family."""
-        found = judge([self._paired(*item) for item in contrasts.items()], self.metric, self.design.margin, self.rule)
-        return {verdict.level_id: verdict for verdict in found}
+        """Return a finding for each contrast; all of them are one family."""
+        each = self.figures.contrasted(list(contrasts.values()))
+        pairs = [self._paired(*item, found) for item, found in zip(contrasts.items(), each, strict=True)]
+        return {one.level_id: one for one in judge(pairs, self.metric, self.design.margin, self.rule)}
 
-    def _paired(self, name: str, contrast: Contrast) -> Paired:
-        values = {id_: self.blocks.values(id_, self.metric.name) for id_ in contrast}
+    def _paired(self, name: str, contrast: Contrast, found: Contrasted) -> Paired:
+        blocks = self.figures.blocks
         needed = [one for one in self.design.treatments if one.id in contrast]
-        metric = self.metric.name
-        obstacles = (obstacle(one.id, one.label, self.blocks, metric, of_contrast=True) for one in needed)
-        in_the_way = first(obstacles)
-        coarse = combined((weight, self.resolutions.get(id_, FINE_ENOUGH)) for id_, weight in contrast.items())
-        ratios = by_block(contrast, values)
-        return Paired("", "", baseline_id="", level_id=name, log_ratios=ratios, obstacle=in_the_way, resolution=coarse)
+        obstacles = (obstacle(one.id, one.label, blocks, self.metric.name, of_contrast=True) for one in needed)
+        return Paired(
+            *("", "", "", name),
+            log_ratios=dict(found.by_block),
+            obstacle=first(obstacles),
+            resolution=self.figures.resolution(contrast),
+            carry_over=found.carry_over,
+            without_carry_over=found.without_carry_over,
+            disturbed=self._disturbed(contrast, found.by_block),
+        )
+
+    def _disturbed(self, contrast: Contrast, which: Iterable[int]) -> int:
+        trials = self.figures.blocks.trials
+        return sum(any(trials[block][id_].disturbed for id_ in contrast) for block in which)
 
     def baseline(self, factor: Factor) -> str:
         levels = next(treatment.levels for treatment in self.design.treatments if treatment.id == self.design.baseline)
@@ -117,15 +124,16 @@ class _Study:
         return [level for level in factor.levels if level != self.baseline(factor)]
 
 
-def factorial(design: Design, blocks: UsableBlocks, metric: Metric, rule: Callable[[int], Rule]) -> Factorial:
+def factorial(figures: Figures, metric: Metric, rule: Callable[[int], Rule]) -> Factorial:
     """Return main effects and two-way interactions of a study of two or more factors.
 
     ``rule`` says, of a number of usable blocks, how often the data were looked at.
     """
+    design = figures.run.design
     factors = [factor for factor in design.factors if len(factor.levels) > 1]
     if len(factors) < 2:  # noqa: PLR2004
         return Factorial([], [], [])
-    study = _Study(design, blocks, metric, rule, resolutions(blocks, metric.name, metric.unit))
+    study = _Study(design, figures, metric, rule)
     pairs = [_effect_and_other(*pair) for pair in combinations(factors, 2)]
     simple = _simple_effects(study, pairs)
     interactions = _interactions(study, pairs, simple)

@@ -1,29 +1,23 @@
-"""Tie letters: treatments that share a letter are those between which no difference was shown.
+"""Tie letters: treatments that share a letter are those between which no finding claims a difference.
 
 The compact letter display by insert, absorb and sweep. Source: Piepho, "An algorithm for a letter-based representation
 of all-pairwise comparisons", Journal of Computational and Graphical Statistics 13, 2004.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from string import ascii_lowercase
 
 import numpy as np
 
-from dbdyno.analysis.looks.alpha_spending import nominal_level
-from dbdyno.analysis.looks.min_blocks import smallest_p
 from dbdyno.analysis.statistics.arrays import Bools
-from dbdyno.analysis.statistics.effect import log_ratios
-from dbdyno.analysis.statistics.multiplicity import holm
-from dbdyno.analysis.verdict.evidence import AlwaysValid, Rule, evidence_of_each
+from dbdyno.analysis.verdict.finding import Finding
+from dbdyno.analysis.verdict.reasons import Reason
 from dbdyno.model.design import ALPHA
 
 Columns = list[frozenset[int]]  # per letter, who carries it
-
-MIN_SHARED_BLOCKS = 2
-MORE_BLOCKS_MAX = 40
 
 
 @dataclass(frozen=True)
@@ -36,44 +30,32 @@ class Ties:
     blocks_needed: int | None = None  # with which one could be shown; None where they are many more
 
 
-def ties(values: Mapping[str, Mapping[int, float]], rule: Callable[[int], Rule], *, more_is_better: bool) -> Ties:
-    """Return the letters of each name, "a" going to the best; none for a name with fewer than 2 values.
+def ties(findings: Sequence[Finding], names: Sequence[str], *, more_is_better: bool) -> Ties:
+    """Return the letters of each name, "a" going to the best; none for one that nothing can be said of.
 
-    ``values`` is name -> block -> a positive figure. Two names differ where the p of their ratios inside blocks, Holm
-    over all pairs, is at most 5 %. Letters follow the figures alone, so that other names give the same letters.
+    ``findings`` are those of every two names, by their ids. Two names differ where their finding claims a difference.
+    Letters follow the findings alone, so that other names give the same letters.
     """
-    none = dict.fromkeys(values, "")
-    usable = [name for name, of_block in values.items() if sum(map(_positive, of_block.values())) >= MIN_SHARED_BLOCKS]
-    pairs = list(combinations(range(len(usable)), 2))
-    ratios = [log_ratios(values[usable[i]], values[usable[j]]) for i, j in pairs]
-    known = [place for place, d in enumerate(ratios) if len(d) >= MIN_SHARED_BLOCKS]
-    if not known:
+    none = dict.fromkeys(names, "")
+    judged = [one for one in findings if isinstance(one.reason, Reason)]
+    usable = [name for name in names if any(name in one.ids for one in judged)]
+    if not judged:
         return Ties(none, 0)
-    blocks = max(len(ratios[place]) for place in known)
-    if not _can_differ(blocks, len(known), rule):
-        more = range(blocks + 1, blocks + MORE_BLOCKS_MAX)
-        needed = next((n for n in more if _can_differ(n, len(known), rule)), None)
-        return Ties(none, len(known), blocks, needed)
-    found = evidence_of_each([np.array(list(ratios[place].values())) for place in known], rule, margin=1.0)
+    reasons = [one.reason for one in judged if isinstance(one.reason, Reason)]
+    if all(reason.p_best > ALPHA for reason in reasons):
+        needed = max((reason.fewest for reason in reasons if reason.fewest), default=None)
+        return Ties(none, len(judged), max(one.blocks for one in judged), needed)
+    place = {name: at for at, name in enumerate(usable)}
     different = np.zeros((len(usable), len(usable)), dtype=bool)
     ahead = np.zeros(different.shape)
-    for place, value, p in zip(known, found.value.tolist(), holm(found.p).tolist(), strict=True):
-        i, j = pairs[place]
-        different[i, j] = different[j, i] = p <= ALPHA
-        ahead[i, j], ahead[j, i] = value, -value
-    order = np.argsort(ahead.sum(axis=1) * (-1 if more_is_better else 1), kind="stable")
+    for one in judged:
+        i, j = place[one.level_id], place[one.baseline_id]
+        different[i, j] = different[j, i] = one.verdict.is_different
+        ahead[i, j] = math.log1p(one.effect.value) * (1 if more_is_better else -1)
+        ahead[j, i] = -ahead[i, j]
+    order = np.argsort(-ahead.sum(axis=1), kind="stable")
     letters = compact_letters(different[np.ix_(order, order)])
-    return Ties(none | {usable[i]: each for i, each in zip(order.tolist(), letters, strict=True)}, len(known))
-
-
-def _can_differ(blocks: int, pairs: int, rule: Callable[[int], Rule]) -> bool:
-    """Return whether so many blocks can show any difference over so many pairs."""
-    now = rule(blocks)
-    return isinstance(now, AlwaysValid) or smallest_p(blocks) <= nominal_level(now, ALPHA / pairs)
-
-
-def _positive(value: float) -> bool:
-    return math.isfinite(value) and value > 0
+    return Ties(none | {usable[i]: each for i, each in zip(order.tolist(), letters, strict=True)}, len(judged))
 
 
 def compact_letters(different: Bools) -> list[str]:

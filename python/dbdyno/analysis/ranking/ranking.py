@@ -4,24 +4,27 @@ A *test* is a load, a *stack* what it runs on. In one run the tests are the comb
 ``workload`` and the stacks those of all other factors; several runs bring their tests together, stacks being matched by
 label. The score of a stack is the geometric mean, over the tests, of the ratio of its metric to the baseline stack's.
 
-In each block the mean over the tests of ln(ratio) is one value, so estimate, exact interval and p come from the same
-signed-rank machinery as a verdict's. Runs are independent of each other, so which block of one goes with which of
-another is arbitrary: the b-th usable ones go together, and the shortest run decides how many there are.
+In each block the mean over the tests of ln(ratio) is one value, so every two stacks have a finding as any comparison
+has, and scores, places and letters are read from these. Runs are independent of each other, so which block of one goes
+with which of another is arbitrary: the b-th usable ones go together, and the shortest run decides how many there are.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
-from dbdyno.analysis.ranking.letters import MIN_SHARED_BLOCKS, Ties, ties
+from dbdyno.analysis.ranking.letters import Ties, ties
 from dbdyno.analysis.refused import RefusedError
-from dbdyno.analysis.statistics.effect import log_ratios
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.stopping import Allowance
-from dbdyno.analysis.verdict.evidence import Rule, relative_effect
+from dbdyno.analysis.verdict.evidence import Rule
+from dbdyno.analysis.verdict.figures import Figures
+from dbdyno.analysis.verdict.finding import MIN_USABLE_BLOCKS, Finding, Paired, judge
+from dbdyno.analysis.verdict.reasons import CarryOver
 from dbdyno.model.design import Design
 from dbdyno.model.metrics import METRICS, Metric, metric_of
 from dbdyno.model.treatment import Treatment
@@ -30,8 +33,6 @@ from dbdyno.store.records import Run
 WORKLOAD = "workload"  # the section of the study whose factors make tests
 MIN_STACKS = 2
 
-ByPlace = dict[int, float]  # place among the usable blocks of its run -> a positive figure
-
 
 @dataclass(frozen=True)
 class _Test:
@@ -39,7 +40,13 @@ class _Test:
 
     name: str
     baseline: str  # the stack that the run compares with
-    stacks: dict[str, ByPlace]
+    figures: Figures  # of its run
+    ids: dict[str, str]  # stack -> treatment id
+
+    def places(self, stack: str) -> dict[int, int]:
+        """Return place among the usable blocks of the run -> block, of those in which the stack has a figure."""
+        logs = self.figures.logs[self.ids[stack]] if stack in self.ids else {}
+        return {place: block for place, block in enumerate(self.figures.blocks.trials) if block in logs}
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ class Ranking:
 
 def ranking_of_run(run: Run, blocks: UsableBlocks, rule: Callable[[int], Rule]) -> Ranking | None:
     """Return the ranking that a run's own report shows: where loads and stacks both vary, else nothing."""
-    tests = _tests(run, blocks, "")
+    tests = _tests(Figures(run, blocks, run.design.metric), "")
     if len(tests) < 2 or len(_complete(tests)) < MIN_STACKS:  # noqa: PLR2004 - several
         return None
     return _ranking(tests, metric_of(run.design), rule, None)
@@ -87,7 +94,8 @@ def rank_runs(named: Sequence[tuple[str, Run]], baseline: str | None = None) -> 
     metrics = {run.design.metric: name for name, run in named}
     if len(metrics) > 1:
         raise RefusedError("metrics of runs", metrics=metrics)
-    tests = [test for name, run in named for test in _tests(run, usable_blocks(run), name if len(named) > 1 else "")]
+    each = [(name, Figures(run, usable_blocks(run), run.design.metric)) for name, run in named]
+    tests = [test for name, figures in each for test in _tests(figures, name if len(named) > 1 else "")]
     common = _complete(tests)
     if len(common) < MIN_STACKS:
         raise RefusedError("too few stacks", common=common, stacks={name: _stacks(run) for name, run in named})
@@ -108,29 +116,25 @@ def _split(design: Design, treatment: Treatment) -> tuple[str, str]:
     return Treatment("", stack).label, Treatment("", load).label if load else ""
 
 
-def _tests(run: Run, blocks: UsableBlocks, name: str) -> list[_Test]:
-    design = run.design
+def _tests(figures: Figures, name: str) -> list[_Test]:
+    design = figures.run.design
     labels = {treatment.id: _split(design, treatment) for treatment in design.treatments}
-    places = {block: place for place, block in enumerate(blocks.trials)}
     found: dict[str, _Test] = {}
     for id_, (stack, load) in labels.items():
         test_name = " / ".join(part for part in (name, load) if part) or design.metric
-        test = found.setdefault(load, _Test(test_name, labels[design.baseline][0], {}))
-        if id_ not in blocks.dropped:
-            values = blocks.values(id_, design.metric).items()
-            positive = {places[block]: value for block, value in values if math.isfinite(value) and value > 0}
-            test.stacks[stack] = positive
+        test = found.setdefault(load, _Test(test_name, labels[design.baseline][0], figures, {}))
+        test.ids[stack] = id_
     return list(found.values())
 
 
 def _complete(tests: Sequence[_Test]) -> list[str]:
     """Return the stacks of which every test has figures in the same blocks, at least two."""
-    first = tests[0].stacks if tests else {}
-    return [stack for stack in first if len(_shared(tests, stack)) >= MIN_SHARED_BLOCKS]
+    first = tests[0].ids if tests else {}
+    return [stack for stack in first if len(_shared(tests, stack)) >= MIN_USABLE_BLOCKS]
 
 
 def _shared(tests: Sequence[_Test], stack: str) -> list[int]:
-    places = [test.stacks.get(stack, {}).keys() for test in tests]
+    places = [test.places(stack).keys() for test in tests]
     return sorted(set(places[0]).intersection(*places[1:]))
 
 
@@ -150,11 +154,17 @@ def _common_rule(runs: Sequence[Run]) -> Callable[[int], Rule]:
 def _ranking(tests: Sequence[_Test], about: Metric, rule: Callable[[int], Rule], baseline: str | None) -> Ranking:
     stacks = _complete(tests)
     reference = baseline or (tests[0].baseline if tests[0].baseline in stacks else stacks[0])
-    means = {stack: _geometric_means(tests, stack) for stack in stacks}
-    tied = ties(means, rule, more_is_better=about.more_is_better)
-    scores = {stack: _ratio(means[stack], means[reference], rule) for stack in stacks}
+    ordered = [reference, *(stack for stack in stacks if stack != reference)]
+    findings = _findings(tests, list(combinations(ordered, 2)), about, rule)
+    tied = ties(findings, stacks, more_is_better=about.more_is_better)
+    scores = _scores(findings, reference, len(_shared(tests, reference)))
+    by_test = {
+        test.name: _scores(
+            _findings([test], [(reference, stack) for stack in ordered[1:]], about, rule), reference, len(tests)
+        )
+        for test in tests
+    }
     worth = {stack: score.value if about.more_is_better else -score.value for stack, score in scores.items()}
-    order = sorted(stacks, key=lambda stack: -worth[stack])
     return Ranking(
         metric=about,
         baseline=reference,
@@ -166,27 +176,80 @@ def _ranking(tests: Sequence[_Test], about: Metric, rule: Callable[[int], Rule],
                 is_baseline=stack == reference,
                 score=scores[stack],
                 letters=tied.letters[stack],
-                by_test={test.name: _ratio(test.stacks[stack], test.stacks[reference], rule) for test in tests},
+                by_test={test.name: by_test[test.name][stack] for test in tests},
             )
-            for place, stack in enumerate(order, 1)
+            for place, stack in enumerate(sorted(stacks, key=lambda stack: -worth[stack]), 1)
         ),
         ties=tied,
-        blocks=min(len(means[stack]) for stack in stacks),
-        left_out=tuple(sorted({stack for test in tests for stack in test.stacks} - set(stacks))),
+        blocks=min(len(_shared(tests, stack)) for stack in stacks),
+        left_out=tuple(sorted({stack for test in tests for stack in test.ids} - set(stacks))),
     )
 
 
-def _geometric_means(tests: Sequence[_Test], stack: str) -> ByPlace:
-    return {
-        place: math.exp(math.fsum(math.log(test.stacks[stack][place]) for test in tests) / len(tests))
-        for place in _shared(tests, stack)
+def _findings(
+    tests: Sequence[_Test], pairs: Sequence[tuple[str, str]], about: Metric, rule: Callable[[int], Rule]
+) -> list[Finding]:
+    """Return a finding for each pair (baseline, level) of stacks, of the mean over the tests; they are one family."""
+    runs: dict[int, list[_Test]] = {}
+    for test in tests:
+        runs.setdefault(id(test.figures), []).append(test)
+    of_runs = [_contrasted(of_run, pairs, 1 / len(tests)) for of_run in runs.values()]
+    paired = [_together(pair, [of_run[at] for of_run in of_runs]) for at, pair in enumerate(pairs)]
+    return judge(paired, about, tests[0].figures.run.design.margin, rule)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one run adds to the comparison of two stacks, by place among its usable blocks."""
+
+    measured: dict[int, float]
+    without_carry_over: dict[int, float] | None
+    carry_over: CarryOver | None
+
+
+def _contrasted(tests: Sequence[_Test], pairs: Sequence[tuple[str, str]], weight: float) -> list[_Part]:
+    figures = tests[0].figures
+    place = {block: at for at, block in enumerate(figures.blocks.trials)}
+    contrasts = [
+        {test.ids[level]: weight for test in tests} | {test.ids[baseline]: -weight for test in tests}
+        for baseline, level in pairs
+    ]
+    parts = []
+    for one in figures.contrasted(contrasts):
+        at = [place[block] for block in one.by_block]
+        without = one.without_carry_over
+        parts.append(
+            _Part(
+                dict(zip(at, one.by_block.values(), strict=True)),
+                None if without is None else dict(zip(at, without.tolist(), strict=True)),
+                one.carry_over,
+            )
+        )
+    return parts
+
+
+def _together(pair: tuple[str, str], parts: Sequence[_Part]) -> Paired:
+    """Return two stacks compared by what all runs add up to; carry-over is out of it where any run shows it clearly."""
+    places = sorted(set(parts[0].measured).intersection(*(part.measured for part in parts[1:])))
+    without = [part.without_carry_over or part.measured for part in parts]
+    known = [part.carry_over for part in parts if part.carry_over is not None]
+    is_asked = any(part.without_carry_over is not None for part in parts)
+    return Paired(
+        *pair,
+        *pair,
+        log_ratios={place: math.fsum(part.measured[place] for part in parts) for place in places},
+        carry_over=next((one for one in known if one.taken_out), known[0] if known else None),
+        without_carry_over=np.array([math.fsum(one[place] for one in without) for place in places])
+        if is_asked and places
+        else None,
+    )
+
+
+def _scores(findings: Sequence[Finding], reference: str, blocks: int) -> dict[str, Estimate]:
+    """Return each stack's ratio to the reference, which is 1 of itself."""
+    ratios = {
+        one.level_id: replace(one.effect, value=1 + one.effect.value, low=1 + one.effect.low, high=1 + one.effect.high)
+        for one in findings
+        if one.baseline_id == reference
     }
-
-
-def _ratio(values: ByPlace, reference: ByPlace, rule: Callable[[int], Rule]) -> Estimate:
-    """Return the ratio of two, Hodges-Lehmann over the blocks; that of the baseline to itself is 1."""
-    if values is reference:
-        return Estimate(1.0, 1.0, 1.0, len(values))
-    d = np.array(list(log_ratios(values, reference).values()))
-    found = relative_effect(d, rule(len(d))) if len(d) else Estimate.unknown()
-    return Estimate(1 + found.value, 1 + found.low, 1 + found.high, found.n)
+    return {reference: Estimate(1.0, 1.0, 1.0, blocks), **ratios}

@@ -21,6 +21,11 @@ class Estimate:
         """Return the estimate of which nothing can be said."""
         return cls(math.nan, -math.inf, math.inf, n)
 
+    def inverse(self) -> "Estimate":
+        """Return the same of the other side, where this is a relative difference: +100 % becomes -50 %."""
+        value, high, low = (1 / (1 + end) - 1 if end > -1 else math.inf for end in (self.value, self.low, self.high))
+        return Estimate(value, low, high if math.isfinite(self.low) else math.inf, self.n) if self.known else self
+
     @property
     def known(self) -> bool:
         """Whether there is a value at all."""

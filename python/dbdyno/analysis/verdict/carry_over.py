@@ -12,6 +12,7 @@ those with the carry-over taken out, and the interval shown spans both:
 
 * *clear* (p at most .01): the estimate is the corrected one, its spread widened by as much as the correction is
   uncertain;
+* *likely* (p at most .1): the estimate is the one measured, the spread of the corrected one is widened so, too;
 * else: the estimate is the one measured. Four treatments or more are asked only where p is below .3: what a trial
   leaves is then spread over many, and asking always costs 4 points of power for no error that was ever measured;
 * it can't be estimated (whole plots, a fixed order, too few blocks): the ratios as measured alone.
@@ -32,6 +33,7 @@ from dbdyno.analysis.statistics.signed_rank import walsh_averages
 from dbdyno.model.design import ALPHA
 
 CLEAR = 0.01  # p of a carry-over that the estimate is freed of; at .05 doing so would itself make wrong words
+LIKELY = 0.1  # p of one whose correction counts with its uncertainty; always doing so would cost a quarter of the power
 MANY_TREATMENTS, ASKED = 4, 0.3  # of so many treatments carry-over is asked about only where its p is below this
 UNKNOWN = -1  # no trial before, or one that failed
 FREEDOM_MIN = 3

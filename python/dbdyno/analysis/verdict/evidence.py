@@ -109,18 +109,23 @@ def _at_looks(d: Floats, rule: Looks, bound: Floats, alpha: float) -> Evidence:
 
 
 def evidence_of_each(
-    each: Sequence[Floats], rule: Callable[[int], Rule], margin: float, units: Sequence[float] = ()
+    each: Sequence[Floats],
+    rule: Callable[[int], Rule],
+    margin: float,
+    units: Sequence[float] = (),
+    alphas: Sequence[float] = (),
 ) -> Evidence:
     """Return the figures of many comparisons, shape (comparisons,), that need not have equally many blocks.
 
     Those that have are computed at once. ``rule`` says of a number of blocks how often the data were looked at;
-    ``units`` are the steps of coarse figures, see ``evidence``.
+    ``units`` are the steps of coarse figures, and ``alphas`` the levels of the intervals, see ``evidence``.
     """
     figures: dict[int, Evidence] = {}  # by place
     steps = np.asarray(units, dtype=np.float64) if units else np.zeros(len(each))
-    for n in {len(d) for d in each}:
-        places = [place for place, d in enumerate(each) if len(d) == n]
-        found = evidence(np.stack([each[place] for place in places]), rule(n), margin, unit=steps[places])
+    levels = list(alphas) or [ALPHA] * len(each)
+    for n, alpha in {(len(d), level) for d, level in zip(each, levels, strict=True)}:
+        places = [place for place, d in enumerate(each) if len(d) == n and levels[place] == alpha]
+        found = evidence(np.stack([each[place] for place in places]), rule(n), margin, alpha, unit=steps[places])
         figures |= {place: found.at(row) for row, place in enumerate(places)}
     return Evidence.of_each([figures[place] for place in range(len(each))])
 

@@ -1,17 +1,22 @@
-"""From paired differences to one of five words, and the reason for it.
+"""What is concluded of one comparison: the word, the effect, the interval it is drawn from, and what is missing.
 
+Whatever speaks of a comparison reads its ``Finding``: tables, factors, letters, advice, headline, lists, exit codes.
 How a word is chosen, in this order:
 
 1. *not comparable*: fewer than 2 usable blocks, a treatment that failed again and again and was
    dropped, or one whose client hosts were the limit.
-2. *faster* / *slower*: the exact signed-rank p, allowing for the looks and Holm-adjusted over the study's comparisons,
+2. *faster* / *slower*: the p of no difference, allowing for the looks and Holm-adjusted over the study's comparisons,
    is <= .05 and the interval excludes 0; which of the two words follows from whether more of the metric is better.
    Except that where the interval also lies wholly inside the margin and the equivalence test holds, the word is
    *equivalent* and the reason says that the difference is real but smaller than the margin.
 3. *equivalent*: both one-sided tests against the margin hold at 5 %, for the usual block and for the mean, allowing
    for the looks and Holm-adjusted, and the interval is known.
-4. *undecided*: anything else; also where the word would be another one without carry-over, or had attempts that one
-   treatment spoiled come out at their worst (see ``doubts``).
+4. *undecided*: anything else.
+
+A word must hold for the log ratios as measured and for each *alternative*: without carry-over, with the attempts that
+one treatment spoiled at their worst. So of the p the largest counts, and the interval shown spans those of all. It is
+the interval at the level at which Holm's procedure tests the comparison: it excludes 0 just where a difference may be
+claimed, and no reader sees one far from 0 beside "undecided".
 
 Two families, each corrected by Holm on its own: the differences (guarding against a wrong *faster* or *slower* anywhere
 in the study) and the equivalences (guarding against a wrong *equivalent*). Either mistake happens in at most 5 % of
@@ -20,8 +25,9 @@ hypotheses, "no difference" and "at least the margin", can be true.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -31,30 +37,39 @@ from dbdyno.analysis.statistics import mean
 from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import log_margin, relative
 from dbdyno.analysis.statistics.estimate import Estimate
-from dbdyno.analysis.statistics.multiplicity import holm
+from dbdyno.analysis.statistics.multiplicity import holm, holm_levels
 from dbdyno.analysis.statistics.sample_size import blocks_to_resolve
 from dbdyno.analysis.statistics.signed_rank import coverage
-from dbdyno.analysis.verdict.doubts import Doubt, cause_to_withhold
 from dbdyno.analysis.verdict.evidence import (
     AlwaysValid,
+    Evidence,
     Relation,
     Rule,
     best_p,
+    evidence,
     evidence_of_each,
     relations,
-    relative_effect,
     relative_estimate,
 )
 from dbdyno.analysis.verdict.exaggeration import NO_EXAGGERATION, Exaggeration, exaggeration
 from dbdyno.analysis.verdict.reasons import (
     CarryOver,
     Cause,
-    Next,
+    Dropped,
+    Lack,
+    LimitedClients,
     Obstacle,
+    PairSafety,
     Reason,
+    Secondary,
+    Step,
     TooFew,
+    Trust,
     TwoTreatments,
+    UnequalFailures,
+    ZeroFigures,
     reason_of,
+    word_of,
 )
 from dbdyno.analysis.verdict.resolution import FINE_ENOUGH, Resolution
 from dbdyno.analysis.verdict.totals import UNKNOWN, Totals, far_off, totals
@@ -69,26 +84,29 @@ MANY_BLOCKS = 1000  # no study has more
 
 @dataclass(frozen=True)
 class Finding(TwoTreatments):
-    """A comparison, what was estimated, and the word drawn from it. Differences are relative: .03 for +3 %."""
+    """All that is concluded of a comparison. Differences are relative: .03 for +3 %."""
 
     metric: str
-    effect: Estimate
+    effect: Estimate  # with the interval that the word is drawn from
     verdict: Word
     blocks: int
     reason: Reason | Obstacle
     by_block: tuple[tuple[int, float], ...]  # (block, relative difference)
-    p: float = math.nan  # exact signed-rank, as if this were the only look and the only comparison
+    p: float = math.nan  # of no difference, as if this were the only look and the only comparison
     p_adjusted: float = math.nan  # allowing for the looks, Holm over the study's differences
-    coverage: float = math.nan  # of the interval at this look alone: .95 of a fixed design, more after others
+    coverage: float = math.nan  # of the interval at this look alone: .95 of one comparison and one look, else more
     p_equivalence: float = math.nan  # two one-sided tests, allowing for the looks, Holm over the study's equivalences
     blocks_needed: int | None = None  # in all, about, to resolve the margin; None where that can't be said
     lost: bool = False  # no further block can change it: a treatment was dropped, or has a 0
+    lack: Step | None = None  # what it takes to decide; None where it is decided
     exaggeration: Exaggeration = NO_EXAGGERATION  # of one that was called different
     totals: Totals = UNKNOWN
     resolution: Resolution = FINE_ENOUGH
     carry_over: CarryOver | None = None  # None: it can't be estimated
     as_measured: Estimate | None = None  # the effect with the carry-over in it, where that was taken out
     disturbed: int = 0  # blocks in which others used the host too much beside a trial of it
+    safety: PairSafety | None = None  # how durable both are by their settings; None: no server, or not of treatments
+    secondary: tuple[Secondary, ...] = ()  # other metrics of the same two
 
     @property
     def withheld_for(self) -> Cause | None:
@@ -100,28 +118,79 @@ class Finding(TwoTreatments):
         """Whether the spread seen is as much that of others as the treatments' own: in half of the blocks or more."""
         return mostly(self.disturbed, self.blocks)
 
+    @property
+    def totals_disagree(self) -> bool:
+        """Whether the sum over all blocks says otherwise than the word, as a few stalls make it."""
+        return self.totals.contradict(self.verdict, self.reason.margin if isinstance(self.reason, Reason) else 0.0)
+
+    @property
+    def trust(self) -> tuple[Trust, ...]:
+        """What speaks against taking the word as it stands; nothing where it can be."""
+        holds = {
+            Trust.INTERFERENCE: self.mostly_disturbed,
+            Trust.TOTALS: self.totals_disagree,
+            Trust.CARRY_OVER: self.carry_over is not None and self.carry_over.seen,
+            Trust.EXAGGERATED: self.exaggeration.notable,
+            Trust.OTHER_METRICS: bool(self.at_odds),
+            Trust.WITHHELD: self.withheld_for is not None,
+        }
+        return tuple(doubt for doubt, is_so in holds.items() if is_so)
+
+    @property
+    def at_odds(self) -> tuple[Secondary, ...]:
+        """Other metrics that differ beyond the margin, where the study's own does not."""
+        margin = self.reason.margin if isinstance(self.reason, Reason) else 0.0
+        return tuple(one for one in self.secondary if self.verdict is Word.EQUIVALENT and one.is_at_odds(margin))
+
+    @property
+    def winner(self) -> str | None:
+        """The id of the faster of the two; None where no difference is claimed."""
+        if not self.verdict.is_different:
+            return None
+        return self.level_id if self.verdict is Word.FASTER else self.baseline_id
+
 
 def mostly(disturbed: int, blocks: int) -> bool:
     """Return whether so many disturbed blocks are half of all or more: from their spread nothing can be planned."""
     return 0 < blocks <= 2 * disturbed
 
 
+class Alternative(Protocol):
+    """Another reading of what was measured, for which a word must hold as well."""
+
+    @property
+    def cause(self) -> Cause:
+        """What may have made the word that the measured ratios give."""
+
+    def evidence(self, rule: Rule, margin: float, alpha: float, unit: float) -> Evidence:
+        """Return its figures, each of shape (), as ``evidence`` does of the ratios measured."""
+
+
+@dataclass(frozen=True)
+class OtherRatios:
+    """Log ratios as they might have been, shape (any number of blocks,)."""
+
+    d: Floats
+    cause: Cause
+
+    def evidence(self, rule: Rule, margin: float, alpha: float, unit: float) -> Evidence:
+        """``rule`` is that of the blocks measured: what is added to them has not been looked at more often."""
+        return evidence(self.d, rule, margin, alpha, unit=unit)
+
+
 @dataclass(frozen=True)
 class Paired(TwoTreatments):
-    """A planned comparison and its log ratios by block; ``obstacle`` says why it cannot be judged, if so.
-
-    ``instead`` are the log ratios to judge by where those measured are known to mislead, by block in the same order;
-    ``doubts`` are those for which a word must hold as well.
-    """
+    """A comparison and its log ratios by block; ``obstacle`` says why it cannot be judged, if so."""
 
     log_ratios: dict[int, float]
     obstacle: Obstacle | None = None
     figures: dict[int, tuple[float, float]] = field(default_factory=dict)  # of level and baseline, where there are two
     resolution: Resolution = FINE_ENOUGH
-    instead: Floats | None = None
-    doubts: tuple[Doubt, ...] = ()
     carry_over: CarryOver | None = None
+    without_carry_over: Floats | None = None  # by block in the same order; None: it can't be estimated or is not asked
+    alternatives: tuple[Alternative, ...] = ()  # beside that without carry-over
     disturbed: int = 0  # blocks with a trial beside which others used the host too much
+    safety: PairSafety | None = None
 
     @classmethod
     def of(
@@ -133,9 +202,14 @@ class Paired(TwoTreatments):
         return cls(*ends, log_ratios, obstacle)
 
     @property
+    def is_corrected(self) -> bool:
+        """Whether the estimate is that without carry-over: it is clear."""
+        return self.without_carry_over is not None and self.carry_over is not None and self.carry_over.taken_out
+
+    @property
     def d(self) -> Floats:
-        """The log ratios to judge by, shape (blocks,)."""
-        return self.measured if self.instead is None else self.instead
+        """The log ratios that the estimate is made from, shape (blocks,)."""
+        return self.without_carry_over if self.is_corrected and self.without_carry_over is not None else self.measured
 
     @property
     def measured(self) -> Floats:
@@ -144,17 +218,17 @@ class Paired(TwoTreatments):
 
 
 def judge(
-    pairs: list[Paired], metric: Metric, margin: float, rule: Callable[[int], Rule] = Looks.single
+    pairs: Sequence[Paired], metric: Metric, margin: float, rule: Callable[[int], Rule] = Looks.single
 ) -> list[Finding]:
-    """Return one verdict per planned comparison, in the order given; all of them are one family.
+    """Return one finding per comparison, in the order given; all of them are one family.
 
     ``rule`` says, of a number of usable blocks, how often the data were looked at; without it, once.
     """
     obstacles = [_obstacle(pair) for pair in pairs]
     tested = [pair for pair, obstacle in zip(pairs, obstacles, strict=True) if obstacle is None]
-    judged = iter(_judged(tested, metric, margin, rule))
+    judged = iter(_Family(tested, metric, margin, rule).findings() if tested else ())
     return [
-        next(judged) if obstacle is None else _without_figures(pair, metric, obstacle)
+        next(judged) if obstacle is None else _without_figures(pair, metric, obstacle, len(pairs))
         for pair, obstacle in zip(pairs, obstacles, strict=True)
     ]
 
@@ -165,8 +239,8 @@ def _obstacle(pair: Paired) -> Obstacle | None:
     return pair.obstacle
 
 
-def _without_figures(pair: Paired, metric: Metric, reason: Reason | Obstacle) -> Finding:
-    """Return the verdict on a comparison as far as it needs no test."""
+def _without_figures(pair: Paired, metric: Metric, reason: Reason | Obstacle, comparisons: int) -> Finding:
+    """Return the finding as far as it needs no test."""
     return Finding(
         metric=metric.name,
         baseline=pair.baseline,
@@ -179,95 +253,208 @@ def _without_figures(pair: Paired, metric: Metric, reason: Reason | Obstacle) ->
         reason=reason,
         by_block=tuple((block, relative(d)) for block, d in sorted(pair.log_ratios.items())),
         lost=pair.obstacle is not None,
+        lack=None if isinstance(reason, Reason) else _lack_of_obstacle(reason, len(pair.log_ratios), comparisons),
         resolution=pair.resolution,
         carry_over=pair.carry_over,
         disturbed=pair.disturbed,
+        safety=pair.safety,
     )
 
 
-def _judged(pairs: list[Paired], metric: Metric, margin: float, rule: Callable[[int], Rule]) -> Iterator[Finding]:
-    """Yield the verdict on each comparison of a family."""
-    if not pairs:
-        return
-    rules = [_as_seen(rule(len(pair.d)), pair) for pair in pairs]
-    family = evidence_of_each([pair.d for pair in pairs], rule, margin, [pair.resolution.log_width for pair in pairs])
-    best = [best_p(len(pair.d), one) for pair, one in zip(pairs, rules, strict=True)]
-    p_adjusted, p_equivalence = holm(family.p), holm(family.p_equivalence)
-    words = relations(family, margin)
-    for i, pair in enumerate(pairs):
-        d, relation, unit, now = pair.d, Relation(words[i]), pair.resolution.log_width, rules[i]
-        value, n = float(family.value[i]), len(d)
-        effect = relative_estimate(value, float(family.low[i]), float(family.high[i]), n)
-        found = reason_of(
-            *(relation, effect, d, metric),
-            p_mean=float(mean.p_beyond(d, log_margin(margin))),
-            margin=margin,
-            sizes=(n,),
-            family=len(pairs),
-            p_adjusted=float(p_adjusted[i]),
-            p_equivalence=float(p_equivalence[i]),
-            p_best=float(holm([*family.p[:i], best[i], *family.p[i + 1 :]])[i]),
-            far_off=int(far_off(d).sum()),
-            resolution=pair.resolution,
-        )
-        needed = _needed(pair, margin, len(pairs))
-        different = relation in {Relation.HIGHER, Relation.LOWER}
-        reason = replace(
-            found,
-            exaggeration=exaggeration(d, value, now, len(pairs)) if different else NO_EXAGGERATION,
-            disturbed=pair.disturbed,
-            needed=needed or 0,
-            fewest=(_fewest(n, len(pairs), rule) or 0) if best[i] * len(pairs) > ALPHA else 0,
-            next=_next(pair, needed or 0),
-            withheld_for=cause_to_withhold(family, i, pair.doubts, now, margin, unit),
-        )
-        yield replace(
-            _without_figures(pair, metric, reason),
-            effect=effect,
-            p=float(family.p_now[i]),
-            p_adjusted=reason.p_adjusted,
-            p_equivalence=reason.p_equivalence,
-            coverage=_coverage(n, now),
-            blocks_needed=needed,
-            exaggeration=reason.exaggeration,
-            totals=totals(pair.figures, math.log1p(effect.value), margin, more_is_better=metric.more_is_better),
-            as_measured=None if pair.instead is None else relative_effect(pair.measured, now, unit),
-        )
+class _Family:
+    """Comparisons that share the 5 %, none of which has an obstacle."""
+
+    def __init__(self, pairs: Sequence[Paired], metric: Metric, margin: float, rule: Callable[[int], Rule]) -> None:
+        self.pairs, self.metric, self.margin, self.rule = pairs, metric, margin, rule
+        p = evidence_of_pairs(pairs, margin, rule).combined.p
+        self.levels = holm_levels(p, ALPHA)
+        seen = evidence_of_pairs(pairs, margin, rule, self.levels.tolist())
+        self.measured, self.combined, self.each = seen.measured, seen.combined, seen.each
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield the finding of each comparison."""
+        p_adjusted, p_equivalence = holm(self.combined.p), holm(self.combined.p_equivalence)
+        words = relations(self.combined, self.margin)
+        best = [best_p(len(pair.measured), _rule_of(pair, self.rule)) for pair in self.pairs]
+        for i, pair in enumerate(self.pairs):
+            d, relation, rule = pair.d, Relation(words[i]), _rule_of(pair, self.rule)
+            ours, n = self.combined.at(i), len(d)
+            effect = relative_estimate(float(ours.value), float(ours.low), float(ours.high), n)
+            as_measured = self.measured.at(i)
+            needed = _blocks_needed(pair, self.margin, len(self.pairs))
+            p_best = float(holm([*self.combined.p[:i], best[i], *self.combined.p[i + 1 :]])[i])
+            found = reason_of(
+                *(relation, effect, d, self.metric),
+                p_mean=float(mean.p_beyond(d, log_margin(self.margin))),
+                margin=self.margin,
+                sizes=(n,),
+                family=len(self.pairs),
+                p_adjusted=float(p_adjusted[i]),
+                p_equivalence=float(p_equivalence[i]),
+                p_best=p_best,
+                far_off=int(far_off(d).sum()),
+                resolution=pair.resolution,
+            )
+            withheld, would_be = self._withheld(i, relation)
+            different = relation in {Relation.HIGHER, Relation.LOWER}
+            reason = replace(
+                found,
+                exaggeration=exaggeration(d, float(ours.value), rule, len(self.pairs))
+                if different
+                else NO_EXAGGERATION,
+                disturbed=pair.disturbed,
+                needed=needed or 0,
+                fewest=(self._fewest(n) or 0) if p_best > ALPHA else 0,
+                withheld_for=withheld,
+                withheld=word_of(would_be, more_is_better=self.metric.more_is_better),
+            )
+            reason = replace(reason, lack=_lack(reason, n) if relation is Relation.UNDECIDED else None)
+            yield replace(
+                _without_figures(pair, self.metric, reason, len(self.pairs)),
+                effect=effect,
+                p=float(ours.p_now),
+                p_adjusted=reason.p_adjusted,
+                p_equivalence=reason.p_equivalence,
+                coverage=_coverage(n, rule, float(self.levels[i])),
+                blocks_needed=needed,
+                lack=reason.lack,
+                exaggeration=reason.exaggeration,
+                totals=totals(
+                    pair.figures, math.log1p(effect.value), self.margin, more_is_better=self.metric.more_is_better
+                ),
+                as_measured=relative_estimate(
+                    float(as_measured.value), float(as_measured.low), float(as_measured.high), n
+                )
+                if pair.is_corrected
+                else None,
+            )
+
+    def _withheld(self, place: int, relation: Relation) -> tuple[Cause | None, Relation]:
+        """Return why the word that the ratios measured give is not given, and which that is; None where it stands."""
+        rest = [self.combined.at(one) for one in range(len(self.pairs))]
+
+        def word(one: Evidence) -> Relation:
+            family = Evidence.of_each([*rest[:place], one, *rest[place + 1 :]])
+            return Relation(relations(family, self.margin)[place])
+
+        measured = self.measured.at(place)
+        would_be = word(measured)
+        if would_be in {Relation.UNDECIDED, relation}:
+            return None, relation
+        causes = [self.pairs[place].carry_over] if self.pairs[place].without_carry_over is not None else []
+        every = [*causes, *(one.cause for one in self.pairs[place].alternatives)]
+        for cause, other in zip(every, self.each[place], strict=True):
+            if word(both(measured, other)) is not would_be:
+                return cause, would_be
+        return next((one for one in every if one is not None), None), would_be
+
+    def _fewest(self, n: int) -> int | None:
+        """Return with how many blocks, ``n`` or more, the smallest p there can be passes Holm over the comparisons."""
+        comparisons = len(self.pairs)
+        start = max(n, blocks_needed(comparisons))
+        more = range(start, start + MORE_BLOCKS_MAX)
+        return next((one for one in more if best_p(one, self.rule(one)) * comparisons <= ALPHA), None)
 
 
-def _as_seen(rule: Rule, pair: Paired) -> Rule:
-    return rule.of(pair.d)[0][0] if isinstance(rule, Looks) else rule
+@dataclass(frozen=True)
+class EvidenceOfPairs:
+    """What comparisons show, shape (comparisons,): as measured, for every alternative together, and for each."""
+
+    measured: Evidence
+    combined: Evidence
+    each: list[list[Evidence]]  # of each comparison: without carry-over where that is asked, then its alternatives
 
 
-def _needed(pair: Paired, margin: float, comparisons: int) -> int | None:
+def evidence_of_pairs(
+    pairs: Sequence[Paired], margin: float, rule: Callable[[int], Rule], levels: Sequence[float] = ()
+) -> EvidenceOfPairs:
+    """Return what comparisons without an obstacle show; their intervals have coverage 1 - level, .95 by default."""
+    alphas, units = list(levels) or [ALPHA] * len(pairs), [pair.resolution.log_width for pair in pairs]
+    measured = evidence_of_each([pair.measured for pair in pairs], rule, margin, units, alphas)
+    each: list[list[Evidence]] = [[] for _ in pairs]
+    asked = [(place, pair.without_carry_over) for place, pair in enumerate(pairs)]
+    places = [place for place, without in asked if without is not None]
+    if places:
+        ratios = [without for _, without in asked if without is not None]
+        units_asked, alphas_asked = ([values[place] for place in places] for values in (units, alphas))
+        corrected = evidence_of_each(ratios, rule, margin, units_asked, alphas_asked)
+        for row, place in enumerate(places):
+            each[place].append(corrected.at(row))
+    combined = []
+    for place, pair in enumerate(pairs):
+        now = _rule_of(pair, rule)
+        each[place] += [one.evidence(now, margin, alphas[place], units[place]) for one in pair.alternatives]
+        whole = measured.at(place)
+        for other in each[place]:
+            whole = both(whole, other)
+        combined.append(replace(whole, value=each[place][0].value) if pair.is_corrected else whole)
+    return EvidenceOfPairs(measured, Evidence.of_each(combined), each)
+
+
+def _rule_of(pair: Paired, rule: Callable[[int], Rule]) -> Rule:
+    """Return the rule of so many blocks, with the growth of the differences that this comparison shows."""
+    now = rule(len(pair.measured))
+    return now.of(pair.measured)[0][0] if isinstance(now, Looks) else now
+
+
+def both(one: Evidence, other: Evidence) -> Evidence:
+    """Return what can be said only if both say it; estimates are those of ``one``."""
+    return replace(
+        one,
+        low=np.minimum(one.low, other.low),
+        high=np.maximum(one.high, other.high),
+        p=np.maximum(one.p, other.p),
+        p_now=np.maximum(one.p_now, other.p_now),
+        p_equivalence=np.maximum(one.p_equivalence, other.p_equivalence),
+    )
+
+
+def _blocks_needed(pair: Paired, margin: float, comparisons: int) -> int | None:
     """Return about how many blocks resolve the margin, where these suffice: enough of them, and most of them quiet."""
     if len(pair.d) < MIN_BLOCKS or mostly(pair.disturbed, len(pair.d)):
         return None
     return blocks_to_resolve(pair.d, margin, comparisons)
 
 
-def _fewest(n: int, comparisons: int, rule: Callable[[int], Rule]) -> int | None:
-    """Return with how many blocks, ``n`` or more, the smallest p there can be passes Holm over the comparisons."""
-    start = max(n, blocks_needed(comparisons))
-    more = range(start, start + MORE_BLOCKS_MAX)
-    return next((blocks for blocks in more if best_p(blocks, rule(blocks)) * comparisons <= ALPHA), None)
+def _lack_of_obstacle(found: Obstacle, blocks: int, comparisons: int) -> Step:
+    match found:
+        case Dropped() | ZeroFigures():
+            return Step(Lack.A_TREATMENT_THAT_RUNS)
+        case LimitedClients():
+            return Step(Lack.STRONGER_LOAD_GENERATOR)
+        case TooFew():
+            return Step(Lack.MORE_BLOCKS, max(blocks_needed(comparisons), MIN_USABLE_BLOCKS) - blocks)
 
 
-def _next(pair: Paired, needed: int) -> Next:
-    """Return what it would take to decide: a quiet host, more blocks, or nothing that can be planned."""
-    n = len(pair.d)
-    if mostly(pair.disturbed, n):
-        return Next.END_INTERFERENCE
-    if needed - n > MANY_BLOCKS:
-        return Next.LESS_NOISE
-    return Next.MORE_BLOCKS if needed > n else Next.TOO_CLOSE
+_LACK_OF_CAUSE: dict[type[Cause], Lack] = {
+    CarryOver: Lack.REST_BETWEEN_TRIALS,
+    UnequalFailures: Lack.EQUAL_FAILURES,
+}
 
 
-def _coverage(n: int, rule: Rule) -> float:
-    return 1 - ALPHA if isinstance(rule, AlwaysValid) else coverage(n, nominal_level(rule, ALPHA))
+def _lack(reason: Reason, blocks: int) -> Step:
+    """Return what it takes to decide, where nothing is decided.
+
+    What the design could not have shown on the quietest host comes first: no remedy on the host would have helped.
+    """
+    if reason.withheld_for is not None:
+        return Step(_LACK_OF_CAUSE[type(reason.withheld_for)])
+    if reason.p_best > ALPHA and reason.fewest > blocks:
+        wanted = reason.fewest if reason.excludes_zero else max(reason.fewest, reason.needed)
+        return Step(Lack.MORE_BLOCKS, wanted - blocks)
+    if mostly(reason.disturbed, blocks):
+        return Step(Lack.QUIET_HOST)
+    if reason.resolution.too_coarse(reason.margin):
+        return Step(Lack.FINER_FIGURES)
+    more = reason.needed - blocks
+    if more > MANY_BLOCKS:
+        return Step(Lack.LESS_NOISE, more)
+    return Step(Lack.MORE_BLOCKS, more) if more > 0 else Step(Lack.A_WIDER_MARGIN)
+
+
+def _coverage(n: int, rule: Rule, alpha: float) -> float:
+    return 1 - alpha if isinstance(rule, AlwaysValid) else coverage(n, nominal_level(rule, alpha))
 
 
 def _word(reason: Reason | Obstacle) -> Word:
-    if not isinstance(reason, Reason):
-        return Word.NOT_COMPARABLE
-    return Word.UNDECIDED if reason.withheld_for else reason.word
+    return reason.word if isinstance(reason, Reason) else Word.NOT_COMPARABLE

@@ -5,41 +5,54 @@ from dataclasses import replace
 from itertools import combinations
 
 from dbdyno.analysis.blocks import UsableBlocks
+from dbdyno.analysis.checks.durability import durability
 from dbdyno.analysis.client_hosts import limiting_hosts
 from dbdyno.analysis.statistics.effect import log_ratios
-from dbdyno.analysis.verdict.carry_over_of_run import carried
+from dbdyno.analysis.verdict.figures import Contrasted, Figures, difference_of_pair
 from dbdyno.analysis.verdict.finding import Paired
-from dbdyno.analysis.verdict.reasons import Dropped, LimitedClients, Obstacle, ZeroFigures, first
-from dbdyno.analysis.verdict.resolution import of_pair, resolutions
-from dbdyno.analysis.verdict.unequal_failures import by_one, doubts_about, struck
+from dbdyno.analysis.verdict.reasons import Dropped, LimitedClients, Obstacle, PairSafety, ZeroFigures, first
+from dbdyno.analysis.verdict.unequal_failures import by_one, spoiled_ratios, struck
 from dbdyno.model.design import Comparison, Design
-from dbdyno.model.metrics import METRICS
-from dbdyno.store.records import Run
 
 
-def paired(design: Design, blocks: UsableBlocks, comparisons: Iterable[Comparison], metric: str) -> list[Paired]:
-    """Return the log ratios of each comparison, in the order given; a dropped treatment is an obstacle, as is a 0."""
-    labels = design.labels
-    values = {treatment.id: blocks.values(treatment.id, metric) for treatment in design.treatments}
-    steps = resolutions(blocks, metric, METRICS[metric].unit)
+def compared(figures: Figures, comparisons: Sequence[Comparison]) -> list[Paired]:
+    """Return comparisons that are one family, in the order given, with what may mislead of each.
+
+    A dropped treatment is an obstacle, as is a 0.
+    """
+    run, blocks, metric = figures.run, figures.blocks, figures.metric
+    labels = run.design.labels
+    values = {one.id: blocks.values(one.id, metric) for one in run.design.treatments}
+    obstacles = [
+        first(obstacle(id_, labels[id_], blocks, metric) for id_ in (one.level, one.baseline)) for one in comparisons
+    ]
+    judged = [one for one, in_the_way in zip(comparisons, obstacles, strict=True) if not in_the_way]
+    contrasts = [difference_of_pair(one.baseline, one.level) for one in judged]
+    contrasted = dict(zip(map(id, judged), figures.contrasted(contrasts), strict=True))
+    left_out, kept = struck(run, blocks)
     pairs = []
-    for comparison in comparisons:
-        level, baseline = values[comparison.level], values[comparison.baseline]
-        ratios = log_ratios(level, baseline)
-        obstacles = (obstacle(id_, labels[id_], blocks, metric) for id_ in (comparison.level, comparison.baseline))
-        pairs.append(
-            Paired(
-                baseline=labels[comparison.baseline],
-                level=labels[comparison.level],
-                baseline_id=comparison.baseline,
-                level_id=comparison.level,
-                log_ratios=ratios,
-                obstacle=first(obstacles),
-                figures={block: (level[block], baseline[block]) for block in ratios},
-                resolution=of_pair(steps, comparison.baseline, comparison.level),
-                disturbed=_disturbed(blocks, (comparison.baseline, comparison.level), ratios),
-            )
+    for one, in_the_way in zip(comparisons, obstacles, strict=True):
+        found = contrasted.get(id(one)) or Contrasted(log_ratios(values[one.level], values[one.baseline]))
+        ratios = dict(found.by_block)
+        pair = Paired(
+            baseline=labels[one.baseline],
+            level=labels[one.level],
+            baseline_id=one.baseline,
+            level_id=one.level,
+            log_ratios=ratios,
+            obstacle=in_the_way,
+            figures={block: (values[one.level][block], values[one.baseline][block]) for block in ratios},
+            resolution=figures.resolution(difference_of_pair(one.baseline, one.level)),
+            carry_over=found.carry_over,
+            without_carry_over=found.without_carry_over,
+            disturbed=_disturbed(blocks, (one.baseline, one.level), ratios),
+            safety=_safety(blocks, one),
         )
+        if not in_the_way:
+            by = [by_one(*ids, left_out, kept) for ids in ((one.level, one.baseline), (one.baseline, one.level))]
+            spoiled = spoiled_ratios(pair.d, tuple(ratios), (pair.level, pair.baseline), *by)
+            pair = replace(pair, alternatives=spoiled)
+        pairs.append(pair)
     return pairs
 
 
@@ -48,27 +61,9 @@ def _disturbed(blocks: UsableBlocks, treatments: Sequence[str], which: Iterable[
     return sum(any(blocks.trials[block][id_].disturbed for id_ in treatments) for block in which)
 
 
-def considered(run: Run, blocks: UsableBlocks, pairs: Sequence[Paired], metric: str) -> list[Paired]:
-    """Return the comparisons with what may mislead of them: carry-over, and trials that one side alone lacks."""
-    judged = [pair for pair in pairs if not pair.obstacle]
-    compared = [(pair.baseline_id, pair.level_id, list(pair.log_ratios)) for pair in judged]
-    corrected = dict(zip(map(id, judged), carried(run, blocks, metric, compared), strict=True))
-    left_out, kept = struck(run, blocks)
-    found = []
-    for pair in pairs:
-        if (one := corrected.get(id(pair))) is None:
-            found.append(pair)
-            continue
-        by = [by_one(*ids, left_out, kept) for ids in ((pair.level_id, pair.baseline_id), _turned(pair))]
-        with_carry_over = replace(pair, instead=one.instead, doubts=one.doubts, carry_over=one.carry_over)
-        labels, at = (pair.level, pair.baseline), tuple(pair.log_ratios)
-        doubts = doubts_about(with_carry_over.d, at, labels, *by)
-        found.append(replace(with_carry_over, doubts=(*doubts, *one.doubts)))
-    return found
-
-
-def _turned(pair: Paired) -> tuple[str, str]:
-    return pair.baseline_id, pair.level_id
+def _safety(blocks: UsableBlocks, pair: Comparison) -> PairSafety | None:
+    level, baseline = (durability(blocks.of(id_)) for id_ in (pair.level, pair.baseline))
+    return PairSafety(level, baseline) if level and baseline else None
 
 
 def obstacle(
@@ -95,7 +90,7 @@ def every_pair(design: Design) -> list[Comparison]:
     return found
 
 
-def plans_every_pair(design: Design) -> bool:
-    """Whether the verdicts of every pair are the study's own."""
+def pairs_not_planned(design: Design) -> list[Comparison]:
+    """Return every two treatments that the study does not compare by itself."""
     planned = {frozenset((one.baseline, one.level)) for one in design.comparisons}
-    return planned == {frozenset((one.baseline, one.level)) for one in every_pair(design)}
+    return [one for one in every_pair(design) if frozenset((one.baseline, one.level)) not in planned]

@@ -1,5 +1,6 @@
 """Why a word was chosen, as codes and figures; ``report/reasons.py`` has a sentence for each."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -7,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from dbdyno.analysis.checks.durability import Durability, Lacking, worse_in
 from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import log_margin, relative
 from dbdyno.analysis.statistics.estimate import Estimate
@@ -28,6 +30,30 @@ class TwoTreatments:
     level: str  # label
     baseline_id: str
     level_id: str
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The two, in no order."""
+        return frozenset((self.baseline_id, self.level_id))
+
+
+@dataclass(frozen=True)
+class Secondary(TwoTreatments):
+    """One metric in one comparison. Its interval is that of this figure alone, not adjusted for how many there are."""
+
+    metric: str
+    effect: Estimate
+    p: float  # allowing for the looks, as if nothing else had been judged
+    p_adjusted: float  # Benjamini and Hochberg over all of them
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether it is worth a look."""
+        return self.p_adjusted <= ALPHA
+
+    def is_at_odds(self, margin: float) -> bool:
+        """Whether it stands out by more than a margin that the study's own metric keeps."""
+        return self.stands_out and abs(math.log1p(self.effect.value)) > log_margin(margin)
 
 
 @dataclass(frozen=True)
@@ -123,14 +149,65 @@ class Code(StrEnum):
     INTERVAL_TOO_WIDE = "the interval includes 0 and reaches beyond the margin"
 
 
-class Next(StrEnum):
-    """What it takes to decide."""
+class Trust(StrEnum):
+    """What must be known of a comparison before its word is trusted."""
 
-    UNKNOWN = ""
-    END_INTERFERENCE = "end interference"
+    INTERFERENCE = "others used the host in half of its blocks or more"
+    TOTALS = "the sum over all blocks says otherwise"
+    CARRY_OVER = "what a trial leaves for the next is in the figures, or was taken out"
+    EXAGGERATED = "so few blocks may show more than there is"
+    OTHER_METRICS = "another metric differs where this one does not"
+    WITHHELD = "another word is withheld"
+
+
+class Lack(StrEnum):
+    """What it takes to decide, what concerns the host first; in this order one of several is named."""
+
+    QUIET_HOST = "a quiet host"
+    LONGER_WARM_UP = "a longer warm-up"
+    STRONGER_LOAD_GENERATOR = "a stronger load generator"
+    HIGHER_RATE = "a higher rate"
+    A_TREATMENT_THAT_RUNS = "a treatment that runs"
+    REST_BETWEEN_TRIALS = "rest between trials"
+    EQUAL_FAILURES = "failures that favour neither"
+    NO_STALLS = "totals that agree with the usual block"
+    FINER_FIGURES = "finer figures"
+    A_COMPARISON = "a comparison"
     LESS_NOISE = "less noise"
     MORE_BLOCKS = "more blocks"
-    TOO_CLOSE = "too close to call"
+    A_WIDER_MARGIN = "a wider margin"
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is lacking; ``blocks`` are about how many more are needed, where it is these."""
+
+    lack: Lack
+    blocks: int = 0
+
+
+def hardest(steps: Iterable[Step]) -> Step | None:
+    """Return the step without which the others are of no use: the most blocks, if all that is lacking are blocks."""
+    order = list(Lack)
+    return min(steps, key=lambda step: (order.index(step.lack), -step.blocks), default=None)
+
+
+@dataclass(frozen=True)
+class PairSafety:
+    """How durable two treatments are by the settings that their trials read back."""
+
+    level: Durability
+    baseline: Durability
+
+    @property
+    def level_risks(self) -> tuple[Lacking, ...]:
+        """By which settings the level may lose a commit that the baseline keeps."""
+        return worse_in(self.level, self.baseline)
+
+    @property
+    def baseline_risks(self) -> tuple[Lacking, ...]:
+        """By which settings the baseline may lose a commit that the level keeps."""
+        return worse_in(self.baseline, self.level)
 
 
 @dataclass(frozen=True)
@@ -138,7 +215,7 @@ class Reason:
     """Why a comparison got its word, with what the sentence for it needs."""
 
     code: Code
-    word: Word  # before any doubt
+    word: Word
     margin: float
     sizes: tuple[int, ...]  # blocks; of two runs, trials of either
     family: int  # comparisons, or treatments of two runs, that share the error
@@ -154,8 +231,9 @@ class Reason:
     disturbed: int = 0  # blocks
     needed: int = 0  # blocks, about, to resolve the margin; 0 where it can't be said
     fewest: int = 0  # blocks with which a difference could be shown; 0 where these many can, or where it is far off
-    next: Next = Next.UNKNOWN
-    withheld_for: Cause | None = None  # what may have made the difference, so that the word is "undecided"
+    lack: Step | None = None  # what it takes to decide; of two runs it is not known
+    withheld_for: Cause | None = None  # what may have made the word that the ratios measured give
+    withheld: Word = Word.UNDECIDED  # that word
 
     @property
     def two_runs(self) -> bool:

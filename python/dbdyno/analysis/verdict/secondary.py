@@ -5,40 +5,25 @@ said to stand out, at most 5 % is expected to be wrong.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.multiplicity import benjamini_hochberg
-from dbdyno.analysis.verdict.evidence import Rule, evidence_of_each, relative_estimate
-from dbdyno.analysis.verdict.finding import MIN_USABLE_BLOCKS
-from dbdyno.analysis.verdict.pairs import paired
-from dbdyno.analysis.verdict.reasons import TwoTreatments
-from dbdyno.model.design import ALPHA, Design
+from dbdyno.analysis.verdict.evidence import Rule, relative_estimate
+from dbdyno.analysis.verdict.figures import Figures
+from dbdyno.analysis.verdict.finding import MIN_USABLE_BLOCKS, evidence_of_pairs
+from dbdyno.analysis.verdict.pairs import compared
+from dbdyno.analysis.verdict.reasons import Secondary
+from dbdyno.store.records import Run
 
 
-@dataclass(frozen=True)
-class Secondary(TwoTreatments):
-    """One metric in one comparison. Its interval is that of this figure alone, not adjusted for how many there are."""
-
-    metric: str
-    effect: Estimate
-    p: float  # allowing for the looks, as if nothing else had been judged
-    p_adjusted: float  # Benjamini and Hochberg over all of them
-
-    @property
-    def stands_out(self) -> bool:
-        """Whether it is worth a look."""
-        return self.p_adjusted <= ALPHA
-
-
-def secondary_metrics(design: Design, blocks: UsableBlocks, rule: Callable[[int], Rule]) -> list[Secondary]:
+def secondary_metrics(run: Run, blocks: UsableBlocks, rule: Callable[[int], Rule]) -> list[Secondary]:
     """Return each secondary metric in each planned comparison, by comparison; without those that lack figures.
 
     A block in which either treatment has none is left out of that metric; one that is 0 anywhere is left out there.
     """
+    design = run.design
     by_metric = {
-        metric: paired(design, blocks, design.comparisons, metric)
+        metric: compared(Figures(run, blocks, metric), design.comparisons)
         for metric in design.secondary_metrics
         if metric != design.metric
     }
@@ -50,9 +35,7 @@ def secondary_metrics(design: Design, blocks: UsableBlocks, rule: Callable[[int]
     ]
     if not every:
         return []
-    found = evidence_of_each(
-        [pair.d for _, pair in every], rule, design.margin, [pair.resolution.log_width for _, pair in every]
-    )
+    found = evidence_of_pairs([pair for _, pair in every], design.margin, rule).combined
     adjusted = benjamini_hochberg(found.p)
     return [
         Secondary(

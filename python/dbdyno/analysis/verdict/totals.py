@@ -17,6 +17,7 @@ from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.noise import robust_sd
 from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.model.design import ALPHA, MIN_BLOCKS
+from dbdyno.model.word import Word
 
 FAR = 4.0  # standard deviations, as the middle half of the blocks gives them: farther off is no noise
 
@@ -29,6 +30,15 @@ class Totals:
     apart: bool  # from the usual block, by more than half the margin and more than noise
     far_off: int  # blocks
     of_time: bool  # whether it is time for the same work; else the sum of the metric
+
+    def contradict(self, word: Word, margin: float) -> bool:
+        """Return whether the totals say otherwise than a word on the usual block, as a few stalls make it."""
+        if not self.apart or word.is_open:
+            return False
+        cost = self.effect.value  # of the level: more is worse
+        if word is Word.EQUIVALENT:
+            return not relative(-log_margin(margin)) <= cost <= margin
+        return cost >= 0 if word is Word.FASTER else cost <= 0
 
 
 UNKNOWN = Totals(Estimate.unknown(), apart=False, far_off=0, of_time=False)

@@ -18,7 +18,7 @@ import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.statistics.arrays import Bools, Floats
-from dbdyno.analysis.verdict.doubts import Doubt
+from dbdyno.analysis.verdict.finding import OtherRatios
 from dbdyno.analysis.verdict.reasons import UnequalFailures
 from dbdyno.store.records import Run, Trial
 
@@ -90,9 +90,9 @@ def p_alike(more: int, fewer: int) -> float:
     return min(1.0, 2.0 * tail / 2.0**n)
 
 
-def doubts_about(
+def spoiled_ratios(
     d: Floats, at: tuple[int, ...], labels: tuple[str, str], level: Struck, baseline: Struck
-) -> tuple[Doubt, ...]:
+) -> tuple[OtherRatios, ...]:
     """Return the log ratios, of the blocks ``at``, as they might have been; nothing where both were struck alike.
 
     ``labels`` are those of level and baseline.
@@ -103,7 +103,7 @@ def doubts_about(
         return ()
     which = labels if more is level else labels[::-1]
     cause = UnequalFailures(which[0], more.attempts, which[1], fewer.attempts)
-    return tuple(Doubt(bound, cause) for bound in _bounds(d, np.isin(at, more.kept), excess))
+    return tuple(OtherRatios(bound, cause) for bound in _bounds(d, np.isin(at, more.kept), excess))
 
 
 def _bounds(d: Floats, kept: Bools, excess: int) -> tuple[Floats, Floats]:

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from dbdyno.analysis.curves.curves import Curve, Curves, Point
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.printable import clipped
+from dbdyno.model.wording import capital
 from dbdyno.report.charts.palette import LIGHT, treatment_colour, treatment_dash
 from dbdyno.report.charts.svg import (
     CHARACTER,
@@ -27,7 +28,7 @@ from dbdyno.report.charts.svg import (
     words,
 )
 from dbdyno.report.document import Chart, Width
-from dbdyno.report.knees import capital, line_name
+from dbdyno.report.knees import line_name
 from dbdyno.report.sentences import estimate_text
 
 LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 84, 12, 600, 236, 260, 44

@@ -76,4 +76,6 @@ def _counted(name: str, number: int) -> str:
 
 def _lettered(analysis: Analysis) -> dict[str, bool]:
     ranked = analysis.ranking is not None and any(analysis.ranking.ties.letters.values())
-    return {"the table's": has_letters(analysis), "the ranking's": ranked}
+    not_planned = analysis.ties.pairs > sum(one.verdict is not Word.NOT_COMPARABLE for one in analysis.verdicts)
+    of_table = has_letters(analysis) and not_planned and not analysis.every_pair
+    return {"all other pairs": of_table, "the ranking's": ranked}

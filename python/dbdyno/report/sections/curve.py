@@ -8,10 +8,10 @@ from dbdyno.analysis.curves.curves import LATENCY, RATE, Curve, Curves
 from dbdyno.analysis.curves.plateau import SHARE, Turn
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.treatment import level_label
-from dbdyno.model.wording import margin_text
+from dbdyno.model.wording import capital, margin_text
 from dbdyno.report.charts import curve
 from dbdyno.report.document import Abridged, Block, Details, Item, List, Paragraph, Section, Table
-from dbdyno.report.knees import capital, knee_sentence, line_name
+from dbdyno.report.knees import knee_sentence, line_name
 from dbdyno.report.sentences import estimate_text
 from dbdyno.report.source import Source
 from dbdyno.report.values import effect_values, fields

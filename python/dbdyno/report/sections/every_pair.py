@@ -15,6 +15,6 @@ def section(source: Source) -> Section:
     shown = (verdicts,) if items else ()
     note = (
         f"Not planned: these {count(len(items), 'verdict')} were asked for after the run. Holm's correction goes over"
-        " all of them, apart from the planned ones, so a pair's p may differ from the one above."
+        " all of them, apart from the planned ones, which are above."
     )
     return Section("every-pair", "Every pair, not planned", shown, note if items else "", {"every_pair": values})

@@ -14,6 +14,7 @@ from dbdyno.report.document import Abridged, Block, Item, List, Paragraph, Secti
 from dbdyno.report.reasons import reason_code, reason_text
 from dbdyno.report.sentences import certainty, evidence, figures_text, sentence_of
 from dbdyno.report.source import Source
+from dbdyno.report.summaries import counted
 from dbdyno.report.values import effect_values, fields, p_values
 
 Explained = tuple[Text, list[str]]  # a sentence, and what explains it
@@ -72,14 +73,31 @@ def interactions(analysis: Analysis) -> list[Explained]:
 
 
 def _main_effect(one: MainEffect, analysis: Analysis) -> Explained:
-    subject, verdict = f"{one.factor} {one.level}", one.verdict
+    verdict = one.verdict
+    # A mean over cells is called one before its word is read: single cells may have other words.
+    subject = f"On average over {listed(one.averaged_over)}, {one.factor} {one.level}"
     baseline = level_label(one.factor, one.baseline)
-    figures = f", averaged over {listed(one.averaged_over)}: {figures_text(verdict, analysis.metric.words)}"
+    figures = f"{_of_single_comparisons(one, analysis)}: {figures_text(verdict, analysis.metric.words)}"
     reasons = [evidence(verdict)]
     if one.depends_on:
         reasons.append(f"Its effect differs with {listed(one.depends_on)}, see below: the average hides that.")
     sentence = sentence_of(verdict, (subject, baseline), analysis.margin, figures)
     return sentence, [] if verdict.verdict == Word.NOT_COMPARABLE else reasons
+
+
+def _of_single_comparisons(effect: MainEffect, analysis: Analysis) -> str:
+    """Return what is said of the comparisons that a mean is over, where any of them has another word than the mean."""
+    levels = {row.id: row.levels for row in analysis.treatments}
+    words = []
+    for finding in analysis.verdicts:
+        above, below = levels[finding.level_id], levels[finding.baseline_id]
+        different = {name for name in {**above, **below} if above.get(name) != below.get(name)}
+        ends = above.get(effect.factor), below.get(effect.factor)
+        if different == {effect.factor} and ends in {(effect.level, effect.baseline), (effect.baseline, effect.level)}:
+            words.append(finding.verdict if ends[0] == effect.level else finding.verdict.turned)
+    if not words or set(words) == {effect.verdict.verdict}:
+        return ""
+    return f" (of the {count(len(words), 'single comparison')}, {counted(words)})"
 
 
 def _interaction(one: Interaction, analysis: Analysis) -> Explained:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from dbdyno.analysis.advice.next_step import blocks_lacking
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.verdict.reasons import hardest
 from dbdyno.model.word import Word
 from dbdyno.model.wording import count, listed, margin_text, number
 from dbdyno.report.crash import headline as crash_headline
@@ -74,7 +74,7 @@ def _of_comparisons(analysis: Analysis) -> list[str]:
     if not analysis.blocks.trials:
         return [_NO_BLOCK]
     ordered = by_interest(analysis.verdicts, analysis)
-    if answer := _nothing_known(ordered, analysis) or the_best_of_all(ordered, analysis):
+    if answer := _nothing_known(ordered) or the_best_of_all(ordered, analysis):
         return [answer]
     groups: dict[tuple[tuple[str, ...], str], list[Versus]] = {}
     for one in ordered:
@@ -86,15 +86,15 @@ def _of_comparisons(analysis: Analysis) -> list[str]:
     return [*(_Group(group, analysis).sentence() for group in shown), *rest]
 
 
-def _nothing_known(ordered: Sequence[Versus], analysis: Analysis) -> str:
+def _nothing_known(ordered: Sequence[Versus]) -> str:
     """Return one sentence where several comparisons are all undecided, or none of them can be judged."""
     words = {one.verdict.verdict for one in ordered}
     if len(ordered) == 1 or not all(word.is_open for word in words):
         return ""
-    hardest = ordered[0].verdict
+    first = ordered[0].verdict
     if Word.UNDECIDED not in words:
-        return f"Nothing can be compared: {why_not_comparable(hardest)}."
-    lacking = {what_is_lacking(one.verdict, analysis) for one in ordered if one.verdict.verdict == Word.UNDECIDED}
+        return f"Nothing can be compared: {why_not_comparable(first)}."
+    lacking = {what_is_lacking(one.verdict) for one in ordered if one.verdict.verdict == Word.UNDECIDED}
     why = next(iter(lacking)) if len(lacking) == 1 else "below is what each comparison lacks"
     return f"Nothing is decided yet: {why}."
 
@@ -153,8 +153,8 @@ class _Group:
         return f"{found[0].level} and {self.baseline} show {beyond}{self._where(found)}"
 
     def _open(self, names: str, found: Sequence[Versus], *, later: bool) -> str:
-        hardest = max(found, key=lambda one: blocks_lacking(one.verdict, len(self.analysis.verdicts)))
-        lacking = what_is_lacking(hardest.verdict, self.analysis)
+        step = hardest(one.verdict.lack for one in found if one.verdict.lack)
+        lacking = what_is_lacking(next(one.verdict for one in found if one.verdict.lack == step))
         if self.several:
             return f"{names} {'are' if len({one.level for one in found}) > 1 else 'is'} still open: {lacking}"
         where = self._where(found).strip()

@@ -4,7 +4,7 @@ from itertools import groupby
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.verdict.secondary import Secondary
+from dbdyno.analysis.verdict.reasons import Secondary
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.wording import count, p_value, percent, percent_range
 from dbdyno.report.document import Abridged, Cell, Paragraph, Section, Table, bullets

@@ -54,6 +54,22 @@ def verdict_json(verdict: Finding, analysis: Analysis) -> dict[str, Any]:
         "remarks": remarks(verdict, analysis),
         "carry_over": carry_over_json(verdict),
         "withheld": verdict.withheld_for is not None,
+        "lacks": verdict.lack.lack.name if verdict.lack else None,
+        "blocks_lacking": (verdict.lack.blocks or None) if verdict.lack else None,
+        "trust": [one.name for one in verdict.trust],
+        "safety": _safety(verdict),
+    }
+
+
+def _safety(finding: Finding) -> dict[str, Any] | None:
+    """Return by which settings either side may lose a commit that the other keeps; None where none were read back."""
+    if finding.safety is None:
+        return None
+    risks = {"level": finding.safety.level_risks, "baseline": finding.safety.baseline_risks}
+    return {
+        "level_durable": finding.safety.level.durable,
+        "baseline_durable": finding.safety.baseline.durable,
+        **{f"{side}_risks": [f"{one.gap} {one.value}".strip() for one in gaps] for side, gaps in risks.items()},
     }
 
 
