@@ -1,7 +1,8 @@
 """What two servers differ in beside what a study sets: their variables, those that matter to storage first."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from dbdyno.model.treatment import Treatment
 from dbdyno.store.records import Run, Trial
@@ -29,6 +30,18 @@ MATTERING = (
 )  # fmt: skip
 _RANK = {name: place for place, name in enumerate(MATTERING)}
 _SAME = {"1": "on", "0": "off", "true": "on", "false": "off", "yes": "on", "no": "off"}
+_UNSET = {"innodb_flush_method": "fsync"}  # what an empty value stands for, which MySQL up to 5.7 shows
+
+Concern = Literal["durability", "logging"]
+# What decides whether a commit waits for the disk, or what is written beside the data at each statement or commit. Of
+# two servers that differ in one of these, neither is simply the faster one: they do not do the same work. In the order
+# in which they are named.
+CONCERNS: Mapping[str, Concern] = {
+    "log_bin": "logging", "innodb_flush_log_at_trx_commit": "durability", "sync_binlog": "durability",
+    "innodb_doublewrite": "durability", "innodb_flush_method": "durability", "general_log": "logging",
+    "slow_query_log": "logging", "gtid_mode": "logging", "binlog_format": "logging", "binlog_row_image": "logging",
+}  # fmt: skip
+_OF_THE_BINARY_LOG = {"sync_binlog", "gtid_mode", "binlog_format", "binlog_row_image"}
 
 
 @dataclass(frozen=True)
@@ -44,29 +57,42 @@ class Setting:
         """Whether it is known to matter to storage."""
         return self.name in _RANK
 
+    @property
+    def concern(self) -> Concern | None:
+        """What it decides that no two servers may differ in unnoticed; ``None`` of all other settings."""
+        return CONCERNS.get(self.name)
+
 
 @dataclass(frozen=True)
 class ServerDefaults:
     """What two servers differ in though the study did not set it."""
 
-    before: str  # what the sides are called
+    before: str  # what the sides are called; of two runs they may have one name
     after: str
     differing: list[Setting]  # on both sides, or known to matter; those that matter first
     only_before: list[str]  # names of further variables that one server alone has
     only_after: list[str]
+    pairs: tuple[tuple[str, str], ...] = ()  # treatments that have these servers, as ids: (before, after)
+    both_log: bool = False  # whether either writes a binary log, with any of these treatments
+
+    @property
+    def durability_and_logging(self) -> list[Setting]:
+        """What differs in durability or logging, and takes effect: of the binary log only where both write one."""
+        known = {one.name: one for one in self.differing if ABSENT not in {one.before, one.after}}
+        asked = (name for name in CONCERNS if self.both_log or name not in _OF_THE_BINARY_LOG)
+        return [known[name] for name in asked if name in known]
 
 
 def server_defaults(run: Run) -> list[ServerDefaults]:
     """Return one for each pair of servers that a planned comparison has; none where each has the same server."""
-    known = {one.id: one for one in run.design.treatments}
+    known = {treatment.id: treatment for treatment in run.design.treatments}
     found: dict[tuple[str, str], ServerDefaults] = {}
     for pair in run.design.comparisons:
         sides = known[pair.baseline], known[pair.level]
-        old, new = (_of(run, one) for one in sides)
+        old, new = (_of(run, side) for side in sides)
         names = _names(sides, (old, new))
-        if names not in found and names[0] != names[1]:
-            one = _compared(*names, _variables(old), _variables(new), set_by(run))
-            found |= {names: one} if one else {}
+        if names[0] != names[1]:
+            _add(found, compared_settings(*names, _variables(old), _variables(new), set_by(run)), sides)
     return list(found.values())
 
 
@@ -75,12 +101,23 @@ def defaults_of_two_runs(
 ) -> list[ServerDefaults]:
     """Return one for each pair of servers that two runs measured the same treatments with, where they differ."""
     found: dict[tuple[str, str], ServerDefaults] = {}
-    for old, new in matched:
-        first, second = _of(before, old), _of(after, new)
-        names = _version(first), _version(second)
-        one = _compared(*names, _variables(first), _variables(second), set_by(before) | set_by(after))
-        found = ({names: one} if one else {}) | found
+    for sides in matched:
+        first, second = _of(before, sides[0]), _of(after, sides[1])
+        names, asked = (_version(first), _version(second)), set_by(before) | set_by(after)
+        _add(found, compared_settings(*names, _variables(first), _variables(second), asked), sides)
     return list(found.values())
+
+
+def _add(
+    found: dict[tuple[str, str], ServerDefaults], defaults: ServerDefaults | None, sides: tuple[Treatment, Treatment]
+) -> None:
+    """Add what two treatments differ in, under the names of their servers; the first that have them stand for all."""
+    if defaults is None:
+        return
+    names = defaults.before, defaults.after
+    same = found.get(names, defaults)
+    pairs, both_log = (*same.pairs, (sides[0].id, sides[1].id)), same.both_log or defaults.both_log
+    found[names] = replace(same, pairs=pairs, both_log=both_log)
 
 
 def set_by(run: Run) -> set[str]:
@@ -110,30 +147,36 @@ def _variables(trials: Iterable[Trial]) -> Mapping[str, str]:
     return next((one.server_variables for one in trials if one.server_variables), {})
 
 
-def _compared(
-    before: str, after: str, old: Mapping[str, str], new: Mapping[str, str], asked: set[str]
+def compared_settings(
+    before: str, after: str, old: Mapping[str, str], new: Mapping[str, str], asked: Iterable[str]
 ) -> ServerDefaults | None:
-    """Return what differs; None where the variables of a side are not known, or nothing differs."""
+    """Return what differs of two servers' settings but those ``asked`` for, which a study sets.
+
+    ``before`` and ``after`` are what they are called, ``old`` and ``new`` their settings by name. None where the
+    settings of a side are not known, or nothing differs.
+    """
+    asked = set(asked)
     if not old or not new:
         return None
     names = sorted(old.keys() & new.keys() | (old.keys() | new.keys()) & _RANK.keys(), key=_place)
     both = (Setting(name, old.get(name, ABSENT), new.get(name, ABSENT)) for name in names if name not in asked)
-    differing = [one for one in both if _plain(one.before) != _plain(one.after)]
+    differing = [one for one in both if plain_value(one.name, one.before) != plain_value(one.name, one.after)]
     only_before, only_after = (
         sorted(one.keys() - other.keys() - _RANK.keys() - asked) for one, other in ((old, new), (new, old))
     )
     if not (differing or only_before or only_after):
         return None
-    return ServerDefaults(before, after, differing, only_before, only_after)
+    both_log = all(plain_value("log_bin", one.get("log_bin", "")) == "on" for one in (old, new))
+    return ServerDefaults(before, after, differing, only_before, only_after, both_log=both_log)
 
 
 def _place(name: str) -> tuple[int, str]:
     return _RANK.get(name, len(_RANK)), name
 
 
-def _plain(value: str) -> str:
-    """Return a value as its spellings have it in common (``ON`` = 1 = true)."""
-    text = value.strip().lower()
+def plain_value(name: str, value: str) -> str:
+    """Return the value of a setting as its spellings have it in common (``ON`` = 1 = true)."""
+    text = value.strip().lower() or _UNSET.get(name, "")
     try:
         return f"{float(text):.12g}" if text not in _SAME else _SAME[text]
     except ValueError:

@@ -4,6 +4,7 @@ from typing import Any
 
 from dbdyno.cli.plan_crash_text import comparisons_title, crash_as_dict, crash_lines, treatment_lines
 from dbdyno.cli.plan_order_text import blocks_as_dict, hosts_lines, order_lines
+from dbdyno.cli.plan_servers_text import servers_warnings
 from dbdyno.cli.plan_touches import touched
 from dbdyno.cli.stop_rule_text import looks_of, time_text
 from dbdyno.model.printable import printable
@@ -37,7 +38,7 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
         "touches, on each host:" if design.fleet else "touches:",
         *(f"  {line}" for line in touched(plan, needs)),
     ]
-    for warning in plan.warnings():
+    for warning in (*plan.warnings(), *servers_warnings(plan)):
         lines += ["", f"warning: {warning}"]
     if design.fleet:
         lines += ["", *hosts_lines(needs)]
@@ -82,6 +83,6 @@ def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
         "awake": plan.awake(),
         "images": planned_images(plan),
         "touches": touched(plan, needs),
-        "warnings": list(plan.warnings()),
+        "warnings": [*plan.warnings(), *servers_warnings(plan)],
         "lacking": [{"name": one.name, "detail": one.detail, "remedy": one.remedy} for one in needs if not one.ok],
     }

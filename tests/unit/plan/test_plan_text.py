@@ -119,3 +119,40 @@ def test_fast_caches_are_told_beside_those_of_the_drives(plan):
     told = {one["device"]: (one["bytes"], one["drive_bytes"]) for one in plan_as_dict(made, [])["fast_caches"]}
     assert told == {"ssd-sata": (22 * 10**9, 22 * 10**9), "ssd-sata(slc.scaled=true)": (47234450, 22 * 10**9)}
     assert "fast cache" not in plan_as_text(plan(('["hdd-7200", "ssd-sata"]', '["hdd-7200", "nvme"]')), [])
+
+
+def of_servers(*names, settings=""):
+    listed = ", ".join(f'"{name}"' for name in names)
+    return (
+        ('["hdd-7200", "ssd-sata"]', f'"hdd-7200"\nserver = [{listed}]'),
+        ('innodb_buffer_pool_size = "256M"', f'innodb_buffer_pool_size = "256M"\n{settings}'),
+        ('baseline = { device = "hdd-7200" }\n', ""),
+    )
+
+
+def warned(plan):
+    shown = plan_as_text(plan, [])
+    told = plan_as_dict(plan, [])["warnings"]
+    assert all(f"warning: {one}" in shown for one in told)
+    return [one for one in told if one.startswith("by default ")]
+
+
+def test_servers_that_log_differently_by_default_are_named_before_they_are_compared(plan):
+    both = ("mariadb-11.8", "mysql-9")
+    remedy = "set {} in [server.settings] to compare like with like"
+    logs = "by default mysql-9 writes a binary log and mariadb-11.8 does not"
+    assert warned(plan(*of_servers(*both))) == [f"{logs}: {remedy.format('log_bin')}"]
+    assert warned(plan(*of_servers(*both, settings="log_bin = false"))) == []
+    syncs = "mysql-9 syncs its binary log at each commit and mariadb-11.8 leaves syncing its binary log to the kernel"
+    has = "mariadb-11.8 has binlog_format MIXED and mysql-9 has binlog_format ROW"
+    assert warned(plan(*of_servers(*both, settings="log_bin = true"))) == [
+        f"by default {syncs}: {remedy.format('sync_binlog')}",
+        f"by default {has}: {remedy.format('binlog_format')}",
+    ]
+    with_and_without = plan(*of_servers(*both, settings="log_bin = [true, false]"))
+    assert any("set sync_binlog in" in one for one in warned(with_and_without))
+    assert warned(plan(*of_servers("mariadb-10.11", "mariadb-11.8"))) == []
+
+
+def test_servers_whose_version_is_not_known_or_that_nobody_compares_warn_of_nothing(plan):
+    assert warned(plan(*of_servers("mysql-9", "/nowhere/mysql-5.6"))) == []

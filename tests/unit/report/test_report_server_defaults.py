@@ -6,11 +6,13 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
+from dbdyno.analysis.server_defaults import compared_settings
 from dbdyno.analysis.two_runs.compare import compare
 from dbdyno.model.treatment import Treatment
 from dbdyno.report import comparison, contents
 from dbdyno.report.render import html, text
 from dbdyno.report.render import json as json_report
+from dbdyno.report.sections.server_defaults import defaults_clauses, headline_defaults
 
 OLD = {
     "innodb_flush_neighbors": "1",
@@ -85,7 +87,10 @@ def test_a_terminal_names_a_few_and_a_page_all_of_them(run):
         "before": None,
         "after": "104857600",
         "matters": True,
+        "concern": None,
     }
+    assert stored["differing"][0]["concern"] == "logging"
+    assert stored["treatments"] == [{"before": "t1", "after": "t2"}]
 
 
 def test_one_server_or_nothing_known_of_it_is_no_difference(run, build):
@@ -105,3 +110,78 @@ def test_two_runs_with_different_servers(build):
     shown = " ".join(text.render(comparison.document(before, after, compared)).split())
     assert "Defaults differ, 10.5.29 -> 10.11.19: log_bin OFF -> ON" in shown
     assert compare(before, before).server_defaults == []
+
+
+def clauses(before, after, names=("mariadb-11.8", "mysql-9"), asked=()):
+    found = compared_settings(*names, before, after, asked)
+    return defaults_clauses([found] if found else [])
+
+
+def test_the_headline_is_told_of_a_binary_log_on_one_side_alone(run):
+    found = analyse(run).server_defaults
+    told = "mysql-8.0 writes a binary log and mysql-5.7 does not: not set by the study, so part of what was compared."
+    assert headline_defaults(found, [("t1", "t2")]) == told
+    assert headline_defaults(found, [("t2", "t1"), ("t1", "t3")]) == "", (
+        "other comparisons than those that it speaks of"
+    )
+    asked = replace(run, study={"server": {"settings": {"log_bin": False}}})
+    assert headline_defaults(analyse(asked).server_defaults, [("t1", "t2")]) == ""
+
+
+def test_what_a_binary_log_does_counts_only_where_both_sides_write_one():
+    without = {"log_bin": "OFF", "sync_binlog": "0", "binlog_format": "MIXED"}
+    written = {"log_bin": "ON", "sync_binlog": "1", "binlog_format": "ROW"}
+    assert clauses(without, {**written, "log_bin": "OFF"}) == []
+    assert clauses(without, written) == ["mysql-9 writes a binary log and mariadb-11.8 does not"]
+    syncs = "mysql-9 syncs its binary log at each commit and mariadb-11.8 leaves syncing its binary log to the kernel"
+    has = "mariadb-11.8 has binlog_format MIXED and mysql-9 has binlog_format ROW"
+    assert clauses({**without, "log_bin": "ON"}, written) == [syncs, has]
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "told"),
+    [
+        (
+            "innodb_flush_log_at_trx_commit",
+            "2",
+            "1",
+            "mariadb-11.8 syncs its redo log once a second and mysql-9 syncs its redo log at each commit",
+        ),
+        ("innodb_doublewrite", "OFF", "1", "mysql-9 writes each page twice and mariadb-11.8 does not"),
+        ("general_log", "ON", "OFF", "mariadb-11.8 logs every statement and mysql-9 does not"),
+        ("innodb_flush_method", "", "fsync", None),  # the same: MySQL up to 5.7 shows nothing
+        ("innodb_doublewrite", "ON", "1", None),
+        ("log_bin", "absent", "ON", None),
+        ("sort_buffer_size", "1", "2", None),
+    ],
+)
+def test_what_a_setting_does_is_put_into_words(name, before, after, told):
+    assert clauses({"a": "0", name: before}, {"a": "1", name: after}) == ([told] if told else [])
+
+
+def test_many_servers_share_a_clause_and_many_clauses_are_counted(build):
+    treatments = [Treatment(f"t{place}", {"server": name}) for place, name in enumerate("abcd", start=1)]
+    rates = {one.id: 400.0 for one in treatments}
+    made = build(6, rates=rates, pairs=[("t1", id_) for id_ in ("t2", "t3", "t4")], treatments=treatments)
+    lax = {"log_bin": "OFF", "innodb_doublewrite": "OFF", "general_log": "OFF", "slow_query_log": "OFF"}
+    strict = dict.fromkeys(lax, "ON")
+    variables = {"t1": ("1", lax), "t2": ("2", strict), "t3": ("3", strict), "t4": ("4", {**lax, "log_bin": "ON"})}
+    found = analyse(with_variables(made, variables)).server_defaults
+    assert headline_defaults(found, [("t1", "t2"), ("t1", "t3"), ("t1", "t4")]) == (
+        "b, c and d write a binary log and a does not; b and c write each page twice and a does not; "
+        "2 more differences like that: not set by the study, so part of what was compared."
+    )
+    assert headline_defaults(found, [("t1", "t4")]).startswith("d writes a binary log and a does not:")
+
+
+def test_servers_of_one_name_are_told_apart_by_their_run(build):
+    ids = ("t1", "t2", "t3", "t4")
+    before = with_variables(build(6), dict.fromkeys(ids, ("10.11.19", {**OLD, "only_once": "1"})))
+    after = with_variables(build(6, seed=9), dict.fromkeys(ids, ("10.11.19", NEW)))
+    compared = compare(before, after)
+    document = comparison.document(before, after, compared)
+    shown, page = " ".join(text.render(document).split()), html.render(document)
+    assert "Settings of 10.11.19 differ between the runs: log_bin OFF -> ON" in shown
+    assert "Settings of 10.11.19 that differ between the runs" in page
+    assert "Only the server before has 2 further settings: only_once, query_cache_limit." in page
+    assert "between 10.11.19 and 10.11.19" not in page

@@ -9,8 +9,10 @@ import pytest
 from dbdyno.errors import HostError, UserError
 from dbdyno.servers.ask import answer
 from dbdyno.servers.mysql import settings, variables
+from dbdyno.servers.mysql.built_in import built_in_settings, product_and_release
 from dbdyno.servers.mysql.settings import misset
 from dbdyno.servers.mysql.variables import Variable, in_help, variables_of
+from dbdyno.servers.products import unasked_settings
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.server import Server
@@ -208,3 +210,41 @@ def test_a_program_asked_is_bounded_in_size_and_time():
     assert 100_000 <= len(answer(["yes"], "stdout", 20, 100_000)) <= 200_000
     assert answer(["sleep", "1000"], "both", 0.2, 100) == b""
     assert answer(["sh", "-c", "echo in; echo err >&2"], "stderr", 20, 100) == b"err\n"
+
+
+def test_what_a_server_does_unasked_is_what_it_says_itself():
+    argv = find_server("mariadb").command("--verbose", "--help", "--datadir=/nonexistent")
+    said = answer(argv, "stdout", variables.HELP_SECONDS, variables.HELP_BYTES_MAX).decode()
+    rows = (line.split(None, 1) for line in said.partition("\nVariables (")[2].splitlines())
+    told = {row[0].replace("-", "_"): row[1].strip() for row in rows if len(row) == 2}
+    assert (told.pop("log_bin"), told.pop("innodb_doublewrite")) == ("(No default value)", "TRUE")
+    known = unasked_settings("mariadb")
+    assert (known["log_bin"], known["innodb_doublewrite"]) == ("OFF", "ON"), "as the running server shows them"
+    assert {name: value for name, value in known.items() if name in told}.items() <= told.items()
+
+
+@pytest.mark.parametrize(
+    ("server", "log_bin", "sync_binlog", "innodb_flush_method"),
+    [
+        ("mysql-5.5", "OFF", "0", "fsync"),
+        ("mysql-5.7", "OFF", "1", "fsync"),
+        ("mysql-8.0", "ON", "1", "fsync"),
+        ("mysql-9", "ON", "1", "O_DIRECT"),
+        ("mariadb-10.5", "OFF", "0", "fsync"),
+        ("mariadb-11.8", "OFF", "0", "O_DIRECT"),
+    ],
+)
+def test_what_a_server_does_unasked_is_known_by_its_name(server, log_bin, sync_binlog, innodb_flush_method):
+    found = unasked_settings(server)
+    assert (found["log_bin"], found["sync_binlog"], found["innodb_flush_method"]) == (
+        log_bin,
+        sync_binlog,
+        innodb_flush_method,
+    )
+
+
+def test_a_change_within_a_series_counts_from_its_release_on():
+    assert built_in_settings("mysql", (5, 7, 6))["sync_binlog"] == "0"
+    assert built_in_settings("mysql", (5, 7, 7))["sync_binlog"] == "1"
+    assert product_and_release("percona-8.0") is None
+    assert [unasked_settings(name) for name in ("mysql://u@db1/bench", "/nowhere", "none")] == [{}, {}, {}]

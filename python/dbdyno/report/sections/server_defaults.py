@@ -1,15 +1,17 @@
 """Settings that two servers differ in though the study did not set them, beside the verdict that they are part of."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from dbdyno.analysis.server_defaults import ABSENT, ServerDefaults, Setting
-from dbdyno.model.wording import count
+from dbdyno.analysis.server_defaults import ABSENT, CONCERNS, ServerDefaults, Setting, plain_value
+from dbdyno.model.wording import count, listed
 from dbdyno.report.document import Abridged, Block, Details, Paragraph, Section, Table
 from dbdyno.report.source import Source
 
 NAMED_MAX = 4  # settings in a line
 VALUE_MAX = 24  # characters in a line
+CLAUSES_MAX = 2  # in a headline; the line beside the comparisons has more
+SERVERS_MAX = 3  # named in a clause
 NOTE = "The study sets none of these, so they are part of what was compared. What matters to storage comes first."
 
 
@@ -32,8 +34,90 @@ def line(one: ServerDefaults, more: str) -> str:
     shown = [setting for setting in one.differing if setting.matters][:NAMED_MAX] or one.differing[:NAMED_MAX]
     left = len(one.differing) - len(shown) + len(one.only_before) + len(one.only_after)
     parts = [_brief(setting) for setting in shown] + ([f"{left} more{more}"] if left else [])
-    sides = one.before if one.before == one.after else f"{one.before} -> {one.after}"
-    return f"Defaults differ, {sides}: {', '.join(parts)}."
+    if one.before == one.after:
+        return f"Settings{_of_which(one)} differ between the runs: {', '.join(parts)}."
+    return f"Defaults differ, {one.before} -> {one.after}: {', '.join(parts)}."
+
+
+def _of_which(one: ServerDefaults) -> str:
+    """Return which version both sides have, where that is known."""
+    return f" of {one.before}" if one.before else ""
+
+
+def headline_defaults(found: Sequence[ServerDefaults], pairs: Collection[tuple[str, str]]) -> str:
+    """Return what in durability or logging was compared though the study does not set it; empty where nothing.
+
+    ``pairs`` are the comparisons that a headline speaks of, as ids of baseline and level. ``"mysql-9 writes a binary
+    log and mariadb-11.8 does not: not set by the study, so part of what was compared."``
+    """
+    clauses = defaults_clauses([one for one in found if set(one.pairs) & set(pairs)])
+    if not clauses:
+        return ""
+    left = len(clauses) - CLAUSES_MAX
+    shown = "; ".join([*clauses[:CLAUSES_MAX], *([f"{left} more differences like that"] if left > 0 else [])])
+    return f"{shown}: not set by the study, so part of what was compared."
+
+
+def defaults_clauses(found: Sequence[ServerDefaults]) -> list[str]:
+    """Return a clause for each setting in durability or logging that servers differ in, what matters most first.
+
+    Servers that differ from a baseline in the same way share one: ``"mysql-8.0 and mysql-9 write a binary log and
+    mysql-5.6 does not"``.
+    """
+    levels: dict[tuple[str, Setting], list[str]] = {}  # baseline and setting -> servers against it
+    for one in found:
+        for setting in one.durability_and_logging:
+            levels.setdefault((one.before, setting), []).append(one.after or "the server after")
+    order = list(CONCERNS)
+    by_setting = sorted(levels.items(), key=lambda item: order.index(item[0][1].name))
+    return [_clause(setting, baseline, servers) for (baseline, setting), servers in by_setting]
+
+
+def _clause(setting: Setting, baseline: str, servers: Sequence[str]) -> str:
+    """Return what servers on either side do, those first that do more."""
+    sides = [([baseline or "the server before"], setting.before), (servers, setting.after)]
+    (first, value), (second, less) = sorted(sides, key=lambda side: plain_value(setting.name, side[1]) == "off")
+    start, does = f"{_names(first)} {_verb(_doing(setting.name, value), first)}", _doing(setting.name, less)
+    without = setting.name in _DOES and plain_value(setting.name, less) == "off"
+    return f"{start} and {_names(second)} {_not(second) if without else _verb(does, second)}"
+
+
+def _names(servers: Sequence[str]) -> str:
+    return listed(list(dict.fromkeys(servers)), SERVERS_MAX)
+
+
+_DOES = {
+    "log_bin": "writes a binary log",
+    "general_log": "logs every statement",
+    "slow_query_log": "logs slow statements",
+    "innodb_doublewrite": "writes each page twice",
+}
+_SYNCS = {
+    ("innodb_flush_log_at_trx_commit", "on"): "syncs its redo log at each commit",
+    ("innodb_flush_log_at_trx_commit", "2"): "syncs its redo log once a second",
+    ("innodb_flush_log_at_trx_commit", "off"): "writes its redo log once a second",
+    ("sync_binlog", "on"): "syncs its binary log at each commit",
+    ("sync_binlog", "off"): "leaves syncing its binary log to the kernel",
+}
+
+
+def _doing(name: str, value: str) -> str:
+    """Return what one server does by a value of a setting."""
+    plain = plain_value(name, value)
+    if plain == "on" and name in _DOES:
+        return _DOES[name]
+    return _SYNCS.get((name, plain), f"has {name} {_cut(value)}")
+
+
+def _verb(does: str, names: Sequence[str]) -> str:
+    """Return ``"writes a binary log"`` of one server, ``"write a binary log"`` of several."""
+    verb, _, rest = does.partition(" ")
+    plural = "have" if verb == "has" else verb.removesuffix("s")
+    return f"{verb if len(names) == 1 else plural} {rest}"
+
+
+def _not(names: Sequence[str]) -> str:
+    return "does not" if len(names) == 1 else "do not"
 
 
 def _brief(setting: Setting) -> str:
@@ -48,15 +132,19 @@ def _cut(value: str) -> str:
 
 def _folded(one: ServerDefaults) -> Block:
     rows = tuple((setting.name, setting.before or '""', setting.after or '""') for setting in one.differing)
-    sides = (f"{one.before} (before)", f"{one.after} (after)") if one.before == one.after else (one.before, one.after)
+    same = one.before == one.after
+    sides = ("before", "after") if same else (one.before, one.after)
     table = Table("Settings that differ though the study did not set them", ("setting", *sides), rows, "settings")
+    servers = ("the server before", "the server after") if same else sides
     alone = [
         Paragraph(f"Only {name} has {count(len(names), 'further setting')}: {', '.join(names)}.", "soft")
-        for name, names in zip(sides, (one.only_before, one.only_after), strict=True)
+        for name, names in zip(servers, (one.only_before, one.only_after), strict=True)
         if names
     ]
     blocks: tuple[Block, ...] = (Paragraph(NOTE, "soft"), *([table] if rows else []), *alone)
-    return Details(f"Defaults that differ between {one.before} and {one.after}", blocks, len(rows))
+    of = f"Settings{_of_which(one)} that differ between the runs"
+    title = of if same else f"Defaults that differ between {one.before} and {one.after}"
+    return Details(title, blocks, len(rows))
 
 
 def _json(found: Sequence[ServerDefaults]) -> list[dict[str, Any]]:
@@ -70,11 +158,13 @@ def _json(found: Sequence[ServerDefaults]) -> list[dict[str, Any]]:
                     "before": None if setting.before == ABSENT else setting.before,
                     "after": None if setting.after == ABSENT else setting.after,
                     "matters": setting.matters,
+                    "concern": setting.concern,
                 }
                 for setting in one.differing
             ],
             "only_before": one.only_before,
             "only_after": one.only_after,
+            "treatments": [{"before": before, "after": after} for before, after in one.pairs],
         }
         for one in found
     ]
