@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dbdyno.analysis.looks.alpha_spending import Looks, nominal_level, sequential_p
 from dbdyno.analysis.looks.planned import planned_looks
-from dbdyno.analysis.statistics.sample_size import blocks_to_reach
+from dbdyno.analysis.statistics.sample_size import blocks_to_reach, is_feasible
 from dbdyno.analysis.stopping import looked, more_blocks, reason_to_stop, settled
 from dbdyno.analysis.verdict.evidence import Relation, evidence, relations
 from dbdyno.analysis.verdict.finding import Paired, judge
@@ -128,3 +128,14 @@ def test_a_comparison_that_only_lacks_blocks_is_not_given_up():
     assert reason_to_stop(design(), 6, found) == ""
     assert more_blocks(design(), 6, found) is None
     assert reason_to_stop(design(), 6, found[1:]) == "decided"
+
+
+@pytest.mark.parametrize(
+    ("until", "blocks", "feasible", "not_feasible"),
+    [("blocks", 6, 40, 41), ("decided", 20, 80, 81), ("blocks", 100, 200, 201), ("open", 1000, 200, 201)],
+)
+def test_more_blocks_are_feasible_up_to_some_times_those_planned(until, blocks, feasible, not_feasible):
+    design = Design([], "", [], blocks, 0.03, "queries_per_second", 1, until=until)
+    assert is_feasible(feasible, design)
+    assert not is_feasible(not_feasible, design)
+    assert not is_feasible(874, design)

@@ -91,6 +91,49 @@ def test_trials_that_no_verdict_rests_on_are_no_reason_to_warn(build):
     assert not any("interference" in text for text in texts(replace(run, trials=trials)))
 
 
+def disk(late_us, model_us):
+    """What an emulated disk says that was asked 5000 times."""
+    took = {"count": 5000, "mean": 1e3 * (late_us + model_us)}
+    return {"service_ns": {"write": took}, "lateness_ns": {"count": 5000, "mean": 1e3 * late_us}}
+
+
+def with_disk(run, late_us, *treatments):
+    late = {"t1": 1.0, **dict.fromkeys(treatments, late_us)}
+    trials = [replace(one, device=disk(late.get(one.treatment, 1.0), 80.0)) for one in run.trials]
+    return replace(run, trials=trials)
+
+
+def test_a_disk_whose_lateness_exceeds_the_margin_is_a_badge(calm):
+    found = shown(with_disk(calm, 312.0, "t2", "t3"))
+    (badge,) = [one for one in found if "disk late" in one["text"]]
+    assert badge["text"] == "emulated disk late by 312 us"
+    assert badge["title"].startswith("Its answers came 312 us late per request, of the 392 us that one took (")
+    assert badge["beware"]
+    assert not any("disk late" in text for text in texts(with_disk(calm, 2.0, "t2")))
+    early = texts(with_disk(calm, -60.0, "t3"))
+    assert "emulated disk early by 60.0 us" in early
+
+
+def test_only_those_trials_of_a_late_disk_count_that_verdicts_rest_on(build):
+    run = replace(build(), host=HOST)
+    void = {(one.block, one.attempt) for one in run.failures}
+    trials = [replace(t, device=disk(900.0, 80.0)) if (t.block, t.attempt) in void else t for t in run.trials]
+    assert not any("disk late" in text for text in texts(replace(run, trials=trials)))
+
+
+def test_interference_that_nobody_could_see_is_a_badge(calm):
+    outside = {"started_by": "others", "process": "unknown", "local": False}
+    everywhere = observing(calm, server={**SERVER, **outside})
+    (badge,) = [one for one in shown(everywhere) if "interference" in one["text"]]
+    assert badge["text"] == "interference unknown"
+    assert badge["beware"]
+    assert "no block was repeated for that" in badge["title"]
+    seen = observing(calm, server={**SERVER, **outside, "process": "found", "local": True})
+    assert not any("interference" in text for text in texts(seen))
+    some = [a if a.treatment == "t2" else b for a, b in zip(everywhere.trials, calm.trials, strict=True)]
+    assert "interference unknown in 8 of 32 trials" in texts(replace(calm, trials=some))
+
+
 def test_commits_that_may_be_lost_say_why_and_with_what(calm):
     lax = {"server": {**SERVER, "innodb_flush_log_at_trx_commit": "2"}}
     trials = [replace(one, observed=lax) if one.treatment == "t2" else one for one in calm.trials]

@@ -7,10 +7,12 @@ import numpy as np
 
 from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.scipy_special import special
-from dbdyno.model.design import ALPHA
+from dbdyno.model.design import ALPHA, Design
 
 POWER = 0.80
 SIGMA_CONFIDENCE = 0.80
+# More blocks are run where they cost what the run has cost, a few times over: a study of six may well need another 40.
+TIMES_MORE, FEW_MORE, MORE_MAX = 4, 40, 200
 
 
 def sigma_upper_bound(d: Floats, confidence: float = SIGMA_CONFIDENCE) -> float:
@@ -47,3 +49,13 @@ def blocks_to_reach(d: Floats, half_width: float) -> int | None:
     if not math.isfinite(sigma) or half_width <= 0:
         return None
     return math.ceil((NormalDist().inv_cdf(1 - ALPHA / 2) * sigma / math.log1p(half_width)) ** 2)
+
+
+def is_feasible(more: int, design: Design) -> bool:
+    """Return whether so many more blocks than a run has are worth proposing, rather than less noise.
+
+    A study of few blocks may need several times as many; hundreds of blocks, or many times what was planned, nobody
+    runs: then longer trials, or a quieter host, are the way.
+    """
+    most = MORE_MAX if design.until == "open" else max(TIMES_MORE * design.blocks, FEW_MORE)  # open: until decided
+    return more <= min(MORE_MAX, most)

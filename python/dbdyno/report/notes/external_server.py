@@ -20,6 +20,12 @@ def external_server_lines(run: Run) -> list[str]:
     ]
 
 
+def is_unwatched(trial: Trial) -> bool:
+    """Return whether the server's process was not seen, so that nothing is known of what others did beside it."""
+    server = part(trial.observed, "server")
+    return server.get("started_by") == OTHERS and server.get("process") != "found"
+
+
 def _data_lines(run: Run, trials: list[Trial]) -> Iterator[str]:
     labels = run.design.labels
     by_origin: dict[str, dict[str, None]] = {}
@@ -36,7 +42,7 @@ def _unknown_lines(trials: list[Trial]) -> Iterator[str]:
     elsewhere = not any(part(trial.observed, "server").get("local") for trial in trials)
     if elsewhere:
         yield "What is known of the host and its processors is of the load generator's host, not of the server's."
-    if any(part(trial.observed, "server").get("process") != "found" for trial in trials):
+    if any(map(is_unwatched, trials)):
         where = "elsewhere" if elsewhere else "out of sight"
         yield (
             f"Unknown too, as its process is {where}: the server's CPU, and the interference that trials met; "

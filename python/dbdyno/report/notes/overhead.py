@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
-from dbdyno.model.wording import count, number
+from dbdyno.analysis.checks.lateness import LateDisk
+from dbdyno.model.wording import count, number, percent
+from dbdyno.report.amounts import duration
 from dbdyno.report.recorded import figure
 from dbdyno.store.records import Run
 
@@ -13,6 +15,26 @@ from dbdyno.store.records import Run
 def overhead_lines(run: Run) -> list[str]:
     """Return a sentence each about what the run folder has of it, over all finished trials."""
     return [*_probe_lines(run), *_disk_lines(run)]
+
+
+def late_disk_text(found: LateDisk) -> str:
+    """Return why a word is withheld, without a capital letter or a full stop."""
+    return (
+        f"with {found.label} the emulated disk answered {late_text(found.late_us)} per request,"
+        f" {beside_the_request(found.late_us, found.request_us)}, which may account for a difference of up to"
+        f" {percent(found.reach, sign=False)}, or hide one"
+    )
+
+
+def late_text(late_us: float) -> str:
+    """Return ``"312 us late"``, or ``"12.0 us early"``."""
+    return f"{duration(abs(late_us) / 1e3)} {'late' if late_us >= 0 else 'early'}"
+
+
+def beside_the_request(late_us: float, request_us: float) -> str:
+    """Return what a request took, of which lateness was a part: ``"of the 380 us that one took"``."""
+    took = duration(request_us / 1e3)
+    return f"of the {took} that one took" if late_us >= 0 else f"beside the {took} that one took"
 
 
 def _probe_lines(run: Run) -> list[str]:

@@ -8,13 +8,18 @@ from typing import Any
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.checks.durability import Durability, Lacking, durability
 from dbdyno.analysis.checks.fast_cache import cache_ran_out
+from dbdyno.analysis.checks.lateness import Lateness, is_late, lateness
 from dbdyno.analysis.checks.load import errors_met
+from dbdyno.model.metrics import metric_of
 from dbdyno.model.printable import one_line
 from dbdyno.model.wording import UNKNOWN, count, listed
+from dbdyno.report.amounts import share
 from dbdyno.report.crash.tried import tried_in
 from dbdyno.report.document import Badge, Badges, Section
 from dbdyno.report.lacking import lacking_text
 from dbdyno.report.named import named
+from dbdyno.report.notes.external_server import is_unwatched
+from dbdyno.report.notes.overhead import beside_the_request, late_text
 from dbdyno.report.notes.whole_run import errors_text, how_it_ended
 from dbdyno.report.recorded import part
 from dbdyno.report.source import Source
@@ -132,11 +137,13 @@ def _unfinished(runs: Sequence[Run]) -> Iterator[Badge]:
 
 
 def _beware(measured: Measured) -> Iterator[Badge]:
-    """Yield what was met in trials that count: interference, a fast cache that ran out, errors."""
+    """Yield what was met in trials that count: interference, a late disk, a fast cache that ran out, errors."""
     counting = [trial for _, blocks in measured for row in blocks.trials.values() for trial in row.values()]
     if disturbed := sum(trial.disturbed for trial in counting):
         title = f"Others used the host in {disturbed} of {count(len(counting), 'trial')} that verdicts rest on."
         yield Badge(f"interference in {disturbed} of {count(len(counting), 'trial')}", title, "disturbed", beware=True)
+    yield from _unknown_interference(counting)
+    yield from _late(measured)
     full = [
         treatment.label
         for run, blocks in measured
@@ -148,6 +155,36 @@ def _beware(measured: Measured) -> Iterator[Badge]:
         yield Badge("cache ran out", what, "verdicts", beware=True)
     if met := errors_met(counting):
         yield Badge(f"{count(met.total, 'error')} ignored", f"Ignored: {errors_text(met)}.", "notes", beware=True)
+
+
+def _unknown_interference(counting: Sequence[Trial]) -> Iterator[Badge]:
+    """Yield that nobody could see what others did beside a server."""
+    if unwatched := sum(map(is_unwatched, counting)):
+        which = "" if unwatched == len(counting) else f" in {unwatched} of {count(len(counting), 'trial')}"
+        title = (
+            "The server's process was out of sight, so nobody knows what others did on its host; no block was repeated "
+            "for that."
+        )
+        yield Badge(f"interference unknown{which}", title, "notes", beware=True)
+
+
+def _late(measured: Measured) -> Iterator[Badge]:
+    """Yield by how much the emulated disk was late, where that bears on a figure by more than the margin."""
+    found: list[tuple[str, Lateness]] = []
+    for run, blocks in measured:
+        metric = metric_of(run.design)
+        for treatment in run.design.treatments:
+            late = lateness(blocks.of(treatment.id), metric)
+            if late is not None and is_late(late, run.design.margin):
+                found.append((treatment.label, late))
+    if not found:
+        return
+    label, worst = max(found, key=lambda one: abs(one[1].late_us))
+    most = max(abs(late.share) for _, late in found)
+    how = f"{late_text(worst.late_us)} per request, {beside_the_request(worst.late_us, worst.request_us)} ({label})"
+    title = f"Its answers came {how}: up to {share(most)} of the time measured may not be the drive's."
+    amount, which = late_text(worst.late_us).rsplit(" ", 1)
+    yield Badge(f"emulated disk {which} by {amount}", title, "notes", beware=True)
 
 
 def _durable(measured: Measured, untried: str) -> Iterator[Badge]:
