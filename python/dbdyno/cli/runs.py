@@ -39,16 +39,20 @@ def _found(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _summary(path: Path) -> dict[str, Any]:
+    """Return what a run's report says first, read and analysed as that does; why there is none where it can't be."""
     from dbdyno.analysis.analyse import analyse
     from dbdyno.errors import DbdynoError
-    from dbdyno.report.sections.headline import headline
+    from dbdyno.report.sections import headline
+    from dbdyno.report.source import Source
     from dbdyno.store.run_folder import read_run
+    from dbdyno.store.series import read_analysed
 
     try:
         run = read_run(path)
+        analysis = analyse(run, **read_analysed(path, run))
     except DbdynoError as error:
         return {"title": "", "started_at": "", "ended": "unreadable", "headline": str(error)}
     started = min((trial.started_at for trial in run.trials), default="")
-    found = " ".join(headline(run, analyse(run))) if run.trials else "No trial was finished."
+    found = headline.section(Source(run, analysis)).data["headline"] if run.trials else "No trial was finished."
     about = {"title": run.title, "started_at": started, "ended": run.ended, "headline": found}
     return {**about, "simulated": run.is_simulated}

@@ -2,9 +2,14 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from tests.crash_runs import crash_run, with_cuts
+from tests.run_folders import written
+from tests.unit.report.conftest import build, series_of
 
 KEPT = Path(__file__).parents[2] / "kept"
 
@@ -47,6 +52,32 @@ def test_runs_lists_what_each_found(dbdyno, desk):
     assert found["runs/damaged"]["ended"] == "unreadable"
     listed = dbdyno("runs")[1]
     assert all(one["headline"] in listed for one in found.values())
+
+
+def test_runs_says_of_a_crash_run_what_its_report_says_first(dbdyno, desk):
+    written(desk / "runs" / "crash", crash_run(blocks=8))
+    written(desk / "runs" / "both", with_cuts(build(6)))
+    (desk / "runs" / "none").mkdir()
+    found = {one["folder"]: one["headline"] for one in json.loads(dbdyno("runs", "--json")[1])}
+    assert len(found) == 2
+    for folder, headline in found.items():
+        assert headline == json.loads(dbdyno("report", folder, "--format", "json")[1])["headline"]
+    assert found["runs/crash"].startswith("innodb_flush_log_at_trx_commit = 1 lost nothing in 80 power cuts")
+
+
+def test_runs_says_what_is_only_seen_in_series(dbdyno, desk):
+    """Whether a treatment is steadier than another is no figure of a trial."""
+    run = build(8)
+    asked = replace(run, design=replace(run.design, steadiness=True))
+    series = series_of(asked, samples=150)
+    for one in asked.trials:
+        if one.treatment == "t2":
+            rates = series[one.id]["load"]["queries_per_second"]
+            series[one.id]["load"]["queries_per_second"] = rates.mean() + 0.05 * (rates - rates.mean())
+    written(desk / "runs" / "steady", asked, series)
+    (found,) = json.loads(dbdyno("runs", "--json")[1])
+    assert found["headline"] == json.loads(dbdyno("report", found["folder"], "--format", "json")[1])["headline"]
+    assert "steadier" in found["headline"]
 
 
 def test_runs_of_nowhere_is_one_clear_line(dbdyno, desk):
