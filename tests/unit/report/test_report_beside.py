@@ -1,6 +1,7 @@
 """What stands beside the verdicts: screened metrics and pairs that were not planned, never to be taken for verdicts."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -93,8 +94,9 @@ def test_of_many_disturbed_trials_a_terminal_sees_how_many_and_those_that_count_
     lines = interference_lines_in_short(run, analysis)
     kept = sum(len(row) for row in analysis.blocks.trials.values())
     assert kept < all_of_them
-    assert lines[0].startswith(
-        f"{all_of_them} of {all_of_them} trials met interference. Verdicts rest on {kept} of them"
+    assert lines[0] == (
+        f"{kept} of {kept} trials that verdicts rest on met interference ({all_of_them - kept} more are not used): "
+        "stop what runs beside on the host, and run the study again."
     )
     assert all(", kept: " in line for line in lines[1:-1])
     assert len(lines) == LINES_MAX + 2
@@ -102,12 +104,20 @@ def test_of_many_disturbed_trials_a_terminal_sees_how_many_and_those_that_count_
     assert as_page(run, analysis, {}).count(", kept: ") == kept
 
 
+def test_trials_that_met_interference_are_counted_once_and_of_one_whole(disturbed):
+    """Badge, warning and section speak of the trials that verdicts rest on: 1 of 32, and not 2 of the 35 there are."""
+    analysis = analyse(disturbed)
+    shown = " ".join(as_text(disturbed, analysis).split())
+    counts = set(re.findall(r"(\d+) of (\d+) trials", shown.partition("Trials with interference")[0]))
+    counts |= set(re.findall(r"(\d+) of (\d+) trials", interference_summary(disturbed, analysis)))
+    assert counts == {("1", "32")}
+
+
 def test_no_verdict_rests_on_disturbed_trials_that_were_repeated(disturbed):
     quiet = [one if one.id == "b3a1p1" else replace(one, disturbance={}) for one in disturbed.trials]
     run = replace(disturbed, trials=quiet)
-    assert (
-        interference_summary(run, analyse(run)) == f"1 of {len(quiet)} trials met interference; no verdict rests on it."
-    )
+    told = "1 trial met interference and is not used, so no verdict rests on it."
+    assert interference_summary(run, analyse(run)) == told
     none = replace(run, trials=[replace(one, disturbance={}) for one in quiet])
     assert interference_lines_in_short(none, analyse(none)) == []
 

@@ -30,16 +30,21 @@ def section(source: Source) -> Section:
 
 
 def interference_summary(run: Run, analysis: Analysis) -> str:
-    """Return how many there are and what can be done about it; empty where there are none."""
-    disturbed = [trial for trial in run.trials if trial.disturbed]
-    if not disturbed:
-        return ""
-    kept, one = sum(_counts(trial, analysis) for trial in disturbed), len(disturbed) == 1
-    text = f"{len(disturbed):,} of {count(len(run.trials), 'trial')} met interference"
+    """Return how many trials that verdicts rest on met interference, and what can be done; empty where none did at all.
+
+    Only these are counted out of a whole: of trials that are not used there is another whole, and two such counts would
+    read as if one were wrong.
+    """
+    counting = [trial for row in analysis.blocks.trials.values() for trial in row.values()]
+    kept = sum(trial.disturbed for trial in counting)
+    others = sum(trial.disturbed for trial in run.trials) - kept
+    one = others == 1
     if not kept:
-        return f"{text}; no verdict rests on {'it' if one else 'any of them'}."
-    which = "it" if one else f"{kept:,} of them"
-    return f"{text}. Verdicts rest on {which}: stop what runs beside on the host, and run the study again."
+        told = f"{count(others, 'trial')} met interference and {'is' if one else 'are'} not used"
+        return f"{told}, so no verdict rests on {'it' if one else 'them'}." if others else ""
+    text = f"{kept:,} of {count(len(counting), 'trial')} that verdicts rest on met interference"
+    also = f" ({others:,} more {'is' if one else 'are'} not used)" if others else ""
+    return f"{text}{also}: stop what runs beside on the host, and run the study again."
 
 
 def interference_lines_in_short(run: Run, analysis: Analysis) -> list[str]:
