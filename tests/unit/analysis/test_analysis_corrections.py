@@ -12,7 +12,7 @@ from dbdyno.analysis.looks.alpha_spending import Looks
 from dbdyno.analysis.looks.min_blocks import blocks_needed, smallest_p
 from dbdyno.analysis.statistics import mean, signed_rank
 from dbdyno.analysis.statistics.effect import log_margin
-from dbdyno.analysis.statistics.multiplicity import holm
+from dbdyno.analysis.statistics.multiplicity import holm, holm_levels
 from dbdyno.analysis.statistics.sample_size import blocks_to_resolve, sigma_upper_bound
 from dbdyno.analysis.verdict.evidence import evidence
 from dbdyno.model.design import MIN_BLOCKS
@@ -72,6 +72,46 @@ def test_holm_follows_its_p_wherever_it_stands(p, random):
 def test_holm_worked_example():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([]).tolist() == []
+
+
+def test_holm_levels_worked_example():
+    shown = holm_levels([0.01, 0.04, 0.03], 0.05)
+    assert shown == pytest.approx([0.05 / 3, 0.05 / 2, 0.05 / 2])  # .03 is more than .05 / 2, where it stops
+    assert holm_levels([0.001, 0.02, 0.04], 0.05) == pytest.approx([0.05 / 3, 0.05 / 2, 0.05])
+    assert holm_levels([0.2, 0.3], 0.05) == pytest.approx([0.025, 0.025])
+    assert holm_levels([0.001, 0.001], 0.05) == pytest.approx([0.025, 0.025])
+    assert holm_levels([], 0.05).tolist() == []
+    assert holm_levels([[0.001, 0.03], [0.2, 0.3]], 0.05) == pytest.approx(np.array([[0.025, 0.05], [0.025, 0.025]]))
+
+
+@given(P, st.floats(0.01, 0.2), st.randoms(use_true_random=False))
+def test_a_p_is_at_most_its_level_exactly_where_holm_rejects_it_and_wherever_it_stands(p, alpha, random):
+    levels, rejected = holm_levels(p, alpha), holm(p) <= alpha
+    assert ((np.array(p) <= levels * (1 + 1e-12)) == rejected).all()
+    assert (levels <= alpha).all()
+    assert (levels >= alpha / len(p)).all()
+    order = random.sample(range(len(p)), len(p))
+    assert holm_levels([p[i] for i in order], alpha).tolist() == [levels[i] for i in order]
+
+
+FAMILIES = st.integers(6, 14).flatmap(
+    lambda n: st.lists(
+        st.tuples(st.integers(0, 2**30), st.sampled_from([0.0, 0.01, 0.02, 0.05, 0.3])).map(
+            lambda of: np.random.default_rng(of[0]).normal(of[1], 0.02, n)
+        ),
+        min_size=1,
+        max_size=6,
+    ).map(np.array)
+)
+
+
+@given(FAMILIES, st.sampled_from(["once", "after ten of forty"]))
+def test_an_interval_at_its_level_excludes_0_exactly_where_holm_finds_a_difference(d, looked):
+    looks = Looks.single(d.shape[-1]) if looked == "once" else Looks((6, d.shape[-1]), 40)
+    p = evidence(d, looks, 0.03).p
+    for one, level, adjusted in zip(d, holm_levels(p, 0.05), holm(p), strict=True):
+        shown = evidence(one, looks, 0.03, alpha=float(level))
+        assert ((shown.low > 0) | (shown.high < 0)) == (adjusted <= 0.05)
 
 
 @pytest.mark.parametrize(("comparisons", "blocks"), [(0, 6), (1, 6), (2, 7), (3, 7), (4, 8), (6, 8), (7, 9), (100, 12)])

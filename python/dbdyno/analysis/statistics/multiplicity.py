@@ -18,6 +18,22 @@ def holm(p: npt.ArrayLike) -> Floats:
     return _back(np.minimum(raised, 1.0), order)
 
 
+def holm_levels(p: npt.ArrayLike, alpha: float) -> Floats:
+    """Return the level at which to show each interval of a family, so that it excludes 0 exactly where Holm rejects.
+
+    Those of one family are on the last axis, as of ``holm``; results have the same shape. Of m, the i-th smallest p
+    that is rejected was held against ``alpha / (m - i + 1)``. All that are not rejected were held, in effect, against
+    the level at which the procedure stopped: that of the first rank not rejected. Equal p have the level of the first
+    of their ranks, which is the strictest, so that their order says nothing. Each interval covers at least
+    ``1 - alpha``; that all of a family cover at once is not promised, of those that were rejected.
+    """
+    values = np.asarray(p, dtype=np.float64)
+    m, smaller = values.shape[-1], np.sum(values[..., None, :] < values[..., :, None], axis=-1)
+    rejected = holm(values) <= alpha
+    stopped = np.sum(rejected, axis=-1, keepdims=True)  # how many came before the first that is not rejected
+    return np.asarray(alpha / (m - np.where(rejected, smaller, stopped)), dtype=np.float64)
+
+
 def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
     """Return the p adjusted to bound the share of wrong ones among those called different.
 
