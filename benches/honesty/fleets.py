@@ -24,6 +24,7 @@ from dbdyno.model.design import ALPHA, HOSTS_OF_LEVEL_MIN
 HOSTS = range(3, 11)
 BLOCKS, INTERACTION, NOISE = 10, 0.03, 0.01
 MACHINES = 0.1  # SD of ln(metric) between machines of one level
+UNEQUAL_MACHINES = 4  # times as far, those of the first level
 ONE_BY_ONE = 1000  # replicates of what is no array
 Interaction = Callable[[np.random.Generator, int, int], Floats]
 
@@ -157,6 +158,11 @@ def _levels(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
         yield Row("fleets: levels, all blocks pooled, wrong", what, _share(different(naive)), "%", None, None)
         yield Row("fleets: levels, wrong", what, _share(different(found)), "%", None, limit(ALPHA, replicates))
         yield Row("fleets: levels, coverage", what, _covers(found, 0), "%", 93, None)
+    for m, n in ((4, 8), (4, 20), (8, 4)):
+        x, y = UNEQUAL_MACHINES * rng.normal(0, MACHINES, (replicates, m)), rng.normal(0, MACHINES, (replicates, n))
+        found, what = unpaired_evidence(x, y, MARGIN), f"{m} against {n} hosts, the first {UNEQUAL_MACHINES} times"
+        yield Row("fleets: levels, wrong", what, _share(different(found)), "%", None, limit(0.06, replicates))
+        yield Row("fleets: levels, coverage", what, _covers(found, 0), "%", 100 - limit(0.06, replicates), None)
 
 
 def _odd(rng: np.random.Generator, replicates: int) -> Iterator[Row]:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dbdyno.analysis.statistics import brunner_munzel, exact
+from dbdyno.analysis.statistics import brunner_munzel, exact, welch
+from dbdyno.analysis.statistics.multiplicity import holm
 from dbdyno.analysis.two_runs import unpaired
 from dbdyno.analysis.verdict.evidence import Relation, relations
 
@@ -46,7 +47,7 @@ def test_the_distribution_is_symmetric_and_whole(m, n):
 
 @pytest.mark.parametrize(("m", "n"), [(5, 5), (6, 9), (10, 10), (20, 8)])
 def test_the_interval_is_the_inverted_test(m, n):
-    """That of both tests: it excludes a shift where both the ranks and Brunner and Munzel reject it."""
+    """That of all three tests: it excludes a shift where the ranks, Brunner and Munzel, and Welch reject it."""
     rng = np.random.default_rng(m)
     for _ in range(10):
         x, y = rng.normal(0, 1, m), rng.normal(0.5, 2, n)
@@ -80,6 +81,61 @@ def test_unequal_spread_is_no_difference(m, n):
     )
     assert np.mean(by_ranks <= 0.05) > 0.08
     assert np.mean(found.p <= 0.05) < 0.072
+
+
+@pytest.mark.parametrize(("m", "n", "spread"), [(3, 20, 3), (3, 40, 5), (4, 20, 5), (4, 40, 3)])
+def test_a_few_values_that_spread_more_are_no_difference(m, n, spread):
+    """Whichever run they are of: by order alone 10 to 20 % are called different."""
+    rng = np.random.default_rng(11)
+    wide, narrow = rng.normal(0, spread, (3000, m)), rng.normal(0, 1, (3000, n))
+    each = narrow[:, None, :] - wide[:, :, None]
+    by_ranks = exact.p_two_sided(unpaired.differences(wide, narrow), unpaired.rank_sum_cdf(m, n))
+    assert np.mean(np.maximum(by_ranks, brunner_munzel.p_two_sided(each)) <= 0.05) > 0.09
+    for x, y in ((wide, narrow), (narrow, wide)):
+        found = unpaired.unpaired_evidence(x, y, 0.03)
+        assert np.mean(found.p <= 0.05) < 0.065
+        assert np.mean((found.low <= 0) & (found.high >= 0)) > 0.935
+
+
+@given(st.integers(2, 9), st.integers(2, 9), st.integers(0, 1000), st.floats(0.01, 0.2))
+def test_welch_as_scipy_has_it(m, n, seed, alpha):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(0, 3, (2, m)), rng.normal(1, 1, (2, n))
+    expected = stats.ttest_ind(y, x, axis=-1, equal_var=False)
+    within = expected.confidence_interval(1 - alpha)
+    assert welch.p_two_sided(x, y) == pytest.approx(expected.pvalue, abs=1e-9)
+    low, high = welch.interval(x, y, alpha)
+    assert low == pytest.approx(within.low)
+    assert high == pytest.approx(within.high)
+
+
+def test_welch_of_too_few_or_without_spread():
+    one, two = np.zeros(1), np.array([1.0, 2.0])
+    assert (float(welch.p_two_sided(one, two)), *map(float, welch.interval(one, two, 0.05))) == (1, -math.inf, math.inf)
+    same, other = np.zeros(3), np.ones(4)
+    assert (float(welch.p_two_sided(same, same)), float(welch.p_two_sided(same, other))) == (1, 0)
+    assert tuple(map(float, welch.interval(same, other, 0.05))) == (1, 1)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(4, 9), st.integers(4, 12), st.integers(0, 2**30), st.sampled_from([0, 1, 2, 5])),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_intervals_of_a_family_exclude_0_exactly_where_a_difference_is_called_one(drawn):
+    groups = []
+    for m, n, seed, apart in drawn:
+        rng = np.random.default_rng(seed)
+        groups.append((rng.normal(0, 1, m), rng.normal(apart, 1, n)))
+    found = unpaired.unpaired_family(groups, 0.03)
+    np.testing.assert_array_equal((found.low > 0) | (found.high < 0), holm(found.p) <= 0.05)
+    for (x, y), p, low, high in zip(groups, found.p, found.low, found.high, strict=True):
+        alone = unpaired.unpaired_evidence(x, y, 0.03)
+        assert float(alone.p) == p
+        assert low <= float(alone.low)
+        assert high >= float(alone.high)
 
 
 def test_equivalence_of_two_runs_asks_the_mean():

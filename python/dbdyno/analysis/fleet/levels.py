@@ -1,9 +1,9 @@
 """What is fixed to hosts, such as the drive in each: a whole plot is a host, so n counts hosts of each level.
 
 Whatever else differs between two machines comes with what is fixed to them, and no number of blocks tells them apart.
-So levels are compared by hosts: from ``HOSTS_OF_LEVEL_MIN`` of either level on by rank sum and Brunner and Munzel's
-test, as two runs are. One host of either level: that is this machine against that one, and said so. The same is asked
-of the effects of treatments: whether they differ between the levels.
+So levels are compared by hosts: from ``HOSTS_OF_LEVEL_MIN`` of either level on by rank sum, Brunner and Munzel's test
+and Welch's, as two runs are. One host of either level: that is this machine against that one, and said so. The same is
+asked of the effects of treatments: whether they differ between the levels.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,8 +18,8 @@ from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import relative
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.multiplicity import holm
-from dbdyno.analysis.two_runs.unpaired import smallest_p, unpaired_evidence
-from dbdyno.analysis.verdict.evidence import Evidence, Relation, relations, relative_estimate
+from dbdyno.analysis.two_runs.unpaired import smallest_p, unpaired_evidence, unpaired_family
+from dbdyno.analysis.verdict.evidence import Relation, relations, relative_estimate
 from dbdyno.analysis.verdict.reasons import TwoTreatments
 from dbdyno.model.design import ALPHA, HOSTS_OF_LEVEL_MIN
 
@@ -117,7 +117,7 @@ def _judged(asked: Sequence[_Asked], margin: float) -> list[BetweenLevels]:
     places = [place for place, one in enumerate(asked) if min(one.sizes) >= HOSTS_OF_LEVEL_MIN]
     if not places:
         return found
-    figures = Evidence.of_each([unpaired_evidence(*asked[place].figures(), margin) for place in places])
+    figures = unpaired_family([asked[place].figures() for place in places], margin)
     words, p, p_equivalence = relations(figures, margin), holm(figures.p), holm(figures.p_equivalence)
     for at, place in enumerate(places):
         value, low, high = (float(getattr(figures, name)[at]) for name in ("value", "low", "high"))

@@ -23,8 +23,8 @@ from dbdyno.analysis.statistics.effect import log_margin, log_ratios
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.multiplicity import holm
 from dbdyno.analysis.two_runs.matching import control_among, matched_treatments
-from dbdyno.analysis.two_runs.unpaired import differences, smallest_p, unpaired_evidence
-from dbdyno.analysis.verdict.evidence import Evidence, Relation, relations, relative_estimate
+from dbdyno.analysis.two_runs.unpaired import differences, smallest_p, unpaired_family
+from dbdyno.analysis.verdict.evidence import Relation, relations, relative_estimate
 from dbdyno.analysis.verdict.reasons import (
     Dropped,
     LimitedClients,
@@ -220,12 +220,12 @@ def _without_figures(group: _Group, reason: Reason | Obstacle) -> Change:
 def _judged(groups: Sequence[_Group], primary: Metric, margin: float) -> Iterator[Change]:
     if not groups:
         return
-    each = [unpaired_evidence(group.x, group.y, margin, unit=group.resolution.log_width) for group in groups]
-    family = Evidence.of_each(each)
+    units = [group.resolution.log_width for group in groups]
+    family = unpaired_family([(group.x, group.y) for group in groups], margin, units)
     words, p, p_equivalence = relations(family, margin), holm(family.p), holm(family.p_equivalence)
     for i, group in enumerate(groups):
         x, y = group.x, group.y
-        effect = relative_estimate(float(each[i].value), float(each[i].low), float(each[i].high), len(x) + len(y))
+        effect = relative_estimate(float(family.value[i]), float(family.low[i]), float(family.high[i]), len(x) + len(y))
         reason = reason_of(
             *(Relation(words[i]), effect, differences(x, y), primary),
             p_mean=float(mean.p_beyond_of_two(x, y, log_margin(margin))),
@@ -241,7 +241,7 @@ def _judged(groups: Sequence[_Group], primary: Metric, margin: float) -> Iterato
         yield replace(
             _without_figures(group, reason),
             effect=effect,
-            p=float(each[i].p),
+            p=float(family.p[i]),
             p_adjusted=reason.p_adjusted,
             p_equivalence=reason.p_equivalence,
         )

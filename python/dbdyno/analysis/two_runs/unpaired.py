@@ -1,22 +1,25 @@
-"""The rank-sum procedures: estimate, exact p and exact interval of a shift between two groups that share no blocks.
+"""Two groups that share no blocks: estimate, p and interval of the shift between them, by ranks and by means.
 
 All functions take ``x`` of shape (..., m) and ``y`` of shape (..., n), logarithms of a metric, and work on all leading
 axes at once. They rest on the differences ``y_j - x_i``, as the signed-rank procedures rest on the Walsh averages, so
-that p, interval and estimate can never contradict each other. They take all m + n values for independent: what changes
-the host between the groups, or slowly inside them, they can't know.
+that p, interval and estimate can never contradict each other; Welch's test, which is asked as well, is inverted in the
+same way, so this holds of all together. They take all m + n values for independent: what changes the host between the
+groups, or slowly inside them, they can't know.
 
 Source: Hollander, Wolfe, Chicken, "Nonparametric Statistical Methods", 3rd edition, sections 4.1 to 4.3.
 """
 
 import functools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from dbdyno.analysis.statistics import brunner_munzel, mean
+from dbdyno.analysis.statistics import brunner_munzel, mean, welch
 from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.statistics.exact import dropped, p_above, p_below, p_two_sided
+from dbdyno.analysis.statistics.multiplicity import holm_levels
 from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.analysis.verdict.evidence import Evidence
 from dbdyno.analysis.verdict.resolution import MARGIN_SHARE
@@ -73,16 +76,20 @@ def unpaired_evidence(
 ) -> Evidence:
     """Return what two groups say of the shift from ``x`` to ``y``: estimate, interval, p, equivalence; shapes (...).
 
-    A difference must hold by the rank sum, which is exact where both groups are alike, and by Brunner and Munzel's
-    test, which allows for unequal spread; the interval spans those of both. Equivalence must hold for the means too.
+    A difference must hold by the rank sum, which is exact where both groups are alike, by Brunner and Munzel's test,
+    which allows for unequal spread, and by Welch's, which does so of three or four values as well; the interval spans
+    those of all. Equivalence must hold for the means too.
     ``unit`` is the step of coarse figures as a log ratio, by which the interval is wider at either end.
     """
     m, n = x.shape[-1], y.shape[-1]
     bound = np.broadcast_to(log_margin(margin) - np.asarray(unit, dtype=np.float64), x.shape[:-1])
     each = y[..., None, :] - x[..., :, None]
     found, cdf = differences(x, y), rank_sum_cdf(m, n)
-    low, high = _interval_of_both(each, found, alpha)
+    by_means = welch.interval(x, y, alpha)
+    low, high = _interval_by_order(each, found, alpha)
+    low, high = np.minimum(low, by_means[0]), np.maximum(high, by_means[1])
     p = np.maximum(p_two_sided(found, cdf), brunner_munzel.p_two_sided(each))
+    p = np.maximum(p, welch.p_two_sided(x, y))
     by_ranks = np.maximum(p_above(found, -bound, cdf), p_below(found, bound, cdf))
     unequal = np.maximum(brunner_munzel.p_above(each, -bound), brunner_munzel.p_above(-each, -bound))
     p_equivalence = np.maximum(np.maximum(by_ranks, unequal), mean.p_beyond_of_two(x, y, bound))
@@ -91,7 +98,23 @@ def unpaired_evidence(
     return Evidence(value, low - unit, high + unit, p, p, np.where(too_coarse, 1.0, p_equivalence))
 
 
-def _interval_of_both(each: Floats, found: Floats, alpha: float) -> tuple[Floats, Floats]:
+def unpaired_family(
+    groups: Sequence[tuple[Floats, Floats]], margin: float, units: Sequence[float] = (), alpha: float = ALPHA
+) -> Evidence:
+    """Return what pairs of groups of shapes (m,) and (n,) say that are one family; shape (pairs,).
+
+    Each interval is that of the level at which Holm asks its comparison, so that it excludes 0 exactly where the
+    difference is called one; ``units`` are the steps of coarse figures.
+    """
+    steps = units or [0.0] * len(groups)
+    asked = [unpaired_evidence(x, y, margin, alpha, unit=unit) for (x, y), unit in zip(groups, steps, strict=True)]
+    levels = holm_levels([float(one.p) for one in asked], alpha)
+    each = zip(groups, steps, levels, strict=True)
+    return Evidence.of_each([unpaired_evidence(x, y, margin, float(level), unit=unit) for (x, y), unit, level in each])
+
+
+def _interval_by_order(each: Floats, found: Floats, alpha: float) -> tuple[Floats, Floats]:
+    """Return the interval that spans that of the rank sum and that of Brunner and Munzel's test."""
     m, n = each.shape[-2:]
     k = dropped(rank_sum_cdf(m, n), alpha)
     if k < 0:
