@@ -7,7 +7,8 @@ from typing import Any
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.analysis.over_time.drift import is_clear
 from dbdyno.analysis.safety.two_runs import lost_in_both
-from dbdyno.analysis.two_runs.compare import Change, Compared
+from dbdyno.analysis.two_runs.compare import Change, Compared, HostShift, Interference, NothingChanged
+from dbdyno.analysis.verdict.reasons import Reason
 from dbdyno.model.design import ALPHA
 from dbdyno.model.word import Word
 from dbdyno.model.wording import count, listed, margin_text, number, p_value, percent, percent_range
@@ -31,8 +32,13 @@ NO_CONTROL = (
     "A treatment that should not have changed would show a change of the host: name it by --control, and the others are"
     " compared by their ratio to it as well."
 )
+OTHER_CHANGE = (
+    "If something was changed all the same that no study file, version or setting shows, such as firmware, name a"
+    " treatment that it can't have touched by --control."
+)
 
 
+_CODES = {NothingChanged: "NOTHING_CHANGED", HostShift: "HOST_SHIFT", Interference: "INTERFERENCE"}
 _ORDER = ("different", Word.EQUIVALENT, Word.UNDECIDED, Word.NOT_COMPARABLE)
 
 
@@ -41,16 +47,18 @@ def document(before: Run, after: Run, compared: Compared) -> Document:
     runs, control = {"before": before, "after": after}, compared.control
     differences, notes = run_differences(before, after, compared.matched), _notes(runs, compared)
     against = [_change_text(change, compared) for change in compared.against_control]
+    of_host = bullets([_control_text(control, compared)] if control else [])
+    heading = "Host" if compared.nothing_changed else "Control"
     beware = [WARNING, *_other_load(before, after, differences), *_hints(compared)]
     headline = f"{before_and_after(runs)}{changes_sentence(compared)}"
     sections = (
         Section("headline", "", (Paragraph(headline, "headline"),), data={"headline": headline}, opening=True),
         badges([(run, usable_blocks(run)) for run in runs.values()], linked=False),
+        Section("control", heading if control else "", of_host),
         Section("verdicts", "Verdicts", bullets([_change_text(change, compared) for change in compared.changes])),
         _of_cuts(before, after, compared),
         defaults_section(compared.server_defaults),
-        Section("control", "Control", bullets([_control_text(control, compared)] if control else [])),
-        Section("against-control", f"Against the control {control.after}" if control else "", bullets(against)),
+        Section("against-control", f"Against {_controls_text(compared)}" if against else "", bullets(against)),
         Section("beware", "Beware", bullets(beware), data={"warning": " ".join(beware)}),
         Section(
             "differences",
@@ -85,7 +93,29 @@ def _change_text(change: Change, compared: Compared) -> str:
     sentence = change_sentence(change, compared)
     if change.verdict == Word.NOT_COMPARABLE:
         return sentence
-    return f"{sentence} {_means(change, compared)}{as_sentence(change.reason)}"
+    why = as_sentence(change.reason) if change.withheld_for is None else f"{_why_withheld(change)}."
+    return f"{sentence} {_means(change, compared)}{why[0].upper()}{why[1:]}"
+
+
+def _why_withheld(change: Change) -> str:
+    """Return why the word that the figures as such would give is not given."""
+    match change.withheld_for:
+        case NothingChanged():
+            return "nothing distinguishes the two runs, so this is what the host did, and no verdict on a change"
+        case HostShift():
+            return f"the figures as such say {_measured(change)}, but the host may have moved: see the control"
+        case Interference() as met:
+            return f"the figures as such say {_measured(change)}, but {_met(met)}"
+        case None:
+            return reason_text(change.reason)
+
+
+def _measured(change: Change) -> Word:
+    return change.reason.word if isinstance(change.reason, Reason) else change.verdict
+
+
+def _met(met: Interference) -> str:
+    return f"interference met {met.disturbed:,} of {count(met.trials, 'trial')} of the run {met.run}"
 
 
 def change_sentence(change: Change, compared: Compared) -> str:
@@ -93,7 +123,7 @@ def change_sentence(change: Change, compared: Compared) -> str:
     name = change.after if change.before == change.after else f"{change.after} (before: {change.before})"
     effect = change.effect
     figures = (
-        f"{percent(effect.value)} {compared.metric.words} (95 % interval {percent_range(effect.low, effect.high)},"
+        f"{percent(effect.value)} {compared.metric.words} ({_interval(change)},"
         f" {change.trials[0]} and {change.trials[1]} trials, {p_value(change.p_adjusted)})"
     )
     match change.verdict:
@@ -109,6 +139,10 @@ def change_sentence(change: Change, compared: Compared) -> str:
 
 def changes_sentence(compared: Compared) -> str:
     """Return what changed and what did not, what differs first; against the control where there is one."""
+    met = "".join(f"{_met(one)[0].upper()}{_met(one)[1:]}. " for one in compared.interference)
+    if compared.nothing_changed:
+        host = _host_clause(compared)
+        return f"{met}Nothing was changed between the runs that dbdyno knows of; {host}: no verdict on a change."
     changes = compared.against_control or compared.changes
     if not changes:
         return "The two runs have no treatment in common."
@@ -117,9 +151,35 @@ def changes_sentence(compared: Compared) -> str:
         different = change.verdict.is_different
         by_word["different" if different else change.verdict].append(change)
     clauses = [_clause(word, found, compared) for word, found in by_word.items() if found]
-    against = f"Against the control {compared.control.after}, " if compared.control and compared.against_control else ""
+    against = f"Against {_controls_text(compared)}, " if compared.against_control else ""
     text = f"{against}{'; '.join(clauses)}."
-    return f"W{text[1:]}" if text.startswith("whether ") else text
+    return f"{met}W{text[1:]}" if text.startswith("whether ") else f"{met}{text}"
+
+
+def _controls_text(compared: Compared) -> str:
+    """Return ``"the control X"``, or the names of those that nothing distinguishes."""
+    names = listed(compared.controls, LISTED_MAX)
+    alike = f"{names}, which nothing distinguishes between the runs"
+    return f"the control {names}" if compared.control_is_named else alike
+
+
+def _host_clause(compared: Compared) -> str:
+    """Return what the host did where nothing else changed: the mean over all treatments."""
+    host = compared.control
+    if host is None or host.verdict == Word.NOT_COMPARABLE:
+        return "what the host did is not known"
+    figures = f"{percent(host.effect.value)} {compared.metric.words} ({_interval(host)})"
+    match host.verdict:
+        case Word.FASTER | Word.SLOWER:
+            return f"the host is {host.verdict} than before, {figures}"
+        case Word.EQUIVALENT:
+            return f"the host is as before within {margin_text(compared.margin)}, {figures}"
+        case _:
+            return f"whether the host is as before is open, {figures}"
+
+
+def _interval(change: Change) -> str:
+    return f"95 % interval {percent_range(change.effect.low, change.effect.high)}"
 
 
 def _clause(word: str, found: Sequence[Change], compared: Compared) -> str:
@@ -148,17 +208,18 @@ def _means(change: Change, compared: Compared) -> str:
 
 
 def _control_text(control: Change, compared: Compared) -> str:
+    if compared.nothing_changed:
+        of = f"All treatments together ({listed(compared.controls, LISTED_MAX)})"
+        return f"{of}: {_host_clause(compared)}. {_means(control, compared)}".strip()
     text = _change_text(control, compared)
+    them = "It should not have changed" if compared.control_is_named else "Nothing distinguishes it between the runs"
     match control.verdict:
         case Word.FASTER | Word.SLOWER:
-            return (
-                f"{text} It should not have changed, so the host did, and the verdicts above are of host and change"
-                " together; those against the control below are what is left of the change."
-            )
+            return f"{text} {them}, so the host did: the others are judged by what they did against it."
         case Word.EQUIVALENT if control.p_adjusted <= ALPHA:
-            return f"{text} It should not have changed, so the host did, by less than the margin."
+            return f"{text} {them}, so the host did, by less than the margin."
         case Word.EQUIVALENT:
-            return f"{text} It should not have changed, and no change is seen: nothing speaks for a change of the host."
+            return f"{text} {them}, and no change is seen: nothing speaks for a change of the host."
         case _:
             return f"{text} So whether the host changed is not known."
 
@@ -185,6 +246,8 @@ def _hints(compared: Compared) -> list[str]:
                 f"Already inside the run {name} the host drifted by {with_interval(drift)} from the first trial to"
                 " the last; the trials of a treatment are not as independent as the interval takes them to be."
             )
+    if compared.nothing_changed and len(compared.matched) > 1:
+        return [*lines, OTHER_CHANGE]
     wanting = len(compared.matched) > 1 and compared.control is None
     return [*lines, NO_CONTROL] if wanting else lines
 
@@ -229,6 +292,10 @@ def _values(runs: Mapping[str, Run], compared: Compared) -> dict[str, Any]:
         "margin": compared.margin,
         "changes": [_change(one) for one in compared.changes],
         "control": _change(compared.control) if compared.control else None,
+        "controls": list(compared.controls),
+        "control_is_named": compared.control_is_named,
+        "nothing_changed": compared.nothing_changed,
+        "interference": [asdict(one) for one in compared.interference],
         "against_control": [_change(one) for one in compared.against_control],
         "only_before": compared.only_before,
         "only_after": compared.only_after,
@@ -245,6 +312,6 @@ def _change(change: Change) -> dict[str, Any]:
         "trials_after": change.trials[1],
         "mean_before": change.means[0],
         "mean_after": change.means[1],
-        "reason": reason_text(change.reason),
-        "reason_code": reason_code(change.reason),
+        "reason": _why_withheld(change),
+        "reason_code": reason_code(change.reason) if change.withheld_for is None else _CODES[type(change.withheld_for)],
     }

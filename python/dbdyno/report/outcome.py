@@ -62,7 +62,8 @@ def compared(document: Document) -> list[Compared]:
     values = document.values()
     if "runs" in values and "verdicts" not in values:
         return [one for run in values["runs"] for one in _compared(run["verdicts"], run["name"])]
-    return list(_compared(values.get("verdicts") or values.get("changes") or (), ""))
+    of_two_runs = values.get("against_control") or values.get("changes")  # as the headline has it
+    return list(_compared(values.get("verdicts") or of_two_runs or (), ""))
 
 
 def _compared(verdicts: Sequence[dict[str, Any]], of: str) -> Iterator[Compared]:

@@ -5,27 +5,51 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from dbdyno.analysis.refused import RefusedError
-from dbdyno.analysis.two_runs.compare import compare
+from dbdyno.analysis.two_runs.compare import HostShift, NothingChanged, compare
+from dbdyno.analysis.two_runs.distinctions import distinctions
+from dbdyno.analysis.verdict.reasons import Reason
+from dbdyno.model.design import Factor
+from dbdyno.model.treatment import Treatment
+from dbdyno.model.word import Word
+from dbdyno.report.comparison import document
 from dbdyno.report.reasons import reason_text as why
 from dbdyno.report.refusals import message
 
 
 @pytest.fixture
 def two(a_run):
-    """Return two runs of 10 blocks: ``factors`` maps treatment -> what its rate is after, before being 1."""
+    """Return two runs of 10 blocks: ``factors`` maps treatment -> what its rate is after, before being 1.
 
-    def make(factors, *, noise=0.01, n=10, seed=1, metric="queries_per_second", host=1.0):  # noqa: PLR0913
+    A server was upgraded between them, so that all treatments differ, but those that are ``alike``.
+    """
+
+    def make(factors, *, noise=0.01, n=10, seed=1, metric="queries_per_second", host=1.0, alike=()):  # noqa: PLR0913
         rng = np.random.default_rng(seed)
         runs = []
         for after in (False, True):
             scale = {id_: host * factor if after else 1.0 for id_, factor in factors.items()}
             wobble = {id_: np.exp(rng.normal(0, noise, n)) for id_ in factors}
             runs.append(a_run({id_: (100 * scale[id_] * wobble[id_]).tolist() for id_ in factors}, metric=metric))
-        return runs
+        return [upgraded(run, number, alike) for number, run in enumerate(runs)]
 
     return make
+
+
+def upgraded(run, number, alike=()):
+    """Return a run with the version that its server had, 0 before and 1 after, of treatments that have it."""
+    if set(alike) >= {one.id for one in run.design.treatments}:
+        return run
+    if not alike:
+        return replace(run, versions={"mariadb": f"11.{number}"})
+    trials = [
+        replace(one, observed={"server": {"version": f"11.{number if one.treatment not in alike else 0}"}})
+        for one in run.trials
+    ]
+    return replace(run, trials=trials)
 
 
 def words(found):
@@ -80,10 +104,188 @@ def test_a_change_of_the_host_is_out_of_what_is_left_against_a_control(two):
     """The host is 10 % faster after; the second treatment did not change, the third lost 10 % of its own."""
     found = compare(*two({"t1": 1.0, "t2": 1.0, "t3": 0.9}, host=1.1), control="level t1")
     assert found.control.verdict == "faster"
-    assert words(found) == ["faster", "equivalent"]
+    assert words(found) == ["undecided", "undecided"]  # what they did is as much the host's
+    assert {change.withheld_for for change in found.changes} == {HostShift()}
     assert [change.verdict for change in found.against_control] == ["equivalent", "slower"]
     assert found.against_control[1].effect.low < -0.1 < found.against_control[1].effect.high
     assert all(math.isnan(mean) for mean in found.against_control[0].means)
+
+
+def test_where_nothing_distinguishes_the_runs_what_moved_is_the_host(two):
+    """The case that was met: +19 % after, though no setting and no version had changed."""
+    before, after = two({"t1": 1.19, "t2": 1.19}, alike=("t1", "t2"))
+    found = compare(before, after)
+    assert found.nothing_changed
+    assert words(found) == ["undecided", "undecided"]
+    assert {change.withheld_for for change in found.changes} == {NothingChanged()}
+    assert found.control.verdict == "faster"
+    assert found.control.effect.low < 0.19 < found.control.effect.high
+    assert (found.controls, found.against_control) == (("level t1", "level t2"), [])
+    values = document(before, after, found).values()
+    assert values["headline"].startswith("Nothing was changed between the runs that dbdyno knows of; the host is")
+    assert values["headline"].endswith("no verdict on a change.")
+    assert [change["reason_code"] for change in values["changes"]] == ["NOTHING_CHANGED"] * 2
+
+
+def test_what_nothing_distinguishes_is_the_control_of_the_others(two):
+    """The host is 10 % faster after; of four treatments two have another server, of which one lost 10 % by it."""
+    before, after = two({"t1": 1.0, "t2": 1.0, "t3": 0.9, "t4": 1.0}, host=1.1, alike=("t1", "t2"))
+    found = compare(before, after)
+    assert (found.controls, found.control_is_named) == (("level t1", "level t2"), False)
+    assert found.control.effect.value == pytest.approx(0.1, abs=0.02)
+    assert [change.after for change in found.changes] == ["level t3", "level t4"]
+    assert words(found) == ["undecided", "undecided"]
+    assert [change.verdict for change in found.against_control] == ["slower", "equivalent"]
+    said = document(before, after, found).values()["headline"]
+    assert said.startswith("Against level t1 and level t2, which nothing distinguishes between the runs, level t3 is")
+    named = compare(before, after, control="level t2")
+    assert (named.controls, named.control_is_named) == (("level t2",), True)
+    assert [change.after for change in named.against_control] == ["level t1", "level t3", "level t4"]
+
+
+def test_several_controls_are_steadier_than_one(two):
+    runs = two({"t1": 1.0, "t2": 1.0, "t3": 1.0, "t4": 1.0}, noise=0.03, alike=("t1", "t2", "t3"))
+    against = [compare(*runs).against_control[0], compare(*runs, control="level t1").against_control[-1]]
+    widths = [change.effect.high - change.effect.low for change in against]
+    assert widths[0] < widths[1]
+
+
+def test_a_control_that_failed_is_none(two):
+    before, after = two({"t1": 1.0, "t2": 1.0, "t3": 1.2}, alike=("t1", "t2"))
+    found = compare(before, replace(after, dropped=frozenset({"t1"})))
+    assert found.controls == ("level t2",)
+    assert words(found) == ["not comparable", "faster"]
+
+
+def disturbed(run, share):
+    """Return a run whose first trials, so many of all, met interference."""
+    met = round(share * len(run.trials))
+    beyond = {"beyond": {"foreign_cpu": 0.3}}
+    trials = [replace(one, disturbance=beyond) if place < met else one for place, one in enumerate(run.trials)]
+    return replace(run, trials=trials)
+
+
+@pytest.mark.parametrize(
+    ("shares", "told"), [((0.0, 0.45), []), ((0.0, 0.5), ["after"]), ((1.0, 0.6), ["before", "after"])]
+)
+def test_interference_in_half_of_a_run_withholds_its_words(two, shares, told):
+    runs = [disturbed(run, share) for run, share in zip(two({"t1": 1.3, "t2": 1.0}), shares, strict=True)]
+    found = compare(*runs)
+    assert [one.run for one in found.interference] == told
+    assert words(found) == (["undecided", "undecided"] if told else ["faster", "equivalent"])
+    said = document(*runs, found).values()
+    for run, share in zip(("before", "after"), shares, strict=True):
+        met = f"nterference met {round(20 * share)} of 20 trials of the run {run}"
+        assert (met in said["headline"]) == (run in told)
+    assert [change["reason_code"] == "INTERFERENCE" for change in said["changes"]] == [bool(told)] * 2
+
+
+RULE = st.fixed_dictionaries(
+    {
+        "after": st.lists(st.sampled_from([0.8, 1.0, 1.3]), min_size=1, max_size=4),
+        "host": st.sampled_from([1.0, 1.2]),
+        "noise": st.sampled_from([0.002, 0.03]),
+        "alike": st.sets(st.integers(0, 3)),
+        "shares": st.tuples(*[st.sampled_from([0.0, 0.3, 0.8])] * 2),
+        "control": st.none() | st.integers(0, 3),
+        "seed": st.integers(0, 1000),
+        "n": st.sampled_from([1, 3, 8]),
+    }
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(RULE)
+def test_the_rule_by_which_a_word_is_given(two, case):
+    ids = [f"t{i + 1}" for i in range(len(case["after"]))]
+    alike = tuple(f"t{i + 1}" for i in case["alike"] if i < len(ids))
+    named = case["control"] is not None and case["control"] < len(ids) > 1
+    options = {name: case[name] for name in ("host", "noise", "seed", "n")}
+    runs = two(dict(zip(ids, case["after"], strict=True)), alike=alike, **options)
+    runs = [disturbed(run, share) for run, share in zip(runs, case["shares"], strict=True)]
+    found = compare(*runs, control=f"level {ids[case['control']]}" if named else None)
+    text = document(*runs, found).values()["headline"]
+    claims = [one for one in [*found.changes, *found.against_control] if not one.verdict.is_open]
+    comparable = [one for one in found.changes if one.verdict != Word.NOT_COMPARABLE]
+    assert found.nothing_changed == (not named and len(alike) == len(ids))
+    if found.nothing_changed:
+        assert all(one.withheld_for == NothingChanged() for one in comparable)
+        assert len(found.changes) == len(ids)
+        assert "no verdict on a change" in text
+    elif not named:
+        assert set(found.controls) <= {f"level {id_}" for id_ in alike}
+        assert case["n"] == 1 or len(found.controls) == len(alike)
+    if found.nothing_changed or max(case["shares"]) >= 0.5:
+        assert not claims
+    if max(case["shares"]) >= 0.5:
+        assert "nterference met" in text
+        assert found.control is None or found.control.verdict.is_open
+    moved = found.control is not None and found.control.verdict not in {Word.EQUIVALENT, Word.NOT_COMPARABLE}
+    assert not (moved and any(not one.verdict.is_open for one in found.changes))
+    for one in [*found.changes, *found.against_control]:
+        assert one.withheld_for is None or one.verdict is Word.UNDECIDED
+        if one.withheld_for is None and isinstance(one.reason, Reason):
+            assert one.verdict == one.reason.word  # nothing but the rule stands between the figures and the word
+
+
+def varied(run, treatments, factors, **study):
+    design = replace(run.design, treatments=treatments, factors=factors)
+    return replace(run, design=design, study={"stack": {"device": ["ssd", "hdd"], "size": "1GiB"}, **study})
+
+
+def test_what_distinguishes_a_treatment(a_run):
+    """Its own level, what its named level gives, fields that do not vary, its server's version, what was read back."""
+    plain = Factor("device", "stack", ["ssd", "hdd"])
+    ssd, hdd = Treatment("t1", {"device": "ssd"}), Treatment("t2", {"device": "hdd"})
+    run = varied(a_run({"t1": [1.0] * 3, "t2": [1.0] * 3}), [ssd, hdd], [plain])
+    assert distinctions(run, run, (ssd, ssd)) == ()
+    assert distinctions(run, run, (ssd, hdd)) == ("stack.device",)
+    more = replace(run, study={"stack": {"device": ["ssd", "hdd", "nvme"], "size": "2GiB"}})
+    assert distinctions(run, more, (ssd, ssd)) == ("stack.size",)
+
+    gives = {"safe": {"server.settings.sync_binlog": "1"}, "fast": {"server.settings.sync_binlog": "0"}}
+    levels = [Treatment("t1", {"configuration": "safe"}), Treatment("t2", {"configuration": "fast"})]
+    other = {**gives, "fast": {"server.settings.sync_binlog": "100"}}
+    of_named, other = (
+        varied(run, levels, [Factor("configuration", "levels", ["safe", "fast"], gives=each)], levels={"safe": each})
+        for each in (gives, other)
+    )
+    assert distinctions(of_named, other, (levels[0], levels[0])) == ()
+    assert distinctions(of_named, other, (levels[1], levels[1])) == ("server.settings.sync_binlog",)
+
+    servers = [Treatment("t1", {"server": "mariadb"}), Treatment("t2", {"server": "mysql-9"})]
+    sides = [
+        replace(
+            varied(run, servers, [Factor("server", "stack", ["mariadb", "mysql-9"])]),
+            versions={"server mariadb": f"11.{i}", "server mysql-9": "9.0"},
+        )
+        for i in (4, 8)
+    ]
+    assert distinctions(*sides, (servers[0], servers[0])) == ("version server mariadb",)
+    assert distinctions(*sides, (servers[1], servers[1])) == ()
+    kernels = [replace(run, versions={"kernel": name}) for name in ("6.1", "6.12")]
+    assert distinctions(*kernels, (ssd, ssd)) == ("version kernel",)
+
+
+def test_what_was_read_back_otherwise_or_set_in_the_server_distinguishes_too(a_run, a_trial):
+    def read(*schedulers, variables=None):
+        trials = [
+            replace(
+                a_trial("t1", block, 1.0),
+                observed={"queue": {"scheduler": one}, "data": {"from": f"image {block}"}, "server": {"version": "11"}},
+                server_variables=variables or {},
+            )
+            for block, one in enumerate(schedulers, 1)
+        ]
+        return a_run({"t1": [1.0] * len(schedulers)}, trials=trials)
+
+    (only,) = read("none").design.treatments
+    pair = only, only
+    assert distinctions(read("none", "none"), read("bfq", "bfq"), pair) == ("queue.scheduler",)
+    assert distinctions(read("none", "none"), read("none", "bfq"), pair) == ()  # it changes inside a run
+    assert distinctions(read("none"), read("none"), pair) == ()
+    sides = [read("none", variables={"sync_binlog": value, "hostname": f"h{value}"}) for value in ("0", "1")]
+    assert distinctions(*sides, pair) == ("server.sync_binlog",)
 
 
 def renamed(run, **labels):

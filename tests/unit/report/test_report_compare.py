@@ -46,6 +46,22 @@ def test_text_and_markdown(runs, snapshot):
     assert as_markdown(found) == snapshot(name="markdown")
 
 
+def test_text_where_nothing_changed_and_where_some_did_not(build, snapshot):
+    """The host is 19 % faster after; then two of four treatments have another scheduler as well, and gain by it."""
+    before, moved = build(8), build(8, seed=9, rates={id_: rate * 1.19 for id_, rate in RATES.items()})
+    assert as_text(told((before, moved))) == snapshot(name="nothing changed")
+    gained = build(8, seed=9, rates={**{id_: rate * 1.19 for id_, rate in RATES.items()}, "t2": 398.0 * 1.4})
+    trials = [
+        replace(trial, observed={**trial.observed, "queue": {"scheduler": "kyber"}})
+        if trial.treatment in {"t2", "t4"}
+        else trial
+        for trial in gained.trials
+    ]
+    assert as_text(told((before, replace(gained, trials=trials)))) == snapshot(name="some changed")
+    busy = [replace(trial, disturbance={"beyond": {"foreign_cpu": 0.4}}) for trial in trials]
+    assert as_text(told((before, replace(gained, trials=busy)))) == snapshot(name="interference")
+
+
 @pytest.mark.parametrize("render", [as_text, as_markdown, as_json])
 def test_the_warning_is_never_missing(runs, render):
     for options in ({}, {"control": "hdd-7200 / none"}, {"margin": 0.5}):

@@ -204,7 +204,8 @@ def change(name, verdict, value):
 def compared(changes, control=None, against=()):
     unknown = Estimate.unknown()
     metric = METRICS["queries_per_second"]
-    return Compared(metric, 0.03, changes, control, list(against), [], [], [], (unknown, unknown))
+    named = {"controls": (control.after,), "control_is_named": True} if control else {}
+    return Compared(metric, 0.03, changes, control, list(against), [], [], [], (unknown, unknown), **named)
 
 
 def test_two_runs_tell_what_changed():

@@ -4,6 +4,11 @@ The trials of two runs share no blocks, so nothing takes out what changed on the
 those of two independent groups (``unpaired``), and cover only the noise inside the runs. A treatment that the change
 can't have touched, a *control*, shows what the host did: what a treatment gained against its control inside the blocks
 of each run is compared instead, and a change of the host that touches both alike is out of it.
+
+Whether a word may be said at all is one rule (``_withheld``). Treatments that nothing distinguishes between the runs
+are controls, unless one was named. Where that are all of them, there is no change to judge: what moved is the host.
+Where a control is not shown to be as before, what the others did is of host and change together. And where others used
+the host beside half of the trials of a run or more, nothing is decided.
 """
 
 import math
@@ -14,17 +19,20 @@ import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
 from dbdyno.analysis.client_hosts import limiting_hosts
+from dbdyno.analysis.fleet.by_host import block_levels
 from dbdyno.analysis.over_time.drift import drift_of
 from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.server_defaults import ServerDefaults, defaults_of_two_runs
 from dbdyno.analysis.statistics import mean
 from dbdyno.analysis.statistics.arrays import Floats
-from dbdyno.analysis.statistics.effect import log_margin, log_ratios
+from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.multiplicity import holm
+from dbdyno.analysis.two_runs.distinctions import distinctions
 from dbdyno.analysis.two_runs.matching import control_among, matched_treatments
 from dbdyno.analysis.two_runs.unpaired import differences, smallest_p, unpaired_family
 from dbdyno.analysis.verdict.evidence import Relation, relations, relative_estimate
+from dbdyno.analysis.verdict.finding import mostly
 from dbdyno.analysis.verdict.reasons import (
     Dropped,
     LimitedClients,
@@ -44,6 +52,29 @@ from dbdyno.model.word import Word
 from dbdyno.store.records import Run
 
 MIN_TRIALS = 2  # of either run
+Pair = tuple[Treatment, Treatment]  # the same treatment, before and after
+
+
+@dataclass(frozen=True)
+class NothingChanged:
+    """Nothing distinguishes any treatment of one run from that of the other, so there is no change to judge."""
+
+
+@dataclass(frozen=True)
+class HostShift:
+    """What should not have changed did, or may have: the word would be of the host and the change together."""
+
+
+@dataclass(frozen=True)
+class Interference:
+    """Others used the host too much beside half of a run's compared trials or more."""
+
+    run: WhichRun
+    disturbed: int  # trials
+    trials: int
+
+
+Withheld = NothingChanged | HostShift | Interference
 
 
 @dataclass(frozen=True)
@@ -60,15 +91,20 @@ class Change:
     p: float = math.nan
     p_adjusted: float = math.nan  # Holm over the treatments
     p_equivalence: float = math.nan  # the same
+    withheld_for: Withheld | None = None  # why the word that the figures would give, if any, is not given
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Everything that is said of two runs, but what they differ in."""
+    """Everything that is said of two runs, but what they differ in.
+
+    ``control`` is the treatment named, or else the geometric mean of all that nothing distinguishes between the runs;
+    ``controls`` are their labels. Where that are all treatments, nothing changed, and it is the host's own shift.
+    """
 
     metric: Metric
     margin: float
-    changes: list[Change]  # of every matched treatment but the control
+    changes: list[Change]  # of every matched treatment but controls; of all where nothing changed
     control: Change | None
     against_control: list[Change]  # of the same treatments as ``changes``, each as a ratio to the control
     matched: list[tuple[Treatment, Treatment]]
@@ -76,6 +112,10 @@ class Compared:
     only_after: list[str]
     drifts: tuple[Estimate, Estimate]
     server_defaults: list[ServerDefaults] = field(default_factory=list)
+    controls: tuple[str, ...] = ()  # labels after
+    control_is_named: bool = False
+    nothing_changed: bool = False
+    interference: tuple[Interference, ...] = ()  # of the runs that met too much of it
 
 
 @dataclass(frozen=True)
@@ -105,14 +145,19 @@ class _Side:
         blocks, about = usable_blocks(run), metric_of(run.design)
         return cls(run, blocks, name, resolutions(blocks, about.name, about.unit))
 
-    def values(self, treatment: Treatment) -> Floats:
-        found = self.blocks.values(treatment.id, self.run.design.metric).values()
-        return np.asarray([value for value in found if math.isfinite(value) and value > 0])
+    def levels(self, treatments: Sequence[Treatment]) -> dict[int, float]:
+        """Block -> mean ln(metric) of treatments, where all of them have a figure."""
+        return block_levels(self.blocks, [one.id for one in treatments], self.run.design.metric)
 
-    def ratios(self, treatment: Treatment, control: Treatment) -> Floats:
-        """Log ratios to the control, one for each block."""
-        level, against = (self.blocks.values(one.id, self.run.design.metric) for one in (treatment, control))
-        return np.asarray(list(log_ratios(level, against).values()))
+    def mean(self, treatments: Sequence[Treatment]) -> float:
+        """The mean of the metric itself; of several treatments the geometric mean over them of each block."""
+        return float(np.mean(np.exp(list(found.values())))) if (found := self.levels(treatments)) else math.nan
+
+    def interference(self, treatments: Sequence[Treatment]) -> Interference | None:
+        """Whether others disturbed half of the trials of these treatments or more."""
+        trials = [trial for one in treatments for trial in self.blocks.of(one.id)]
+        disturbed = sum(trial.disturbed for trial in trials)
+        return Interference(self.name, disturbed, len(trials)) if mostly(disturbed, len(trials)) else None
 
     def obstacle(self, treatment: Treatment, usable: int) -> Obstacle | None:
         if treatment.id in self.blocks.dropped:
@@ -130,7 +175,8 @@ def compare(
     """Return what changed from one run to the other.
 
     ``names`` are ``"old label=new label"`` for treatments that are called differently; ``control`` is the label of one
-    that should not have changed. Without a ``margin`` both runs must have the same.
+    that should not have changed; without one, all that nothing distinguishes are. Without a ``margin`` both runs must
+    have the same.
 
     Raises:
         RefusedError: The runs can't be compared, or a label is unknown.
@@ -139,22 +185,52 @@ def compare(
     _see_that_they_compare(before, after)
     width = _margin(before, after, margin)
     matched = matched_treatments(before, after, names)
-    chosen = control_among(matched, control)
+    named = control_among(matched, control)
     sides = _Side.of(before, "before"), _Side.of(after, "after")
-    judged = [pair for pair in matched if pair != chosen]
+    controls = [named] if named else [pair for pair in matched if _is_control(sides, pair)]
+    nothing_changed = not named and not any(distinctions(before, after, pair) for pair in matched)
+    judged = [pair for pair in matched if nothing_changed or pair not in controls]
     primary = metric_of(after.design)
+    told = [side.interference([pair[at] for pair in matched]) for at, side in enumerate(sides)]
+    interference = tuple(one for one in told if one)
+    shift = _changes([_group(sides, *controls)], primary, width)[0] if controls else None
+    against = [_group(sides, pair, against=controls) for pair in judged] if controls and not nothing_changed else []
+    moved = shift is not None and shift.verdict not in {Word.EQUIVALENT, Word.NOT_COMPARABLE}
+    cause = NothingChanged() if nothing_changed else next(iter(interference), HostShift() if moved else None)
+    disturbed = next(iter(interference), None)
     return Compared(
         metric=primary,
         margin=width,
-        changes=_changes([_group(sides, pair) for pair in judged], primary, width),
-        control=_changes([_group(sides, chosen)], primary, width)[0] if chosen else None,
-        against_control=_changes([_ratio(sides, pair, chosen) for pair in judged], primary, width) if chosen else [],
+        changes=_withheld(_changes([_group(sides, pair) for pair in judged], primary, width), cause),
+        control=_withheld([shift], disturbed)[0] if shift else None,
+        controls=tuple(new.label for _, new in controls),
+        control_is_named=named is not None,
+        nothing_changed=nothing_changed,
+        interference=interference,
+        against_control=_withheld(_changes(against, primary, width), disturbed),
         matched=matched,
         only_before=[one.label for one in before.design.treatments if one not in [old for old, _ in matched]],
         only_after=[one.label for one in after.design.treatments if one not in [new for _, new in matched]],
         drifts=(drift_of(before, sides[0].blocks), drift_of(after, sides[1].blocks)),
         server_defaults=defaults_of_two_runs(before, after, matched),
     )
+
+
+def _is_control(sides: tuple[_Side, _Side], pair: Pair) -> bool:
+    """Whether nothing distinguishes a treatment between the runs, and it has figures to show what the host did."""
+    usable = not _group(sides, pair).obstacle
+    return usable and not distinctions(sides[0].run, sides[1].run, pair)
+
+
+def _withheld(changes: Sequence[Change], cause: Withheld | None) -> list[Change]:
+    """Return changes whose word is not given, for ``cause``; what had none to give says so only of a missing change."""
+    asked = isinstance(cause, NothingChanged)
+    return [
+        replace(one, verdict=Word.UNDECIDED, withheld_for=cause)
+        if cause and one.verdict != Word.NOT_COMPARABLE and (asked or not one.verdict.is_open)
+        else one
+        for one in changes
+    ]
 
 
 def _see_that_they_compare(before: Run, after: Run) -> None:
@@ -174,29 +250,24 @@ def _margin(before: Run, after: Run, given: float | None) -> float:
     return margins[0] if given is None else given
 
 
-def _group(sides: tuple[_Side, _Side], pair: tuple[Treatment, Treatment]) -> _Group:
-    values = [side.values(one) for side, one in zip(sides, pair, strict=True)]
-    obstacles = [side.obstacle(one, len(y)) for side, one, y in zip(sides, pair, values, strict=True)]
-    means = [float(np.mean(one)) if len(one) else math.nan for one in values]
-    x, y = (np.log(one) for one in values)
-    coarse = _resolution(sides, pair)
-    return _Group(pair[0].label, pair[1].label, x, y, (means[0], means[1]), first(obstacles), coarse)
+def _group(sides: tuple[_Side, _Side], *pairs: Pair, against: Sequence[Pair] = ()) -> _Group:
+    """Return the figures of a treatment, or of several as their geometric mean, or as ratios to controls by block."""
+    logs, means = [], []
+    for at, side in enumerate(sides):
+        level = side.levels([pair[at] for pair in pairs])
+        control = side.levels([pair[at] for pair in against]) if against else dict.fromkeys(level, 0.0)
+        logs.append(np.array([level[block] - control[block] for block in sorted(level.keys() & control.keys())]))
+        means.append(math.nan if against else side.mean([pair[at] for pair in pairs]))
+    each = [(pair[at], at) for pair in (*pairs, *against) for at in (0, 1)]
+    obstacles = [sides[at].obstacle(one, len(logs[at])) for one, at in each]
+    before, after = (" + ".join(dict.fromkeys(pair[at].label for pair in pairs)) for at in (0, 1))
+    coarse = _resolution(sides, pairs, against)
+    return _Group(before, after, logs[0], logs[1], (means[0], means[1]), first(obstacles), coarse)
 
 
-def _resolution(sides: tuple[_Side, _Side], *pairs: tuple[Treatment, Treatment]) -> Resolution:
-    both = ((side, one) for pair in pairs for side, one in zip(sides, pair, strict=True))
-    return combined((1.0, side.resolutions.get(one.id, FINE_ENOUGH)) for side, one in both)
-
-
-def _ratio(
-    sides: tuple[_Side, _Side], pair: tuple[Treatment, Treatment], control: tuple[Treatment, Treatment]
-) -> _Group:
-    x, y = (side.ratios(one, against) for side, one, against in zip(sides, pair, control, strict=True))
-    each = [(pair, x, y), (control, x, y)]
-    obstacles = [side.obstacle(two[i], len((a, b)[i])) for two, a, b in each for i, side in enumerate(sides)]
-    nothing = (math.nan, math.nan)
-    coarse = _resolution(sides, pair, control)
-    return _Group(pair[0].label, pair[1].label, x, y, nothing, first(obstacles), coarse)
+def _resolution(sides: tuple[_Side, _Side], *means: Sequence[Pair]) -> Resolution:
+    each = ((1 / len(pairs), pair[at], at) for pairs in means for pair in pairs for at in (0, 1))
+    return combined((weight, sides[at].resolutions.get(one.id, FINE_ENOUGH)) for weight, one, at in each)
 
 
 def _changes(groups: Sequence[_Group], primary: Metric, margin: float) -> list[Change]:
